@@ -44,10 +44,12 @@ const MODES = {
     paths: ["test/(unit|architecture|sim)/"],
     ignored: ["/node_modules/"],
   },
-  // What touches SQL or the queue; the node's and the sidecar's tests would only run a second time.
+  // What touches SQL or the queue; tests of nodes, sidecars and whole kits, which bring services of their
+  // own, would only run a second time.
   services: {
     paths: [
-      "test/integration/(bin|cli|compose|deposit-watcher|ledger|runtime|withdrawal-worker)/",
+      "test/integration/(compose|deposit-watcher|ledger|runtime|withdrawal-worker)/",
+      "test/integration/cli/(embedded-postgres|ledger-commands)",
       "test/faults/redis",
     ],
     ignored: ["/node_modules/"],

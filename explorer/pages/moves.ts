@@ -212,10 +212,10 @@ export function eventSection(
       empty: t("noEvents"),
       rows: events.map(({ type, attributes }) => [
         el("bdi", {}, foreignText(type)),
-        attributes.map(({ key, value }, index) => [
-          index === 0 ? "" : ", ",
-          el("bdi", {}, `${foreignText(key)} = ${shorten(foreignText(value))}`),
-        ]),
+        attributes.map(({ key, value }) => {
+          const said = `${foreignText(key)} = ${shorten(foreignText(value))}`;
+          return el("div", {}, el("bdi", { class: "breakable" }, said));
+        }),
       ]),
     }),
   );

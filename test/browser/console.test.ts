@@ -5,12 +5,11 @@ import { reconcileOnce } from "../../deposit-watcher/reconcile-loop.js";
 import { recordIncident } from "../../ledger/incidents.js";
 import {
   axeFindings,
-  DESK,
   keepPicture,
+  LOOKS,
   openChromium,
   openEye,
   overhangPixels,
-  PHONE,
   walkByKeyboard,
 } from "../helpers/chromium.js";
 import { ConsoleStage } from "../helpers/console.js";
@@ -106,29 +105,27 @@ async function enter(page: Page): Promise<void> {
 }
 
 describe("every page of the console", () => {
-  for (const scheme of ["light", "dark"] as const) {
-    for (const [device, size] of Object.entries({ desk: DESK, phone: PHONE })) {
-      it(`has no fault for axe-core and fits its window: ${scheme}, ${device}`, async () => {
-        const options = { origin: origin(), scheme, size };
-        const { context, page, complaints } = await openEye(browser, options);
-        await page.goto("/login");
-        expect(await axeFindings(page)).toEqual([]);
-        expect(await overhangPixels(page)).toBe(0);
-        await enter(page);
-        for (const [name, target] of Object.entries(pages)) {
-          await page.goto(target);
-          expect({ name, at: new URL(page.url()).pathname }).toEqual({
-            name,
-            at: target.split("?", 1)[0],
-          });
-          expect({ name, findings: await axeFindings(page) }).toEqual({ name, findings: [] });
-          expect({ name, overhang: await overhangPixels(page) }).toEqual({ name, overhang: 0 });
-          await keepPicture(page, `console-${name}-${scheme}-${device}`);
-        }
-        expect(complaints).toEqual([]);
-        await context.close();
-      });
-    }
+  for (const { device, scheme, size } of LOOKS) {
+    it(`has no fault for axe-core and fits its window: ${scheme}, ${device}`, async () => {
+      const options = { origin: origin(), scheme, size };
+      const { context, page, complaints } = await openEye(browser, options);
+      await page.goto("/login");
+      expect(await axeFindings(page)).toEqual([]);
+      expect(await overhangPixels(page)).toBe(0);
+      await enter(page);
+      for (const [name, target] of Object.entries(pages)) {
+        await page.goto(target);
+        expect({ name, at: new URL(page.url()).pathname }).toEqual({
+          name,
+          at: target.split("?", 1)[0],
+        });
+        expect({ name, findings: await axeFindings(page) }).toEqual({ name, findings: [] });
+        expect({ name, overhang: await overhangPixels(page) }).toEqual({ name, overhang: 0 });
+        await keepPicture(page, `console-${name}-${scheme}-${device}`);
+      }
+      expect(complaints).toEqual([]);
+      await context.close();
+    });
   }
 
   it("can be walked through with a keyboard, in order, and one sees where one is", async () => {

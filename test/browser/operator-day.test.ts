@@ -77,7 +77,7 @@ beforeAll(async () => {
   kit = await startKit({
     portOffset: kitOffset(0),
     args: ["--no-demo", "--no-explorer", "--no-indexer"],
-    env: { CAUSEWAY_WATCHER_RECONCILE_INTERVAL_S: "5" },
+    env: { CAUSEWAY_WATCHER_WATCHER_RECONCILE_INTERVAL_S: "5" },
   });
   provider = new JsonRpcProvider(kit.url("jsonRpc"), 6940, { staticNetwork: true });
 });
@@ -143,8 +143,7 @@ it("lets two persons agree before coins leave, and each of them counts once", as
   });
   const id = String(made.body["id"]);
   expect(made.body["status"]).toBe("pending_approval");
-  await reads(desk("ann"), "/", "pending_approval").catch(() => undefined);
-  await reads(desk("ann"), "/approvals", id);
+  await desk("ann").goto("/approvals");
   await desk("ann").locator(`main a[href='/approvals/${id}']`).click();
   const agree = async (name: string, reason: string) => {
     const page = desk(name);
@@ -166,7 +165,7 @@ it("lets two persons agree before coins leave, and each of them counts once", as
 
 it("finds coins that left unasked, stops, and goes on when persons have explained and booked it", async () => {
   const admin = desk("admin");
-  await reads(admin, "/reconciliation", "clean");
+  await reads(admin, "/reconciliation", "They match");
   const keystore = kit.key("hot-wallet.json");
   const thief = (
     await Wallet.fromEncryptedJson(keystore, kit.key("hot-wallet.passphrase"))
@@ -187,7 +186,7 @@ it("finds coins that left unasked, stops, and goes on when persons have explaine
     { timeoutMs: 60_000, what: "the newest reconciliation names the transaction" },
   );
   await keepPicture(admin, "day-3-break");
-  await reads(admin, "/wallets", "frozen");
+  await reads(admin, "/wallets", "Frozen");
   await keepPicture(admin, "day-3-frozen");
   await causeway("ledger", "accept-outflow", stolen.hash, "--reason", "the drill of the 3rd");
   await causeway(
@@ -201,8 +200,7 @@ it("finds coins that left unasked, stops, and goes on when persons have explaine
   await until(
     async () => {
       await admin.goto("/reconciliation");
-      const row = (await newest()).toLowerCase();
-      return !row.includes("0x") && row.includes("clean") && !row.includes("not clean");
+      return (await newest()).includes("They match");
     },
     { timeoutMs: 60_000, what: "the newest reconciliation is clean" },
   ).catch(async (error: unknown) => {

@@ -9,9 +9,17 @@ const axeSource = fs.readFileSync(createRequire(import.meta.url).resolve("axe-co
 /** WCAG 2.2, levels A and AA. */
 const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
 
-/** A window that is not as wide as the usual one is as wide as a phone: 320 px are also a zoom of 400 % (WCAG 1.4.10). */
-export const PHONE = { width: 320, height: 640 } as const;
-export const DESK = { width: 1_280, height: 800 } as const;
+/** The usual window. */
+const DESK = { width: 1_280, height: 800 } as const;
+
+/** As wide as a small phone, and as the usual window at a zoom of 400 % (WCAG 1.4.10). */
+const PHONE = { width: 320, height: 640 } as const;
+
+/** Each width and each scheme of colours once. */
+export const LOOKS = [
+  { device: "desk", scheme: "light", size: DESK },
+  { device: "phone", scheme: "dark", size: PHONE },
+] as const;
 
 /** What a person has in front of them. */
 export interface Eye {

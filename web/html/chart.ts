@@ -31,7 +31,8 @@ interface ChartText {
 const WIDTH = 720;
 const HEIGHT = 220;
 const LEFT = 8;
-const TOP = 12;
+/** Room for the highest value, which stands above the lines and not in them. */
+const TOP = 24;
 const BOTTOM = 28;
 
 /** Parts of the plot's height; sums of atoken are made small enough for a number with this. */
@@ -79,7 +80,7 @@ export function linesChart(
           fill: "none",
         }),
       ),
-      el("text", { x: LEFT, y: TOP + 4, class: "value" }, text.format(most)),
+      el("text", { x: LEFT, y: TOP - 8, class: "value" }, text.format(most)),
       span === 0n
         ? undefined
         : el("text", { x: LEFT, y: HEIGHT - BOTTOM - 4, class: "value" }, text.format(least)),
@@ -131,7 +132,7 @@ export function candleChart(candles: readonly Candle[], text: ChartText): Conten
   });
   return frame(text, [
     ...marks,
-    el("text", { x: LEFT, y: TOP + 4, class: "value" }, String(most)),
+    el("text", { x: LEFT, y: TOP - 8, class: "value" }, String(most)),
     el("text", { x: LEFT, y: HEIGHT - BOTTOM - 4, class: "value" }, String(least)),
   ]);
 }
