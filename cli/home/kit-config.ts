@@ -61,7 +61,10 @@ export interface KitEndpoints {
 }
 
 /** Parts that a kit can be started without. */
-export type LeftOut = "indexer" | "explorer" | "console";
+export const OPTIONAL_PARTS = ["indexer", "explorer", "console"] as const;
+
+/** One of them. */
+export type LeftOut = (typeof OPTIONAL_PARTS)[number];
 
 /** What the kit needs to know of its processes' settings. */
 export interface KitConfig {

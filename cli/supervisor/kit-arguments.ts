@@ -4,6 +4,7 @@ import { type ConfigFault, MAX_PORT_OFFSET } from "../../runtime/config/config.j
 import { CliError } from "../errors.js";
 import type { ChainFlags } from "../home/attach.js";
 import { EVM_CHOICES } from "../home/evm-choice.js";
+import { type LeftOut, OPTIONAL_PARTS } from "../home/kit-config.js";
 import { MAX_KIT_VALIDATORS } from "../home/kit-nodes.js";
 
 /** What the reader asked for. */
@@ -190,4 +191,14 @@ function parseWhole(text: string, range: { min: number; max: number }): number |
 
 function allowedNumbers({ min, max }: { min: number; max: number }): string {
   return `a whole number from ${min} to ${max}`;
+}
+
+/** Parts that the flags leave out. */
+export function leftOut({
+  noIndexer,
+  noExplorer,
+  noConsole,
+}: Pick<KitArguments, "noIndexer" | "noExplorer" | "noConsole">): ReadonlySet<LeftOut> {
+  const flags = { indexer: noIndexer, explorer: noExplorer, console: noConsole };
+  return new Set(OPTIONAL_PARTS.filter((part) => flags[part]));
 }

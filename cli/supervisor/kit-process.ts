@@ -27,12 +27,11 @@ import { type ChainPlan, planChain, planEnvironment } from "../home/attach.js";
 import { hotWalletAddress, initAttachedHome, initHome } from "../home/init.js";
 import { assertNodeOfPlan, type InspectedNode, inspectNode } from "../probe/node-inspection.js";
 import { createKit, type Kit, usesEmbeddedPostgres } from "./kit.js";
-import { KIT_HELP, type KitArguments, parseKitArguments } from "./kit-arguments.js";
+import { KIT_HELP, type KitArguments, leftOut, parseKitArguments } from "./kit-arguments.js";
 import {
   KIT_CONFIG_FILES,
   KIT_CONFIG_NAMES,
   type KitConfig,
-  type LeftOut,
   loadKitConfig,
 } from "../home/kit-config.js";
 import { createLogFile } from "./log-file.js";
@@ -146,12 +145,6 @@ function checkSettings(
   }
   if (faults.length > 0 || plan === undefined) throw new ConfigError(faults);
   return plan;
-}
-
-/** Parts that the flags leave out. */
-function leftOut({ noIndexer, noExplorer, noConsole }: KitArguments): ReadonlySet<LeftOut> {
-  const flags = { indexer: noIndexer, explorer: noExplorer, console: noConsole };
-  return new Set((["indexer", "explorer"] as const).filter((part) => flags[part]));
 }
 
 /** Flags that have no sense on a chain that exists. */

@@ -7,6 +7,7 @@ import type { Logger } from "../../runtime/process/logger.js";
 import { EMBEDDED_POSTGRES_PORT } from "../../runtime/config/service-urls.js";
 import type { CliError } from "../errors.js";
 import type { HomePaths } from "../home/home.js";
+import { OPTIONAL_PARTS } from "../home/kit-config.js";
 import { nodeEnvironment } from "../home/kit-network.js";
 import type { KitNode } from "../home/kit-nodes.js";
 import { createLogFile } from "./log-file.js";
@@ -50,7 +51,7 @@ const STAGES: readonly { readonly parts: readonly KitPart[]; readonly stopMs: nu
 ];
 
 /** Parts without which the kit goes on: nothing of the exchange depends on them. */
-const DISPENSABLE: ReadonlySet<KitPart> = new Set(["indexer", "explorer", "console"]);
+const DISPENSABLE: ReadonlySet<KitPart> = new Set(OPTIONAL_PARTS);
 
 /** The first start on a slow disk compiles, migrates and replays; it is given time. */
 const READY_TIMEOUT_MS = 90_000;

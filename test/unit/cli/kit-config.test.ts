@@ -6,7 +6,7 @@ import type { CommandContext } from "../../../cli/command-context.js";
 import { runInit } from "../../../cli/commands/init.js";
 import { checkDisk, checkKeyModes, checkSettings } from "../../../cli/probe/doctor-checks.js";
 import { homePaths } from "../../../cli/home/home.js";
-import { parseKitArguments } from "../../../cli/supervisor/kit-arguments.js";
+import { leftOut, parseKitArguments } from "../../../cli/supervisor/kit-arguments.js";
 import { loadKitConfig } from "../../../cli/home/kit-config.js";
 import { createProgram } from "../../../cli/program.js";
 import { readRolePasswords, ROLE_NAMES } from "../../../cli/home/role-homes.js";
@@ -94,6 +94,18 @@ describe("the settings of the kit", () => {
 });
 
 describe("the arguments of npm start", () => {
+  it("leave out every part that they name", () => {
+    const without = (...argv: string[]) => [...leftOut(parseKitArguments(argv).args)];
+    expect(without()).toEqual([]);
+    expect(without("--no-console")).toEqual(["console"]);
+    expect(without("--no-explorer")).toEqual(["explorer"]);
+    expect(without("--no-indexer", "--no-explorer", "--no-console")).toEqual([
+      "indexer",
+      "explorer",
+      "console",
+    ]);
+  });
+
   it("are read, and wrong ones are refused with a reason", () => {
     expect(
       parseKitArguments(["--once", "--home", "/h", "--port-offset", "7", "--evm", "ethereumjs"]),
