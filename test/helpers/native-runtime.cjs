@@ -6,6 +6,15 @@ const { pathToFileURL } = require("node:url");
 const { SyntheticModule } = require("node:vm");
 const JestRuntime = require("jest-runtime").default;
 
+// As node/p2p/promise-with-resolvers.ts does in a process of the product: here it only reaches the tests' realm.
+if (typeof Promise.withResolvers !== "function") {
+  Promise.withResolvers = function withResolvers() {
+    const made = {};
+    made.promise = new this((resolve, reject) => Object.assign(made, { resolve, reject }));
+    return made;
+  };
+}
+
 /** Names of packages, not of files, data or Node's own modules. */
 const PACKAGE = /^(?!node:|data:|file:|[./]|@jest\/globals$)/;
 
