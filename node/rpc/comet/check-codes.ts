@@ -1,19 +1,8 @@
 /** The pool's refusals as the SDK's result codes, which wallets of SDK chains know. */
 import { AppError, errorMessage } from "../../../chain/errors.js";
+import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import type { PoolErrorCode } from "../../mempool/pool-port.js";
-import { CometFault, refused } from "./errors.js";
-
-/** Codes of the SDK's root codespace (types/errors). */
-const SDK_CODE = {
-  txDecode: 2,
-  invalidSequence: 3,
-  unauthorized: 4,
-  insufficientFunds: 5,
-  outOfGas: 11,
-  insufficientFee: 13,
-  invalidRequest: 18,
-  invalidChainId: 28,
-} as const;
+import { CometFault } from "./errors.js";
 
 const CODES: Readonly<Partial<Record<PoolErrorCode, number>>> = {
   NONCE_TOO_LOW: SDK_CODE.invalidSequence,
@@ -34,13 +23,24 @@ const CODES: Readonly<Partial<Record<PoolErrorCode, number>>> = {
 };
 
 /** Refusals that CometBFT's own mempool makes: an error of the request, not a result. */
-const MEMPOOL_TEXTS: Readonly<Partial<Record<PoolErrorCode, string>>> = {
-  ALREADY_KNOWN: "tx already exists in cache",
-  POOL_FULL: "mempool is full",
-  UNDERPRICED: "mempool is full",
-  ACCOUNT_LIMIT: "mempool is full",
-  TRANSACTION_TOO_LARGE: "tx too large",
+const MEMPOOL_REFUSALS: Readonly<Partial<Record<PoolErrorCode, readonly [string, number]>>> = {
+  ALREADY_KNOWN: ["tx already exists in cache", SDK_CODE.alreadyInMempool],
+  POOL_FULL: ["mempool is full", SDK_CODE.mempoolFull],
+  UNDERPRICED: ["mempool is full", SDK_CODE.mempoolFull],
+  ACCOUNT_LIMIT: ["mempool is full", SDK_CODE.mempoolFull],
+  TRANSACTION_TOO_LARGE: ["tx too large", SDK_CODE.transactionTooLarge],
 };
+
+/** A refusal of CometBFT's mempool: the consensus RPC's error, and a result for SDK clients. */
+export class MempoolFault extends CometFault {
+  constructor(
+    message: string,
+    /** What the SDK makes of it (client/broadcast.go): code 19, 20 or 21. */
+    readonly refusal: Refusal,
+  ) {
+    super("INTERNAL", message);
+  }
+}
 
 /** A refused transaction as a result: `code` is never 0. */
 export interface Refusal {
@@ -51,8 +51,7 @@ export interface Refusal {
 
 /** The result for bytes that are no SDK transaction of ours. */
 export function undecodable(error: unknown): Refusal {
-  const log = `tx parse error: ${errorMessage(error)}`;
-  return { code: SDK_CODE.txDecode, log, codespace: "sdk" };
+  return sdkFault(SDK_CODE.txDecode, errorMessage(error));
 }
 
 /** The result for a sender that the signature does not prove. */
@@ -64,16 +63,18 @@ export const WRONG_SENDER: Refusal = {
 
 /**
  * The pool's refusal as a result.
- * @throws INTERNAL for what is wrong with the pool, not with the transaction
+ * @throws MempoolFault for what CometBFT's mempool refuses, INTERNAL for what is wrong with the pool
  */
 export function refusalOf(error: Error): Refusal {
   const code = error instanceof AppError ? error.code : "";
-  const text = MEMPOOL_TEXTS[code as PoolErrorCode];
-  if (text !== undefined)
-    throw refused(text === error.message ? text : `${text}: ${error.message}`);
+  const [text, sdkCode] = MEMPOOL_REFUSALS[code as PoolErrorCode] ?? [];
+  if (text !== undefined && sdkCode !== undefined) {
+    const message = text === error.message ? text : `${text}: ${error.message}`;
+    throw new MempoolFault(message, { code: sdkCode, log: message, codespace: "sdk" });
+  }
   if (error instanceof AppError && code === "SDK_FAULT") {
-    const { sdkCode, codespace } = error.details;
-    return { code: Number(sdkCode), log: error.message, codespace: String(codespace) };
+    const { sdkCode: own, codespace } = error.details;
+    return { code: Number(own), log: error.message, codespace: String(codespace) };
   }
   const number = CODES[code as PoolErrorCode];
   if (number === undefined) throw new CometFault("INTERNAL", error.message, { cause: error });

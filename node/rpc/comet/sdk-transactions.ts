@@ -28,7 +28,7 @@ import {
   executedAt,
   executedPages,
 } from "./chain-reads.js";
-import type { Refusal } from "./check-codes.js";
+import { MempoolFault, type Refusal } from "./check-codes.js";
 import type { CometChain } from "./ports.js";
 import { gasWantedOf, submitTransaction } from "./submission.js";
 import { searchTransactions } from "./search/event-search.js";
@@ -111,7 +111,11 @@ function refusedResult(refusal: Refusal | undefined, gasWanted: bigint): SdkResu
 }
 
 async function submit(chain: CometChain, bytes: Uint8Array): Promise<SdkSubmission> {
-  const refusal = await submitTransaction(chain, bytes);
+  const refusal = await submitTransaction(chain, bytes).catch((error: unknown) => {
+    // SDK clients are told the hash of what the pool has already, or has no room for.
+    if (error instanceof MempoolFault) return error.refusal;
+    throw error;
+  });
   return { hash: hashOf(bytes), result: refusedResult(refusal, gasWantedOf(bytes)) };
 }
 

@@ -24,6 +24,9 @@ export const INVALID_REQUEST = 18;
 const KEY_NOT_FOUND = 22;
 const NOT_FOUND = 38;
 
+/** What is submitted is no query: consensus asks an application nothing that changes it. */
+const BROADCAST_PATH = "/cosmos.tx.v1beta1.Service/BroadcastTx";
+
 /** gRPC's names of codes, as its library prints them. */
 const NAMES: Readonly<Record<QueryFault["code"], string>> = {
   CANCELLED: "Canceled",
@@ -45,9 +48,13 @@ export async function abciAnswer(
   signal: AbortSignal,
 ): Promise<QueryAnswer> {
   const { path, data, height } = query;
+  if (path === BROADCAST_PATH) {
+    return queryFailure(INVALID_REQUEST, "can't route a broadcast tx message: invalid request");
+  }
   const served = queries.find(path);
   if (served === undefined) {
-    return queryFailure(UNKNOWN_REQUEST, `unknown query path: ${path}: unknown request`);
+    const text = path === "" ? "no query path provided" : `unknown query path: ${path}`;
+    return queryFailure(UNKNOWN_REQUEST, `${text}: unknown request`);
   }
   try {
     const answer = await served.run(readRequest(served, data), { height, signal });

@@ -52,8 +52,8 @@ export function pageRequest(request: MessageReader): PageRequest {
 /**
  * A page of a list that is at hand.
  * @param items in the order of their keys
- * @param keyOf distinct keys; a page goes on at the key that the one before gave
- * @throws INVALID_ARGUMENT for a key that is not in the list
+ * @param keyOf distinct keys; a page goes on at the key that the one before gave, or at what comes
+ *   behind it where that item has left the list
  */
 export function pageOf<Item>(
   items: readonly Item[],
@@ -61,9 +61,10 @@ export function pageOf<Item>(
   keyOf: (item: Item) => Uint8Array,
 ): Page<Item> {
   const ordered = request.isReverse ? items.toReversed() : items;
-  const isAt = (item: Item) => Buffer.compare(keyOf(item), request.key) === 0;
-  const start = request.key.length > 0 ? ordered.findIndex(isAt) : request.offset;
-  if (start < 0) throw invalidArgument("invalid pagination key");
+  const forward = request.isReverse ? -1 : 1;
+  const isReached = (item: Item) => Buffer.compare(keyOf(item), request.key) * forward >= 0;
+  const found = request.key.length > 0 ? ordered.findIndex(isReached) : request.offset;
+  const start = found < 0 ? ordered.length : found;
   const next = ordered[start + request.limit];
   return {
     items: ordered.slice(start, start + request.limit),
@@ -72,6 +73,13 @@ export function pageOf<Item>(
       ...(request.isTotalWanted && { total: BigInt(items.length) }),
     },
   };
+}
+
+/** Keys of items that have no other than their number, in the order of the numbers. */
+export function orderKey(number: bigint): Uint8Array {
+  const key = Buffer.alloc(8);
+  key.writeBigUInt64BE(number);
+  return key;
 }
 
 /** Which part of a list a page is, for lists that are read by parts and keyed by words. */

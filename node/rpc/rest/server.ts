@@ -131,9 +131,9 @@ class Rest {
     } catch {
       return new QueryFault("INVALID_ARGUMENT", "the URL is not encoded as URLs are");
     }
-    if (match === undefined) return new QueryFault("UNIMPLEMENTED", "Not Implemented");
-    if (match === "other verb") return new QueryFault("UNIMPLEMENTED", "Method Not Allowed");
-    return match;
+    // The SDK's gateway says the same of a path that is none and of another verb.
+    if (typeof match === "object") return match;
+    return new QueryFault("UNIMPLEMENTED", "Not Implemented");
   }
 
   private readPost(exchanged: Exchanged, cors: Headers, match: MatchedRoute, query: string): void {
@@ -172,8 +172,7 @@ class Rest {
       if (this.running > MAX_RUNNING) {
         throw new QueryFault("UNAVAILABLE", "too many queries at once, try again");
       }
-      const named = request.headers[HEIGHT_HEADER];
-      const height = queries.heightOf(Array.isArray(named) ? named[0] : named);
+      const height = queries.heightOf(heightNamed(request));
       const { served } = match;
       const message = requestOf(match, this.reader, query, body);
       const answer = await served.run(message, { height, signal });
@@ -217,6 +216,12 @@ class Rest {
     if (allowedOrigins.includes("*")) return { "Access-Control-Allow-Origin": "*", ...exposed };
     return { "Access-Control-Allow-Origin": origin, Vary: "Origin", ...exposed };
   }
+}
+
+/** The height in a request's header, with or without the gateway's prefix of metadata. */
+function heightNamed({ headers }: IncomingMessage): string | undefined {
+  const named = headers[HEIGHT_HEADER] ?? headers[`grpc-metadata-${HEIGHT_HEADER}`];
+  return Array.isArray(named) ? named[0] : named;
 }
 
 /** What a browser is told before it asks; without an allowed origin it does not go on. */

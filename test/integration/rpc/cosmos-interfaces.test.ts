@@ -504,6 +504,10 @@ describe("REST", () => {
     const mode = "BROADCAST_MODE_SYNC";
     const taken = await post("/cosmos/tx/v1beta1/txs", { tx_bytes: next, mode });
     expect(taken).toMatchObject({ status: 200, body: { tx_response: { code: 0, height: "0" } } });
+    const { txhash } = (taken.body as { tx_response: { txhash: string } }).tx_response;
+    const again = await post("/cosmos/tx/v1beta1/txs", { tx_bytes: next, mode });
+    const known = { code: 19, codespace: "sdk", txhash };
+    expect(again).toMatchObject({ status: 200, body: { tx_response: known } });
     const stale = await post("/cosmos/tx/v1beta1/txs", { tx_bytes, mode });
     expect(stale).toMatchObject({ status: 200, body: { tx_response: { code: 3 } } });
     const garbage = await post("/cosmos/tx/v1beta1/txs", { tx_bytes: "AAAA", mode });

@@ -11,7 +11,7 @@ import type { Height } from "../../../../chain/hex.js";
 import type { ProtoMessage } from "../../../../chain/protobuf/values.js";
 import type { VestingRead } from "../../../modules/reads/vesting-reads.js";
 import { accountPage } from "../account-list.js";
-import { notFound } from "../errors.js";
+import { invalidArgument, notFound } from "../errors.js";
 import { coinsOf } from "../module-values.js";
 import { pageRequest } from "../paging.js";
 import type { QueryContext, QueryHandlers } from "../registry.js";
@@ -59,6 +59,15 @@ export function authQueries(sources: QuerySources): QueryHandlers {
     [`${SERVICE}/AccountInfo`]: async (request, { height }) => ({
       info: await baseAccount(sources, request.text("address"), height, false),
     }),
+    // The chain numbers no accounts: no number is one of a single account.
+    [`${SERVICE}/AccountAddressByID`]: (request) => {
+      if (request.bigint("id") !== 0n) {
+        const text = "requesting with id isn't supported, try to request using account-id";
+        throw invalidArgument(text);
+      }
+      const number = request.bigint("account_id");
+      throw notFound(`account address not found with account number ${number}`);
+    },
     [`${SERVICE}/Params`]: () => ({ params: PARAMS }),
     [`${SERVICE}/ModuleAccounts`]: async (_request, { height }) => ({
       accounts: await Promise.all(moduleAccounts.map((one) => moduleAny(one, height))),

@@ -14,7 +14,7 @@ import { abciAnswer, INVALID_REQUEST, queryFailure } from "../abci-answer.js";
 import { decidedBlock, decidedOutline, needHeight } from "../decided-block.js";
 import { notFound } from "../errors.js";
 import { consensusText } from "../module-values.js";
-import { pageOf, pageRequest } from "../paging.js";
+import { orderKey, pageOf, pageRequest } from "../paging.js";
 import type { QueryContext, QueryHandlers, QueryRegistry } from "../registry.js";
 import { anyOf, type QuerySources } from "../sources.js";
 
@@ -99,12 +99,12 @@ async function blockAnswer(sources: QuerySources, height: Height, signal: AbortS
 function validatorSet(sources: QuerySources, request: MessageReader, height: Height): ProtoMessage {
   const set = sources.chain.consensus.validators(height === 0 ? 1 : height);
   if (set === undefined) throw notFound(`validators of height ${height} are not available`);
-  const { items, response } = pageOf(set.validators, pageRequest(request), ({ address }) =>
-    hexToBytes(address),
-  );
+  // By power, as consensus has them: their keys are their places.
+  const placed = set.validators.map((validator, place) => ({ validator, place: BigInt(place) }));
+  const { items, response } = pageOf(placed, pageRequest(request), ({ place }) => orderKey(place));
   return {
     block_height: BigInt(height),
-    validators: items.map((validator) => validatorMessage(sources, validator)),
+    validators: items.map(({ validator }) => validatorMessage(sources, validator)),
     pagination: { ...response, total: BigInt(set.validators.length) },
   };
 }

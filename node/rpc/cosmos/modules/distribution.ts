@@ -12,7 +12,7 @@ import {
 import { operatorsOf, readDelegation, readSlashes } from "../../../modules/reads/staking-reads.js";
 import { invalidArgument, notFound } from "../errors.js";
 import { decCoinsOf, delegatorIn, operatorIn, operatorText } from "../module-values.js";
-import { pageOf, pageRequest } from "../paging.js";
+import { orderKey, pageOf, pageRequest } from "../paging.js";
 import type { QueryContext, QueryHandlers } from "../registry.js";
 import type { ModuleSources } from "../sources.js";
 
@@ -62,7 +62,7 @@ function validatorQueries(sources: ModuleSources): QueryHandlers {
         .map((slash, index) => ({ ...slash, place: BigInt(index + 1) }))
         .filter((one) => BigInt(one.height) >= from && (to === 0n || BigInt(one.height) <= to));
       const { items, response } = pageOf(slashes, pageRequest(request), ({ place }) =>
-        Buffer.from(place.toString()),
+        orderKey(place),
       );
       return {
         slashes: items.map(({ place, fraction }) => ({ validator_period: place, fraction })),

@@ -13,7 +13,9 @@ import { callRequestParser } from "../../evm/arguments/call.js";
 import { RpcFault } from "../../evm/errors.js";
 import { ParamError, parseSlot } from "../../evm/params.js";
 import type { CallResult } from "../../../execution/calls/call-port.js";
-import { invalidArgument } from "../errors.js";
+import { listValidators } from "../../../modules/reads/staking-reads.js";
+import { invalidArgument, notFound } from "../errors.js";
+import { consensusAddressIn, consensusText } from "../module-values.js";
 import type { QueryContext, QueryHandlers } from "../registry.js";
 import { accountOf, type QuerySources } from "../sources.js";
 
@@ -64,6 +66,24 @@ export function evmQueries(sources: QuerySources): QueryHandlers {
       return { ret, vm_error, gas_used: result.gasUsed };
     },
     [`${SERVICE}/EstimateGas`]: (request, context) => estimate(sources, request, context),
+    ...validatorAccount(sources),
+  };
+}
+
+/** The account of the operator behind a consensus key, where validators have operators. */
+function validatorAccount({ chain, modules }: QuerySources): QueryHandlers {
+  if (modules === undefined) return {};
+  return {
+    [`${SERVICE}/ValidatorAccount`]: async (request, { height, signal }) => {
+      const wanted = consensusAddressIn(request, "cons_address");
+      const lines = await modules.at(height).read(listValidators, signal);
+      const found = lines.find(({ consensusAddress }) => consensusAddress === wanted);
+      if (found === undefined) {
+        throw notFound(`error while getting validator ${consensusText(wanted)}: does not exist`);
+      }
+      const account = await chain.view.account(found.operator, height);
+      return { account_address: toBech32(found.operator), sequence: account?.nonce ?? 0n };
+    },
   };
 }
 

@@ -82,7 +82,7 @@ function versionQueries(sources: ModuleSources, service: string, form: GovForm):
         modules
           .at(context.height)
           .read((state) => votesOf(state, id, { from, most }), context.signal);
-      const { items, response } = await placePage(id, pageRequest(request), read);
+      const { items, response } = await placePage(pageRequest(request), read);
       return { votes: items.map((vote) => form.vote(id, vote)), pagination: response };
     },
     [`${service}/Deposit`]: async (request, { height, signal }) => {
@@ -100,7 +100,7 @@ function versionQueries(sources: ModuleSources, service: string, form: GovForm):
         modules
           .at(context.height)
           .read((state) => depositsOf(state, id, { from, most }), context.signal);
-      const { items, response } = await placePage(id, pageRequest(request), read);
+      const { items, response } = await placePage(pageRequest(request), read);
       return { deposits: items.map((one) => depositMessage(id, one)), pagination: response };
     },
     [`${service}/TallyResult`]: async (request, { height, signal }) => {
@@ -174,12 +174,11 @@ async function proposalPage(
 
 /** A page of a list that is read by places; its key is the place counted from 1. */
 async function placePage<Item>(
-  id: bigint,
   { key, offset, limit, isReverse, isTotalWanted }: PageRequest,
   read: (from: number, most: number) => Promise<Slice<Item> | undefined>,
 ): Promise<Page<Item>> {
-  const size = (await read(0, 0))?.size;
-  if (size === undefined) throw noProposal(id);
+  // As in the SDK: a proposal that never was has no votes either.
+  const size = (await read(0, 0))?.size ?? 0;
   const place = key.length === 0 ? offset : Number(bytesToBigint(key.subarray(0, 6))) - 1;
   if (place < 0 || (key.length > 0 && place >= size))
     throw invalidArgument("invalid pagination key");

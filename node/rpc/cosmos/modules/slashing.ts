@@ -90,7 +90,10 @@ function evidenceQueries(sources: ModuleSources): QueryHandlers {
   return {
     [`${EVIDENCE}/AllEvidence`]: async (request, context) => {
       const page = pageRequest(request);
-      const { items, response } = pageOf(await allEvidence(sources, context), page, hashOf);
+      const byHash = (one: Uint8Array, other: Uint8Array) =>
+        Buffer.compare(hashOf(one), hashOf(other));
+      const ordered = (await allEvidence(sources, context)).toSorted(byHash);
+      const { items, response } = pageOf(ordered, page, hashOf);
       return { evidence: items.map(anyOfEvidence), pagination: response };
     },
     [`${EVIDENCE}/Evidence`]: async (request, context) => {

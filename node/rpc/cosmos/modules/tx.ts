@@ -25,6 +25,9 @@ const MAX_LIMIT = 1_000;
 /** Bytes of the transactions of one page: an answer is held whole. */
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 
+/** `BROADCAST_MODE_BLOCK`, which the SDK gave up with 0.47. */
+const BLOCK_MODE = 1;
+
 /** Orders of `GetTxsEvent`. */
 const ORDER_DESCENDING = 2;
 
@@ -45,7 +48,13 @@ export function txQueries(sources: QuerySources): QueryHandlers {
     [`${SERVICE}/GetTxsEvent`]: (request, { signal }) => search(sources, request, signal),
     [`${SERVICE}/GetBlockWithTxs`]: (request, { signal }) => blockWithTxs(sources, request, signal),
     [`${SERVICE}/BroadcastTx`]: async (request) => {
-      const submission = await transactions.submit(bytesOf(request));
+      const bytes = bytesOf(request);
+      if (request.number("mode") === BLOCK_MODE) {
+        // Whoever asks for it takes the answer for that of a block.
+        const text = "unsupported return type BROADCAST_MODE_BLOCK; supported types: sync, async";
+        throw invalidArgument(text);
+      }
+      const submission = await transactions.submit(bytes);
       return { tx_response: submissionResponse(submission) };
     },
     [`${SERVICE}/Simulate`]: async (request, { signal }) => {
@@ -54,7 +63,7 @@ export function txQueries(sources: QuerySources): QueryHandlers {
       const tx = isOld ? encodeMessage(type, request.submessage("tx").value) : bytesOf(request);
       const result = await transactions.simulate(tx, signal);
       if (result.code !== 0) {
-        throw new QueryFault("UNKNOWN", `${result.log} With gas wanted: '${result.gasWanted}'`);
+        throw new QueryFault("UNKNOWN", `${result.log} with gas used: '${result.gasUsed}'`);
       }
       return {
         gas_info: { gas_wanted: result.gasWanted, gas_used: result.gasUsed },

@@ -1,0 +1,242 @@
+/**
+ * REST and CosmJS' wallet held against a node of cosmos/evm (SDK 0.54.3): its recorded answers
+ * (`test/fixtures/rpc/sdk-rest.json`), and the codes and words of its modules' refusals.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import { Wallet } from "ethers";
+import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { CONSENSUS_PREFIX } from "../../../node/rpc/cosmos/module-values.js";
+import { differences } from "../../helpers/sdk-oracle/likeness.js";
+import { record } from "../../helpers/sdk-oracle/record.js";
+import type { Answer, Places } from "../../helpers/sdk-oracle/shapes.js";
+import { StakedNode } from "../../helpers/staked-node.js";
+
+const TOKEN = 10n ** 18n;
+const stranger = new Wallet(`0x${"5a".repeat(32)}`);
+const nobody = parseAddress(`0x${"99".repeat(20)}`);
+
+/** Where the answers differ because the chains or their releases do, and how ours is answered. */
+const OWN: readonly (readonly [RegExp, number, string])[] = [
+  [/\/(authz|feegrant)\/|^\/ibc\//, 501, "modules that this chain has not"],
+  [/\/params\/v1beta1\/subspaces/, 200, "parameters by subspace, of SDK 0.46"],
+  [/\/params\/v1beta1\/params/, 404, "parameters by subspace, of SDK 0.46"],
+  [/supply\/\{denom\}|txs\?events=/, 200, "forms of SDK 0.46"],
+  [/abci_query/, 200, "paths of methods are answered, and refused in the answer"],
+  [/page=99/, 200, "a page behind the last is empty"],
+  [/txs\/AB$/, 400, "half a hash"],
+  [/deposits\/\{nobody\}/, 400, "as in SDK 0.53"],
+  [/(votes|deposits)\/\{delegator\}/, 200, "votes stay readable, and theirs was over"],
+  [/gov\/v1beta1\/proposals(\/\{proposal\})?$/, 200, "a proposal without messages has no content"],
+];
+
+/** Members that SDK 0.54 has and 0.53, whose interfaces these are, has not; and a chain id 9001. */
+const NEWER =
+  /(_block_height|params\.authority|max_supply) is missing|(chain_id|network) is text, not integer/;
+
+/** How a CosmJS wallet is refused: code, codespace, words (x/auth/ante, x/.../keeper of the SDK). */
+const REFUSALS: Readonly<Record<string, readonly [number, string, RegExp]>> = {
+  "sequence ahead": [
+    32,
+    "sdk",
+    /^account sequence mismatch, expected 0, got 5: incorrect account sequence$/,
+  ],
+  "another chain": [4, "sdk", /^signature verification failed; please verify account number/],
+  "another account number": [4, "sdk", /^signature verification failed; please verify account/],
+  "memo too long": [
+    12,
+    "sdk",
+    /^maximum number of characters is 256 but received 300 characters: memo too large$/,
+  ],
+  "gas for its bytes missing": [11, "sdk", /^out of gas in location: \w+; gasWanted: 1000, gasU/],
+  "height passed": [30, "sdk", /^block height: \d+, timeout height: 1: tx timeout height$/],
+  "fee above the balance": [5, "sdk", /^spendable balance \d+atoken is smaller than .*: insuffici/],
+  "fee granter": [37, "sdk", /fee grants are not supported.*: feature not supported$/],
+  "unknown message": [2, "sdk", /unable to resolve type URL "?\/nothing.*: tx parse error$/],
+  "no transaction": [2, "sdk", /: tx parse error$/],
+  "another signature": [4, "sdk", /: unauthorized$/],
+  "no signature": [15, "sdk", /^no signatures supplied$/],
+  "more than the balance": [5, "sdk", /spendable balance \d+atoken is smaller than .*: insuffici/],
+  "coins that nobody has": [5, "sdk", /spendable balance 0nothing is smaller than 1nothing: insu/],
+  "coins of nothing": [10, "sdk", /: invalid coins$/],
+  "no address": [7, "sdk", /invalid to address: .*: invalid address$/],
+  "blocked account": [4, "sdk", /addr1\w+ is not allowed to receive funds: unauthorized$/],
+  "delegation to nobody": [
+    3,
+    "staking",
+    /^failed to execute message; message index: 0: validator does not exist$/,
+  ],
+  "undelegation without delegation": [
+    19,
+    "staking",
+    /^failed to execute message; message index: 0: no delegation for \(address, validator\) tuple$/,
+  ],
+  "undelegation from nobody": [3, "staking", /: validator does not exist$/],
+  "reward of nobody": [3, "staking", /: validator does not exist$/],
+  "withdraw address of the chain": [4, "sdk", /is not allowed to receive external funds: unauth/],
+};
+
+let node: StakedNode;
+let places: Places;
+
+beforeAll(async () => {
+  node = await StakedNode.start({ "staking.unbonding_time": "600s", "gov.voting_period": "600s" });
+  const key = fs.readFileSync(node.faucetKey, "utf8").trim();
+  const faucet = parseAddress(new Wallet(key).address);
+  const { body } = await node.get("/cosmos/staking/v1beta1/validators");
+  const [validator] = (body as { validators: { operator_address: string }[] }).validators;
+  const operator = validator?.operator_address ?? "";
+  const from = ["--from", node.faucetKey];
+  const done = async (...words: string[]) => {
+    const mined = await node.tx(...words, ...from);
+    expect([words, mined.code, mined.raw_log]).toEqual([words, 0, ""]);
+    return mined;
+  };
+  await done("staking", "delegate", operator, `${5n * TOKEN}atoken`);
+  await done("staking", "unbond", operator, `${TOKEN}atoken`);
+  const proposal = { messages: [], metadata: "words", title: "Words", summary: "Nothing else" };
+  const text = JSON.stringify({ ...proposal, deposit: `${10n * TOKEN}atoken` });
+  await done("gov", "submit-proposal", node.write("words.json", text));
+  const voted = await done("gov", "vote", "1", "yes");
+  const sent = node.tx(
+    "bank",
+    "send",
+    node.faucetKey,
+    toBech32(parseAddress(stranger.address)),
+    `${TOKEN}atoken`,
+  );
+  expect(await sent).toMatchObject({ code: 0 });
+  const infos = await node.get("/cosmos/slashing/v1beta1/signing_infos");
+  places = {
+    delegator: toBech32(faucet),
+    nobody: toBech32(nobody),
+    operator,
+    nobodyOperator: toBech32(nobody, VALIDATOR_PREFIX),
+    consensus: (infos.body as { info: { address: string }[] }).info[0]?.address ?? "",
+    nobodyConsensus: toBech32(nobody, CONSENSUS_PREFIX),
+    denom: "atoken",
+    height: "2",
+    proposal: "1",
+    tx: voted.txhash,
+    txHeight: voted.height,
+    hex: faucet.toLowerCase(),
+    nobodyHex: nobody,
+  };
+});
+
+afterAll(() => node?.close());
+
+describe("REST beside a node of cosmos/evm", () => {
+  it("answers with its members, statuses and codes", async () => {
+    const { answers } = JSON.parse(fs.readFileSync("test/fixtures/rpc/sdk-rest.json", "utf8")) as {
+      answers: Readonly<Record<string, Answer>>;
+    };
+    const ours = await record(node.url("rest"), places);
+    const differing: Record<string, unknown> = {};
+    for (const [route, own] of Object.entries(ours)) {
+      const theirs = answers[route];
+      if (theirs === undefined) throw new RangeError(`${route} is not recorded`);
+      const [, status] = OWN.find(([pattern]) => pattern.test(route)) ?? [];
+      if (status !== undefined) {
+        if (own.status !== status) differing[route] = { own, status };
+        continue;
+      }
+      // What a client did wrong is no fault of the server, as which the SDK shows some of it.
+      if (theirs.status === 500 && (own.status === 400 || own.status === 404)) continue;
+      const found = differences(own, theirs).filter((text) => !NEWER.test(text));
+      if (found.length > 0) differing[route] = found;
+    }
+    expect(differing).toEqual({});
+  });
+
+  it("takes the height with the gateway's prefix of metadata, too", async () => {
+    const route = `${node.url("rest")}/cosmos/bank/v1beta1/supply/by_denom?denom=atoken`;
+    const ask = async (header: string) => {
+      const answer = await fetch(route, { headers: { [header]: "2" } });
+      return [answer.headers.get("x-cosmos-block-height"), await answer.json()];
+    };
+    const plain = await ask("x-cosmos-block-height");
+    expect(plain[0]).toBe("2");
+    expect(await ask("Grpc-Metadata-X-Cosmos-Block-Height")).toEqual(plain);
+  });
+
+  it("says of another verb what it says of no route", async () => {
+    const route = `${node.url("rest")}/cosmos/bank/v1beta1/params`;
+    for (const method of ["POST", "PUT", "DELETE"]) {
+      const answer = await fetch(route, { method });
+      expect([method, answer.status, await answer.json()]).toEqual([
+        method,
+        501,
+        { code: 12, message: "Not Implemented", details: [] },
+      ]);
+    }
+  });
+
+  it("broadcasts no query, and says so of modes that there are no more", async () => {
+    const path = encodeURIComponent('"/cosmos.tx.v1beta1.Service/BroadcastTx"');
+    const answer = await fetch(`${node.url("cometRpc")}/abci_query?path=${path}`);
+    expect(await answer.json()).toMatchObject({
+      result: {
+        response: { code: 18, log: "can't route a broadcast tx message: invalid request" },
+      },
+    });
+    const block = await fetch(`${node.url("rest")}/cosmos/tx/v1beta1/txs`, {
+      method: "POST",
+      body: JSON.stringify({ tx_bytes: "AAAA", mode: "BROADCAST_MODE_BLOCK" }),
+    });
+    expect([block.status, await block.json()]).toEqual([
+      400,
+      expect.objectContaining({ message: expect.stringContaining("supported types: sync, async") }),
+    ]);
+  });
+});
+
+describe("a CosmJS wallet", () => {
+  interface Refusal {
+    readonly code: number;
+    readonly codespace: string;
+    readonly log: string;
+  }
+  interface Told {
+    readonly refusals: Readonly<Record<string, Refusal>>;
+    readonly simulations: Readonly<Record<string, { status: number; body: { message: string } }>>;
+  }
+
+  async function refused(): Promise<Told> {
+    const input = {
+      url: node.url("cometRpc"),
+      rest: node.url("rest"),
+      key: stranger.privateKey.slice(2),
+      prefix: "addr",
+      denom: "atoken",
+      operator: places["operator"],
+      nobody: places["nobody"],
+      nobodyOperator: places["nobodyOperator"],
+      blocked: toBech32(parseAddress(`0x${"0".repeat(36)}0800`)),
+      feeAmount: "50000",
+    };
+    const child = spawn(process.execPath, ["test/helpers/sdk-oracle/cosmjs-refusals.mjs"], {
+      stdio: ["pipe", "pipe", "inherit"],
+      env: { ...process.env, NODE_OPTIONS: "" },
+    });
+    child.stdin.end(JSON.stringify(input));
+    const chunks: Buffer[] = [];
+    for await (const chunk of child.stdout) chunks.push(chunk as Buffer);
+    return JSON.parse(Buffer.concat(chunks).toString()) as Told;
+  }
+
+  it("is refused with the SDK's codes and words", async () => {
+    const { refusals, simulations } = await refused();
+    for (const [name, [code, codespace, words]] of Object.entries(REFUSALS)) {
+      expect([name, refusals[name]]).toEqual([
+        name,
+        expect.objectContaining({ code, codespace, log: expect.stringMatching(words) }),
+      ]);
+    }
+    expect(simulations["of a failure"]).toMatchObject({
+      status: 500,
+      body: { message: expect.stringMatching(/validator does not exist with gas used: '\d+'$/) },
+    });
+  });
+});
