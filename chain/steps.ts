@@ -15,6 +15,49 @@ export function allAtOnce<Result>(steps: Steps<Result>): Result {
   }
 }
 
+/** Items of one sort; a few times as many are merged in a step. */
+const SORTED_AT_ONCE = 256;
+
+/** A sorted copy, in steps. Equal items keep their order. */
+export function* sortInSteps<Item>(
+  items: readonly Item[],
+  compare: (left: Item, right: Item) => number,
+): Steps<Item[]> {
+  let runs: Item[][] = [];
+  for (let start = 0; start < items.length; start += SORTED_AT_ONCE) {
+    runs.push(items.slice(start, start + SORTED_AT_ONCE).sort(compare));
+    yield;
+  }
+  while (runs.length > 1) {
+    const merged: Item[][] = [];
+    for (let index = 0; index < runs.length; index += 2) {
+      merged.push(yield* merge(runs[index] ?? [], runs[index + 1] ?? [], compare));
+    }
+    runs = merged;
+  }
+  return runs[0] ?? [];
+}
+
+function* merge<Item>(
+  left: readonly Item[],
+  right: readonly Item[],
+  compare: (left: Item, right: Item) => number,
+): Steps<Item[]> {
+  const merged: Item[] = [];
+  let next = 0;
+  for (const item of left) {
+    for (let other = right[next]; other !== undefined && compare(other, item) < 0; ) {
+      merged.push(other);
+      next += 1;
+      other = right[next];
+    }
+    merged.push(item);
+    yield;
+  }
+  for (; next < right.length; next += 1) merged.push(...right.slice(next, next + 1));
+  return merged;
+}
+
 /** Makes one item of each of a list, a step for each. */
 export function* mapInSteps<Item, Made>(
   items: Iterable<Item>,

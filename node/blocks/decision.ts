@@ -9,9 +9,10 @@ import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { ConsensusBlock } from "../../chain/consensus/consensus-block.js";
 import type { Height } from "../../chain/hex.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
+import { Slices } from "../../runtime/process/slices.js";
 import type { TrieCache } from "../state/trie-cache.js";
 import { commitBlock } from "../store/block-commit.js";
-import type { BlockStore } from "../store/block-store.js";
+import { type BlockStore, memorySteps } from "../store/block-store.js";
 import type { ConsensusStore } from "../store/consensus-store.js";
 import type { Database, StoreWrite } from "../store/database.js";
 import type { PoolStore } from "../store/pool-store.js";
@@ -129,17 +130,21 @@ export async function settleDecision(
 async function publish(parts: DecisionParts, { executed }: ExecutedDecision): Promise<void> {
   const { committed, changes, trieWrites } = executed;
   const { block } = committed;
-  parts.state.publish(changes);
-  parts.tries.apply(trieWrites);
-  parts.blocks.remember(committed);
-  const { height } = block.header;
+  const slices = new Slices();
+  await slices.run(parts.tries.applySteps(trieWrites));
+  const sizeBytes = await slices.run(memorySteps(committed));
   const mined: readonly AnyBlockTransaction[] = inDataOrder(block.transactions, block.cosmos);
+  // From here to the event nothing waits: who reads sees the one head or the other.
+  parts.state.publish(changes);
+  parts.blocks.remember(committed, sizeBytes);
+  const { height } = block.header;
   parts.view.moveHead({ height, hash: block.hash, timeMs: block.timeMs });
   parts.pool.onBlockCommitted({
     transactions: mined.map(({ tx, from }) => ({ hash: tx.hash, from, nonce: tx.nonce })),
     touched: changes.accounts.keys(),
   });
   parts.bus.emit("block", committed);
+  await slices.run(parts.state.takeOver());
   await parts.poolStore.mined(mined.map(({ tx }) => tx.hash));
 }
 

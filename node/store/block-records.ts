@@ -34,6 +34,7 @@ import {
 } from "../view/block-pages.js";
 import type { LogTest, PlacedLog } from "../view/chain-view.js";
 import type { CommittedBlock } from "../view/event-bus.js";
+import { allAtOnce, type Steps } from "../../chain/steps.js";
 import {
   changeItem,
   decodeChange,
@@ -119,6 +120,14 @@ export function blockRecordWrites(
   committed: CommittedBlock,
   starts: readonly number[],
 ): StoreWrite[] {
+  return allAtOnce(blockRecordSteps(committed, starts));
+}
+
+/** The same in steps of a page each. */
+export function* blockRecordSteps(
+  committed: CommittedBlock,
+  starts: readonly number[],
+): Steps<StoreWrite[]> {
   const { block, journal } = committed;
   const at = heightBytes(block.header.height);
   const writes: StoreWrite[] = [
@@ -132,14 +141,15 @@ export function blockRecordWrites(
   for (const [number, first] of starts.entries()) {
     const end = starts[number + 1] ?? block.transactions.length;
     const receipts = committed.receipts.slice(first, end);
-    const values: Record<PageSpace, Uint8Array> = {
-      hashPage: encodeHashes(block.transactions.slice(first, end)),
-      transactionPage: encodeRlp(block.transactions.slice(first, end).map(transactionItem)),
-      receiptPage: encodeReceiptPage(receipts, logCount),
-      journalPage: encodeJournalPage(journal.transactions.slice(first, end)),
+    const values: Record<PageSpace, () => Uint8Array> = {
+      hashPage: () => encodeHashes(block.transactions.slice(first, end)),
+      transactionPage: () => encodeRlp(block.transactions.slice(first, end).map(transactionItem)),
+      receiptPage: () => encodeReceiptPage(receipts, logCount),
+      journalPage: () => encodeJournalPage(journal.transactions.slice(first, end)),
     };
     for (const space of PAGE_SPACES) {
-      writes.push({ key: pageKey(space, at, first), value: values[space] });
+      writes.push({ key: pageKey(space, at, first), value: values[space]() });
+      yield;
     }
     for (const { logs } of receipts) logCount += logs.length;
   }
