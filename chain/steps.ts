@@ -54,7 +54,7 @@ function* merge<Item>(
     merged.push(item);
     yield;
   }
-  for (; next < right.length; next += 1) merged.push(...right.slice(next, next + 1));
+  for (const item of right.slice(next)) merged.push(item);
   return merged;
 }
 

@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { AnyBlockTransaction } from "../../chain/block.js";
 import type { Hash32 } from "../../chain/hex.js";
+import type { Steps } from "../../chain/steps.js";
 import type { RoomLimits, UsedRoom } from "./block-room.js";
 
 /** The room of the block that is built, and its state so far. */
@@ -41,8 +42,12 @@ export interface BlockPool {
   takeForBlock(limits: BlockLimits): TransactionOffers;
   /** Takes out a transaction that can never be executed. */
   drop(hash: Hash32, reason: string): void;
-  /** Adjusts the pool to a block, synchronously, when the state reads the new head. */
-  onBlockCommitted(change: HeadChange): void;
+  /**
+   * Adjusts the pool to a block, when the state reads the new head: from the return on nobody sees
+   * the block's transactions as pending any more; the steps do the rest, and must be done before
+   * the pool is asked for another block.
+   */
+  onBlockCommitted(change: HeadChange): Steps<void>;
 }
 
 /** Finds out who signed the transactions of a proposal. */

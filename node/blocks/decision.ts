@@ -139,11 +139,12 @@ async function publish(parts: DecisionParts, { executed }: ExecutedDecision): Pr
   parts.blocks.remember(committed, sizeBytes);
   const { height } = block.header;
   parts.view.moveHead({ height, hash: block.hash, timeMs: block.timeMs });
-  parts.pool.onBlockCommitted({
+  const letGo = parts.pool.onBlockCommitted({
     transactions: mined.map(({ tx, from }) => ({ hash: tx.hash, from, nonce: tx.nonce })),
     touched: changes.accounts.keys(),
   });
   parts.bus.emit("block", committed);
+  await slices.run(letGo);
   await slices.run(parts.state.takeOver());
   await parts.poolStore.mined(mined.map(({ tx }) => tx.hash));
 }

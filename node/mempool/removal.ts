@@ -15,13 +15,14 @@ export interface Removal {
 /**
  * Resolver for one change of the pool.
  * @param mined transactions of the block that caused it, empty when none did
+ * @param hashes theirs
  * @param isMined whether the chain's index knows the hash
  */
 export function removalOf(
   mined: readonly MinedTransaction[],
+  hashes: ReadonlySet<Hash32>,
   isMined: (hash: Hash32) => boolean,
 ): (item: RemovedEntry) => Removal {
-  const hashes = new Set(mined.map(({ hash }) => hash));
   let byNonce: Map<string, Hash32> | undefined;
   const rivalOf = (from: Address, nonce: bigint): Hash32 | undefined => {
     // Built only when needed: a pool that feeds its own blocks has no rivals.

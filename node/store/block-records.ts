@@ -34,7 +34,7 @@ import {
 } from "../view/block-pages.js";
 import type { LogTest, PlacedLog } from "../view/chain-view.js";
 import type { CommittedBlock } from "../view/event-bus.js";
-import { allAtOnce, type Steps } from "../../chain/steps.js";
+import type { Steps } from "../../chain/steps.js";
 import {
   changeItem,
   decodeChange,
@@ -115,15 +115,7 @@ export function pageStarts({ block, receipts, journal }: CommittedBlock): number
   return starts;
 }
 
-/** The writes of a block's outline, pages and block-level changes. */
-export function blockRecordWrites(
-  committed: CommittedBlock,
-  starts: readonly number[],
-): StoreWrite[] {
-  return allAtOnce(blockRecordSteps(committed, starts));
-}
-
-/** The same in steps of a page each. */
+/** The writes of a block's outline, pages and block-level changes, in steps of a page each. */
 export function* blockRecordSteps(
   committed: CommittedBlock,
   starts: readonly number[],
