@@ -76,7 +76,7 @@ export function dataHashOf(transactionHashes: readonly Hash32[]): Hash32 {
 
 /** The same in steps. */
 export function* dataHashSteps(transactionHashes: readonly Hash32[]): Steps<Hash32> {
-  return bytesToHash32(yield* merkleRootSteps(transactionHashes.map(hexToBytes)));
+  return bytesToHash32(yield* merkleRootSteps(yield* mapInSteps(transactionHashes, hexToBytes)));
 }
 
 /** `tendermint.types.Block`. */

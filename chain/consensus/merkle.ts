@@ -46,15 +46,16 @@ export function merkleRootOf(leaves: readonly Uint8Array[]): Uint8Array {
 
 /** The same in steps. */
 export function* merkleRootSteps(leaves: readonly Uint8Array[]): Steps<Uint8Array> {
-  return yield* rootSteps(yield* mapInSteps(leaves, leafHash));
+  return yield* rootOfHashesSteps(yield* mapInSteps(leaves, leafHash));
 }
 
 /** Root over leaves whose hashes are known. */
 export function merkleRootOfHashes(hashes: readonly Uint8Array[]): Uint8Array {
-  return allAtOnce(rootSteps(hashes));
+  return allAtOnce(rootOfHashesSteps(hashes));
 }
 
-function* rootSteps(hashes: readonly Uint8Array[]): Steps<Uint8Array> {
+/** The same in steps. */
+export function* rootOfHashesSteps(hashes: readonly Uint8Array[]): Steps<Uint8Array> {
   let level = hashes;
   // Pairing from the left and carrying an odd last node up equals RFC 6962's split at the largest
   // power of two below the count.

@@ -19,7 +19,7 @@ import {
 } from "../../chain/cosmos/cosmos-result.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import type { Hash32 } from "../../chain/hex.js";
-import { encodeReceipt, mergeBlooms, type Receipt } from "../../chain/receipt.js";
+import { encodeReceipt, mergeBloomSteps, type Receipt } from "../../chain/receipt.js";
 import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
 import { mapInSteps, type Steps } from "../../chain/steps.js";
 import type { SignedTransaction } from "../../chain/transaction.js";
@@ -303,13 +303,14 @@ export class BlockExecution {
     const encodedReceipts = yield* mapInSteps(receipts, encodeReceipt);
     const transactionsRoot = yield* orderedTrieSteps(transactions.map(({ tx }) => tx.raw));
     const receiptsRoot = yield* orderedTrieSteps(encodedReceipts);
+    const logsBloom = yield* mergeBloomSteps(receipts.map((receipt) => receipt.logsBloom));
     const header: BlockHeader = {
       parentHash: this.start.parent.hash,
       coinbase: context.coinbase,
       stateRoot: roots.stateRoot,
       transactionsRoot,
       receiptsRoot,
-      logsBloom: mergeBlooms(receipts.map((receipt) => receipt.logsBloom)),
+      logsBloom,
       height: context.height,
       gasLimit: context.gasLimit,
       gasUsed: this.gasUsed,

@@ -103,7 +103,7 @@ export async function settleDecision(
   tip: ChainTip,
   decision: ExecutedDecision,
 ): Promise<ChainTip> {
-  const next = nextTip(tip, decision);
+  const next = await new Slices().run(nextTip(tip, decision));
   const { block, executed } = decision;
   records.failpoint("consensus.before-commit");
   failpoint("node.before-block-write");

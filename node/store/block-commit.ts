@@ -12,7 +12,7 @@ import type { Steps } from "../../chain/steps.js";
 import { Slices } from "../../runtime/process/slices.js";
 import type { Supply } from "../view/chain-view.js";
 import type { CommittedBlock } from "../view/event-bus.js";
-import { blockRecordSteps, pageStarts } from "./block-records.js";
+import { blockRecordSteps, pageStartSteps } from "./block-records.js";
 import {
   type Database,
   metaKey,
@@ -63,7 +63,7 @@ function* blockWrites(executed: ExecutedBlock): Steps<StoreWrite[]> {
   const at = heightBytes(height);
   const { totalAtoken, mintedAtoken, burnedAtoken } = executed.supply;
   const supply = [totalAtoken, mintedAtoken, burnedAtoken].map(bigintToBytes);
-  const starts = pageStarts(executed.committed);
+  const starts = yield* pageStartSteps(executed.committed);
   const writes: StoreWrite[] = [
     ...(yield* blockRecordSteps(executed.committed, starts)),
     ...(yield* logIndexSteps(executed.committed, starts)),

@@ -92,8 +92,8 @@ export interface StoredOutline extends BlockOutline {
   readonly starts: readonly number[];
 }
 
-/** Indexes of the transactions that the pages of a block begin with. */
-export function pageStarts({ block, receipts, journal }: CommittedBlock): number[] {
+/** Indexes of the transactions that the pages of a block begin with, in steps. */
+export function* pageStartSteps({ block, receipts, journal }: CommittedBlock): Steps<number[]> {
   const starts: number[] = [];
   let sizeBytes = PAGE_BYTES;
   let count = 0;
@@ -111,6 +111,7 @@ export function pageStarts({ block, receipts, journal }: CommittedBlock): number
     sizeBytes += tx.raw.length + TRANSACTION_BYTES + changed.changes.length * CHANGE_BYTES;
     for (const log of receipt.logs) sizeBytes += log.data.length + LOG_BYTES;
     sizeBytes += (changed.events?.length ?? 0) * EVENT_BYTES;
+    yield;
   }
   return starts;
 }

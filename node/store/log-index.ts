@@ -9,7 +9,7 @@ import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { allAtOnce, type Steps } from "../../chain/steps.js";
 import type { CommittedBlock } from "../view/event-bus.js";
 import type { LogTerm } from "../view/chain-view.js";
-import { decodeIndexes, encodeIndexes, pageStarts } from "./block-records.js";
+import { decodeIndexes, encodeIndexes } from "./block-records.js";
 import { type Database, storeKey, type StoreWrite } from "./database.js";
 
 /** Kinds of terms: the first byte behind the key space's; each has one length. */
@@ -18,10 +18,7 @@ const TOPIC_TERM = 2;
 const BOTH_TERM = 3;
 
 /** Index entries of a block; part of its one atomic write. */
-export function logIndexWrites(
-  committed: CommittedBlock,
-  starts: readonly number[] = pageStarts(committed),
-): StoreWrite[] {
+export function logIndexWrites(committed: CommittedBlock, starts: readonly number[]): StoreWrite[] {
   return allAtOnce(logIndexSteps(committed, starts));
 }
 
