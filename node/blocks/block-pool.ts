@@ -29,10 +29,22 @@ export interface MinedTransaction {
   readonly nonce: bigint;
 }
 
+/** A block's transactions as the pool hears of them, in steps. */
+export function* minedTransactions(
+  transactions: Iterable<AnyBlockTransaction>,
+): Steps<ReadonlyMap<Hash32, MinedTransaction>> {
+  const mined = new Map<Hash32, MinedTransaction>();
+  for (const { tx, from } of transactions) {
+    mined.set(tx.hash, { hash: tx.hash, from, nonce: tx.nonce });
+    yield;
+  }
+  return mined;
+}
+
 /** What a block changed, as far as the pool is concerned. */
 export interface HeadChange {
-  /** The block's transactions, in order. */
-  readonly transactions: readonly MinedTransaction[];
+  /** The block's transactions by their hashes, in order. */
+  readonly transactions: ReadonlyMap<Hash32, MinedTransaction>;
   /** Accounts whose balance or nonce changed; the transactions' senders may be left out. */
   readonly touched: Iterable<Address>;
 }

@@ -20,7 +20,7 @@ import type { StateStore } from "../store/state-store.js";
 import type { StoreBase } from "../store/store-base.js";
 import type { EventBus } from "../view/event-bus.js";
 import type { BlockEvidence } from "./block-evidence.js";
-import type { BlockPool } from "./block-pool.js";
+import { type BlockPool, minedTransactions } from "./block-pool.js";
 import { type ChainTip, type ExecutedDecision, nextTip } from "./chain-tip.js";
 import type { CommittedView } from "./committed-view.js";
 
@@ -133,20 +133,18 @@ async function publish(parts: DecisionParts, { executed }: ExecutedDecision): Pr
   const slices = new Slices();
   await slices.run(parts.tries.applySteps(trieWrites));
   const sizeBytes = await slices.run(memorySteps(committed));
-  const mined: readonly AnyBlockTransaction[] = inDataOrder(block.transactions, block.cosmos);
+  const all: readonly AnyBlockTransaction[] = inDataOrder(block.transactions, block.cosmos);
+  const transactions = await slices.run(minedTransactions(all));
   // From here to the event nothing waits: who reads sees the one head or the other.
   parts.state.publish(changes);
   parts.blocks.remember(committed, sizeBytes);
   const { height } = block.header;
   parts.view.moveHead({ height, hash: block.hash, timeMs: block.timeMs });
-  const letGo = parts.pool.onBlockCommitted({
-    transactions: mined.map(({ tx, from }) => ({ hash: tx.hash, from, nonce: tx.nonce })),
-    touched: changes.accounts.keys(),
-  });
+  const letGo = parts.pool.onBlockCommitted({ transactions, touched: changes.accounts.keys() });
   parts.bus.emit("block", committed);
   await slices.run(letGo);
   await slices.run(parts.state.takeOver());
-  await parts.poolStore.mined(mined.map(({ tx }) => tx.hash));
+  await parts.poolStore.mined([...transactions.keys()]);
 }
 
 /** Writes of consensus for a decided height, to go with the block's. */

@@ -187,7 +187,7 @@ export class Mempool implements TransactionPool, BlockPool {
   /** See `TransactionPool`. */
   counts(): { readonly pending: number; readonly queued: number } {
     const { totalCount, queuedCount } = this.contents;
-    const minedCount = this.mined?.leftCount ?? 0;
+    const minedCount = this.mined?.countIn(this.contents) ?? 0;
     return { pending: Math.max(0, totalCount - queuedCount - minedCount), queued: queuedCount };
   }
 
@@ -219,29 +219,33 @@ export class Mempool implements TransactionPool, BlockPool {
    * senders that the block touched are looked at.
    */
   onBlockCommitted(change: HeadChange): Steps<void> {
-    this.mined = new MinedBlock(change.transactions, this.contents, this.isMined);
-    return this.letGo(change);
+    this.mined = new MinedBlock(change.transactions, this.isMined);
+    return this.letGo(change, this.mined);
   }
 
-  /** Each step leaves a pool that is in order; admissions go on between them. */
-  private *letGo({ transactions, touched }: HeadChange): Steps<void> {
-    const senders = new Set(touched);
-    for (const { from } of transactions) senders.add(from);
-    for (const address of senders) {
-      if (this.contents.sender(address) === undefined) continue;
+  /** Sender by sender; groups of admissions, which would meet all of them at once, wait. */
+  private *letGo({ transactions, touched }: HeadChange, mined: MinedBlock): Steps<void> {
+    try {
+      const senders = new Set(touched);
+      for (const { from } of transactions.values()) senders.add(from);
+      for (const address of senders) {
+        if (this.contents.sender(address) === undefined) continue;
+        const draft = this.newDraft();
+        draft.adjust(address);
+        this.apply(draft);
+        yield;
+      }
       const draft = this.newDraft();
-      draft.adjust(address);
+      draft.expire(this.ports.clock.nowMs() - this.limits.queuedLifetimeMs);
       this.apply(draft);
-      yield;
+      for (const hash of transactions.keys()) {
+        this.history.delete(hash);
+        yield;
+      }
+    } finally {
+      this.mined = undefined;
+      mined.end();
     }
-    const draft = this.newDraft();
-    draft.expire(this.ports.clock.nowMs() - this.limits.queuedLifetimeMs);
-    this.apply(draft);
-    for (const { hash } of transactions) {
-      this.history.delete(hash);
-      yield;
-    }
-    this.mined = undefined;
   }
 
   /** What of the contents is not in the head's block. */
@@ -320,6 +324,7 @@ export class Mempool implements TransactionPool, BlockPool {
   /** One journal write for the whole group; nothing of it is visible before that is durable. */
   private async commitGroup(group: readonly Admission[]): Promise<readonly Answer[]> {
     await this.flushRemovals();
+    while (this.mined !== undefined) await this.mined.ended;
     if (group.length === 0) return [];
     const entries = group.map(({ entry }) => entry);
     let dropped: readonly DroppedEntry[] = [];
@@ -330,6 +335,7 @@ export class Mempool implements TransactionPool, BlockPool {
       });
       const written = this.account.toBeWritten(group, staged);
       await this.account.append([...written.values()], dropped);
+      while (this.mined !== undefined) await this.mined.ended;
       // A block came in meanwhile: what was accepted is judged again at the new head.
       if (this.draft !== staged.draft) staged = this.stage(entries, staged.answers, dropped);
       this.account.noteUnwritten(group, staged, written);
@@ -416,7 +422,7 @@ export class Mempool implements TransactionPool, BlockPool {
 
   /** @param dropped what the journal has already let go of */
   private recordRemovals(removed: readonly RemovedEntry[], dropped: readonly DroppedEntry[]): void {
-    const mined = this.mined ?? new MinedBlock([], this.contents, this.isMined);
+    const mined = this.mined ?? new MinedBlock(new Map(), this.isMined);
     const deleted = new Set(dropped.map(({ entry }) => entry.tx.hash));
     for (const item of removed) {
       const { hash } = item.entry.tx;

@@ -11,38 +11,40 @@ import type { RemovedEntry } from "./sender-draft.js";
 
 /** What the pool has to forget of one block. */
 export class MinedBlock {
-  private readonly hashes: ReadonlySet<Hash32>;
-  private readonly resolve: (item: RemovedEntry) => Removal;
-  private left = 0;
+  /** What became of an entry that the pool has taken out. */
+  readonly removal: (item: RemovedEntry) => Removal;
+  /** Resolves when the pool has let go of them all, by `end`. */
+  readonly ended: Promise<void>;
+  private resolveEnded: () => void = () => undefined;
 
   /** @param isMined whether the chain's index knows a hash */
   constructor(
-    transactions: readonly MinedTransaction[],
-    contents: PoolContents,
+    private readonly transactions: ReadonlyMap<Hash32, MinedTransaction>,
     isMined: (hash: Hash32) => boolean,
   ) {
-    this.hashes = new Set(transactions.map(({ hash }) => hash));
-    this.resolve = removalOf(transactions, this.hashes, isMined);
-    for (const hash of this.hashes) if (contents.get(hash) !== undefined) this.left += 1;
+    this.removal = removalOf(transactions, isMined);
+    this.ended = new Promise((resolve) => {
+      this.resolveEnded = resolve;
+    });
   }
 
-  /** Those that are still in the pool's contents. */
-  get leftCount(): number {
-    return this.left;
+  end(): void {
+    this.resolveEnded();
+  }
+
+  /** How many are still in the pool's contents. */
+  countIn(contents: PoolContents): number {
+    let count = 0;
+    for (const hash of this.transactions.keys()) if (contents.get(hash) !== undefined) count += 1;
+    return count;
   }
 
   has(hash: Hash32): boolean {
-    return this.hashes.has(hash);
-  }
-
-  /** What became of an entry that the pool has taken out. */
-  removal(item: RemovedEntry): Removal {
-    if (this.hashes.has(item.entry.tx.hash)) this.left -= 1;
-    return this.resolve(item);
+    return this.transactions.has(hash);
   }
 
   /** Those that are not of this block. */
   without(entries: readonly PoolEntry[]): PoolEntry[] {
-    return entries.filter(({ tx }) => !this.hashes.has(tx.hash));
+    return entries.filter(({ tx }) => !this.transactions.has(tx.hash));
   }
 }

@@ -2,6 +2,7 @@
  * A real chain (store, execution, pool) with the consensus RPC in front of it; consensus is a
  * fixture that signs every block with real ed25519 keys, so that heights come when a test says.
  */
+import { minedTransactions } from "../../../node/blocks/block-pool.js";
 import { allAtOnce } from "../../../chain/steps.js";
 import { COSMOS_RULES } from "./cosmos-rules.js";
 import { createHash } from "node:crypto";
@@ -372,11 +373,7 @@ export class CometTestChain {
     const decided = this.consensus.decide(committed, options);
     allAtOnce(
       this.pool.onBlockCommitted({
-        transactions: committed.block.transactions.map(({ tx, from }) => ({
-          hash: tx.hash,
-          from,
-          nonce: tx.nonce,
-        })),
+        transactions: allAtOnce(minedTransactions(committed.block.transactions)),
         touched: mined.changes.accounts.keys(),
       }),
     );

@@ -1,4 +1,5 @@
 /** A real chain with pool, call workers and JSON-RPC, in this process; a test mines its blocks. */
+import { minedTransactions } from "../../../node/blocks/block-pool.js";
 import { allAtOnce } from "../../../chain/steps.js";
 import { COSMOS_RULES } from "./cosmos-rules.js";
 import path from "node:path";
@@ -102,11 +103,7 @@ export class ServedChain {
     const { transactions } = mined.committed.block;
     allAtOnce(
       this.pool.onBlockCommitted({
-        transactions: transactions.map(({ tx, from }) => ({
-          hash: tx.hash,
-          from,
-          nonce: tx.nonce,
-        })),
+        transactions: allAtOnce(minedTransactions(transactions)),
         touched: mined.changes.accounts.keys(),
       }),
     );

@@ -3,6 +3,7 @@
  * is full most of the time. Promise under test: what was admitted can be included as soon as its
  * nonce is due, or is dropped with a reason; what makes room is the cheapest there is.
  */
+import { minedTransactions } from "../../../node/blocks/block-pool.js";
 import { allAtOnce } from "../../../chain/steps.js";
 import { describe, expect, it } from "@jest/globals";
 import * as fc from "fast-check";
@@ -230,7 +231,7 @@ class Siege {
     }
     allAtOnce(
       pool.onBlockCommitted({
-        transactions: taken.map(({ tx, from }) => ({ hash: tx.hash, from, nonce: tx.nonce })),
+        transactions: allAtOnce(minedTransactions(taken)),
         touched: taken.map(({ from }) => from),
       }),
     );

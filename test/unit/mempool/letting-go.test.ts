@@ -46,6 +46,9 @@ const LET_GO = {
   bob: { pending: [], queued: [] },
 };
 
+/** Lets what was begun go on as far as it can. */
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+
 describe("a block's transactions", () => {
   it("are not pending from the moment of the head on, whatever step the pool is at", async () => {
     const after = await afterTheHead();
@@ -66,16 +69,17 @@ describe("a block's transactions", () => {
     expect(after.faults).toEqual([]);
   });
 
-  it("leave room for what comes between the steps, which follows them", async () => {
+  it("are gone before what comes between the steps is judged", async () => {
     const after = await afterTheHead();
     after.steps.next();
     const [b1, a3] = [transfer(bob, 1), transfer(alice, 3)];
-    expect(await submit(after.pool, b1, a3)).toEqual([b1.hash, a3.hash]);
-    // Sent again, it is of a nonce that is used.
-    expect(await submit(after.pool, b0)).toEqual([
-      expect.objectContaining({ code: "NONCE_TOO_LOW" }),
-    ]);
+    const late = submit(after.pool, b1, a3);
+    const again = submit(after.pool, b0);
+    await nextTurn();
     allAtOnce(after.steps);
+    expect(await late).toEqual([b1.hash, a3.hash]);
+    // Sent again, it is of a nonce that is used.
+    expect(await again).toEqual([expect.objectContaining({ code: "NONCE_TOO_LOW" })]);
     expect(new Set(drain(after.pool).map(({ tx }) => tx.hash))).toEqual(
       new Set([a2.hash, a3.hash, b1.hash]),
     );
@@ -93,23 +97,24 @@ describe("a block's transactions", () => {
     const steps = fixture.mineInSteps(evmOnly(drain(fixture.pool)));
     steps.next();
     fixture.journal.release();
-    expect(await late).toEqual([a1.hash, transfer(bob, 1).hash]);
+    await nextTurn();
     allAtOnce(steps);
+    expect(await late).toEqual([a1.hash, transfer(bob, 1).hash]);
     expect(fixture.pool.counts()).toEqual({ pending: 2, queued: 0 });
     expect(fixture.pool.status(a0.hash).status).toBe("included");
     expect(fixture.journal.removals.flat()).toEqual([]);
   });
 
-  it("name their rivals as replaced, by whatever change these leave the pool", async () => {
+  it("name their rivals as replaced", async () => {
     const fixture = await createFixture();
     await submit(fixture.pool, b0);
     const rival = transfer(bob, 0, { priceAtoken: 90n });
     const steps = fixture.mineInSteps([{ tx: rival, from: bob.address }]);
-    // An admission meets the sender before the pool's own step does.
-    await submit(fixture.pool, transfer(bob, 1));
-    const replaced = { status: "replaced", by: rival.hash };
-    expect(fixture.pool.status(b0.hash)).toEqual(replaced);
+    const late = submit(fixture.pool, transfer(bob, 1));
+    await nextTurn();
     allAtOnce(steps);
+    await late;
+    const replaced = { status: "replaced", by: rival.hash };
     expect(fixture.pool.status(b0.hash)).toEqual(replaced);
     expect(fixture.pool.counts()).toEqual({ pending: 1, queued: 0 });
   });

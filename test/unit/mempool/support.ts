@@ -1,4 +1,5 @@
 /** A pool on fakes: a state that tests set, a journal whose writes tests hold or fail, a clock. */
+import { minedTransactions } from "../../../node/blocks/block-pool.js";
 import { allAtOnce, type Steps } from "../../../chain/steps.js";
 import { type BlockTransaction, isEvm } from "../../../chain/block.js";
 import { COSMOS_RULES } from "../../helpers/chains/cosmos-rules.js";
@@ -248,9 +249,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
     }
     for (const { tx } of transactions) journal.entries.delete(tx.hash);
     return pool.onBlockCommitted({
-      transactions: transactions.map(({ tx, from }) => {
-        return { hash: tx.hash, from, nonce: tx.nonce };
-      }),
+      transactions: allAtOnce(minedTransactions(transactions)),
       touched: [...transactions.map(({ from }) => from), ...extraTouched],
     });
   };
