@@ -25,7 +25,7 @@ export function* sortInSteps<Item>(
 ): Steps<Item[]> {
   let runs: Item[][] = [];
   for (let start = 0; start < items.length; start += SORTED_AT_ONCE) {
-    runs.push(items.slice(start, start + SORTED_AT_ONCE).sort(compare));
+    runs.push(items.slice(start, start + SORTED_AT_ONCE).toSorted(compare));
     yield;
   }
   while (runs.length > 1) {
