@@ -41,8 +41,8 @@ export interface IntakePorts {
 /** Transactions that are decoded before other work gets its turn: about 1 ms. */
 const DECODED_PER_TURN = 256;
 
-/** Entries that are made before other work gets its turn: about 2 ms, most of it their SDK hashes. */
-const NUMBERED_PER_TURN = 256;
+/** Entries that are made before other work gets its turn: about 1 ms, most of it their SDK hashes. */
+const NUMBERED_PER_TURN = 64;
 
 /** Signatures of Cosmos transactions before other work gets its turn: about 1.5 ms. */
 const VERIFIED_PER_TURN = 16;
