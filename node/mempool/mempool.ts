@@ -324,7 +324,6 @@ export class Mempool implements TransactionPool, BlockPool {
   /** One journal write for the whole group; nothing of it is visible before that is durable. */
   private async commitGroup(group: readonly Admission[]): Promise<readonly Answer[]> {
     await this.flushRemovals();
-    while (this.mined !== undefined) await this.mined.ended;
     if (group.length === 0) return [];
     const entries = group.map(({ entry }) => entry);
     let dropped: readonly DroppedEntry[] = [];
@@ -445,13 +444,14 @@ export class Mempool implements TransactionPool, BlockPool {
     if (outcome === UNDERPRICED) this.evictedTotal++;
   }
 
-  /** Deletes what left outside a block before the group that may bring it back is written. */
+  /** Deletes what left outside a block before what may bring it back is written; and a block's is gone. */
   private async flushRemovals(): Promise<void> {
     try {
       await this.account.flush((hashes) => this.history.outcomesOf(hashes));
     } catch (error) {
       this.ports.onJournalFault(error);
     }
+    while (this.mined !== undefined) await this.mined.ended;
   }
 
   /** Lowest price that can get in now: what pays less is refused before its costly recovery. */
