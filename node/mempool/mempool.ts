@@ -444,7 +444,7 @@ export class Mempool implements TransactionPool, BlockPool {
     if (outcome === UNDERPRICED) this.evictedTotal++;
   }
 
-  /** Deletes what left outside a block before what may bring it back is written; and a block's is gone. */
+  /** Deletes what left before it may be brought back; waits until a block's have left, too. */
   private async flushRemovals(): Promise<void> {
     try {
       await this.account.flush((hashes) => this.history.outcomesOf(hashes));
