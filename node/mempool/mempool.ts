@@ -5,7 +5,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
-import type { Steps } from "../../chain/steps.js";
+import type { Steps } from "../../chain/work/steps.js";
 import { fundsFault } from "../../chain/transaction-rules.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { BlockLimits, BlockPool, HeadChange } from "../blocks/block-pool.js";
@@ -419,7 +419,6 @@ export class Mempool implements TransactionPool, BlockPool {
     if (executable.length > 0) this.ports.bus.emit("pendingTransactions", executable);
   }
 
-  /** @param dropped what the journal has already let go of */
   private recordRemovals(removed: readonly RemovedEntry[], dropped: readonly DroppedEntry[]): void {
     const mined = this.mined ?? new MinedBlock(new Map(), this.isMined);
     const deleted = new Set(dropped.map(({ entry }) => entry.tx.hash));
