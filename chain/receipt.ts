@@ -3,6 +3,7 @@ import { type Address, addressToBytes } from "./address.js";
 import { keccak256 } from "./hashes.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "./hex.js";
 import { encodeRlp } from "./rlp.js";
+import { allAtOnce, type Steps } from "./work/steps.js";
 import type { TransactionType } from "./transaction.js";
 
 /** One EVM log (spec: EVM log). */
@@ -69,12 +70,18 @@ export function logsToBloom(logs: readonly Log[]): Uint8Array {
 
 /** Bitwise or of blooms: the block's bloom from its receipts'. */
 export function mergeBlooms(blooms: readonly Uint8Array[]): Uint8Array {
+  return allAtOnce(mergeBloomSteps(blooms));
+}
+
+/** The same in steps. */
+export function* mergeBloomSteps(blooms: readonly Uint8Array[]): Steps<Uint8Array> {
   const merged = new Uint8Array(BLOOM_BYTES);
   for (const bloom of blooms) {
     if (bloom === EMPTY_BLOOM) continue;
     for (let index = 0; index < BLOOM_BYTES; index++) {
       merged[index] = (merged[index] ?? 0) | (bloom[index] ?? 0);
     }
+    yield;
   }
   return merged;
 }

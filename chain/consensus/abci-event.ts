@@ -16,6 +16,7 @@ import type { Log, Receipt } from "../receipt.js";
 import type { AbciEvent } from "./abci-types.js";
 import { sdkTransactionHash } from "./sdk-transaction.js";
 import { bytesToHex, type Hash32 } from "../hex.js";
+import { allAtOnce, type Steps } from "../work/steps.js";
 import { BASE_DENOM } from "../units.js";
 
 /** What events follow from: a block with everything that was stored with it. */
@@ -213,6 +214,11 @@ export interface SearchTerms {
 
 /** Terms of a block, from its journal: cheaper than building its events. */
 export function searchTerms(source: EventSource): SearchTerms {
+  return allAtOnce(searchTermSteps(source));
+}
+
+/** The same in steps. */
+export function* searchTermSteps(source: EventSource): Steps<SearchTerms> {
   const { block, receipts, journal } = source;
   const types = new Set<string>();
   const amounts = new Set<bigint>();
@@ -229,6 +235,7 @@ export function searchTerms(source: EventSource): SearchTerms {
     const feeAtoken = feeOf({ changes });
     if (feeAtoken > 0n) types.add("fee_burn");
     amounts.add(feeAtoken / 2n).add(feeAtoken - feeAtoken / 2n);
+    yield;
   }
   addMoves(journal.blockChanges);
   addEvents(journal.moduleEvents ?? [], types, amounts);

@@ -11,7 +11,14 @@ import {
 } from "./consensus-header.js";
 import { decodeDuplicateVote, type DuplicateVoteEvidence } from "./evidence.js";
 import { encodeDuplicateVote } from "./evidence.js";
-import { type MerkleProof, merkleProofs, merkleRootOf, verifyMerkleProof } from "./merkle.js";
+import {
+  type MerkleProof,
+  merkleRootOf,
+  merkleRootSteps,
+  provenRootSteps,
+  verifyMerkleProof,
+} from "./merkle.js";
+import { allAtOnce, mapInSteps, type Steps } from "../work/steps.js";
 import { invalidMessage, ProtoReader, ProtoWriter, varintBytes } from "./protobuf.js";
 
 /** A block as consensus decides it. */
@@ -57,9 +64,19 @@ export function hashTransactions(transactions: readonly Uint8Array[]): Hash32 {
   return bytesToHash32(merkleRootOf(transactions.map(sha256)));
 }
 
+/** The same in steps. */
+export function* hashTransactionsSteps(transactions: readonly Uint8Array[]): Steps<Hash32> {
+  return bytesToHash32(yield* merkleRootSteps(yield* mapInSteps(transactions, sha256)));
+}
+
 /** The same, where the hashes are known. */
 export function dataHashOf(transactionHashes: readonly Hash32[]): Hash32 {
-  return bytesToHash32(merkleRootOf(transactionHashes.map(hexToBytes)));
+  return allAtOnce(dataHashSteps(transactionHashes));
+}
+
+/** The same in steps. */
+export function* dataHashSteps(transactionHashes: readonly Hash32[]): Steps<Hash32> {
+  return bytesToHash32(yield* merkleRootSteps(yield* mapInSteps(transactionHashes, hexToBytes)));
 }
 
 /** `tendermint.types.Block`. */
@@ -134,13 +151,18 @@ export interface PartSet {
 
 /** Divides the bytes of a block. */
 export function splitIntoParts(bytes: Uint8Array): PartSet {
+  return allAtOnce(partSteps(bytes));
+}
+
+/** The same in steps of a part each. */
+export function* partSteps(bytes: Uint8Array): Steps<PartSet> {
   const chunks: Uint8Array[] = [];
   for (let at = 0; at < bytes.length; at += PART_BYTES) {
     chunks.push(bytes.subarray(at, at + PART_BYTES));
   }
-  const proofs = merkleProofs(chunks);
+  const { root, proofs } = yield* provenRootSteps(chunks);
   return {
-    header: { total: chunks.length, hash: bytesToHash32(merkleRootOf(chunks)) },
+    header: { total: chunks.length, hash: bytesToHash32(root) },
     parts: chunks.flatMap((chunk, index) => {
       const proof = proofs[index];
       return proof === undefined ? [] : [{ index, bytes: chunk, proof }];

@@ -2,8 +2,9 @@
 import { bytesToHash32, type Hash32 } from "../hex.js";
 import type { Receipt } from "../receipt.js";
 import type { SignedTransaction } from "../transaction.js";
-import { leafHash, merkleRootOfHashes } from "./merkle.js";
+import { leafHash, rootOfHashesSteps } from "./merkle.js";
 import { ProtoWriter } from "./protobuf.js";
+import { allAtOnce, mapInSteps, type Steps } from "../work/steps.js";
 
 /** The hashed fields of `tendermint.abci.ExecTxResult`. */
 export interface ExecutionResult {
@@ -36,14 +37,19 @@ function encodeExecutionResult({ code, data, gasWanted, gasUsed }: ExecutionResu
 
 /** `last_results_hash` of the block after these. */
 export function hashExecutionResults(results: readonly ExecutionResult[]): Hash32 {
+  return allAtOnce(executionResultSteps(results));
+}
+
+/** The same in steps. */
+export function* executionResultSteps(results: readonly ExecutionResult[]): Steps<Hash32> {
   // Most transactions are transfers and have the same result.
   const known = new Map<string, Uint8Array>();
-  const hashes = results.map((result) => {
+  const hashes = yield* mapInSteps(results, (result) => {
     if (result.data !== undefined) return leafHash(encodeExecutionResult(result));
     const key = `${result.code}/${result.gasWanted}/${result.gasUsed}`;
     const hash = known.get(key) ?? leafHash(encodeExecutionResult(result));
     known.set(key, hash);
     return hash;
   });
-  return bytesToHash32(merkleRootOfHashes(hashes));
+  return bytesToHash32(yield* rootOfHashesSteps(hashes));
 }

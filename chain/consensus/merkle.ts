@@ -1,5 +1,6 @@
 /** RFC 6962 Merkle trees as CometBFT builds them: leaves and inner nodes hashed apart. */
 import { sha256 } from "../hashes.js";
+import { allAtOnce, mapInSteps, type Steps } from "../work/steps.js";
 import { invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
 
 const LEAF_PREFIX = 0;
@@ -43,23 +44,45 @@ export function merkleRootOf(leaves: readonly Uint8Array[]): Uint8Array {
   return merkleRootOfHashes(leaves.map(leafHash));
 }
 
+/** The same in steps. */
+export function* merkleRootSteps(leaves: readonly Uint8Array[]): Steps<Uint8Array> {
+  return yield* rootOfHashesSteps(yield* mapInSteps(leaves, leafHash));
+}
+
 /** Root over leaves whose hashes are known. */
 export function merkleRootOfHashes(hashes: readonly Uint8Array[]): Uint8Array {
+  return allAtOnce(rootOfHashesSteps(hashes));
+}
+
+/** The same in steps. */
+export function* rootOfHashesSteps(hashes: readonly Uint8Array[]): Steps<Uint8Array> {
   let level = hashes;
   // Pairing from the left and carrying an odd last node up equals RFC 6962's split at the largest
   // power of two below the count.
-  while (level.length > 1) level = pairUp(level);
+  while (level.length > 1) level = yield* pairUp(level);
   return level[0] ?? EMPTY_MERKLE_ROOT;
 }
 
+/** A root with the proofs of all leaves below it, in order. */
+export interface ProvenRoot {
+  readonly root: Uint8Array;
+  readonly proofs: readonly MerkleProof[];
+}
+
 /** Proofs of all leaves, in order. */
-export function merkleProofs(leaves: readonly Uint8Array[]): MerkleProof[] {
-  const levels = [leaves.map(leafHash)];
-  for (let last = levels[0] ?? []; last.length > 1; ) {
-    last = pairUp(last);
+export function merkleProofs(leaves: readonly Uint8Array[]): readonly MerkleProof[] {
+  return allAtOnce(provenRootSteps(leaves)).proofs;
+}
+
+/** Root and proofs together, in steps of a leaf each. */
+export function* provenRootSteps(leaves: readonly Uint8Array[]): Steps<ProvenRoot> {
+  const hashes = yield* mapInSteps(leaves, leafHash);
+  const levels = [hashes];
+  for (let last = hashes; last.length > 1; ) {
+    last = yield* pairUp(last);
     levels.push(last);
   }
-  return leaves.map((leaf, index) => {
+  const proofs = hashes.map((hash, index) => {
     const aunts: Uint8Array[] = [];
     let position = index;
     for (const level of levels.slice(0, -1)) {
@@ -67,8 +90,9 @@ export function merkleProofs(leaves: readonly Uint8Array[]): MerkleProof[] {
       if (aunt !== undefined) aunts.push(aunt);
       position >>= 1;
     }
-    return { total: leaves.length, index, leafHash: leafHash(leaf), aunts };
+    return { total: leaves.length, index, leafHash: hash, aunts };
   });
+  return { root: levels.at(-1)?.[0] ?? EMPTY_MERKLE_ROOT, proofs };
 }
 
 /** Whether the proof leads from the leaf to the root. */
@@ -115,12 +139,13 @@ export function decodeMerkleProof(bytes: Uint8Array): MerkleProof {
   };
 }
 
-function pairUp(level: readonly Uint8Array[]): Uint8Array[] {
+function* pairUp(level: readonly Uint8Array[]): Steps<Uint8Array[]> {
   const next: Uint8Array[] = [];
   for (let index = 0; index < level.length; index += 2) {
     const [left, right] = [level[index], level[index + 1]];
     if (left === undefined) break;
     next.push(right === undefined ? left : innerHash(left, right));
+    yield;
   }
   return next;
 }

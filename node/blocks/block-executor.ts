@@ -3,7 +3,6 @@
  * proof of conservation, roots, header. Works on an overlay; readers see nothing of it, and a
  * block that is given up leaves no trace.
  */
-import { setImmediate as yieldToLoop } from "node:timers/promises";
 import type { Address } from "../../chain/address.js";
 import type { BalanceChange, BlockJournal } from "../../chain/balance-change.js";
 import {
@@ -12,7 +11,7 @@ import {
   type BlockTransaction,
   hashHeader,
 } from "../../chain/block.js";
-import { dataHashOf } from "../../chain/consensus/consensus-block.js";
+import { dataHashSteps } from "../../chain/consensus/consensus-block.js";
 import {
   type CosmosBlockTransaction,
   inDataOrder,
@@ -20,17 +19,19 @@ import {
 } from "../../chain/cosmos/cosmos-result.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import type { Hash32 } from "../../chain/hex.js";
-import { encodeReceipt, mergeBlooms, type Receipt } from "../../chain/receipt.js";
+import { encodeReceipt, mergeBloomSteps, type Receipt } from "../../chain/receipt.js";
 import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
+import { mapInSteps, type Steps } from "../../chain/work/steps.js";
 import type { SignedTransaction } from "../../chain/transaction.js";
 import type { TransactionLimits } from "../../chain/transaction-rules.js";
+import { Slices } from "../../runtime/process/slices.js";
 import type { Head, Supply } from "../view/chain-view.js";
 import { type ChainParams, transactionLimitsOf } from "../settings/genesis.js";
 import type { AccountRecord } from "../store/account-record.js";
 import { JournaledState } from "../state/journaled-state.js";
 import type { MaybePromise, StateReader } from "../store/state-reader.js";
-import { orderedTrieRoot } from "../state/ordered-trie.js";
-import { computeRoots } from "../state/state-root.js";
+import { orderedTrieSteps } from "../state/ordered-trie.js";
+import { rootSteps } from "../state/state-root.js";
 import type { TrieNodeReader } from "../store/trie-port.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { assertConserved, journalSums } from "./conservation.js";
@@ -57,9 +58,6 @@ import {
 import { executeCosmosTransaction } from "../execution/cosmos/cosmos-executor.js";
 import { cosmosJournal, cosmosPart } from "../store/block-store.js";
 import { createTransactionEngine, type EngineName } from "./engines.js";
-
-/** Longest stretch of synchronous work before other tasks of the process get their turn. */
-const YIELD_AFTER_MS = 8;
 
 const NO_FACTS: BlockFacts = { votes: [], misbehavior: [] };
 
@@ -114,7 +112,7 @@ export class BlockExecution {
   private feesAtoken = 0n;
   private gasUsed = 0n;
   private madeEngine: MaybePromise<TransactionEngine> | undefined;
-  private lastYieldMs: number;
+  private readonly slices: Slices;
 
   constructor(
     private readonly options: ExecutorOptions,
@@ -123,7 +121,7 @@ export class BlockExecution {
     this.state = new JournaledState(options.state);
     const { locks } = options.params;
     if (locks !== undefined) this.state.locks = new VestingLocks(this.state, locks, start.timeMs);
-    this.lastYieldMs = options.monotonicMs();
+    this.slices = new Slices(options.monotonicMs);
     this.limits = transactionLimitsOf(options.chainId, options.params);
     const height = start.parent.height + 1;
     const { feeCollector, validatorsPool } = options.params;
@@ -166,7 +164,7 @@ export class BlockExecution {
    * @param computeLeftNs compute units that the block has left
    */
   async add(transaction: BlockTransaction, computeLeftNs: number): Promise<TransactionOutcome> {
-    await this.yieldIfDue();
+    await this.slices.pause();
     const { maxTransactionComputeNs } = this.options.params;
     const outcome = await executeTransaction(transaction, {
       state: this.state,
@@ -193,7 +191,7 @@ export class BlockExecution {
     transaction: CosmosBlockTransaction,
     computeLeftNs: number,
   ): Promise<CosmosBlockOutcome> {
-    await this.yieldIfDue();
+    await this.slices.pause();
     const { params } = this.options;
     this.state.beginTransaction();
     this.state.checkpoint();
@@ -228,12 +226,6 @@ export class BlockExecution {
     return this.madeEngine;
   }
 
-  private async yieldIfDue(): Promise<void> {
-    if (this.options.monotonicMs() - this.lastYieldMs < YIELD_AFTER_MS) return;
-    await yieldToLoop();
-    this.lastYieldMs = this.options.monotonicMs();
-  }
-
   /**
    * Ends the block: fee split and mint, conservation, roots, header.
    * @throws BALANCE_JOURNAL_MISMATCH, SUPPLY_MISMATCH: the node must halt
@@ -246,18 +238,18 @@ export class BlockExecution {
     end.move(endOfBlockChanges(height, this.feesAtoken, totalAtoken, params));
     const validatorUpdates = this.endModules(end);
     const journal = journalOf(height, this.journals, end.changes, this.cosmos, end.events);
-    const sums = journalSums(journal);
-    const changed = this.state.changedAccounts();
-    assertConserved(journal, sums, changed);
-    await yieldToLoop();
+    const { slices } = this;
+    const sums = await slices.run(journalSums(journal));
+    const changed = await slices.run(this.state.changedAccountSteps());
+    await slices.run(assertConserved(journal, sums, changed));
     const supply = nextSupply(this.start.parentSupply, journal);
-    const storage = this.state.changedStorage();
+    const storage = await slices.run(this.state.changedStorageSteps());
     const accounts = this.changedWithJournalled(changed, sums, storage);
     const modules = moduleValues(supply);
-    const roots = computeRoots(this.options.tries, accounts, storage, modules, this.state);
-    await yieldToLoop();
-    const sdkHashes = await this.sdkHashes();
-    const block = this.sealHeader(roots, sdkHashes);
+    const { tries } = this.options;
+    const roots = await slices.run(rootSteps(tries, accounts, storage, modules, this.state));
+    const sdkHashes = await slices.run(this.sdkHashes());
+    const block = await slices.run(this.sealHeader(roots, sdkHashes));
     return {
       committed: { block, receipts: this.receipts, journal },
       changes: { height, accounts: roots.accounts, storage, codes: this.state.newCodes() },
@@ -294,28 +286,31 @@ export class BlockExecution {
     return accounts;
   }
 
-  private async sdkHashes(): Promise<Hash32[]> {
-    const hashes: Hash32[] = [];
-    for (const { tx, from, sdkHash } of this.transactions) {
-      hashes.push(sdkHash ?? sdkTransactionHash(tx, from));
-      await this.yieldIfDue();
-    }
+  private *sdkHashes(): Steps<Hash32[]> {
+    const hashes = yield* mapInSteps(
+      this.transactions,
+      ({ tx, from, sdkHash }) => sdkHash ?? sdkTransactionHash(tx, from),
+    );
     const cosmos = this.cosmos.map(({ tx, index }) => ({ index, hash: tx.hash }));
     return inDataOrder(hashes, cosmos).map((one) => (typeof one === "string" ? one : one.hash));
   }
 
-  private sealHeader(
+  private *sealHeader(
     roots: { stateRoot: Hash32; moduleRoot: Hash32 },
     sdkHashes: readonly Hash32[],
-  ): Block {
+  ): Steps<Block> {
     const { context, receipts, transactions } = this;
+    const encodedReceipts = yield* mapInSteps(receipts, encodeReceipt);
+    const transactionsRoot = yield* orderedTrieSteps(transactions.map(({ tx }) => tx.raw));
+    const receiptsRoot = yield* orderedTrieSteps(encodedReceipts);
+    const logsBloom = yield* mergeBloomSteps(receipts.map((receipt) => receipt.logsBloom));
     const header: BlockHeader = {
       parentHash: this.start.parent.hash,
       coinbase: context.coinbase,
       stateRoot: roots.stateRoot,
-      transactionsRoot: orderedTrieRoot(transactions.map(({ tx }) => tx.raw)),
-      receiptsRoot: orderedTrieRoot(receipts.map(encodeReceipt)),
-      logsBloom: mergeBlooms(receipts.map((receipt) => receipt.logsBloom)),
+      transactionsRoot,
+      receiptsRoot,
+      logsBloom,
       height: context.height,
       gasLimit: context.gasLimit,
       gasUsed: this.gasUsed,
@@ -323,7 +318,7 @@ export class BlockExecution {
       moduleRoot: roots.moduleRoot,
       mixHash: context.mixHash,
     };
-    const dataHash = this.start.dataHash ?? dataHashOf(sdkHashes);
+    const dataHash = this.start.dataHash ?? (yield* dataHashSteps(sdkHashes));
     const { timeMs } = this.start;
     const own = { header, hash: hashHeader(header), timeMs, transactions, dataHash };
     return { ...own, ...cosmosPart(this.cosmos) };

@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { AnyBlockTransaction } from "../../chain/block.js";
 import type { Hash32 } from "../../chain/hex.js";
+import type { Steps } from "../../chain/work/steps.js";
 import type { RoomLimits, UsedRoom } from "./block-room.js";
 
 /** The room of the block that is built, and its state so far. */
@@ -28,10 +29,22 @@ export interface MinedTransaction {
   readonly nonce: bigint;
 }
 
+/** A block's transactions as the pool hears of them, in steps. */
+export function* minedTransactions(
+  transactions: Iterable<AnyBlockTransaction>,
+): Steps<ReadonlyMap<Hash32, MinedTransaction>> {
+  const mined = new Map<Hash32, MinedTransaction>();
+  for (const { tx, from } of transactions) {
+    mined.set(tx.hash, { hash: tx.hash, from, nonce: tx.nonce });
+    yield;
+  }
+  return mined;
+}
+
 /** What a block changed, as far as the pool is concerned. */
 export interface HeadChange {
-  /** The block's transactions, in order. */
-  readonly transactions: readonly MinedTransaction[];
+  /** The block's transactions by their hashes, in order. */
+  readonly transactions: ReadonlyMap<Hash32, MinedTransaction>;
   /** Accounts whose balance or nonce changed; the transactions' senders may be left out. */
   readonly touched: Iterable<Address>;
 }
@@ -41,8 +54,12 @@ export interface BlockPool {
   takeForBlock(limits: BlockLimits): TransactionOffers;
   /** Takes out a transaction that can never be executed. */
   drop(hash: Hash32, reason: string): void;
-  /** Adjusts the pool to a block, synchronously, when the state reads the new head. */
-  onBlockCommitted(change: HeadChange): void;
+  /**
+   * Adjusts the pool to a block, when the state reads the new head: from the return on nobody sees
+   * the block's transactions as pending any more; the steps do the rest, and must be done before
+   * the pool is asked for another block.
+   */
+  onBlockCommitted(change: HeadChange): Steps<void>;
 }
 
 /** Finds out who signed the transactions of a proposal. */

@@ -13,11 +13,19 @@ import {
   type SdkTransaction,
   wrapsEthereum,
 } from "../../chain/consensus/sdk-transaction-decode.js";
+import { allAtOnce, mapInSteps, type Steps } from "../../chain/work/steps.js";
 import { blockInvalid } from "./block-error.js";
 
 /** Bytes of a block's transactions in `data.txs`. */
 export function encodeBlockTransactions(block: Block): Uint8Array[] {
-  const evm = block.transactions.map(({ tx, from }) => encodeSdkTransaction(tx, from));
+  return allAtOnce(encodeTransactionSteps(block));
+}
+
+/** The same in steps. */
+export function* encodeTransactionSteps(block: Block): Steps<Uint8Array[]> {
+  const evm = yield* mapInSteps(block.transactions, ({ tx, from }) =>
+    encodeSdkTransaction(tx, from),
+  );
   const cosmos = (block.cosmos ?? []).map(({ tx, index }) => ({ index, raw: tx.raw }));
   return inDataOrder(evm, cosmos).map((one) => ("raw" in one ? one.raw : one));
 }

@@ -8,7 +8,7 @@ import { type Commit, hashCommit } from "../../chain/consensus/commit.js";
 import {
   type ConsensusBlock,
   consensusBlockBytes,
-  hashTransactions,
+  hashTransactionsSteps,
 } from "../../chain/consensus/consensus-block.js";
 import {
   BLOCK_PROTOCOL_VERSION,
@@ -21,6 +21,8 @@ import {
   hashEvidenceList,
 } from "../../chain/consensus/evidence.js";
 import type { Hash32 } from "../../chain/hex.js";
+import { allAtOnce, type Steps } from "../../chain/work/steps.js";
+import { Slices } from "../../runtime/process/slices.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import type { BlockApplication } from "./block-application.js";
 import { blockInvalid } from "./block-error.js";
@@ -86,8 +88,13 @@ export function timeAfterNs({ timeNs, lastValidators }: ChainTip, lastCommit: Co
  * @throws BLOCK_INVALID naming the first rule that is broken
  */
 export function validateBlock(block: ConsensusBlock, tip: ChainTip): void {
+  allAtOnce(validitySteps(block, tip));
+}
+
+/** The same in steps. */
+function* validitySteps(block: ConsensusBlock, tip: ChainTip): Steps<void> {
   checkLastCommit(block.lastCommit, tip);
-  checkHeader(block, tip);
+  checkHeader(block, tip, yield* hashTransactionsSteps(block.transactions));
   require(tip.validators.indexOf(block.header.proposerAddress) >= 0, "the proposer");
   checkSizes(block, tip);
 }
@@ -101,7 +108,7 @@ export async function executeBlock(
   tip: ChainTip,
   block: ConsensusBlock,
 ): Promise<ExecutedBlock> {
-  validateBlock(block, tip);
+  await new Slices().run(validitySteps(block, tip));
   parts.evidence.check(block.evidence, tip);
   const { timeNs, proposerAddress, dataHash } = block.header;
   const facts = blockFactsOf(tip, block.lastCommit, block.evidence);
@@ -137,10 +144,9 @@ const FIELDS = [
   ["evidenceHash", "evidence_hash"],
 ] as const;
 
-function checkHeader(block: ConsensusBlock, tip: ChainTip): void {
-  const { header, transactions, evidence, lastCommit } = block;
+function checkHeader(block: ConsensusBlock, tip: ChainTip, dataHash: Hash32): void {
+  const { header, evidence, lastCommit } = block;
   const { proposerAddress } = header;
-  const dataHash = hashTransactions(transactions);
   const expected = headerAfter(tip, { proposerAddress, lastCommit, dataHash, evidence });
   for (const [field, name] of FIELDS) require(header[field] === expected[field], name);
   require(isSameBlockId(header.lastBlockId, expected.lastBlockId), "last_block_id");

@@ -8,8 +8,9 @@ import type { ConsensusBlock } from "../../chain/consensus/consensus-block.js";
 import type { ConsensusParams } from "../../chain/consensus/consensus-params.js";
 import type { DuplicateVoteEvidence } from "../../chain/consensus/evidence.js";
 import { inDataOrder } from "../../chain/cosmos/cosmos-result.js";
-import { executionResult, hashExecutionResults } from "../../chain/consensus/execution-result.js";
+import { executionResult, executionResultSteps } from "../../chain/consensus/execution-result.js";
 import { ValidatorSet, type ValidatorUpdate } from "../../chain/consensus/validator-set.js";
+import { allAtOnce, mapInSteps, type Steps } from "../../chain/work/steps.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import type { CommittedBlock } from "../view/event-bus.js";
@@ -48,9 +49,10 @@ export interface ExecutedDecision {
   readonly executed: ExecutedBlock;
 }
 
-/** The tip after the next block; a change of validators takes effect one height later still. */
-export function nextTip(tip: ChainTip, decision: ExecutedDecision): ChainTip {
+/** The tip after the next block, in steps; a change of validators takes effect one height later still. */
+export function* nextTip(tip: ChainTip, decision: ExecutedDecision): Steps<ChainTip> {
   const { block, blockId, commit, executed } = decision;
+  const lastResultsHash = yield* resultsHashSteps(executed.committed);
   const updates = executed.validatorUpdates ?? punishments(block.evidence, tip.nextValidators);
   return {
     ...tip,
@@ -59,7 +61,7 @@ export function nextTip(tip: ChainTip, decision: ExecutedDecision): ChainTip {
     lastBlockId: blockId,
     timeNs: block.header.timeNs,
     appHash: executed.committed.block.hash,
-    lastResultsHash: resultsHashOf(executed.committed),
+    lastResultsHash,
     lastValidators: tip.validators,
     validators: tip.nextValidators,
     nextValidators: tip.nextValidators.update(updates).advance(1),
@@ -68,8 +70,12 @@ export function nextTip(tip: ChainTip, decision: ExecutedDecision): ChainTip {
 }
 
 /** `last_results_hash` of the block after this one. */
-export function resultsHashOf({ block, receipts }: CommittedBlock): Hash32 {
-  const evm = receipts.map((receipt, index) => {
+export function resultsHashOf(committed: CommittedBlock): Hash32 {
+  return allAtOnce(resultsHashSteps(committed));
+}
+
+function* resultsHashSteps({ block, receipts }: CommittedBlock): Steps<Hash32> {
+  const evm = yield* mapInSteps(receipts.entries(), ([index, receipt]) => {
     const tx = block.transactions[index]?.tx;
     if (tx === undefined) throw new RangeError("a receipt without a transaction");
     return executionResult(tx, receipt);
@@ -78,7 +84,7 @@ export function resultsHashOf({ block, receipts }: CommittedBlock): Hash32 {
     const { code, data, gasUsed } = result;
     return { index, code, data, gasWanted: tx.gasLimit, gasUsed };
   });
-  return hashExecutionResults(inDataOrder(evm, cosmos));
+  return yield* executionResultSteps(inDataOrder(evm, cosmos));
 }
 
 /** Without stake, who signed twice leaves the set; never the last one, because a chain needs a validator. */

@@ -6,7 +6,8 @@
 import type { Address } from "../../chain/address.js";
 import { allChanges, type BlockJournal, forEachDelta } from "../../chain/balance-change.js";
 import { AppError } from "../../chain/errors.js";
-import type { AccountRecord } from "../store/account-record.js";
+import type { Steps } from "../../chain/work/steps.js";
+import type { AccountChange } from "../state/journaled-state.js";
 
 /** Codes of faults found here; both halt the node. */
 export type ConservationErrorCode = "BALANCE_JOURNAL_MISMATCH" | "SUPPLY_MISMATCH";
@@ -14,29 +15,27 @@ export type ConservationErrorCode = "BALANCE_JOURNAL_MISMATCH" | "SUPPLY_MISMATC
 /** Coins do not add up. */
 export class ConservationError extends AppError<ConservationErrorCode> {}
 
-/** Sums of the journal by account, accounts whose changes cancel out included. */
-export function journalSums(journal: BlockJournal): Map<Address, bigint> {
+/** Sums of the journal by account, accounts whose changes cancel out included; in steps. */
+export function* journalSums(journal: BlockJournal): Steps<Map<Address, bigint>> {
   const sums = new Map<Address, bigint>();
   for (const change of allChanges(journal)) {
     forEachDelta(change, (address, deltaAtoken) => {
       sums.set(address, (sums.get(address) ?? 0n) + deltaAtoken);
     });
+    yield;
   }
   return sums;
 }
 
 /**
- * Checks a block.
+ * Checks a block, in steps.
  * @throws BALANCE_JOURNAL_MISMATCH, SUPPLY_MISMATCH
  */
-export function assertConserved(
+export function* assertConserved(
   journal: BlockJournal,
   sums: ReadonlyMap<Address, bigint>,
-  changed: ReadonlyMap<
-    Address,
-    { before: AccountRecord | undefined; after: AccountRecord | undefined }
-  >,
-): void {
+  changed: ReadonlyMap<Address, AccountChange>,
+): Steps<void> {
   let totalAtoken = 0n;
   for (const [address, { before, after }] of changed) {
     const stateAtoken = (after?.balanceAtoken ?? 0n) - (before?.balanceAtoken ?? 0n);
@@ -50,6 +49,7 @@ export function assertConserved(
         { details: { height: journal.height, address } },
       );
     }
+    yield;
   }
   for (const [address, sumAtoken] of sums) {
     if (sumAtoken !== 0n && !changed.has(address)) {
@@ -59,6 +59,7 @@ export function assertConserved(
         { details: { height: journal.height, address } },
       );
     }
+    yield;
   }
   if (totalAtoken !== journal.mintedAtoken - journal.burnedAtoken) {
     throw new ConservationError(

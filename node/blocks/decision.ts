@@ -9,9 +9,10 @@ import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { ConsensusBlock } from "../../chain/consensus/consensus-block.js";
 import type { Height } from "../../chain/hex.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
+import { Slices } from "../../runtime/process/slices.js";
 import type { TrieCache } from "../state/trie-cache.js";
 import { commitBlock } from "../store/block-commit.js";
-import type { BlockStore } from "../store/block-store.js";
+import { type BlockStore, memorySteps } from "../store/block-store.js";
 import type { ConsensusStore } from "../store/consensus-store.js";
 import type { Database, StoreWrite } from "../store/database.js";
 import type { PoolStore } from "../store/pool-store.js";
@@ -19,7 +20,7 @@ import type { StateStore } from "../store/state-store.js";
 import type { StoreBase } from "../store/store-base.js";
 import type { EventBus } from "../view/event-bus.js";
 import type { BlockEvidence } from "./block-evidence.js";
-import type { BlockPool } from "./block-pool.js";
+import { type BlockPool, minedTransactions } from "./block-pool.js";
 import { type ChainTip, type ExecutedDecision, nextTip } from "./chain-tip.js";
 import type { CommittedView } from "./committed-view.js";
 
@@ -102,7 +103,7 @@ export async function settleDecision(
   tip: ChainTip,
   decision: ExecutedDecision,
 ): Promise<ChainTip> {
-  const next = nextTip(tip, decision);
+  const next = await new Slices().run(nextTip(tip, decision));
   const { block, executed } = decision;
   records.failpoint("consensus.before-commit");
   failpoint("node.before-block-write");
@@ -129,18 +130,21 @@ export async function settleDecision(
 async function publish(parts: DecisionParts, { executed }: ExecutedDecision): Promise<void> {
   const { committed, changes, trieWrites } = executed;
   const { block } = committed;
+  const slices = new Slices();
+  await slices.run(parts.tries.applySteps(trieWrites));
+  const sizeBytes = await slices.run(memorySteps(committed));
+  const all: readonly AnyBlockTransaction[] = inDataOrder(block.transactions, block.cosmos);
+  const transactions = await slices.run(minedTransactions(all));
+  // From here to the event nothing waits: who reads sees the one head or the other.
   parts.state.publish(changes);
-  parts.tries.apply(trieWrites);
-  parts.blocks.remember(committed);
+  parts.blocks.remember(committed, sizeBytes);
   const { height } = block.header;
-  const mined: readonly AnyBlockTransaction[] = inDataOrder(block.transactions, block.cosmos);
   parts.view.moveHead({ height, hash: block.hash, timeMs: block.timeMs });
-  parts.pool.onBlockCommitted({
-    transactions: mined.map(({ tx, from }) => ({ hash: tx.hash, from, nonce: tx.nonce })),
-    touched: changes.accounts.keys(),
-  });
+  const letGo = parts.pool.onBlockCommitted({ transactions, touched: changes.accounts.keys() });
   parts.bus.emit("block", committed);
-  await parts.poolStore.mined(mined.map(({ tx }) => tx.hash));
+  await slices.run(letGo);
+  await slices.run(parts.state.takeOver());
+  await parts.poolStore.mined([...transactions.keys()]);
 }
 
 /** Writes of consensus for a decided height, to go with the block's. */

@@ -13,6 +13,7 @@ import {
   blockIdOf,
   type ConsensusBlock,
   encodeConsensusBlock,
+  partSteps,
   splitIntoParts,
 } from "../../chain/consensus/consensus-block.js";
 import { errorCode, errorMessage } from "../../chain/errors.js";
@@ -20,6 +21,7 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Logger } from "../../runtime/process/logger.js";
+import { Slices } from "../../runtime/process/slices.js";
 import type { BlockApplication } from "../blocks/block-application.js";
 import { BlockError, blockInvalid } from "../blocks/block-error.js";
 import { executeBlock } from "../blocks/block-validity.js";
@@ -293,7 +295,8 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     if (this.isApplying) throw new RangeError("a block is being applied");
     this.isApplying = true;
     try {
-      const blockId = blockIdOf(block, splitIntoParts(encodeConsensusBlock(block)));
+      const partSet = await new Slices().run(partSteps(encodeConsensusBlock(block)));
+      const blockId = blockIdOf(block, partSet);
       const { chainId, validators } = tip;
       // First what costs little and only the validators can make.
       verifyCommit(commit, { chainId, height: tip.height + 1, blockId, validators });

@@ -15,6 +15,7 @@ import {
 } from "../../chain/consensus/vote.js";
 import { verifySignature } from "../../chain/consensus/ed25519.js";
 import type { Height } from "../../chain/hex.js";
+import { Slices } from "../../runtime/process/slices.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { makeCommit } from "./machine/commit-votes.js";
 import type { ChainTip } from "../blocks/chain-tip.js";
@@ -314,17 +315,19 @@ export class HeightRun {
     }
     broadcast.broadcast(message);
     if (message.type === "proposal") {
-      this.sendParts(message.proposal);
+      await this.sendParts(message.proposal);
       // As CometBFT counts it: a proposer receives its own, too.
       this.context.onReport({ type: "proposal", isAccepted: true });
     }
     if (isNew) await this.take(message);
   }
 
-  private sendParts({ height, round, blockId }: Proposal): void {
+  private async sendParts({ height, round, blockId }: Proposal): Promise<void> {
     const header = blockId.parts;
+    const slices = new Slices();
     for (const part of this.blocks.byId(blockId)?.parts ?? []) {
       this.context.broadcast.broadcast({ type: "part", height, round, header, part });
+      await slices.pause();
     }
   }
 
@@ -444,7 +447,9 @@ export class HeightRun {
     const start = { lastCommit: commit, proposer: signer.address, maxGas };
     const candidate = await buildCandidate(this.context, this.tip, start);
     const header = candidate.id.parts;
+    const slices = new Slices();
     for (const part of candidate.parts) {
+      await slices.pause();
       const message: RoundMessage = { type: "part", height: this.height, round, header, part };
       await wal.append({ type: "message", isOwn: true, message });
     }

@@ -5,19 +5,22 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
+import type { Steps } from "../../chain/work/steps.js";
 import { fundsFault } from "../../chain/transaction-rules.js";
 import type { Clock } from "../../runtime/process/clock.js";
-import type { BlockLimits, BlockPool, HeadChange, MinedTransaction } from "../blocks/block-pool.js";
+import type { BlockLimits, BlockPool, HeadChange } from "../blocks/block-pool.js";
 import type { EventBus, PendingTransaction, TransactionLocation } from "../view/event-bus.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import type { PoolRules, StateAtHead } from "./admission.js";
 import { decodeStored, storedFault } from "./stored-transactions.js";
 import { Intake } from "./intake.js";
+import { MinedBlock } from "./mined-block.js";
 import { BlockSelection } from "./ordering.js";
 import { OutcomeHistory } from "./outcome-history.js";
 import { PoolContents } from "./pool-contents.js";
 import { type DroppedEntry, PoolDraft, UNDERPRICED } from "./pool-draft.js";
-import { createPoolEntry, type PoolEntry } from "./pool-entry.js";
+import { bySender, createPoolEntry, type PoolEntry } from "./pool-entry.js";
+import type { PoolStats } from "./pool-stats.js";
 import { alreadyKnown, nodeHalted, PoolError, poolFull, underpriced } from "./pool-error.js";
 import {
   type Admission,
@@ -28,7 +31,6 @@ import {
 import { DEFAULT_POOL_LIMITS, type PoolLimits } from "./pool-limits.js";
 import type { PoolErrorCode, SenderContent, TransactionPool } from "./pool-port.js";
 import type { TransactionOrigin, TransactionStatus } from "./pool-port.js";
-import { removalOf } from "./removal.js";
 import type { PoolOutcome, RemovedEntry } from "./sender-draft.js";
 import type { SenderBounds } from "./sender-queue.js";
 import { InlineRecovery, type SenderRecovery } from "./recovery/sender-recovery.js";
@@ -55,25 +57,8 @@ export interface MempoolPorts {
   readonly recovery?: SenderRecovery;
 }
 
-/** Gauges and, since the start, counters for metrics. */
-export interface PoolStats {
-  readonly pendingCount: number;
-  readonly queuedCount: number;
-  /** Raw bytes of all transactions in the pool. */
-  readonly sizeBytes: number;
-  readonly waitingCount: number;
-  readonly admittedTotal: number;
-  readonly replacedTotal: number;
-  /** Those that made room in a full pool included. */
-  readonly droppedTotal: number;
-  /** Those that made room in a full pool by their price. */
-  readonly evictedTotal: number;
-  readonly journalAppendsTotal: number;
-  readonly refusedTotal: ReadonlyMap<PoolErrorCode, number>;
-}
-
-/** Most transactions that one journal write takes from several calls. */
-const GROUP_SIZE = 4_096;
+/** Most transactions that one journal write takes from several calls: judging them takes 5 ms. */
+const GROUP_SIZE = 512;
 
 type Answer = Hash32 | PoolError;
 
@@ -81,14 +66,6 @@ type Answer = Hash32 | PoolError;
 interface Staged extends Judgement {
   readonly draft: PoolDraft;
   readonly answers: readonly Answer[];
-}
-
-/** Why the pool changes. */
-interface ChangeCause {
-  /** Transactions of the block that causes it. */
-  readonly mined?: readonly MinedTransaction[];
-  /** What the journal has already let go of. */
-  readonly dropped?: readonly DroppedEntry[];
 }
 
 /** The node's only pool. Reads are synchronous and show durable transactions only. */
@@ -102,6 +79,9 @@ export class Mempool implements TransactionPool, BlockPool {
   private readonly refusedTotal = new Map<PoolErrorCode, number>();
   /** The draft that is being worked out; each one starts by taking the one before it back. */
   private draft: PoolDraft | undefined;
+  /** The head's block, while the pool lets go of it. */
+  private mined: MinedBlock | undefined;
+  private readonly isMined = (hash: Hash32): boolean => this.ports.locate(hash) !== undefined;
   private waitingCount = 0;
   private waitingBytes = 0;
   private admittedTotal = 0;
@@ -119,7 +99,7 @@ export class Mempool implements TransactionPool, BlockPool {
       rules: ports.rules,
       isKnown: (hash, origin) => {
         const isEnough = origin === "peer" || !this.account.isUnwritten(hash);
-        return isEnough && this.contents.get(hash) !== undefined;
+        return isEnough && this.get(hash) !== undefined;
       },
       priceToReachAtoken: () => this.priceToReachAtoken(),
       recovery: ports.recovery ?? new InlineRecovery(),
@@ -172,12 +152,12 @@ export class Mempool implements TransactionPool, BlockPool {
 
   /** The transaction if it is in the pool, executable or queued. */
   get(hash: Hash32): PendingTransaction | undefined {
-    return this.contents.get(hash);
+    return this.visible(this.contents.get(hash));
   }
 
   /** The same by the SHA-256 of the SDK Tx around it. */
   getBySdkHash(sdkHash: Hash32): PendingTransaction | undefined {
-    return this.contents.getBySdkHash(sdkHash);
+    return this.visible(this.contents.getBySdkHash(sdkHash));
   }
 
   /** See `TransactionPool`; the account's own nonce when the pool holds nothing executable. */
@@ -189,7 +169,7 @@ export class Mempool implements TransactionPool, BlockPool {
 
   /** `missingNonce` of a queued one is the first nonce of its sender that is not executable. */
   status(hash: Hash32): TransactionStatus {
-    const entry = this.contents.get(hash);
+    const entry = this.visible(this.contents.get(hash));
     if (entry !== undefined) {
       const bounds = this.contents.sender(entry.from)?.bounds;
       const missingNonce = bounds?.pendingEnd ?? entry.tx.nonce;
@@ -197,7 +177,7 @@ export class Mempool implements TransactionPool, BlockPool {
       const reason = entry.tx.nonce === missingNonce ? this.waitsFor(entry, bounds) : undefined;
       return { status: "queued", missingNonce, ...(reason === undefined ? {} : { reason }) };
     }
-    const outcome = this.history.get(hash);
+    const outcome = this.mined?.has(hash) === true ? undefined : this.history.get(hash);
     if (outcome !== undefined) return outcome;
     const location = this.ports.locate(hash);
     if (location === undefined) return { status: "unknown" };
@@ -207,14 +187,16 @@ export class Mempool implements TransactionPool, BlockPool {
   /** See `TransactionPool`. */
   counts(): { readonly pending: number; readonly queued: number } {
     const { totalCount, queuedCount } = this.contents;
-    return { pending: totalCount - queuedCount, queued: queuedCount };
+    const minedCount = this.mined?.countIn(this.contents) ?? 0;
+    return { pending: Math.max(0, totalCount - queuedCount - minedCount), queued: queuedCount };
   }
 
   /** See `TransactionPool`; walks the whole pool. */
   content(): ReadonlyMap<Address, SenderContent> {
     const content = new Map<Address, SenderContent>();
-    for (const queue of this.contents.allSenders()) {
-      content.set(queue.address, { pending: queue.pending(), queued: queue.queued() });
+    for (const { address } of this.contents.allSenders()) {
+      const own = this.contentFrom(address);
+      if (own.pending.length + own.queued.length > 0) content.set(address, own);
     }
     return content;
   }
@@ -222,7 +204,9 @@ export class Mempool implements TransactionPool, BlockPool {
   /** See `TransactionPool`. */
   contentFrom(address: Address): SenderContent {
     const queue = this.contents.sender(address);
-    return { pending: queue?.pending() ?? [], queued: queue?.queued() ?? [] };
+    const [pending, queued] = [queue?.pending() ?? [], queue?.queued() ?? []];
+    if (this.mined === undefined) return { pending, queued };
+    return { pending: this.mined.without(pending), queued: this.mined.without(queued) };
   }
 
   /** Offers the executable transactions to one block, without removing them. */
@@ -231,16 +215,42 @@ export class Mempool implements TransactionPool, BlockPool {
   }
 
   /**
-   * Adjusts the pool to a block, synchronously. Call it after the block's atomic write, when
-   * `state` reads the new head. Only senders that the block touched are looked at.
+   * See `BlockPool`. Call it after the block's atomic write, when `state` reads the new head. Only
+   * senders that the block touched are looked at.
    */
-  onBlockCommitted(change: HeadChange): void {
-    const draft = this.newDraft();
-    for (const { from } of change.transactions) draft.adjust(from);
-    for (const address of change.touched) draft.adjust(address);
-    draft.expire(this.ports.clock.nowMs() - this.limits.queuedLifetimeMs);
-    this.apply(draft, { mined: change.transactions });
-    for (const { hash } of change.transactions) this.history.delete(hash);
+  onBlockCommitted(change: HeadChange): Steps<void> {
+    this.mined = new MinedBlock(change.transactions, this.isMined);
+    return this.letGo(change, this.mined);
+  }
+
+  /** Sender by sender; groups of admissions, which would meet all of them at once, wait. */
+  private *letGo({ transactions, touched }: HeadChange, mined: MinedBlock): Steps<void> {
+    try {
+      const senders = new Set(touched);
+      for (const { from } of transactions.values()) senders.add(from);
+      for (const address of senders) {
+        if (this.contents.sender(address) === undefined) continue;
+        const draft = this.newDraft();
+        draft.adjust(address);
+        this.apply(draft);
+        yield;
+      }
+      const draft = this.newDraft();
+      draft.expire(this.ports.clock.nowMs() - this.limits.queuedLifetimeMs);
+      this.apply(draft);
+      for (const hash of transactions.keys()) {
+        this.history.delete(hash);
+        yield;
+      }
+    } finally {
+      this.mined = undefined;
+      mined.end();
+    }
+  }
+
+  /** What of the contents is not in the head's block. */
+  private visible(entry: PoolEntry | undefined): PoolEntry | undefined {
+    return entry !== undefined && this.mined?.has(entry.tx.hash) === true ? undefined : entry;
   }
 
   /**
@@ -324,10 +334,11 @@ export class Mempool implements TransactionPool, BlockPool {
       });
       const written = this.account.toBeWritten(group, staged);
       await this.account.append([...written.values()], dropped);
+      while (this.mined !== undefined) await this.mined.ended;
       // A block came in meanwhile: what was accepted is judged again at the new head.
       if (this.draft !== staged.draft) staged = this.stage(entries, staged.answers, dropped);
       this.account.noteUnwritten(group, staged, written);
-      this.apply(staged.draft, { dropped });
+      this.apply(staged.draft, dropped);
       for (const hash of written.keys()) {
         // Refused at a newer head, or a peer's that left while it was written for a client.
         if (this.contents.get(hash) === undefined) this.account.noteGone(hash);
@@ -401,20 +412,19 @@ export class Mempool implements TransactionPool, BlockPool {
   }
 
   /** Makes a draft visible, records what became of the removed ones and tells the bus. */
-  private apply(draft: PoolDraft, cause: ChangeCause = {}): void {
+  private apply(draft: PoolDraft, dropped: readonly DroppedEntry[] = []): void {
     const { removed, executable } = draft.commit(this.ports.clock.nowMs());
     this.draft = undefined;
-    this.recordRemovals(removed, cause);
+    this.recordRemovals(removed, dropped);
     if (executable.length > 0) this.ports.bus.emit("pendingTransactions", executable);
   }
 
-  private recordRemovals(removed: readonly RemovedEntry[], cause: ChangeCause): void {
-    const { mined = [], dropped = [] } = cause;
-    const resolve = removalOf(mined, (hash) => this.ports.locate(hash) !== undefined);
+  private recordRemovals(removed: readonly RemovedEntry[], dropped: readonly DroppedEntry[]): void {
+    const mined = this.mined ?? new MinedBlock(new Map(), this.isMined);
     const deleted = new Set(dropped.map(({ entry }) => entry.tx.hash));
     for (const item of removed) {
       const { hash } = item.entry.tx;
-      const removal = resolve(item);
+      const removal = mined.removal(item);
       if (removal.outcome === undefined) {
         this.history.delete(hash);
       } else {
@@ -433,13 +443,14 @@ export class Mempool implements TransactionPool, BlockPool {
     if (outcome === UNDERPRICED) this.evictedTotal++;
   }
 
-  /** Deletes what left outside a block before the group that may bring it back is written. */
+  /** Deletes what left before it may be brought back; waits until a block's have left, too. */
   private async flushRemovals(): Promise<void> {
     try {
       await this.account.flush((hashes) => this.history.outcomesOf(hashes));
     } catch (error) {
       this.ports.onJournalFault(error);
     }
+    while (this.mined !== undefined) await this.mined.ended;
   }
 
   /** Lowest price that can get in now: what pays less is refused before its costly recovery. */
@@ -485,14 +496,4 @@ export class Mempool implements TransactionPool, BlockPool {
     this.account.noteGone(tx.hash);
     return true;
   }
-}
-
-function bySender(entries: readonly PoolEntry[]): ReadonlyMap<Address, readonly PoolEntry[]> {
-  const senders = new Map<Address, PoolEntry[]>();
-  for (const entry of entries) {
-    const own = senders.get(entry.from);
-    if (own === undefined) senders.set(entry.from, [entry]);
-    else own.push(entry);
-  }
-  return senders;
 }

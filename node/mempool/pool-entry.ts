@@ -61,3 +61,16 @@ export function createPoolEntry(
     isGapless: receipt.isGapless ?? false,
   };
 }
+
+/** Entries by their senders, each sender's in the order given. */
+export function bySender(
+  entries: readonly PoolEntry[],
+): ReadonlyMap<Address, readonly PoolEntry[]> {
+  const senders = new Map<Address, PoolEntry[]>();
+  for (const entry of entries) {
+    const own = senders.get(entry.from);
+    if (own === undefined) senders.set(entry.from, [entry]);
+    else own.push(entry);
+  }
+  return senders;
+}

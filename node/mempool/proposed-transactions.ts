@@ -9,7 +9,9 @@ import { type CosmosLimits, senderOf } from "../../chain/cosmos/ante.js";
 import type { CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import { sha256 } from "../../chain/hashes.js";
 import { bytesToHash32, type Hash32 } from "../../chain/hex.js";
+import { mapInSteps } from "../../chain/work/steps.js";
 import { staticFault } from "../../chain/transaction-rules.js";
+import { Slices } from "../../runtime/process/slices.js";
 import { cosmosFault } from "./cosmos-admission.js";
 import { blockInvalid } from "../blocks/block-error.js";
 import type { ProposedTransactions } from "../blocks/block-pool.js";
@@ -37,9 +39,11 @@ async function readAll(
   transactions: readonly Uint8Array[],
 ): Promise<AnyBlockTransaction[]> {
   // Taken once: the pool may forget one while others are recovered.
-  const known = transactions.map((bytes) => {
-    return parts.pool.getBySdkHash(bytesToHash32(sha256(bytes)));
-  });
+  const known = await new Slices().run(
+    mapInSteps(transactions, (bytes) => {
+      return parts.pool.getBySdkHash(bytesToHash32(sha256(bytes)));
+    }),
+  );
   const unknown = transactions.filter((_, index) => known[index] === undefined);
   const recovered = (await recoverUnknown(parts, unknown)).values();
   return known.map((transaction) => {

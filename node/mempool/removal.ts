@@ -18,19 +18,20 @@ export interface Removal {
  * @param isMined whether the chain's index knows the hash
  */
 export function removalOf(
-  mined: readonly MinedTransaction[],
+  mined: ReadonlyMap<Hash32, MinedTransaction>,
   isMined: (hash: Hash32) => boolean,
 ): (item: RemovedEntry) => Removal {
-  const hashes = new Set(mined.map(({ hash }) => hash));
   let byNonce: Map<string, Hash32> | undefined;
   const rivalOf = (from: Address, nonce: bigint): Hash32 | undefined => {
     // Built only when needed: a pool that feeds its own blocks has no rivals.
-    byNonce ??= new Map(mined.map((item) => [`${item.from}:${item.nonce}`, item.hash]));
+    byNonce ??= new Map(
+      [...mined.values()].map((item) => [`${item.from}:${item.nonce}`, item.hash]),
+    );
     return byNonce.get(`${from}:${nonce}`);
   };
   return ({ entry, outcome }) => {
     const { hash, nonce } = entry.tx;
-    if (hashes.has(hash)) return { outcome: undefined, unjournalled: true };
+    if (mined.has(hash)) return { outcome: undefined, unjournalled: true };
     if (outcome !== "passed") return { outcome, unjournalled: false };
     if (isMined(hash)) return { outcome: undefined, unjournalled: false };
     const by = rivalOf(entry.from, nonce);

@@ -6,6 +6,7 @@
 import type { Address } from "../../chain/address.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { EMPTY_CODE_HASH, type Hash32 } from "../../chain/hex.js";
+import { allAtOnce, type Steps } from "../../chain/work/steps.js";
 import { type AccountRecord, EMPTY_ACCOUNT, isEmptyAccount } from "../store/account-record.js";
 import type { BalanceLocks } from "./balance-locks.js";
 import { type MaybePromise, type StateReader, ZERO_VALUE } from "../store/state-reader.js";
@@ -20,6 +21,12 @@ export interface WordListener {
   read(address: Address, slot: bigint): void;
   /** `value` is what the slot will hold. */
   write(address: Address, slot: bigint, value: bigint): void;
+}
+
+/** An account before and after. */
+export interface AccountChange {
+  readonly before: AccountRecord | undefined;
+  readonly after: AccountRecord | undefined;
 }
 
 /** The overlay. One executor owns it; it is not shared. */
@@ -238,26 +245,35 @@ export class JournaledState {
   }
 
   /** Accounts that differ from committed state, with both versions. */
-  changedAccounts(): Map<
-    Address,
-    { before: AccountRecord | undefined; after: AccountRecord | undefined }
-  > {
-    const changed = new Map();
+  changedAccounts(): Map<Address, AccountChange> {
+    return allAtOnce(this.changedAccountSteps());
+  }
+
+  /** The same in steps; nothing may change between them. */
+  *changedAccountSteps(): Steps<Map<Address, AccountChange>> {
+    const changed = new Map<Address, AccountChange>();
     for (const [address, after] of this.accounts) {
       const before = this.originals.get(address);
       if (before !== after && !sameAccount(before, after)) changed.set(address, { before, after });
+      yield;
     }
     return changed;
   }
 
   /** Storage slots that differ from committed state, by account. */
   changedStorage(): Map<Address, Map<Hash32, Uint8Array>> {
+    return allAtOnce(this.changedStorageSteps());
+  }
+
+  /** The same in steps; nothing may change between them. */
+  *changedStorageSteps(): Steps<Map<Address, Map<Hash32, Uint8Array>>> {
     const changed = new Map<Address, Map<Hash32, Uint8Array>>();
     for (const [address, map] of this.slots) {
       const originals = this.originalSlots.get(address);
       for (const [slot, value] of map) {
         const before = originals?.get(slot) ?? ZERO_VALUE;
         if (Buffer.compare(before, value) !== 0) slotMap(changed, address).set(slot, value);
+        yield;
       }
     }
     return changed;

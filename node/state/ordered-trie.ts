@@ -2,13 +2,19 @@
 import { keccak256Hex } from "../../chain/hashes.js";
 import { bigintToBytes, EMPTY_TRIE_ROOT, type Hash32 } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/rlp.js";
-import { buildTrie, itemAt, type TrieEntry } from "./trie-build.js";
+import { allAtOnce, type Steps } from "../../chain/work/steps.js";
+import { buildSteps, itemAt, type TrieEntry } from "./trie-build.js";
 
 /**
  * Root of the trie from rlp(index) to the values; EMPTY_TRIE_ROOT for none.
  * @param values each one's consensus encoding (EIP-2718), not empty, in block order
  */
 export function orderedTrieRoot(values: readonly Uint8Array[]): Hash32 {
+  return allAtOnce(orderedTrieSteps(values));
+}
+
+/** The same in steps. */
+export function* orderedTrieSteps(values: readonly Uint8Array[]): Steps<Hash32> {
   if (values.length === 0) return EMPTY_TRIE_ROOT;
   // As bytes, rlp(1) to rlp(127) = 0x01..0x7f come before rlp(0) = 0x80, the longer ones after it
   // in their own order; and none is a prefix of another.
@@ -16,8 +22,11 @@ export function orderedTrieRoot(values: readonly Uint8Array[]): Hash32 {
   const entries: TrieEntry[] = [];
   for (let index = 1; index <= singles; index++) entries.push(entryOf(values, index));
   entries.push(entryOf(values, 0));
-  for (let index = 128; index < values.length; index++) entries.push(entryOf(values, index));
-  return keccak256Hex(buildTrie(entries, 0, entries.length, 0, undefined));
+  for (let index = 128; index < values.length; index++) {
+    entries.push(entryOf(values, index));
+    yield;
+  }
+  return keccak256Hex(yield* buildSteps(entries, 0, entries.length, 0, undefined));
 }
 
 function entryOf(values: readonly Uint8Array[], index: number): TrieEntry {

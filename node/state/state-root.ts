@@ -3,9 +3,10 @@ import { type Address, addressToBytes } from "../../chain/address.js";
 import { keccak256 } from "../../chain/hashes.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/rlp.js";
+import { allAtOnce, mapInSteps, type Steps } from "../../chain/work/steps.js";
 import { type AccountRecord, encodeAccount } from "../store/account-record.js";
 import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
-import { type TrieUpdate, updateTrie } from "./trie.js";
+import { type TrieUpdate, updateTrieSteps } from "./trie.js";
 
 /** Owner of the account trie. */
 export const ACCOUNT_TRIE = "";
@@ -58,16 +59,27 @@ export function computeRoots(
   modules: ModuleValues,
   former?: FormerState,
 ): BlockRoots {
+  return allAtOnce(rootSteps(reader, changed, storage, modules, former));
+}
+
+/** The same in steps; the committed tries must stay as they are between them. */
+export function* rootSteps(
+  reader: TrieNodeReader,
+  changed: ReadonlyMap<Address, AccountRecord | undefined>,
+  storage: ReadonlyMap<Address, ReadonlyMap<Hash32, Uint8Array>>,
+  modules: ModuleValues,
+  former?: FormerState,
+): Steps<BlockRoots> {
   const trieWrites: TrieWrite[] = [];
   const accounts = new Map(changed);
   for (const [address, slots] of storage) {
     const account = accounts.get(address);
     if (account === undefined) continue;
-    const updates = [...slots].map(([slot, value]) => ({
+    const updates = yield* mapInSteps(slots, ([slot, value]) => ({
       ...storageUpdate(slot, value),
       ...(former === undefined ? {} : { existed: former.hadSlot(address, slot) }),
     }));
-    const { root, writes } = updateTrie(reader, address, updates, account.storageRoot);
+    const { root, writes } = yield* updateTrieSteps(reader, address, updates, account.storageRoot);
     accounts.set(address, { ...account, storageRoot: root });
     for (const write of writes) trieWrites.push(write);
   }
@@ -78,9 +90,10 @@ export function computeRoots(
     updates.push(
       former === undefined ? { key, value } : { key, value, existed: former.hadAccount(address) },
     );
+    yield;
   }
-  const state = updateTrie(reader, ACCOUNT_TRIE, updates);
-  const module = updateTrie(reader, MODULE_TRIE, moduleUpdates(modules));
+  const state = yield* updateTrieSteps(reader, ACCOUNT_TRIE, updates);
+  const module = yield* updateTrieSteps(reader, MODULE_TRIE, moduleUpdates(modules));
   for (const write of state.writes) trieWrites.push(write);
   for (const write of module.writes) trieWrites.push(write);
   return { stateRoot: state.root, moduleRoot: module.root, accounts, trieWrites };

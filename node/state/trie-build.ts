@@ -1,4 +1,5 @@
 /** Builds a subtree from sorted entries where none was; shared by updates and block roots. */
+import { allAtOnce, type Steps } from "../../chain/work/steps.js";
 import {
   branchOffsets,
   childPath,
@@ -17,6 +18,9 @@ export interface TrieEntry {
   readonly value: Uint8Array;
 }
 
+/** Hears of a node and its path. */
+export type EmitNode = (path: Uint8Array, node: Uint8Array) => void;
+
 const EMPTY_OFFSETS = branchOffsets(EMPTY_BRANCH);
 
 /**
@@ -30,8 +34,19 @@ export function buildTrie(
   from: number,
   to: number,
   depth: number,
-  emit: ((path: Uint8Array, node: Uint8Array) => void) | undefined,
+  emit: EmitNode | undefined,
 ): Uint8Array {
+  return allAtOnce(buildSteps(entries, from, to, depth, emit));
+}
+
+/** The same in steps of a few entries each. */
+export function* buildSteps(
+  entries: readonly TrieEntry[],
+  from: number,
+  to: number,
+  depth: number,
+  emit: EmitNode | undefined,
+): Steps<Uint8Array> {
   const first = itemAt(entries, from);
   if (to - from === 1) return encodeLeaf(first.key, depth, first.value);
   const split = partingDepth(first.key, itemAt(entries, to - 1).key, depth);
@@ -40,12 +55,17 @@ export function buildTrie(
   for (let start = from; start < to; ) {
     const nibble = nibbleAt(itemAt(entries, start).key, split);
     const end = groupEnd(entries, start, to, split);
-    const child = buildTrie(entries, start, end, split + 1, emit);
+    // Most groups have one entry: its leaf needs no generator of its own.
+    const child =
+      end - start === 1
+        ? encodeLeaf(itemAt(entries, start).key, split + 1, itemAt(entries, start).value)
+        : yield* buildSteps(entries, start, end, split + 1, emit);
     emit?.(childPath(first.key, split, nibble), child);
     children[nibble] = child;
     changed |= 1 << nibble;
     start = end;
   }
+  yield;
   const branch = encodeBranch(EMPTY_BRANCH, EMPTY_OFFSETS, changed, children);
   if (split === depth) return branch;
   emit?.(nibblesOf(first.key, 0, split), branch);

@@ -1,4 +1,5 @@
 /** A bounded cache of committed trie nodes in front of the node store. */
+import { allAtOnce, type Steps } from "../../chain/work/steps.js";
 import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
 
 /**
@@ -56,11 +57,17 @@ export class TrieCache implements TrieNodeReader {
 
   /** Takes over what the store now holds. */
   apply(writes: readonly Pick<TrieWrite, "owner" | "path" | "node">[]): void {
+    allAtOnce(this.applySteps(writes));
+  }
+
+  /** The same in steps; nobody may read between them. */
+  *applySteps(writes: readonly Pick<TrieWrite, "owner" | "path" | "node">[]): Steps<void> {
     for (const { owner, path, node } of writes) {
       const key = cacheKey(owner, path);
       this.take(this.young, key);
       this.take(this.old, key);
       if (node !== undefined) this.insert(key, node);
+      yield;
     }
   }
 

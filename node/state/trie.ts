@@ -12,8 +12,9 @@ import {
   type Hash32,
   hexToBytes,
 } from "../../chain/hex.js";
+import { allAtOnce, type Steps } from "../../chain/work/steps.js";
 import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
-import { buildTrie, groupEnd, itemAt, type TrieEntry } from "./trie-build.js";
+import { buildSteps, buildTrie, groupEnd, itemAt, type TrieEntry } from "./trie-build.js";
 import {
   BRANCH_WIDTH,
   branchOffsets,
@@ -77,11 +78,21 @@ export function updateTrie(
   updates: readonly TrieUpdate[],
   root?: Hash32,
 ): TrieChange {
-  const sorted = sortUpdates(updates);
+  return allAtOnce(updateTrieSteps(reader, owner, updates, root));
+}
+
+/** The same in steps; what the reader gives must not change between them. */
+export function* updateTrieSteps(
+  reader: TrieNodeReader,
+  owner: string,
+  updates: readonly TrieUpdate[],
+  root?: Hash32,
+): Steps<TrieChange> {
+  const sorted = yield* sortSteps(updates);
   const named = root === undefined || root === EMPTY_TRIE_ROOT ? undefined : hexToBytes(root);
   const old = reader.get(owner, ROOT_PATH, named);
   const pass = new UpdatePass(reader, owner, sorted);
-  const next = sorted.length === 0 ? old : pass.update(old, 0, sorted.length, 0);
+  const next = sorted.length === 0 ? old : yield* pass.steps(old, 0, sorted.length, 0);
   if (next !== old) pass.writes.push({ owner, path: ROOT_PATH, node: next, previous: old });
   return { root: next === undefined ? EMPTY_TRIE_ROOT : keccak256Hex(next), writes: pass.writes };
 }
@@ -138,17 +149,27 @@ function hashedChildPaths(node: Uint8Array, path: Uint8Array): Uint8Array[] {
   return paths;
 }
 
-function sortUpdates(updates: readonly TrieUpdate[]): readonly TrieUpdate[] {
-  for (const { key, value } of updates) {
+/** Sorts a batch: keys are hashes, so their first bytes divide it evenly. */
+function* sortSteps(updates: readonly TrieUpdate[]): Steps<readonly TrieUpdate[]> {
+  const buckets: TrieUpdate[][] = Array.from({ length: 256 }, () => []);
+  for (const update of updates) {
+    const { key, value } = update;
     if (key.length !== TRIE_KEY_BYTES || value?.length === 0) {
       throw new TrieError("INVALID_TRIE_UPDATE", "a key has 32 bytes and a value is never empty");
     }
+    buckets[key[0] ?? 0]?.push(update);
   }
-  const sorted = updates.toSorted((left, right) => compareKeys(left.key, right.key));
-  for (let index = 1; index < sorted.length; index++) {
-    if (compareKeys(itemAt(sorted, index - 1).key, itemAt(sorted, index).key) === 0) {
-      throw new TrieError("INVALID_TRIE_UPDATE", "a batch names one key twice");
+  const sorted: TrieUpdate[] = [];
+  for (const bucket of buckets) {
+    bucket.sort((left, right) => compareKeys(left.key, right.key));
+    for (const update of bucket) {
+      const last = sorted.at(-1);
+      if (last !== undefined && compareKeys(last.key, update.key) === 0) {
+        throw new TrieError("INVALID_TRIE_UPDATE", "a batch names one key twice");
+      }
+      sorted.push(update);
     }
+    yield;
   }
   return sorted;
 }
@@ -188,6 +209,28 @@ interface BranchState {
   readonly previous: (Uint8Array | undefined)[];
 }
 
+function branchState(old: Uint8Array, key: Uint8Array, depth: number): BranchState {
+  const offsets = branchOffsets(old);
+  return { old, offsets, depth, key, changed: 0, children: [], previous: [] };
+}
+
+/** @param isPreset the child stood in no store before */
+function noteChild(
+  state: BranchState,
+  nibble: number,
+  child: Uint8Array | undefined,
+  next: Uint8Array | undefined,
+  isPreset = false,
+): void {
+  if (next === child) return;
+  state.changed |= 1 << nibble;
+  state.children[nibble] = next;
+  if (!isPreset) state.previous[nibble] = storedForm(child);
+}
+
+/** Updates of one step: some tenths of a millisecond. */
+const UPDATES_PER_STEP = 32;
+
 /**
  * One batch on its way down and up again. Each step takes the RLP of the node at the place that
  * the updates `from` to `to` share (undefined = nothing there) and returns what shall stand there:
@@ -206,7 +249,33 @@ class UpdatePass {
     private readonly updates: readonly TrieUpdate[],
   ) {}
 
-  update(
+  /** As `update`; large parts of the batch are divided. */
+  *steps(
+    old: Uint8Array | undefined,
+    from: number,
+    to: number,
+    depth: number,
+  ): Steps<Uint8Array | undefined> {
+    yield;
+    if (to - from <= UPDATES_PER_STEP) return this.update(old, from, to, depth);
+    if (old === undefined) {
+      const puts = this.putsOf(from, to);
+      if (puts.length === 0) return undefined;
+      return yield* buildSteps(puts, 0, puts.length, depth, this.emit);
+    }
+    if (!isBranch(old)) return this.update(old, from, to, depth);
+    const state = branchState(old, itemAt(this.updates, from).key, depth);
+    for (let start = from; start < to; ) {
+      const nibble = nibbleAt(itemAt(this.updates, start).key, depth);
+      const end = groupEnd(this.updates, start, to, depth);
+      const child = this.branchChild(state, nibble);
+      noteChild(state, nibble, child, yield* this.steps(child, start, end, depth + 1));
+      start = end;
+    }
+    return state.changed === 0 ? old : this.finishBranch(state);
+  }
+
+  private update(
     old: Uint8Array | undefined,
     from: number,
     to: number,
@@ -296,15 +365,7 @@ class UpdatePass {
     depth: number,
     preset?: PresetChild,
   ): Uint8Array | undefined {
-    const state: BranchState = {
-      old,
-      offsets: branchOffsets(old),
-      depth,
-      key: itemAt(this.updates, from).key,
-      changed: 0,
-      children: [],
-      previous: [],
-    };
+    const state = branchState(old, itemAt(this.updates, from).key, depth);
     if (preset !== undefined) {
       state.children[preset.nibble] = preset.node;
       state.changed = 1 << preset.nibble;
@@ -314,12 +375,7 @@ class UpdatePass {
       const end = groupEnd(this.updates, start, to, depth);
       const isPreset = preset?.nibble === nibble;
       const child = isPreset ? preset.node : this.branchChild(state, nibble);
-      const next = this.update(child, start, end, depth + 1);
-      if (next !== child) {
-        state.changed |= 1 << nibble;
-        state.children[nibble] = next;
-        if (!isPreset) state.previous[nibble] = storedForm(child);
-      }
+      noteChild(state, nibble, child, this.update(child, start, end, depth + 1), isPreset);
       start = end;
     }
     return state.changed === 0 ? old : this.finishBranch(state);

@@ -8,9 +8,11 @@ import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { transactionCountOf } from "../../chain/consensus/abci-event.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/rlp.js";
+import type { Steps } from "../../chain/work/steps.js";
+import { Slices } from "../../runtime/process/slices.js";
 import type { Supply } from "../view/chain-view.js";
 import type { CommittedBlock } from "../view/event-bus.js";
-import { blockRecordWrites, pageStarts } from "./block-records.js";
+import { blockRecordSteps, pageStartSteps } from "./block-records.js";
 import {
   type Database,
   metaKey,
@@ -18,8 +20,8 @@ import {
   storeKey,
   type StoreWrite,
 } from "./database.js";
-import { eventWrites } from "./event-store.js";
-import { logIndexWrites } from "./log-index.js";
+import { eventSteps } from "./event-store.js";
+import { logIndexSteps } from "./log-index.js";
 import type { StateChanges, StateStore } from "./state-store.js";
 import type { TrieWrite } from "./trie-port.js";
 import type { StoreBase } from "./store-base.js";
@@ -54,17 +56,17 @@ function locationOf(at: Buffer, index: number): Buffer {
   return location;
 }
 
-/** Writes of the block's records and indexes. */
-function blockWrites(executed: ExecutedBlock): StoreWrite[] {
+/** Writes of the block's records and indexes, in steps. */
+function* blockWrites(executed: ExecutedBlock): Steps<StoreWrite[]> {
   const { block } = executed.committed;
   const height = block.header.height;
   const at = heightBytes(height);
   const { totalAtoken, mintedAtoken, burnedAtoken } = executed.supply;
   const supply = [totalAtoken, mintedAtoken, burnedAtoken].map(bigintToBytes);
-  const starts = pageStarts(executed.committed);
+  const starts = yield* pageStartSteps(executed.committed);
   const writes: StoreWrite[] = [
-    ...blockRecordWrites(executed.committed, starts),
-    ...logIndexWrites(executed.committed, starts),
+    ...(yield* blockRecordSteps(executed.committed, starts)),
+    ...(yield* logIndexSteps(executed.committed, starts)),
     { key: storeKey("bloom", at), value: block.header.logsBloom },
     { key: storeKey("blockHash", hexToBytes(block.hash)), value: at },
     { key: storeKey("heightHash", at), value: hexToBytes(block.hash) },
@@ -74,10 +76,12 @@ function blockWrites(executed: ExecutedBlock): StoreWrite[] {
   for (const [index, { tx }] of block.transactions.entries()) {
     const value = locationOf(at, index);
     writes.push({ key: storeKey("transaction", hexToBytes(tx.hash)), value });
+    yield;
   }
   for (const [index, sdkHash] of executed.sdkHashes.entries()) {
     const value = locationOf(at, index);
     writes.push({ key: storeKey("sdkTransaction", hexToBytes(sdkHash)), value });
+    yield;
   }
   if (executed.sdkHashes.length !== transactionCountOf(executed.committed)) {
     throw new RangeError("an SDK hash is missing");
@@ -85,25 +89,47 @@ function blockWrites(executed: ExecutedBlock): StoreWrite[] {
   return writes;
 }
 
+/** All writes of a block but those of consensus, in steps. */
+function* writeSteps(stores: CommitStores, executed: ExecutedBlock): Steps<StoreWrite[]> {
+  const { height } = executed.committed.block.header;
+  const { database, archive } = stores;
+  const writes = yield* blockWrites(executed);
+  const others = [
+    yield* eventSteps(executed.committed),
+    yield* stores.state.writesOf(executed.changes),
+    yield* trieWritesOf(database, height, executed.trieWrites, archive),
+  ];
+  for (const some of others) {
+    for (const write of some) writes.push(write);
+    yield;
+  }
+  return writes;
+}
+
+/** Where a block is written to. */
+interface CommitStores {
+  readonly database: Database;
+  readonly state: StateStore;
+  readonly base: StoreBase;
+  readonly archive: boolean;
+}
+
 /**
  * Makes a block durable. When the promise resolves the block survives a power cut; when it
- * rejects nothing of it was stored. `more.writes` go with it: the records of consensus.
+ * rejects nothing of it was stored. `more.writes` go with it: the records of consensus. What is
+ * written is put together in slices, and nothing of it is seen before.
  * @throws STORE_WRITE_FAILED (disk full, read-only)
  */
 export async function commitBlock(
-  stores: { database: Database; state: StateStore; base: StoreBase; archive: boolean },
+  stores: CommitStores,
   executed: ExecutedBlock,
   more: { readonly identity?: StoreIdentity; readonly writes?: readonly StoreWrite[] } = {},
 ): Promise<void> {
   const { header, hash } = executed.committed.block;
   if (!stores.archive) stores.base.raiseProofs(oldestProofAt(header.height));
-  const writes = [
-    ...blockWrites(executed),
-    ...eventWrites(executed.committed),
-    ...stores.state.writesOf(executed.changes),
-    ...trieWritesOf(stores.database, header.height, executed.trieWrites, stores.archive),
-    ...(more.writes ?? []),
-  ];
+  const slices = new Slices();
+  const writes = await slices.run(writeSteps(stores, executed));
+  writes.push(...(more.writes ?? []));
   const { identity } = more;
   if (identity !== undefined) {
     const meta: Record<string, string> = {
@@ -115,5 +141,5 @@ export async function commitBlock(
       writes.push({ key: metaKey(name), value: Buffer.from(value, "utf8") });
     }
   }
-  await stores.database.write(writes, { durable: true });
+  await stores.database.write(writes, { durable: true, slices });
 }

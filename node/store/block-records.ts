@@ -34,6 +34,7 @@ import {
 } from "../view/block-pages.js";
 import type { LogTest, PlacedLog } from "../view/chain-view.js";
 import type { CommittedBlock } from "../view/event-bus.js";
+import type { Steps } from "../../chain/work/steps.js";
 import {
   changeItem,
   decodeChange,
@@ -91,8 +92,8 @@ export interface StoredOutline extends BlockOutline {
   readonly starts: readonly number[];
 }
 
-/** Indexes of the transactions that the pages of a block begin with. */
-export function pageStarts({ block, receipts, journal }: CommittedBlock): number[] {
+/** Indexes of the transactions that the pages of a block begin with, in steps. */
+export function* pageStartSteps({ block, receipts, journal }: CommittedBlock): Steps<number[]> {
   const starts: number[] = [];
   let sizeBytes = PAGE_BYTES;
   let count = 0;
@@ -110,15 +111,16 @@ export function pageStarts({ block, receipts, journal }: CommittedBlock): number
     sizeBytes += tx.raw.length + TRANSACTION_BYTES + changed.changes.length * CHANGE_BYTES;
     for (const log of receipt.logs) sizeBytes += log.data.length + LOG_BYTES;
     sizeBytes += (changed.events?.length ?? 0) * EVENT_BYTES;
+    yield;
   }
   return starts;
 }
 
-/** The writes of a block's outline, pages and block-level changes. */
-export function blockRecordWrites(
+/** The writes of a block's outline, pages and block-level changes, in steps of a page each. */
+export function* blockRecordSteps(
   committed: CommittedBlock,
   starts: readonly number[],
-): StoreWrite[] {
+): Steps<StoreWrite[]> {
   const { block, journal } = committed;
   const at = heightBytes(block.header.height);
   const writes: StoreWrite[] = [
@@ -132,14 +134,15 @@ export function blockRecordWrites(
   for (const [number, first] of starts.entries()) {
     const end = starts[number + 1] ?? block.transactions.length;
     const receipts = committed.receipts.slice(first, end);
-    const values: Record<PageSpace, Uint8Array> = {
-      hashPage: encodeHashes(block.transactions.slice(first, end)),
-      transactionPage: encodeRlp(block.transactions.slice(first, end).map(transactionItem)),
-      receiptPage: encodeReceiptPage(receipts, logCount),
-      journalPage: encodeJournalPage(journal.transactions.slice(first, end)),
+    const values: Record<PageSpace, () => Uint8Array> = {
+      hashPage: () => encodeHashes(block.transactions.slice(first, end)),
+      transactionPage: () => encodeRlp(block.transactions.slice(first, end).map(transactionItem)),
+      receiptPage: () => encodeReceiptPage(receipts, logCount),
+      journalPage: () => encodeJournalPage(journal.transactions.slice(first, end)),
     };
     for (const space of PAGE_SPACES) {
-      writes.push({ key: pageKey(space, at, first), value: values[space] });
+      writes.push({ key: pageKey(space, at, first), value: values[space]() });
+      yield;
     }
     for (const { logs } of receipts) logCount += logs.length;
   }

@@ -20,6 +20,7 @@ import {
   placedReceipt,
 } from "../view/block-pages.js";
 import type { LogTerm, LogTest, PlacedLog, Supply } from "../view/chain-view.js";
+import { allAtOnce, type Steps } from "../../chain/work/steps.js";
 import type { CommittedBlock, TransactionLocation } from "../view/event-bus.js";
 import { BlockRecords, type StoredOutline } from "./block-records.js";
 import { type Database, StoreError, storeKey } from "./database.js";
@@ -195,9 +196,12 @@ export class BlockStore {
     this.outlines.delete(height);
   }
 
-  /** Keeps a block that was just committed in memory. */
-  remember(committed: CommittedBlock): void {
-    this.recent.set(committed.block.header.height, committed);
+  /**
+   * Keeps a block that was just committed in memory.
+   * @param sizeBytes what `memorySteps` says of it, where that was asked before
+   */
+  remember(committed: CommittedBlock, sizeBytes = memoryBytes(committed)): void {
+    this.recent.set(committed.block.header.height, committed, { size: sizeBytes });
   }
 
   /** The pages of a range of blocks that have logs of a term, both ends included. */
@@ -318,8 +322,12 @@ export function cosmosJournal(cosmos: readonly MinedCosmosTransaction[]) {
     : { cosmos: cosmos.map(({ tx, changes }) => ({ transactionHash: tx.hash, changes })) };
 }
 
-/** About what a decoded block takes in memory. */
-function memoryBytes({ block, receipts, journal }: CommittedBlock): number {
+function memoryBytes(committed: CommittedBlock): number {
+  return allAtOnce(memorySteps(committed));
+}
+
+/** About what a decoded block takes in memory, in steps. */
+export function* memorySteps({ block, receipts, journal }: CommittedBlock): Steps<number> {
   let sizeBytes = TRANSACTION_BYTES;
   sizeBytes += (journal.moduleEvents?.length ?? 0) * LOG_BYTES;
   for (const { tx, changes, result } of block.cosmos ?? []) {
@@ -330,6 +338,7 @@ function memoryBytes({ block, receipts, journal }: CommittedBlock): number {
     sizeBytes += TRANSACTION_BYTES + tx.raw.length;
     for (const { data } of receipts[index]?.logs ?? []) sizeBytes += LOG_BYTES + data.length;
     sizeBytes += (journal.transactions[index]?.changes.length ?? 0) * CHANGE_BYTES;
+    yield;
   }
   return sizeBytes;
 }

@@ -4,9 +4,10 @@
  * those is written again; a search reads the blocks it finds here and checks each event. That is
  * one or two small entries per transfer instead of one for each of its twenty attributes.
  */
-import { searchTerms } from "../../chain/consensus/abci-event.js";
+import { searchTermSteps } from "../../chain/consensus/abci-event.js";
 import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { bigintToBytes, type Height } from "../../chain/hex.js";
+import { allAtOnce, type Steps } from "../../chain/work/steps.js";
 import type { CommittedBlock } from "../view/event-bus.js";
 import { type Database, storeKey, type StoreWrite } from "./database.js";
 
@@ -18,8 +19,13 @@ const NOTHING = new Uint8Array(0);
 
 /** Index entries of a block; part of its one atomic write. */
 export function eventWrites(committed: CommittedBlock): StoreWrite[] {
+  return allAtOnce(eventSteps(committed));
+}
+
+/** The same in steps. */
+export function* eventSteps(committed: CommittedBlock): Steps<StoreWrite[]> {
   const at = heightBytes(committed.block.header.height);
-  const { types, amounts } = searchTerms(committed);
+  const { types, amounts } = yield* searchTermSteps(committed);
   const terms = [...[...types].map(typeTerm), ...[...amounts].map(amountTerm)];
   return terms.map((term) => ({ key: storeKey("event", term, at), value: NOTHING }));
 }

@@ -6,9 +6,10 @@
 import { type Address, addressToBytes } from "../../chain/address.js";
 import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
+import { allAtOnce, type Steps } from "../../chain/work/steps.js";
 import type { CommittedBlock } from "../view/event-bus.js";
 import type { LogTerm } from "../view/chain-view.js";
-import { decodeIndexes, encodeIndexes, pageStarts } from "./block-records.js";
+import { decodeIndexes, encodeIndexes } from "./block-records.js";
 import { type Database, storeKey, type StoreWrite } from "./database.js";
 
 /** Kinds of terms: the first byte behind the key space's; each has one length. */
@@ -17,10 +18,15 @@ const TOPIC_TERM = 2;
 const BOTH_TERM = 3;
 
 /** Index entries of a block; part of its one atomic write. */
-export function logIndexWrites(
+export function logIndexWrites(committed: CommittedBlock, starts: readonly number[]): StoreWrite[] {
+  return allAtOnce(logIndexSteps(committed, starts));
+}
+
+/** The same in steps of a page each. */
+export function* logIndexSteps(
   committed: CommittedBlock,
-  starts: readonly number[] = pageStarts(committed),
-): StoreWrite[] {
+  starts: readonly number[],
+): Steps<StoreWrite[]> {
   const pagesByTerm = new Map<string, number[]>();
   for (const [number, first] of starts.entries()) {
     const end = starts[number + 1] ?? committed.receipts.length;
@@ -29,6 +35,7 @@ export function logIndexWrites(
       if (pages === undefined) pagesByTerm.set(name, [first]);
       else pages.push(first);
     }
+    yield;
   }
   const at = heightBytes(committed.block.header.height);
   return [...pagesByTerm].map(([name, pages]) => ({

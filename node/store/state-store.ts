@@ -6,6 +6,7 @@ import { LRUCache } from "lru-cache";
 import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
 import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { EMPTY_CODE_HASH, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
+import { allAtOnce, type Steps } from "../../chain/work/steps.js";
 import { AccountHistory } from "./account-history.js";
 import { type AccountRecord, decodeAccount, encodeAccount } from "./account-record.js";
 import { type StateReader, ZERO_VALUE } from "./state-reader.js";
@@ -51,6 +52,8 @@ export class StateStore {
   private snapshot: StoreSnapshot;
   private headHeight: Height;
   private written = 0;
+  /** What the head's block changed, while the caches may still hold what was before. */
+  private newest: StateChanges | undefined;
 
   /** @param options.cacheBytes memory for accounts, slots and code (estimated) */
   constructor(
@@ -73,6 +76,8 @@ export class StateStore {
 
   /** Account at the head. */
   account(address: Address): AccountRecord | undefined {
+    const newest = this.newest?.accounts;
+    if (newest?.has(address) === true) return newest.get(address);
     const cached = this.accounts.get(address);
     if (cached !== undefined) return cached === ABSENT ? undefined : cached;
     const bytes = this.database.get(storeKey("account", addressToBytes(address)), this.snapshot);
@@ -83,6 +88,8 @@ export class StateStore {
 
   /** Storage slot at the head, without leading zeros. */
   storage(address: Address, slot: Hash32): Uint8Array {
+    const newest = this.newest?.storage.get(address)?.get(slot);
+    if (newest !== undefined) return newest;
     const cacheKey = `${address}${slot}`;
     const cached = this.slots.get(cacheKey);
     if (cached !== undefined) return cached;
@@ -95,7 +102,7 @@ export class StateStore {
   /** Code by its hash; code is never removed. */
   code(codeHash: Hash32): Uint8Array {
     if (codeHash === EMPTY_CODE_HASH) return ZERO_VALUE;
-    const cached = this.codes.get(codeHash);
+    const cached = this.newest?.codes.get(codeHash) ?? this.codes.get(codeHash);
     if (cached !== undefined) return cached;
     const code = this.database.get(storeKey("code", hexToBytes(codeHash)));
     if (code === undefined) {
@@ -181,8 +188,8 @@ export class StateStore {
     return this.written;
   }
 
-  /** The writes that make the changes durable; part of the block's one atomic write. */
-  writesOf(changes: StateChanges): StoreWrite[] {
+  /** The writes that make the changes durable, in steps; part of the block's one atomic write. */
+  *writesOf(changes: StateChanges): Steps<StoreWrite[]> {
     const writes: StoreWrite[] = [];
     const at = heightBytes(changes.height);
     for (const [address, account] of changes.accounts) {
@@ -190,6 +197,7 @@ export class StateStore {
       const value = account === undefined ? undefined : encodeAccount(account);
       writes.push({ key: storeKey("account", bytes), value });
       writes.push({ key: storeKey("accountHistory", bytes, at), value: value ?? ZERO_VALUE });
+      yield;
     }
     for (const [address, slots] of changes.storage) {
       const owner = addressToBytes(address);
@@ -198,6 +206,7 @@ export class StateStore {
         const current = value.length === 0 ? undefined : value;
         writes.push({ key: storeKey("storage", owner, slotBytes), value: current });
         writes.push({ key: storeKey("storageHistory", owner, slotBytes, at), value });
+        yield;
       }
     }
     this.written += writes.length / 2;
@@ -207,19 +216,35 @@ export class StateStore {
     return writes;
   }
 
-  /** Moves the head after the atomic write; from here on readers see the new block. */
+  /**
+   * Moves the head after the atomic write; from here on readers see the new block. At once, however
+   * much it changed: `takeOver` does the rest.
+   */
   publish(changes: StateChanges): void {
-    for (const [address, account] of changes.accounts) {
-      this.accounts.set(address, account ?? ABSENT);
-    }
-    for (const [address, slots] of changes.storage) {
-      for (const [slot, value] of slots) this.slots.set(`${address}${slot}`, value);
-    }
-    for (const [codeHash, code] of changes.codes) this.codes.set(codeHash, code);
+    allAtOnce(this.takeOver());
+    this.newest = changes;
     const old = this.snapshot;
     this.snapshot = this.database.snapshot();
     this.headHeight = changes.height;
     void old.close();
+  }
+
+  /** The caches take over what the newest block changed, in steps. */
+  *takeOver(): Steps<void> {
+    const changes = this.newest;
+    if (changes === undefined) return;
+    for (const [address, account] of changes.accounts) {
+      this.accounts.set(address, account ?? ABSENT);
+      yield;
+    }
+    for (const [address, slots] of changes.storage) {
+      for (const [slot, value] of slots) {
+        this.slots.set(`${address}${slot}`, value);
+        yield;
+      }
+    }
+    for (const [codeHash, code] of changes.codes) this.codes.set(codeHash, code);
+    if (this.newest === changes) this.newest = undefined;
   }
 
   /** Releases the snapshot; the database is closed by its owner. */

@@ -6,6 +6,7 @@ import { keccak256 } from "../../chain/hashes.js";
 import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { bytesEqual, type Height } from "../../chain/hex.js";
 import { decodeRlp, encodedRlpItems, encodeRlp, rlpBytes, rlpList } from "../../chain/rlp.js";
+import { sortInSteps, type Steps } from "../../chain/work/steps.js";
 import { breathe } from "../../runtime/process/main-thread.js";
 import { type Database, StoreError, storeKey, type StoreWrite } from "./database.js";
 import { baseWrites, type StoreBase } from "./store-base.js";
@@ -58,23 +59,24 @@ const DIFF_PAGE_BYTES = 32 * 1024;
 
 /**
  * The writes of a block's trie changes: the new nodes, and one reverse diff with their former
- * versions, sorted by name and in pages; the diff that leaves the window is deleted.
+ * versions, sorted by name and in pages; the diff that leaves the window is deleted. In steps.
  */
-export function trieWritesOf(
+export function* trieWritesOf(
   database: Pick<Database, "get">,
   height: Height,
   changes: readonly TrieWrite[],
   keepAll: boolean,
-): StoreWrite[] {
+): Steps<StoreWrite[]> {
   const writes: StoreWrite[] = [];
   const former: FormerNode[] = [];
   for (const { owner, path, node, previous } of changes) {
     const name = nodeName(owner, path);
     writes.push({ key: storeKey("trieNode", name), value: node });
     former.push({ name, previous: previous ?? new Uint8Array(0) });
+    yield;
   }
-  former.sort((left, right) => Buffer.compare(left.name, right.name));
-  writes.push(...diffWrites(height, former));
+  const sorted = yield* sortInSteps(former, (left, right) => Buffer.compare(left.name, right.name));
+  for (const write of yield* diffWrites(height, sorted)) writes.push(write);
   const oldest = oldestProofAt(height);
   if (!keepAll && oldest > 0) {
     writes.push(...diffDeletions(database, oldest - 1), ...baseWrites({ proofBase: oldest }));
@@ -88,7 +90,7 @@ interface FormerNode {
   readonly previous: Uint8Array;
 }
 
-function diffWrites(height: Height, former: readonly FormerNode[]): StoreWrite[] {
+function* diffWrites(height: Height, former: readonly FormerNode[]): Steps<StoreWrite[]> {
   const writes: StoreWrite[] = [];
   const names: Buffer[] = [];
   let page: FormerNode[] = [];
@@ -104,7 +106,9 @@ function diffWrites(height: Height, former: readonly FormerNode[]): StoreWrite[]
   for (const node of former) {
     page.push(node);
     sizeBytes += node.name.length + node.previous.length;
-    if (sizeBytes >= DIFF_PAGE_BYTES) close();
+    if (sizeBytes < DIFF_PAGE_BYTES) continue;
+    close();
+    yield;
   }
   close();
   writes.push({ key: storeKey("trieDiff", heightBytes(height)), value: encodeRlp(names) });

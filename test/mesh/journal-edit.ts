@@ -1,6 +1,7 @@
 /** Plants a fault in a stopped node's store: other changes in the balance journal of a block. */
 import type { BalanceChange } from "../../chain/balance-change.js";
-import { blockRecordWrites } from "../../node/store/block-records.js";
+import { allAtOnce } from "../../chain/work/steps.js";
+import { blockRecordSteps } from "../../node/store/block-records.js";
 import { BlockStore } from "../../node/store/block-store.js";
 import { openDatabase } from "../../node/store/database.js";
 import { StoreBase } from "../../node/store/store-base.js";
@@ -27,7 +28,7 @@ export async function changeStoredJournal(
     }));
     if (edits === 0) throw new Error(`nothing was changed in the journal of block ${height}`);
     const edited = { ...committed, journal: { ...journal, transactions } };
-    const writes = blockRecordWrites(edited, blocks.outline(height).starts);
+    const writes = allAtOnce(blockRecordSteps(edited, blocks.outline(height).starts));
     await database.write(writes, { durable: true });
   } finally {
     await database.close();

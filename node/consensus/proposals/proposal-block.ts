@@ -8,7 +8,7 @@ import {
   type ConsensusBlock,
   decodeConsensusBlock,
   encodeConsensusBlock,
-  splitIntoParts,
+  partSteps,
 } from "../../../chain/consensus/consensus-block.js";
 import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.js";
 import { dataBytesOf } from "../../../chain/consensus/consensus-params.js";
@@ -19,9 +19,10 @@ import {
 import { AppError, errorMessage } from "../../../chain/errors.js";
 import { ZERO_HASH } from "../../../chain/hex.js";
 import type { Logger } from "../../../runtime/process/logger.js";
+import { Slices } from "../../../runtime/process/slices.js";
 import type { BlockApplication } from "../../blocks/block-application.js";
 import { blockFactsOf } from "../../blocks/block-facts.js";
-import { encodeBlockTransactions } from "../../blocks/block-transactions.js";
+import { encodeTransactionSteps } from "../../blocks/block-transactions.js";
 import { executeBlock, headerAfter, timeAfterNs } from "../../blocks/block-validity.js";
 import type { ChainTip } from "../../blocks/chain-tip.js";
 import type { EvidencePool } from "../evidence-pool.js";
@@ -58,14 +59,17 @@ export async function buildCandidate(
   const facts = blockFactsOf(tip, lastCommit, evidence);
   const place = { timeMs: nsToMs(timeNs), coinbase: proposer, facts };
   const executed = await parts.application.build(place, { maxBytes, maxGas });
+  const slices = new Slices();
   const { dataHash } = executed.committed.block;
+  const transactions = await slices.run(encodeTransactionSteps(executed.committed.block));
   const block: ConsensusBlock = {
     header: headerAfter(tip, { proposerAddress: proposer, lastCommit, dataHash, evidence }),
-    transactions: encodeBlockTransactions(executed.committed.block),
+    transactions,
     evidence,
     lastCommit,
   };
-  const partSet = splitIntoParts(encodeConsensusBlock(block));
+  await slices.pause();
+  const partSet = await slices.run(partSteps(encodeConsensusBlock(block)));
   return { id: blockIdOf(block, partSet), parts: partSet.parts, block, executed };
 }
 

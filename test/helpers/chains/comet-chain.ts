@@ -2,6 +2,8 @@
  * A real chain (store, execution, pool) with the consensus RPC in front of it; consensus is a
  * fixture that signs every block with real ed25519 keys, so that heights come when a test says.
  */
+import { minedTransactions } from "../../../node/blocks/block-pool.js";
+import { allAtOnce } from "../../../chain/work/steps.js";
 import { COSMOS_RULES } from "./cosmos-rules.js";
 import { createHash } from "node:crypto";
 import { type Address, parseAddress } from "../../../chain/address.js";
@@ -369,14 +371,12 @@ export class CometTestChain {
     const mined = await this.chain.mine(raws);
     const { committed } = mined;
     const decided = this.consensus.decide(committed, options);
-    this.pool.onBlockCommitted({
-      transactions: committed.block.transactions.map(({ tx, from }) => ({
-        hash: tx.hash,
-        from,
-        nonce: tx.nonce,
-      })),
-      touched: mined.changes.accounts.keys(),
-    });
+    allAtOnce(
+      this.pool.onBlockCommitted({
+        transactions: allAtOnce(minedTransactions(committed.block.transactions)),
+        touched: mined.changes.accounts.keys(),
+      }),
+    );
     this.bus.emit("block", committed);
     return { committed, decided };
   }

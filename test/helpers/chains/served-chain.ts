@@ -1,4 +1,6 @@
 /** A real chain with pool, call workers and JSON-RPC, in this process; a test mines its blocks. */
+import { minedTransactions } from "../../../node/blocks/block-pool.js";
+import { allAtOnce } from "../../../chain/work/steps.js";
 import { COSMOS_RULES } from "./cosmos-rules.js";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -99,10 +101,12 @@ export class ServedChain {
   async mine(raws: readonly string[], cosmosRaws: readonly Uint8Array[] = [], facts?: BlockFacts) {
     const mined = await this.chain.mine(raws, cosmosRaws, facts);
     const { transactions } = mined.committed.block;
-    this.pool.onBlockCommitted({
-      transactions: transactions.map(({ tx, from }) => ({ hash: tx.hash, from, nonce: tx.nonce })),
-      touched: mined.changes.accounts.keys(),
-    });
+    allAtOnce(
+      this.pool.onBlockCommitted({
+        transactions: allAtOnce(minedTransactions(transactions)),
+        touched: mined.changes.accounts.keys(),
+      }),
+    );
     return mined;
   }
 

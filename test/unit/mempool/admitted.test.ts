@@ -3,6 +3,8 @@
  * is full most of the time. Promise under test: what was admitted can be included as soon as its
  * nonce is due, or is dropped with a reason; what makes room is the cheapest there is.
  */
+import { minedTransactions } from "../../../node/blocks/block-pool.js";
+import { allAtOnce } from "../../../chain/work/steps.js";
 import { describe, expect, it } from "@jest/globals";
 import * as fc from "fast-check";
 import type { Address } from "../../../chain/address.js";
@@ -227,10 +229,12 @@ class Siege {
       journal.entries.delete(tx.hash);
       this.promised.delete(tx.hash);
     }
-    pool.onBlockCommitted({
-      transactions: taken.map(({ tx, from }) => ({ hash: tx.hash, from, nonce: tx.nonce })),
-      touched: taken.map(({ from }) => from),
-    });
+    allAtOnce(
+      pool.onBlockCommitted({
+        transactions: allAtOnce(minedTransactions(taken)),
+        touched: taken.map(({ from }) => from),
+      }),
+    );
   }
 
   private check(): void {

@@ -1,4 +1,6 @@
 /** A pool on fakes: a state that tests set, a journal whose writes tests hold or fail, a clock. */
+import { minedTransactions } from "../../../node/blocks/block-pool.js";
+import { allAtOnce, type Steps } from "../../../chain/work/steps.js";
 import { type BlockTransaction, isEvm } from "../../../chain/block.js";
 import { COSMOS_RULES } from "../../helpers/chains/cosmos-rules.js";
 import { type Address } from "../../../chain/address.js";
@@ -177,6 +179,11 @@ export interface Fixture {
     transactions: readonly PendingTransaction[],
     extraTouched?: readonly Address[],
   ) => void;
+  /** The same; the caller does the pool's steps. */
+  readonly mineInSteps: (
+    transactions: readonly PendingTransaction[],
+    extraTouched?: readonly Address[],
+  ) => Steps<void>;
 }
 
 export interface FixtureOptions {
@@ -230,6 +237,22 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
     });
   let pool = await openPool();
   let height = 0;
+  const mineInSteps: Fixture["mineInSteps"] = (transactions, extraTouched = []) => {
+    height++;
+    const blockHash = `0x${height.toString(16).padStart(64, "0")}` as Hash32;
+    for (const [index, { tx, from }] of transactions.entries()) {
+      state.nonces.set(from, tx.nonce + 1n);
+      if (tx.type === "cosmos") throw new Error("no EVM transaction");
+      const costAtoken = 21_000n * tx.maxFeePerGasAtoken + tx.valueAtoken;
+      state.balances.set(from, state.balanceAtoken(from) - costAtoken);
+      mined.set(tx.hash, { height, index, blockHash });
+    }
+    for (const { tx } of transactions) journal.entries.delete(tx.hash);
+    return pool.onBlockCommitted({
+      transactions: allAtOnce(minedTransactions(transactions)),
+      touched: [...transactions.map(({ from }) => from), ...extraTouched],
+    });
+  };
   return {
     get pool() {
       return pool;
@@ -247,24 +270,8 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
       pool = await openPool();
       return pool;
     },
-    mine(transactions, extraTouched = []) {
-      height++;
-      const blockHash = `0x${height.toString(16).padStart(64, "0")}` as Hash32;
-      for (const [index, { tx, from }] of transactions.entries()) {
-        state.nonces.set(from, tx.nonce + 1n);
-        if (tx.type === "cosmos") throw new Error("no EVM transaction");
-        const costAtoken = 21_000n * tx.maxFeePerGasAtoken + tx.valueAtoken;
-        state.balances.set(from, state.balanceAtoken(from) - costAtoken);
-        mined.set(tx.hash, { height, index, blockHash });
-      }
-      for (const { tx } of transactions) journal.entries.delete(tx.hash);
-      pool.onBlockCommitted({
-        transactions: transactions.map(({ tx, from }) => {
-          return { hash: tx.hash, from, nonce: tx.nonce };
-        }),
-        touched: [...transactions.map(({ from }) => from), ...extraTouched],
-      });
-    },
+    mine: (transactions, extraTouched) => allAtOnce(mineInSteps(transactions, extraTouched)),
+    mineInSteps,
   };
 }
 
