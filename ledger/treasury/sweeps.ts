@@ -111,8 +111,15 @@ export interface Sweep {
 /** Failures of a day after which an asset is left alone until the day is over. */
 export const MAX_SWEEP_FAILURES = 3;
 
-/** What is to be looked at now, in the order of its time; nothing of addresses that are under way. */
-export async function readDue(sql: Sql, limit: number): Promise<DueSweep[]> {
+/**
+ * What is to be looked at now, in the order of its time; nothing of addresses that are under way, and
+ * nothing that has a deposit above the block that is looked at: it is not seen there yet.
+ * @param seen.height the block whose state the caller looks at
+ */
+export async function readDue(
+  sql: Sql,
+  { height, limit }: { readonly height: Height; readonly limit: number },
+): Promise<DueSweep[]> {
   const rows = await sql.query<{
     address: string;
     index: string;
@@ -131,12 +138,12 @@ export async function readDue(sql: Sql, limit: number): Promise<DueSweep[]> {
        FROM sweep_due due
        JOIN deposit_address d ON d.address = due.address
        JOIN asset a ON a.symbol = due.asset
-      WHERE due.due_at <= now()
+      WHERE due.due_at <= now() AND due.height <= $2
         AND NOT EXISTS (SELECT 1 FROM sweep s WHERE s.address = due.address
           AND s.state IN ('needs-gas', 'ready', 'signed', 'sent', 'frozen'))
       -- Tokens first: the coins of an address are their gas.
       ORDER BY due.due_at, due.address, a.contract NULLS LAST, due.asset LIMIT $1`,
-    [limit],
+    [limit, height],
   );
   return rows.map((row) => ({
     address: storedAddress(row.address),
@@ -149,32 +156,44 @@ export async function readDue(sql: Sql, limit: number): Promise<DueSweep[]> {
   }));
 }
 
-/** Looks again later; 0 for what has nothing: a deposit puts it back. */
+/**
+ * Looks again later; 0 for what has nothing: a deposit puts it back. What got a deposit since it was
+ * looked at stays due.
+ * @param height the block whose state was looked at
+ */
 export async function putOff(
   sql: Sql,
   entries: readonly (Pick<DueSweep, "address" | "asset"> & { readonly delayMs: number })[],
+  height: Height,
 ): Promise<void> {
   if (entries.length === 0) return;
   await sql.query(
     `UPDATE sweep_due due SET due_at = CASE WHEN input.delay = 0 THEN 'infinity'::timestamptz
             ELSE now() + input.delay * interval '1 millisecond' END
        FROM unnest($1::text[], $2::text[], $3::bigint[]) AS input (address, asset, delay)
-      WHERE due.address = input.address AND due.asset = input.asset AND due.due_at <= now()`,
+      WHERE due.address = input.address AND due.asset = input.asset AND due.due_at <= now()
+        AND due.height <= $4`,
     [
       entries.map(({ address }) => address),
       entries.map(({ asset }) => asset),
       entries.map(({ delayMs }) => delayMs),
+      height,
     ],
   );
 }
 
 /**
  * Writes intents; an address that has an open sweep, or a nonce that was used before, gets none. A
- * deposit that comes from now on makes it due again.
+ * deposit above the block that was looked at makes it due again, also one that is booked already.
+ * @param height the block whose state they were decided by
  * @returns how many were written; none while signing is stopped
  * @throws RECOVERY
  */
-export function intendSweeps(database: SqlDatabase, sweeps: readonly NewSweep[]): Promise<number> {
+export function intendSweeps(
+  database: SqlDatabase,
+  sweeps: readonly NewSweep[],
+  height: Height,
+): Promise<number> {
   if (sweeps.length === 0) return Promise.resolve(0);
   return database.transaction(async (tx) => {
     await refuseInRecovery(tx);
@@ -192,7 +211,8 @@ export function intendSweeps(database: SqlDatabase, sweeps: readonly NewSweep[])
          ON CONFLICT DO NOTHING RETURNING address, asset
        ), gone AS (
          UPDATE sweep_due due SET due_at = 'infinity'
-           FROM written WHERE due.address = written.address AND due.asset = written.asset)
+           FROM written WHERE due.address = written.address AND due.asset = written.asset
+            AND due.height <= $8)
        SELECT address FROM written`,
       [
         sweeps.map(({ address }) => address),
@@ -202,6 +222,7 @@ export function intendSweeps(database: SqlDatabase, sweeps: readonly NewSweep[])
         sweeps.map(({ gasLimit }) => gasLimit.toString()),
         sweeps.map(({ gas }) => gas?.nonce.toString() ?? null),
         sweeps.map(({ gas }) => gas?.gasPriceAtoken.toString() ?? null),
+        height,
       ],
     );
     return rows.length;

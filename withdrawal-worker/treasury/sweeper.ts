@@ -344,7 +344,8 @@ export class Sweeper {
     const room = settings.sweepsAtOnce - open;
     const [wallet] = round.wallets;
     if (room <= 0 || wallet === undefined) return false;
-    const due = await readDue(database, LOOKED_AT_ONCE);
+    const { height } = round.view;
+    const due = await readDue(database, { height, limit: LOOKED_AT_ONCE });
     if (due.length === 0) return false;
     const begun = new Map<Address, NewSweep>();
     const later: (DueSweep & { readonly delayMs: number })[] = [];
@@ -358,8 +359,8 @@ export class Sweeper {
         log.debug({ address: entry.address, reason: decision.reason }, "not swept now");
       }
     }
-    await putOff(database, later);
-    const written = await intendSweeps(database, [...begun.values()]);
+    await putOff(database, later, height);
+    const written = await intendSweeps(database, [...begun.values()], height);
     if (written > 0) failpoint(TREASURY_FAILPOINTS.afterIntent);
     return due.length === LOOKED_AT_ONCE && (written > 0 || later.length > 0);
   }

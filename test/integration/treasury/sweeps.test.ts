@@ -137,6 +137,23 @@ describe("sweeps", () => {
     expect(await bench.units(address)).toBe(0n);
   });
 
+  it("strand nothing that was booked while the treasury looked at an older block", async () => {
+    const [empty, half] = [await register(), await register()];
+    await bench.bench.mine([{ to: half.address, value: 10n ** 16n }]);
+    await bench.mine();
+    const before = await bench.node.view(WALLET, { signal });
+    // A round that began now comes to these addresses behind the watcher.
+    await bench.bench.mine([
+      { to: empty.address, value: 10n ** 16n },
+      { to: half.address, value: 10n ** 16n },
+    ]);
+    await bench.mine();
+    const late = bench.sweeper({ node: { ...bench.node, view: async () => before } });
+    await late.round(signal);
+    await bench.rounds(8);
+    for (const { address } of [empty, half]) expect(await bench.units(address)).toBe(0n);
+  });
+
   it("wait while the price is above the policy's, and leave dust where it is", async () => {
     const [dear, dust] = [await register(), await register()];
     await bench.bench.mine([
