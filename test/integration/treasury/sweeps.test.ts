@@ -154,6 +154,24 @@ describe("sweeps", () => {
     for (const { address } of [empty, half]) expect(await bench.units(address)).toBe(0n);
   });
 
+  it("wait no hour for a token whose gas a busy node did not say", async () => {
+    const { address } = await register();
+    await bench.bench.mine([callOf("PlainToken", "mint", [address, 3n])]);
+    await bench.mine();
+    const reason = "the node gave no answer in time";
+    const busy = {
+      ...bench.node,
+      estimate: async () => [{ kind: "unknown" as const, reason }],
+    };
+    await bench.sweeper({ node: busy }).round(signal);
+    // As a minute later.
+    await query(
+      `UPDATE sweep_due SET due_at = due_at - interval '1 minute' WHERE due_at <> 'infinity'`,
+    );
+    await bench.rounds(6);
+    expect(await bench.units(address, "PLAIN")).toBe(0n);
+  });
+
   it("wait while the price is above the policy's, and leave dust where it is", async () => {
     const [dear, dust] = [await register(), await register()];
     await bench.bench.mine([
