@@ -230,26 +230,26 @@ describe("a webhook", () => {
 
   it("is tried again under the same id, in time that the receiver may choose", async () => {
     const hook = await add("/again");
-    const answers = [500, 429, 408, 204];
+    const refusals = [500, 429, 408];
+    const answers = [...refusals, 204];
     receiver.manners.set("/again", (response) => {
       response.writeHead(answers.shift() ?? 500, { "retry-after": "60" }).end("not now");
     });
     const [id] = await emit("deposit.credited");
     start();
-    for (let tries = 1; tries < 4; tries += 1) {
-      await until(async () => (await deliveriesOf(hook.id))[0]?.["lastStatus"] !== null, {
+    for (const [index, status] of refusals.entries()) {
+      // Attempts are counted before the receiver is asked: its answer says that one is over.
+      await until(async () => (await deliveriesOf(hook.id))[0]?.["lastStatus"] === status, {
         timeoutMs: 10_000,
       });
-      await until(() => receiver.ids("/again").length === tries, { timeoutMs: 10_000 });
-      await until(async () => (await deliveriesOf(hook.id))[0]?.["attempts"] === tries, {
-        timeoutMs: 10_000,
-      });
+      expect(receiver.ids("/again")).toHaveLength(index + 1);
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ attempts: index + 1 }]);
       const [row] = await ledger.owner.query<{ wait: number; error: string }>(
         `SELECT extract(epoch FROM next_try_at - changed_at)::float AS wait, last_error AS error
            FROM webhook_delivery WHERE webhook_id = $1`,
         [hook.id],
       );
-      expect(row?.error).toMatch(/^HTTP (500|429|408): not now$/);
+      expect(row?.error).toBe(`HTTP ${status}: not now`);
       expect(Math.round(row?.wait ?? 0)).toBe(60);
       await makeDue();
     }
