@@ -98,11 +98,21 @@ export class LabTreasury {
     });
     transaction.signature = this.#cold.signingKey.sign(transaction.unsignedHash);
     await customers.chain.call("eth_sendRawTransaction", transaction.serialized);
-    const isFilled = async (): Promise<boolean> => {
-      const rows = await this.lab.query(`SELECT 1 FROM refill_request WHERE state = 'filled'`);
-      return rows.length > 0;
+    // The treasury may see the coins before the watcher books them, and take its request back.
+    const isBooked = async (): Promise<boolean> => {
+      const rows = await this.lab.query(
+        `SELECT 1 FROM journal_entry e JOIN posting p ON p.journal_id = e.id
+          WHERE e.kind = 'treasury.return' AND p.credit = $1 AND p.amount_units = $2::numeric
+            AND NOT EXISTS (SELECT 1 FROM refill_request
+                             WHERE state = 'open' AND amount_units = $2::numeric)`,
+        [COLD_STORAGE, wantedAtoken.toString()],
+      );
+      return rows.length === 1;
     };
-    await until(isFilled, { timeoutMs: 60_000, what: "the refill is booked" });
+    await until(isBooked, {
+      timeoutMs: 60_000,
+      what: "the refill is booked, and asked for no more",
+    });
   }
 
   /** Nothing is left behind or under way, and nothing was moved twice. */
