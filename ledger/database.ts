@@ -24,6 +24,7 @@ import { Treasury1760000000019 } from "./migrations/0019-treasury.js";
 import { Operators1760000000020 } from "./migrations/0020-operators.js";
 import { CheaperRules1760000000021 } from "./migrations/0021-cheaper-rules.js";
 import { WebhookPruning1760000000022 } from "./migrations/0022-webhook-pruning.js";
+import { SweepHeights1760000000023 } from "./migrations/0023-sweep-heights.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -54,6 +55,7 @@ export const LEDGER_MIGRATIONS = [
   Operators1760000000020,
   CheaperRules1760000000021,
   WebhookPruning1760000000022,
+  SweepHeights1760000000023,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

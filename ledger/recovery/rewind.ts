@@ -15,6 +15,7 @@ import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { resumeCrediting } from "../incidents.js";
 import { storedAtoken } from "../stored-values.js";
+import { lookAgainAbove } from "../treasury/sweep-due.js";
 import {
   isChainDoubted,
   type RewindPlan,
@@ -76,6 +77,7 @@ export function applyRewind(
       short.set(deposit.asset, (short.get(deposit.asset) ?? 0n) + missingUnits);
     }
     for (const inflow of plan.inflows) await reverseEntry(tx, inflow);
+    await lookAgainAbove(tx, plan.to.height);
     await resumeCrediting(tx, operator);
     await appendEvents(tx, plan.deposits.map(reversedEvent));
     return { short: [...short].map(([asset, amountUnits]) => ({ asset, amountUnits })) };

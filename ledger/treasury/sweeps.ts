@@ -18,6 +18,7 @@ import {
   storedInteger,
   storedTime,
 } from "../stored-values.js";
+import { lookAgain } from "./sweep-due.js";
 
 /** States; the last four are ends. */
 export const SWEEP_STATES = [
@@ -37,22 +38,6 @@ export type SweepState = (typeof SWEEP_STATES)[number];
 
 /** States of sweeps that have not ended. */
 const OPEN_STATES: readonly SweepState[] = SWEEP_STATES.slice(0, 5);
-
-/** What of an address is to be looked at. */
-export interface DueSweep {
-  readonly address: Address;
-  /** Of the address' key. */
-  readonly index: number;
-  readonly asset: string;
-  /** The token's contract; undefined for coins. */
-  readonly contract: Address | undefined;
-  /** The token stands still: its code changed. */
-  readonly isPaused: boolean;
-  /** Sweeps of this asset that were mined and did not bring it, within a day. */
-  readonly failures: number;
-  /** All lower nonces of the address are known to be used. */
-  readonly nextNonce: bigint;
-}
 
 /** Nonce and price, once there is gas. */
 export interface SweepGas {
@@ -111,70 +96,18 @@ export interface Sweep {
 /** Failures of a day after which an asset is left alone until the day is over. */
 export const MAX_SWEEP_FAILURES = 3;
 
-/** What is to be looked at now, in the order of its time; nothing of addresses that are under way. */
-export async function readDue(sql: Sql, limit: number): Promise<DueSweep[]> {
-  const rows = await sql.query<{
-    address: string;
-    index: string;
-    asset: string;
-    contract: string | null;
-    paused: boolean;
-    failures: string;
-    next_nonce: string;
-  }>(
-    `SELECT due.address, d.index::text, due.asset, a.contract,
-            EXISTS (SELECT 1 FROM token_state t WHERE t.asset = due.asset AND t.paused) AS paused,
-            (SELECT count(*) FROM sweep s WHERE s.asset = due.asset AND s.state = 'failed'
-              AND s.changed_at > now() - interval '1 day')::text AS failures,
-            coalesce((SELECT max(nonce) + 1 FROM sweep s WHERE s.address = due.address), 0)::text
-              AS next_nonce
-       FROM sweep_due due
-       JOIN deposit_address d ON d.address = due.address
-       JOIN asset a ON a.symbol = due.asset
-      WHERE due.due_at <= now()
-        AND NOT EXISTS (SELECT 1 FROM sweep s WHERE s.address = due.address
-          AND s.state IN ('needs-gas', 'ready', 'signed', 'sent', 'frozen'))
-      -- Tokens first: the coins of an address are their gas.
-      ORDER BY due.due_at, due.address, a.contract NULLS LAST, due.asset LIMIT $1`,
-    [limit],
-  );
-  return rows.map((row) => ({
-    address: storedAddress(row.address),
-    index: storedInteger(row.index),
-    asset: row.asset,
-    contract: row.contract === null ? undefined : storedAddress(row.contract),
-    isPaused: row.paused,
-    failures: storedInteger(row.failures),
-    nextNonce: storedAtoken(row.next_nonce),
-  }));
-}
-
-/** Looks again later; 0 for what has nothing: a deposit puts it back. */
-export async function putOff(
-  sql: Sql,
-  entries: readonly (Pick<DueSweep, "address" | "asset"> & { readonly delayMs: number })[],
-): Promise<void> {
-  if (entries.length === 0) return;
-  await sql.query(
-    `UPDATE sweep_due due SET due_at = CASE WHEN input.delay = 0 THEN 'infinity'::timestamptz
-            ELSE now() + input.delay * interval '1 millisecond' END
-       FROM unnest($1::text[], $2::text[], $3::bigint[]) AS input (address, asset, delay)
-      WHERE due.address = input.address AND due.asset = input.asset AND due.due_at <= now()`,
-    [
-      entries.map(({ address }) => address),
-      entries.map(({ asset }) => asset),
-      entries.map(({ delayMs }) => delayMs),
-    ],
-  );
-}
-
 /**
  * Writes intents; an address that has an open sweep, or a nonce that was used before, gets none. A
- * deposit that comes from now on makes it due again.
+ * deposit above the block that was looked at makes it due again, also one that is booked already.
+ * @param height the block whose state they were decided by
  * @returns how many were written; none while signing is stopped
  * @throws RECOVERY
  */
-export function intendSweeps(database: SqlDatabase, sweeps: readonly NewSweep[]): Promise<number> {
+export function intendSweeps(
+  database: SqlDatabase,
+  sweeps: readonly NewSweep[],
+  height: Height,
+): Promise<number> {
   if (sweeps.length === 0) return Promise.resolve(0);
   return database.transaction(async (tx) => {
     await refuseInRecovery(tx);
@@ -192,7 +125,8 @@ export function intendSweeps(database: SqlDatabase, sweeps: readonly NewSweep[])
          ON CONFLICT DO NOTHING RETURNING address, asset
        ), gone AS (
          UPDATE sweep_due due SET due_at = 'infinity'
-           FROM written WHERE due.address = written.address AND due.asset = written.asset)
+           FROM written WHERE due.address = written.address AND due.asset = written.asset
+            AND due.height <= $8)
        SELECT address FROM written`,
       [
         sweeps.map(({ address }) => address),
@@ -202,6 +136,7 @@ export function intendSweeps(database: SqlDatabase, sweeps: readonly NewSweep[])
         sweeps.map(({ gasLimit }) => gasLimit.toString()),
         sweeps.map(({ gas }) => gas?.nonce.toString() ?? null),
         sweeps.map(({ gas }) => gas?.gasPriceAtoken.toString() ?? null),
+        height,
       ],
     );
     return rows.length;
@@ -347,16 +282,21 @@ export function releaseSweep(
   });
 }
 
-/** Makes what sweeps were about due again. */
-export async function lookAgain(sql: Sql, ids: readonly number[], delayMs: number): Promise<void> {
-  await sql.query(
-    `INSERT INTO sweep_due (address, asset, due_at)
-     SELECT DISTINCT address, asset, now() + $2::bigint * interval '1 millisecond' FROM sweep
-      WHERE id = ANY ($1::bigint[])
-     ON CONFLICT (address, asset) DO UPDATE
-        SET due_at = least(sweep_due.due_at, excluded.due_at)`,
-    [ids, delayMs],
+/** Stored bytes of the sweeps with these nonces, to wallets that may be given coins; oldest first. */
+export async function readSweepBytes(
+  sql: Sql,
+  places: readonly { readonly address: Address; readonly nonce: bigint }[],
+  wallets: readonly Address[],
+): Promise<Hex[]> {
+  if (places.length === 0) return [];
+  const rows = await sql.query<{ raw: string }>(
+    `SELECT t.raw FROM unnest($1::text[], $2::numeric[]) AS place (address, nonce)
+       JOIN sweep s ON s.address = place.address AND s.nonce = place.nonce
+       JOIN sweep_attempt t ON t.sweep_id = s.id
+      WHERE s.wallet = ANY ($3::text[]) ORDER BY t.sweep_id, t.n`,
+    [places.map(({ address }) => address), places.map(({ nonce }) => nonce.toString()), wallets],
   );
+  return rows.map(({ raw }) => parseHex(raw));
 }
 
 async function step(sql: Sql, statement: string, values: readonly unknown[]): Promise<boolean> {

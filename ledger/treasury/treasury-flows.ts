@@ -20,7 +20,7 @@ import {
 import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
 import type { Outflow, WalletInflow } from "../books/wallet-flows.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
-import { lookAgain } from "./sweeps.js";
+import { lookAgain } from "./sweep-due.js";
 
 /** Entries of `postTreasuryFlows` that move single deposit addresses; see `ADDRESS_ENTRIES`. */
 export const SWEEP_OUT = "sweep.out";

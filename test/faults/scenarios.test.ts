@@ -16,6 +16,7 @@ import { DATABASES } from "./scenarios/databases.js";
 import { POOLS } from "./scenarios/pools.js";
 import { QUEUES } from "./scenarios/queues.js";
 import type { Scenario } from "./scenarios/scenario.js";
+import { TREASURIES } from "./scenarios/treasuries.js";
 import { VIEWS } from "./scenarios/views.js";
 import { WIRES } from "./scenarios/wires.js";
 import { WORKERS } from "./scenarios/workers.js";
@@ -43,6 +44,7 @@ const trials: readonly Trial[] = [
   ...WIRES,
   ...POOLS,
   ...WORKERS,
+  ...TREASURIES,
 ]
   .toSorted((left, right) => left.number - right.number)
   .filter(({ number }) => only.length === 0 || only.includes(number))
@@ -65,7 +67,10 @@ describe("a fault", () => {
   beforeAll(async () => {
     if (trials.length === 0) return;
     console.log(`seed ${seed} (CAUSEWAY_FAULT_SEED repeats it)`);
-    const opened = await LabChain.open(kitOffset(0));
+    const opened = await LabChain.open({
+      portOffset: kitOffset(0),
+      hasToken: trials.some(({ scenario }) => scenario.setup?.hasToken === true),
+    });
     chain = opened;
     startAll(opened);
   });

@@ -37,7 +37,7 @@ let totals: Tally = EMPTY_TALLY;
 const failures: string[] = [];
 
 beforeAll(async () => {
-  chain = await LabChain.open(kitOffset(1));
+  chain = await LabChain.open({ portOffset: kitOffset(1) });
 });
 afterAll(() => chain?.close());
 

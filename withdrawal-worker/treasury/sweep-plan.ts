@@ -1,7 +1,8 @@
 /** Pure: what is done about an address that may have coins. */
 import type { Address } from "../../chain/address.js";
 import type { TreasuryAsset } from "../../ledger/policy/policy.js";
-import { type DueSweep, MAX_SWEEP_FAILURES, type NewSweep } from "../../ledger/treasury/sweeps.js";
+import type { DueSweep } from "../../ledger/treasury/sweep-due.js";
+import { MAX_SWEEP_FAILURES, type NewSweep } from "../../ledger/treasury/sweeps.js";
 import type { AddressState } from "./sweep-node.js";
 
 /** What is decided. */
@@ -16,8 +17,11 @@ export interface SweepFacts {
   readonly state: AddressState;
   /** Of the asset; undefined where the token does not tell. */
   readonly units: bigint | undefined;
-  /** What its transfer takes with a margin; undefined where the token refuses or did not answer. */
-  readonly gasLimit: bigint | undefined;
+  /**
+   * What its transfer takes with a margin, unless the token refuses it; undefined where the node did
+   * not say, which may be another time.
+   */
+  readonly gasLimit: bigint | "refused" | undefined;
   readonly gasPriceAtoken: bigint;
   /** Undefined where the policy does not name the asset. */
   readonly rules: TreasuryAsset | undefined;
@@ -61,7 +65,8 @@ export function decideSweep(facts: SweepFacts): SweepDecision {
   if (state.nonce < due.nextNonce) return wait(PENDING_DELAY_MS, "the node is behind");
   if (state.pendingNonce > state.nonce) return wait(PENDING_DELAY_MS, "the pool has one of it");
   if (units < rules.sweepMinimumUnits) return wait(DUST_DELAY_MS, "less than the minimum");
-  if (gasLimit === undefined) return wait(REFUSED_DELAY_MS, "the token refuses");
+  if (gasLimit === undefined) return wait(PENDING_DELAY_MS, "the node does not say what it takes");
+  if (gasLimit === "refused") return wait(REFUSED_DELAY_MS, "the token refuses");
   const feeAtoken = gasLimit * gasPriceAtoken;
   if (feeAtoken > rules.sweepFeeMaxAtoken) return wait(DEAR_DELAY_MS, "the fee is too high");
   const { address, asset, contract } = due;

@@ -9,16 +9,15 @@ import { openIncident } from "../../ledger/incidents.js";
 import { stops } from "../../ledger/policy/kill-switch-level.js";
 import type { HashedPolicy, TreasuryRules } from "../../ledger/policy/policy.js";
 import { endMoves, nameColdAddresses, openMove } from "../../ledger/treasury/moves.js";
+import { type DueSweep, putOff, readDue } from "../../ledger/treasury/sweep-due.js";
 import {
-  type DueSweep,
   freezeSweep,
   intendSweeps,
   markSweepsSent,
   type NewSweep,
   type NewSweepAttempt,
-  putOff,
-  readDue,
   readOpenSweeps,
+  readSweepBytes,
   readySweep,
   storeSweepAttempts,
   type Sweep,
@@ -32,7 +31,7 @@ import type { WalletView } from "../lane/wallet-node.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { keepBands } from "./bands.js";
 import { type AddressState, readAddressStates } from "./sweep-node.js";
-import { decideSweep, missingGas, topUpOf, valueAt } from "./sweep-plan.js";
+import { decideSweep, missingGas, type SweepFacts, topUpOf, valueAt } from "./sweep-plan.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
 /** Gas that is not paid by then is given up. */
@@ -344,11 +343,13 @@ export class Sweeper {
     const room = settings.sweepsAtOnce - open;
     const [wallet] = round.wallets;
     if (room <= 0 || wallet === undefined) return false;
-    const due = await readDue(database, LOOKED_AT_ONCE);
+    const { height } = round.view;
+    const due = await readDue(database, { height, limit: LOOKED_AT_ONCE });
     if (due.length === 0) return false;
     const begun = new Map<Address, NewSweep>();
     const later: (DueSweep & { readonly delayMs: number })[] = [];
-    for (const { facts, entry } of await this.#look(due, wallet, round)) {
+    const looked = await this.#look(due, wallet, round);
+    for (const { facts, entry } of looked) {
       // The same address' next asset waits for the one that is under way.
       if (begun.has(entry.address) || begun.size >= room) continue;
       const decision = decideSweep(facts);
@@ -358,10 +359,30 @@ export class Sweeper {
         log.debug({ address: entry.address, reason: decision.reason }, "not swept now");
       }
     }
-    await putOff(database, later);
-    const written = await intendSweeps(database, [...begun.values()]);
+    await this.#sendVanished(
+      looked.map(({ facts }) => facts),
+      round,
+    );
+    await putOff(database, later, height);
+    const written = await intendSweeps(database, [...begun.values()], height);
     if (written > 0) failpoint(TREASURY_FAILPOINTS.afterIntent);
     return due.length === LOOKED_AT_ONCE && (written > 0 || later.length > 0);
+  }
+
+  /**
+   * A nonce that was used and is free again: the chain came back without that sweep. Its bytes are
+   * sent as they are; a node that is only behind refuses them.
+   */
+  async #sendVanished(looked: readonly SweepFacts[], round: Round): Promise<void> {
+    const { database, node, log } = this.#context;
+    const free = looked.flatMap(({ due: { address, nextNonce }, state }) => {
+      const isFree = state.nonce < nextNonce && state.pendingNonce === state.nonce;
+      return isFree ? [{ address, nonce: state.nonce }] : [];
+    });
+    const raws = await readSweepBytes(database, free, round.wallets);
+    if (raws.length === 0) return;
+    await node.send(raws, { signal: round.signal });
+    log.warn({ sweeps: raws.length }, "sweeps that the chain has lost are sent again");
   }
 
   async #look(due: readonly DueSweep[], wallet: Address, round: Round) {
@@ -402,18 +423,18 @@ export class Sweeper {
     });
   }
 
-  /** What a transfer of all units takes; none where the contract refuses it, or says so. */
+  /** What a transfer of all units takes; none where the node does not say. */
   async #gasOfTokens(
     unitsOf: ReadonlyMap<DueSweep, bigint | undefined>,
     wallet: Address,
     { rules, signal }: Round,
-  ): Promise<ReadonlyMap<DueSweep, bigint>> {
+  ): Promise<ReadonlyMap<DueSweep, bigint | "refused">> {
     const { node, settings } = this.#context;
     const worth = [...unitsOf].flatMap(([entry, units = 0n]) => {
       const minimum = rules.assets.get(entry.asset)?.sweepMinimumUnits;
       return minimum === undefined || units === 0n || units < minimum ? [] : [{ entry, units }];
     });
-    const limits = new Map<DueSweep, bigint>();
+    const limits = new Map<DueSweep, bigint | "refused">();
     for (let start = 0; start < worth.length; start += ESTIMATES_AT_ONCE) {
       const part = worth.slice(start, start + ESTIMATES_AT_ONCE);
       const meanings = await Promise.all(
@@ -436,9 +457,10 @@ export class Sweeper {
       );
       part.forEach(({ entry }, index) => {
         const meaning = meanings[index]?.[0];
+        if (meaning?.kind === "refused-by-destination") limits.set(entry, "refused");
         if (meaning?.kind !== "payable") return;
         const gas = withMargin(meaning.gas, settings.gas);
-        if (gas <= settings.gas.limitMax) limits.set(entry, gas);
+        limits.set(entry, gas <= settings.gas.limitMax ? gas : "refused");
       });
     }
     return limits;

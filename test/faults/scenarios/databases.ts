@@ -3,7 +3,7 @@ import { Client } from "pg";
 import { pause } from "../../helpers/faults/bench.js";
 import type { LabExchange } from "../../helpers/faults/lab/lab-exchange.js";
 import { until } from "../../helpers/until.js";
-import { assertHappened, type Scenario } from "./scenario.js";
+import type { Scenario } from "./scenario.js";
 
 const RESTARTS = 3;
 const MAX_GAP_MS = 800;
@@ -11,6 +11,9 @@ const STORM_MS = 8_000;
 
 /** Tables that every step of money passes. */
 const TABLES = ["withdrawal", "hot_wallet", "customer_balance", "nonce_slot", "event_counter"];
+
+/** What the proxy counts of commits. */
+const CUTS = ["cut before the commit", "cut after the commit"];
 
 /** Connections that are let through while the pools are starved. */
 const FEW = 2;
@@ -73,6 +76,11 @@ export const DATABASES: readonly Scenario[] = [
       }
       const working = lab.work(3);
       await pause(STORM_MS);
+      // However slow the machine is: the watcher commits with every block.
+      await until(() => CUTS.every((fault) => cutsOf(lab, fault) > 0), {
+        timeoutMs: 60_000,
+        what: "commits are cut before and after they happen",
+      });
       for (const { database } of lab.members) {
         database.cutCommits(() => undefined);
         database.limit(FEW);
@@ -83,14 +91,13 @@ export const DATABASES: readonly Scenario[] = [
       storm.abort();
       await Promise.all(raging);
       await working;
-      const hits = lab.members.map(({ database }) => database.hits);
-      for (const fault of ["cut before the commit", "cut after the commit"]) {
-        const count = hits.reduce((sum, each) => sum + (each.get(fault) ?? 0), 0);
-        assertHappened(count, fault);
-      }
     },
   },
 ];
+
+function cutsOf(lab: LabExchange, fault: string): number {
+  return lab.members.reduce((sum, { database }) => sum + (database.hits.get(fault) ?? 0), 0);
+}
 
 function isComplaining(output: string): boolean {
   return /DATABASE_UNAVAILABLE|File too large|terminating connection|recovery mode/.test(output);

@@ -14,7 +14,7 @@ export interface Scenario {
   /** True where it strikes what all scenarios share: it runs by itself. */
   readonly isShared?: boolean;
   /** How its exchange differs. */
-  readonly setup?: Pick<LabExchangeOptions, "workerEnv" | "watcherEnv" | "hasOwnPostgres">;
+  readonly setup?: Omit<LabExchangeOptions, "chain" | "backend" | "seed">;
   /** Strikes; throws when the fault did not happen or a promise was broken while it lasted. */
   run(lab: LabExchange): Promise<void>;
 }

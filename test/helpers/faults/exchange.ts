@@ -4,7 +4,7 @@
  */
 import fs from "node:fs";
 import path from "node:path";
-import { HDNodeWallet, Transaction, Wallet } from "ethers";
+import { HDNodeWallet, Interface, Transaction, Wallet } from "ethers";
 import { FaultChain, patientFetch } from "./chain.js";
 import type { RunningKit } from "../kit.js";
 import type { Random } from "../random.js";
@@ -17,6 +17,9 @@ const GAS_PRICE_ATOKEN = 100_000_000n;
 
 /** Code that refuses every payment: PUSH1 0 PUSH1 0 REVERT, and the code that deploys it. */
 const REFUSING_CONTRACT = "0x6460006000fd6000526005601bf3";
+
+const MINT = new Interface(["function mint(address,uint256)"]);
+const MINT_GAS = 200_000;
 
 const FIRST_FUNDS_ATOKEN = 20n * 10n ** 18n;
 const BASE_AMOUNT_ATOKEN = 10n ** 15n;
@@ -33,6 +36,15 @@ export interface Payment {
   isAcknowledged: boolean;
   /** Sent before its address was given to a customer: suspense is as right as a credit. */
   readonly isEarly: boolean;
+}
+
+/** Units of a token for an address that has nothing else. */
+export interface TokenPayment {
+  readonly to: string;
+  readonly amountUnits: bigint;
+  readonly hash: string;
+  readonly raw: string;
+  isAcknowledged: boolean;
 }
 
 /** What a withdrawal is meant to meet: a payout, one to an own deposit address, a refusal. */
@@ -63,13 +75,18 @@ export interface ExchangeEvent {
 /** Where the customers' exchange is: a kit, or its processes without one. */
 export type ExchangePlace = Pick<RunningKit, "home" | "url" | "key">;
 
+type Sent = Pick<Payment, "raw" | "hash" | "isAcknowledged">;
+
 /** The customers of one exchange. */
 export class FaultExchange {
   readonly payments: Payment[] = [];
+  readonly tokenPayments: TokenPayment[] = [];
   readonly requests: Request[] = [];
   readonly events: ExchangeEvent[] = [];
   /** Registered deposit addresses in lower case, with their customers. */
   readonly addresses = new Map<string, string>();
+  /** Those that were paid in a token and never in coins, likewise. */
+  readonly tokenAddresses = new Map<string, string>();
   readonly chain: FaultChain;
   /** Where withdrawals are asked for instead of the kit's own API. */
   withdrawalUrl: string | undefined;
@@ -123,12 +140,30 @@ export class FaultExchange {
 
   /** Registers a new address for a customer. */
   async register(customerId: string): Promise<string> {
+    const address = await this.#issue(customerId);
+    this.addresses.set(address, customerId);
+    return address;
+  }
+
+  async #issue(customerId: string): Promise<string> {
     const answer = await this.#api("depositApi", "/v1/addresses", { body: { customerId } });
     if (answer.status !== 201) throw new Error(`no address: ${JSON.stringify(answer)}`);
     const { address, index } = answer.body as { address: string; index: number };
-    this.addresses.set(address.toLowerCase(), customerId);
     this.#highestIndex = Math.max(this.#highestIndex, index);
     return address.toLowerCase();
+  }
+
+  /** Pays a token to a new address of a customer, by a contract that mints for everybody. */
+  async payToken(customerId: string, contract: string): Promise<void> {
+    const to = await this.#issue(customerId);
+    this.tokenAddresses.set(to, customerId);
+    this.#counter += 1;
+    const amountUnits = BigInt(this.#counter);
+    const data = MINT.encodeFunctionData("mint", [to, amountUnits]);
+    const signed = this.#sign({ to: contract, data, gasLimit: MINT_GAS });
+    const payment = { to, amountUnits, ...signed, isAcknowledged: false };
+    this.tokenPayments.push(payment);
+    await this.#send([payment]);
   }
 
   /** Pays some customers; resolves when the node has answered with every hash. */
@@ -286,12 +321,13 @@ export class FaultExchange {
       ({ hash, isEarly }) => !this.#credited.has(hash) && !(isEarly && this.#strayed.has(hash)),
     );
     const requests = this.requests.filter(({ id }) => id === undefined || !this.#ended.has(id));
+    const tokens = this.tokenPayments.filter(({ hash }) => !this.#credited.has(hash));
     const payouts = this.requests.filter(({ kind, id }) => {
       const hash = this.#ended.get(id ?? "");
       return kind === "own" && hash !== undefined && !this.#credited.has(hash);
     });
     return [
-      ...payments.map(({ hash }) => `deposit ${hash}`),
+      ...[...payments, ...tokens].map(({ hash }) => `deposit ${hash}`),
       ...requests.map(({ key, id }) => `withdrawal ${key} ${id}`),
       ...payouts.map(({ key }) => `credit of withdrawal ${key}`),
     ];
@@ -312,11 +348,11 @@ export class FaultExchange {
     return rows;
   }
 
-  /** Balance of a customer. */
+  /** Coins of a customer. */
   async balance(customerId: string): Promise<Record<string, string>> {
     const page = await this.#get("depositApi", `/v1/customers/${customerId}/balances`);
     const { balances } = page as { balances: Record<string, string>[] };
-    return balances[0] ?? {};
+    return balances.find(({ asset }) => asset === "TOKEN") ?? {};
   }
 
   #note({ type, data }: ExchangeEvent): void {
@@ -357,14 +393,14 @@ export class FaultExchange {
   }
 
   /** Sends until each is answered with its hash or mined; an answered one is never sent again. */
-  async #send(payments: readonly Payment[]): Promise<void> {
+  async #send(payments: readonly Sent[]): Promise<void> {
     let open = [...payments];
     await until(
       async () => {
         const replies = await this.chain.batch(
           open.map(({ raw }) => ["eth_sendRawTransaction", [raw]]),
         );
-        const left: Payment[] = [];
+        const left: Sent[] = [];
         for (const [index, payment] of open.entries()) {
           const { result, error } = replies[index] ?? {};
           payment.isAcknowledged = result === payment.hash;

@@ -137,6 +137,41 @@ describe("sweeps", () => {
     expect(await bench.units(address)).toBe(0n);
   });
 
+  it("strand nothing that was booked while the treasury looked at an older block", async () => {
+    const [empty, half] = [await register(), await register()];
+    await bench.bench.mine([{ to: half.address, value: 10n ** 16n }]);
+    await bench.mine();
+    const before = await bench.node.view(WALLET, { signal });
+    // A round that began now comes to these addresses behind the watcher.
+    await bench.bench.mine([
+      { to: empty.address, value: 10n ** 16n },
+      { to: half.address, value: 10n ** 16n },
+    ]);
+    await bench.mine();
+    const late = bench.sweeper({ node: { ...bench.node, view: async () => before } });
+    await late.round(signal);
+    await bench.rounds(8);
+    for (const { address } of [empty, half]) expect(await bench.units(address)).toBe(0n);
+  });
+
+  it("wait no hour for a token whose gas a busy node did not say", async () => {
+    const { address } = await register();
+    await bench.bench.mine([callOf("PlainToken", "mint", [address, 3n])]);
+    await bench.mine();
+    const reason = "the node gave no answer in time";
+    const busy = {
+      ...bench.node,
+      estimate: async () => [{ kind: "unknown" as const, reason }],
+    };
+    await bench.sweeper({ node: busy }).round(signal);
+    // As a minute later.
+    await query(
+      `UPDATE sweep_due SET due_at = due_at - interval '1 minute' WHERE due_at <> 'infinity'`,
+    );
+    await bench.rounds(6);
+    expect(await bench.units(address, "PLAIN")).toBe(0n);
+  });
+
   it("wait while the price is above the policy's, and leave dust where it is", async () => {
     const [dear, dust] = [await register(), await register()];
     await bench.bench.mine([

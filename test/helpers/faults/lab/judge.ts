@@ -66,9 +66,12 @@ async function assertBooks(lab: LabExchange): Promise<void> {
 
 /** The ledger's coins, added up by the database alone, are those of all its addresses. */
 async function assertSums(lab: LabExchange): Promise<void> {
-  const { chain, hotWallet, addresses } = lab.customers;
+  const { chain, hotWallet, addresses, tokenAddresses } = lab.customers;
   const balances = await chain.results(
-    [hotWallet, ...addresses.keys()].map((address) => ["eth_getBalance", [address, "latest"]]),
+    [hotWallet, ...addresses.keys(), ...tokenAddresses.keys()].map((address) => [
+      "eth_getBalance",
+      [address, "latest"],
+    ]),
   );
   const onChain = balances.reduce<bigint>((sum, balance) => sum + BigInt(String(balance)), 0n);
   const rows = await lab.query<{ sum: string }>(

@@ -5,16 +5,35 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { Transaction, Wallet } from "ethers";
+import { getAddress, Transaction, Wallet } from "ethers";
 import { DEFAULT_PORTS } from "../../../../chain/networks.js";
 import { runCauseway } from "../../kit.js";
+import { compileFixture } from "../../solidity.js";
 import { until } from "../../until.js";
 import { FaultChain } from "../chain.js";
+import { LAB_TOKEN } from "../oracle.js";
 import { LabProcess } from "./lab-process.js";
 
 const CHAIN_ID = 6940;
 const GAS_PRICE_ATOKEN = 100_000_000n;
 const TRANSFER_GAS = 21_000;
+
+const DEPLOYMENT_GAS = 3_000_000;
+
+/** How a chain is made. */
+export interface LabChainOptions {
+  readonly portOffset: number;
+  /** True gives it a token that mints for everybody, and that its Data API serves. */
+  readonly hasToken?: boolean;
+}
+
+/** A transaction of the faucet. */
+interface FaucetMessage {
+  readonly to?: string;
+  readonly value?: bigint;
+  readonly data?: string;
+  readonly gasLimit: number;
+}
 
 /** A running chain. */
 export class LabChain {
@@ -23,20 +42,34 @@ export class LabChain {
   #processes: { readonly node: LabProcess; readonly sidecar: LabProcess } | undefined;
   #funding: Promise<void> = Promise.resolve();
   #nextNonce: number | undefined;
+  #tokenFile: string | undefined;
 
   private constructor(private readonly portOffset: number) {}
 
   /** Makes a chain and starts it; ready when the Data API has its first block. */
-  static async open(portOffset: number): Promise<LabChain> {
+  static async open({ portOffset, hasToken = false }: LabChainOptions): Promise<LabChain> {
     const lab = new LabChain(portOffset);
     fs.chmodSync(lab.home, 0o755);
     const init = ["init", "--block-interval-ms", "200", "--port-offset", String(portOffset)];
     const { code, stderr } = await runCauseway(lab, init);
     if (code !== 0) throw new Error(`no home for the chain: ${stderr}`);
     await lab.node.start();
+    if (hasToken) await lab.#deployToken();
     await lab.sidecar.start();
     await until(async () => (await lab.chain.height()) > 0, { timeoutMs: 60_000, what: "a block" });
     return lab;
+  }
+
+  /** The list of its token, as homes have it; undefined without one. */
+  get tokenFile(): string | undefined {
+    return this.#tokenFile;
+  }
+
+  /** Address of its token. */
+  get token(): string {
+    const [entry] = JSON.parse(this.#tokenFile ?? "[]") as { contractAddress: string }[];
+    if (entry === undefined) throw new Error("this chain was made without a token");
+    return entry.contractAddress.toLowerCase();
   }
 
   get nodeUrl(): string {
@@ -70,13 +103,31 @@ export class LabChain {
   }
 
   /** Gives each address so much; resolves when the payments are mined. */
-  fund(addresses: readonly string[], amountAtoken: bigint): Promise<void> {
-    const funded = this.#funding.then(() => this.#fundNow(addresses, amountAtoken));
-    this.#funding = funded.catch(() => undefined);
-    return funded;
+  async fund(addresses: readonly string[], amountAtoken: bigint): Promise<void> {
+    await this.#mine(addresses.map((to) => ({ to, value: amountAtoken, gasLimit: TRANSFER_GAS })));
   }
 
-  async #fundNow(addresses: readonly string[], value: bigint): Promise<void> {
+  async #deployToken(): Promise<void> {
+    const data = compileFixture("DepositTokens.sol")["PlainToken"]?.bytecode;
+    if (data === undefined) throw new Error("the token does not compile");
+    const [receipt] = await this.#mine([{ data, gasLimit: DEPLOYMENT_GAS }]);
+    const contractAddress = getAddress(String(receipt?.["contractAddress"]));
+    this.#tokenFile = JSON.stringify([{ contractAddress, symbol: LAB_TOKEN, decimals: 6 }]);
+    const file = path.join(this.home, "config", "tokens.json");
+    fs.writeFileSync(file, this.#tokenFile, { mode: 0o600 });
+  }
+
+  /** One after the other; resolves to the receipts. */
+  #mine(messages: readonly FaucetMessage[]): Promise<Record<string, unknown>[]> {
+    const mined = this.#funding.then(() => this.#mineNow(messages));
+    this.#funding = mined.then(
+      () => undefined,
+      () => undefined,
+    );
+    return mined;
+  }
+
+  async #mineNow(messages: readonly FaucetMessage[]): Promise<Record<string, unknown>[]> {
     const faucet = new Wallet(
       fs.readFileSync(path.join(this.home, "config", "faucet.key"), "utf8").trim(),
     );
@@ -84,22 +135,23 @@ export class LabChain {
       await this.chain.call("eth_getTransactionCount", faucet.address, "latest"),
     );
     const first = this.#nextNonce;
-    const signed = addresses.map((to, index) => {
-      const nonce = first + index;
-      const fields = { gasPrice: GAS_PRICE_ATOKEN, gasLimit: TRANSFER_GAS, chainId: CHAIN_ID };
-      const transaction = Transaction.from({ type: 0, nonce, to, value, ...fields });
+    const signed = messages.map((message, index) => {
+      const fields = { nonce: first + index, gasPrice: GAS_PRICE_ATOKEN, chainId: CHAIN_ID };
+      const transaction = Transaction.from({ type: 0, ...fields, ...message });
       transaction.signature = faucet.signingKey.sign(transaction.unsignedHash);
       return { raw: transaction.serialized, hash: String(transaction.hash) };
     });
+    let receipts: unknown[] = [];
     const isMined = async (): Promise<boolean> => {
       await this.chain.batch(signed.map(({ raw }) => ["eth_sendRawTransaction", [raw]]));
-      const receipts = await this.chain.results(
+      receipts = await this.chain.results(
         signed.map(({ hash }) => ["eth_getTransactionReceipt", [hash]]),
       );
       return receipts.every((receipt) => receipt !== null);
     };
     await until(isMined, { timeoutMs: 60_000, what: "the faucet's payments are mined" });
-    this.#nextNonce = first + addresses.length;
+    this.#nextNonce = first + messages.length;
+    return receipts as Record<string, unknown>[];
   }
 
   async close(): Promise<void> {

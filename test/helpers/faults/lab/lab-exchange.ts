@@ -22,6 +22,12 @@ import { LabProcess } from "./lab-process.js";
 import { OwnPostgres } from "./own-postgres.js";
 import { OwnRedis, redisProgram } from "./own-redis.js";
 
+const QUICK_TREASURY = {
+  CAUSEWAY_WORKER_TREASURY_SCAN_INTERVAL_MS: "150",
+  CAUSEWAY_WORKER_WORKER_REBROADCAST_INTERVAL_MS: "600",
+  CAUSEWAY_WORKER_NODE_REQUEST_TIMEOUT_MS: "1000",
+};
+
 /** Where the queue lives. */
 export type Backend = "postgres" | "redis";
 
@@ -72,6 +78,10 @@ export interface LabExchangeOptions {
   readonly watcherEnv?: Readonly<Record<string, string>>;
   /** True gives it a durable PostgreSQL of its own that can be killed. */
   readonly hasOwnPostgres?: boolean;
+  /** True lists the chain's token. */
+  readonly hasToken?: boolean;
+  /** True gives it a treasury, which its policy allows nothing yet. */
+  readonly hasTreasury?: boolean;
 }
 
 /** A running exchange with its customers. */
@@ -84,6 +94,7 @@ export class LabExchange {
   readonly members: Member[] = [];
   #worker: Member | undefined;
   #watcher: Member | undefined;
+  #treasury: Member | undefined;
   redis: OwnRedis | undefined;
   postgres: OwnPostgres | undefined;
   databaseUrl = "";
@@ -105,7 +116,8 @@ export class LabExchange {
       await lab.#prepare();
       lab.#worker = await lab.addWorker();
       lab.#watcher = await lab.addWatcher();
-      await Promise.all([lab.worker.process.untilReady(), lab.watcher.process.untilReady()]);
+      if (options.hasTreasury === true) lab.#treasury = await lab.#addTreasury();
+      await Promise.all(lab.members.map(({ process }) => process.untilReady()));
       await lab.customers.open(["alice", "bob"]);
       return lab;
     } catch (error) {
@@ -125,6 +137,12 @@ export class LabExchange {
   get watcher(): Member {
     if (this.#watcher === undefined) throw new Error("no watcher was started");
     return this.#watcher;
+  }
+
+  /** The treasury, where the exchange has one. */
+  get treasury(): Member {
+    if (this.#treasury === undefined) throw new Error("no treasury was started");
+    return this.#treasury;
   }
 
   /** Text of a file in the home's `config`. */
@@ -179,6 +197,24 @@ export class LabExchange {
         CAUSEWAY_WATCHER_NODE_WEB_SOCKET_URL: chain.webSocketUrl,
         ...watcherEnv,
         ...env,
+      }),
+    };
+    this.members.push(member);
+    await member.process.begin();
+    return member;
+  }
+
+  /** It has no API: its URL answers nobody. */
+  async #addTreasury(): Promise<Member> {
+    const common = await this.#ways();
+    const member = {
+      ...common,
+      redis: undefined,
+      url: `http://127.0.0.1:${await freePort()}`,
+      process: this.#program("withdrawal-worker/treasury", {
+        ...QUICK_TREASURY,
+        DATABASE_URL: common.database.through(this.databaseUrl),
+        CAUSEWAY_WORKER_NODE_JSON_RPC_URL: common.node.url,
       }),
     };
     this.members.push(member);
@@ -283,6 +319,7 @@ export class LabExchange {
 
   /** Keys of this exchange alone. @returns addresses of the hot wallet and of who pays customers */
   #writeHome(): readonly [string, string] {
+    const { hasToken, hasTreasury, chain } = this.options;
     const folder = path.join(this.home, "config");
     fs.mkdirSync(folder);
     const key = () => new Wallet(`0x${Buffer.from(this.random.bytes(32)).toString("hex")}`);
@@ -299,6 +336,8 @@ export class LabExchange {
       "deposit.xpub": deposits.neuter().extendedKey,
       "api.key": randomUUID(),
       "faucet.key": payer.privateKey,
+      ...(hasToken === true && { "tokens.json": chain.tokenFile ?? "[]" }),
+      ...(hasTreasury === true && { "deposit.seed": phrase.phrase }),
     };
     for (const [name, text] of Object.entries(files)) {
       fs.writeFileSync(path.join(folder, name), `${text}\n`, { mode: 0o600 });

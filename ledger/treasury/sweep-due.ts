@@ -1,0 +1,124 @@
+/**
+ * Where to look for coins to sweep: a list that deposits fill and looking empties. It is no truth: how
+ * much there is the chain says.
+ */
+import type { Address } from "../../chain/address.js";
+import type { Height } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
+
+/** What of an address is to be looked at. */
+export interface DueSweep {
+  readonly address: Address;
+  /** Of the address' key. */
+  readonly index: number;
+  readonly asset: string;
+  /** The token's contract; undefined for coins. */
+  readonly contract: Address | undefined;
+  /** The token stands still: its code changed. */
+  readonly isPaused: boolean;
+  /** Sweeps of this asset that were mined and did not bring it, within a day. */
+  readonly failures: number;
+  /** All lower nonces of the address are known to be used. */
+  readonly nextNonce: bigint;
+}
+
+/**
+ * What is to be looked at now, in the order of its time; nothing of addresses that are under way, and
+ * nothing that has a deposit above the block that is looked at: it is not seen there yet.
+ * @param seen.height the block whose state the caller looks at
+ */
+export async function readDue(
+  sql: Sql,
+  { height, limit }: { readonly height: Height; readonly limit: number },
+): Promise<DueSweep[]> {
+  const rows = await sql.query<{
+    address: string;
+    index: string;
+    asset: string;
+    contract: string | null;
+    paused: boolean;
+    failures: string;
+    next_nonce: string;
+  }>(
+    `SELECT due.address, d.index::text, due.asset, a.contract,
+            EXISTS (SELECT 1 FROM token_state t WHERE t.asset = due.asset AND t.paused) AS paused,
+            (SELECT count(*) FROM sweep s WHERE s.asset = due.asset AND s.state = 'failed'
+              AND s.changed_at > now() - interval '1 day')::text AS failures,
+            coalesce((SELECT max(nonce) + 1 FROM sweep s WHERE s.address = due.address), 0)::text
+              AS next_nonce
+       FROM sweep_due due
+       JOIN deposit_address d ON d.address = due.address
+       JOIN asset a ON a.symbol = due.asset
+      WHERE due.due_at <= now() AND due.height <= $2
+        AND NOT EXISTS (SELECT 1 FROM sweep s WHERE s.address = due.address
+          AND s.state IN ('needs-gas', 'ready', 'signed', 'sent', 'frozen'))
+      -- Tokens first: the coins of an address are their gas.
+      ORDER BY due.due_at, due.address, a.contract NULLS LAST, due.asset LIMIT $1`,
+    [limit, height],
+  );
+  return rows.map((row) => ({
+    address: storedAddress(row.address),
+    index: storedInteger(row.index),
+    asset: row.asset,
+    contract: row.contract === null ? undefined : storedAddress(row.contract),
+    isPaused: row.paused,
+    failures: storedInteger(row.failures),
+    nextNonce: storedAtoken(row.next_nonce),
+  }));
+}
+
+/**
+ * Looks again later; 0 for what has nothing: a deposit puts it back. What got a deposit since it was
+ * looked at stays due.
+ * @param height the block whose state was looked at
+ */
+export async function putOff(
+  sql: Sql,
+  entries: readonly (Pick<DueSweep, "address" | "asset"> & { readonly delayMs: number })[],
+  height: Height,
+): Promise<void> {
+  if (entries.length === 0) return;
+  await sql.query(
+    `UPDATE sweep_due due SET due_at = CASE WHEN input.delay = 0 THEN 'infinity'::timestamptz
+            ELSE now() + input.delay * interval '1 millisecond' END
+       FROM unnest($1::text[], $2::text[], $3::bigint[]) AS input (address, asset, delay)
+      WHERE due.address = input.address AND due.asset = input.asset AND due.due_at <= now()
+        AND due.height <= $4`,
+    [
+      entries.map(({ address }) => address),
+      entries.map(({ asset }) => asset),
+      entries.map(({ delayMs }) => delayMs),
+      height,
+    ],
+  );
+}
+
+/** Makes what sweeps were about due again. */
+export async function lookAgain(sql: Sql, ids: readonly number[], delayMs: number): Promise<void> {
+  await sql.query(
+    `INSERT INTO sweep_due (address, asset, due_at)
+     SELECT DISTINCT address, asset, now() + $2::bigint * interval '1 millisecond' FROM sweep
+      WHERE id = ANY ($1::bigint[])
+     ON CONFLICT (address, asset) DO UPDATE
+        SET due_at = least(sweep_due.due_at, excluded.due_at)`,
+    [ids, delayMs],
+  );
+}
+
+/**
+ * The chain came back without the blocks above `height`: deposits of theirs are not waited for, and
+ * what their sweeps had moved is looked at again.
+ */
+export async function lookAgainAbove(sql: Sql, height: Height): Promise<void> {
+  await sql.query(`UPDATE sweep_due SET height = $1 WHERE height > $1`, [height]);
+  const rows = await sql.query<{ id: string }>(
+    `SELECT id::text FROM sweep WHERE block_number > $1`,
+    [height],
+  );
+  await lookAgain(
+    sql,
+    rows.map(({ id }) => storedInteger(id)),
+    0,
+  );
+}

@@ -1,0 +1,226 @@
+/**
+ * The treasury of an exchange of the lab under a test's hand: what its policy allows, a cold wallet,
+ * and the judgement over what it moved, from the chain first and from the books second.
+ */
+import fs from "node:fs";
+import path from "node:path";
+import { expect } from "@jest/globals";
+import { Interface, Transaction, Wallet } from "ethers";
+import { parseAddress } from "../../../../chain/address.js";
+import {
+  BREAK,
+  COLD_STORAGE,
+  customerAccount,
+  IN_TRANSIT,
+  NATIVE_ASSET,
+  SUSPENSE,
+  TREASURY,
+} from "../../../../ledger/books/accounts.js";
+import {
+  PERMISSIVE_POLICY,
+  policyFileText,
+  type TreasuryAsset,
+  type TreasuryBand,
+} from "../../../../ledger/policy/policy.js";
+import { until } from "../../until.js";
+import type { ChainTransaction } from "../chain.js";
+import { LAB_TOKEN } from "../oracle.js";
+import type { LabExchange } from "./lab-exchange.js";
+
+const CHAIN_ID = 6940;
+const TRANSFER_GAS = 21_000n;
+const GAS_PRICE_ATOKEN = 100_000_000n;
+
+/** Less than any payment of the customers, and more than what gas leaves behind. */
+const MINIMUM_ATOKEN = 10n ** 14n;
+
+const MOST_ATOKEN = 10n ** 15n;
+
+const ERC20 = new Interface([
+  "function balanceOf(address) view returns (uint256)",
+  "function transfer(address,uint256)",
+]);
+
+/** One exchange's. */
+export class LabTreasury {
+  readonly #cold: Wallet;
+
+  constructor(private readonly lab: LabExchange) {
+    this.#cold = new Wallet(`0x${Buffer.from(lab.random.bytes(32)).toString("hex")}`);
+  }
+
+  /** Lets it sweep coins and the token; with a band also keep the hot wallet within it. */
+  allow(band?: TreasuryBand): void {
+    const common = { sweepFeeMaxAtoken: MOST_ATOKEN, coldAddress: undefined, band: undefined };
+    const coldAddress = parseAddress(this.#cold.address.toLowerCase());
+    const coins = { ...common, sweepMinimumUnits: MINIMUM_ATOKEN, coldAddress, band };
+    const tokens = { ...common, sweepMinimumUnits: 1n };
+    const assets = new Map<string, TreasuryAsset>([
+      [NATIVE_ASSET, coins],
+      [LAB_TOKEN, tokens],
+    ]);
+    const treasury = { topUpMaxAtoken: MOST_ATOKEN, assets };
+    const file = path.join(this.lab.home, "config", "policy.json");
+    // In one step: a reader finds the former or this one.
+    fs.writeFileSync(`${file}.new`, policyFileText({ ...PERMISSIVE_POLICY, treasury }), {
+      mode: 0o600,
+    });
+    fs.renameSync(`${file}.new`, file);
+  }
+
+  /** The minute is over for which a treasury that was killed keeps others from its work. */
+  async leaseEnds(): Promise<void> {
+    await this.lab.query(
+      `UPDATE task_lease SET expires_at = clock_timestamp() WHERE task = 'treasury'`,
+    );
+  }
+
+  /** A person sends what the treasury asks for; resolves when it is booked. */
+  async refill(): Promise<void> {
+    const { customers } = this.lab;
+    let wantedAtoken = 0n;
+    const isAsked = async (): Promise<boolean> => {
+      const [row] = await this.lab.query<{ amount: string }>(
+        `SELECT amount_units::text AS amount FROM refill_request WHERE state = 'open'`,
+      );
+      wantedAtoken = BigInt(row?.amount ?? "0");
+      return row !== undefined;
+    };
+    await until(isAsked, { timeoutMs: 60_000, what: "a refill is asked for" });
+    const transaction = Transaction.from({
+      type: 0,
+      chainId: CHAIN_ID,
+      nonce: 0,
+      to: customers.hotWallet,
+      value: wantedAtoken,
+      gasPrice: GAS_PRICE_ATOKEN,
+      gasLimit: TRANSFER_GAS,
+    });
+    transaction.signature = this.#cold.signingKey.sign(transaction.unsignedHash);
+    await customers.chain.call("eth_sendRawTransaction", transaction.serialized);
+    // The treasury may see the coins before the watcher books them, and take its request back.
+    const isBooked = async (): Promise<boolean> => {
+      const rows = await this.lab.query(
+        `SELECT 1 FROM journal_entry e JOIN posting p ON p.journal_id = e.id
+          WHERE e.kind = 'treasury.return' AND p.credit = $1 AND p.amount_units = $2::numeric
+            AND NOT EXISTS (SELECT 1 FROM refill_request
+                             WHERE state = 'open' AND amount_units = $2::numeric)`,
+        [COLD_STORAGE, wantedAtoken.toString()],
+      );
+      return rows.length === 1;
+    };
+    await until(isBooked, {
+      timeoutMs: 60_000,
+      what: "the refill is booked, and asked for no more",
+    });
+  }
+
+  /** Nothing is left behind or under way, and nothing was moved twice. */
+  async prove(): Promise<void> {
+    await this.lab.customers.settled();
+    await until(async () => (await this.#left()).length === 0, {
+      timeoutMs: 240_000,
+      what: "all is swept",
+    }).catch(async (error: unknown) => {
+      throw new Error(`${String(error)}: ${JSON.stringify(await this.#left())}`);
+    });
+    await this.#assertMoves();
+    await this.#assertSweeps();
+    await this.#assertAccounts();
+  }
+
+  /** Addresses with more than what is left where it is, and what has not ended. */
+  async #left(): Promise<string[]> {
+    const { chain, addresses, tokenAddresses } = this.lab.customers;
+    const all = [...addresses.keys(), ...tokenAddresses.keys()];
+    const balances = await chain.results(all.map((to) => ["eth_getBalance", [to, "latest"]]));
+    const units = await Promise.all(all.map((to) => this.#unitsOf(to)));
+    const open = await this.lab.query<{ what: string }>(
+      `SELECT 'sweep ' || id || ' ' || state || ' ' || coalesce(reason, '') AS what FROM sweep
+        WHERE state NOT IN ('settled', 'void')
+       UNION ALL SELECT 'move ' || id FROM treasury_move WHERE state = 'open'`,
+    );
+    return [
+      ...all.filter((_, index) => BigInt(String(balances[index])) >= MINIMUM_ATOKEN),
+      ...all.filter((_, index) => units[index] !== 0n),
+      ...open.map(({ what }) => what),
+    ];
+  }
+
+  async #unitsOf(account: string): Promise<bigint> {
+    const to = this.lab.options.chain.token;
+    const data = ERC20.encodeFunctionData("balanceOf", [account]);
+    return BigInt(String(await this.lab.customers.chain.call("eth_call", { to, data }, "latest")));
+  }
+
+  /** Every transaction of a deposit address went to the hot wallet and is one sweep of the books. */
+  async #assertSweeps(): Promise<void> {
+    const { customers, options } = this.lab;
+    const { hotWallet, addresses, tokenAddresses } = customers;
+    const sent = (await this.#transactions()).filter(
+      ({ from }) => addresses.has(from) || tokenAddresses.has(from),
+    );
+    const inputs = await customers.chain.results(
+      sent.map(({ hash }) => ["eth_getTransactionByHash", [hash]]),
+    );
+    const receivers = sent.map(({ to }, index) => {
+      const { input } = inputs[index] as { input: string };
+      if (to !== options.chain.token) return to;
+      return String(ERC20.decodeFunctionData("transfer", input)[0]).toLowerCase();
+    });
+    expect(receivers.filter((to) => to !== hotWallet)).toEqual([]);
+    const settled = await this.lab.query<{ hash: string }>(
+      `SELECT mined_hash AS hash FROM sweep WHERE state = 'settled'`,
+    );
+    expect(sent.map(({ hash }) => hash).toSorted()).toEqual(
+      settled.map(({ hash }) => hash).toSorted(),
+    );
+    const minted = customers.tokenPayments.reduce((sum, { amountUnits }) => sum + amountUnits, 0n);
+    expect(await this.#unitsOf(hotWallet)).toBe(minted);
+    expect(minted).toBeGreaterThan(0n);
+  }
+
+  /** Gas came at most once for each sweep of tokens; cold storage has what left for it. */
+  async #assertMoves(): Promise<void> {
+    const { customers, options } = this.lab;
+    const sent = await this.#transactions();
+    const { hotWallet, tokenAddresses } = customers;
+    for (const address of tokenAddresses.keys()) {
+      const gifts = sent.filter(({ from, to }) => from === hotWallet && to === address);
+      const moved = sent.filter(({ from, to }) => from === address && to === options.chain.token);
+      expect({ address, gifts: gifts.length }).toEqual({ address, gifts: moved.length });
+    }
+    const [cold] = await this.lab.query<{ held: string }>(
+      `SELECT (coalesce(sum(amount_units) FILTER (WHERE debit = $1), 0)
+               - coalesce(sum(amount_units) FILTER (WHERE credit = $1), 0))::text AS held
+         FROM posting`,
+      [COLD_STORAGE],
+    );
+    const address = this.#cold.address.toLowerCase();
+    const balance = await customers.chain.call("eth_getBalance", address, "latest");
+    const sentBack = sent.filter(({ from }) => from === address);
+    // The fee of what a person sends is no business of the ledger's.
+    const feesAtoken = BigInt(sentBack.length) * TRANSFER_GAS * GAS_PRICE_ATOKEN;
+    expect(BigInt(cold?.held ?? "0")).toBe(BigInt(String(balance)) + feesAtoken);
+  }
+
+  /** Nothing is on its way, and the treasury owes and is owed nothing. */
+  async #assertAccounts(): Promise<void> {
+    const rows = await this.lab.query(
+      `SELECT asset, account, sum(units)::text AS units FROM (
+         SELECT asset, debit AS account, amount_units AS units FROM posting
+         UNION ALL SELECT asset, credit, -amount_units FROM posting) AS sides
+        WHERE account = ANY ($1::text[])
+        GROUP BY asset, account HAVING sum(units) <> 0`,
+      [[IN_TRANSIT, customerAccount(TREASURY), BREAK, SUSPENSE]],
+    );
+    expect(rows).toEqual([]);
+    expect(await this.lab.query(`SELECT 1 FROM foreign_outflow`)).toEqual([]);
+  }
+
+  async #transactions(): Promise<ChainTransaction[]> {
+    const { chain } = this.lab.customers;
+    const blocks = await chain.blocks(this.lab.startHeight, await chain.height());
+    return blocks.flatMap(({ transactions }) => transactions);
+  }
+}

@@ -1,0 +1,117 @@
+/** A chain that came back without blocks in which deposit addresses were swept. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { Mnemonic } from "ethers";
+import { readDepositSeed } from "../../../chain/derivation/deposit-keys.js";
+import { present } from "../../../chain/errors.js";
+import { SWITCH_UNTOUCHED } from "../../../ledger/policy/kill-switch-level.js";
+import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
+import { listSweeps } from "../../../ledger/treasury/sweeps.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
+import { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
+import { SweepSigner } from "../../../withdrawal-worker/treasury/sweep-signer.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { Desk, derivation, TOKEN, WALLET } from "../recovery/desk.js";
+import { ANY_SWEEP } from "./treasury-bench.js";
+
+const LIMITS = { gasPriceCapAtoken: 10n ** 9n, gasLimitMax: 1_000_000n };
+
+const policy = hashPolicy({
+  ...PERMISSIVE_POLICY,
+  treasury: { topUpMaxAtoken: 0n, assets: new Map([["TOKEN", ANY_SWEEP]]) },
+});
+
+let desk: Desk;
+let rpc: JsonRpcClient;
+
+beforeEach(async () => {
+  desk = await Desk.open();
+  rpc = createJsonRpcClient({ url: desk.chain.url, timeoutMs: 5_000 });
+});
+afterEach(async () => {
+  rpc.close();
+  await desk.close();
+});
+
+/** A treasury that has just started, as after every restore. */
+async function sweeper(): Promise<Sweeper> {
+  const words = Mnemonic.fromPhrase(`${"test ".repeat(11)}junk`).phrase;
+  const keys = present(await readDepositSeed(words), "the seed");
+  const identity = { chainId: FAKE_CHAIN_ID, genesisHash: desk.chain.genesisHash };
+  const signer = new SweepSigner(keys, derivation, {
+    chainId: FAKE_CHAIN_ID,
+    limits: LIMITS,
+    readPolicy: () => policy,
+    readKillSwitch: () => SWITCH_UNTOUCHED,
+    wallets: () => [WALLET],
+    contractOf: () => undefined,
+  });
+  return new Sweeper({
+    database: desk.workerDatabase,
+    rpc,
+    evm: createEvmClient(rpc),
+    node: createWalletNode(rpc, identity),
+    signer,
+    wallets: () => [WALLET],
+    policy: { current: async () => policy },
+    killSwitch: { read: async () => SWITCH_UNTOUCHED },
+    chainId: FAKE_CHAIN_ID,
+    settings: {
+      sweepsAtOnce: 10,
+      rebroadcastIntervalMs: 1_000,
+      repriceAfterMs: 3_600_000,
+      receiptPatienceMs: 3_000,
+      gas: {
+        marginPercent: 20,
+        limitMax: 1_000_000n,
+        priceFloorAtoken: 1n,
+        priceCapAtoken: 10n ** 9n,
+      },
+    },
+    clock: systemClock,
+    log: silentLog,
+  });
+}
+
+/** Decided, signed and sent, mined, booked. */
+async function sweep(treasury: Sweeper): Promise<void> {
+  await treasury.round(desk.signal);
+  await treasury.round(desk.signal);
+  desk.chain.mine();
+  await desk.watch();
+}
+
+it("has those sweeps made again by their stored bytes, and strands no later deposit", async () => {
+  const { address } = await desk.register("alice");
+  desk.pay([address, TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const kept = desk.chain.head;
+  await sweep(await sweeper());
+  const [made] = await listSweeps(desk.database, { afterId: 0, limit: 10 });
+  expect([made?.state, desk.chain.balances.get(address)]).toEqual(["settled", 0n]);
+  const lost = desk.chain.head;
+
+  desk.chain.rollBack(kept);
+  while (desk.chain.head <= lost) desk.chain.mine();
+  await desk.watch();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  expect(desk.chain.balances.get(address)).toBe(TOKEN);
+  const treasury = await sweeper();
+  await sweep(treasury);
+  const mined = desk.chain.blocks.at(-1)?.transactions.map(({ hash }) => hash);
+  expect([mined, desk.chain.balances.get(address)]).toEqual([[made?.minedHash], 0n]);
+
+  desk.pay([address, 2n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.database.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
+  await sweep(treasury);
+  expect(desk.chain.balances.get(address)).toBe(0n);
+  const { code, text } = await desk.causeway("reconcile");
+  expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+});
