@@ -1,9 +1,7 @@
 /** Every page of the explorer over a real node: what it says, how it is built, what it refuses. */
-import fs from "node:fs";
-import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bech32 } from "@scure/base";
-import { formatEther, getBytes, Wallet } from "ethers";
+import { formatEther, getBytes } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import {
   ExplorerStage,
