@@ -65,6 +65,7 @@ export class IndexStore {
   private level: LevelStore | undefined;
   private tipBlock: BlockIdentifier | undefined;
   private found: IndexError | undefined;
+  private failedWrite: LevelStoreError | undefined;
 
   constructor(readonly folder: string) {}
 
@@ -96,12 +97,20 @@ export class IndexStore {
   }
 
   /**
-   * Writes one batch; with a new tip it is what readers see from then on.
+   * Writes one batch; with a new tip it is what readers see from then on. After a write that failed
+   * nothing is written until `recover` has opened level anew: a failed write may leave half a record at
+   * the end of level's log, and whatever comes behind it there is gone at the next start.
    * @throws LevelStoreError WRITE_FAILED
    */
   async commit(writes: readonly LevelWrite[], tip?: BlockIdentifier): Promise<void> {
-    // The chain has it all: after a loss of power the index goes on from an earlier block.
-    await this.handle.write(writes, { durable: false });
+    if (this.failedWrite !== undefined) throw this.failedWrite;
+    try {
+      // The chain has it all: after a loss of power the index goes on from an earlier block.
+      await this.handle.write(writes, { durable: false });
+    } catch (error) {
+      if (error instanceof LevelStoreError) this.failedWrite = error;
+      throw error;
+    }
     if (tip !== undefined) this.tipBlock = tip;
   }
 
@@ -331,6 +340,7 @@ export class IndexStore {
         formatKey: FORMAT_KEY,
         inOwnTerms: (fault) => this.inOwnTerms(fault),
       });
+      this.failedWrite = undefined;
     } catch (cause) {
       const isLocked = cause instanceof LevelStoreError && cause.code === "LOCKED";
       throw new IndexError(

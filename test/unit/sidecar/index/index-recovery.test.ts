@@ -13,9 +13,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, jest } from "@jest/globals";
 import { toQuantity } from "../../../../chain/hex.js";
-import { LevelStoreError } from "../../../../runtime/files/level-store.js";
+import { type LevelStore, LevelStoreError } from "../../../../runtime/files/level-store.js";
 import { IndexStore } from "../../../../sidecar/index/index-store.js";
-import { INDEX_FORMAT_VERSION } from "../../../../sidecar/index/key-spaces.js";
+import { INDEX_FORMAT_VERSION, indexKey } from "../../../../sidecar/index/key-spaces.js";
 import { TokenRegistry } from "../../../../sidecar/rosetta/token-registry.js";
 import { until } from "../../../helpers/until.js";
 import {
@@ -80,6 +80,26 @@ describe("an index that cannot be opened again after a failed write", () => {
     await online.indexed(3);
     expect(online.index.follower.fault()).toBeUndefined();
     expect(online.index.follower.halted()).toBeUndefined();
+  });
+});
+
+describe("an index that could not be written", () => {
+  it("is not written to before it was opened anew: level loses what follows half a record", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "causeway-index-"));
+    closers.push(() => rmSync(folder, { recursive: true, force: true }));
+    const store = new IndexStore(join(folder, "sidecar"));
+    await store.open();
+    closers.push(() => store.close());
+    const level: LevelStore = Reflect.get(store, "level");
+    jest.spyOn(level, "write").mockRejectedValueOnce(writeFails());
+    const write = { key: indexKey("meta", Buffer.from("registry")), value: Buffer.from("[]") };
+    for (let tries = 0; tries < 3; tries += 1) {
+      await expect(store.commit([write])).rejects.toMatchObject({ code: "WRITE_FAILED" });
+    }
+    expect(level.write).toHaveBeenCalledTimes(1);
+    await store.recover();
+    await store.commit([write]);
+    expect(store.meta("registry")).toBe("[]");
   });
 });
 
