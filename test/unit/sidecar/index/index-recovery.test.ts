@@ -91,12 +91,12 @@ describe("an index that could not be written", () => {
     await store.open();
     closers.push(() => store.close());
     const level: LevelStore = Reflect.get(store, "level");
-    jest.spyOn(level, "write").mockRejectedValueOnce(writeFails());
+    const written = jest.spyOn(level, "write").mockRejectedValueOnce(writeFails());
     const write = { key: indexKey("meta", Buffer.from("registry")), value: Buffer.from("[]") };
     for (let tries = 0; tries < 3; tries += 1) {
       await expect(store.commit([write])).rejects.toMatchObject({ code: "WRITE_FAILED" });
     }
-    expect(level.write).toHaveBeenCalledTimes(1);
+    expect(written).toHaveBeenCalledTimes(1);
     await store.recover();
     await store.commit([write]);
     expect(store.meta("registry")).toBe("[]");
