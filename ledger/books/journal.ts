@@ -3,7 +3,6 @@
  * entry balances by construction; the database keeps customers from going negative and keeps
  * every row for ever.
  */
-import { isDeepStrictEqual } from "node:util";
 import type { Height } from "../../chain/hex.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { Sql } from "../../runtime/sql/sql.js";
@@ -140,21 +139,28 @@ async function assertSameContent(tx: Sql, entries: readonly JournalEntry[]): Pro
   const stored = new Map(rows.map((row) => [row.idem_key, row]));
   for (const entry of entries) {
     const row = stored.get(entry.idemKey);
-    const expected = {
-      idem_key: entry.idemKey,
-      kind: entry.kind,
-      effective_height: entry.effectiveHeight === null ? null : String(entry.effectiveHeight),
-      legs: entry.postings.map((posting) => ({
-        asset: posting.asset,
-        debit: posting.debit,
-        credit: posting.credit,
-        amount: posting.amountUnits.toString(),
-      })),
-    };
-    if (row === undefined || !isDeepStrictEqual({ ...row }, expected)) {
+    if (row === undefined || !isStoredAs(entry, row)) {
       throw new LedgerError("JOURNAL_CONFLICT", "this key was posted with other content", {
         details: { idemKey: entry.idemKey },
       });
     }
   }
+}
+
+/** Whether a row says the same as an entry, leg by leg in their order. */
+function isStoredAs(entry: JournalEntry, row: StoredEntryRow): boolean {
+  const { postings, effectiveHeight } = entry;
+  const height = effectiveHeight === null ? null : String(effectiveHeight);
+  if (row.kind !== entry.kind || row.effective_height !== height) return false;
+  if (row.legs.length !== postings.length) return false;
+  return row.legs.every(({ asset, debit, credit, amount }, place) => {
+    const posting = postings[place];
+    return (
+      posting !== undefined &&
+      asset === posting.asset &&
+      debit === posting.debit &&
+      credit === posting.credit &&
+      amount === posting.amountUnits.toString()
+    );
+  });
 }
