@@ -109,9 +109,10 @@ export async function lookAgain(sql: Sql, ids: readonly number[], delayMs: numbe
 /**
  * The chain came back without the blocks above `height`: deposits of theirs are not waited for, and
  * what their sweeps had moved is looked at again.
+ * @param height below zero where the chain came back without any
  */
 export async function lookAgainAbove(sql: Sql, height: Height): Promise<void> {
-  await sql.query(`UPDATE sweep_due SET height = $1 WHERE height > $1`, [height]);
+  await sql.query(`UPDATE sweep_due SET height = $1 WHERE height > $1`, [Math.max(0, height)]);
   const rows = await sql.query<{ id: string }>(
     `SELECT id::text FROM sweep WHERE block_number > $1`,
     [height],
