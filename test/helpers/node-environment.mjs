@@ -42,6 +42,9 @@ function accept(constructor, isOne) {
 export default class OneRealmEnvironment extends TestEnvironment {
   async setup() {
     await super.setup();
+    // Packages read the variables of the process; what a test sets ends with its file.
+    this.variables = { ...process.env };
+    this.global.process.env = process.env;
     for (const name of ERRORS) {
       for (const constructor of [this.global[name], globalThis[name]]) {
         accept(constructor, (candidate) => descendsFrom(candidate, name));
@@ -51,5 +54,13 @@ export default class OneRealmEnvironment extends TestEnvironment {
       accept(this.global[name], isOne);
       accept(globalThis[name], isOne);
     }
+  }
+
+  async teardown() {
+    for (const name of Object.keys(process.env)) {
+      if (!(name in this.variables)) delete process.env[name];
+    }
+    Object.assign(process.env, this.variables);
+    await super.teardown();
   }
 }
