@@ -4,6 +4,7 @@ import { getAddress } from "ethers";
 import type { Browser } from "playwright-core";
 import {
   axeFindings,
+  expectWalkable,
   type Eye,
   type EyeOptions,
   keepPicture,
@@ -11,7 +12,6 @@ import {
   openChromium,
   openEye,
   overhangPixels,
-  walkByKeyboard,
 } from "../helpers/chromium.js";
 import { ExplorerStage, pagesOf, type Scene, STAKE_PARAMS } from "../helpers/explorer.js";
 import { until } from "../helpers/until.js";
@@ -76,15 +76,11 @@ describe("every page of the explorer", () => {
 
   it("can be walked through with a keyboard, in order, and one sees where one is", async () => {
     await look({}, async ({ page }) => {
+      // New heads bring other rows between the counting of the stops and the walk.
+      await page.route("**/live", (route) => route.abort());
       for (const [name, target] of Object.entries(pages)) {
         await page.goto(target);
-        const { stops, operable, hidden } = await walkByKeyboard(page);
-        const known = new Set(operable);
-        expect({ name, stops: stops.filter((stop) => known.has(stop)) }).toEqual({
-          name,
-          stops: operable,
-        });
-        expect({ name, hidden }).toEqual({ name, hidden: [] });
+        await expectWalkable(page, name);
       }
     });
   });

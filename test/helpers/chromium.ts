@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
+import { expect } from "@jest/globals";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 
 const axeSource = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core"), "utf8");
@@ -145,16 +146,12 @@ const OPERABLE = `[...document.querySelectorAll("a[href], button, input, select,
   .filter((element) => !element.disabled && element.type !== "hidden" && element.checkVisibility())
   .map(${NAME_OF})`;
 
-/** What was found by walking through a page with the tabulator. */
-export interface KeyboardWalk {
-  readonly stops: readonly string[];
-  readonly operable: readonly string[];
-  /** Stops that do not show that they are one (WCAG 2.4.7), or lie outside of the window or below something (2.4.11). */
-  readonly hidden: readonly string[];
-}
-
-/** Presses the tabulator until the page is through. */
-export async function walkByKeyboard(page: Page): Promise<KeyboardWalk> {
+/**
+ * Presses the tabulator until the page is through: every part that can be operated is a stop, in the order
+ * in which it stands, shows that it is one (WCAG 2.4.7), and lies in the window below nothing (2.4.11).
+ * @param name of the page, for the report
+ */
+export async function expectWalkable(page: Page, name: string): Promise<void> {
   const operable = (await page.evaluate(OPERABLE)) as string[];
   const stops: Stop[] = [];
   // Boxes that scroll are stops, too, hence more than what can be operated.
@@ -164,13 +161,11 @@ export async function walkByKeyboard(page: Page): Promise<KeyboardWalk> {
     if (stop === null) break;
     stops.push(stop);
   }
-  return {
-    operable,
-    stops: stops.map(({ what }) => what),
-    hidden: stops
-      .filter(({ isMarked, isInView }) => !isMarked || !isInView)
-      .map(({ what }) => what),
-  };
+  const known = new Set(operable);
+  const passed = stops.map(({ what }) => what).filter((what) => known.has(what));
+  expect({ name, stops: passed }).toEqual({ name, stops: operable });
+  const hidden = stops.filter(({ isMarked, isInView }) => !isMarked || !isInView);
+  expect({ name, hidden }).toEqual({ name, hidden: [] });
 }
 
 /** Keeps a picture where CAUSEWAY_SCREENSHOTS names a folder, for people to look at. */
