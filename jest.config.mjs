@@ -9,6 +9,8 @@ export default {
   testMatch: ["<rootDir>/test/**/*.test.ts"],
   modulePathIgnorePatterns: ["<rootDir>/dist", "<rootDir>/\\.causeway", "<rootDir>/\\.cache"],
   transform: { "^.+\\.ts$": ["@swc/jest", swcOptions] },
+  // Not where the tests' own files lie, which end with the run.
+  cacheDirectory: "<rootDir>/.cache/jest",
   testSequencer: "<rootDir>/test/helpers/longest-first.mjs",
   globalSetup: "<rootDir>/test/helpers/global-setup.mjs",
   globalTeardown: "<rootDir>/test/helpers/global-teardown.mjs",

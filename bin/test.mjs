@@ -17,14 +17,14 @@
  * Further arguments go to jest. The last line is "N passed, N failed".
  */
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildJudge, buildLightClient, buildRpcClient, hasGo } from "./judge.mjs";
 import { findChromium } from "./chromium.mjs";
 import { prepare, runSetup } from "./prepare.mjs";
 import { startPrivateServices } from "./private-services.mjs";
+import { openTestFolder } from "./test-folder.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
@@ -80,6 +80,11 @@ const modes = Object.keys(MODES).filter((name) => given.includes(`--${name}`));
 
 say("checking packages and build");
 await runSetup(() => prepare({ isDevWanted: true, say }));
+
+const folder = openTestFolder();
+process.env.TMPDIR = folder.path;
+process.once("exit", folder.remove);
+say(`the tests' files lie ${folder.isInMemory ? "in memory" : "on the disk"}, in ${folder.path}`);
 
 const totals = { passed: 0, failed: 0, exitCode: 0 };
 for (const mode of modes.length === 0 ? ["usual"] : modes) {
@@ -157,8 +162,7 @@ function networkMode(comet) {
 
 /** Runs jest as a child and adds its figures to the totals. */
 async function runJest(mode, environment) {
-  const folder = mkdtempSync(join(tmpdir(), "causeway-jest-"));
-  const resultPath = join(folder, "result.json");
+  const resultPath = join(folder.path, "result.json");
   const hasOwnPaths = jestArguments.some((word) => !word.startsWith("-") && /[/.]/.test(word));
   const child = spawn(
     process.execPath,
@@ -192,7 +196,6 @@ async function runJest(mode, environment) {
   process.removeListener("SIGTERM", forward);
   process.removeListener("SIGINT", forward);
   addFigures(resultPath, code);
-  rmSync(folder, { recursive: true, force: true });
 }
 
 function addFigures(resultPath, code) {

@@ -201,12 +201,14 @@ export async function grantLedgerRoles(
   const [current] = await database.query<{ name: string }>("SELECT current_database() AS name");
   if (current === undefined) throw new TypeError("the database has no name");
   await database.transaction(async (tx) => {
-    await execute(tx, "REVOKE ALL ON DATABASE %I FROM PUBLIC", [current.name]);
-    await tx.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC");
+    await execute(tx, [
+      ["REVOKE ALL ON DATABASE %I FROM PUBLIC", [current.name]],
+      ["REVOKE CREATE ON SCHEMA public FROM PUBLIC", []],
+    ]);
     for (const service of LEDGER_SERVICES) {
       const role = ledgerRole(current.name, service);
       await writeRole(tx, role, passwords[service]);
-      await grant(tx, { database: current.name, role, writes: WRITES[service] });
+      await execute(tx, rightsOf(role, current.name, WRITES[service]));
     }
   });
 }
@@ -222,11 +224,10 @@ export async function grantIndexerRole(database: SqlDatabase, password: string):
   await database.transaction(async (tx) => {
     const role = indexerRole(current.name);
     await writeRole(tx, role, password);
-    await execute(tx, "GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %I TO %I", [
-      current.name,
-      role,
+    await execute(tx, [
+      ["GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %I TO %I", [current.name, role]],
+      ["REVOKE ALL ON ALL TABLES IN SCHEMA public FROM %I", [role]],
     ]);
-    await execute(tx, "REVOKE ALL ON ALL TABLES IN SCHEMA public FROM %I", [role]);
   });
 }
 
@@ -246,38 +247,49 @@ async function writeRole(tx: Sql, role: string, password: string): Promise<void>
     known === undefined
       ? "CREATE ROLE %I LOGIN NOINHERIT NOCREATEDB NOCREATEROLE PASSWORD %L"
       : "ALTER ROLE %I LOGIN PASSWORD %L";
-  await execute(tx, statement, [role, verifier]);
+  await execute(tx, [[statement, [role, verifier]]]);
 }
 
-async function grant(
-  tx: Sql,
-  { database, role, writes }: { database: string; role: string; writes: Writes },
-): Promise<void> {
-  const toRole = (text: string, names: readonly string[] = []) =>
-    execute(tx, `${text} %I`, [...names, role]);
-  await toRole("GRANT CONNECT ON DATABASE %I TO", [database]);
-  await toRole("GRANT USAGE ON SCHEMA public TO");
-  await toRole("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM");
-  await toRole("REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM");
-  await toRole("GRANT SELECT ON ALL TABLES IN SCHEMA public TO");
-  for (const table of writes.hidden) await toRole("REVOKE SELECT ON %I FROM", [table]);
-  for (const table of writes.insert) await toRole("GRANT INSERT ON %I TO", [table]);
-  for (const place of writes.update) {
-    const [table = "", column] = place.split(".");
-    if (column === undefined) await toRole("GRANT UPDATE ON %I TO", [table]);
-    else await toRole("GRANT UPDATE (%I) ON %I TO", [column, table]);
-  }
-  for (const sequence of writes.draw) await toRole("GRANT USAGE ON SEQUENCE %I TO", [sequence]);
+/** A statement with `%I` for names and `%L` for texts, and what is put in. */
+type Template = readonly [text: string, values: readonly string[]];
+
+/** What gives a role the rights to these writes, to reading what is not hidden, and to nothing else. */
+function rightsOf(role: string, database: string, writes: Writes): Template[] {
+  const toRole = (text: string, names: readonly string[] = []): Template => [
+    `${text} %I`,
+    [...names, role],
+  ];
+  return [
+    toRole("GRANT CONNECT ON DATABASE %I TO", [database]),
+    toRole("GRANT USAGE ON SCHEMA public TO"),
+    toRole("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM"),
+    toRole("REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM"),
+    toRole("GRANT SELECT ON ALL TABLES IN SCHEMA public TO"),
+    ...writes.hidden.map((table) => toRole("REVOKE SELECT ON %I FROM", [table])),
+    ...writes.insert.map((table) => toRole("GRANT INSERT ON %I TO", [table])),
+    ...writes.update.map((place) => {
+      const [table = "", column] = place.split(".");
+      return column === undefined
+        ? toRole("GRANT UPDATE ON %I TO", [table])
+        : toRole("GRANT UPDATE (%I) ON %I TO", [column, table]);
+    }),
+    ...writes.draw.map((sequence) => toRole("GRANT USAGE ON SEQUENCE %I TO", [sequence])),
+  ];
 }
 
-/** Statements about roles and rights take no parameters: the server itself quotes what is put in. */
-async function execute(tx: Sql, text: string, values: readonly string[]): Promise<void> {
-  const [made] = await tx.query<{ statement: string }>(
-    `SELECT format($1::text, VARIADIC $2::text[]) AS statement`,
-    [text, values],
+/**
+ * Runs statements about roles and rights, which take no parameters: the server itself quotes what is
+ * put in. All of them in two round trips, because each service has some sixty.
+ */
+async function execute(tx: Sql, templates: readonly Template[]): Promise<void> {
+  const rows = await tx.query<{ statement: string }>(
+    `SELECT format(t.template ->> 0, VARIADIC ARRAY(SELECT jsonb_array_elements_text(t.template -> 1)))
+            AS statement
+       FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS t(template, place) ORDER BY place`,
+    [JSON.stringify(templates)],
   );
-  if (made === undefined) throw new TypeError("the server formatted nothing");
-  await tx.query(made.statement);
+  if (rows.length !== templates.length) throw new TypeError("the server formatted too little");
+  await tx.query(rows.map(({ statement }) => statement).join(";\n"));
 }
 
 const SCRAM_ITERATIONS = 4_096;

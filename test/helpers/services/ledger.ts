@@ -5,7 +5,7 @@ import { type ChainIdentity, type LedgerDatabase, openLedger } from "../../../le
 import { grantLedgerRoles, ledgerRole, type LedgerService } from "../../../ledger/roles.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { createLogger } from "../../../runtime/process/logger.js";
-import { createFilledDatabase, createTestDatabase } from "./postgres.js";
+import { createFilledDatabase, runOnServer, type TestDatabase } from "./postgres.js";
 
 /** A chain that no other test uses. */
 export const TEST_IDENTITY: ChainIdentity = {
@@ -38,15 +38,8 @@ export async function openTestLedger(
 ): Promise<TestLedger> {
   const { signal } = new AbortController();
   const options = { log: silentLog, signal, identity };
-  const isUsual = identity === TEST_IDENTITY;
-  const { url: ownerUrl, drop } = isUsual
-    ? await createFilledDatabase("ledger", async (url) => {
-        await (await openLedger({ ...options, url })).close();
-      })
-    : await createTestDatabase();
+  const { url: ownerUrl, drop } = await createLedgerDatabase(identity);
   const owner = await openLedger({ ...options, url: ownerUrl });
-  // A copy is another ledger, as each that is made is.
-  if (isUsual) await renameLedger(owner);
   let [database, url] = [owner, ownerUrl];
   if (service !== undefined) {
     await grantLedgerRoles(owner, TEST_PASSWORDS);
@@ -65,11 +58,21 @@ export async function openTestLedger(
   };
 }
 
-async function renameLedger(owner: LedgerDatabase): Promise<void> {
-  await owner.transaction(async (tx) => {
-    await tx.query(`SET LOCAL session_replication_role = replica`);
-    await tx.query(`UPDATE meta SET value = gen_random_uuid()::text WHERE key = 'ledger_id'`);
+/** A database as the first opening by this chain's owner leaves it, made in a tenth of the time. */
+export async function createLedgerDatabase(identity: ChainIdentity): Promise<TestDatabase> {
+  const { signal } = new AbortController();
+  const made = await createFilledDatabase("ledger", async (url) => {
+    await (await openLedger({ url, log: silentLog, signal, identity })).close();
   });
+  // A copy is another ledger, as each that is made is, and of its own chain.
+  await runOnServer(
+    made.url,
+    `SET session_replication_role = replica;
+     UPDATE meta SET value = CASE key WHEN 'ledger_id' THEN gen_random_uuid()::text
+       WHEN 'genesis_hash' THEN '${identity.genesisHash}' ELSE '${identity.chainId}' END
+     WHERE key IN ('ledger_id', 'genesis_hash', 'chain_id')`,
+  );
+  return made;
 }
 
 /** Registers wallets as a process does at its start. */

@@ -96,8 +96,8 @@ export async function copyTestDatabase(from: string): Promise<TestDatabase> {
   return { url: url.href, drop: () => dropDatabase(serverUrl, name) };
 }
 
-/** Runs one statement as superuser on the server's maintenance database. */
-async function runOnServer(serverUrl: string, statement: string): Promise<void> {
+/** Runs statements as superuser: on the server's maintenance database, or on the URL's own. */
+export async function runOnServer(serverUrl: string, statement: string): Promise<void> {
   const client = new Client({ connectionString: serverUrl });
   await client.connect();
   try {

@@ -18,7 +18,7 @@ import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/books/accounts.js";
-import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
+import { type ChainIdentity, type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import {
   type DepositAddress,
@@ -49,8 +49,13 @@ import { signerWithoutKey } from "../../../withdrawal-worker/wallet-keys.js";
 import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { change, FAKE_CHAIN_ID, FakeChain, testAddress } from "../../helpers/chains/fake-chain.js";
-import { roleUrl, silentLog, TEST_PASSWORDS } from "../../helpers/services/ledger.js";
-import { copyTestDatabase, createTestDatabase } from "../../helpers/services/postgres.js";
+import {
+  createLedgerDatabase,
+  roleUrl,
+  silentLog,
+  TEST_PASSWORDS,
+} from "../../helpers/services/ledger.js";
+import { copyTestDatabase } from "../../helpers/services/postgres.js";
 import { NO_TOKENS } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 
@@ -171,9 +176,13 @@ export class Desk {
     return present(this.#watcher, "a database");
   }
 
+  get #identity(): ChainIdentity {
+    return { genesisHash: this.chain.genesisHash, chainId: FAKE_CHAIN_ID };
+  }
+
   /** A database that nobody wrote to. */
   async useEmptyDatabase(): Promise<void> {
-    const { url, drop } = await createTestDatabase();
+    const { url, drop } = await createLedgerDatabase(this.#identity);
     this.#drops.push(drop);
     await this.useDatabase(url);
   }
@@ -200,7 +209,7 @@ export class Desk {
   }
 
   async #open(url: string): Promise<LedgerDatabase> {
-    const identity = { genesisHash: this.chain.genesisHash, chainId: FAKE_CHAIN_ID };
+    const identity = this.#identity;
     const opened = await openLedger({ url, log: silentLog, signal: this.signal, identity });
     this.#opened.push(opened);
     return opened;
