@@ -189,14 +189,23 @@ export async function askForRefill(
   return rows.length > 0;
 }
 
-/** Takes a request back that is not needed any more. @returns true when there was one */
-export async function withdrawRefill(sql: Sql, asset: string): Promise<boolean> {
+/**
+ * Takes a request back that is not needed any more. Not before the books stand where the wallets'
+ * balances were seen: what came from cold storage may be what makes it needless, and fills it.
+ * @param seenHeight of the newest of those balances
+ * @returns true when there was one
+ */
+export async function withdrawRefill(
+  sql: Sql,
+  { asset, seenHeight }: { readonly asset: string; readonly seenHeight: Height },
+): Promise<boolean> {
   const rows = await sql.query(
     `WITH taken AS (
        UPDATE refill_request SET state = 'withdrawn', changed_at = now()
-        WHERE asset = $1 AND state = 'open' RETURNING 1)
+        WHERE asset = $1 AND state = 'open'
+          AND EXISTS (SELECT 1 FROM watch_cursor WHERE height >= $2) RETURNING 1)
      SELECT 1 FROM taken`,
-    [asset],
+    [asset, seenHeight],
   );
   return rows.length > 0;
 }

@@ -1,4 +1,4 @@
-/** A whole kit for end-to-end tests: real processes from the compiled sources, 200 ms blocks. */
+/** A whole kit for end-to-end tests: real processes from the compiled sources, 500 ms blocks. */
 import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
@@ -9,6 +9,12 @@ import { until } from "./until.js";
 
 /** Time for a kit to come up on a busy machine: initdb, migrations, six processes. */
 const START_TIMEOUT_MS = 240_000;
+
+/**
+ * Four blocks in the time of one: less to wait for. Shorter ones would only make more of them, each
+ * with work for six processes, and longer chains to walk on a machine that is busy.
+ */
+const BLOCK_INTERVAL_MS = 500;
 
 const LEAN = ["--no-demo", "--no-explorer", "--no-indexer", "--no-console"] as const;
 
@@ -75,7 +81,7 @@ export async function startKit(options: KitOptions): Promise<RunningKit> {
       home,
       "--port-offset",
       String(options.portOffset),
-      ...(options.isAttached === true ? [] : ["--block-interval-ms", "200"]),
+      ...(options.isAttached === true ? [] : ["--block-interval-ms", String(BLOCK_INTERVAL_MS)]),
       ...(options.args ?? LEAN),
     ],
     { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...options.env } },

@@ -79,7 +79,16 @@ export async function startLightClient(options: LightOptions): Promise<LightClie
   });
   const proxy = { evmUrl: "", cometUrl: `http://127.0.0.1:${port}` };
   const client: LightClient = {
-    commit: (wanted) => comet<VerifiedCommit>(proxy, `commit?height=${wanted}`),
+    async commit(wanted) {
+      const ask = () => comet<VerifiedCommit>(proxy, `commit?height=${wanted}`);
+      // CometBFT's server cuts off what it has not answered in 10 s, and connections that it kept.
+      return ask().catch(async (error: unknown) => {
+        if (!(error instanceof TypeError)) throw error;
+        return ask().catch((cause: unknown) => {
+          throw new Error(`the light client does not answer:\n${output}`, { cause });
+        });
+      });
+    },
     output: () => output,
     async stop() {
       child.kill("SIGKILL");

@@ -1,5 +1,6 @@
 /** Keeps what hot wallets hold within the policy's band: the rest to cold storage, or a request for more. */
 import type { Address } from "../../chain/address.js";
+import type { Height } from "../../chain/hex.js";
 import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { readTokenAssets } from "../../ledger/assets/asset-registry.js";
 import type { HashedPolicy, TreasuryAsset, TreasuryBand } from "../../ledger/policy/policy.js";
@@ -72,7 +73,11 @@ export async function keepBands(
     const holdings = await holdingsOf(context, { asset, board, ...parts });
     if (holdings === undefined) continue;
     const decision = decideBand(holdings, await wantedOf(context, asset), band);
-    await carryOut(context, { asset, rules, decision, policy });
+    const seenHeight = Math.max(
+      parts.view.height,
+      ...board.map(({ seenHeight: height }) => height ?? 0),
+    );
+    await carryOut(context, { asset, rules, decision, policy, seenHeight });
   }
 }
 
@@ -123,10 +128,11 @@ async function carryOut(
     readonly rules: TreasuryAsset;
     readonly decision: BandDecision;
     readonly policy: HashedPolicy;
+    readonly seenHeight: Height;
   },
 ): Promise<void> {
   const { database, clock, log } = context;
-  const { asset, rules, decision, policy } = wanted;
+  const { asset, rules, decision, policy, seenHeight } = wanted;
   if (decision.kind === "refill") {
     if (await askForRefill(database, { asset, amountUnits: decision.amountUnits })) {
       const fields = { asset, amountUnits: decision.amountUnits.toString() };
@@ -135,7 +141,9 @@ async function carryOut(
     return;
   }
   if (decision.kind === "low") return;
-  if (await withdrawRefill(database, asset)) log.info({ asset }, "no refill is needed any more");
+  if (await withdrawRefill(database, { asset, seenHeight })) {
+    log.info({ asset }, "no refill is needed any more");
+  }
   if (decision.kind !== "cold" || rules.coldAddress === undefined) return;
   const nowMs = clock.nowMs();
   const refusal = await openMove(
