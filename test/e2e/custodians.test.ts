@@ -104,7 +104,7 @@ beforeAll(async () => {
   const home = folders.make("custodians");
   fs.chmodSync(home, 0o755);
   const portOffset = kitOffset(0);
-  const init = ["init", "--block-interval-ms", "200", "--port-offset", String(portOffset)];
+  const init = ["init", "--block-interval-ms", "500", "--port-offset", String(portOffset)];
   expect(await runCauseway({ home }, init)).toMatchObject({ code: 0 });
   const add = ["tokens", "add", "--address", GOLD_ADDRESS, "--symbol", "GOLD", "--decimals", "6"];
   expect(await runCauseway({ home }, add)).toMatchObject({ code: 0 });

@@ -35,7 +35,7 @@ const CUSTOMERS = 16;
 const ADDRESSES_EACH = 3;
 const SENDERS = 8;
 
-/** Time for events to come: blocks are 200 ms, the machine may be busy with something else. */
+/** Time for events to come: blocks are 500 ms, the machine may be busy with something else. */
 const EVENTS_TIMEOUT_MS = 60_000;
 
 /** Blocks in which what must not be credited could still be credited wrongly. */

@@ -16,7 +16,7 @@ import { createRandom, type Random } from "../random.js";
 import { until } from "../until.js";
 
 /**
- * Pauses between the customers' actions. Every block of 200 ms shall hold several payments, so
+ * Pauses between the customers' actions. Every block of 500 ms shall hold several payments, so
  * that there is money in each step, and the pool shall never be empty for long.
  */
 const PAY_EVERY_MS = 60;

@@ -13,7 +13,7 @@ const ANSWER_TIMEOUT_MS = 30_000;
 /** Calls in one batch: blocks with all their transactions stay below the reply's bound. */
 const BATCH = 200;
 
-/** Pause between two looks at the head; the tests' blocks come every 200 ms. */
+/** Pause between two looks at the head; the tests' blocks come every 500 ms. */
 const LOOK_EVERY_MS = 60;
 
 /** One reply of a batch. */
