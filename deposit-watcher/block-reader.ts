@@ -2,6 +2,7 @@
  * Blocks in order from the Data API, several reads in flight. Each block must follow the one
  * before it: this chain never reorganises, so a break is an incident (D10), never a rewind.
  */
+import { setMaxListeners } from "node:events";
 import type { Hash32, Height } from "../chain/hex.js";
 import type { DataBlock } from "../rpc-client/data-api-client.js";
 import { IncidentFound } from "./errors.js";
@@ -50,6 +51,8 @@ export async function* readRuns(
 ): AsyncGenerator<readonly DataBlock[], void> {
   const inner = new AbortController();
   const signal = AbortSignal.any([range.signal, inner.signal]);
+  // Each read on its way listens, which is no leak: there are `readsInFlight` at most.
+  setMaxListeners(0, signal);
   const window: Read[] = [];
   let nextHeight = range.previous === undefined ? 0 : range.previous.height + 1;
   let previous = range.previous;
