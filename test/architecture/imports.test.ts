@@ -79,6 +79,8 @@ const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
     /^@ethereumjs\/(common|util)$/,
     [/^node\/execution\//, /^chain\/signing\/legacy-transaction\.ts$/, /^cli\/audit\//],
   ],
+  // Two that begin it break each other.
+  [/^rustbn-wasm$/, [/^node\/execution\/precompiles\/bn254\.ts$/]],
   [/^level$/, [/^runtime\/files\/level-store\.ts$/]],
   [/^(@?libp2p|@multiformats)(\/|$)/, [/^node\/p2p\//]],
   [/^@grpc\//, [/^node\/rpc\/grpc\//]],

@@ -1,6 +1,7 @@
 /**
  * Rows of the indexer: catching up a chain of token transfers from an empty database, in blocks full
- * of events and in blocks full of transactions; then its reads over what it has.
+ * of events and in blocks full of transactions, the first beside Ponder; then its reads over what it
+ * has.
  */
 import { Client } from "pg";
 import { Interface } from "ethers";
@@ -13,6 +14,7 @@ import { type BenchHome, createBenchHome, startPart, startPostgres } from "./cau
 import { closedLoop, encodeRequest } from "./http-load.js";
 import { blockNumber, callRpc } from "./json-rpc.js";
 import { type BenchRow, formatFigure } from "./report.js";
+import { installPonder, type PonderRun, runPonder } from "./ponder-target.js";
 import {
   createRecipients,
   createSenders,
@@ -51,6 +53,9 @@ const TRANSFER_GAS = 80_000n;
 const READ_CONNECTIONS = 4;
 const WAIT_TIMEOUT_MS = 600_000;
 
+/** What the project wants of ours / Ponder's. */
+const AIM = { ratio: 5 };
+
 /** An ERC-20 with a call that makes many transfers, each of them stored. */
 const SOURCE = `// SPDX-License-Identifier: MIT
 pragma solidity ^0.8.20;
@@ -86,7 +91,8 @@ export async function runIndexerRows(options: IndexerRowsOptions): Promise<Bench
       return { to: chain.token, valueAtoken: 0n, data, gasLimit: CALL_GAS };
     });
     say(`the chain has ${events} transfers in ${await blockNumber(home.url("jsonRpc"))} blocks`);
-    const rows = [await catchUp(home, "indexing a chain of token transfers", "events/s", options)];
+    const alone = await catchUp(home, "indexing a chain of token transfers", "events/s", options);
+    const rows = [await besidePonder(chain, alone, say)];
     const transactions = quick ? TRANSACTIONS.quick : TRANSACTIONS.full;
     const recipients = createRecipients(SENDER_COUNT);
     await fill(chain, transactions, (index) => {
@@ -159,6 +165,51 @@ async function fill(
         BigInt(await callRpc<string>(url, "eth_getTransactionCount", [address, "latest"])) >= nonce,
       { timeoutMs: WAIT_TIMEOUT_MS, what: "all transactions are mined" },
     );
+  }
+}
+
+/** The same transfers indexed by Ponder; whoever has another balance than it is named. */
+async function besidePonder(
+  { home, token }: Chain,
+  ours: BenchRow,
+  say: (line: string) => void,
+): Promise<BenchRow> {
+  const program = await installPonder(say);
+  if (program === undefined) return ours;
+  const { folder, portOffset } = home;
+  const url = databaseUrl({ home: folder, env: process.env, portOffset });
+  const rpcUrl = home.url("jsonRpc");
+  const run = await runPonder(program, { rpcUrl, databaseUrl: url, token });
+  await assertSameBalances(url, token, run);
+  const peer = run.events / run.seconds;
+  const detail =
+    `Ponder ${run.version}: ${run.events} in ${formatFigure(run.seconds)} s, its processor time ` +
+    `${formatFigure(run.cpuSeconds)} s; ${run.holders.size} balances are the same in both`;
+  say(`${detail}; ${formatFigure(peer)} events/s`);
+  return { ...ours, peer, peerName: "Ponder", aim: AIM, details: [...ours.details, detail] };
+}
+
+async function assertSameBalances(url: string, token: Address, run: PonderRun): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query(
+      `SELECT '0x' || encode(address, 'hex') AS address, amount::text AS amount
+         FROM indexer.balance WHERE asset = $1 AND amount > 0`,
+      [hexToBytes(token)],
+    );
+    const differing = rows.filter(
+      ({ address, amount }) => run.holders.get(String(address)) !== BigInt(amount),
+    );
+    if (differing.length > 0 || rows.length !== run.holders.size) {
+      const [first] = differing;
+      throw new Error(
+        `${rows.length} balances here, ${run.holders.size} in Ponder, ${differing.length} differ: ` +
+          `${String(first?.address)} has ${String(first?.amount)} here`,
+      );
+    }
+  } finally {
+    await client.end();
   }
 }
 

@@ -18,6 +18,9 @@ if (typeof Promise.withResolvers !== "function") {
 /** Names of packages, not of files, data or Node's own modules. */
 const PACKAGE = /^(?!node:|data:|file:|[./]|@jest\/globals$)/;
 
+/** Keeps what it began in its module, and breaks when each test file begins it again. */
+const BEGUN_ONCE = /[/\\]node_modules[/\\]rustbn-wasm[/\\]/;
+
 const IS_PACKAGE_PATH = /[/\\]node_modules[/\\]/;
 
 class NativeRuntime extends JestRuntime {
@@ -33,7 +36,7 @@ class NativeRuntime extends JestRuntime {
       const { shouldMock } = await loader.mockState.shouldMockEsmAsync(from, specifier);
       if (shouldMock) return usual(specifier, from, context);
       const path = await loader.resolution.resolveEsmAsync(from, specifier);
-      if (!IS_PACKAGE_PATH.test(path) || path.endsWith(".json")) {
+      if (!IS_PACKAGE_PATH.test(path) || BEGUN_ONCE.test(path) || path.endsWith(".json")) {
         return usual(specifier, from, context);
       }
       let made = native.get(path);

@@ -10,7 +10,6 @@ import {
   RustBN254,
 } from "@ethereumjs/evm";
 import { createAddressFromString, type Address as EvmAddress } from "@ethereumjs/util";
-import { initRustBN } from "rustbn-wasm";
 import type { Address } from "../../../chain/address.js";
 import { secp256k1 } from "../../../chain/crypto.js";
 import { present } from "../../../chain/errors.js";
@@ -20,6 +19,7 @@ import { hexToBytes } from "../../../chain/hex.js";
 import type { BalanceRecorder, FrameStart } from "../../state/balance-recorder.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import type { BlockContext, EvmMessage } from "../message.js";
+import { bn254Curve } from "../precompiles/bn254.js";
 import { PRECOMPILE_TABLE } from "../precompiles/table.js";
 import { EvmState, toAddress } from "./evm-state.js";
 import { createNativeFrames } from "./native-frames.js";
@@ -38,8 +38,7 @@ function ecrecover(digest: Uint8Array, v: bigint, r: Uint8Array, s: Uint8Array):
   return key;
 }
 
-/** Curve arithmetic of precompiles 0x06 to 0x08 in WebAssembly: four times as fast as in script. */
-const BN254 = new RustBN254(await initRustBN());
+const BN254 = new RustBN254(bn254Curve);
 
 /** One of ours in the form of the library; for its EVM and for tests. */
 export function libraryPrecompile(name: string): {
