@@ -72,8 +72,11 @@ export async function runPonder(folder: string, task: PonderTask): Promise<Ponde
     args: [
       path.join(folder, "node_modules", "ponder", "dist", "esm", "bin", "ponder.js"),
       "start",
-      ...["--root", folder, "--schema", SCHEMA, "--port", String(port), "--hostname", "127.0.0.1"],
-      ...["--log-level", "warn"],
+      `--root=${folder}`,
+      `--schema=${SCHEMA}`,
+      `--port=${port}`,
+      "--hostname=127.0.0.1",
+      "--log-level=warn",
     ],
     env: {
       RPC_URL: task.rpcUrl,
