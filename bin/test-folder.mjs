@@ -15,8 +15,8 @@ const MEMORY_FOLDER = "/dev/shm";
 /** `f_type` of tmpfs (statfs(2)). */
 const TMPFS_MAGIC = 0x01021994;
 
-/** A run of all tests holds some 2 GiB of files at most; its processes need memory as well. */
-const ROOM_BYTES = 4 * 2 ** 30;
+/** A run of all tests held 300 MiB of files at most, and its processes 5 GiB of memory. */
+const ROOM_BYTES = 2 ** 30;
 const FREE_MEMORY_BYTES = 8 * 2 ** 30;
 
 /**

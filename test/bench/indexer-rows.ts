@@ -1,7 +1,7 @@
 /**
  * Rows of the indexer: catching up a chain of token transfers from an empty database, in blocks full
  * of events and in blocks full of transactions, the first beside Ponder; then its reads over what it
- * has.
+ * has, and pages of the explorer over both.
  */
 import { Client } from "pg";
 import { Interface } from "ethers";
@@ -179,7 +179,10 @@ async function besidePonder(
   const { folder, portOffset } = home;
   const url = databaseUrl({ home: folder, env: process.env, portOffset });
   const rpcUrl = home.url("jsonRpc");
-  const run = await runPonder(program, { rpcUrl, databaseUrl: url, token });
+  const run = await runPonder(program, { rpcUrl, databaseUrl: url, token }).catch(
+    (error: unknown) => say(`NOT COMPARED with Ponder, which did not get through: ${error}`),
+  );
+  if (run === undefined) return ours;
   await assertSameBalances(url, token, run);
   const peer = run.events / run.seconds;
   const detail =
@@ -270,31 +273,61 @@ async function catchUp(
 async function reads(chain: Chain, options: IndexerRowsOptions): Promise<BenchRow[]> {
   const { home, senders, token } = chain;
   const indexer = await startPart(home, "indexer", options.profileFolder);
-  const url = home.url("indexer");
   let turn = 0;
   const holder = () =>
     `0x${(0x1000000 + ((turn++ * 7_919) % HOLDERS)).toString(16).padStart(40, "0")}`;
   const sender = () => senders[turn++ % senders.length]?.address ?? token;
-  const paths: readonly (readonly [string, () => string])[] = [
+  const url = home.url("indexer");
+  const rows = await readRows({ ...options, name: "indexer", url }, [
     ["transfers of an account with thousands", () => `/v1/addresses/${sender()}/transfers`],
     ["transfers of an account with some", () => `/v1/addresses/${holder()}/transfers`],
     ["balances of an account", () => `/v1/addresses/${holder()}/balances`],
     ["balances of an account in the past", () => `/v1/addresses/${sender()}/balances?at=20`],
     ["holders of a token", () => `/v1/tokens/${token}/holders`],
     ["transfers of a token", () => `/v1/tokens/${token}/transfers`],
-  ];
+  ]);
+  rows.push(...(await pages(chain, options)));
+  await indexer.stop();
+  return rows;
+}
+
+/** Pages of the explorer, over the node and the indexer that run. */
+async function pages({ home, token }: Chain, options: IndexerRowsOptions): Promise<BenchRow[]> {
+  const explorer = await startPart(home, "explorer", options.profileFolder);
+  const block = await callRpc<{ transactions: string[] }>(
+    home.url("jsonRpc"),
+    "eth_getBlockByNumber",
+    ["0x5", false],
+  );
+  const url = home.url("explorer");
+  let turn = 0;
+  const rows = await readRows({ ...options, name: "explorer", url }, [
+    ["a page that is kept: the first", () => "/"],
+    ["a page that is kept: a block", () => "/block/5"],
+    ["a page that is kept: a transaction", () => `/tx/${block.transactions[0]}`],
+    ["a page that is kept: a token", () => `/token/${token}`],
+    ["pages that nobody asked for yet: accounts", () => addressPage(turn++)],
+  ]);
+  await explorer.stop();
+  return rows;
+}
+
+const addressPage = (turn: number) =>
+  `/address/0x${(0x1000000 + (turn % HOLDERS)).toString(16).padStart(40, "0")}`;
+
+/** Requests in a closed loop to each of these paths. */
+async function readRows(
+  { url, name, readMs, say }: IndexerRowsOptions & { readonly url: string; readonly name: string },
+  paths: readonly (readonly [title: string, path: () => string])[],
+): Promise<BenchRow[]> {
   const rows: BenchRow[] = [];
-  try {
-    for (const [title, path] of paths) {
-      const next = () => encodeRequest(url, { method: "GET", path: path() });
-      const loop = { url, connections: READ_CONNECTIONS, durationMs: options.readMs, next };
-      const { perSecond, p50Ms, p99Ms } = await closedLoop(loop);
-      const details = [`p50 ${formatFigure(p50Ms)} ms, p99 ${formatFigure(p99Ms)} ms`];
-      options.say(`${title}: ${formatFigure(perSecond)}/s, ${details.join("")}`);
-      rows.push({ title: `indexer: ${title}`, unit: "requests/s", ours: perSecond, details });
-    }
-  } finally {
-    await indexer.stop();
+  for (const [title, path] of paths) {
+    const next = () => encodeRequest(url, { method: "GET", path: path() });
+    const loop = { url, connections: READ_CONNECTIONS, durationMs: readMs, next };
+    const { perSecond, p50Ms, p99Ms } = await closedLoop(loop);
+    const details = [`p50 ${formatFigure(p50Ms)} ms, p99 ${formatFigure(p99Ms)} ms`];
+    say(`${name}: ${title}: ${formatFigure(perSecond)}/s, ${details.join("")}`);
+    rows.push({ title: `${name}: ${title}`, unit: "requests/s", ours: perSecond, details });
   }
   return rows;
 }
