@@ -6,6 +6,7 @@
 import { Client } from "pg";
 import { Interface } from "ethers";
 import type { Address } from "../../chain/address.js";
+import { errorMessage } from "../../chain/errors.js";
 import { bytesToHex, hexToBytes } from "../../chain/hex.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
 import { compileSolidity } from "../helpers/solidity.js";
@@ -180,7 +181,10 @@ async function besidePonder(
   const url = databaseUrl({ home: folder, env: process.env, portOffset });
   const rpcUrl = home.url("jsonRpc");
   const run = await runPonder(program, { rpcUrl, databaseUrl: url, token }).catch(
-    (error: unknown) => say(`NOT COMPARED with Ponder, which did not get through: ${error}`),
+    (error: unknown) => {
+      say(`NOT COMPARED with Ponder, which did not get through: ${errorMessage(error)}`);
+      return undefined;
+    },
   );
   if (run === undefined) return ours;
   await assertSameBalances(url, token, run);
