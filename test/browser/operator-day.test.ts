@@ -115,10 +115,11 @@ it("shows a deposit from its arrival to the customer's account", async () => {
     type: 0,
     gasPrice: 25_000_000n,
   });
+  // "credited" is also a heading of the list: the code is what says that it is.
+  await reads(desk("admin"), `/explain?txHash=${sent.hash}`, "CREDITED");
   const text = await reads(desk("admin"), "/deposits", "alice", "credited");
   expect(text).toContain("12.5");
   await desk("admin").goto(`/explain?txHash=${sent.hash}`);
-  expect(await desk("admin").locator("main").innerText()).toContain("CREDITED");
   await keepPicture(desk("admin"), "day-1-deposit");
 });
 
