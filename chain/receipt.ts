@@ -3,7 +3,7 @@ import { type Address, addressToBytes } from "./address.js";
 import { keccak256 } from "./hashes.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "./hex.js";
 import { encodeRlp } from "./rlp.js";
-import { allAtOnce, type Steps } from "./work/steps.js";
+import { allAtOnce, type Steps } from "./steps/steps.js";
 import type { TransactionType } from "./transaction.js";
 
 /** One EVM log (spec: EVM log). */

@@ -16,7 +16,7 @@ import type { Log, Receipt } from "../receipt.js";
 import type { AbciEvent } from "./abci-types.js";
 import { sdkTransactionHash } from "./sdk-transaction.js";
 import { bytesToHex, type Hash32 } from "../hex.js";
-import { allAtOnce, type Steps } from "../work/steps.js";
+import { allAtOnce, type Steps } from "../steps/steps.js";
 import { BASE_DENOM } from "../units.js";
 
 /** What events follow from: a block with everything that was stored with it. */

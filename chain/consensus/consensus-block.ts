@@ -18,7 +18,7 @@ import {
   provenRootSteps,
   verifyMerkleProof,
 } from "./merkle.js";
-import { allAtOnce, mapInSteps, type Steps } from "../work/steps.js";
+import { allAtOnce, mapInSteps, type Steps } from "../steps/steps.js";
 import { invalidMessage, ProtoReader, ProtoWriter, varintBytes } from "./protobuf.js";
 
 /** A block as consensus decides it. */

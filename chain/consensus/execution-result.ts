@@ -4,7 +4,7 @@ import type { Receipt } from "../receipt.js";
 import type { SignedTransaction } from "../transaction.js";
 import { leafHash, rootOfHashesSteps } from "./merkle.js";
 import { ProtoWriter } from "./protobuf.js";
-import { allAtOnce, mapInSteps, type Steps } from "../work/steps.js";
+import { allAtOnce, mapInSteps, type Steps } from "../steps/steps.js";
 
 /** The hashed fields of `tendermint.abci.ExecTxResult`. */
 export interface ExecutionResult {

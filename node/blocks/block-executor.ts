@@ -21,7 +21,7 @@ import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { encodeReceipt, mergeBloomSteps, type Receipt } from "../../chain/receipt.js";
 import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
-import { mapInSteps, type Steps } from "../../chain/work/steps.js";
+import { mapInSteps, type Steps } from "../../chain/steps/steps.js";
 import type { SignedTransaction } from "../../chain/transaction.js";
 import type { TransactionLimits } from "../../chain/transaction-rules.js";
 import { Slices } from "../../runtime/process/slices.js";

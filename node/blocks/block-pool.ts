@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { AnyBlockTransaction } from "../../chain/block.js";
 import type { Hash32 } from "../../chain/hex.js";
-import type { Steps } from "../../chain/work/steps.js";
+import type { Steps } from "../../chain/steps/steps.js";
 import type { RoomLimits, UsedRoom } from "./block-room.js";
 
 /** The room of the block that is built, and its state so far. */

@@ -13,7 +13,7 @@ import {
   type SdkTransaction,
   wrapsEthereum,
 } from "../../chain/consensus/sdk-transaction-decode.js";
-import { allAtOnce, mapInSteps, type Steps } from "../../chain/work/steps.js";
+import { allAtOnce, mapInSteps, type Steps } from "../../chain/steps/steps.js";
 import { blockInvalid } from "./block-error.js";
 
 /** Bytes of a block's transactions in `data.txs`. */

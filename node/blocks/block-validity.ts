@@ -21,7 +21,7 @@ import {
   hashEvidenceList,
 } from "../../chain/consensus/evidence.js";
 import type { Hash32 } from "../../chain/hex.js";
-import { allAtOnce, type Steps } from "../../chain/work/steps.js";
+import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import { Slices } from "../../runtime/process/slices.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import type { BlockApplication } from "./block-application.js";

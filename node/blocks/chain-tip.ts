@@ -10,7 +10,7 @@ import type { DuplicateVoteEvidence } from "../../chain/consensus/evidence.js";
 import { inDataOrder } from "../../chain/cosmos/cosmos-result.js";
 import { executionResult, executionResultSteps } from "../../chain/consensus/execution-result.js";
 import { ValidatorSet, type ValidatorUpdate } from "../../chain/consensus/validator-set.js";
-import { allAtOnce, mapInSteps, type Steps } from "../../chain/work/steps.js";
+import { allAtOnce, mapInSteps, type Steps } from "../../chain/steps/steps.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import type { CommittedBlock } from "../view/event-bus.js";

@@ -6,7 +6,7 @@
 import type { Address } from "../../chain/address.js";
 import { allChanges, type BlockJournal, forEachDelta } from "../../chain/balance-change.js";
 import { AppError } from "../../chain/errors.js";
-import type { Steps } from "../../chain/work/steps.js";
+import type { Steps } from "../../chain/steps/steps.js";
 import type { AccountChange } from "../state/journaled-state.js";
 
 /** Codes of faults found here; both halt the node. */

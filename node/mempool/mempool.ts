@@ -5,7 +5,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
-import type { Steps } from "../../chain/work/steps.js";
+import type { Steps } from "../../chain/steps/steps.js";
 import { fundsFault } from "../../chain/transaction-rules.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { BlockLimits, BlockPool, HeadChange } from "../blocks/block-pool.js";

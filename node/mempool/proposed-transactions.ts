@@ -9,7 +9,7 @@ import { type CosmosLimits, senderOf } from "../../chain/cosmos/ante.js";
 import type { CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import { sha256 } from "../../chain/hashes.js";
 import { bytesToHash32, type Hash32 } from "../../chain/hex.js";
-import { mapInSteps } from "../../chain/work/steps.js";
+import { mapInSteps } from "../../chain/steps/steps.js";
 import { staticFault } from "../../chain/transaction-rules.js";
 import { Slices } from "../../runtime/process/slices.js";
 import { cosmosFault } from "./cosmos-admission.js";

@@ -2,7 +2,7 @@
 import { keccak256Hex } from "../../chain/hashes.js";
 import { bigintToBytes, EMPTY_TRIE_ROOT, type Hash32 } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/rlp.js";
-import { allAtOnce, type Steps } from "../../chain/work/steps.js";
+import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import { buildSteps, itemAt, type TrieEntry } from "./trie-build.js";
 
 /**

@@ -1,5 +1,5 @@
 /** Builds a subtree from sorted entries where none was; shared by updates and block roots. */
-import { allAtOnce, type Steps } from "../../chain/work/steps.js";
+import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import {
   branchOffsets,
   childPath,

@@ -1,5 +1,5 @@
 /** A bounded cache of committed trie nodes in front of the node store. */
-import { allAtOnce, type Steps } from "../../chain/work/steps.js";
+import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
 
 /**

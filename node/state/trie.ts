@@ -12,7 +12,7 @@ import {
   type Hash32,
   hexToBytes,
 } from "../../chain/hex.js";
-import { allAtOnce, type Steps } from "../../chain/work/steps.js";
+import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
 import { buildSteps, buildTrie, groupEnd, itemAt, type TrieEntry } from "./trie-build.js";
 import {

@@ -8,7 +8,7 @@ import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { transactionCountOf } from "../../chain/consensus/abci-event.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/rlp.js";
-import type { Steps } from "../../chain/work/steps.js";
+import type { Steps } from "../../chain/steps/steps.js";
 import { Slices } from "../../runtime/process/slices.js";
 import type { Supply } from "../view/chain-view.js";
 import type { CommittedBlock } from "../view/event-bus.js";

@@ -34,7 +34,7 @@ import {
 } from "../view/block-pages.js";
 import type { LogTest, PlacedLog } from "../view/chain-view.js";
 import type { CommittedBlock } from "../view/event-bus.js";
-import type { Steps } from "../../chain/work/steps.js";
+import type { Steps } from "../../chain/steps/steps.js";
 import {
   changeItem,
   decodeChange,

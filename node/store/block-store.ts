@@ -20,7 +20,7 @@ import {
   placedReceipt,
 } from "../view/block-pages.js";
 import type { LogTerm, LogTest, PlacedLog, Supply } from "../view/chain-view.js";
-import { allAtOnce, type Steps } from "../../chain/work/steps.js";
+import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { CommittedBlock, TransactionLocation } from "../view/event-bus.js";
 import { BlockRecords, type StoredOutline } from "./block-records.js";
 import { type Database, StoreError, storeKey } from "./database.js";

@@ -7,7 +7,7 @@
 import { searchTermSteps } from "../../chain/consensus/abci-event.js";
 import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { bigintToBytes, type Height } from "../../chain/hex.js";
-import { allAtOnce, type Steps } from "../../chain/work/steps.js";
+import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { CommittedBlock } from "../view/event-bus.js";
 import { type Database, storeKey, type StoreWrite } from "./database.js";
 

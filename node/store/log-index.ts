@@ -6,7 +6,7 @@
 import { type Address, addressToBytes } from "../../chain/address.js";
 import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
-import { allAtOnce, type Steps } from "../../chain/work/steps.js";
+import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { CommittedBlock } from "../view/event-bus.js";
 import type { LogTerm } from "../view/chain-view.js";
 import { decodeIndexes, encodeIndexes } from "./block-records.js";

@@ -6,7 +6,7 @@ import { keccak256 } from "../../chain/hashes.js";
 import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { bytesEqual, type Height } from "../../chain/hex.js";
 import { decodeRlp, encodedRlpItems, encodeRlp, rlpBytes, rlpList } from "../../chain/rlp.js";
-import { sortInSteps, type Steps } from "../../chain/work/steps.js";
+import { sortInSteps, type Steps } from "../../chain/steps/steps.js";
 import { breathe } from "../../runtime/process/main-thread.js";
 import { type Database, StoreError, storeKey, type StoreWrite } from "./database.js";
 import { baseWrites, type StoreBase } from "./store-base.js";

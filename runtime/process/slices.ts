@@ -4,7 +4,7 @@
  * loop, however much other sliced work waits: nothing that a client asks may delay a block.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Steps } from "../../chain/work/steps.js";
+import type { Steps } from "../../chain/steps/steps.js";
 
 /** Longest stretch of work on a block before everybody else gets a turn; a step adds its own time. */
 export const BLOCK_SLICE_MS = 5;

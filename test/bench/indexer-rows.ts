@@ -46,6 +46,7 @@ const TRANSACTIONS = { full: 60_000, quick: 15_000 };
 
 /** Accounts that hold the token. */
 const HOLDERS = 20_000;
+const FIRST_HOLDER = 0x1000000;
 
 const SENDER_COUNT = 200;
 const BATCH_SIZE = 100;
@@ -87,7 +88,7 @@ export async function runIndexerRows(options: IndexerRowsOptions): Promise<Bench
     const events = quick ? EVENTS.quick : EVENTS.full;
     const abi = new Interface(["function many(uint160,uint256)"]);
     await fill(chain, events / EVENTS_PER_CALL, (index) => {
-      const first = 0x1000000 + ((index * EVENTS_PER_CALL) % HOLDERS);
+      const first = FIRST_HOLDER + ((index * EVENTS_PER_CALL) % HOLDERS);
       const data = hexToBytes(abi.encodeFunctionData("many", [first, EVENTS_PER_CALL]));
       return { to: chain.token, valueAtoken: 0n, data, gasLimit: CALL_GAS };
     });
@@ -278,21 +279,22 @@ async function reads(chain: Chain, options: IndexerRowsOptions): Promise<BenchRo
   const { home, senders, token } = chain;
   const indexer = await startPart(home, "indexer", options.profileFolder);
   let turn = 0;
-  const holder = () =>
-    `0x${(0x1000000 + ((turn++ * 7_919) % HOLDERS)).toString(16).padStart(40, "0")}`;
+  const holder = () => holderAt(turn++ * 7_919);
   const sender = () => senders[turn++ % senders.length]?.address ?? token;
   const url = home.url("indexer");
-  const rows = await readRows({ ...options, name: "indexer", url }, [
-    ["transfers of an account with thousands", () => `/v1/addresses/${sender()}/transfers`],
-    ["transfers of an account with some", () => `/v1/addresses/${holder()}/transfers`],
-    ["balances of an account", () => `/v1/addresses/${holder()}/balances`],
-    ["balances of an account in the past", () => `/v1/addresses/${sender()}/balances?at=20`],
-    ["holders of a token", () => `/v1/tokens/${token}/holders`],
-    ["transfers of a token", () => `/v1/tokens/${token}/transfers`],
-  ]);
-  rows.push(...(await pages(chain, options)));
-  await indexer.stop();
-  return rows;
+  try {
+    const rows = await readRows({ ...options, name: "indexer", url }, [
+      ["transfers of an account with thousands", () => `/v1/addresses/${sender()}/transfers`],
+      ["transfers of an account with some", () => `/v1/addresses/${holder()}/transfers`],
+      ["balances of an account", () => `/v1/addresses/${holder()}/balances`],
+      ["balances of an account in the past", () => `/v1/addresses/${sender()}/balances?at=20`],
+      ["holders of a token", () => `/v1/tokens/${token}/holders`],
+      ["transfers of a token", () => `/v1/tokens/${token}/transfers`],
+    ]);
+    return [...rows, ...(await pages(chain, options))];
+  } finally {
+    await indexer.stop();
+  }
 }
 
 /** Pages of the explorer, over the node and the indexer that run. */
@@ -305,19 +307,22 @@ async function pages({ home, token }: Chain, options: IndexerRowsOptions): Promi
   );
   const url = home.url("explorer");
   let turn = 0;
-  const rows = await readRows({ ...options, name: "explorer", url }, [
-    ["a page that is kept: the first", () => "/"],
-    ["a page that is kept: a block", () => "/block/5"],
-    ["a page that is kept: a transaction", () => `/tx/${block.transactions[0]}`],
-    ["a page that is kept: a token", () => `/token/${token}`],
-    ["pages that nobody asked for yet: accounts", () => addressPage(turn++)],
-  ]);
-  await explorer.stop();
-  return rows;
+  try {
+    return await readRows({ ...options, name: "explorer", url }, [
+      ["a page that is kept: the first", () => "/"],
+      ["a page that is kept: a block", () => "/block/5"],
+      ["a page that is kept: a transaction", () => `/tx/${block.transactions[0]}`],
+      ["a page that is kept: a token", () => `/token/${token}`],
+      ["pages that nobody asked for yet: accounts", () => `/address/${holderAt(turn++)}`],
+    ]);
+  } finally {
+    await explorer.stop();
+  }
 }
 
-const addressPage = (turn: number) =>
-  `/address/0x${(0x1000000 + (turn % HOLDERS)).toString(16).padStart(40, "0")}`;
+/** One of the accounts that hold the token. */
+const holderAt = (turn: number) =>
+  `0x${(FIRST_HOLDER + (turn % HOLDERS)).toString(16).padStart(40, "0")}`;
 
 /** Requests in a closed loop to each of these paths. */
 async function readRows(

@@ -20,6 +20,8 @@ export interface ProcessSpec {
   readonly command: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Where it runs; without one, where we do. */
+  readonly cwd?: string;
   /** Resolves when it serves; without one, its ready message is awaited. */
   readonly isReady?: () => Promise<boolean>;
 }
@@ -48,6 +50,7 @@ export async function startProcess(spec: ProcessSpec): Promise<BenchProcess> {
   const usesMessage = isReady === undefined;
   const child = spawn(spec.command, [...spec.args], {
     env: { ...process.env, ...spec.env },
+    ...(spec.cwd !== undefined && { cwd: spec.cwd }),
     stdio: usesMessage ? ["ignore", "pipe", "pipe", "ipc"] : ["ignore", "pipe", "pipe"],
   });
   running.add(child);

@@ -1,6 +1,6 @@
 /** Plants a fault in a stopped node's store: other changes in the balance journal of a block. */
 import type { BalanceChange } from "../../chain/balance-change.js";
-import { allAtOnce } from "../../chain/work/steps.js";
+import { allAtOnce } from "../../chain/steps/steps.js";
 import { blockRecordSteps } from "../../node/store/block-records.js";
 import { BlockStore } from "../../node/store/block-store.js";
 import { openDatabase } from "../../node/store/database.js";

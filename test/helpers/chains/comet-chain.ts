@@ -3,7 +3,7 @@
  * fixture that signs every block with real ed25519 keys, so that heights come when a test says.
  */
 import { minedTransactions } from "../../../node/blocks/block-pool.js";
-import { allAtOnce } from "../../../chain/work/steps.js";
+import { allAtOnce } from "../../../chain/steps/steps.js";
 import { COSMOS_RULES } from "./cosmos-rules.js";
 import { createHash } from "node:crypto";
 import { type Address, parseAddress } from "../../../chain/address.js";

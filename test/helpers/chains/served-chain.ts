@@ -1,6 +1,6 @@
 /** A real chain with pool, call workers and JSON-RPC, in this process; a test mines its blocks. */
 import { minedTransactions } from "../../../node/blocks/block-pool.js";
-import { allAtOnce } from "../../../chain/work/steps.js";
+import { allAtOnce } from "../../../chain/steps/steps.js";
 import { COSMOS_RULES } from "./cosmos-rules.js";
 import path from "node:path";
 import { pathToFileURL } from "node:url";

@@ -1,6 +1,6 @@
 /** Work in steps gives what the same work at a stretch gives. */
 import { describe, expect, it } from "@jest/globals";
-import { allAtOnce, mapInSteps, sortInSteps, type Steps } from "../../../chain/work/steps.js";
+import { allAtOnce, mapInSteps, sortInSteps, type Steps } from "../../../chain/steps/steps.js";
 
 interface Item {
   readonly key: number;

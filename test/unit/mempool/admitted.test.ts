@@ -4,7 +4,7 @@
  * nonce is due, or is dropped with a reason; what makes room is the cheapest there is.
  */
 import { minedTransactions } from "../../../node/blocks/block-pool.js";
-import { allAtOnce } from "../../../chain/work/steps.js";
+import { allAtOnce } from "../../../chain/steps/steps.js";
 import { describe, expect, it } from "@jest/globals";
 import * as fc from "fast-check";
 import type { Address } from "../../../chain/address.js";

@@ -1,6 +1,6 @@
 /** A pool on fakes: a state that tests set, a journal whose writes tests hold or fail, a clock. */
 import { minedTransactions } from "../../../node/blocks/block-pool.js";
-import { allAtOnce, type Steps } from "../../../chain/work/steps.js";
+import { allAtOnce, type Steps } from "../../../chain/steps/steps.js";
 import { type BlockTransaction, isEvm } from "../../../chain/block.js";
 import { COSMOS_RULES } from "../../helpers/chains/cosmos-rules.js";
 import { type Address } from "../../../chain/address.js";

@@ -1,6 +1,6 @@
 /** Long work lets others have their turn after each slice, and only then. */
 import { describe, expect, it } from "@jest/globals";
-import type { Steps } from "../../../chain/work/steps.js";
+import type { Steps } from "../../../chain/steps/steps.js";
 import { BLOCK_SLICE_MS, Slices } from "../../../runtime/process/slices.js";
 
 /** A clock that a test moves. */
