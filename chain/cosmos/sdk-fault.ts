@@ -27,6 +27,7 @@ export const SDK_CODE = {
   unknownExtension: 31,
   wrongSequence: 32,
   notSupported: 37,
+  notFound: 38,
   invalidGasLimit: 41,
 } as const;
 
@@ -54,6 +55,7 @@ const TEXTS: Readonly<Record<number, string>> = {
   31: "unknown extension options",
   32: "incorrect account sequence",
   37: "feature not supported",
+  38: "not found",
   41: "invalid gas limit",
 };
 

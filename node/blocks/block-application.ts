@@ -9,7 +9,7 @@ import type { Logger } from "../../runtime/process/logger.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { type BlockFacts, hasModules } from "../modules/modules.js";
 import { isPunishable } from "../modules/slashing/signing.js";
-import { appVersion, FIRST_APP_VERSION } from "../modules/upgrade/plan.js";
+import { appVersion } from "../modules/upgrade/plan.js";
 import { assertUpgraded, PLAIN_UPGRADES } from "../modules/upgrade/upgrades.js";
 import { JournaledState } from "../state/journaled-state.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
@@ -82,10 +82,7 @@ export function createBlockApplication(parts: ApplicationParts): BlockApplicatio
   return {
     build: (place, limits) => buildBlock(parts, place, limits),
     execute: (place, transactions) => executeProposal(parts, place, transactions),
-    appVersion: () => {
-      const state = new JournaledState(parts.executor.state);
-      return hasModules(state) ? appVersion(state) : FIRST_APP_VERSION;
-    },
+    appVersion: () => appVersion(new JournaledState(parts.executor.state)),
     assertMayGoOn: () => {
       const state = new JournaledState(parts.executor.state);
       if (!hasModules(state)) return;

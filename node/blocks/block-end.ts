@@ -14,6 +14,7 @@ import { blockChange } from "./fees.js";
 
 /** The place of a block that ends. */
 export interface BlockEndOptions {
+  readonly appVersion: number;
   readonly state: JournaledState;
   readonly height: number;
   readonly timeMs: number;

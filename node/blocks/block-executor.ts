@@ -106,6 +106,8 @@ export class BlockExecution {
   private readonly journals: BlockJournal["transactions"][number][] = [];
   private readonly context: BlockContext;
   private readonly limits: TransactionLimits;
+  /** Of the rules that its header names: an upgrade of this very block counts from the next one. */
+  private readonly appVersion: number;
   /** What the block does itself, before and after its transactions. */
   private readonly end: BlockEnd;
   private readonly cosmos: MinedCosmosTransaction[] = [];
@@ -126,7 +128,15 @@ export class BlockExecution {
     const height = start.parent.height + 1;
     const { feeCollector, validatorsPool } = options.params;
     const { timeMs } = start;
-    this.end = new BlockEnd({ state: this.state, height, timeMs, validatorsPool, feeCollector });
+    this.appVersion = appVersion(this.state);
+    this.end = new BlockEnd({
+      appVersion: this.appVersion,
+      state: this.state,
+      height,
+      timeMs,
+      validatorsPool,
+      feeCollector,
+    });
     this.context = {
       height,
       timestampSeconds: Math.floor(start.timeMs / 1000),
@@ -134,6 +144,7 @@ export class BlockExecution {
       gasLimit: options.params.maxGas,
       mixHash: start.parent.hash,
       native: {
+        appVersion: this.appVersion,
         timeMs: start.timeMs,
         totalSupplyAtoken: start.parentSupply.totalAtoken,
         feeCollector: options.params.feeCollector,
@@ -197,6 +208,7 @@ export class BlockExecution {
     this.state.checkpoint();
     const outcome = executeCosmosTransaction(transaction, {
       ...params,
+      appVersion: this.appVersion,
       state: this.state,
       height: this.context.height,
       timeMs: this.start.timeMs,

@@ -15,6 +15,7 @@ import {
 } from "../../chain/hex.js";
 import { EMPTY_BLOOM } from "../../chain/receipt.js";
 import type { Supply } from "../view/chain-view.js";
+import { FIRST_APP_VERSION } from "../settings/app-version.js";
 import { encodeGenesis, type Genesis } from "../settings/genesis.js";
 import { type AccountRecord, EMPTY_ACCOUNT } from "../store/account-record.js";
 import { computeRoots } from "../state/state-root.js";
@@ -78,6 +79,7 @@ function genesisModules(
   });
   const changes: BalanceChange[] = [];
   const context: ModuleContext = {
+    appVersion: genesis.appVersion ?? FIRST_APP_VERSION,
     state,
     height: 0,
     timeMs: genesis.genesisTimeMs,

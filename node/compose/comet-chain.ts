@@ -2,6 +2,7 @@
 import type { Consensus } from "../consensus/consensus.js";
 import type { ChainView } from "../view/chain-view.js";
 import type { EventBus } from "../view/event-bus.js";
+import { FIRST_APP_VERSION } from "../settings/app-version.js";
 import { encodeGenesis, type Genesis } from "../settings/genesis.js";
 import { isCosmosBytes } from "../../chain/cosmos/cosmos-transaction.js";
 import { dryCosmosCheck } from "../mempool/cosmos-admission.js";
@@ -48,6 +49,7 @@ export function createCometChain(parts: CometChainParts): CometChain {
         name: "",
       })),
       appHash: view.genesis().block.hash,
+      appVersion: genesis.appVersion ?? FIRST_APP_VERSION,
       appState: encodeGenesis(genesis),
     },
     network,

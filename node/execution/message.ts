@@ -5,6 +5,8 @@ import type { AccessListEntry } from "../../chain/transaction.js";
 
 /** What the chain's own contracts (`node/execution/native`) see beside code and state. */
 export interface NativeFacts {
+  /** Version of the chain's rules; absent: what the state says. */
+  readonly appVersion?: number;
   /** Unix milliseconds of the block's time. */
   readonly timeMs: number;
   /** Of the state that the block begins with; undefined where it is not kept any more. */

@@ -1,7 +1,8 @@
 /** Messages of governance that persons send, of v1 and v1beta1 (x/gov `keeper/msg_server.go`). */
 import { ProtoWriter } from "../../chain/consensus/protobuf.js";
 import { accountText } from "../../chain/consensus/abci-event.js";
-import { coinsOf, listOf, textOf } from "../../chain/cosmos/cosmos-transaction.js";
+import { coinsText } from "../../chain/cosmos/ante.js";
+import { type Coin, coinsOf, listOf, textOf } from "../../chain/cosmos/cosmos-transaction.js";
 import {
   type AnyMessage,
   isAny,
@@ -10,21 +11,25 @@ import {
 } from "../../chain/cosmos/field-schema.js";
 import { schemaOf } from "../../chain/cosmos/message-schemas.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
+import { BASE_DENOM } from "../../chain/units.js";
+import { SDK_REFUSALS_VERSION } from "../settings/app-version.js";
 import {
   cancelProposal,
   depositOn,
   type IsRoutable,
   type Submission,
   submitProposal,
+  takingDeposits,
 } from "./gov/proposing.js";
+import { govFailure } from "./gov/gov-failure.js";
 import { plainVote, voteOn, type WeightedOption } from "./gov/voting.js";
 import { assertLegacyContent, EXEC_LEGACY_CONTENT } from "./governed-messages.js";
 import type { MessageContext, MessageHandler } from "./message-context.js";
 import {
   addressOf,
-  amountIn,
   amountOfCoins,
   fractionOfText,
+  isPositive,
   messageFailure,
   NO_RESPONSE,
   timestamp,
@@ -69,7 +74,7 @@ export function govHandlers(isRoutable: IsRoutable): (readonly [string, MessageH
     const submission = {
       ...made,
       proposer: addressOf(textOf(message, "proposer"), "proposer"),
-      initialDepositAtoken: coins.length === 0 ? 0n : amountOfCoins(coins),
+      initialDepositAtoken: coins.length === 0 ? 0n : depositOf(coins, context),
     };
     useGasOfTexts(context, submission);
     const { id } = submitProposal(context, submission, isRoutable);
@@ -133,8 +138,28 @@ function useGasOfTexts(context: MessageContext, { title, summary, metadata }: Su
 
 function deposit(message: ProtoMessage, context: MessageContext): Uint8Array {
   const depositor = addressOf(textOf(message, "depositor"), "depositor");
-  depositOn(context, idOf(message), { depositor, amountAtoken: amountIn(message, "amount") });
+  const coins = coinsOf(message["amount"]);
+  const id = idOf(message);
+  if (context.appVersion >= SDK_REFUSALS_VERSION) {
+    assertPositive(coins);
+    takingDeposits(context, id);
+  }
+  depositOn(context, id, { depositor, amountAtoken: depositOf(coins, context) });
   return NO_RESPONSE;
+}
+
+/** The amount of a deposit, atoken. Throws `MessageFailure`. */
+function depositOf(coins: readonly Coin[], { appVersion }: MessageContext): bigint {
+  if (appVersion < SDK_REFUSALS_VERSION) return amountOfCoins(coins);
+  assertPositive(coins);
+  if (coins.every(({ denom }) => denom === BASE_DENOM)) return amountOfCoins(coins);
+  const accepted = `but gov accepts only the following denom(s): [${BASE_DENOM}]`;
+  throw govFailure("depositDenom", `deposited ${coinsText(coins).slice(0, 200)}, ${accepted}`);
+}
+
+function assertPositive(coins: readonly Coin[]): void {
+  if (coins.length > 0 && coins.every(isPositive)) return;
+  throw messageFailure(SDK_CODE.invalidCoins, coinsText(coins).slice(0, 200));
 }
 
 function castVote(

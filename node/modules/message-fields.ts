@@ -34,11 +34,29 @@ function read(value: string, role: string, parse: (text: string) => Address): Ad
   }
 }
 
+/** Some coins of whatever denomination. */
+export interface PositiveCoin {
+  readonly denom: string;
+  /** Smallest units, above zero. */
+  readonly amount: bigint;
+}
+
+/** The only coin of a list, where there is one as the SDK takes it; its amount has 78 digits at most. */
+export function positiveCoin(coins: readonly Coin[]): PositiveCoin | undefined {
+  const [coin, ...others] = coins;
+  if (coin === undefined || others.length > 0 || !isPositive(coin)) return undefined;
+  return { denom: coin.denom, amount: BigInt(coin.amount) };
+}
+
+/** Whether coins have a denomination each and are above zero. */
+export function isPositive({ denom, amount }: Coin): boolean {
+  return /^[a-zA-Z][a-zA-Z0-9/:._-]{2,127}$/.test(denom) && /^[1-9][0-9]{0,77}$/.test(amount);
+}
+
 /** The amount of a message's coins: exactly one coin, above zero. Throws `MessageFailure`. */
 export function amountOfCoins(coins: readonly Coin[]): bigint {
   const [coin, ...others] = coins;
-  const isPlain = coin !== undefined && /^[a-zA-Z][a-zA-Z0-9/:._-]{2,127}$/.test(coin.denom);
-  if (!isPlain || others.length > 0 || !/^[1-9][0-9]{0,77}$/.test(coin.amount)) {
+  if (coin === undefined || others.length > 0 || !isPositive(coin)) {
     throw messageFailure(SDK_CODE.invalidCoins, coinsText(coins).slice(0, 200));
   }
   const amountAtoken = amountOf(coin);

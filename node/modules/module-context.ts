@@ -22,6 +22,8 @@ export function moduleFailure(codespace: string, code: number, log: string): Mes
 
 /** The state while modules change it. */
 export interface ModuleContext {
+  /** Version of the chain's rules by which the block is made. */
+  readonly appVersion: number;
   /** The accounts, with everything that ran before. */
   readonly state: JournaledState;
   readonly height: number;

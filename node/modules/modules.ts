@@ -1,5 +1,6 @@
 /** The modules as a block sees them: how their state begins, and what they do at each block's end. */
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
+import { FIRST_APP_VERSION } from "../settings/app-version.js";
 import type { Genesis } from "../settings/genesis.js";
 import { ONE } from "../settings/module-params.js";
 import { EMPTY_ACCOUNT } from "../store/account-record.js";
@@ -13,6 +14,7 @@ import { updateConsensusSet } from "./staking/consensus-set.js";
 import { delegate, endEntries } from "./staking/delegating.js";
 import { createValidator } from "./staking/registration.js";
 import { ATOKEN_PER_POWER } from "./staking/validator-record.js";
+import { setAppVersion } from "./upgrade/plan.js";
 import { MODULE_ACCOUNTS, MODULE_STUB_CODE, STATELESS_ACCOUNTS } from "./system-storage.js";
 
 export { hasModules } from "./system-storage.js";
@@ -29,7 +31,7 @@ const GENESIS_COMMISSION = { rate: ONE / 10n, maxRate: ONE / 5n, maxChangeRate: 
 /** Makes the modules' state of block 0: accounts, parameters, validators with their stake. */
 export function beginModules(context: ModuleContext, genesis: Genesis): void {
   const { state } = context;
-  const { modules, validators } = genesis;
+  const { modules, validators, appVersion = FIRST_APP_VERSION } = genesis;
   if (modules === undefined) return;
   const codeHash = state.putCode(MODULE_STUB_CODE);
   for (const address of [...Object.values(MODULE_ACCOUNTS), ...STATELESS_ACCOUNTS]) {
@@ -37,6 +39,8 @@ export function beginModules(context: ModuleContext, genesis: Genesis): void {
     state.putAccount(address, { ...account, codeHash });
   }
   putModuleParams(state, modules);
+  // Chains of the first version say nothing, as they did when there was no other.
+  if (appVersion > FIRST_APP_VERSION) setAppVersion(state, appVersion);
   for (const { operator, moniker = "", publicKey, power } of validators) {
     if (operator === undefined) continue;
     const validator = createValidator(context, {

@@ -5,8 +5,10 @@ import { textOf } from "../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage, ProtoValue } from "../../chain/cosmos/field-schema.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import { BASE_DENOM } from "../../chain/units.js";
+import { SDK_REFUSALS_VERSION } from "../settings/app-version.js";
 import {
   fundCommunityPool,
+  noCommission,
   payCommission,
   setWithdrawAddress,
   withdrawRewards,
@@ -32,8 +34,16 @@ import {
 } from "./staking/delegating.js";
 import { editValidator, registerValidator } from "./staking/registration.js";
 import { stakedHandler } from "./staked-handler.js";
+import {
+  runCancel,
+  runDelegate,
+  runRedelegate,
+  runUndelegate,
+  selfDelegationIn,
+  undelegated,
+} from "./staking/stake-messages.js";
 import { stakingFailure } from "./staking/staking-failure.js";
-import { type Description, DESCRIPTION_FIELDS } from "./staking/validator-record.js";
+import { type Description, DESCRIPTION_FIELDS, Validators } from "./staking/validator-record.js";
 
 /** Gas of messages beside bytes and signature: by the slots that they write. */
 const GAS = {
@@ -55,37 +65,50 @@ function of(module: string, name: string, gas: bigint, run: Run): [string, Messa
   return [`cosmos.${module}.v1beta1.${name}`, stakedHandler({ module, name, gas }, run)];
 }
 
+/** A run of each side of the version from which on messages fail as the SDK's do. */
+function byVersion(first: Run, now: Run): Run {
+  return (message, context) =>
+    (context.appVersion < SDK_REFUSALS_VERSION ? first : now)(message, context);
+}
+
+const delegateFirst: Run = (message, context) => {
+  const validator = validatorOf(context, operatorOf(message, "validator_address"));
+  delegate(context, delegatorOf(message), validator, amountIn(message, "amount"));
+  return NO_RESPONSE;
+};
+
+const undelegateFirst: Run = (message, context) => {
+  const amountAtoken = amountIn(message, "amount");
+  const validator = validatorOf(context, operatorOf(message, "validator_address"));
+  const { endMs } = undelegate(context, delegatorOf(message), validator, amountAtoken);
+  return undelegated(endMs, amountAtoken);
+};
+
+const redelegateFirst: Run = (message, context) => {
+  const source = validatorOf(context, operatorOf(message, "validator_src_address"));
+  const destination = validatorOf(context, operatorOf(message, "validator_dst_address"));
+  const amountAtoken = amountIn(message, "amount");
+  const route = { source, destination };
+  const { endMs } = redelegate(context, delegatorOf(message), route, amountAtoken);
+  return new ProtoWriter().message(1, timestamp(endMs)).finish();
+};
+
+const cancelFirst: Run = (message, context) => {
+  const validator = validatorOf(context, operatorOf(message, "validator_address"));
+  const height = Number(message["creation_height"] ?? 0n);
+  const amountAtoken = amountIn(message, "amount");
+  cancelUnbonding(context, delegatorOf(message), validator, { amountAtoken, height });
+  return NO_RESPONSE;
+};
+
 /** Handlers by message. */
 export const STAKING_HANDLERS: readonly (readonly [string, MessageHandler])[] = [
   of("staking", "MsgCreateValidator", GAS.register, register),
   of("staking", "MsgEditValidator", GAS.edit, edit),
-  of("staking", "MsgDelegate", GAS.delegate, (message, context) => {
-    const validator = validatorOf(context, operatorOf(message, "validator_address"));
-    delegate(context, delegatorOf(message), validator, amountIn(message, "amount"));
-    return NO_RESPONSE;
-  }),
-  of("staking", "MsgUndelegate", GAS.undelegate, (message, context) => {
-    const amountAtoken = amountIn(message, "amount");
-    const validator = validatorOf(context, operatorOf(message, "validator_address"));
-    const { endMs } = undelegate(context, delegatorOf(message), validator, amountAtoken);
-    const amount = new ProtoWriter().bytes(1, BASE_DENOM).bytes(2, amountAtoken.toString());
-    return new ProtoWriter().message(1, timestamp(endMs)).message(2, amount).finish();
-  }),
-  of("staking", "MsgBeginRedelegate", GAS.redelegate, (message, context) => {
-    const source = validatorOf(context, operatorOf(message, "validator_src_address"));
-    const destination = validatorOf(context, operatorOf(message, "validator_dst_address"));
-    const amountAtoken = amountIn(message, "amount");
-    const route = { source, destination };
-    const { endMs } = redelegate(context, delegatorOf(message), route, amountAtoken);
-    return new ProtoWriter().message(1, timestamp(endMs)).finish();
-  }),
-  of("staking", "MsgCancelUnbondingDelegation", GAS.cancel, (message, context) => {
-    const validator = validatorOf(context, operatorOf(message, "validator_address"));
-    const height = Number(message["creation_height"] ?? 0n);
-    const amountAtoken = amountIn(message, "amount");
-    cancelUnbonding(context, delegatorOf(message), validator, { amountAtoken, height });
-    return NO_RESPONSE;
-  }),
+  of("staking", "MsgDelegate", GAS.delegate, byVersion(delegateFirst, runDelegate)),
+  of("staking", "MsgUndelegate", GAS.undelegate, byVersion(undelegateFirst, runUndelegate)),
+  of("staking", "MsgBeginRedelegate", GAS.redelegate, byVersion(redelegateFirst, runRedelegate)),
+  of("staking", "MsgCancelUnbondingDelegation", GAS.cancel, byVersion(cancelFirst, runCancel)),
   of("distribution", "MsgSetWithdrawAddress", GAS.setAddress, (message, context) => {
     const toText = textOf(message, "withdraw_address");
     const to = addressOf(toText, "withdraw");
@@ -101,8 +124,10 @@ export const STAKING_HANDLERS: readonly (readonly [string, MessageHandler])[] = 
     return coinResponse(withdrawRewards(context, validator, delegatorOf(message)));
   }),
   of("distribution", "MsgWithdrawValidatorCommission", GAS.withdraw, (message, context) => {
-    const validator = validatorOf(context, operatorOf(message, "validator_address"));
-    return coinResponse(payCommission(context, validator));
+    const operator = operatorOf(message, "validator_address");
+    const isUnknown = !new Validators(context.state).of(operator).exists;
+    if (isUnknown && context.appVersion >= SDK_REFUSALS_VERSION) throw noCommission();
+    return coinResponse(payCommission(context, validatorOf(context, operator)));
   }),
   of("distribution", "MsgFundCommunityPool", GAS.setAddress, (message, context) => {
     const from = addressOf(textOf(message, "depositor"), "depositor");
@@ -134,7 +159,10 @@ function register(message: ProtoMessage, context: MessageContext): Uint8Array {
       maxChangeRate: fractionIn(rates, "max_change_rate"),
     },
     minSelfDelegation: wholeNumberIn(message, "min_self_delegation"),
-    selfDelegationAtoken: amountIn(message, "value"),
+    selfDelegationAtoken:
+      context.appVersion < SDK_REFUSALS_VERSION
+        ? amountIn(message, "value")
+        : selfDelegationIn(message, "value"),
   });
   return NO_RESPONSE;
 }

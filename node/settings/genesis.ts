@@ -17,6 +17,7 @@ import { WEIGHTS_VERSION } from "../../chain/evm/compute-weights.js";
 import type { TransactionLimits } from "../../chain/transaction-rules.js";
 import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
 import { schemaFaultText } from "../../runtime/config/schema-faults.js";
+import { FIRST_APP_VERSION, NEWEST_APP_VERSION } from "./app-version.js";
 import { type ModuleParams, moduleParamTexts, parseModuleParams } from "./module-params.js";
 import { vestingFault, type VestingSchedule, type VestingSchedules } from "./vesting.js";
 
@@ -79,6 +80,8 @@ export interface Genesis {
   readonly alloc: ReadonlyMap<Address, GenesisAccount>;
   /** Addresses of the validators; blocks name their proposer as coinbase. */
   readonly validators: readonly GenesisValidator[];
+  /** Version of the rules that the chain begins with; absent: the first. Only with modules. */
+  readonly appVersion?: number;
   /**
    * Parameters of the modules, on chains whose validators have operators and stake; undefined where
    * they have not: their set is fixed.
@@ -183,7 +186,9 @@ export function createLocalGenesis(options: LocalGenesisOptions): Genesis {
       ],
     ]),
     validators: options.validators,
-    ...(options.modules === undefined ? {} : { modules: options.modules }),
+    ...(options.modules === undefined
+      ? {}
+      : { modules: options.modules, appVersion: NEWEST_APP_VERSION }),
   };
 }
 
@@ -212,6 +217,7 @@ export function encodeGenesis(genesis: Genesis): string {
       maxGas: params.maxGas.toString(),
       maxTransactionGas: params.maxTransactionGas.toString(),
     },
+    ...(genesis.appVersion === undefined ? {} : { appVersion: genesis.appVersion }),
     ...(genesis.modules === undefined ? {} : { modules: moduleParamTexts(genesis.modules) }),
     validators: genesis.validators,
     alloc: Object.fromEntries(alloc),
@@ -283,6 +289,7 @@ const genesisSchema = z.strictObject({
       }),
     )
     .min(1),
+  appVersion: z.number().int().min(FIRST_APP_VERSION).optional(),
   modules: z.record(z.string(), z.string()).optional(),
   alloc: z.record(
     z.string(),
@@ -318,6 +325,9 @@ export function parseGenesis(text: string): Genesis {
     }
     const modules = parsed.modules && parseModuleParams(parsed.modules);
     assertOperators(parsed.validators, modules);
+    if (parsed.appVersion !== undefined && modules === undefined) {
+      throw new Error("appVersion is for chains with modules");
+    }
     const alloc = new Map<Address, GenesisAccount>();
     for (const [key, account] of Object.entries(parsed.alloc)) {
       const storage = new Map<Hash32, bigint>();
@@ -329,9 +339,15 @@ export function parseGenesis(text: string): Genesis {
       const vesting = account.vesting && parseVesting(key, account.vesting, plain);
       alloc.set(parseAddress(key), vesting === undefined ? plain : { ...plain, vesting });
     }
-    const { modules: _texts, ...others } = parsed;
+    const { modules: _texts, appVersion, ...others } = parsed;
     const params = { ...others.params, ...locksOf(alloc) };
-    return { ...others, params, alloc, ...(modules === undefined ? {} : { modules }) };
+    return {
+      ...others,
+      params,
+      alloc,
+      ...(appVersion === undefined ? {} : { appVersion }),
+      ...(modules === undefined ? {} : { modules }),
+    };
   } catch (cause) {
     throw new GenesisError("GENESIS_INVALID", `genesis is not valid: ${schemaFaultText(cause)}`, {
       cause,

@@ -11,6 +11,7 @@ import {
   type ModuleContext,
 } from "../../node/modules/module-context.js";
 import { beginModules, type BlockFacts, endModules } from "../../node/modules/modules.js";
+import { appVersion } from "../../node/modules/upgrade/plan.js";
 import { createLocalGenesis, type Genesis } from "../../node/settings/genesis.js";
 import { parseModuleParams } from "../../node/settings/module-params.js";
 import { JournaledState } from "../../node/state/journaled-state.js";
@@ -86,6 +87,7 @@ export class ModuleChain {
   /** What functions of modules act through, outside of any transaction. */
   context(): ModuleContext {
     return {
+      appVersion: appVersion(this.state),
       state: this.state,
       height: this.height,
       timeMs: this.timeMs,

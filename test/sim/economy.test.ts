@@ -185,7 +185,7 @@ class Economy {
           const words = {
             title: "t",
             summary: "s",
-            metadata: "",
+            metadata: "words",
             isExpedited: chance(random, 0.3),
           };
           const initialDepositAtoken = BigInt(random.integer(30)) * (TOKEN / 10n);

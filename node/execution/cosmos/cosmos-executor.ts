@@ -32,6 +32,7 @@ import type { MessageContext } from "../../modules/message-context.js";
 import { MessageFailure } from "../../modules/module-context.js";
 import { handlerOf, routingFault } from "../../modules/message-router.js";
 import { moveBalances } from "../../modules/move-coins.js";
+import { appVersion } from "../../modules/upgrade/plan.js";
 import type { JournaledState, WordListener } from "../../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import { WORD_READ_NS, WORD_WRITE_NS } from "../native/native-gas.js";
@@ -44,6 +45,8 @@ const GAS_NS = 1.5;
 
 /** What execution needs from the block around the transaction. */
 export interface CosmosEnvironment {
+  /** Version of the chain's rules; absent: what the state says. */
+  readonly appVersion?: number;
   readonly state: JournaledState;
   readonly height: number;
   /** Unix milliseconds of the block's time. */
@@ -277,8 +280,10 @@ class MessageRun implements WordListener {
   }
 
   private context(emitted: AbciEvent[]): MessageContext {
-    const { state, height, timeMs, feeCollector, validatorsPool } = this.environment;
+    const { environment } = this;
+    const { state, height, timeMs, feeCollector, validatorsPool } = environment;
     return {
+      appVersion: environment.appVersion ?? appVersion(state),
       state,
       height,
       timeMs,

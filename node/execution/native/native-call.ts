@@ -14,6 +14,7 @@ import type { Log } from "../../../chain/receipt.js";
 import type { MessageContext } from "../../modules/message-context.js";
 import { moveBalances } from "../../modules/move-coins.js";
 import { isBlockedAccount } from "../../modules/blocked-accounts.js";
+import { appVersion } from "../../modules/upgrade/plan.js";
 import type { WordListener } from "../../state/journaled-state.js";
 import { isEmptyAccount } from "../../store/account-record.js";
 import { OUT_OF_GAS } from "../interpreter/halt.js";
@@ -96,6 +97,7 @@ export class NativeCall implements WordListener {
     const { host, message } = this;
     const { state, block, facts } = host;
     return {
+      appVersion: facts.appVersion ?? appVersion(state),
       state,
       height: block.height,
       timeMs: facts.timeMs,

@@ -18,11 +18,13 @@
 import type { Address } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
 import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { ONE } from "../../settings/module-params.js";
 import { Delegations } from "../staking/delegation-record.js";
+import { stakingFailure } from "../staking/staking-failure.js";
 import { type ValidatorRecord, Validators } from "../staking/validator-record.js";
 import type { JournaledState } from "../../state/journaled-state.js";
-import { moduleFailure, type ModuleContext } from "../module-context.js";
+import { type MessageFailure, moduleFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
 import { addressWord, mapSlot, SystemStorage, wordAddress } from "../system-storage.js";
 
@@ -159,7 +161,9 @@ export function withdrawRewards(
   delegator: Address,
 ): bigint {
   if (new Delegations(context.state).shares(validator.operator, delegator) === 0n) {
-    throw moduleFailure("distribution", 13, "delegation does not exist");
+    throw context.appVersion < SDK_REFUSALS_VERSION
+      ? moduleFailure("distribution", 13, "delegation does not exist")
+      : stakingFailure("noDelegation");
   }
   return payRewards(context, validator, delegator);
 }
@@ -193,9 +197,7 @@ export function payCommission(context: ModuleContext, validator: ValidatorRecord
   bookRewards(state, validator);
   const { storage, base } = rewardsOf(state, validator.operator);
   const amountAtoken = storage.word(base + 3n);
-  if (amountAtoken === 0n) {
-    throw moduleFailure("distribution", 7, "no validator commission to withdraw");
-  }
+  if (amountAtoken === 0n) throw noCommission();
   storage.setWord(base + 3n, 0n);
   payFromPool(context, withdrawAddress(state, validator.operator), amountAtoken);
   context.emit("withdraw_commission", {
@@ -203,6 +205,11 @@ export function payCommission(context: ModuleContext, validator: ValidatorRecord
     validator: toBech32(validator.operator, VALIDATOR_PREFIX),
   });
   return amountAtoken;
+}
+
+/** There is nothing that a validator could withdraw, or no validator. */
+export function noCommission(): MessageFailure {
+  return moduleFailure("distribution", 7, "no validator commission to withdraw");
 }
 
 /** Before a validator is forgotten: its commission is paid, what rounding left is the community's. */

@@ -7,6 +7,7 @@ import { accountText, amountText } from "../../../chain/consensus/abci-event.js"
 import { type AnyMessage, isAny } from "../../../chain/cosmos/field-schema.js";
 import { MAX_PROPOSAL_MESSAGES } from "../../../chain/cosmos/governance-schemas.js";
 import { textOf } from "../../../chain/cosmos/cosmos-transaction.js";
+import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { ONE } from "../../settings/module-params.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import { messageFailure } from "../message-fields.js";
@@ -64,6 +65,7 @@ export function submitProposal(
   const { state, timeMs } = context;
   const { proposer, messages, initialDepositAtoken, isExpedited } = submission;
   assertTexts(submission);
+  if (context.appVersion >= SDK_REFUSALS_VERSION) assertContent(submission);
   const messageBytes = checkMessages(messages, isRoutable);
   const proposals = new Proposals(state);
   const params = govParams(state);
@@ -107,10 +109,16 @@ export function depositOn(
   id: bigint,
   { depositor, amountAtoken }: Deposit,
 ): void {
-  const proposal = proposalOf(context, id);
-  if (!isWaiting(proposal)) throw govFailure("inactive", id.toString());
+  const proposal = takingDeposits(context, id);
   const isOpened = pay(context, proposal, depositor, amountAtoken);
   if (isOpened) context.emit("proposal_deposit", { voting_period_start: id.toString() });
+}
+
+/** A proposal that takes deposits. Throws `MessageFailure`. */
+export function takingDeposits(context: ModuleContext, id: bigint): ProposalRecord {
+  const proposal = proposalOf(context, id);
+  if (!isWaiting(proposal)) throw govFailure("inactive", id.toString());
+  return proposal;
 }
 
 /**
@@ -265,6 +273,11 @@ function assertTexts({ title, summary, metadata }: Submission): void {
   if (summary.length > MAX_SUMMARY) {
     throw govFailure("metadataTooLong", `got summary with length ${summary.length}`);
   }
+}
+
+function assertContent({ messages, metadata }: Submission): void {
+  if (messages.length > 0 || metadata !== "") return;
+  throw govFailure("noMessages", "either metadata or Msgs length must be non-nil");
 }
 
 /** Throws `MessageFailure` for metadata of more than 255 characters. */

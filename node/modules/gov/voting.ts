@@ -2,11 +2,12 @@
 import type { Address } from "../../../chain/address.js";
 import { accountText } from "../../../chain/consensus/abci-event.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
+import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { fractionText, ONE } from "../../settings/module-params.js";
 import { messageFailure } from "../message-fields.js";
 import type { ModuleContext } from "../module-context.js";
 import { govFailure } from "./gov-failure.js";
-import { type ByOption, PROPOSAL_STATUS, VOTE_OPTIONS } from "./proposal-record.js";
+import { type ByOption, PROPOSAL_STATUS, Proposals, VOTE_OPTIONS } from "./proposal-record.js";
 import { assertMetadata, proposalOf } from "./proposing.js";
 
 /** One part of a vote. */
@@ -33,8 +34,10 @@ export function plainVote(option: number): readonly WeightedOption[] {
 export function voteOn(context: ModuleContext, id: bigint, ballot: Ballot): void {
   const { voter, options, metadata } = ballot;
   const weights = weightsOf(options);
-  const proposal = proposalOf(context, id);
-  const isOpen = proposal.status === PROPOSAL_STATUS.voting && proposal.counted.voters === 0;
+  const isFirst = context.appVersion < SDK_REFUSALS_VERSION;
+  const proposal = isFirst ? proposalOf(context, id) : new Proposals(context.state).of(id);
+  const isOpen =
+    proposal.exists && proposal.status === PROPOSAL_STATUS.voting && proposal.counted.voters === 0;
   if (!isOpen) throw govFailure("inactive", id.toString());
   assertMetadata(metadata);
   proposal.setVote({ voter, weights, metadata });

@@ -1,6 +1,7 @@
 /** What is asked of governance and upgrades: proposals, deposits, votes, plans, as plain values. */
 import type { Address } from "../../../chain/address.js";
 import { encodeMessage } from "../../../chain/cosmos/field-schema.js";
+import { FIRST_APP_VERSION } from "../../settings/app-version.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { govParams } from "../gov/gov-params.js";
 import {
@@ -15,7 +16,7 @@ import {
 } from "../gov/proposal-record.js";
 import { currentTally } from "../gov/tally.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
-import { appVersion, FIRST_APP_VERSION, upgradeHeight, upgradePlan } from "../upgrade/plan.js";
+import { appVersion, upgradeHeight, upgradePlan } from "../upgrade/plan.js";
 
 export {
   appVersion,

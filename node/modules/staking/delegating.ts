@@ -15,7 +15,7 @@ import { MessageFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { Delegations, ENTRY_KIND, type QueueEntry } from "./delegation-record.js";
-import { stakingFailure } from "./staking-failure.js";
+import { noEntryFailure, stakingFailure } from "./staking-failure.js";
 import { operatorText, sharesText, timeText } from "./staking-texts.js";
 import {
   BOND_STATUS,
@@ -25,10 +25,7 @@ import {
   Validators,
 } from "./validator-record.js";
 
-/**
- * Entries of one account together: each touch of its delegations looks at all of them.
- * Beyond the SDK, whose bound is by pair alone.
- */
+/** Entries of one account together, all of which each touch looks at; the SDK's bound is by pair. */
 const MAX_ENTRIES_OF_ACCOUNT = 100;
 
 /** The validator of an operator. Throws `MessageFailure` for a stranger's. */
@@ -183,10 +180,7 @@ export function cancelUnbonding(
     const { kind, source } = one;
     return kind === ENTRY_KIND.unbonding && source === validator.operator && one.height === height;
   });
-  if (entries.length === 0) {
-    const fault = sdkFault(SDK_CODE.unknownRequest, `no unbonding entry of height ${height}`);
-    throw new MessageFailure(fault);
-  }
+  if (entries.length === 0) throw noEntryFailure(context, height);
   let leftAtoken = amountAtoken;
   for (const entry of entries) {
     const restAtoken = bearSlashesOf(context, entry);
@@ -307,8 +301,8 @@ function addShares(
   return added;
 }
 
-/** Takes an amount off a delegation. @returns atoken: the amount, or less by what rounding keeps */
-function takeStake(
+/** A delegation is worth an amount, atoken. @returns its shares. Throws `MessageFailure` */
+export function assertStake(
   context: ModuleContext,
   validator: ValidatorRecord,
   delegator: Address,
@@ -316,11 +310,22 @@ function takeStake(
 ): bigint {
   const owned = new Delegations(context.state).shares(validator.operator, delegator);
   if (owned === 0n) throw stakingFailure("noDelegation");
-  const { tokens, shares } = validator;
-  if (tokens === 0n) throw stakingFailure("tooFewShares");
+  if (validator.tokens === 0n) throw stakingFailure("tooFewShares");
   if (amountAtoken > tokensOf(validator, owned) + 1n) {
     throw new MessageFailure(sdkFault(SDK_CODE.invalidRequest, "invalid shares amount"));
   }
+  return owned;
+}
+
+/** Takes an amount off a delegation. @returns atoken: the amount, or less by what rounding keeps */
+function takeStake(
+  context: ModuleContext,
+  validator: ValidatorRecord,
+  delegator: Address,
+  amountAtoken: bigint,
+): bigint {
+  const owned = assertStake(context, validator, delegator, amountAtoken);
+  const { tokens, shares } = validator;
   // Rounded up, so that what stays is never worth more than it was.
   const asked = (amountAtoken * shares + tokens - 1n) / tokens;
   return takeShares(context, validator, delegator, asked > owned ? owned : asked);

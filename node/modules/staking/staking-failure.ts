@@ -1,5 +1,7 @@
 /** Refusals of the staking module, in the SDK's numbers and words (x/staking `types/errors.go`). */
-import { type MessageFailure, moduleFailure } from "../module-context.js";
+import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
+import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
+import { MessageFailure, type ModuleContext, moduleFailure } from "../module-context.js";
 
 const TEXTS = {
   noValidator: [3, "validator does not exist"],
@@ -44,4 +46,15 @@ const TEXTS = {
 export function stakingFailure(name: keyof typeof TEXTS, what = ""): MessageFailure {
   const [code, words] = TEXTS[name];
   return moduleFailure("staking", code, what === "" ? words : `${what}: ${words}`);
+}
+
+/** The failure of cancelling what does not leave: no unbonding began at a height. */
+export function noEntryFailure({ appVersion }: ModuleContext, height: number): MessageFailure {
+  const isFirst = appVersion < SDK_REFUSALS_VERSION;
+  const text = `unbonding delegation entry is not found at block height ${height}`;
+  return new MessageFailure(
+    isFirst
+      ? sdkFault(SDK_CODE.unknownRequest, `no unbonding entry of height ${height}`)
+      : sdkFault(SDK_CODE.notFound, text),
+  );
 }

@@ -2,19 +2,17 @@
  * The upgrade that governance has planned, and those that were made (x/upgrade `keeper/keeper.go`).
  * Layout of the upgrade account's storage:
  *
- *  0 version of the rules, 0 for the first | 1 height of the plan, 0 where there is none
+ *  0 version of the rules, 0 where the genesis names none | 1 height of the plan, 0 where there is none
  *  2 its name | 3 its info | 4 mapping keccak256(name) -> height at which it was made
  */
 import { keccak256 } from "../../../chain/hashes.js";
 import { bytesToBigint } from "../../../chain/hex.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
+import { FIRST_APP_VERSION } from "../../settings/app-version.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { messageFailure } from "../message-fields.js";
 import type { ModuleContext } from "../module-context.js";
-import { mapSlot, SystemStorage } from "../system-storage.js";
-
-/** Version of a chain's rules before any upgrade. */
-export const FIRST_APP_VERSION = 1;
+import { mapSlot, MODULE_ACCOUNTS, slotHash, SystemStorage } from "../system-storage.js";
 
 const VERSION = 0n;
 const HEIGHT = 1n;
@@ -38,10 +36,18 @@ function storageOf(state: JournaledState): SystemStorage {
   return new SystemStorage(state, "upgrade");
 }
 
-/** Version of the rules by which the next block is made: `version.app` of its header. */
+/**
+ * Version of the rules by which the next block is made: `version.app` of its header. Reading it costs
+ * nobody anything: rules that ask for it charge what they charged before there were versions.
+ */
 export function appVersion(state: JournaledState): number {
-  const version = Number(storageOf(state).word(VERSION));
-  return version === 0 ? FIRST_APP_VERSION : version;
+  const value = state.storageNow(MODULE_ACCOUNTS.upgrade, slotHash(VERSION));
+  return value.length === 0 ? FIRST_APP_VERSION : Number(bytesToBigint(value));
+}
+
+/** From the next block on the rules are of this version. */
+export function setAppVersion(state: JournaledState, version: number): void {
+  storageOf(state).setWord(VERSION, BigInt(version));
 }
 
 /** The plan; undefined where there is none. */
@@ -96,7 +102,7 @@ export function completePlan(
 ): void {
   const storage = storageOf(state);
   storage.setWord(doneSlot(name), BigInt(height));
-  storage.setWord(VERSION, BigInt(version));
+  setAppVersion(state, version);
   clearPlan(state);
 }
 

@@ -5,16 +5,10 @@
  * knows an upgrade may run before its height, and reads all older blocks.
  */
 import { AppError } from "../../../chain/errors.js";
+import { NEWEST_APP_VERSION, SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import type { BlockEndContext } from "../module-context.js";
-import {
-  appVersion,
-  clearPlan,
-  completePlan,
-  FIRST_APP_VERSION,
-  upgradePlan,
-  type UpgradePlan,
-} from "./plan.js";
+import { appVersion, clearPlan, completePlan, upgradePlan, type UpgradePlan } from "./plan.js";
 
 /** Codes of upgrades that this program cannot follow. */
 export type UpgradeErrorCode = "UPGRADE_NEEDED" | "VERSION_UNKNOWN";
@@ -41,8 +35,11 @@ export interface Upgrades {
   readonly onNeeded?: (plan: UpgradePlan) => void;
 }
 
-/** Upgrades of this release: none of the releases so far has changed the rules of a chain. */
-export const UPGRADE_HANDLERS: readonly UpgradeHandler[] = [];
+/** Upgrades of this release. */
+export const UPGRADE_HANDLERS: readonly UpgradeHandler[] = [
+  // Only rules change: what the state holds is as before.
+  { name: "sdk-refusals", appVersion: SDK_REFUSALS_VERSION, run: () => undefined },
+];
 
 /** Nothing to skip, nobody to tell. */
 export const PLAIN_UPGRADES: Upgrades = { handlers: UPGRADE_HANDLERS, skipHeights: new Set() };
@@ -53,7 +50,7 @@ export const PLAIN_UPGRADES: Upgrades = { handlers: UPGRADE_HANDLERS, skipHeight
  */
 export function assertUpgraded(state: JournaledState, height: number, upgrades: Upgrades): void {
   const { handlers, skipHeights } = upgrades;
-  const known = Math.max(FIRST_APP_VERSION, ...handlers.map((handler) => handler.appVersion));
+  const known = Math.max(NEWEST_APP_VERSION, ...handlers.map((handler) => handler.appVersion));
   const version = appVersion(state);
   if (version > known) {
     throw new UpgradeError(

@@ -37,6 +37,8 @@ export interface CometGenesis {
   }[];
   /** EVM hash of block 0: what header 1 has as `app_hash`. */
   readonly appHash: Hash32;
+  /** Version of the rules that the chain began with. */
+  readonly appVersion: number;
   /** Our genesis file: a JSON object as text. */
   readonly appState: string;
 }

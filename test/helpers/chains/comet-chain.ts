@@ -327,6 +327,7 @@ export class CometTestChain {
           name: "",
         })),
         appHash: view.genesis().block.hash,
+        appVersion: genesis.appVersion ?? 1,
         appState: encodeGenesis(genesis),
       },
       network: {

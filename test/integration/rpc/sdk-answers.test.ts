@@ -58,23 +58,30 @@ const REFUSALS: Readonly<Record<string, readonly [number, string, RegExp]>> = {
   "another signature": [4, "sdk", /: unauthorized$/],
   "no signature": [15, "sdk", /^no signatures supplied$/],
   "more than the balance": [5, "sdk", /spendable balance \d+atoken is smaller than .*: insuffici/],
-  "coins that nobody has": [5, "sdk", /spendable balance 0nothing is smaller than 1nothing: insu/],
-  "coins of nothing": [10, "sdk", /: invalid coins$/],
-  "no address": [7, "sdk", /invalid to address: .*: invalid address$/],
-  "blocked account": [4, "sdk", /addr1\w+ is not allowed to receive funds: unauthorized$/],
-  "delegation to nobody": [
-    3,
-    "staking",
-    /^failed to execute message; message index: 0: validator does not exist$/,
+};
+
+/**
+ * Failures whose numbers or words are our own. Where the SDK answers an error of its store or of gRPC
+ * with code 1, for which its clients have no words, we say what is missing.
+ */
+const OWN_FAILURES: Readonly<Record<string, readonly [number, string, RegExp]>> = {
+  "no address": [7, "sdk", /^invalid to address: nonsense: invalid address$/],
+  "no coins": [10, "sdk", /^invalid coins$/],
+  "delegation to nonsense": [7, "sdk", /^invalid validator address: nonsense: invalid address$/],
+  "withdraw address of nonsense": [
+    7,
+    "sdk",
+    /^invalid withdraw address: nonsense: invalid address$/,
   ],
-  "undelegation without delegation": [
-    19,
-    "staking",
-    /^failed to execute message; message index: 0: no delegation for \(address, validator\) tuple$/,
-  ],
-  "undelegation from nobody": [3, "staking", /: validator does not exist$/],
-  "reward of nobody": [3, "staking", /: validator does not exist$/],
-  "withdraw address of the chain": [4, "sdk", /is not allowed to receive external funds: unauth/],
+  // Refused before a block has it.
+  "delegation above the balance": [5, "sdk", /^spendable balance \d+\{denom\} is smaller than /],
+  "vote without option": [7, "gov", /^option 0 with weight 1\.0+: invalid vote option$/],
+  "vote of another option": [7, "gov", /^option 9 with weight 1\.0+: invalid vote option$/],
+  "cancelling without unbonding": [38, "sdk", /^unbonding delegation .*: not found$/],
+  "weighted vote without options": [18, "sdk", /^weighted vote options cannot be empty: /],
+  "deposit on nothing": [2, "gov", /^999: unknown proposal$/],
+  "deposit of another coin on nothing": [2, "gov", /^999: unknown proposal$/],
+  "cancelling of no proposal": [2, "gov", /^999: unknown proposal$/],
 };
 
 let node: StakedNode;
@@ -203,7 +210,8 @@ describe("a CosmJS wallet", () => {
     readonly simulations: Readonly<Record<string, { status: number; body: { message: string } }>>;
   }
 
-  async function refused(): Promise<Told> {
+  /** What a script of the oracle prints that has the stranger's key. */
+  async function run<Result>(script: string): Promise<Result> {
     const input = {
       url: node.url("cometRpc"),
       rest: node.url("rest"),
@@ -216,18 +224,18 @@ describe("a CosmJS wallet", () => {
       blocked: toBech32(parseAddress(`0x${"0".repeat(36)}0800`)),
       feeAmount: "50000",
     };
-    const child = spawn(process.execPath, ["test/helpers/sdk-oracle/cosmjs-refusals.mjs"], {
+    const child = spawn(process.execPath, [`test/helpers/sdk-oracle/${script}`], {
       stdio: ["pipe", "pipe", "inherit"],
       env: { ...process.env, NODE_OPTIONS: "" },
     });
     child.stdin.end(JSON.stringify(input));
     const chunks: Buffer[] = [];
     for await (const chunk of child.stdout) chunks.push(chunk as Buffer);
-    return JSON.parse(Buffer.concat(chunks).toString()) as Told;
+    return JSON.parse(Buffer.concat(chunks).toString()) as Result;
   }
 
   it("is refused with the SDK's codes and words", async () => {
-    const { refusals, simulations } = await refused();
+    const { refusals, simulations } = await run<Told>("cosmjs-refusals.mjs");
     for (const [name, [code, codespace, words]] of Object.entries(REFUSALS)) {
       expect([name, refusals[name]]).toEqual([
         name,
@@ -238,5 +246,25 @@ describe("a CosmJS wallet", () => {
       status: 500,
       body: { message: expect.stringMatching(/validator does not exist with gas used: '\d+'$/) },
     });
+  });
+
+  it("sees its messages fail in blocks with the SDK's codes and words", async () => {
+    const { failures: theirs } = JSON.parse(
+      fs.readFileSync("test/fixtures/rpc/sdk-failures.json", "utf8"),
+    ) as { failures: Readonly<Record<string, readonly [number, string, string]>> };
+    const { failures } = await run<{ failures: Told["refusals"] }>("cosmjs-failures.mjs");
+    const differing: Record<string, unknown> = {};
+    for (const [name, { code, codespace, log }] of Object.entries(failures)) {
+      const words = log
+        .replace(/^failed to execute message; message index: 0: /, "")
+        .replaceAll(/addr(valoper)?1[0-9a-z]+/g, "{address}")
+        .replaceAll("atoken", "{denom}");
+      const [ownCode, ownSpace, pattern] = OWN_FAILURES[name] ?? theirs[name] ?? [0, "", ""];
+      const isRight = typeof pattern === "string" ? words === pattern : pattern.test(words);
+      if (code === ownCode && codespace === ownSpace && isRight) continue;
+      differing[name] = { own: [code, codespace, words], theirs: theirs[name] };
+    }
+    expect(differing).toEqual({});
+    expect(Object.keys(failures)).toEqual(expect.arrayContaining(Object.keys(theirs)));
   });
 });

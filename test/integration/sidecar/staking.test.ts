@@ -236,7 +236,7 @@ describe("stake over Rosetta", () => {
       .getFunction("submitProposal")
       .populateTransaction(
         addressOf(2),
-        Buffer.from(JSON.stringify({ title: "T", summary: "S" })),
+        Buffer.from(JSON.stringify({ title: "T", summary: "S", metadata: "words" })),
         [{ denom: "atoken", amount: 1_000n }],
       );
     const nonce = await provider.getTransactionCount(addressOf(2), "pending");

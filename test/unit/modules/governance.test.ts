@@ -79,7 +79,7 @@ function submit(chain: ModuleChain, asked: Asked = {}): ProposalRecord {
         initialDepositAtoken: deposit,
         title: "a proposal",
         summary: "what it is about",
-        metadata: "",
+        metadata: "words",
         isExpedited,
       },
       (message) => handlerOf(message) !== undefined,

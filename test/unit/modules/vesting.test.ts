@@ -74,7 +74,7 @@ interface EvmCall {
 /** A proposal with a deposit, by the chain's own contract. */
 function proposing(depositAtoken: bigint): EvmCall {
   const { abi, address } = JSON.parse(readFileSync("contracts/artifacts/IGov.json", "utf8"));
-  const json = Buffer.from(JSON.stringify({ title: "T", summary: "S" }), "utf8");
+  const json = Buffer.from(JSON.stringify({ title: "T", summary: "S", metadata: "words" }), "utf8");
   const args = [owner.address, json, [["atoken", depositAtoken]]];
   const data = new Interface(abi).encodeFunctionData("submitProposal", args);
   return { value: 0n, to: address, data, gasLimit: 2_000_000n };

@@ -1,7 +1,6 @@
 /** Our genesis as CometBFT's `GenesisDoc`: the whole of our file is its `app_state`. */
 import { formatTime, msToNs } from "../../../../chain/consensus/block-id.js";
 import type { ConsensusParams } from "../../../../chain/consensus/consensus-params.js";
-import { FIRST_APP_VERSION } from "../../../modules/reads/gov-reads.js";
 import { paramsJson, publicKeyJson, upperHex } from "./encode.js";
 import type { CometGenesis } from "../ports.js";
 
@@ -22,7 +21,7 @@ export function serveGenesis(genesis: CometGenesis, params: ConsensusParams): Se
     genesis_time: formatTime(msToNs(genesis.timeMs)),
     chain_id: genesis.chainId,
     initial_height: "1",
-    consensus_params: paramsJson(params, FIRST_APP_VERSION),
+    consensus_params: paramsJson(params, genesis.appVersion),
     validators: genesis.validators.map(({ address, publicKey, power, name }) => ({
       address: upperHex(address),
       pub_key: publicKeyJson(publicKey),

@@ -173,7 +173,7 @@ describe("the governance contract", () => {
   it("gives the rest back to who takes a proposal back", async () => {
     await send("submitProposal", [
       account(2),
-      json({ title: "T", summary: "S" }),
+      json({ title: "T", summary: "S", metadata: "words" }),
       coins(2n * TOKEN),
     ]);
     const foreign = await send("cancelProposal", [account(3), 2], { from: 3 });

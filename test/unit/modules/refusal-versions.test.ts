@@ -1,0 +1,136 @@
+/**
+ * Codes of failed messages are in the hash of a block's results: a chain that began by the first
+ * rules keeps its codes until an upgrade, and newer ones have the SDK's.
+ */
+import { describe, expect, it } from "@jest/globals";
+import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import type { ProtoMessage } from "../../../chain/cosmos/field-schema.js";
+import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
+import { encodeGenesis, type Genesis, parseGenesis } from "../../../node/settings/genesis.js";
+import { NEWEST_APP_VERSION } from "../../../node/settings/app-version.js";
+import { handlerOf } from "../../../node/modules/message-router.js";
+import { appVersion } from "../../../node/modules/upgrade/plan.js";
+import { assertUpgraded, UPGRADE_HANDLERS } from "../../../node/modules/upgrade/upgrades.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/module-state.js";
+
+const ALICE = accountAt(20);
+const account = toBech32(ALICE);
+const operatorOf = (index: number) => toBech32(accountAt(index), VALIDATOR_PREFIX);
+const nobody = operatorOf(77);
+const one = { denom: "atoken", amount: "1" };
+const other = { denom: "nothing", amount: "1" };
+const nothing = { denom: "atoken", amount: "0" };
+
+const stake = (name: string, amount: unknown, more: ProtoMessage = {}) => ({
+  type: `cosmos.staking.v1beta1.${name}`,
+  message: {
+    delegator_address: account,
+    validator_address: operatorOf(0),
+    amount,
+    ...more,
+  } as ProtoMessage,
+});
+const moved = (amount: unknown, to: string) =>
+  stake("MsgBeginRedelegate", amount, {
+    validator_src_address: operatorOf(0),
+    validator_dst_address: to,
+  });
+const reward = (name: string, validator: string) => ({
+  type: `cosmos.distribution.v1beta1.${name}`,
+  message: { delegator_address: account, validator_address: validator },
+});
+
+/** Failing messages: code and codespace by the rules of version 1, and of the SDK. */
+const FAILURES = [
+  ["a delegation of another coin", stake("MsgDelegate", other), [5, "sdk"], [18, "sdk"]],
+  ["a delegation of nothing", stake("MsgDelegate", nothing), [10, "sdk"], [18, "sdk"]],
+  ["an undelegation of nothing", stake("MsgUndelegate", nothing), [10, "sdk"], [18, "sdk"]],
+  ["an undelegation of another coin", stake("MsgUndelegate", other), [5, "sdk"], [19, "staking"]],
+  ["a redelegation to the same", moved(one, operatorOf(0)), [29, "staking"], [19, "staking"]],
+  ["a redelegation to nobody", moved(one, nobody), [3, "staking"], [19, "staking"]],
+  [
+    "cancelling what does not leave",
+    stake("MsgCancelUnbondingDelegation", one, { creation_height: 5n }),
+    [6, "sdk"],
+    [38, "sdk"],
+  ],
+  [
+    "a reward without delegation",
+    reward("MsgWithdrawDelegatorReward", operatorOf(0)),
+    [13, "distribution"],
+    [19, "staking"],
+  ],
+  [
+    "a commission of nobody",
+    reward("MsgWithdrawValidatorCommission", nobody),
+    [3, "staking"],
+    [7, "distribution"],
+  ],
+  [
+    "a vote on nothing",
+    {
+      type: "cosmos.gov.v1.MsgVote",
+      message: { proposal_id: 999n, voter: account, option: 1n, metadata: "" },
+    },
+    [2, "gov"],
+    [3, "gov"],
+  ],
+] as const;
+
+function genesisOf(version: number | undefined): Genesis {
+  const { appVersion: _newest, ...first } = stakedGenesis([100, 50]);
+  return version === undefined ? first : { ...first, appVersion: version };
+}
+
+function refusalOn(
+  chain: ModuleChain,
+  { type, message }: { readonly type: string; readonly message: ProtoMessage },
+) {
+  const typeUrl = `/${type}`;
+  const schema = schemaOf(typeUrl);
+  if (schema === undefined) throw new Error(`no schema of ${type}`);
+  const failure = chain.run((context) => {
+    handlerOf({ typeUrl, schema, message })?.run(message, {
+      ...context,
+      signer: ALICE,
+      isBlocked: () => false,
+      useGas: () => undefined,
+    });
+  });
+  return failure && [failure.fault.code, failure.fault.codespace];
+}
+
+describe("failures of messages", () => {
+  it.each(FAILURES)("%s has the code of the chain's rules", (_name, message, first, now) => {
+    expect(refusalOn(new ModuleChain(genesisOf(undefined)), message)).toEqual(first);
+    expect(refusalOn(new ModuleChain(genesisOf(1)), message)).toEqual(first);
+    expect(refusalOn(new ModuleChain(genesisOf(2)), message)).toEqual(now);
+  });
+});
+
+describe("the version of the rules", () => {
+  it("is the newest on new chains, and in their genesis file", () => {
+    const genesis = stakedGenesis([100]);
+    expect(genesis.appVersion).toBe(NEWEST_APP_VERSION);
+    expect(parseGenesis(encodeGenesis(genesis))).toEqual(genesis);
+    expect(appVersion(new ModuleChain(genesis).state)).toBe(NEWEST_APP_VERSION);
+  });
+
+  it("is the first where the genesis names none, whose file stays as it was", () => {
+    const genesis = genesisOf(undefined);
+    expect(encodeGenesis(genesis)).not.toContain("appVersion");
+    expect(parseGenesis(encodeGenesis(genesis))).toEqual(genesis);
+    expect(appVersion(new ModuleChain(genesis).state)).toBe(1);
+  });
+
+  it("is reached by an upgrade of this release, and no program goes by one that it does not know", () => {
+    expect(Math.max(...UPGRADE_HANDLERS.map((handler) => handler.appVersion))).toBe(
+      NEWEST_APP_VERSION,
+    );
+    const { state } = new ModuleChain(genesisOf(NEWEST_APP_VERSION + 1));
+    const upgrades = { handlers: UPGRADE_HANDLERS, skipHeights: new Set<number>() };
+    expect(() => assertUpgraded(state, 1, upgrades)).toThrow(
+      expect.objectContaining({ code: "VERSION_UNKNOWN" }),
+    );
+  });
+});
