@@ -1,4 +1,4 @@
-/** Builds the foreign programs that judge this project: rosetta-cli and CometBFT; needs Go. */
+/** Builds the foreign programs that judge this project: rosetta-cli, CometBFT, grpcurl; needs Go. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -38,6 +38,11 @@ const PROGRAMS = {
     module: join(ROOT, "test", "network", "rpc-client"),
     package: ".",
   },
+  grpcurl: {
+    version: "v1.9.3",
+    module: join(ROOT, "test", "network", "grpcurl"),
+    package: "github.com/fullstorydev/grpcurl/cmd/grpcurl",
+  },
 };
 
 /**
@@ -68,6 +73,16 @@ export function buildLightClient({ say }) {
  */
 export function buildRpcClient({ say }) {
   return buildProgram("rpc-client", say);
+}
+
+/**
+ * Builds grpcurl, which people ask gRPC servers with.
+ * @param {{say: (text: string) => void}} options
+ * @returns {Promise<string>} path of the program
+ * @throws {SetupError}
+ */
+export function buildGrpcurl({ say }) {
+  return buildProgram("grpcurl", say);
 }
 
 /** Whether Go is here at all. */

@@ -20,7 +20,7 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { buildJudge, buildLightClient, buildRpcClient, hasGo } from "./judge.mjs";
+import { buildJudge, buildLightClient, buildGrpcurl, buildRpcClient, hasGo } from "./judge.mjs";
 import { findChromium } from "./chromium.mjs";
 import { prepare, runSetup } from "./prepare.mjs";
 import { startPrivateServices } from "./private-services.mjs";
@@ -127,13 +127,16 @@ async function judgeOrExit() {
 /** What the tests with CometBFT's programs are told; undefined where nothing can build them. */
 async function cometOrExit() {
   if (!hasGo()) {
-    say("NOT RUN: tests with CometBFT's programs, which need Go from https://go.dev/dl");
+    say(
+      "NOT RUN: tests with CometBFT's programs and grpcurl, which need Go from https://go.dev/dl",
+    );
     return undefined;
   }
   const programs = {};
   await runSetup(async () => {
     programs.COMETBFT = await buildLightClient({ say });
     programs.RPC_CLIENT = await buildRpcClient({ say });
+    programs.GRPCURL = await buildGrpcurl({ say });
   });
   return programs;
 }
@@ -155,7 +158,9 @@ function networkMode(comet) {
     ignored: [
       ...ignored,
       ...(given.includes("--long") ? [] : ["/test/network/long/"]),
-      ...(comet === undefined ? ["/test/network/light", "/test/network/rpc-client"] : []),
+      ...(comet === undefined
+        ? ["/test/network/light", "/test/network/rpc-client", "/test/network/grpcurl"]
+        : []),
     ],
   };
 }

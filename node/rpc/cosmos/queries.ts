@@ -6,6 +6,7 @@ import { chainQueries } from "./modules/chain.js";
 import { distributionQueries } from "./modules/distribution.js";
 import { economyQueries } from "./modules/economy.js";
 import { evmQueries } from "./modules/evm.js";
+import { evmTraceQueries } from "./modules/evm-traces.js";
 import { govQueries } from "./modules/gov.js";
 import { paramsQueries } from "./modules/params.js";
 import { slashingQueries } from "./modules/slashing.js";
@@ -25,6 +26,7 @@ export function createQueries(sources: QuerySources): QueryRegistry {
       ...chainQueries(sources, () => registry),
       ...economyQueries(sources),
       ...evmQueries(sources),
+      ...evmTraceQueries(sources),
       ...paramsQueries(sources),
       ...txQueries(sources),
       ...moduleQueries(sources),

@@ -278,7 +278,7 @@ describe("proposals", () => {
     expect(await get("/cosmos/upgrade/v1beta1/authority")).toEqual({ address: AUTHORITY });
     expect(await get("/cosmos/upgrade/v1beta1/applied_plan/later")).toEqual({ height: "0" });
     expect(await get("/cosmos/upgrade/v1beta1/module_versions")).toMatchObject({
-      module_versions: expect.arrayContaining([{ name: "staking", version: "1" }]),
+      module_versions: expect.arrayContaining([{ name: "staking", version: "2" }]),
     });
   });
 });

@@ -9,12 +9,11 @@ import {
   TOKEN_DECIMALS,
 } from "../../../../chain/units.js";
 import { parseOverrides } from "../../evm/arguments/overrides.js";
-import { callRequestParser } from "../../evm/arguments/call.js";
-import { RpcFault } from "../../evm/errors.js";
-import { ParamError, parseSlot } from "../../evm/params.js";
+import { parseSlot } from "../../evm/params.js";
 import type { CallResult } from "../../../execution/calls/call-port.js";
 import { listValidators } from "../../../modules/reads/staking-reads.js";
-import { invalidArgument, notFound } from "../errors.js";
+import { notFound } from "../errors.js";
+import { callOf, jsonOf, readParam } from "../evm-arguments.js";
 import { consensusAddressIn, consensusText } from "../module-values.js";
 import type { QueryContext, QueryHandlers } from "../registry.js";
 import { accountOf, type QuerySources } from "../sources.js";
@@ -105,32 +104,6 @@ function chainConfig(chainId: bigint): ProtoMessage {
     shanghai_time: 0n,
     cancun_time: 0n,
   };
-}
-
-/** Reads a parameter with a parser of the JSON-RPC; what it refuses is INVALID_ARGUMENT. */
-function readParam<Value>(read: () => Value, name: string): Value {
-  try {
-    return read();
-  } catch (error) {
-    if (!(error instanceof ParamError) && !(error instanceof RpcFault)) throw error;
-    throw invalidArgument(`${name}: ${error.message}`);
-  }
-}
-
-function jsonOf(bytes: Uint8Array, name: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString("utf8"));
-  } catch {
-    throw invalidArgument(`${name}: no JSON`);
-  }
-}
-
-function callOf({ evmChainId }: QuerySources, request: MessageReader) {
-  const args = jsonOf(request.bytes("args"), "args");
-  const call = readParam(() => callRequestParser(evmChainId)(args), "args");
-  const cap = request.bigint("gas_cap");
-  const isCapped = cap > 0n && (call.gasLimit === undefined || call.gasLimit > cap);
-  return isCapped ? { ...call, gasLimit: cap } : call;
 }
 
 function overridesOf(request: MessageReader) {
