@@ -54,6 +54,8 @@ export interface FieldSchema {
   readonly names?: readonly string[];
   /** Whether amino JSON shows the field where it is empty. */
   readonly keep?: boolean;
+  /** Whether amino JSON shows the field as null where it is empty, as Go does a list without one. */
+  readonly nullIfEmpty?: boolean;
   /** Name in amino JSON, where it is another. */
   readonly aminoName?: string;
 }
@@ -221,7 +223,8 @@ function encodeItem(field: FieldSchema, value: ProtoValue): Uint8Array {
   return encodeMessage(nestedSchema(field), value as ProtoMessage);
 }
 
-function nestedSchema({ kind, schema, name }: FieldSchema): MessageSchema {
+/** The schema of a field that holds a message. */
+export function nestedSchema({ kind, schema, name }: FieldSchema): MessageSchema {
   const nested = kind === "timestamp" ? TIMESTAMP : kind === "duration" ? DURATION : schema;
   if (nested === undefined) throw new RangeError(`field ${name} has no schema`);
   return nested;
@@ -260,12 +263,15 @@ export type JsonValue =
 /** Amino JSON of an Any: `{type, value}`; keys are not sorted yet. */
 export function aminoOfAny({ schema, message, typeUrl }: AnyMessage): JsonValue {
   if (schema.amino === undefined) throw invalidMessage(`${typeUrl} has no amino name`);
-  // Keys of validators stand in amino JSON as their bytes.
-  const value = schema.fields.length === 1 && schema.fields[0]?.name === "key";
   return {
     type: schema.amino,
-    value: value ? base64(message["key"]) : aminoOfMessage(schema, message),
+    value: isKey(schema) ? base64(message["key"]) : aminoOfMessage(schema, message),
   };
+}
+
+/** Whether a message is a public key, which amino has as its bytes alone. */
+export function isKey({ fields }: MessageSchema): boolean {
+  return fields.length === 1 && fields[0]?.name === "key";
 }
 
 function aminoOfMessage(schema: MessageSchema, message: ProtoMessage): JsonValue {
@@ -273,11 +279,15 @@ function aminoOfMessage(schema: MessageSchema, message: ProtoMessage): JsonValue
   for (const field of schema.fields) {
     const value = message[field.name];
     if (field.keep !== true && isEmpty(value)) continue;
-    json[field.aminoName ?? field.name] = Array.isArray(value)
-      ? value.map((item) => aminoOfValue(field, item))
-      : aminoOfValue(field, value);
+    json[field.aminoName ?? field.name] = aminoOfField(field, value);
   }
   return json;
+}
+
+function aminoOfField(field: FieldSchema, value: ProtoValue): JsonValue {
+  if (field.nullIfEmpty === true && isEmpty(value)) return null;
+  if (!Array.isArray(value)) return aminoOfValue(field, value);
+  return value.map((item) => aminoOfValue(field, item));
 }
 
 function isEmpty(value: ProtoValue): boolean {

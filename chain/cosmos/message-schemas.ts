@@ -136,6 +136,11 @@ const BY_TYPE_URL: ReadonlyMap<string, MessageSchema> = new Map(
 /** The schema of a type URL that this chain knows. */
 export const schemaOf: SchemaLookup = (typeUrl) => BY_TYPE_URL.get(typeUrl);
 
+/** All messages that are described: those of transactions, and what is in them. */
+export function allSchemas(): readonly MessageSchema[] {
+  return SCHEMAS;
+}
+
 /** Type URLs of all messages that a transaction may carry. */
 export function messageTypeUrls(): readonly string[] {
   return SCHEMAS.filter(({ signer }) => signer !== undefined).map(({ name }) => `/${name}`);

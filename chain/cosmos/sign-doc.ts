@@ -51,13 +51,14 @@ export function aminoSignDoc(
 
 /** Bytes of a document as Go's JSON encoder writes it after sorting. */
 export function aminoSignBytes(document: JsonValue): Buffer {
-  const text = JSON.stringify(sorted(document));
-  return Buffer.from(
-    text.replace(/[<>&\u2028\u2029]/g, (mark) => {
-      return `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`;
-    }),
-    "utf8",
-  );
+  return Buffer.from(goJsonText(sorted(document)), "utf8");
+}
+
+/** JSON as Go's encoder writes it: what HTML knows is escaped. */
+export function goJsonText(value: JsonValue): string {
+  return JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (mark) => {
+    return `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
 }
 
 function sorted(value: JsonValue): JsonValue {

@@ -16,6 +16,20 @@ const nobody = parseAddress(`0x${"99".repeat(20)}`);
 /** Time for one call: a slow machine starts the program slowly. */
 const CALL_TIMEOUT_MS = 60_000;
 
+interface Amino {
+  readonly json: string;
+  readonly binary: string;
+}
+
+/** A transaction as SDK nodes have it in amino. */
+const { transactions } = JSON.parse(
+  fs.readFileSync("test/fixtures/rpc/sdk-amino.json", "utf8"),
+) as {
+  transactions: readonly Amino[];
+};
+const { json: AMINO_JSON = "", binary: AMINO_BINARY = "" } =
+  transactions.find(({ json }) => json.includes("MsgUnjail")) ?? {};
+
 interface Answer {
   readonly code: number;
   readonly text: string;
@@ -265,7 +279,9 @@ function calls(): Readonly<Record<string, Call>> {
     [`${TX}/GetTx`]: [{ hash: txHash }, /MsgVote/],
     [`${TX}/GetTxsEvent`]: [{ query: "message.module='governance'" }, /MsgVote/],
     [`${TX}/TxDecode`]: [{ tx_bytes: txBytes }, /MsgVote/],
+    [`${TX}/TxDecodeAmino`]: [{ amino_binary: AMINO_BINARY }, /StdTx.*MsgUnjail/],
     [`${TX}/TxEncode`]: [{ tx }, /"txBytes"/],
+    [`${TX}/TxEncodeAmino`]: [{ amino_json: AMINO_JSON }, /"aminoBinary": "KCgWqQ/],
     "cosmos.upgrade.v1beta1.Query/AppliedPlan": [{ name: "sdk-refusals" }],
     "cosmos.upgrade.v1beta1.Query/Authority": [{}, /addr1/],
     "cosmos.upgrade.v1beta1.Query/CurrentPlan": [{}],
@@ -281,8 +297,6 @@ function refused(): Readonly<Record<string, Call>> {
     "cosmos.auth.v1beta1.Query/AccountAddressByID": [{ account_id: "7" }, /NotFound.*number 7/s],
     // Nobody has signed twice.
     "cosmos.evidence.v1beta1.Query/Evidence": [{ hash: "ab".repeat(32) }, /NotFound.*not found/s],
-    [`${TX}/TxDecodeAmino`]: [{}, /Unimplemented/],
-    [`${TX}/TxEncodeAmino`]: [{}, /Unimplemented/],
     // Its sequence is in the past.
     [`${TX}/Simulate`]: [{ tx_bytes: facts.txBytes }, /Unknown.*account sequence mismatch/s],
   };

@@ -1,5 +1,6 @@
 /** `cosmos.tx.v1beta1.Service`: transactions by hash, event and block; simulated and submitted. */
 import { dataIndexOf } from "../../../../chain/cosmos/cosmos-result.js";
+import { decodeStdTx, encodeStdTx } from "../../../../chain/cosmos/std-tx.js";
 import { decodeMessage, encodeMessage } from "../../../../chain/protobuf/codec.js";
 import {
   EncodedMessage,
@@ -74,6 +75,16 @@ export function txQueries(sources: QuerySources): QueryHandlers {
       const bytes = bytesOf(request);
       decodeMessage(type, bytes);
       return { tx: new EncodedMessage(bytes) };
+    },
+    [`${SERVICE}/TxDecodeAmino`]: (request) => {
+      const bytes = request.bytes("amino_binary");
+      if (bytes.length === 0) throw invalidArgument("invalid empty tx bytes");
+      return { amino_json: decodeStdTx(bytes) };
+    },
+    [`${SERVICE}/TxEncodeAmino`]: (request) => {
+      const json = request.text("amino_json");
+      if (json === "") throw invalidArgument("invalid empty tx json");
+      return { amino_binary: encodeStdTx(json) };
     },
     [`${SERVICE}/TxEncode`]: (request) => {
       if (!request.has("tx")) throw invalidArgument("invalid empty tx");

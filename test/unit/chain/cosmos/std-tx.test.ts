@@ -1,0 +1,59 @@
+/** `StdTx` in amino against answers of a node of cosmos/evm (`test/fixtures/rpc/sdk-amino.json`). */
+import { describe, expect, it } from "@jest/globals";
+import { readFileSync } from "node:fs";
+import { decodeStdTx, encodeStdTx } from "../../../../chain/cosmos/std-tx.js";
+import { createRandom } from "../../../helpers/random.js";
+
+interface Recorded {
+  readonly json: string;
+  /** Base64. */
+  readonly binary: string;
+  /** The JSON of the binary, where it is another text. */
+  readonly shown?: string;
+}
+
+const { transactions } = JSON.parse(readFileSync("test/fixtures/rpc/sdk-amino.json", "utf8")) as {
+  transactions: readonly Recorded[];
+};
+
+const named = transactions.map((one) => {
+  const { value } = JSON.parse(one.json) as { value: { msg: { type: string }[]; memo: string } };
+  return [`${value.msg.map(({ type }) => type).join(" ")} "${value.memo}"`, one] as const;
+});
+
+describe("a transaction in amino", () => {
+  it.each(named)("%s is the binary of an SDK node", (_name, { json, binary }) => {
+    expect(encodeStdTx(json).toString("base64")).toBe(binary);
+  });
+
+  it.each(named)("%s is the JSON of an SDK node", (_name, { json, binary, shown = json }) => {
+    expect(decodeStdTx(Buffer.from(binary, "base64"))).toBe(shown);
+  });
+
+  it("that is none is refused, whatever its bytes are", () => {
+    const random = createRandom(1);
+    for (const { binary } of transactions) {
+      const bytes = Buffer.from(binary, "base64");
+      for (let turn = 0; turn < 40; turn++) {
+        const changed = Uint8Array.from(bytes.subarray(0, 1 + random.integer(bytes.length)));
+        changed[random.integer(changed.length)] = random.integer(256);
+        try {
+          const again = encodeStdTx(decodeStdTx(changed));
+          expect(decodeStdTx(again)).toBe(decodeStdTx(changed));
+        } catch (error) {
+          expect(error).toMatchObject({ code: "INVALID_MESSAGE" });
+        }
+      }
+    }
+  });
+
+  it("in other JSON is refused with the reason", () => {
+    const refused: readonly (readonly [string, RegExp])[] = [
+      ["{", /no JSON/],
+      ["[]", /a JSON object is expected/],
+      ['{"type":"cosmos-sdk/MsgUnjail","value":{"address":"a"}}', /expected cosmos-sdk\/StdTx/],
+      ['{"type":"cosmos-sdk/StdTx","value":{"msg":[{"type":"nothing"}]}}', /type name nothing/],
+    ];
+    for (const [json, words] of refused) expect(() => encodeStdTx(json)).toThrow(words);
+  });
+});
