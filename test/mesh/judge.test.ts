@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
+import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
 import { kitOffset, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";
 import { startFaultProxy } from "./fault-proxy.js";
 import { type Judge, openJudge } from "./judge.js";
@@ -33,8 +34,8 @@ const SEED = Number(process.env["MESH_SEED"] ?? Math.floor(Math.random() * 2 ** 
 
 /** How much is played and judged in each form. */
 const FORMS = {
-  short: { rounds: 3, transfers: 3, tokenTransfers: 2 },
-  long: { rounds: 60, transfers: 20, tokenTransfers: 10 },
+  short: { rounds: 3, transfers: 3, tokenTransfers: 2, stakes: 2 },
+  long: { rounds: 60, transfers: 20, tokenTransfers: 10, stakes: 10 },
 } as const;
 
 const FORM = process.env["MESH_FORM"] === "long" ? FORMS.long : FORMS.short;
@@ -67,7 +68,7 @@ describe("rosetta-cli", () => {
     }
     await tokens.finish();
     await playStaking(kit, stage, report);
-    await fundWallets(stage, [namedWallet("native workflows")], TOKEN);
+    await fundWallets(stage, ["native workflows", "stakes"].map(namedWallet), TOKEN);
     console.log(
       `traffic: seed ${SEED}, ${report.transactions} transactions of ${report.kinds.size} kinds`,
     );
@@ -133,6 +134,20 @@ describe("rosetta-cli", () => {
     expect(stats).toMatchObject({ stale_broadcasts: 0, failed_broadcasts: 0 });
     expect(stats.workflows_completed["erc20_transfer"]).toBeGreaterThanOrEqual(FORM.tokenTransfers);
     expect(stats.transactions_confirmed).toBeGreaterThanOrEqual(FORM.tokenTransfers);
+  });
+
+  it("sends stake in, out and its rewards home, from derive to confirmed", async () => {
+    const { privateKey, address } = namedWallet("stakes");
+    const operator = parseAddress(new Wallet(kit.key("operator.key")).address);
+    const { stats } = await judge.construction({
+      dslFile: "staking.ros",
+      workflows: { stake: FORM.stakes },
+      prefunded: [{ privateKey, address, currency: NATIVE }],
+      values: { VALIDATOR: toBech32(operator, VALIDATOR_PREFIX), STAKER: address },
+    });
+    expect(stats).toMatchObject({ stale_broadcasts: 0, failed_broadcasts: 0 });
+    expect(stats.workflows_completed["stake"]).toBeGreaterThanOrEqual(FORM.stakes);
+    expect(stats.transactions_confirmed).toBeGreaterThanOrEqual(3 * FORM.stakes);
   });
 
   it("is joined by mesh-check, which looks for what it misses", async () => {

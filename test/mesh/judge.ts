@@ -67,6 +67,8 @@ export interface Judge {
     readonly dslFile: string;
     readonly workflows: Readonly<Record<string, number>>;
     readonly prefunded: readonly PrefundedAccount[];
+    /** What stands in the file for what only the chain knows, by the words that it has there. */
+    readonly values?: Readonly<Record<string, string>>;
   }): Promise<ConstructionResults>;
   /** Deletes its folder. */
   remove(): void;
@@ -109,8 +111,8 @@ export function openJudge(kit: RunningKit): Judge {
       );
       return results;
     },
-    async construction({ dslFile, workflows, prefunded }) {
-      const part = await constructionPart({ dslFile, workflows, prefunded });
+    async construction(asked) {
+      const part = await constructionPart(asked);
       const results: ConstructionResults = JSON.parse(
         readResults(await run(["check:construction"], part)),
       );
@@ -128,7 +130,8 @@ interface JudgeRun {
 
 interface ConfigParts {
   readonly data?: object;
-  readonly construction?: { readonly source: string; readonly config: object };
+  /** Text of the workflows, and how they are run. */
+  readonly construction?: { readonly workflows: string; readonly config: object };
 }
 
 /** Genesis has operations, so nothing is fetched, listed, exempt or bootstrapped. */
@@ -153,10 +156,16 @@ async function constructionPart(run: {
   readonly dslFile: string;
   readonly workflows: Readonly<Record<string, number>>;
   readonly prefunded?: readonly PrefundedAccount[];
+  readonly values?: Readonly<Record<string, string>>;
 }): Promise<ConfigParts> {
+  const file = path.join(process.cwd(), "test", "mesh", run.dslFile);
+  const workflows = Object.entries(run.values ?? {}).reduce(
+    (text, [word, value]) => text.replaceAll(`"${word}"`, `"${value}"`),
+    fs.readFileSync(file, "utf8"),
+  );
   return {
     construction: {
-      source: path.join(process.cwd(), "test", "mesh", run.dslFile),
+      workflows,
       config: {
         max_offline_connections: 4,
         stale_depth: 50,
@@ -182,7 +191,7 @@ async function writeConfig(
 ): Promise<string> {
   const { own, results } = paths;
   if (construction !== undefined) {
-    fs.copyFileSync(construction.source, path.join(own, "workflows.ros"));
+    fs.writeFileSync(path.join(own, "workflows.ros"), construction.workflows);
   }
   const config = {
     network: { blockchain: "token", network: "testnet" },
