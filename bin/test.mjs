@@ -17,7 +17,8 @@
  * Further arguments go to jest. The last line is "N passed, N failed".
  */
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
+import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildJudge, buildLightClient, buildGrpcurl, buildRpcClient, hasGo } from "./judge.mjs";
@@ -31,15 +32,23 @@ const ROOT = fileURLToPath(new URL("../", import.meta.url));
 /** Progress lines; the longest files alone take minutes on a busy machine. */
 const REPORT_MS = 25_000;
 
+/** Folders that are run when they are asked for. */
+const APART = ["browser", "faults", "mesh", "network", "soak"];
+
+/**
+ * Test files at a time where they mostly wait, for the database and for blocks: one more than there
+ * are cores, two at least, and 4 GiB for each with the processes that it starts.
+ */
+const WAITING_WORKERS = Math.max(
+  2,
+  Math.min(availableParallelism() + 1, Math.floor(totalmem() / (4 * 2 ** 30))),
+);
+
+const ignoring = (folders) => ["/node_modules/", ...folders.map((folder) => `/test/${folder}/`)];
+
 /** Which tests each mode runs, as jest's path patterns. */
 const MODES = {
-  usual: {
-    paths: [],
-    ignored: [
-      "/node_modules/",
-      ...["browser", "faults", "mesh", "network", "soak"].map((folder) => `/test/${folder}/`),
-    ],
-  },
+  usual: { paths: [], ignored: ignoring(APART) },
   unit: {
     paths: ["test/(unit|architecture|sim)/"],
     ignored: ["/node_modules/"],
@@ -70,12 +79,26 @@ const MODES = {
   },
 };
 
+/**
+ * The usual run in two: whole kits keep two cores busy with two files at a time, everything else
+ * leaves half of them idle.
+ */
+const HALVES = [
+  { paths: ["test/e2e/"], ignored: MODES.usual.ignored },
+  {
+    paths: [],
+    ignored: ignoring([...APART, "e2e"]),
+    flags: [`--maxWorkers=${WAITING_WORKERS}`],
+  },
+];
+
 /** Words that are for this program; all others are jest's. */
 const FLAGS = [...Object.keys(MODES).map((name) => `--${name}`), "--long"];
 
 const say = (text) => console.log(`causeway: ${text}`);
 const given = process.argv.slice(2);
 const jestArguments = given.filter((word) => !FLAGS.includes(word));
+const hasOwnPaths = jestArguments.some((word) => !word.startsWith("-") && /[/.]/.test(word));
 const modes = Object.keys(MODES).filter((name) => given.includes(`--${name}`));
 
 say("checking packages and build");
@@ -93,13 +116,15 @@ for (const mode of modes.length === 0 ? ["usual"] : modes) {
   const comet = mode === "network" ? await cometOrExit() : undefined;
   const chromium = mode === "browser" ? await chromiumOrExit() : undefined;
   try {
-    await runJest(mode === "network" ? networkMode(comet) : MODES[mode], {
-      ...MODES[mode].environment,
-      ...services?.environment,
-      ...judge,
-      ...comet,
-      ...chromium,
-    });
+    for (const run of runsOf(mode, comet)) {
+      await runJest(run, {
+        ...run.environment,
+        ...services?.environment,
+        ...judge,
+        ...comet,
+        ...chromium,
+      });
+    }
   } finally {
     await services?.stop();
   }
@@ -150,6 +175,12 @@ async function chromiumOrExit() {
   return { CAUSEWAY_TEST_CHROMIUM: path };
 }
 
+/** One after the other; files that are named are one run. */
+function runsOf(mode, comet) {
+  if (mode === "network") return [networkMode(comet)];
+  return mode === "usual" && !hasOwnPaths ? HALVES : [MODES[mode]];
+}
+
 /** The tests of networks that are asked for and possible. */
 function networkMode(comet) {
   const { ignored, ...mode } = MODES.network;
@@ -168,7 +199,8 @@ function networkMode(comet) {
 /** Runs jest as a child and adds its figures to the totals. */
 async function runJest(mode, environment) {
   const resultPath = join(folder.path, "result.json");
-  const hasOwnPaths = jestArguments.some((word) => !word.startsWith("-") && /[/.]/.test(word));
+  // A run that writes none must not be counted as the one before it.
+  rmSync(resultPath, { force: true });
   const child = spawn(
     process.execPath,
     [

@@ -2,7 +2,7 @@
  * Finished answers in memory, within a bound of bytes; whoever asks for the same meanwhile waits.
  */
 import { LRUCache } from "lru-cache";
-import type { FinishedAnswer } from "../../web/server/finished-answer.js";
+import { type FinishedAnswer, packAnswer } from "../../web/server/finished-answer.js";
 
 /** Memory that an entry takes beside its body. */
 const ENTRY_BYTES = 1_024;
@@ -18,7 +18,8 @@ export class PageCache {
   constructor(maxBytes: number) {
     this.answers = new LRUCache({
       maxSize: maxBytes,
-      sizeCalculation: ({ body }, key) => body.length + key.length + ENTRY_BYTES,
+      sizeCalculation: ({ body, packed }, key) =>
+        body.length + (packed?.length ?? 0) + key.length + ENTRY_BYTES,
     });
   }
 
@@ -32,6 +33,7 @@ export class PageCache {
     const known = this.making.get(key);
     if (known !== undefined) return known;
     const made = work()
+      .then(packAnswer)
       .then((answer) => {
         this.answers.set(key, answer, answer.isFinal ? {} : { ttl: LIVE_TTL_MS });
         return answer;

@@ -52,7 +52,7 @@ const TRANSFERS: ListKind<TransferRow> = {
     return snapshot.sql.query(
       `SELECT ${TRANSFER_COLUMNS} FROM ${s}.address_activity a
        JOIN ${s}.transfer f USING (height, tx_index, seq) ${TRANSFER_JOINS} ${where.text()}
-       ORDER BY a.height ${word}, a.tx_index ${word}, a.seq ${word} LIMIT ${where.bind(limit)}`,
+       ORDER BY a.height ${word}, a.tx_index ${word}, a.seq ${word} LIMIT ${limit}`,
       where.parameters,
     );
   },
@@ -75,7 +75,7 @@ const TRANSACTIONS: ListKind<TransactionRow> = {
       `SELECT ${TRANSACTION_COLUMNS} FROM ${s}.address_transaction a
        JOIN (${TRANSACTION_TABLES}) ON t.height = a.height AND t.tx_index = a.tx_index
        ${where.text()}
-       ORDER BY a.height ${word}, a.tx_index ${word} LIMIT ${where.bind(limit)}`,
+       ORDER BY a.height ${word}, a.tx_index ${word} LIMIT ${limit}`,
       where.parameters,
     );
   },
@@ -121,7 +121,7 @@ const BALANCES: ListKind<BalanceRow> = {
          WHERE p.address = b.address AND p.asset = b.asset AND p.token_id = b.token_id
            AND p.height <= ${where.bind(at)} ORDER BY p.height DESC LIMIT 1) h
        LEFT JOIN ${s}.token k ON k.address = b.asset
-       ${where.text()} ORDER BY b.asset, b.token_id LIMIT ${where.bind(limit)}`,
+       ${where.text()} ORDER BY b.asset, b.token_id LIMIT ${limit}`,
       where.parameters,
     );
   },
@@ -195,7 +195,7 @@ const HISTORY: ListKind<PointRow> = {
     return snapshot.sql.query(
       `WITH RECURSIVE p AS ((${pointUpTo(last)}) UNION ALL
          SELECT n.* FROM p CROSS JOIN LATERAL (${pointUpTo("p.first - 1")}) n)
-       SELECT * FROM p LIMIT ${where.bind(limit)}`,
+       SELECT * FROM p LIMIT ${limit}`,
       where.parameters,
     );
   },

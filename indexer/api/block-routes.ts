@@ -32,7 +32,7 @@ const BLOCKS: ListKind<BlockRow> = {
     const where = new Where().and("height <= ?", ceiling);
     if (after !== undefined) where.and(`height ${sign} ?`, after[0]);
     return snapshot.sql.query(
-      `SELECT * FROM ${s}.block ${where.text()} ORDER BY height ${word} LIMIT ${where.bind(limit)}`,
+      `SELECT * FROM ${s}.block ${where.text()} ORDER BY height ${word} LIMIT ${limit}`,
       where.parameters,
     );
   },

@@ -98,7 +98,7 @@ const PAIRS: ListKind<PairRow> = {
     if (after !== undefined) where.and("(p.height, p.log_index) < (?, ?)", ...after);
     return snapshot.sql.query(
       `${PAIR_SELECT} ${where.text()}
-       ORDER BY p.height DESC, p.log_index DESC LIMIT ${where.bind(limit)}`,
+       ORDER BY p.height DESC, p.log_index DESC LIMIT ${limit}`,
       where.parameters,
     );
   },
@@ -145,7 +145,7 @@ async function eventRows<Row>(table: "swap" | "liquidity", query: PageQuery): Pr
   return snapshot.sql.query(
     `SELECT e.*, b.time, t.hash FROM ${s}.${table} e JOIN ${s}.block b USING (height)
      JOIN ${s}.transaction t ON t.height = e.height AND t.tx_index = e.tx_index ${where.text()}
-     ORDER BY e.height ${word}, e.log_index ${word} LIMIT ${where.bind(limit)}`,
+     ORDER BY e.height ${word}, e.log_index ${word} LIMIT ${limit}`,
     where.parameters,
   );
 }
@@ -234,7 +234,7 @@ const CANDLES: ListKind<CandleRow> = {
              e.amount0_in - e.amount0_out) AS price,
            e.amount0_in + e.amount0_out AS volume0, e.amount1_in + e.amount1_out AS volume1
          FROM ${s}.swap e JOIN ${s}.block b USING (height) ${where.text()}) w
-       GROUP BY bin ORDER BY bin DESC LIMIT ${where.bind(limit)}`,
+       GROUP BY bin ORDER BY bin DESC LIMIT ${limit}`,
       where.parameters,
     );
   },

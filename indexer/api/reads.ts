@@ -5,12 +5,12 @@ import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { IndexerError } from "../errors.js";
 import type { FollowerStatus } from "../ingest/follower.js";
-import { type Progress, readProgress } from "../store/progress.js";
+import { type Progress, readProgressOnly } from "../store/progress.js";
 import { LIVE_SCHEMA } from "../store/schema.js";
 
 /** What handlers work with. */
 export interface ApiContext {
-  readonly database: SqlDatabase;
+  readonly database: Pick<SqlDatabase, "snapshot" | "query">;
   readonly node: Pick<
     EvmClient,
     "getTransactionCount" | "transactionStatus" | "accountStates" | "tokenBalances"
@@ -41,18 +41,15 @@ export function atOneMoment<T>(
   { database, status }: ApiContext,
   work: (snapshot: Snapshot) => Promise<T>,
 ): Promise<T> {
-  return database.transaction(async (sql) => {
-    await sql.query(
-      `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
-       SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS}`,
-    );
-    const progress = await readProgress(sql, LIVE_SCHEMA);
+  const read = async (sql: Sql) => {
+    const progress = await readProgressOnly(sql, LIVE_SCHEMA);
     if (progress === undefined || progress.height < 0) {
       const reason = status().reason ?? "no block is indexed yet";
       throw new IndexerError("NO_INDEX", `there is no index yet: ${reason}`);
     }
     return work({ sql, progress, nodeHeight: status().nodeHeight });
-  });
+  };
+  return database.snapshot(read, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
 }
 
 /** `meta` of an answer. */

@@ -42,7 +42,7 @@ const LINES: ListKind<LineRow> = {
          h.credit, h.debit, h.fee, h.amount, c.derived, c.observed
        FROM ${s}.balance_history h JOIN ${s}.block b USING (height)
        LEFT JOIN ${s}.correction c USING (address, asset, token_id, height)
-       ${where.text()} ORDER BY h.height LIMIT ${where.bind(limit)}`,
+       ${where.text()} ORDER BY h.height LIMIT ${limit}`,
       where.parameters,
     );
   },

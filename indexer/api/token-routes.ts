@@ -63,7 +63,7 @@ function tokens(sort: string): ListKind<TokenRow> {
       }
       return snapshot.sql.query(
         `SELECT * FROM ${s}.token ${where.text()}
-         ORDER BY ${column} DESC, address DESC LIMIT ${where.bind(limit)}`,
+         ORDER BY ${column} DESC, address DESC LIMIT ${limit}`,
         where.parameters,
       );
     },
@@ -92,7 +92,6 @@ const HOLDERS: ListKind<HolderRow> = {
     const where = new Where();
     const token = where.bind(tokenOf(query));
     const height = where.bind(at);
-    const most = where.bind(limit);
     where.and("p.amount > 0");
     if (after !== undefined) {
       where.and(
@@ -105,20 +104,21 @@ const HOLDERS: ListKind<HolderRow> = {
     return snapshot.sql.query(
       `SELECT * FROM (
          (SELECT p.address, p.token_id, p.amount, p.method, p.verified_at FROM ${s}.balance p
-          ${where.text()} AND p.asset = ${token} AND p.updated_at <= ${height}
-          ${order} LIMIT ${most})
+          ${where.text()} AND p.asset = ${token} AND p.asset <> ''::bytea AND p.updated_at <= ${height}
+          ${order} LIMIT ${limit})
          UNION ALL
-         (SELECT p.address, p.token_id, p.amount, b.method, NULL AS verified_at
+         (SELECT p.address, p.token_id, p.amount, (
+            SELECT b.method FROM ${s}.balance b
+            WHERE b.address = p.address AND b.asset = ${token} AND b.token_id = p.token_id) AS method,
+            NULL AS verified_at
           FROM (SELECT DISTINCT address, token_id FROM ${s}.balance_history
-                WHERE asset = ${token} AND height > ${height}) c
-          JOIN ${s}.balance b ON b.asset = ${token} AND b.address = c.address
-            AND b.token_id = c.token_id
+                WHERE asset = ${token} AND asset <> ''::bytea AND height > ${height}) c
           CROSS JOIN LATERAL (
             SELECT h.address, h.token_id, h.amount FROM ${s}.balance_history h
             WHERE h.address = c.address AND h.asset = ${token} AND h.token_id = c.token_id
               AND h.height <= ${height} ORDER BY h.height DESC LIMIT 1) p
-          ${where.text()} ${order} LIMIT ${most})) p
-       ${order} LIMIT ${most}`,
+          ${where.text()} ${order} LIMIT ${limit})) p
+       ${order} LIMIT ${limit}`,
       where.parameters,
     );
   },
@@ -145,7 +145,7 @@ const TRANSFERS: ListKind<TransferRow> = {
     if (after !== undefined) where.and(`(f.height, f.tx_index, f.seq) ${sign} (?, ?, ?)`, ...after);
     return snapshot.sql.query(
       `SELECT ${TRANSFER_COLUMNS} FROM ${s}.transfer f ${TRANSFER_JOINS} ${where.text()}
-       ORDER BY f.height ${word}, f.tx_index ${word}, f.seq ${word} LIMIT ${where.bind(limit)}`,
+       ORDER BY f.height ${word}, f.tx_index ${word}, f.seq ${word} LIMIT ${limit}`,
       where.parameters,
     );
   },

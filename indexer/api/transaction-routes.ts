@@ -29,7 +29,7 @@ const TRANSACTIONS: ListKind<TransactionRow> = {
     if (after !== undefined) where.and(`(t.height, t.tx_index) ${sign} (?, ?)`, ...after);
     return snapshot.sql.query(
       `SELECT ${TRANSACTION_COLUMNS} FROM ${TRANSACTION_TABLES} ${where.text()}
-       ORDER BY t.height ${word}, t.tx_index ${word} LIMIT ${where.bind(limit)}`,
+       ORDER BY t.height ${word}, t.tx_index ${word} LIMIT ${limit}`,
       where.parameters,
     );
   },
@@ -45,7 +45,7 @@ const OF_BLOCK: ListKind<TransactionRow> = {
     if (after !== undefined) where.and("(t.height, t.tx_index) > (?, ?)", ...after);
     return snapshot.sql.query(
       `SELECT ${TRANSACTION_COLUMNS} FROM ${TRANSACTION_TABLES} ${where.text()}
-       ORDER BY t.height, t.tx_index LIMIT ${where.bind(limit)}`,
+       ORDER BY t.height, t.tx_index LIMIT ${limit}`,
       where.parameters,
     );
   },

@@ -224,8 +224,10 @@ export function indexStatements(s: IndexSchema): readonly string[] {
       WHERE asset <> ''::bytea`,
     `CREATE INDEX IF NOT EXISTS address_activity_asset
       ON ${s}.address_activity (address, asset, height, tx_index, seq)`,
-    `CREATE INDEX IF NOT EXISTS balance_holders
-      ON ${s}.balance (asset, amount DESC, address, token_id) WHERE asset <> ''::bytea`,
+    // Read backwards: the list of holders has every part of it the other way round.
+    `CREATE INDEX IF NOT EXISTS balance_ranking
+      ON ${s}.balance (asset, amount, address, token_id) WHERE asset <> ''::bytea`,
+    `DROP INDEX IF EXISTS ${s}.balance_holders`,
     `CREATE INDEX IF NOT EXISTS balance_unchecked
       ON ${s}.balance (updated_at) WHERE checked_at IS NULL`,
     `CREATE INDEX IF NOT EXISTS balance_stale ON ${s}.balance (checked_at) WHERE asset <> ''::bytea`,

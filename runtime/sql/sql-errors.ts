@@ -11,7 +11,10 @@ export type SqlErrorCode =
   | "DATABASE_FULL"
   | "DATABASE_FAULT";
 
-/** A statement that failed. `CONFLICT` is a deadlock or serialization failure. */
+/**
+ * A statement that failed. `CONFLICT` is a deadlock, a serialization failure, or a prepared statement
+ * whose tables have other columns by now: repeated, the transaction can succeed.
+ */
 export class SqlError extends AppError<SqlErrorCode> {
   /** Name of the violated constraint; undefined when none was. */
   get constraint(): string | undefined {
@@ -44,6 +47,14 @@ const CONNECTION_TEXT =
  */
 const PASSING_CLASS = /^(08...|53...|57P..|58...|XX...)$/;
 
+/** What PostgreSQL says, as `feature_not_supported`, where `SELECT *` would give other columns. */
+const STALE_PLAN = "cached plan must not change result type";
+
+/** Whether a prepared statement failed because its tables have changed. */
+export function isStalePlan(error: unknown): error is SqlError {
+  return error instanceof SqlError && error.message.endsWith(STALE_PLAN);
+}
+
 /** Wraps any fault of a statement or connection; an `AppError` is given back as it is. */
 export function toSqlError(error: unknown): AppError {
   if (error instanceof AppError) {
@@ -65,6 +76,7 @@ export function toSqlError(error: unknown): AppError {
 }
 
 function classify(sqlState: string, message: string): SqlErrorCode {
+  if (message === STALE_PLAN) return "CONFLICT";
   switch (sqlState) {
     case "23505":
       return "UNIQUE_VIOLATION";

@@ -1,16 +1,23 @@
 /** PostgreSQL: pool, transactions that are repeated on conflicts, migrations under one lock. */
-import { types as postgresTypes } from "pg";
-import { DataSource, type MigrationInterface, type QueryRunner } from "typeorm";
+import { type ClientBase, types as postgresTypes } from "pg";
+import {
+  DataSource,
+  type MigrationInterface,
+  type QueryRunner,
+  QueryRunnerAlreadyReleasedError,
+} from "typeorm";
 import { errorMessage } from "../../chain/errors.js";
 import type { Logger } from "../process/logger.js";
-import { SqlError, toSqlError } from "./sql-errors.js";
+import { PreparedNames } from "./prepared.js";
+import { isStalePlan, SqlError, toSqlError } from "./sql-errors.js";
 import { retry, sleep } from "../process/task.js";
 
 /** Runs single statements. NUMERIC and BIGINT come back as strings, timestamps as `Date`. */
 export interface Sql {
   /**
    * Runs one statement with `$1, $2 ...` parameters (bigint and arrays included) and gives its
-   * rows, those of RETURNING for INSERT, UPDATE and DELETE.
+   * rows, those of RETURNING for INSERT, UPDATE and DELETE. Values belong into the parameters: the
+   * server keeps the plans of texts that come again.
    * @throws SqlError
    */
   query<Row>(text: string, parameters?: readonly unknown[]): Promise<Row[]>;
@@ -25,6 +32,14 @@ export interface SqlDatabase extends Sql {
    * happened: read before acting again.
    */
   transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T>;
+  /**
+   * Runs reads that all see the database as of one moment.
+   * @param options.statementTimeoutMs the server gives a statement up after this; a whole number
+   */
+  snapshot<T>(
+    work: (tx: Sql) => Promise<T>,
+    options: { readonly statementTimeoutMs: number },
+  ): Promise<T>;
   /** Connection URL with password, for other pools on the same database (BullMQ); never log it. */
   readonly url: string;
   /** Waits for statements in flight and closes all connections; may be called again. */
@@ -83,6 +98,7 @@ class PooledDatabase implements SqlDatabase {
   readonly url: string;
   readonly #source: DataSource;
   readonly #signal: AbortSignal;
+  readonly #names = new PreparedNames();
   #closing: Promise<void> | undefined;
 
   constructor(source: DataSource, url: string, signal: AbortSignal) {
@@ -94,14 +110,29 @@ class PooledDatabase implements SqlDatabase {
   async query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
     const runner = this.#source.createQueryRunner();
     try {
-      return await runQuery<Row>(runner, text, parameters);
+      return await this.#run<Row>(runner, text, parameters);
+    } catch (error) {
+      if (!isStalePlan(error)) throw error;
+      return await this.#run<Row>(runner, text, parameters);
     } finally {
       await runner.release();
     }
   }
 
-  async transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T> {
-    return retry(() => this.#attempt(work), {
+  transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T> {
+    return this.#repeated("BEGIN ISOLATION LEVEL READ COMMITTED", work);
+  }
+
+  snapshot<T>(
+    work: (tx: Sql) => Promise<T>,
+    { statementTimeoutMs }: { readonly statementTimeoutMs: number },
+  ): Promise<T> {
+    const timeout = `SET LOCAL statement_timeout = ${Math.ceil(statementTimeoutMs)}`;
+    return this.#repeated(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${timeout}`, work);
+  }
+
+  #repeated<T>(begin: string, work: (tx: Sql) => Promise<T>): Promise<T> {
+    return retry(() => this.#attempt(begin, work), {
       signal: neverAborted,
       attempts: MAX_TRANSACTION_ATTEMPTS,
       minDelayMs: 5,
@@ -116,13 +147,13 @@ class PooledDatabase implements SqlDatabase {
     return this.#closing;
   }
 
-  async #attempt<T>(work: (tx: Sql) => Promise<T>): Promise<T> {
+  async #attempt<T>(begin: string, work: (tx: Sql) => Promise<T>): Promise<T> {
     const runner = this.#source.createQueryRunner();
     try {
-      await runQuery(runner, "BEGIN ISOLATION LEVEL READ COMMITTED", []);
+      await runQuery(runner, begin, []);
       const result = await work({
         query: <Row>(text: string, parameters: readonly unknown[] = []) =>
-          runQuery<Row>(runner, text, parameters),
+          this.#run<Row>(runner, text, parameters),
       });
       await runQuery(runner, "COMMIT", []);
       return result;
@@ -131,6 +162,27 @@ class PooledDatabase implements SqlDatabase {
       throw error;
     } finally {
       await runner.release();
+    }
+  }
+
+  /** Runs a statement, prepared where it comes often. A stale plan is a CONFLICT, once. */
+  async #run<Row>(
+    runner: QueryRunner,
+    text: string,
+    parameters: readonly unknown[],
+  ): Promise<Row[]> {
+    const name = parameters.length === 0 ? undefined : this.#names.nameOf(text);
+    if (name === undefined) return runQuery<Row>(runner, text, parameters);
+    // A runner that was given back would open a connection that nobody ends.
+    if (runner.isReleased) throw toSqlError(new QueryRunnerAlreadyReleasedError());
+    try {
+      const connection = (await runner.connect()) as ClientBase;
+      const { rows } = await connection.query({ name, text, values: [...parameters] });
+      return rows as Row[];
+    } catch (error) {
+      const fault = toSqlError(error);
+      if (isStalePlan(fault)) this.#names.renew();
+      throw fault;
     }
   }
 }

@@ -1,4 +1,5 @@
 /** Rows of a chain with 2 s blocks, ours beside anvil: transfers, ERC-20 transfers, reads. */
+import { Interface } from "ethers";
 import type { Address } from "../../chain/address.js";
 import { bytesToHex, hexToBytes } from "../../chain/hex.js";
 import { compileSolidity } from "../helpers/solidity.js";
@@ -80,6 +81,7 @@ interface ChainFigures {
   readonly erc20Ceiling?: number;
   readonly blocks?: LoadResult;
   readonly balances?: LoadResult;
+  readonly calls?: LoadResult;
   readonly memoryMib: number | undefined;
 }
 
@@ -239,7 +241,7 @@ async function measureReads({
   turns,
   pool,
   options,
-}: Measurement): Promise<Pick<ChainFigures, "blocks" | "balances">> {
+}: Measurement): Promise<Pick<ChainFigures, "blocks" | "balances" | "calls">> {
   const { length, say } = options;
   const { url } = target;
   const height = await turns.take(() => mineFullBlock(url, pool));
@@ -251,7 +253,14 @@ async function measureReads({
   const balance = encodeCall(url, "eth_getBalance", [pool.owner.address, "latest"]);
   const balances = await turns.take(() => closedLoop({ ...loop, next: () => balance }));
   say(`${target.name}: ${formatFigure(balances.perSecond)} balances/s`);
-  return { blocks, balances };
+  const to = await turns.take(() => deployToken(url, pool.owner));
+  const data = new Interface(["function balanceOf(address)"]).encodeFunctionData("balanceOf", [
+    pool.owner.address,
+  ]);
+  const call = encodeCall(url, "eth_call", [{ to, data }, "latest"]);
+  const calls = await turns.take(() => closedLoop({ ...loop, next: () => call }));
+  say(`${target.name}: ${formatFigure(calls.perSecond)} calls of balanceOf/s`);
+  return { blocks, balances, calls };
 }
 
 /** Height of a block with READ_BLOCK_TRANSACTIONS transfers. */
@@ -355,10 +364,11 @@ function toRows(
       ],
     });
   }
-  if (ours.blocks !== undefined && ours.balances !== undefined) {
+  if (ours.blocks !== undefined && ours.balances !== undefined && ours.calls !== undefined) {
     rows.push(
       readRow("eth_getBlockByNumber, 500 full transactions", ours.blocks, peer?.blocks, 100),
       readRow("eth_getBalance", ours.balances, peer?.balances, undefined),
+      readRow("eth_call of an ERC-20's balanceOf", ours.calls, peer?.calls, undefined),
     );
   }
   return rows;

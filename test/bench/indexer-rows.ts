@@ -1,7 +1,7 @@
 /**
  * Rows of the indexer: catching up a chain of token transfers from an empty database, in blocks full
- * of events and in blocks full of transactions, the first beside Ponder; then its reads over what it
- * has, and pages of the explorer over both.
+ * of transactions beside Ponder, and in blocks full of events, of which Ponder cannot hold one in
+ * 4 GB; then its reads over what it has, and pages of the explorer over both.
  */
 import { Client } from "pg";
 import { Interface } from "ethers";
@@ -16,6 +16,7 @@ import { closedLoop, encodeRequest } from "./http-load.js";
 import { blockNumber, callRpc } from "./json-rpc.js";
 import { type BenchRow, formatFigure } from "./report.js";
 import { installPonder, type PonderRun, runPonder } from "./ponder-target.js";
+import { type ScaledIndex, scaleIndex } from "../helpers/indexer-scale.js";
 import {
   createRecipients,
   createSenders,
@@ -37,12 +38,15 @@ export interface IndexerRowsOptions {
   readonly say: (line: string) => void;
 }
 
-/** Transfers of the first chain, and of one call of the contract. */
+/** Transfers that calls of the contract make, and of one such call. */
 const EVENTS = { full: 1_000_000, quick: 200_000 };
 const EVENTS_PER_CALL = 500;
 
-/** Transactions of the second, one transfer each. */
+/** Transactions of one transfer each. */
 const TRANSACTIONS = { full: 60_000, quick: 15_000 };
+
+/** Transfers that the tables get more, for reads of an index that has lived long. */
+const SCALE = { full: 10_000_000, quick: 400_000 };
 
 /** Accounts that hold the token. */
 const HOLDERS = 20_000;
@@ -85,6 +89,21 @@ export async function runIndexerRows(options: IndexerRowsOptions): Promise<Bench
   try {
     const chain = { home, senders, token: await deploy(home.url("jsonRpc"), senders) };
     const { quick, say } = options;
+    const url = home.url("jsonRpc");
+    const transactions = quick ? TRANSACTIONS.quick : TRANSACTIONS.full;
+    const recipients = createRecipients(SENDER_COUNT);
+    await fill(chain, transactions, (index) => {
+      const data = erc20TransferData(recipients[index % recipients.length] ?? chain.token);
+      return { to: chain.token, valueAtoken: 0n, data, gasLimit: TRANSFER_GAS };
+    });
+    say(`the chain has ${transactions} transfers in ${await blockNumber(url)} blocks`);
+    const alone = await catchUp(
+      home,
+      "indexing transactions of a token transfer each",
+      "transactions/s",
+      options,
+    );
+    const rows = [await besidePonder(chain, alone, say)];
     const events = quick ? EVENTS.quick : EVENTS.full;
     const abi = new Interface(["function many(uint160,uint256)"]);
     await fill(chain, events / EVENTS_PER_CALL, (index) => {
@@ -92,18 +111,17 @@ export async function runIndexerRows(options: IndexerRowsOptions): Promise<Bench
       const data = hexToBytes(abi.encodeFunctionData("many", [first, EVENTS_PER_CALL]));
       return { to: chain.token, valueAtoken: 0n, data, gasLimit: CALL_GAS };
     });
-    say(`the chain has ${events} transfers in ${await blockNumber(home.url("jsonRpc"))} blocks`);
-    const alone = await catchUp(home, "indexing a chain of token transfers", "events/s", options);
-    const rows = [await besidePonder(chain, alone, say)];
-    const transactions = quick ? TRANSACTIONS.quick : TRANSACTIONS.full;
-    const recipients = createRecipients(SENDER_COUNT);
-    await fill(chain, transactions, (index) => {
-      const data = erc20TransferData(recipients[index % recipients.length] ?? chain.token);
-      return { to: chain.token, valueAtoken: 0n, data, gasLimit: TRANSFER_GAS };
-    });
-    const title = "indexing transactions of a transfer each";
-    rows.push(await catchUp(home, title, "transactions/s", options));
+    say(`the chain has ${events} transfers more, in ${await blockNumber(url)} blocks`);
+    rows.push(
+      await catchUp(
+        home,
+        `indexing transfers, ${EVENTS_PER_CALL} a transaction`,
+        "events/s",
+        options,
+      ),
+    );
     rows.push(...(await reads(chain, options)));
+    rows.push(...(await readsAtScale(chain, options)));
     return rows;
   } finally {
     await node.stop();
@@ -275,6 +293,40 @@ async function catchUp(
   return { title, unit, ours: written / seconds, details };
 }
 
+/** Reads of an index that has lived long. */
+async function readsAtScale(
+  { home, token }: Chain,
+  options: IndexerRowsOptions,
+): Promise<BenchRow[]> {
+  const { folder, portOffset } = home;
+  const client = new Client({
+    connectionString: databaseUrl({ home: folder, env: process.env, portOffset }),
+  });
+  await client.connect();
+  const transfers = options.quick ? SCALE.quick : SCALE.full;
+  let index: ScaledIndex;
+  try {
+    index = await scaleIndex({ client, token, transfers, say: options.say });
+  } finally {
+    await client.end();
+  }
+  const indexer = await startPart(home, "indexer", options.profileFolder);
+  let turn = 0;
+  const account = () => index.accountAt(turn++ * 7_919);
+  const size = `of ${formatFigure(transfers)} transfers`;
+  try {
+    return await readRows({ ...options, name: "indexer", url: home.url("indexer") }, [
+      [`transfers of an account, ${size}`, () => `/v1/addresses/${account()}/transfers`],
+      [`transactions of an account, ${size}`, () => `/v1/addresses/${account()}/transactions`],
+      [`balances of an account, ${size}`, () => `/v1/addresses/${account()}/balances`],
+      [`holders of a token, ${size}`, () => `/v1/tokens/${token}/holders`],
+      [`transfers of a token, ${size}`, () => `/v1/tokens/${token}/transfers`],
+    ]);
+  } finally {
+    await indexer.stop();
+  }
+}
+
 async function reads(chain: Chain, options: IndexerRowsOptions): Promise<BenchRow[]> {
   const { home, senders, token } = chain;
   const indexer = await startPart(home, "indexer", options.profileFolder);
@@ -300,24 +352,34 @@ async function reads(chain: Chain, options: IndexerRowsOptions): Promise<BenchRo
 /** Pages of the explorer, over the node and the indexer that run. */
 async function pages({ home, token }: Chain, options: IndexerRowsOptions): Promise<BenchRow[]> {
   const explorer = await startPart(home, "explorer", options.profileFolder);
-  const block = await callRpc<{ transactions: string[] }>(
-    home.url("jsonRpc"),
-    "eth_getBlockByNumber",
-    ["0x5", false],
-  );
+  const rpcUrl = home.url("jsonRpc");
+  const small = await lastTransaction(rpcUrl, "0x5");
+  const large = await lastTransaction(rpcUrl, "latest");
   const url = home.url("explorer");
   let turn = 0;
   try {
     return await readRows({ ...options, name: "explorer", url }, [
       ["a page that is kept: the first", () => "/"],
       ["a page that is kept: a block", () => "/block/5"],
-      ["a page that is kept: a transaction", () => `/tx/${block.transactions[0]}`],
+      ["a page that is kept: a transaction", () => `/tx/${small}`],
+      [`a page that is kept: one of ${EVENTS_PER_CALL} transfers`, () => `/tx/${large}`],
       ["a page that is kept: a token", () => `/token/${token}`],
       ["pages that nobody asked for yet: accounts", () => `/address/${holderAt(turn++)}`],
     ]);
   } finally {
     await explorer.stop();
   }
+}
+
+/** The last transaction of the newest block up to this one that has any. */
+async function lastTransaction(url: string, tag: string): Promise<string> {
+  const block = await callRpc<{ number: string; transactions: string[] }>(
+    url,
+    "eth_getBlockByNumber",
+    [tag, false],
+  );
+  const hash = block.transactions.at(-1);
+  return hash ?? lastTransaction(url, `0x${(BigInt(block.number) - 1n).toString(16)}`);
 }
 
 /** One of the accounts that hold the token. */

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
+import { gzipSync } from "node:zlib";
 import { etagOf, type FinishedAnswer } from "./finished-answer.js";
 
 /** Types of the files that there are. */
@@ -46,18 +47,24 @@ export function loadAssets(...folders: readonly URL[]): Assets {
   const names = [...files.keys()].toSorted();
   for (const name of names) hash.update(`${name}\0`).update(files.get(name) ?? "");
   const version = hash.digest("base64url").slice(0, 16);
+  const answers = new Map(
+    [...files].map(([name, body]) => {
+      const headers = { "content-type": TYPES[extname(name)] ?? "" };
+      const etag = etagOf(body);
+      return [name, { status: 200, headers, body, packed: gzipSync(body), etag, isFinal: true }];
+    }),
+  );
   return {
     path: (name) => `/assets/${version}/${name}`,
     answer(path) {
       const [, , given = "", ...rest] = path.split("/");
       const name = rest.join("/");
-      const body = files.get(name);
-      const type = TYPES[extname(name)];
-      if (body === undefined || type === undefined) return undefined;
+      const found = answers.get(name);
+      if (found === undefined) return undefined;
       // A page of an older version may still ask: it gets the file that there is, for now.
-      const isOwn = given === version;
-      const headers = { "content-type": type, "cache-control": isOwn ? FOR_EVER : "no-cache" };
-      return { status: 200, headers, body, etag: etagOf(body), isFinal: isOwn };
+      const isFinal = given === version;
+      const caching = { "cache-control": isFinal ? FOR_EVER : "no-cache" };
+      return { ...found, headers: { ...found.headers, ...caching }, isFinal };
     },
   };
 }

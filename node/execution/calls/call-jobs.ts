@@ -10,7 +10,7 @@ import type { CallOverrides, CallRequest, CallResult, SimulatedBlock } from "./c
 import type { TracedTransaction, Job, WorkerSettings } from "./call-protocol.js";
 import { OverlaidState, overriddenBlock, precompilesUnder } from "./call-overrides.js";
 import { RememberingReader } from "./call-reader.js";
-import { MessageRunner, withFundsText } from "./call-run.js";
+import { MessageRunner, type RunOutcome, withFundsText } from "./call-run.js";
 import { stateOf } from "./call-state.js";
 import { traceMessage, traceTransactions, type TransactionTrace } from "./call-trace.js";
 import { simulate } from "./simulation/simulate.js";
@@ -112,11 +112,48 @@ function estimateCap(
   return blockGasLimit !== undefined && blockGasLimit < capGas ? blockGasLimit : capGas;
 }
 
+/** Bytes of data and entries of an access list that are looked at on the main thread. */
+const SMALL_DATA_BYTES = 4_096;
+const SMALL_ACCESS_LIST = 64;
+
+/**
+ * Executes a call where it stands, on the thread of whoever asks, within so many compute units.
+ * Undefined where it is too large for that: then it is a worker's.
+ * @param environment its reader must answer at once, as the head's does
+ * @throws INSUFFICIENT_FUNDS
+ */
+export function callInPlace(
+  request: CallRequest,
+  base: Job["block"],
+  environment: Pick<JobEnvironment, "settings" | "reader" | "blockHash">,
+  limitNs: number,
+): CallResult | undefined {
+  if (request.data.length > SMALL_DATA_BYTES) return undefined;
+  if (request.accessList.length > SMALL_ACCESS_LIST) return undefined;
+  const { settings, reader } = environment;
+  const block: BlockContext = { ...base, blockHash: hashesUpTo(base, environment) };
+  const state = stateOf(reader, block, settings);
+  const runner = new MessageRunner({ settings, state, block });
+  const gasLimit = callGas(request, settings);
+  const outcome = withFundsText(
+    () => runner.runWithin(request, gasLimit, limitNs),
+    inGethsWords(gasLimit),
+  );
+  return outcome === undefined ? undefined : callResult(outcome, gasLimit);
+}
+
 function call(request: CallRequest, gasLimit: bigint, runner: MessageRunner): CallResult {
-  const inGethsWords = (refusal: string) => `err: ${refusal} (supplied gas ${gasLimit})`;
-  const outcome = withFundsText(() => runner.run(request, { gasLimit }), inGethsWords);
+  const run = () => runner.run(request, { gasLimit });
+  return callResult(withFundsText(run, inGethsWords(gasLimit)), gasLimit);
+}
+
+function inGethsWords(gasLimit: bigint): (refusal: string) => string {
+  return (refusal) => `err: ${refusal} (supplied gas ${gasLimit})`;
+}
+
+function callResult(outcome: RunOutcome, gasLimit: bigint): CallResult {
   if (outcome.kind === "invalid") {
-    return { outcome: "error", error: inGethsWords(outcome.error), gasUsed: 0n };
+    return { outcome: "error", error: inGethsWords(gasLimit)(outcome.error), gasUsed: 0n };
   }
   const { returnData, gasUsed, error, isRevert } = outcome;
   if (isRevert) return { outcome: "revert", returnData, gasUsed };

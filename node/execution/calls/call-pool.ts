@@ -1,6 +1,7 @@
 /**
  * The call workers as the servers see them: a bounded queue before a fixed number of threads.
- * Whatever a client asks, the main thread only passes messages and answers small reads.
+ * Whatever a client asks, the main thread only passes messages, answers small reads, and executes
+ * calls of the head that are smaller than that.
  */
 import { type BlockTransaction, isEvm } from "../../../chain/block.js";
 import { inDataOrder } from "../../../chain/cosmos/cosmos-result.js";
@@ -12,7 +13,7 @@ import type { ChainView } from "../../view/chain-view.js";
 import type { ChainParams } from "../../settings/genesis.js";
 import type { MaybePromise, StateReader } from "../../store/state-reader.js";
 import { CallError } from "./call-error.js";
-import type { JobResults } from "./call-jobs.js";
+import { callInPlace, type JobResults } from "./call-jobs.js";
 import type {
   CallOptions,
   CallRequest,
@@ -30,12 +31,18 @@ import type {
 } from "./call-protocol.js";
 import { CallSlot, type SlotJob } from "./call-slot.js";
 
+/**
+ * Compute units of a call that is executed on the main thread: several times a look at a token's
+ * balance, and less than half a millisecond. A worker costs more than that in messages alone.
+ */
+export const IN_PLACE_NS = 400_000;
+
 /** Jobs that may wait: two full JSON-RPC batches. */
 const MAX_QUEUED_JOBS = 2_000;
 
 /** What the pool is made with. */
 export interface CallPoolOptions {
-  readonly view: Pick<ChainView, "outline" | "pages" | "cosmos" | "blockHash" | "supply">;
+  readonly view: Pick<ChainView, "head" | "outline" | "pages" | "cosmos" | "blockHash" | "supply">;
   /** Committed state at a height; throws HISTORY_PRUNED. */
   readonly stateReaderAt: (height: Height) => StateReader;
   readonly chainId: bigint;
@@ -52,6 +59,8 @@ export interface CallPoolOptions {
   readonly log: Logger;
   /** Most jobs that wait. */
   readonly maxQueuedJobs?: number;
+  /** Compute units of calls that need no worker; 0: every call is a worker's. */
+  readonly inPlaceNs?: number;
   /** Entry of the threads, where it does not lie compiled beside this file. */
   readonly workerUrl?: URL;
 }
@@ -61,6 +70,8 @@ export class CallPool implements CallWorkers {
   private readonly slots: readonly CallSlot[];
   private readonly queue: SlotJob[] = [];
   private readonly maxQueuedJobs: number;
+  private readonly inPlaceNs: number;
+  private readonly settings: WorkerSettings;
   private nextId = 1;
   private isClosed = false;
 
@@ -71,6 +82,8 @@ export class CallPool implements CallWorkers {
     const bounds = { gasCap, maxTransactionGas, maxTransactionComputeNs };
     const accounts = { feeCollector, validatorsPool, locks };
     const settings: WorkerSettings = { chainId, ...accounts, ...bounds };
+    this.settings = settings;
+    this.inPlaceNs = options.inPlaceNs ?? IN_PLACE_NS;
     const workerUrl = options.workerUrl ?? new URL("./call-worker.js", import.meta.url);
     this.maxQueuedJobs = options.maxQueuedJobs ?? MAX_QUEUED_JOBS;
     const slotOptions = {
@@ -85,12 +98,30 @@ export class CallPool implements CallWorkers {
     for (const slot of this.slots) slot.start();
   }
 
-  call(
+  async call(
     request: CallRequest,
     height: Height,
     { signal, ...overrides }: CallOptions,
   ): Promise<JobResults["call"]> {
+    const isPlain = overrides.overrides === undefined && overrides.blockOverrides === undefined;
+    if (isPlain && this.inPlaceNs > 0) {
+      await breathe(signal);
+      const result = this.callInPlace(request, height);
+      if (result !== undefined) return result;
+    }
     return this.submit({ kind: "call", request, ...overrides }, height, signal);
+  }
+
+  /** Undefined where it is not of the head, whose state is at hand, or too large. */
+  private callInPlace(request: CallRequest, height: Height): JobResults["call"] | undefined {
+    const { view, stateReaderAt } = this.options;
+    if (this.isClosed || height !== view.head().height) return undefined;
+    const environment = {
+      settings: this.settings,
+      reader: stateReaderAt(height),
+      blockHash: (older: Height) => view.blockHash(older) ?? ZERO_HASH,
+    };
+    return callInPlace(request, this.factsAt(height), environment, this.inPlaceNs);
   }
 
   estimateGas(
@@ -177,14 +208,8 @@ export class CallPool implements CallWorkers {
   ): Promise<JobResults[Kind]> {
     signal.throwIfAborted();
     if (this.isClosed) throw new CallError("CALL_POOL_CLOSED", "the node is stopping");
-    const { header, hash, timeMs } = this.outlineAt(height);
-    const { timestampSeconds, coinbase, gasLimit, mixHash } = header;
     const stateHeight = work.kind === "traceBlock" ? height - 1 : height;
-    const { feeCollector, validatorsPool } = this.options.params;
-    const totalSupplyAtoken = this.options.view.supply(stateHeight)?.totalAtoken;
-    const native = { timeMs, totalSupplyAtoken, feeCollector, validatorsPool };
-    const place = { height, hash, timestampSeconds, coinbase, gasLimit, mixHash };
-    const block: BlockFacts = { ...place, native };
+    const block = this.factsAt(height, stateHeight);
     if (this.queue.length >= this.maxQueuedJobs) {
       throw new CallError("CALL_QUEUE_FULL", "too many calls are waiting", {
         details: { maxQueuedJobs: this.maxQueuedJobs },
@@ -194,6 +219,16 @@ export class CallPool implements CallWorkers {
     const result = await this.enqueue({ id: this.nextId++, block, work }, stateHeight, signal);
     // The worker's answer to a job is of the job's kind: `runJob` and this line are one codec.
     return result as JobResults[Kind];
+  }
+
+  /** Facts of a block for code that starts from the state of another, or of the same. */
+  private factsAt(height: Height, stateHeight: Height = height): BlockFacts {
+    const { header, hash, timeMs } = this.outlineAt(height);
+    const { timestampSeconds, coinbase, gasLimit, mixHash } = header;
+    const { feeCollector, validatorsPool } = this.options.params;
+    const totalSupplyAtoken = this.options.view.supply(stateHeight)?.totalAtoken;
+    const native = { timeMs, totalSupplyAtoken, feeCollector, validatorsPool };
+    return { height, hash, timestampSeconds, coinbase, gasLimit, mixHash, native };
   }
 
   private enqueue(job: Job, stateHeight: Height, signal: AbortSignal): Promise<unknown> {

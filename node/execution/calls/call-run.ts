@@ -39,6 +39,7 @@ export interface RanOutcome {
   readonly isRevert: boolean;
   /** More gas would have helped. */
   readonly isOutOfGas: boolean;
+  readonly isOutOfCompute: boolean;
 }
 
 /** What a run came to. */
@@ -50,6 +51,8 @@ export type RunOutcome =
 /** How one run differs from the request. */
 export interface RunOptions {
   readonly gasLimit: bigint;
+  /** Compute units at most; as many as a transaction may take where it is undefined. */
+  readonly limitNs?: number;
   readonly accessList?: readonly AccessListEntry[];
   readonly watcher?: Watcher;
   /** Called before anything of the message happens to the state. */
@@ -90,6 +93,16 @@ export class MessageRunner {
     return this.attempt(request, { ...options, watcher: { steps: EXACT_STEPS } });
   }
 
+  /**
+   * As `run`, within compute units that are fewer than a transaction may take. Undefined where they
+   * were too few, or where only a second look would tell why it failed.
+   */
+  runWithin(request: CallRequest, gasLimit: bigint, limitNs: number): RunOutcome | undefined {
+    const outcome = this.attempt(request, { gasLimit, limitNs });
+    if (outcome.kind === "invalid" || outcome.isRevert) return outcome;
+    return outcome.error === undefined && !outcome.isOutOfCompute ? outcome : undefined;
+  }
+
   /** As `run`, where nobody asks why it failed: only success or not is to be relied on. */
   succeeds(request: CallRequest, gasLimit: bigint): boolean {
     const outcome = this.attempt(request, { gasLimit });
@@ -111,7 +124,8 @@ export class MessageRunner {
       if (refusal !== undefined) return refusal;
       const message = { ...request, gasPriceAtoken, accessList, gasLimit: gasLimit - intrinsic };
       // As much as a transaction may take, so that what is answered here holds in a block.
-      const limitNs = settings.maxTransactionComputeNs - leastComputeNs(request.data);
+      const mostNs = settings.maxTransactionComputeNs - leastComputeNs(request.data);
+      const limitNs = Math.min(options.limitNs ?? mostNs, mostNs);
       const result = this.engine.run(message, block, { limitNs, watcher });
       const outcome = outcomeOf(result, intrinsic);
       if (options.afterwards !== undefined) {
@@ -222,7 +236,7 @@ function outcomeOf(result: RunResult, intrinsic: bigint): RanOutcome {
   const spent = intrinsic + result.gasUsed;
   const most = spent / MAX_REFUND_QUOTIENT;
   const refundedGas = result.gasRefund < most ? result.gasRefund : most;
-  const { output, errorText, isRevert } = result;
+  const { output, errorText, isRevert, isOutOfCompute } = result;
   return {
     kind: "ran",
     gasUsed: spent - refundedGas,
@@ -231,5 +245,6 @@ function outcomeOf(result: RunResult, intrinsic: bigint): RanOutcome {
     error: errorText,
     isRevert,
     isOutOfGas: errorText !== undefined && errorText.startsWith(EVM_FAILURE.outOfGas),
+    isOutOfCompute,
   };
 }

@@ -113,6 +113,7 @@ describe("crediting", () => {
     const flaky: SqlDatabase = {
       url: real.url,
       close: () => real.close(),
+      snapshot: (work, options) => real.snapshot(work, options),
       query: (text, parameters) => real.query(text, parameters),
       async transaction(work) {
         if (remaining === 0) return real.transaction(work);
@@ -188,6 +189,7 @@ describe("addresses registered while blocks pass", () => {
     const { watcher, faults } = bench.start({
       url: real.url,
       close: () => real.close(),
+      snapshot: (work, options) => real.snapshot(work, options),
       query: (text, parameters) => real.query(text, parameters),
       async transaction(work) {
         if (!isRegistered) {

@@ -7,8 +7,13 @@ import { Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
 import { bytesToBigint } from "../../../chain/hex.js";
-import { CallPool, type CallPoolOptions } from "../../../node/execution/calls/call-pool.js";
-import type { CallRequest } from "../../../node/execution/calls/call-port.js";
+import {
+  CallPool,
+  type CallPoolOptions,
+  IN_PLACE_NS,
+} from "../../../node/execution/calls/call-pool.js";
+import type { CallError } from "../../../node/execution/calls/call-error.js";
+import type { CallOptions, CallRequest } from "../../../node/execution/calls/call-port.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
 import { compiledFolder } from "../../helpers/services/services.js";
@@ -38,6 +43,7 @@ describe("call pool", () => {
       timeoutMs: 20_000,
       log: createLogger({ component: "test", level: "silent" }),
       workerUrl,
+      inPlaceNs: 0,
       ...changes,
     });
     pools.push(pool);
@@ -85,6 +91,58 @@ describe("call pool", () => {
     await expect(pool.call(request(), 4, { signal })).rejects.toMatchObject({
       code: "HEADER_NOT_FOUND",
     });
+  });
+
+  it("executes small calls of the head on the spot, and leaves all others to the workers", async () => {
+    const nobody = open({ inPlaceNs: IN_PLACE_NS, workerUrl: pathToFileURL("/no/worker.js") });
+    await expect(nobody.call(request(), 3, { signal })).resolves.toMatchObject({
+      outcome: "success",
+    });
+    const balances = new Map([[sender, { balanceAtoken: 1n }]]);
+    const others: readonly (readonly [CallRequest, number, Partial<CallOptions>])[] = [
+      [endless(), 3, {}],
+      [request({ data: new Uint8Array(5_000) }), 3, {}],
+      [request(), 2, {}],
+      [request(), 3, { overrides: balances }],
+      [request(), 3, { blockOverrides: { height: 9 } }],
+    ];
+    for (const [asked, height, options] of others) {
+      const answer = nobody.call(asked, height, { signal, ...options });
+      await expect(answer).rejects.toMatchObject({ code: "CALL_WORKER_FAILED" });
+    }
+  });
+
+  it("gives the same answer on the spot as from a worker", async () => {
+    const [here, there] = [open({ inPlaceNs: IN_PLACE_NS }), open()];
+    const poor = parseAddress(`0x${"99".repeat(20)}`);
+    const code = (hex: string) => ({ to: undefined, data: Buffer.from(hex, "hex") });
+    const asked: readonly Partial<CallRequest>[] = [
+      {},
+      { from: poor, valueAtoken: 1n },
+      { from: poor, gasPriceAtoken: PRICE },
+      { gasPriceAtoken: PRICE },
+      { gasLimit: 20_000n },
+      { gasLimit: 21_100n },
+      { to: poor, valueAtoken: 5n },
+      code("60016000fd"),
+      code("fe"),
+      code("4360005260206000f3"),
+      code("60024340600052602060 00f3".replace(" ", "")),
+      code("4760005247602052303160405260606000f3"),
+      { to: parseAddress(`0x${"00".repeat(19)}04`), data: Uint8Array.of(1, 2, 3) },
+      { to: parseAddress(`0x${"00".repeat(19)}01`), data: new Uint8Array(128) },
+    ];
+    for (const [index, changes] of asked.entries()) {
+      const outcomes = [here, there].map((pool) =>
+        pool.call(request(changes), 3, { signal }).catch((error: CallError) => ({
+          code: error.code,
+          message: error.message,
+          details: error.details,
+        })),
+      );
+      const [fast, slow] = await Promise.all(outcomes);
+      expect({ index, ...fast }).toEqual({ index, ...slow });
+    }
   });
 
   it("simulates blocks on a state of the past, each on the one before", async () => {

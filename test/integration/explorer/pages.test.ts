@@ -482,11 +482,49 @@ describe("the server", () => {
     const target = `/block/${scene.plain.blockNumber}`;
     const first = await stage.get(target);
     expect(first.headers["cache-control"]).toBe("public, max-age=86400, immutable");
-    expect(first.headers["vary"]).toBe("Accept-Language, Cookie");
+    expect(first.headers["vary"]).toBe("Accept-Language, Cookie, Accept-Encoding");
     const again = await stage.get(target, { "if-none-match": String(first.headers["etag"]) });
     expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: "" });
     expect((await stage.get("/")).headers["cache-control"]).toBe("no-cache");
     expect((await stage.get("/no/such")).headers["cache-control"]).toBe("no-store");
+  });
+
+  it("packs pages and files for who can unpack them", async () => {
+    const target = `/block/${scene.plain.blockNumber}`;
+    const plain = await stage.get(target);
+    const style = /\/assets\/[^"]+style\.css/.exec(plain.text)?.[0] ?? "";
+    for (const path of [target, style]) {
+      const whole = await stage.get(path);
+      expect({ path, encoding: whole.headers["content-encoding"] }).toEqual({ path });
+      for (const refused of ["gzip;q=0", "br, gzip; q=0.0, *", "identity", "*;q=0"]) {
+        const reply = await stage.get(path, { "accept-encoding": refused });
+        expect({ refused, same: reply.text === whole.text }).toEqual({ refused, same: true });
+      }
+      for (const taken of ["gzip", "br;q=1, GZIP ;q=0.5", "*"]) {
+        const { headers } = await stage.get(path, { "accept-encoding": taken }, "HEAD");
+        expect({ taken, encoding: headers["content-encoding"] }).toEqual({
+          taken,
+          encoding: "gzip",
+        });
+        expect(Number(headers["content-length"])).toBeLessThan(whole.text.length);
+        expect(headers["vary"]).toContain("Accept-Encoding");
+        const [own, other] = [String(headers["etag"]), String(whole.headers["etag"])];
+        expect(own).not.toBe(other);
+        for (const tag of [own, other, `W/${own}`]) {
+          const sent = { "accept-encoding": taken, "if-none-match": tag };
+          expect({ tag, status: (await stage.get(path, sent)).status }).toEqual({
+            tag,
+            status: 304,
+          });
+        }
+      }
+      // The client of Node's own unpacks as browsers do.
+      const unpacked = await fetch(`${stage.url}${path}`, {
+        headers: { "accept-encoding": "gzip" },
+      });
+      expect(unpacked.headers.get("content-encoding")).toBe("gzip");
+      expect(await unpacked.text()).toBe(whole.text);
+    }
   });
 
   it("remembers the language that was chosen", async () => {

@@ -106,6 +106,7 @@ describe("a ledger and what its home remembers", () => {
     const slow: LedgerDatabase = {
       url: older.url,
       close: () => older.close(),
+      snapshot: (work, options) => older.snapshot(work, options),
       transaction: (work) => older.transaction(work),
       async query<Row>(text: string, parameters: readonly unknown[] = []) {
         const rows = await older.query<Row>(text, parameters);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { MigrationInterface, QueryRunner } from "typeorm";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
-import { type SqlDatabase, openDatabase } from "../../../runtime/sql/sql.js";
+import { type Sql, type SqlDatabase, openDatabase } from "../../../runtime/sql/sql.js";
 import { retry } from "../../../runtime/process/task.js";
 import { createGate } from "../../helpers/gate.js";
 import { type TestDatabase, createTestDatabase } from "../../helpers/services/postgres.js";
@@ -112,6 +112,56 @@ describe("openDatabase", () => {
     await expect(failing).rejects.toBe(fault);
     const rows = await db.query("SELECT total FROM counter WHERE name = 'left'");
     expect(rows).toEqual([{ total: "10" }]);
+  });
+
+  it("keeps the plans of statements that come again, and of no others", async () => {
+    const kept = (tx: Sql) =>
+      tx.query<{ statement: string }>("SELECT statement FROM pg_prepared_statements");
+    await db.transaction(async (tx) => {
+      const before = (await kept(tx)).length;
+      const often = "SELECT total FROM counter WHERE name = $1 -- often";
+      for (let turn = 0; turn < 5; turn += 1) {
+        expect(await tx.query(often, ["left"])).toHaveLength(1);
+      }
+      await tx.query("SELECT total FROM counter WHERE name = $1 -- once", ["left"]);
+      const after = await kept(tx);
+      expect(after.map(({ statement }) => statement)).toContain(often);
+      expect(after).toHaveLength(before + 1);
+    });
+  });
+
+  it("keeps a bounded number of plans", async () => {
+    const other = await openDatabase(options());
+    try {
+      const [row] = await other.transaction(async (tx) => {
+        for (let text = 0; text < 300; text += 1) {
+          for (let turn = 0; turn < 3; turn += 1) await tx.query(`SELECT $1::int + ${text}`, [1]);
+        }
+        return tx.query<{ n: number }>("SELECT count(*)::int AS n FROM pg_prepared_statements");
+      });
+      expect(row?.n).toBe(200);
+    } finally {
+      await other.close();
+    }
+  });
+
+  it("goes on where a table gets another column under a statement that it keeps", async () => {
+    const text = "SELECT * FROM wider WHERE id > $1";
+    await db.query("CREATE TABLE wider (id int)");
+    await db.query("INSERT INTO wider VALUES (1)");
+    // On every connection of the pool.
+    const onAll = (work: () => Promise<unknown>) => Promise.all([1, 2, 3, 4].map(work));
+    for (let turn = 0; turn < 4; turn += 1) await onAll(() => db.query(text, [0]));
+    await db.query("ALTER TABLE wider ADD COLUMN name text DEFAULT 'one'");
+    await onAll(async () => {
+      expect(await db.query(text, [0])).toEqual([{ id: 1, name: "one" }]);
+    });
+    for (let turn = 0; turn < 4; turn += 1) await onAll(() => db.query(text, [0]));
+    await db.query("ALTER TABLE wider DROP COLUMN name");
+    const read = () => db.transaction((tx) => tx.query(text, [0]));
+    await onAll(async () => {
+      expect(await read()).toEqual([{ id: 1 }]);
+    });
   });
 
   it("names the violated constraint", async () => {
