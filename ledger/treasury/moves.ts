@@ -189,25 +189,42 @@ export async function askForRefill(
   return rows.length > 0;
 }
 
+/** The wallets have less again than a refill is to bring: what was seen before counts no more. */
+export async function keepRefill(sql: Sql, asset: string): Promise<void> {
+  await sql.query(
+    `UPDATE refill_request SET enough_height = NULL
+      WHERE asset = $1 AND state = 'open' AND enough_height IS NOT NULL`,
+    [asset],
+  );
+}
+
 /**
- * Takes a request back that is not needed any more. Not before the books stand where the wallets'
- * balances were seen: what came from cold storage may be what makes it needless, and fills it.
- * @param seenHeight of the newest of those balances
+ * Takes a request back that is not needed any more. Not before the books stand where the wallets were
+ * first seen to have enough: what came from cold storage may be what makes it needless, and fills it.
+ * @param seenHeight of the newest of the balances that are enough; the first one since the wallets had
+ *   less is remembered
  * @returns true when there was one
  */
 export async function withdrawRefill(
   sql: Sql,
   { asset, seenHeight }: { readonly asset: string; readonly seenHeight: Height },
 ): Promise<boolean> {
-  const rows = await sql.query(
-    `WITH taken AS (
-       UPDATE refill_request SET state = 'withdrawn', changed_at = now()
+  const rows = await sql.query<{ state: string }>(
+    `WITH seen AS (
+       UPDATE refill_request
+          SET enough_height = coalesce(enough_height, $2),
+              state = CASE WHEN EXISTS (SELECT 1 FROM watch_cursor
+                                         WHERE height >= coalesce(enough_height, $2))
+                           THEN 'withdrawn' ELSE 'open' END,
+              changed_at = now()
         WHERE asset = $1 AND state = 'open'
-          AND EXISTS (SELECT 1 FROM watch_cursor WHERE height >= $2) RETURNING 1)
-     SELECT 1 FROM taken`,
+          AND (enough_height IS NULL
+               OR EXISTS (SELECT 1 FROM watch_cursor WHERE height >= enough_height))
+       RETURNING state)
+     SELECT state FROM seen`,
     [asset, seenHeight],
   );
-  return rows.length > 0;
+  return rows[0]?.state === "withdrawn";
 }
 
 /** Keeps the cold addresses that the policy names: what comes back from one is the exchange's. */

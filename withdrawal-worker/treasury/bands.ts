@@ -5,7 +5,7 @@ import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { readTokenAssets } from "../../ledger/assets/asset-registry.js";
 import type { HashedPolicy, TreasuryAsset, TreasuryBand } from "../../ledger/policy/policy.js";
 import { storedAtoken } from "../../ledger/stored-values.js";
-import { askForRefill, openMove, withdrawRefill } from "../../ledger/treasury/moves.js";
+import { askForRefill, keepRefill, openMove, withdrawRefill } from "../../ledger/treasury/moves.js";
 import { readWalletBoard, type WalletLane } from "../../ledger/wallets/wallet-board.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { WalletView } from "../lane/wallet-node.js";
@@ -133,6 +133,7 @@ async function carryOut(
 ): Promise<void> {
   const { database, clock, log } = context;
   const { asset, rules, decision, policy, seenHeight } = wanted;
+  if (decision.kind === "refill" || decision.kind === "low") await keepRefill(database, asset);
   if (decision.kind === "refill") {
     if (await askForRefill(database, { asset, amountUnits: decision.amountUnits })) {
       const fields = { asset, amountUnits: decision.amountUnits.toString() };
