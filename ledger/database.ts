@@ -25,7 +25,7 @@ import { Operators1760000000020 } from "./migrations/0020-operators.js";
 import { CheaperRules1760000000021 } from "./migrations/0021-cheaper-rules.js";
 import { WebhookPruning1760000000022 } from "./migrations/0022-webhook-pruning.js";
 import { SweepHeights1760000000023 } from "./migrations/0023-sweep-heights.js";
-import { RefillHeights1760000000024 } from "./migrations/0024-refill-heights.js";
+import { TreasuryExits1760000000024 } from "./migrations/0024-treasury-exits.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -57,7 +57,7 @@ export const LEDGER_MIGRATIONS = [
   CheaperRules1760000000021,
   WebhookPruning1760000000022,
   SweepHeights1760000000023,
-  RefillHeights1760000000024,
+  TreasuryExits1760000000024,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

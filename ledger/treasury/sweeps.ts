@@ -36,8 +36,8 @@ export const SWEEP_STATES = [
 /** One of `SWEEP_STATES`. */
 export type SweepState = (typeof SWEEP_STATES)[number];
 
-/** States of sweeps that have not ended. */
-const OPEN_STATES: readonly SweepState[] = SWEEP_STATES.slice(0, 5);
+/** States of sweeps that go on by themselves; a frozen one waits for a person, or for the watcher. */
+const MOVING_STATES: readonly SweepState[] = SWEEP_STATES.slice(0, 4);
 
 /** Nonce and price, once there is gas. */
 export interface SweepGas {
@@ -59,6 +59,8 @@ export interface NewSweep {
 /** Signed bytes of a sweep. */
 export interface SweepAttempt {
   readonly n: number;
+  /** Where they bring it. */
+  readonly wallet: Address;
   readonly raw: Hex;
   readonly hash: Hash32;
   readonly gasPriceAtoken: bigint;
@@ -76,6 +78,7 @@ export interface Sweep {
   readonly index: number;
   readonly asset: string;
   readonly contract: Address | undefined;
+  /** Where its mined attempt went, or the newest goes; without any where it is meant to go. */
   readonly wallet: Address;
   readonly amountUnits: bigint;
   readonly gasLimit: bigint;
@@ -143,10 +146,13 @@ export function intendSweeps(
   });
 }
 
-/** Open sweeps in the order of their age. */
-export function readOpenSweeps(sql: Sql, limit: number): Promise<Sweep[]> {
+/**
+ * Sweeps under way in the order of their age, without the frozen ones: those wait for a person, and
+ * take nobody's place until then.
+ */
+export function readMovingSweeps(sql: Sql, limit: number): Promise<Sweep[]> {
   return readSweeps(sql, `WHERE s.state = ANY ($1::text[]) ORDER BY s.changed_at, s.id LIMIT $2`, [
-    OPEN_STATES,
+    MOVING_STATES,
     limit,
   ]);
 }
@@ -218,11 +224,11 @@ export function storeSweepAttempts(
   return database.transaction(async (tx) => {
     const rows = await tx.query<{ id: string }>(
       `WITH input AS (
-         SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::numeric[])
-                AS input (id, n, raw, hash, price)
+         SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::numeric[],
+                              $6::text[]) AS input (id, n, raw, hash, price, target)
        ), stored AS (
-         INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken)
-         SELECT input.id, n, raw, hash, price FROM input JOIN sweep s ON s.id = input.id
+         INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken, wallet)
+         SELECT input.id, n, raw, hash, price, target FROM input JOIN sweep s ON s.id = input.id
           WHERE s.state IN ('ready', 'signed', 'sent')
          ON CONFLICT DO NOTHING RETURNING sweep_id
        ), moved AS (
@@ -235,6 +241,7 @@ export function storeSweepAttempts(
         attempts.map(({ raw }) => raw),
         attempts.map(({ hash }) => hash),
         attempts.map(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
+        attempts.map(({ wallet }) => wallet),
       ],
     );
     return new Set(rows.map(({ id }) => storedInteger(id)));
@@ -261,8 +268,8 @@ export async function freezeSweep(sql: Sql, id: number, reason: string): Promise
 }
 
 /**
- * A person looked at a frozen sweep: its nonce is free, and its bytes are sent again; or another
- * transaction used it, and the address is looked at anew.
+ * A person looked at a frozen sweep: its nonce is free, and its bytes are sent again, or it is signed
+ * where it never was; or another transaction used it, and the address is looked at anew.
  * @throws NOT_FROZEN
  */
 export function releaseSweep(
@@ -271,11 +278,15 @@ export function releaseSweep(
   release: { readonly isNonceUsed: boolean; readonly reason: string },
 ): Promise<void> {
   return database.transaction(async (tx) => {
-    const to = release.isNonceUsed ? "foreign" : "signed";
     const isDone = await step(
       tx,
-      `UPDATE sweep SET state = $2, reason = $3 WHERE id = $1 AND state = 'frozen'`,
-      [id, to, release.reason],
+      `UPDATE sweep
+          SET state = CASE WHEN $2 THEN 'foreign'
+                      WHEN EXISTS (SELECT 1 FROM sweep_attempt t WHERE t.sweep_id = sweep.id)
+                      THEN 'signed' ELSE 'ready' END,
+              reason = $3
+        WHERE id = $1 AND state = 'frozen'`,
+      [id, release.isNonceUsed, release.reason],
     );
     if (!isDone) throw new LedgerError("NOT_FROZEN", `sweep ${id} is not frozen`);
     if (release.isNonceUsed) await lookAgain(tx, [id], 0);
@@ -293,7 +304,7 @@ export async function readSweepBytes(
     `SELECT t.raw FROM unnest($1::text[], $2::numeric[]) AS place (address, nonce)
        JOIN sweep s ON s.address = place.address AND s.nonce = place.nonce
        JOIN sweep_attempt t ON t.sweep_id = s.id
-      WHERE s.wallet = ANY ($3::text[]) ORDER BY t.sweep_id, t.n`,
+      WHERE coalesce(t.wallet, s.wallet) = ANY ($3::text[]) ORDER BY t.sweep_id, t.n`,
     [places.map(({ address }) => address), places.map(({ nonce }) => nonce.toString()), wallets],
   );
   return rows.map(({ raw }) => parseHex(raw));
@@ -329,6 +340,7 @@ interface SweepRow {
         readonly n: number;
         readonly raw: string;
         readonly hash: string;
+        readonly wallet: string;
         readonly price: string;
         readonly age_ms: string;
       }[]
@@ -344,7 +356,7 @@ async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): 
             (SELECT m.state FROM treasury_move m WHERE m.sweep_id = s.id) AS top_up,
             (extract(epoch FROM clock_timestamp() - s.changed_at) * 1000)::bigint::text AS age_ms,
             (SELECT jsonb_agg(jsonb_build_object('n', t.n, 'raw', t.raw, 'hash', t.hash,
-                      'price', t.gas_price_atoken::text, 'age_ms',
+                      'wallet', coalesce(t.wallet, s.wallet), 'price', t.gas_price_atoken::text, 'age_ms',
                       (extract(epoch FROM clock_timestamp() - t.created_at) * 1000)::bigint::text)
                       ORDER BY t.n)
                FROM sweep_attempt t WHERE t.sweep_id = s.id) AS attempts
@@ -357,13 +369,22 @@ async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): 
 }
 
 function toSweep(row: SweepRow): Sweep {
+  const attempts = (row.attempts ?? []).map((attempt) => ({
+    n: attempt.n,
+    wallet: storedAddress(attempt.wallet),
+    raw: parseHex(attempt.raw),
+    hash: storedHash(attempt.hash),
+    gasPriceAtoken: storedAtoken(attempt.price),
+    ageMs: storedInteger(attempt.age_ms),
+  }));
+  const shown = attempts.find(({ hash }) => hash === row.mined_hash) ?? attempts.at(-1);
   return {
     id: storedInteger(row.id),
     address: storedAddress(row.address),
     index: storedInteger(row.index),
     asset: row.asset,
     contract: row.contract === null ? undefined : storedAddress(row.contract),
-    wallet: storedAddress(row.wallet),
+    wallet: shown?.wallet ?? storedAddress(row.wallet),
     amountUnits: storedAtoken(row.amount),
     gasLimit: storedAtoken(row.gas_limit),
     gas:
@@ -374,13 +395,7 @@ function toSweep(row: SweepRow): Sweep {
     reason: row.reason ?? undefined,
     minedHash: row.mined_hash === null ? undefined : storedHash(row.mined_hash),
     blockNumber: row.block_number === null ? undefined : storedHeight(row.block_number),
-    attempts: (row.attempts ?? []).map((attempt) => ({
-      n: attempt.n,
-      raw: parseHex(attempt.raw),
-      hash: storedHash(attempt.hash),
-      gasPriceAtoken: storedAtoken(attempt.price),
-      ageMs: storedInteger(attempt.age_ms),
-    })),
+    attempts,
     topUp: toTopUp(row.top_up),
     createdAt: storedTime(row.created_at),
     ageMs: storedInteger(row.age_ms),

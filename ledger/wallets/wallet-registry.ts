@@ -107,6 +107,8 @@ export function reactivateWallet(
 export interface WalletRest {
   /** Nonces that are taken and not booked. */
   readonly openSlots: number;
+  /** Sweeps that are not booked, of which some signed bytes would bring their coins here. */
+  readonly openSweeps: number;
   readonly balanceAtoken: bigint;
 }
 
@@ -132,23 +134,32 @@ export function retireWallet(
     from: ["draining"],
     to: "retired",
     async check(tx) {
-      const rows = await tx.query<{ count: string }>(
-        `SELECT count(*)::text AS count FROM nonce_slot WHERE wallet = $1 AND outcome IS NULL`,
+      const [row] = await tx.query<Record<"slots" | "sweeps", string>>(
+        `SELECT (SELECT count(*) FROM nonce_slot WHERE wallet = $1 AND outcome IS NULL)::text
+                  AS slots,
+                (SELECT count(*) FROM sweep s
+                  WHERE s.state IN ('signed', 'sent', 'frozen')
+                    AND EXISTS (SELECT 1 FROM sweep_attempt t
+                      WHERE t.sweep_id = s.id AND coalesce(t.wallet, s.wallet) = $1))::text
+                  AS sweeps`,
         [wallet],
       );
-      const openSlots = storedInteger(rows[0]?.count);
-      if (force || (openSlots === 0 && balanceAtoken <= dustAtoken)) return;
-      throw notEmpty(wallet, { openSlots, balanceAtoken });
+      const openSlots = storedInteger(row?.slots);
+      const openSweeps = storedInteger(row?.sweeps);
+      const isEmpty = openSlots === 0 && openSweeps === 0 && balanceAtoken <= dustAtoken;
+      if (!force && !isEmpty) throw notEmpty(wallet, { openSlots, openSweeps, balanceAtoken });
     },
   });
 }
 
-function notEmpty(wallet: Address, { openSlots, balanceAtoken }: WalletRest): LedgerError {
+function notEmpty(wallet: Address, rest: WalletRest): LedgerError {
+  const { openSlots, openSweeps, balanceAtoken } = rest;
+  const sweeps = openSweeps === 0 ? "" : `, ${openSweeps} sweeps towards it`;
   return new LedgerError(
     "WALLET_NOT_EMPTY",
-    `${wallet} has ${openSlots} open nonces and ${balanceAtoken} atoken: wait, move its coins, or ` +
-      "say --leave-behind with a reason",
-    { details: { wallet, openSlots, balanceAtoken: balanceAtoken.toString() } },
+    `${wallet} has ${openSlots} open nonces${sweeps} and ${balanceAtoken} atoken: wait, move its ` +
+      "coins, or say --leave-behind with a reason",
+    { details: { wallet, ...rest, balanceAtoken: balanceAtoken.toString() } },
   );
 }
 

@@ -7,7 +7,7 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type Incident, openIncident } from "../incidents.js";
 import { readKillSwitch } from "../policy/kill-switch.js";
 import { type KillSwitchState, stops } from "../policy/kill-switch-level.js";
-import { storedTime } from "../stored-values.js";
+import { storedAddress, storedTime } from "../stored-values.js";
 
 /** Whether a wallet may sign, and since when and why not. */
 export interface SigningFreeze {
@@ -45,6 +45,14 @@ export async function lockFreeze(tx: Sql, wallet: Address): Promise<SigningFreez
   );
   // Read behind the lock: an incident is written and the kill switch set under it.
   return toFreeze(rows[0], await readKillSwitch(tx), await openIncident(tx));
+}
+
+/** Wallets that are frozen by their own switch, whatever the kill switch and incidents say. */
+export async function frozenWallets(sql: Sql): Promise<ReadonlySet<Address>> {
+  const rows = await sql.query<{ wallet: string }>(
+    `SELECT wallet FROM signing_freeze WHERE frozen`,
+  );
+  return new Set(rows.map(({ wallet }) => storedAddress(wallet)));
 }
 
 /** Begins the one cause that a recovery takes away: the chain has payments that the ledger lost. */

@@ -3,8 +3,6 @@
  * keeps the bands. Every step is a commit of its own; a round that dies anywhere is done by the next.
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
-import { encodeTransfer } from "../../chain/erc20.js";
-import { hexToBytes } from "../../chain/hex.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { stops } from "../../ledger/policy/kill-switch-level.js";
 import type { HashedPolicy, TreasuryRules } from "../../ledger/policy/policy.js";
@@ -16,22 +14,24 @@ import {
   markSweepsSent,
   type NewSweep,
   type NewSweepAttempt,
-  readOpenSweeps,
+  readMovingSweeps,
   readSweepBytes,
   readySweep,
   storeSweepAttempts,
   type Sweep,
   voidSweep,
 } from "../../ledger/treasury/sweeps.js";
-import { readWalletBoard } from "../../ledger/wallets/wallet-board.js";
+import { listWallets } from "../../ledger/wallets/wallet.js";
+import { frozenWallets } from "../../ledger/withdrawals/signing-freeze.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
-import { choosePrice, raisePrice, TRANSFER_GAS, withMargin } from "../lane/gas.js";
+import { choosePrice, TRANSFER_GAS, withMargin } from "../lane/gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { keepBands } from "./bands.js";
-import { type AddressState, readAddressStates } from "./sweep-node.js";
-import { decideSweep, missingGas, type SweepFacts, topUpOf, valueAt } from "./sweep-plan.js";
+import { firstAttempt, nextAttempt, type SeenSweep } from "./sweep-attempts.js";
+import { readAddressStates } from "./sweep-node.js";
+import { decideSweep, missingGas, type SweepFacts, topUpOf } from "./sweep-plan.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
 /** Gas that is not paid by then is given up. */
@@ -46,6 +46,9 @@ const NO_GAS_DELAY_MS = 600_000;
 /** Addresses that are looked at in one round, beside those under way. */
 const LOOKED_AT_ONCE = 200;
 
+/** Addresses that one line of the log names. */
+const MAX_NAMED = 5;
+
 /** Tokens' estimates asked for at once. */
 const ESTIMATES_AT_ONCE = 8;
 
@@ -58,12 +61,6 @@ interface Round {
   readonly wallets: readonly Address[];
   readonly maySign: boolean;
   readonly signal: AbortSignal;
-}
-
-/** An open sweep with its address on the chain. */
-interface Seen {
-  readonly sweep: Sweep;
-  readonly state: AddressState;
 }
 
 /** Carries the treasury's work on. */
@@ -93,12 +90,8 @@ export class Sweeper {
     if (rules === undefined) return false;
     const { level } = await killSwitch.read();
     if (stops(level, "stop-broadcast")) return false;
-    const board = await readWalletBoard(database);
-    const known = new Set(this.#context.wallets());
-    const wallets = board
-      .filter(({ status, freeze }) => status === "active" && !freeze.frozen)
-      .flatMap(({ address }) => (known.has(address) ? [address] : []));
-    const view = await node.view(wallets[0] ?? board[0]?.address ?? ZERO_ADDRESS, { signal });
+    const wallets = await this.#payableWallets();
+    const view = await node.view(wallets[0] ?? ZERO_ADDRESS, { signal });
     // A node below what was seen shows old nonces and balances.
     if (view.height < this.#lastHeight) return false;
     this.#lastHeight = view.height;
@@ -117,10 +110,20 @@ export class Sweeper {
     return isMore;
   }
 
+  /** Only these are given coins: another one's key may be gone, or in other hands. */
+  async #payableWallets(): Promise<readonly Address[]> {
+    const { database } = this.#context;
+    const known = new Set(this.#context.wallets());
+    const frozen = await frozenWallets(database);
+    return (await listWallets(database)).flatMap(({ address, status }) =>
+      status === "active" && known.has(address) && !frozen.has(address) ? [address] : [],
+    );
+  }
+
   /** @returns how many sweeps are under way */
   async #advance(round: Round): Promise<number> {
     const { database, settings } = this.#context;
-    const sweeps = await readOpenSweeps(database, settings.sweepsAtOnce);
+    const sweeps = await readMovingSweeps(database, settings.sweepsAtOnce);
     const seen = await this.#see(sweeps, round);
     this.#forgetEnded(sweeps);
     for (const each of seen) {
@@ -129,22 +132,22 @@ export class Sweeper {
     await this.#freezeUsed(seen, round);
     if (round.maySign) {
       const ready = await this.#see(
-        (await readOpenSweeps(database, settings.sweepsAtOnce)).filter(
+        (await readMovingSweeps(database, settings.sweepsAtOnce)).filter(
           ({ state }) => state === "ready",
         ),
         round,
       );
       await this.#sign([
-        ...ready.flatMap((each) => this.#firstAttempt(each, round) ?? []),
-        ...seen.flatMap((each) => this.#dearerAttempt(each, round) ?? []),
+        ...ready.flatMap((each) => firstAttempt(this.#context, each, round) ?? []),
+        ...seen.flatMap((each) => nextAttempt(this.#context, each, round) ?? []),
       ]);
     }
-    const signed = await readOpenSweeps(database, settings.sweepsAtOnce);
+    const signed = await readMovingSweeps(database, settings.sweepsAtOnce);
     await this.#send(signed, round);
     return signed.length;
   }
 
-  async #see(sweeps: readonly Sweep[], { view, signal }: Round): Promise<Seen[]> {
+  async #see(sweeps: readonly Sweep[], { view, signal }: Round): Promise<SeenSweep[]> {
     const addresses = sweeps.map(({ address }) => address);
     const states = await readAddressStates(this.#context.rpc, addresses, view.height, { signal });
     return sweeps.flatMap((sweep, index) => {
@@ -162,7 +165,7 @@ export class Sweeper {
   }
 
   /** Asks for gas once, waits for it, and goes on when there is enough. */
-  async #attendGas({ sweep, state }: Seen, round: Round): Promise<void> {
+  async #attendGas({ sweep, state }: SeenSweep, round: Round): Promise<void> {
     const { database } = this.#context;
     const { id, gasLimit, topUp, ageMs } = sweep;
     const gas = { gasLimit, gasPriceAtoken: this.#price(round) };
@@ -212,7 +215,7 @@ export class Sweeper {
   }
 
   /** A used nonce without a receipt of ours is never signed over. */
-  async #freezeUsed(seen: readonly Seen[], { view, signal }: Round): Promise<void> {
+  async #freezeUsed(seen: readonly SeenSweep[], { view, signal }: Round): Promise<void> {
     const { database, node, clock, settings, log } = this.#context;
     const used = seen.filter(
       ({ sweep: { gas, state }, state: { nonce } }) =>
@@ -242,64 +245,6 @@ export class Sweeper {
     }
   }
 
-  /** What was intended, with nothing changed: the same bytes after a crash. */
-  #firstAttempt({ sweep, state }: Seen, round: Round): NewSweepAttempt | undefined {
-    const { gas, wallet } = sweep;
-    if (gas === undefined || state.nonce !== gas.nonce) return undefined;
-    if (!round.wallets.includes(wallet)) return undefined;
-    return this.#attempt(sweep, { n: 0, gasPriceAtoken: gas.gasPriceAtoken });
-  }
-
-  /** What is not mined in time is replaced by a dearer one on the same nonce. */
-  #dearerAttempt({ sweep, state }: Seen, round: Round): NewSweepAttempt | undefined {
-    const { gas, gasLimit, contract, attempts, wallet } = sweep;
-    const last = attempts.at(-1);
-    if (gas === undefined || last === undefined || state.nonce !== gas.nonce) return undefined;
-    if (sweep.state !== "signed" && sweep.state !== "sent") return undefined;
-    if (last.ageMs < this.#context.settings.repriceAfterMs) return undefined;
-    if (!round.wallets.includes(wallet)) return undefined;
-    const { priceCapAtoken } = this.#context.settings.gas;
-    const suggestedAtoken = round.view.suggestedPriceAtoken;
-    const gasPriceAtoken = raisePrice(last.gasPriceAtoken, { suggestedAtoken }, priceCapAtoken);
-    if (gasPriceAtoken === undefined) return undefined;
-    const max = round.rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
-    if (feeOf({ gasLimit, gasPriceAtoken }) > max) return undefined;
-    const isPayable =
-      contract === undefined
-        ? valueAt(sweep, gas.gasPriceAtoken, gasPriceAtoken) > 0n
-        : missingGas(state.balanceAtoken, { gasLimit, gasPriceAtoken }) === 0n;
-    return isPayable ? this.#attempt(sweep, { n: last.n + 1, gasPriceAtoken }) : undefined;
-  }
-
-  #attempt(
-    sweep: Sweep,
-    { n, gasPriceAtoken }: { readonly n: number; readonly gasPriceAtoken: bigint },
-  ): NewSweepAttempt | undefined {
-    const { id, address, index, asset, contract, wallet, amountUnits, gasLimit, gas } = sweep;
-    if (gas === undefined) return undefined;
-    const { signer, chainId, log } = this.#context;
-    const transfer = { to: wallet, amountUnits };
-    const signed = signer.sign({
-      address,
-      index,
-      asset,
-      wallet,
-      amountUnits,
-      chainId,
-      nonce: gas.nonce,
-      to: contract ?? wallet,
-      valueAtoken: contract === undefined ? valueAt(sweep, gas.gasPriceAtoken, gasPriceAtoken) : 0n,
-      data: contract === undefined ? new Uint8Array(0) : hexToBytes(encodeTransfer(transfer)),
-      gasLimit,
-      gasPriceAtoken,
-    });
-    if (signed.kind === "refused") {
-      log.warn({ sweep: id, reason: signed.reason }, "a sweep is not signed");
-      return undefined;
-    }
-    return { sweepId: id, n, raw: signed.raw, hash: signed.hash, gasPriceAtoken };
-  }
-
   async #sign(attempts: readonly NewSweepAttempt[]): Promise<void> {
     if (attempts.length === 0) return;
     failpoint(TREASURY_FAILPOINTS.beforeAttempt);
@@ -308,18 +253,21 @@ export class Sweeper {
   }
 
   /** The stored bytes, as often as needed. */
-  async #send(sweeps: readonly Sweep[], { signal }: Round): Promise<void> {
-    const { database, node, clock, settings, log } = this.#context;
+  async #send(sweeps: readonly Sweep[], { wallets, signal }: Round): Promise<void> {
+    const { database, node, clock, settings, log, killSwitch } = this.#context;
     const nowMs = clock.monotonicMs();
     const due = sweeps.flatMap(({ id, state, attempts }) => {
       const last = attempts.at(-1);
       const sentMs = this.#sentMs.get(id);
       if (last === undefined || (state !== "signed" && state !== "sent")) return [];
+      if (!wallets.includes(last.wallet)) return [];
       const isNew = last.ageMs < nowMs - (sentMs ?? Number.NEGATIVE_INFINITY);
       const isLate = sentMs === undefined || nowMs - sentMs >= settings.rebroadcastIntervalMs;
       return state === "signed" || isNew || isLate ? [{ id, ...last }] : [];
     });
     if (due.length === 0) return;
+    // A round may be long: what was read at its beginning is old by now.
+    if (stops((await killSwitch.read()).level, "stop-broadcast")) return;
     const outcomes = await node.send(
       due.map(({ raw }) => raw),
       { signal },
@@ -380,7 +328,14 @@ export class Sweeper {
       return isFree ? [{ address, nonce: state.nonce }] : [];
     });
     const raws = await readSweepBytes(database, free, round.wallets);
-    if (raws.length === 0) return;
+    if (raws.length === 0) {
+      if (free.length > 0) {
+        const addresses = free.slice(0, MAX_NAMED).map(({ address }) => address);
+        const what = "sweeps that a chain may have lost went to wallets that take no coins now";
+        log.warn({ count: free.length, addresses }, what);
+      }
+      return;
+    }
     await node.send(raws, { signal: round.signal });
     log.warn({ sweeps: raws.length }, "sweeps that the chain has lost are sent again");
   }

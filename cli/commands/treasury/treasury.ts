@@ -105,14 +105,13 @@ export async function runReleaseSweep(
       const { transactionHash } = mined;
       throw new CliError("USAGE", `${transactionHash} is mined: it ends when its block is booked.`);
     }
-    if (!isNonceUsed && sweep.attempts.length === 0) {
-      throw new CliError("USAGE", "Nothing was signed for it, and its nonce is free: look again.");
-    }
     await releaseSweep(database, id, { isNonceUsed, reason });
     command.print(
       isNonceUsed
         ? `Another transaction used nonce ${sweep.gas.nonce}: the address is looked at anew.`
-        : "Its bytes are sent again.",
+        : sweep.attempts.length === 0
+          ? "Its nonce is free: it is signed."
+          : "Its bytes are sent again.",
     );
     return 0;
   });

@@ -1,11 +1,17 @@
 /** A chain that came back without blocks in which deposit addresses were swept. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { Mnemonic } from "ethers";
+import type { Address } from "../../../chain/address.js";
 import { readDepositSeed } from "../../../chain/derivation/deposit-keys.js";
 import { present } from "../../../chain/errors.js";
 import { SWITCH_UNTOUCHED } from "../../../ledger/policy/kill-switch-level.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
-import { listSweeps } from "../../../ledger/treasury/sweeps.js";
+import { listSweeps, type Sweep } from "../../../ledger/treasury/sweeps.js";
+import {
+  drainWallet,
+  reactivateWallet,
+  retireWallet,
+} from "../../../ledger/wallets/wallet-registry.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { systemClock } from "../../../runtime/process/clock.js";
@@ -84,7 +90,8 @@ async function sweep(treasury: Sweeper): Promise<void> {
   await desk.watch();
 }
 
-it("has those sweeps made again by their stored bytes, and strands no later deposit", async () => {
+/** A sweep that was settled and that the chain has lost; the watcher has gone back. */
+async function vanishedSweep(): Promise<{ readonly address: Address; readonly made: Sweep }> {
   const { address } = await desk.register("alice");
   desk.pay([address, TOKEN]);
   desk.chain.mine();
@@ -101,10 +108,40 @@ it("has those sweeps made again by their stored bytes, and strands no later depo
   expect((await desk.causeway("recover", "--apply")).code).toBe(0);
   await desk.watch();
   expect(desk.chain.balances.get(address)).toBe(TOKEN);
+  return { address, made: present(made, "the sweep") };
+}
+
+it("makes no sweep again towards a wallet that was retired meanwhile, until it takes coins", async () => {
+  const { address, made } = await vanishedSweep();
+  const word = { operator: "ann", reason: "its key is in doubt" };
+  await drainWallet(desk.database, WALLET, word);
+  await retireWallet(desk.database, WALLET, {
+    ...word,
+    balanceAtoken: 0n,
+    dustAtoken: 0n,
+    force: true,
+  });
+  const treasury = await sweeper();
+  for (let round = 0; round < 2; round += 1) {
+    await desk.database.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
+    await sweep(treasury);
+  }
+  expect(desk.chain.balances.get(address)).toBe(TOKEN);
+  await drainWallet(desk.database, WALLET, word);
+  await reactivateWallet(desk.database, WALLET, word);
+  await desk.database.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
+  await sweep(treasury);
+  const mined = desk.chain.blocks.at(-1)?.transactions.map(({ hash }) => hash);
+  expect([mined, desk.chain.balances.get(address)]).toEqual([[made.minedHash], 0n]);
+  expect((await desk.causeway("reconcile")).code).toBe(0);
+});
+
+it("has those sweeps made again by their stored bytes, and strands no later deposit", async () => {
+  const { address, made } = await vanishedSweep();
   const treasury = await sweeper();
   await sweep(treasury);
   const mined = desk.chain.blocks.at(-1)?.transactions.map(({ hash }) => hash);
-  expect([mined, desk.chain.balances.get(address)]).toEqual([[made?.minedHash], 0n]);
+  expect([mined, desk.chain.balances.get(address)]).toEqual([[made.minedHash], 0n]);
 
   desk.pay([address, 2n * TOKEN]);
   desk.chain.mine();

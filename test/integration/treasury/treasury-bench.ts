@@ -60,6 +60,8 @@ export class TreasuryBench {
   /** Deadlines are the database's time; waits are the test's. */
   readonly clock = { ms: 0, nowMs: () => Date.now(), monotonicMs: () => this.clock.ms };
   killSwitch: KillSwitchState = SWITCH_UNTOUCHED;
+  /** Whose keystores the home holds. */
+  wallets: readonly Address[] = [WALLET];
   readonly files: RuleFiles;
   readonly settings: TreasurySettings = {
     sweepsAtOnce: 100,
@@ -157,7 +159,7 @@ export class TreasuryBench {
       evm: createEvmClient(this.bench.rpc),
       node: this.node,
       signer,
-      wallets: () => [WALLET],
+      wallets: () => this.wallets,
       policy: { current: async () => this.files.policy },
       killSwitch: { read: async () => this.killSwitch },
       chainId: 6940n,
@@ -174,7 +176,7 @@ export class TreasuryBench {
       limits: LIMITS,
       readPolicy: () => this.files.policy,
       readKillSwitch: () => this.killSwitch,
-      wallets: () => [WALLET],
+      wallets: () => this.wallets,
       contractOf,
     });
   }

@@ -1,0 +1,203 @@
+/**
+ * Sweeps and the wallets that they go to: one that is drained, retired or frozen meanwhile is given
+ * nothing more, and no sweep waits for it for ever.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import { type Address, parseAddress } from "../../../chain/address.js";
+import {
+  findSweep,
+  freezeSweep,
+  releaseSweep,
+  type Sweep,
+} from "../../../ledger/treasury/sweeps.js";
+import {
+  drainWallet,
+  reactivateWallet,
+  registerWallets,
+  retireWallet,
+} from "../../../ledger/wallets/wallet-registry.js";
+import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
+import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
+import { callOf, depositKey } from "../tokens/token-bench.js";
+import { WALLET } from "../withdrawal-worker/house.js";
+import { PRICE, TreasuryBench } from "./treasury-bench.js";
+
+const SECOND = parseAddress(depositKey(60_000).address.toLowerCase());
+
+const AMOUNT = 10n ** 16n;
+const TRANSFER_FEE = 21_000n * PRICE;
+
+const word = { operator: "ann", reason: "rotation" };
+
+const { signal } = new AbortController();
+
+let bench: TreasuryBench;
+let registered = 0;
+
+beforeAll(async () => {
+  bench = await TreasuryBench.open();
+  await registerWallets(bench.bench.ledger.owner, [{ address: SECOND, label: "second", ...word }]);
+  bench.wallets = [WALLET, SECOND];
+  await bench.bench.mine([{ to: WALLET, value: 10n ** 18n }]);
+  await bench.bench.caughtUp();
+});
+afterAll(() => bench.close());
+
+afterEach(async () => {
+  const { owner } = bench.bench.ledger;
+  await releaseSigning(owner, WALLET, "over");
+  await drainWallet(owner, WALLET, word).catch(() => undefined);
+  await reactivateWallet(owner, WALLET, word);
+  await bench.rounds(4);
+});
+
+/** A new customer's address with coins, booked. */
+async function deposit(): Promise<Address> {
+  const address = await bench.bench.register(`customer-${registered}`);
+  registered += 1;
+  await bench.bench.mine([{ to: address, value: AMOUNT }]);
+  await bench.mine();
+  return address;
+}
+
+async function sweepOf(address: Address): Promise<Sweep | undefined> {
+  return (await bench.sweeps()).find((sweep) => sweep.address === address);
+}
+
+/** A treasury whose node takes nothing: what it signs is stored, and never sent. */
+function mute(): Sweeper {
+  return bench.sweeper({ node: { ...bench.node, send: async () => [] } });
+}
+
+const drain = () => drainWallet(bench.bench.ledger.owner, WALLET, word);
+
+const retire = (force: boolean) =>
+  retireWallet(bench.bench.ledger.owner, WALLET, {
+    ...word,
+    balanceAtoken: 0n,
+    dustAtoken: 0n,
+    force,
+  });
+
+/** Nothing came to the first wallet, and the second one has it. */
+async function expectTakenBySecond(address: Address, rounds = 4): Promise<void> {
+  const before = [await bench.units(WALLET), await bench.units(SECOND)] as const;
+  await bench.rounds(rounds);
+  const sweep = await sweepOf(address);
+  expect([sweep?.state, sweep?.wallet]).toEqual(["settled", SECOND]);
+  expect([await bench.units(address), await bench.nonce(address)]).toEqual([0n, 1n]);
+  expect(await bench.units(WALLET)).toBe(before[0]);
+  const last = sweep?.attempts.at(-1)?.gasPriceAtoken ?? 0n;
+  expect(await bench.units(SECOND)).toBe(before[1] + AMOUNT - 21_000n * last);
+}
+
+describe("a sweep", () => {
+  it("that is not signed yet goes to another wallet when its own is drained", async () => {
+    const address = await deposit();
+    await bench.sweeper().round(signal);
+    expect(await sweepOf(address)).toMatchObject({ state: "ready", wallet: WALLET });
+    await drain();
+    await expectTakenBySecond(address);
+    expect((await sweepOf(address))?.attempts).toHaveLength(1);
+    expect(await bench.units(address)).toBe(0n);
+  });
+
+  it("whose bytes a pool lost goes to another wallet when its own is retired", async () => {
+    const address = await deposit();
+    for (let round = 0; round < 2; round += 1) await mute().round(signal);
+    expect(await sweepOf(address)).toMatchObject({ state: "signed", wallet: WALLET });
+    await drain();
+    await expect(retire(false)).rejects.toMatchObject({
+      code: "WALLET_NOT_EMPTY",
+      details: { openSweeps: 1 },
+    });
+    await retire(true);
+    await expectTakenBySecond(address);
+    expect((await sweepOf(address))?.attempts.map(({ wallet }) => wallet)).toEqual([
+      WALLET,
+      SECOND,
+    ]);
+  });
+
+  it("of a token goes to another wallet when its own is frozen", async () => {
+    const address = await bench.bench.register("holder");
+    await bench.bench.mine([
+      callOf("PlainToken", "mint", [address, 5n]),
+      { to: address, value: 10n ** 15n },
+    ]);
+    await bench.mine();
+    for (let round = 0; round < 2; round += 1) await mute().round(signal);
+    expect(await sweepOf(address)).toMatchObject({ asset: "PLAIN", state: "signed" });
+    await freezeSigning(bench.bench.ledger.owner, WALLET, "its key has leaked");
+    await bench.rounds(5);
+    expect(await bench.units(SECOND, "PLAIN")).toBe(5n);
+    expect(await bench.units(WALLET, "PLAIN")).toBe(0n);
+  });
+
+  it("is sent to nobody while no wallet may be given coins, and as it was signed afterwards", async () => {
+    const address = await deposit();
+    for (let round = 0; round < 2; round += 1) await mute().round(signal);
+    bench.wallets = [WALLET];
+    await freezeSigning(bench.bench.ledger.owner, WALLET, "somebody looks");
+    const before = await bench.units(WALLET);
+    await bench.rounds(3);
+    expect(await bench.nonce(address)).toBe(0n);
+    await releaseSigning(bench.bench.ledger.owner, WALLET, "nothing was there");
+    await bench.rounds(3);
+    bench.wallets = [WALLET, SECOND];
+    const sweep = await sweepOf(address);
+    expect([sweep?.state, sweep?.attempts.length]).toEqual(["settled", 1]);
+    expect(await bench.units(WALLET)).toBe(before + AMOUNT - TRANSFER_FEE);
+  });
+
+  it("is not sent when sending is stopped while its round goes on", async () => {
+    const address = await deposit();
+    for (let round = 0; round < 2; round += 1) await mute().round(signal);
+    const untouched = bench.killSwitch;
+    let sent = 0;
+    const sweeper = bench.sweeper({
+      node: {
+        ...bench.node,
+        view: async (wallet, options) => {
+          const view = await bench.node.view(wallet, options);
+          const level = "stop-broadcast" as const;
+          bench.killSwitch = { level, reason: "drill", by: "test", at: undefined };
+          return view;
+        },
+        send: async () => {
+          sent += 1;
+          return [];
+        },
+      },
+    });
+    await sweeper.round(signal);
+    bench.killSwitch = untouched;
+    expect([sent, (await sweepOf(address))?.state]).toEqual([0, "signed"]);
+  });
+
+  it("that froze before it was signed is signed when its nonce is free after all", async () => {
+    const address = await deposit();
+    await bench.sweeper().round(signal);
+    const id = (await sweepOf(address))?.id ?? 0;
+    expect(await freezeSweep(bench.worker, id, "a node showed another nonce")).toBe(true);
+    await bench.rounds(2);
+    expect(await findSweep(bench.worker, id)).toMatchObject({ state: "frozen", attempts: [] });
+    await releaseSweep(bench.bench.ledger.owner, id, { isNonceUsed: false, reason: "it is free" });
+    await bench.rounds(3);
+    expect(await findSweep(bench.worker, id)).toMatchObject({ state: "settled" });
+    expect(await bench.units(address)).toBe(0n);
+  });
+
+  it("that is frozen takes nobody's place", async () => {
+    const frozen = await deposit();
+    await bench.sweeper().round(signal);
+    const id = (await sweepOf(frozen))?.id ?? 0;
+    await freezeSweep(bench.worker, id, "drill");
+    const settings = { ...bench.settings, sweepsAtOnce: 1 };
+    const others = [await deposit(), await deposit()];
+    await bench.rounds(7, bench.sweeper({ settings }));
+    for (const address of others) expect(await bench.units(address)).toBe(0n);
+    expect(await bench.nonce(frozen)).toBe(0n);
+    await releaseSweep(bench.bench.ledger.owner, id, { isNonceUsed: false, reason: "drill" });
+  });
+});
