@@ -29,6 +29,12 @@ export type NewMove = {
   | { readonly kind: "cold"; readonly asset: string }
 );
 
+/**
+ * After a move to cold storage that was not paid none is asked for so soon: what refused one refuses the
+ * next, and each costs rows, and a fee where the chain was what refused.
+ */
+const COLD_PAUSE_MS = 600_000;
+
 /** Ends the transaction of a move that the rules of withdrawals refuse. */
 class RefusedMove extends Error {
   constructor(readonly refusal: AcceptRefusal) {
@@ -38,7 +44,7 @@ class RefusedMove extends Error {
 
 /**
  * Books a move and asks for its payment in one commit, once: of a sweep there is one top-up, and of
- * an asset one open move to cold storage.
+ * an asset one open move to cold storage, none for a while after one that was not paid.
  * @returns why it was refused; undefined for one that is open now, or was before
  * @throws RECOVERY
  */
@@ -63,11 +69,16 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
   await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 8085))`, [natural]);
   const known = await tx.query(
     `SELECT 1 FROM treasury_move
-      WHERE sweep_id = $1 OR ($1::bigint IS NULL AND kind = 'cold' AND asset = $2 AND state = 'open')`,
-    [sweepId, asset],
+      WHERE sweep_id = $1 OR ($1::bigint IS NULL AND kind = 'cold' AND asset = $2
+        AND (state = 'open' OR state = 'void'
+             AND created_at > now() - $3::integer * interval '1 millisecond'))`,
+    [sweepId, asset, COLD_PAUSE_MS],
   );
   if (known.length > 0) return;
   const { destination, amountUnits, expiresAtMs } = move;
+  if (move.kind === "cold" && (await isDepositAddress(tx, destination))) {
+    throw new RefusedMove("OWN_WALLET");
+  }
   // Nobody can have used this key: it is made here.
   const idempotencyKey = `treasury:${randomUUID()}`;
   await postJournal(tx, {
@@ -93,6 +104,12 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
      VALUES ($1, $2, $3, $4, $5, $6)`,
     [move.kind, outcome.withdrawal.id, asset, destination, amountUnits.toString(), sweepId],
   );
+}
+
+/** A customer would be credited with what goes there. */
+async function isDepositAddress(tx: Sql, address: Address): Promise<boolean> {
+  const rows = await tx.query(`SELECT 1 FROM deposit_address WHERE address = $1`, [address]);
+  return rows.length > 0;
 }
 
 /** Moves that one transaction ends. */

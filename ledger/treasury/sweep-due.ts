@@ -80,11 +80,17 @@ export async function putOff(
 ): Promise<void> {
   if (entries.length === 0) return;
   await sql.query(
-    `UPDATE sweep_due due SET due_at = CASE WHEN input.delay = 0 THEN 'infinity'::timestamptz
-            ELSE now() + input.delay * interval '1 millisecond' END
-       FROM unnest($1::text[], $2::text[], $3::bigint[]) AS input (address, asset, delay)
-      WHERE due.address = input.address AND due.asset = input.asset AND due.due_at <= now()
-        AND due.height <= $4`,
+    // In the watcher's order, which marks the same rows: else each may hold what the other wants.
+    `WITH input AS (
+       SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) AS input (address, asset, delay)
+     ), present AS (
+       SELECT due.address, due.asset, input.delay
+         FROM sweep_due due JOIN input ON due.address = input.address AND due.asset = input.asset
+        WHERE due.due_at <= now() AND due.height <= $4
+        ORDER BY due.address, due.asset FOR UPDATE OF due)
+     UPDATE sweep_due due SET due_at = CASE WHEN present.delay = 0 THEN 'infinity'::timestamptz
+            ELSE now() + present.delay * interval '1 millisecond' END
+       FROM present WHERE due.address = present.address AND due.asset = present.asset`,
     [
       entries.map(({ address }) => address),
       entries.map(({ asset }) => asset),
@@ -94,12 +100,31 @@ export async function putOff(
   );
 }
 
+/** Takes off the list what a sweep was just begun for, unless a deposit above the block came since. */
+export async function takeOff(
+  tx: Sql,
+  begun: readonly Pick<DueSweep, "address" | "asset">[],
+  height: Height,
+): Promise<void> {
+  await tx.query(
+    `WITH present AS (
+       SELECT due.address, due.asset
+         FROM sweep_due due
+         JOIN unnest($1::text[], $2::text[]) AS begun (address, asset)
+           ON due.address = begun.address AND due.asset = begun.asset
+        WHERE due.height <= $3 ORDER BY due.address, due.asset FOR UPDATE OF due)
+     UPDATE sweep_due due SET due_at = 'infinity'
+       FROM present WHERE due.address = present.address AND due.asset = present.asset`,
+    [begun.map(({ address }) => address), begun.map(({ asset }) => asset), height],
+  );
+}
+
 /** Makes what sweeps were about due again. */
 export async function lookAgain(sql: Sql, ids: readonly number[], delayMs: number): Promise<void> {
   await sql.query(
     `INSERT INTO sweep_due (address, asset, due_at)
      SELECT DISTINCT address, asset, now() + $2::bigint * interval '1 millisecond' FROM sweep
-      WHERE id = ANY ($1::bigint[])
+      WHERE id = ANY ($1::bigint[]) ORDER BY address, asset
      ON CONFLICT (address, asset) DO UPDATE
         SET due_at = least(sweep_due.due_at, excluded.due_at)`,
     [ids, delayMs],
@@ -112,7 +137,13 @@ export async function lookAgain(sql: Sql, ids: readonly number[], delayMs: numbe
  * @param height below zero where the chain came back without any
  */
 export async function lookAgainAbove(sql: Sql, height: Height): Promise<void> {
-  await sql.query(`UPDATE sweep_due SET height = $1 WHERE height > $1`, [Math.max(0, height)]);
+  await sql.query(
+    `WITH above AS (
+       SELECT address, asset FROM sweep_due WHERE height > $1 ORDER BY address, asset FOR UPDATE)
+     UPDATE sweep_due due SET height = $1
+       FROM above WHERE due.address = above.address AND due.asset = above.asset`,
+    [Math.max(0, height)],
+  );
   const rows = await sql.query<{ id: string }>(
     `SELECT id::text FROM sweep WHERE block_number > $1`,
     [height],

@@ -18,7 +18,7 @@ import {
   storedInteger,
   storedTime,
 } from "../stored-values.js";
-import { lookAgain } from "./sweep-due.js";
+import { lookAgain, takeOff } from "./sweep-due.js";
 
 /** States; the last four are ends. */
 export const SWEEP_STATES = [
@@ -115,7 +115,7 @@ export function intendSweeps(
   return database.transaction(async (tx) => {
     await refuseInRecovery(tx);
     if (stops((await lockKillSwitch(tx)).level, "stop-sign")) return 0;
-    const rows = await tx.query(
+    const rows = await tx.query<{ address: string; asset: string }>(
       `WITH written AS (
          INSERT INTO sweep (address, asset, wallet, amount_units, gas_limit, nonce,
                             gas_price_atoken, state)
@@ -125,12 +125,8 @@ export function intendSweeps(
                        $6::numeric[], $7::numeric[])
                 AS input (address, asset, wallet, amount, gas, nonce, price)
           ORDER BY address
-         ON CONFLICT DO NOTHING RETURNING address, asset
-       ), gone AS (
-         UPDATE sweep_due due SET due_at = 'infinity'
-           FROM written WHERE due.address = written.address AND due.asset = written.asset
-            AND due.height <= $8)
-       SELECT address FROM written`,
+         ON CONFLICT DO NOTHING RETURNING address, asset)
+       SELECT address, asset FROM written`,
       [
         sweeps.map(({ address }) => address),
         sweeps.map(({ asset }) => asset),
@@ -139,9 +135,11 @@ export function intendSweeps(
         sweeps.map(({ gasLimit }) => gasLimit.toString()),
         sweeps.map(({ gas }) => gas?.nonce.toString() ?? null),
         sweeps.map(({ gas }) => gas?.gasPriceAtoken.toString() ?? null),
-        height,
       ],
     );
+    const begun = rows.map(({ address, asset }) => ({ address: storedAddress(address), asset }));
+    // Behind the sweeps, as where the watcher ends them.
+    await takeOff(tx, begun, height);
     return rows.length;
   });
 }
@@ -252,7 +250,11 @@ export function storeSweepAttempts(
 export async function markSweepsSent(sql: Sql, ids: readonly number[]): Promise<void> {
   if (ids.length === 0) return;
   await sql.query(
-    `UPDATE sweep SET state = 'sent' WHERE id = ANY ($1::bigint[]) AND state = 'signed'`,
+    // In the order in which the watcher ends them: a block may have come already.
+    `WITH signed AS (
+       SELECT id FROM sweep WHERE id = ANY ($1::bigint[]) AND state = 'signed'
+        ORDER BY id FOR UPDATE)
+     UPDATE sweep s SET state = 'sent' FROM signed WHERE s.id = signed.id`,
     [ids],
   );
 }

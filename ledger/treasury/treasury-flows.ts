@@ -327,12 +327,17 @@ async function endSweeps(
   });
   if (ends.length === 0) return;
   const rows = await tx.query<{ id: string; state: string }>(
-    `WITH ended AS (
+    `WITH input AS (
+       SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[])
+              AS input (id, state, reason, hash, height)
+     ), open AS (
+       SELECT s.id FROM sweep s JOIN input ON input.id = s.id
+        WHERE s.state IN ('signed', 'sent', 'frozen') ORDER BY s.id FOR UPDATE OF s
+     ), ended AS (
        UPDATE sweep s SET state = input.state, reason = input.reason, mined_hash = input.hash,
               block_number = input.height
-         FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[])
-              AS input (id, state, reason, hash, height)
-        WHERE s.id = input.id AND s.state IN ('signed', 'sent', 'frozen')
+         FROM input JOIN open ON open.id = input.id
+        WHERE s.id = input.id
        RETURNING s.id, s.state)
      SELECT id::text, state FROM ended`,
     [
@@ -369,7 +374,10 @@ async function bookReturns(
   const sent = walletInflows.filter(({ sender, height }) => sender !== undefined && height > 0);
   if (sent.length === 0) return walletInflows;
   const rows = await tx.query<{ asset: string; address: string }>(
-    `SELECT asset, address FROM cold_address WHERE address = ANY ($1::text[])`,
+    `SELECT asset, address FROM cold_address c WHERE address = ANY ($1::text[])
+        -- One that became ours is no cold storage any more: what leaves it is booked there.
+        AND NOT EXISTS (SELECT 1 FROM wallet w WHERE w.address = c.address)
+        AND NOT EXISTS (SELECT 1 FROM deposit_address d WHERE d.address = c.address)`,
     [sent.map(({ sender }) => sender)],
   );
   const cold = new Set(rows.map(({ asset, address }) => `${asset} ${address}`));

@@ -43,6 +43,9 @@ const GAS_PATIENCE_MS = 600_000;
 /** An address whose gas was not paid is looked at again after it. */
 const NO_GAS_DELAY_MS = 600_000;
 
+/** A token whose gas has to wait for that of others is looked at again after it. */
+const GAS_QUEUE_DELAY_MS = 60_000;
+
 /** Addresses that are looked at in one round, beside those under way. */
 const LOOKED_AT_ONCE = 200;
 
@@ -103,9 +106,9 @@ export class Sweeper {
         address === undefined ? [] : [{ asset, address }],
       ),
     );
-    const open = await this.#advance(round);
+    const moving = await this.#advance(round);
     if (!maySign) return false;
-    const isMore = await this.#begin(round, open);
+    const isMore = await this.#begin(round, moving);
     await keepBands(this.#context, round);
     return isMore;
   }
@@ -120,8 +123,8 @@ export class Sweeper {
     );
   }
 
-  /** @returns how many sweeps are under way */
-  async #advance(round: Round): Promise<number> {
+  /** @returns the sweeps that are under way */
+  async #advance(round: Round): Promise<readonly Sweep[]> {
     const { database, settings } = this.#context;
     const sweeps = await readMovingSweeps(database, settings.sweepsAtOnce);
     const seen = await this.#see(sweeps, round);
@@ -144,7 +147,7 @@ export class Sweeper {
     }
     const signed = await readMovingSweeps(database, settings.sweepsAtOnce);
     await this.#send(signed, round);
-    return signed.length;
+    return signed;
   }
 
   async #see(sweeps: readonly Sweep[], { view, signal }: Round): Promise<SeenSweep[]> {
@@ -286,9 +289,13 @@ export class Sweeper {
   }
 
   /** Begins sweeps of what is due, as many as may be under way. @returns true when more is due */
-  async #begin(round: Round, open: number): Promise<boolean> {
+  async #begin(round: Round, moving: readonly Sweep[]): Promise<boolean> {
     const { database, settings, log } = this.#context;
-    const room = settings.sweepsAtOnce - open;
+    const room = settings.sweepsAtOnce - moving.length;
+    // The coins that pay for gas may lie on deposit addresses themselves: they get by.
+    let gasRoom =
+      Math.ceil(settings.sweepsAtOnce / 2) -
+      moving.filter(({ state }) => state === "needs-gas").length;
     const [wallet] = round.wallets;
     if (room <= 0 || wallet === undefined) return false;
     const { height } = round.view;
@@ -301,8 +308,12 @@ export class Sweeper {
       // The same address' next asset waits for the one that is under way.
       if (begun.has(entry.address) || begun.size >= room) continue;
       const decision = decideSweep(facts);
-      if (decision.kind === "sweep") begun.set(entry.address, decision.sweep);
-      else {
+      if (decision.kind === "sweep") {
+        if (decision.sweep.gas === undefined) gasRoom -= 1;
+        if (decision.sweep.gas !== undefined || gasRoom >= 0) {
+          begun.set(entry.address, decision.sweep);
+        } else later.push({ ...entry, delayMs: GAS_QUEUE_DELAY_MS });
+      } else {
         later.push({ ...entry, delayMs: decision.delayMs });
         log.debug({ address: entry.address, reason: decision.reason }, "not swept now");
       }

@@ -1,0 +1,58 @@
+/** Who is swept first: nothing starves, whatever comes meanwhile. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
+import { callOf } from "../tokens/token-bench.js";
+import { WALLET } from "../withdrawal-worker/house.js";
+import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
+
+/** More than one round looks at. */
+const MANY = 220;
+
+let bench: TreasuryBench;
+
+beforeEach(async () => {
+  bench = await TreasuryBench.open();
+});
+afterEach(() => bench.close());
+
+it("sweeps the coins that gas is paid of, though tokens wait for that gas", async () => {
+  const tokens: Address[] = [];
+  for (const name of ["one", "two", "three"]) tokens.push(await bench.bench.register(name));
+  await bench.bench.mine(tokens.map((address) => callOf("PlainToken", "mint", [address, 7n])));
+  await bench.mine();
+  const sweeper = bench.sweeper({ settings: { ...bench.settings, sweepsAtOnce: 2 } });
+  // The hot wallet has nothing yet.
+  await bench.rounds(2, sweeper);
+  const coins = await bench.bench.register("four");
+  await bench.bench.mine([{ to: coins, value: 10n ** 17n }]);
+  await bench.mine();
+  await bench.rounds(4, sweeper);
+  expect(await bench.units(coins)).toBe(0n);
+  for (let turn = 0; turn < 3; turn += 1) {
+    await bench.bench.ledger.owner.query(
+      `UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`,
+    );
+    await bench.rounds(5, sweeper);
+  }
+  expect(await bench.units(WALLET, "PLAIN")).toBe(21n);
+});
+
+it("comes to every address, though dust falls on hundreds of others in every block", async () => {
+  const addresses: Address[] = [];
+  for (let n = 0; n < MANY; n += 1) addresses.push(await bench.bench.register(`customer-${n}`));
+  addresses.sort();
+  const [last = addresses[0], ...dusty] = addresses.toReversed();
+  if (last === undefined) throw new Error("no address");
+  const TOKEN = { ...ANY_SWEEP, sweepMinimumUnits: 10n ** 15n };
+  bench.files.policy = bench.policyOf({ assets: { TOKEN } });
+  const dust = () => bench.bench.mine(dusty.map((to) => ({ to, value: 1n })));
+  await dust();
+  await bench.bench.mine([{ to: last, value: 10n ** 17n }]);
+  await bench.mine();
+  const sweeper = bench.sweeper();
+  for (let round = 0; round < 4; round += 1) {
+    await dust();
+    await bench.step(sweeper);
+  }
+  expect(await bench.units(last)).toBe(0n);
+});
