@@ -1,5 +1,6 @@
 /** Sends stored bytes, the same ones as often as needed, in nonce order; answers decide what next. */
 import type { Hash32, Hex } from "../../chain/hex.js";
+import { stops } from "../../ledger/policy/kill-switch-level.js";
 import type { SlotQuery } from "../../ledger/withdrawals/nonce-slots.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
@@ -68,7 +69,13 @@ export class Broadcaster {
     { isFirst, fromNonce }: { readonly isFirst: boolean; readonly fromNonce: bigint },
   ): Promise<SendReport> {
     this.#forgetMined(round.view.nonce);
-    const report: MutableReport = { sentCount: 0, refused: [], conflicts: [], hasNoFunds: false };
+    const report: MutableReport = {
+      sentCount: 0,
+      refused: [],
+      conflicts: [],
+      hasNoFunds: false,
+      isStopped: false,
+    };
     const { nonce, pendingNonce } = round.view;
     // Below the pool's next nonce the node shows every nonce as taken up: nothing to send again but
     // what is to replace the transaction there, and what was never sent.
@@ -94,7 +101,7 @@ export class Broadcaster {
   ): Promise<void> {
     const { settings, signer, ledger } = this.#context;
     let { fromNonce } = query;
-    while (!report.hasNoFunds) {
+    while (!report.hasNoFunds && !report.isStopped) {
       const limit = settings.batchSize;
       const slots = await ledger.readLiveSlots({
         ...query,
@@ -130,6 +137,9 @@ export class Broadcaster {
   }
 
   async #send(due: readonly Sendable[], round: Round, report: MutableReport): Promise<void> {
+    // Before each batch: what a person stops while thousands are sent again is stopped there.
+    report.isStopped = stops((await this.#context.killSwitch.read()).level, "stop-broadcast");
+    if (report.isStopped) return;
     const atMs = this.#context.clock.monotonicMs();
     for (const { hash, slot } of due) {
       const isTaken = this.#sent.get(hash)?.isTaken ?? false;
@@ -205,4 +215,6 @@ interface MutableReport {
   readonly refused: RefusedAttempt[];
   readonly conflicts: LiveSlot[];
   hasNoFunds: boolean;
+  /** Sending was stopped meanwhile. */
+  isStopped: boolean;
 }

@@ -1,6 +1,8 @@
 /** Who is swept first: nothing starves, whatever comes meanwhile. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
+import { putOff } from "../../../ledger/treasury/sweep-due.js";
+import { until } from "../../helpers/until.js";
 import { callOf } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
 import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
@@ -35,6 +37,31 @@ it("sweeps the coins that gas is paid of, though tokens wait for that gas", asyn
     await bench.rounds(5, sweeper);
   }
   expect(await bench.units(WALLET, "PLAIN")).toBe(21n);
+});
+
+it("is locked in one order by whoever marks where to look, so that none ends the other's work", async () => {
+  const [one, two] = [await bench.bench.register("one"), await bench.bench.register("two")].sort();
+  if (one === undefined || two === undefined) throw new Error("no address");
+  await bench.bench.mine([one, two].map((to) => ({ to, value: 1n })));
+  await bench.mine();
+  const { owner } = bench.bench.ledger;
+  const locks = (address: string) =>
+    `SELECT 1 FROM sweep_due WHERE address = '${address}' FOR UPDATE`;
+  const height = bench.bench.chain.chain.view.head().height;
+  let marked: Promise<void> | undefined;
+  await owner.transaction(async (tx) => {
+    // As the watcher: in the order of the addresses.
+    await tx.query(locks(one));
+    const entries = [two, one].map((address) => ({ address, asset: "TOKEN", delayMs: 1_000 }));
+    marked = putOff(bench.worker, entries, height);
+    const waits = `SELECT 1 FROM pg_locks WHERE NOT granted`;
+    await until(async () => (await owner.query(waits)).length > 0, {
+      timeoutMs: 60_000,
+      what: "the treasury waits for the watcher",
+    });
+    await tx.query(`${locks(two)} NOWAIT`);
+  });
+  await marked;
 });
 
 it("comes to every address, though dust falls on hundreds of others in every block", async () => {
