@@ -21,8 +21,8 @@ RUN groupadd --system --gid 999 causeway \
   && useradd --system --uid 999 --gid 999 --home-dir /home/causeway --no-create-home causeway \
   && install --directory --owner=999 --group=999 --mode=700 \
     /data /home/causeway /homes /homes/operator /homes/node /homes/sidecar /homes/indexer /homes/explorer \
-    /homes/console /homes/deposit-watcher /homes/withdrawal-worker /homes/migrate /homes/desk /homes/postgres \
-    /homes/redis
+    /homes/console /homes/deposit-watcher /homes/withdrawal-worker /homes/treasury /homes/migrate /homes/desk \
+    /homes/postgres /homes/redis
 WORKDIR /app
 COPY --from=build /app/package.json ./package.json
 COPY --from=build /app/node_modules ./node_modules

@@ -1,6 +1,7 @@
 /**
  * Homes for processes that run apart (containers, machines): each gets the files that it needs and
- * no other. The watcher sees no key, the sidecar no secret at all, only the worker can sign.
+ * no other. The watcher sees no key, the sidecar no secret at all; only the worker can sign for hot
+ * wallets, and only the treasury for deposit addresses.
  */
 import { chmod, mkdir, readFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
@@ -27,6 +28,8 @@ const ROLE_PASSWORDS = "config/database-roles";
 interface RoleFile {
   /** Path inside the home. */
   readonly name: string;
+  /** A home may be without it. */
+  readonly isOptional?: true;
   readonly content: (paths: HomePaths) => Promise<string>;
 }
 
@@ -117,6 +120,18 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     POLICY,
     KILL_SWITCH,
   ],
+  // It works in the worker's role, and knows hot wallets by their addresses alone.
+  treasury: [
+    GENESIS,
+    TOKENS,
+    servicePassword("worker"),
+    WALLET_ADDRESS_ONLY,
+    copyOf("config/worker.toml"),
+    copyOf("config/deposit.xpub"),
+    { ...copyOf("config/deposit.seed"), isOptional: true },
+    POLICY,
+    KILL_SWITCH,
+  ],
   // Who migrates owns the tables and makes the services' roles.
   migrate: [
     GENESIS,
@@ -146,8 +161,11 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
   redis: [copyOf("config/redis.password"), REDIS_SETTINGS],
 };
 
-/** The only role that signs: it gets the keystores of further wallets, too. */
-const SIGNING_ROLE = "withdrawal-worker";
+/** What roles get of wallets beside the first one: the worker keystores, the treasury addresses. */
+const FURTHER_WALLETS: Readonly<Record<string, (paths: HomePaths) => readonly RoleFile[]>> = {
+  "withdrawal-worker": furtherKeystores,
+  treasury: furtherAddresses,
+};
 
 /** Keystores beside the first wallet's, with their passphrases. */
 function furtherKeystores({ home }: HomePaths): readonly RoleFile[] {
@@ -155,6 +173,16 @@ function furtherKeystores({ home }: HomePaths): readonly RoleFile[] {
     .slice(1)
     .flatMap(({ keystore, passphrase }) => [keystore, passphrase])
     .map((path) => copyOf(relative(home, path)));
+}
+
+/** Addresses beside the first wallet's, without their keys. */
+function furtherAddresses({ home }: HomePaths): readonly RoleFile[] {
+  return readHomeWallets(home)
+    .slice(1)
+    .map(({ keystore, address }) => ({
+      name: relative(home, keystore),
+      content: async () => `${JSON.stringify({ address })}\n`,
+    }));
 }
 
 /** Names of the roles: the folders that `writeRoleHomes` makes. */
@@ -179,13 +207,14 @@ export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<
     // Without a node there is no genesis: the record of the chain takes its place.
     const files = hasNode ? allFiles : allFiles.map((file) => (file === GENESIS ? CHAIN : file));
     const home = join(folder, role);
-    const wallets = role === SIGNING_ROLE ? furtherKeystores(paths) : [];
+    const wallets = FURTHER_WALLETS[role]?.(paths) ?? [];
     await inHome(home, async () => {
       for (const part of [".", "config", "data", "logs"]) {
         await mkdir(join(home, part), { recursive: true });
         await chmod(join(home, part), 0o700);
       }
-      for (const { name, content } of [...files, ...wallets]) {
+      for (const { name, content, isOptional } of [...files, ...wallets]) {
+        if (isOptional === true && !existsSync(join(paths.home, name))) continue;
         await mkdir(dirname(join(home, name)), { recursive: true, mode: 0o700 });
         await createFileOnce(join(home, name), await content(paths), SECRET_MODE);
       }

@@ -4,8 +4,10 @@
  */
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Address } from "../../chain/address.js";
+import { errorMessage } from "../../chain/errors.js";
 import {
   type AddressDerivation,
   createAddressDerivation,
@@ -27,6 +29,7 @@ import { ConfigError, loadConfig } from "../../runtime/config/config.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
 import { systemClock } from "../../runtime/process/clock.js";
+import type { Logger } from "../../runtime/process/logger.js";
 import { type ProcessContext, runProcess, type Service } from "../../runtime/process/lifecycle.js";
 import { TaskGroup } from "../../runtime/process/task.js";
 import { type WorkerConfig, workerConfigFile } from "../config.js";
@@ -40,6 +43,9 @@ import type { TreasurySettings } from "./treasury-context.js";
 
 /** Time that a round may take before another process may begin one. */
 const LEASE_MS = 60_000;
+
+/** Written after each round that ended well: who watches this process looks at its age. */
+const ROUND_FILE = join("data", "treasury-round");
 
 runProcess({ name: "treasury", start });
 
@@ -112,7 +118,12 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       pauseMs: config.treasury["scan-interval-ms"],
       leaseMs: LEASE_MS,
     };
-    tasks.run("sweeps", (inner) => runLeased(loop, (round) => sweeper.round(round), inner));
+    const round = async (inner: AbortSignal): Promise<boolean> => {
+      const isMore = await sweeper.round(inner);
+      await noteRound(join(home, ROUND_FILE), log);
+      return isMore;
+    };
+    tasks.run("sweeps", (inner) => runLeased(loop, round, inner));
     return [
       { name: "ledger", stop: () => database.close() },
       { name: "node client", stop: async () => rpc.close() },
@@ -122,6 +133,15 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     rpc.close();
     await database.close();
     throw error;
+  }
+}
+
+/** A home that cannot be written costs whoever watches its word, and no sweep. */
+async function noteRound(file: string, log: Logger): Promise<void> {
+  try {
+    await writeFile(file, `${new Date(systemClock.nowMs()).toISOString()}\n`);
+  } catch (error) {
+    log.debug({ file, reason: errorMessage(error) }, "the round is not noted");
   }
 }
 

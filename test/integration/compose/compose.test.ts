@@ -68,6 +68,7 @@ const FILES_OF_SERVICE: Readonly<Record<string, readonly string[]>> = {
   operator: ["config", "app", "sidecar", "watcher", "worker", "indexer", "explorer", "console"],
   "deposit-watcher": ["watcher"],
   "withdrawal-worker": ["worker"],
+  treasury: ["worker"],
 };
 
 function filesOf(name: string): ConfigFile[] {
@@ -202,7 +203,14 @@ describe("docker-compose.yml", () => {
     expect(shared("withdrawal-worker", "node")).toEqual(["signer"]);
     const withRedis = services.filter(([, { networks }]) => networks.includes("queue"));
     expect(withRedis.map(([name]) => name).toSorted()).toEqual(["redis", "withdrawal-worker"]);
-    for (const data of ["operator-data", "watcher-data", "worker-data", "indexer-data", "queue"]) {
+    for (const data of [
+      "operator-data",
+      "watcher-data",
+      "worker-data",
+      "treasury-data",
+      "indexer-data",
+      "queue",
+    ]) {
       expect(compose.networks[data]).toEqual({ internal: true });
     }
     for (const name of ["node", "sidecar-online", "sidecar-offline", "explorer", "console"]) {
@@ -222,6 +230,7 @@ describe("docker-compose.yml", () => {
       migrate: "causeway",
       "deposit-watcher": ledgerRole("causeway", "watcher"),
       "withdrawal-worker": ledgerRole("causeway", "worker"),
+      treasury: ledgerRole("causeway", "worker"),
       operator: ledgerRole("causeway", "operator"),
       indexer: indexerRole("causeway"),
     });
@@ -253,6 +262,20 @@ describe("docker-compose.yml", () => {
       const { hostname } = new URL(url.includes("//") ? url : `grpc://${url}`);
       expect({ part, host: hostIn(url) }).toEqual({ part, host: hostname });
     }
+  });
+
+  it("has a treasury that is asked for, alone with node and database, and alone with its seed", () => {
+    const { profiles, ports, networks, healthcheck } = serviceNamed("treasury");
+    expect({ profiles, ports }).toEqual({ profiles: ["treasury"], ports: [] });
+    for (const network of networks) {
+      const inside = services.filter(([, other]) => other.networks.includes(network));
+      expect(inside.map(([name]) => name)).toEqual([
+        network === "sweeps" ? "node" : "postgres",
+        "treasury",
+      ]);
+    }
+    expect(healthcheck?.test.join(" ")).toContain("/home/causeway/data/treasury-round");
+    expect(holders("treasury-home")).toEqual(["init", "treasury"]);
   });
 
   it("checks the health of every service that stays up", () => {
@@ -322,7 +345,13 @@ describe("docker-compose.yml", () => {
       "node",
       "postgres",
     ]);
-    for (const name of ["deposit-watcher", "withdrawal-worker", "indexer", "operator"]) {
+    for (const name of [
+      "deposit-watcher",
+      "withdrawal-worker",
+      "treasury",
+      "indexer",
+      "operator",
+    ]) {
       expect(Object.keys(serviceNamed(name).depends_on)).toContain("migrate");
     }
   });

@@ -153,9 +153,15 @@ describe("homes by role", () => {
     expect(filesOf("sidecar")).toEqual(["genesis.json", "sidecar.toml", "tokens.json"]);
     expect(filesOf("deposit-watcher")).not.toContain("hot-wallet.passphrase");
     expect(filesOf("deposit-watcher")).not.toContain("deposit.seed");
-    expect(filesOf("withdrawal-worker")).not.toContain("deposit.seed");
-    const wallet = readFileSync(join(roleHomes, "deposit-watcher/config/hot-wallet.json"), "utf8");
-    expect(Object.keys(JSON.parse(wallet))).toEqual(["address"]);
+    for (const role of ROLE_NAMES) {
+      const hasSeed = filesOf(role).includes("deposit.seed");
+      expect({ role, hasSeed }).toEqual({ role, hasSeed: role === "treasury" });
+    }
+    expect(filesOf("treasury")).not.toContain("hot-wallet.passphrase");
+    for (const role of ["deposit-watcher", "treasury"]) {
+      const wallet = readFileSync(join(roleHomes, role, "config/hot-wallet.json"), "utf8");
+      expect(Object.keys(JSON.parse(wallet))).toEqual(["address"]);
+    }
     const secret = (path: string) => readFileSync(path, "utf8").trim();
     const owner = secret(homePaths(home).postgresPassword);
     const passwords = ["watcher", "worker", "operator", "indexer"].map((service) =>
@@ -167,6 +173,7 @@ describe("homes by role", () => {
       ["migrate", "causeway", owner],
       ["deposit-watcher", "causeway_watcher", watcher],
       ["withdrawal-worker", "causeway_worker", worker],
+      ["treasury", "causeway_worker", worker],
       ["desk", "causeway_operator", operator],
       ["indexer", "causeway_indexer", indexer],
     ] as const) {
