@@ -8,6 +8,7 @@ import type { Metrics } from "../runtime/process/metrics.js";
 import { loadAssets } from "../web/server/assets.js";
 import type { ConsoleConfig } from "./config.js";
 import { approvalRoutes } from "./pages/approvals.js";
+import { coinRoutes } from "./pages/coins.js";
 import type { PageContext } from "./pages/context.js";
 import { depositRoutes } from "./pages/deposits.js";
 import { overviewRoutes } from "./pages/overview.js";
@@ -67,6 +68,7 @@ export function createConsole(options: ConsoleOptions): OperatorConsole {
       withdrawalRoutes(),
       approvalRoutes(),
       treasuryRoutes(),
+      coinRoutes(),
       recordRoutes(),
       policyRoutes(),
       webhookRoutes(),

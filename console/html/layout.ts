@@ -69,6 +69,7 @@ function whoParts({ who, t, address }: Frame): Content {
     ["/withdrawals", t("withdrawals")],
     ["/approvals", t("approvals")],
     ["/wallets", t("wallets")],
+    ["/treasury", t("treasury")],
     ["/reconciliation", t("reconciliation")],
     ["/incidents", t("incidents")],
     ["/fees", t("fees")],

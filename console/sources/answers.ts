@@ -136,6 +136,55 @@ const wallet = z.object({
 /** `GET /v1/wallets`. */
 export const walletList = z.object({ wallets: z.array(wallet) });
 
+const treasuryAsset = z.object({
+  asset: z.string(),
+  hotUnits: units,
+  depositAddressesUnits: units,
+  inTransitUnits: units,
+  coldUnits: units,
+  openSweeps: z.number(),
+  frozenSweeps: z.number(),
+  refill: z.object({ amountUnits: units, cameUnits: units }).nullable(),
+});
+
+/** Where the coins of an asset are. */
+export type TreasuryAssetView = z.output<typeof treasuryAsset>;
+
+/** `GET /v1/treasury`. */
+export const treasuryAnswer = z.object({ assets: z.array(treasuryAsset) });
+
+/** Section `treasury` of the terms of `GET /v1/policy`. */
+export const treasuryTerms = z.object({
+  assets: z.record(
+    z.string(),
+    z.object({
+      coldAddress: z.string().nullable(),
+      band: z.object({ lowUnits: units, targetUnits: units, highUnits: units }).nullable(),
+    }),
+  ),
+});
+
+/** What the policy says of the treasury's assets, by symbol. */
+export type TreasuryTerms = Readonly<Partial<z.output<typeof treasuryTerms>["assets"]>>;
+
+const sweep = z.object({
+  id: z.number(),
+  address: z.string(),
+  asset: z.string(),
+  wallet: z.string(),
+  amountUnits: units,
+  state: z.string(),
+  reason: z.string().nullable(),
+  txHash: z.string().nullable(),
+  createdAt: time,
+});
+
+/** A sweep. */
+export type SweepView = z.output<typeof sweep>;
+
+/** `GET /v1/sweeps`. */
+export const sweepPage = z.object({ sweeps: z.array(sweep), next });
+
 /** `GET /v1/assets`. */
 export const assetList = z.object({
   assets: z.array(

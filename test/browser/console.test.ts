@@ -73,6 +73,7 @@ beforeAll(async () => {
     approvals: "/approvals",
     approval: `/approvals/${String(waiting["id"])}`,
     wallets: "/wallets",
+    treasury: "/treasury",
     reconciliation: "/reconciliation",
     incidents: "/incidents",
     audit: "/audit",

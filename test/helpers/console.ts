@@ -28,6 +28,7 @@ import { AcceptQueue } from "../../withdrawal-worker/api/accept-queue.js";
 import { mapWithdrawalError } from "../../withdrawal-worker/api/api-errors.js";
 import { ensureKillSwitchFile } from "../../withdrawal-worker/kill-switch.js";
 import { createPolicyRoutes } from "../../withdrawal-worker/api/policy-routes.js";
+import { createTreasuryRoutes } from "../../withdrawal-worker/api/treasury-routes.js";
 import { createWithdrawalRoutes } from "../../withdrawal-worker/api/routes.js";
 import { createWalletRoutes } from "../../withdrawal-worker/api/wallet-routes.js";
 import { FAKE_CHAIN_ID } from "./chains/fake-chain.js";
@@ -349,6 +350,7 @@ export class ConsoleStage {
           onCancelled: () => undefined,
         }),
         ...createWalletRoutes(worker),
+        ...createTreasuryRoutes(worker),
         ...createPolicyRoutes({
           database: worker,
           policy,

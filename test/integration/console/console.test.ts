@@ -167,6 +167,8 @@ describe("every page", () => {
     "/withdrawals",
     "/approvals",
     "/wallets",
+    "/treasury",
+    "/treasury?state=frozen",
     "/reconciliation",
     "/incidents",
     "/audit",
