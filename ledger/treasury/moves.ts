@@ -7,10 +7,12 @@ import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import {
+  type AccountCode,
   COLD_STORAGE,
   customerAccount,
   IN_TRANSIT,
   NATIVE_ASSET,
+  SUSPENSE,
   TREASURY,
 } from "../books/accounts.js";
 import { type JournalEntry, postJournal, postJournals } from "../books/journal.js";
@@ -126,41 +128,77 @@ interface EndedRow {
 
 /**
  * Ends moves whose withdrawal ended without payment, and those to cold storage that are settled. Gas
- * that was paid arrives when the watcher sees it.
+ * that was paid arrives when the watcher sees it; after a recovery the watcher may have seen it before
+ * anybody said that it was this: then it is taken out of suspense.
  * @returns how many ended
  */
 export function endMoves(database: SqlDatabase): Promise<number> {
   return database.transaction(async (tx) => {
     const rows = await tx.query<EndedRow>(
       `SELECT m.id::text, m.kind, m.asset, m.amount_units::text AS amount,
-              w.phase = 'paid' AS is_paid,
-              (SELECT s.block_number::text FROM nonce_slot s
-                WHERE s.withdrawal_id = w.id AND s.outcome = 'paid') AS height
-         FROM treasury_move m JOIN withdrawal w ON w.id = m.withdrawal_id
-        WHERE m.state = 'open' AND (w.phase = 'unpaid' OR w.phase = 'paid' AND m.kind = 'cold')
+              w.phase = 'paid' AS is_paid, paid.block_number::text AS height
+         FROM treasury_move m
+         JOIN withdrawal w ON w.id = m.withdrawal_id
+         LEFT JOIN nonce_slot paid ON paid.withdrawal_id = w.id AND paid.outcome = 'paid'
+        WHERE m.state = 'open'
+          AND (w.phase = 'unpaid' OR w.phase = 'paid' AND (m.kind = 'cold' OR EXISTS (
+                SELECT 1 FROM deposit d
+                 WHERE d.tx_hash = paid.mined_hash AND d.address = m.destination
+                   AND d.asset = m.asset AND d.amount_units = m.amount_units
+                   AND d.status = 'suspense')))
         ORDER BY m.id LIMIT ${ENDED_AT_ONCE} FOR UPDATE OF m`,
     );
-    if (rows.length === 0) return 0;
+    const ended = await withinSuspense(tx, rows);
+    if (ended.length === 0) return 0;
     await tx.query(
       `UPDATE treasury_move m SET state = input.state
          FROM unnest($1::bigint[], $2::text[]) AS input (id, state) WHERE m.id = input.id`,
-      [rows.map(({ id }) => id), rows.map((row) => (row.is_paid ? "arrived" : "void"))],
+      [ended.map(({ id }) => id), ended.map((row) => (row.is_paid ? "arrived" : "void"))],
     );
-    await postJournals(tx, rows.map(endingOf));
-    return rows.length;
+    await postJournals(tx, ended.map(endingOf));
+    return ended.length;
   });
+}
+
+/** Without gas that suspense does not hold any more: a person has booked it elsewhere. */
+async function withinSuspense(tx: Sql, rows: readonly EndedRow[]): Promise<readonly EndedRow[]> {
+  if (!rows.some(isLateGas)) return rows;
+  const [row] = await tx.query<{ units: string }>(
+    `SELECT coalesce(sum(CASE WHEN credit = $1 THEN amount_units ELSE -amount_units END), 0)::text
+              AS units
+       FROM posting WHERE asset = $2 AND $1 IN (debit, credit)`,
+    [SUSPENSE, NATIVE_ASSET],
+  );
+  let leftUnits = BigInt(row?.units ?? "0");
+  return rows.filter((each) => {
+    if (!isLateGas(each)) return true;
+    const units = storedAtoken(each.amount);
+    if (units > leftUnits) return false;
+    leftUnits -= units;
+    return true;
+  });
+}
+
+function isLateGas({ kind, is_paid: isPaid }: EndedRow): boolean {
+  return kind === "top-up" && isPaid;
 }
 
 function endingOf(row: EndedRow): JournalEntry {
   const effectiveHeight: Height | null = row.is_paid ? storedHeight(row.height) : null;
+  const kind = isLateGas(row) ? "treasury.late" : row.is_paid ? "treasury.cold" : "treasury.void";
+  const debit: Readonly<Record<typeof kind, AccountCode>> = {
+    "treasury.late": SUSPENSE,
+    "treasury.cold": COLD_STORAGE,
+    "treasury.void": customerAccount(TREASURY),
+  };
   return {
-    kind: row.is_paid ? "treasury.cold" : "treasury.void",
+    kind,
     idemKey: `treasury-move:${row.id}:end`,
     effectiveHeight,
     postings: [
       {
         asset: row.asset,
-        debit: row.is_paid ? COLD_STORAGE : customerAccount(TREASURY),
+        debit: debit[kind],
         credit: IN_TRANSIT,
         amountUnits: storedAtoken(row.amount),
       },

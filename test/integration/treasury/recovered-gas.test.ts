@@ -1,0 +1,116 @@
+/** Gas for a sweep that a ledger paid and forgot: its backup knows that it asked for it, and no more. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
+import type { Hash32 } from "../../../chain/hex.js";
+import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
+import { endMoves, openMove } from "../../../ledger/treasury/moves.js";
+import { toWithdrawalId, type WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { Desk, WALLET } from "../recovery/desk.js";
+import { ANY_SWEEP } from "./treasury-bench.js";
+
+const GAS_ATOKEN = 5_000n;
+
+const policy = hashPolicy({
+  ...PERMISSIVE_POLICY,
+  treasury: { topUpMaxAtoken: 10n ** 15n, assets: new Map([["TOKEN", ANY_SWEEP]]) },
+});
+
+const word = ["--reason", "it was that gas", "--operator", "ann"];
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.openWithAlice();
+});
+afterEach(() => desk.close());
+
+/** A ledger back from its backup, recovered: the chain has the gas that it only asked for. */
+async function recovered(): Promise<{ readonly id: WithdrawalId; readonly hash: Hash32 }> {
+  const { address } = await desk.register("bob");
+  await askForGas(address);
+  const backup = await desk.backup();
+  // The same payment on the chain, whoever asked the ledger of then.
+  await desk.request({ key: "x", customer: "alice", to: address, amountAtoken: GAS_ATOKEN });
+  await desk.work(3);
+  await desk.watch();
+  const hash = desk.ownHashes().at(-1);
+  await desk.useDatabase(backup);
+  await desk.watch();
+  const { code, text } = await desk.causeway("recover", "--apply");
+  expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+  const [row] = await desk.database.query<{ id: string; status: string }>(
+    `SELECT w.id, w.status FROM treasury_move m JOIN withdrawal w ON w.id = m.withdrawal_id`,
+  );
+  expect(row?.status).toBe("frozen");
+  if (hash === undefined) throw new Error("nothing was paid");
+  return { id: toWithdrawalId(row?.id ?? ""), hash };
+}
+
+async function askForGas(address: Address): Promise<void> {
+  const [sweep] = await desk.database.query<{ id: string }>(
+    `INSERT INTO sweep (address, asset, wallet, amount_units, gas_limit, state)
+     VALUES ($1, 'TOKEN', $2, 1, 21000, 'needs-gas') RETURNING id::text`,
+    [address, WALLET],
+  );
+  const nowMs = Date.now();
+  const refusal = await openMove(
+    desk.workerDatabase,
+    {
+      kind: "top-up",
+      sweepId: Number(sweep?.id),
+      destination: address,
+      amountUnits: GAS_ATOKEN,
+      expiresAtMs: nowMs + 3_600_000,
+    },
+    { minimumAtoken: 0n, nowMs, policy, isStopped: false },
+  );
+  expect(refusal).toBeUndefined();
+}
+
+async function expectArrived(): Promise<void> {
+  await endMoves(desk.workerDatabase);
+  expect(await desk.database.query(`SELECT state FROM treasury_move`)).toEqual([
+    { state: "arrived" },
+  ]);
+  const left = await desk.database.query(
+    `SELECT account, sum(units)::text AS units FROM (
+       SELECT debit AS account, amount_units AS units FROM posting
+       UNION ALL SELECT credit, -amount_units FROM posting) AS side
+      WHERE account IN ('liability:suspense', 'asset:in_transit') OR account LIKE '%treasury%'
+      GROUP BY account HAVING sum(units) <> 0`,
+  );
+  expect(left).toEqual([]);
+  const { code, text } = await desk.causeway("reconcile");
+  expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+}
+
+it("ends when a person says so after the watcher had it in suspense", async () => {
+  const { id, hash } = await recovered();
+  await desk.watch();
+  await endMoves(desk.workerDatabase);
+  expect(await desk.database.query(`SELECT state FROM treasury_move`)).toEqual([{ state: "open" }]);
+  await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
+  await expectArrived();
+  expect(await endMoves(desk.workerDatabase)).toBe(0);
+});
+
+it("ends when a person says so before the watcher comes to it", async () => {
+  const { id, hash } = await recovered();
+  await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
+  await desk.watch();
+  await expectArrived();
+});
+
+it("stays open where what was in suspense for it has been booked elsewhere", async () => {
+  const { id, hash } = await recovered();
+  await desk.watch();
+  await desk.causeway(
+    "ledger",
+    "adjust",
+    ...["--key", "elsewhere", "--debit", "liability:suspense", "--credit", "equity:adjustment"],
+    ...["--amount-atoken", `${GAS_ATOKEN}`, ...word],
+  );
+  await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
+  await endMoves(desk.workerDatabase);
+  expect(await desk.database.query(`SELECT state FROM treasury_move`)).toEqual([{ state: "open" }]);
+});
