@@ -20,12 +20,12 @@ import { Guards1760000000015 } from "./migrations/0015-guards.js";
 import { PostingTime1760000000016 } from "./migrations/0016-posting-time.js";
 import { LinkedKinds1760000000017 } from "./migrations/0017-linked-kinds.js";
 import { WithdrawalPhases1760000000018 } from "./migrations/0018-withdrawal-phases.js";
-import { Treasury1760000000019 } from "./migrations/0019-treasury.js";
+import { Treasury1760000000019 } from "./migrations/treasury/0019-treasury.js";
 import { Operators1760000000020 } from "./migrations/0020-operators.js";
 import { CheaperRules1760000000021 } from "./migrations/0021-cheaper-rules.js";
 import { WebhookPruning1760000000022 } from "./migrations/0022-webhook-pruning.js";
-import { SweepHeights1760000000023 } from "./migrations/0023-sweep-heights.js";
-import { TreasuryExits1760000000024 } from "./migrations/0024-treasury-exits.js";
+import { SweepHeights1760000000023 } from "./migrations/treasury/0023-sweep-heights.js";
+import { TreasuryExits1760000000024 } from "./migrations/treasury/0024-treasury-exits.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
