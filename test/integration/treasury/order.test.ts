@@ -40,7 +40,8 @@ it("sweeps the coins that gas is paid of, though tokens wait for that gas", asyn
 });
 
 it("is locked in one order by whoever marks where to look, so that none ends the other's work", async () => {
-  const [one, two] = [await bench.bench.register("one"), await bench.bench.register("two")].sort();
+  const made = [await bench.bench.register("one"), await bench.bench.register("two")];
+  const [one, two] = made.toSorted();
   if (one === undefined || two === undefined) throw new Error("no address");
   await bench.bench.mine([one, two].map((to) => ({ to, value: 1n })));
   await bench.mine();
@@ -67,8 +68,7 @@ it("is locked in one order by whoever marks where to look, so that none ends the
 it("comes to every address, though dust falls on hundreds of others in every block", async () => {
   const addresses: Address[] = [];
   for (let n = 0; n < MANY; n += 1) addresses.push(await bench.bench.register(`customer-${n}`));
-  addresses.sort();
-  const [last = addresses[0], ...dusty] = addresses.toReversed();
+  const [last, ...dusty] = addresses.toSorted().toReversed();
   if (last === undefined) throw new Error("no address");
   const TOKEN = { ...ANY_SWEEP, sweepMinimumUnits: 10n ** 15n };
   bench.files.policy = bench.policyOf({ assets: { TOKEN } });

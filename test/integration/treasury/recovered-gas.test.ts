@@ -104,12 +104,9 @@ it("ends when a person says so before the watcher comes to it", async () => {
 it("stays open where what was in suspense for it has been booked elsewhere", async () => {
   const { id, hash } = await recovered();
   await desk.watch();
-  await desk.causeway(
-    "ledger",
-    "adjust",
-    ...["--key", "elsewhere", "--debit", "liability:suspense", "--credit", "equity:adjustment"],
-    ...["--amount-atoken", `${GAS_ATOKEN}`, ...word],
-  );
+  const sides = ["--debit", "liability:suspense", "--credit", "equity:adjustment"];
+  const amount = ["--amount-atoken", `${GAS_ATOKEN}`];
+  await desk.causeway("ledger", "adjust", "--key", "elsewhere", ...sides, ...amount, ...word);
   await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
   await endMoves(desk.workerDatabase);
   expect(await desk.database.query(`SELECT state FROM treasury_move`)).toEqual([{ state: "open" }]);
