@@ -40,9 +40,10 @@ export async function runLinkLoop(parts: LinkLoopParts, signal: AbortSignal): Pr
   let thoroughMs = Number.NEGATIVE_INFINITY;
   const loop = { database, task: "link-chain" as const, owner, log };
   const round = async (): Promise<boolean> => {
-    if ((await linkRows(database, "recent")) > 0) return true;
+    // A few rows at a time would cost more than their links: what is written now waits for the next.
+    if ((await linkRows(database, "recent")).hasMore) return true;
     if (clock.monotonicMs() - thoroughMs >= THOROUGH_MS) {
-      if ((await linkRows(database, "all")) > 0) return true;
+      if ((await linkRows(database, "all")).linked > 0) return true;
       thoroughMs = clock.monotonicMs();
       linkedAt.set(clock.nowMs() / 1_000);
     }

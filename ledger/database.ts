@@ -26,6 +26,7 @@ import { CheaperRules1760000000021 } from "./migrations/0021-cheaper-rules.js";
 import { WebhookPruning1760000000022 } from "./migrations/0022-webhook-pruning.js";
 import { SweepHeights1760000000023 } from "./migrations/treasury/0023-sweep-heights.js";
 import { TreasuryExits1760000000024 } from "./migrations/treasury/0024-treasury-exits.js";
+import { LookupsByKey1760000000025 } from "./migrations/later/0025-lookups-by-key.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -58,6 +59,7 @@ export const LEDGER_MIGRATIONS = [
   WebhookPruning1760000000022,
   SweepHeights1760000000023,
   TreasuryExits1760000000024,
+  LookupsByKey1760000000025,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -16,8 +16,16 @@ import {
 } from "./link-rules.js";
 import { advanceCursor, type LinkReach, readUnlinked } from "./linked-rows.js";
 
-/** Rows of one kind in one batch: their hashes take a few milliseconds. */
-const BATCH_ROWS = 500;
+/** Rows of one kind in one batch: their hashes take some 20 ms. */
+const BATCH_ROWS = 2_000;
+
+/** What linking one batch of each kind came to. */
+export interface LinkRound {
+  /** Rows that were linked; fewer than there are while another chainer is at work. */
+  readonly linked: number;
+  /** More rows wait for certain: a batch was full, or another chainer came first. */
+  readonly hasMore: boolean;
+}
 
 /** The last link. */
 export type ChainHead = Pick<Link, "n" | "hash">;
@@ -47,10 +55,13 @@ export async function readHead(sql: Sql): Promise<ChainHead> {
 /**
  * Links one batch of each kind: events first, because they are in the order of commits.
  * @param reach "recent" looks among the last rows alone, and leaves the cursors where they are
- * @returns how many rows were linked; fewer than there are while another chainer is at work
  */
-export async function linkRows(database: SqlDatabase, reach: LinkReach = "all"): Promise<number> {
+export async function linkRows(
+  database: SqlDatabase,
+  reach: LinkReach = "all",
+): Promise<LinkRound> {
   let linked = 0;
+  let hasMore = false;
   for (const kind of LINK_KINDS) {
     const rows = await readUnlinked(database, kind, { limit: BATCH_ROWS, reach });
     if (rows.length > 0) {
@@ -60,13 +71,14 @@ export async function linkRows(database: SqlDatabase, reach: LinkReach = "all"):
         head = link;
         return link;
       });
-      if (!(await append(database, links))) return linked;
+      if (!(await append(database, links))) return { linked, hasMore: true };
       linked += links.length;
+      hasMore ||= rows.length === BATCH_ROWS;
     }
     // What is left over is looked for in the next batch.
     if (reach === "all" && rows.length < BATCH_ROWS) await advanceCursor(database, kind);
   }
-  return linked;
+  return { linked, hasMore };
 }
 
 /** @returns false when another chainer was there first: nothing was appended then */

@@ -224,12 +224,16 @@ export async function readUnlinked(
   return read(
     sql,
     kind,
-    `SELECT ${key}::text AS key, ${fieldsOf(kind)} AS row FROM ${from}
-      WHERE ${key} > greatest(
-              (SELECT row_key FROM chain_cursor WHERE kind = '${kind}'),
-              -- Nothing, and left out, where all are looked at.
-              (SELECT max(row_key) - $2::bigint FROM chain_link WHERE kind = '${kind}'))
-        AND NOT EXISTS (SELECT 1 FROM chain_link l WHERE l.kind = '${kind}' AND l.row_key = ${key})
+    `WITH reach AS MATERIALIZED (
+       SELECT greatest(
+         (SELECT row_key FROM chain_cursor WHERE kind = '${kind}'),
+         -- Nothing, and left out, where all are looked at.
+         (SELECT max(row_key) - $2::bigint FROM chain_link WHERE kind = '${kind}')) AS after)
+     SELECT ${key}::text AS key, ${fieldsOf(kind)} AS row FROM ${from}
+      WHERE ${key} > (SELECT after FROM reach)
+        -- The reach once more: else all links of the kind may be read to find those of a few rows.
+        AND NOT EXISTS (SELECT 1 FROM chain_link l WHERE l.kind = '${kind}' AND l.row_key = ${key}
+                           AND l.row_key > (SELECT after FROM reach))
       ORDER BY ${key} LIMIT $1`,
     [limit, reach === "all" ? null : RECENT_KEYS],
   );

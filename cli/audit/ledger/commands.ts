@@ -33,7 +33,7 @@ export async function runExportLedger(
   const file = resolve(out);
   try {
     return await withLedgerAlone(context, async ({ database }) => {
-      while ((await linkRows(database)) > 0) context.signal.throwIfAborted();
+      while ((await linkRows(database)).linked > 0) context.signal.throwIfAborted();
       const written = await database.transaction(async (tx) => {
         await beginLook(tx);
         const { head } = await readExportHead(tx);

@@ -29,7 +29,7 @@ export async function runStatement(
   const period = { from: readMoment("--from", options.from), to: readMoment("--to", options.to) };
   if (period.from >= period.to) throw new CliError("USAGE", "--from must lie before --to.");
   return withLedgerAlone(context, async ({ database }) => {
-    while ((await linkRows(database)) > 0) context.signal.throwIfAborted();
+    while ((await linkRows(database)).linked > 0) context.signal.throwIfAborted();
     const statement = await readStatement(database, customerId, period, context);
     const day = (moment: Date) => moment.toISOString().slice(0, 10);
     const name = `statement-${customerId.replaceAll(":", "_")}-${day(period.from)}-${day(period.to)}`;

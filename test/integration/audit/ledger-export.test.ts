@@ -23,7 +23,7 @@ import { registerTokens } from "../../../ledger/assets/asset-registry.js";
 import { recordSightings } from "../../../ledger/assets/token-sightings.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { activatePolicy } from "../../../ledger/policy/policy-store.js";
-import { linkRows, readHead } from "../../../ledger/tamper/chainer.js";
+import { linkRows, type LinkRound, readHead } from "../../../ledger/tamper/chainer.js";
 import { copyTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 import { HOT, WatcherBench } from "../../helpers/services/watcher.js";
 import { acceptOne } from "./support.js";
@@ -50,7 +50,7 @@ beforeAll(async () => {
   await running.stop();
   await acceptOne(bench.ledger.owner, BOB, 400n);
   await allowSomething();
-  while ((await linkRows(bench.ledger.database)) > 0);
+  while ((await linkRows(bench.ledger.database)).linked > 0);
   copy = await copyTestDatabase(bench.ledger.url);
 });
 afterAll(async () => {
@@ -420,20 +420,25 @@ describe("the chain of links", () => {
     );
     await owner.query(
       `INSERT INTO policy_listing (customer_id, destination, listed)
-       SELECT 'late-' || n, $1, true FROM generate_series(1, 1200) AS n`,
+       SELECT 'late-' || n, $1, true FROM generate_series(1, 4200) AS n`,
       [address],
     );
-    const linked: number[] = [];
-    do linked.push(await linkRows(database, "recent"));
-    while (linked.at(-1) !== 0);
-    expect(linked).toEqual([500, 500, 200, 0]);
+    const rounds: LinkRound[] = [];
+    do rounds.push(await linkRows(database, "recent"));
+    while (rounds.at(-1)?.linked !== 0);
+    expect(rounds).toEqual([
+      { linked: 2_000, hasMore: true },
+      { linked: 2_000, hasMore: true },
+      { linked: 200, hasMore: false },
+      { linked: 0, hasMore: false },
+    ]);
     await owner.query(
       `INSERT INTO policy_listing ${columns} OVERRIDING SYSTEM VALUE VALUES ($1, 'late', $2, true)`,
       [late?.id, address],
     );
-    expect(await linkRows(database, "recent")).toBe(0);
-    expect(await linkRows(database)).toBe(1);
-    expect(await linkRows(database)).toBe(0);
+    expect((await linkRows(database, "recent")).linked).toBe(0);
+    expect((await linkRows(database)).linked).toBe(1);
+    expect((await linkRows(database)).linked).toBe(0);
   });
 
   it("is appended to by one at a time, and never changed", async () => {

@@ -1,0 +1,178 @@
+/**
+ * Questions about a few rows read a few rows, on tables that are filled and that the planner knows
+ * nothing about yet. Rows are counted, not time.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import type { Sql } from "../../../runtime/sql/sql.js";
+import { parseAddress } from "../../../chain/address.js";
+import { linkRows } from "../../../ledger/tamper/chainer.js";
+import { readUnlinked } from "../../../ledger/tamper/linked-rows.js";
+import {
+  openTestLedger,
+  registerTestWallets,
+  type TestLedger,
+} from "../../helpers/services/ledger.js";
+
+const WALLET = parseAddress(`0x${"7".repeat(40)}`);
+const OTHER = parseAddress(`0x${"8".repeat(40)}`);
+const DESTINATION = `0x${"9".repeat(40)}`;
+
+/** Open payments of the wallet when plans are made, when they are used, and those asked about. */
+const FEW = 12;
+const FILLED = 3_000;
+const ASKED = 40;
+
+let ledger: TestLedger;
+
+beforeAll(async () => {
+  ledger = await openTestLedger();
+  const { owner } = ledger;
+  await registerTestWallets(owner, WALLET, OTHER);
+  await owner.query(
+    `INSERT INTO hot_wallet (wallet, next_nonce) SELECT unnest($1::text[]), 1000000`,
+    [[WALLET, OTHER]],
+  );
+  await owner.query(`INSERT INTO customer (id) VALUES ('alice')`);
+  // A connection keeps the plans that it made while there was next to nothing.
+  await owner.transaction(async (tx) => {
+    await fill(tx, 1, FEW);
+    for (let n = 1; n <= FEW; n += 1) {
+      await explain(tx, [n]);
+      await slot(tx, [n]);
+    }
+    await fill(tx, FEW + 1, FILLED);
+    const asked = Array.from({ length: ASKED }, (_, index) => FEW + 1 + index * 50);
+    readByExplaining = await readBy(tx, ["nonce_slot", "withdrawal_attempt"], async () => {
+      expect(await explain(tx, asked)).toEqual(asked.map(() => "withdrawal"));
+    });
+    readBySlotting = await readBy(tx, ["nonce_slot"], () => slot(tx, asked));
+  });
+});
+afterAll(() => ledger.drop());
+
+let readByExplaining: Record<string, number>;
+let readBySlotting: Record<string, number>;
+
+const hashOf = (n: number) => `0x${n.toString(16).padStart(64, "0")}`;
+
+/** Accepted payments of the wallet with their slots and attempts, by number. */
+async function fill(tx: Sql, first: number, last: number): Promise<void> {
+  await tx.query(
+    `INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, destination,
+       destination_text, amount_units, status)
+     SELECT 'wd_' || n, n, '', 'alice', 'TOKEN', $3, $3, 1, 'accepted'
+       FROM generate_series($1::integer, $2::integer) AS n`,
+    [first, last, DESTINATION],
+  );
+  await tx.query(
+    `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
+       reserved_atoken)
+     SELECT $3, n, 'wd_' || n, 21000, 1, 21001 FROM generate_series($1::integer, $2::integer) AS n`,
+    [first, last, WALLET],
+  );
+  await tx.query(
+    `INSERT INTO withdrawal_attempt (slot_id, n, kind, raw, hash, gas_limit, gas_price_atoken)
+     SELECT id, 0, 'payment', '0x00', '0x' || lpad(to_hex(nonce::integer), 64, '0'), 21000, 1
+       FROM nonce_slot WHERE nonce BETWEEN $1::integer AND $2::integer`,
+    [first, last],
+  );
+}
+
+/** What explains transactions of a wallet, those of its payments by number. */
+async function explain(
+  sql: Sql,
+  numbers: readonly number[],
+  wallet = WALLET,
+): Promise<(string | null)[]> {
+  const rows = await sql.query<{ explanation: string | null }>(
+    `SELECT explanation_of($1, hash) AS explanation FROM unnest($2::text[]) AS hash`,
+    [wallet, numbers.map(hashOf)],
+  );
+  return rows.map(({ explanation }) => explanation);
+}
+
+function slot(sql: Sql, numbers: readonly number[]): Promise<unknown> {
+  return sql.query(`UPDATE withdrawal SET status = 'slotted' WHERE id = ANY ($1::text[])`, [
+    numbers.map((n) => `wd_${n}`),
+  ]);
+}
+
+/** Rows of tables that some work in a transaction reads. */
+async function readBy(
+  tx: Sql,
+  tables: readonly string[],
+  work: () => Promise<unknown>,
+): Promise<Record<string, number>> {
+  // What the connection has not reported yet stands in this view, also of former transactions.
+  const counts = () =>
+    tx.query<{ name: string; read: string }>(
+      `SELECT relname AS name, (seq_tup_read + coalesce(idx_tup_fetch, 0))::text AS read
+         FROM pg_stat_xact_user_tables WHERE relname = ANY ($1::text[])`,
+      [tables],
+    );
+  const before = new Map((await counts()).map(({ name, read }) => [name, Number(read)]));
+  await work();
+  const after = await counts();
+  return Object.fromEntries(
+    after.map(({ name, read }) => [name, Number(read) - (before.get(name) ?? 0)]),
+  );
+}
+
+describe("a transaction of a wallet", () => {
+  it("is explained by its attempt and the slot of that alone", () => {
+    expect(readByExplaining).toEqual({ nonce_slot: ASKED, withdrawal_attempt: ASKED });
+  });
+
+  it("is explained for the wallet that signed it only, and by nothing when nobody did", async () => {
+    const { owner } = ledger;
+    expect(await explain(owner, [1, FILLED + 1])).toEqual(["withdrawal", null]);
+    expect(await explain(owner, [1], OTHER)).toEqual([null]);
+    await owner.query(
+      `UPDATE nonce_slot SET outcome = 'foreign', mined_hash = $1 WHERE wallet = $2 AND nonce = $3`,
+      [hashOf(FILLED + 2), WALLET, FEW + 2],
+    );
+    expect(await explain(owner, [FEW + 2])).toEqual([null]);
+  });
+});
+
+describe("the rule about slots of active wallets", () => {
+  it("reads the slots of the payments that get one, and no others", () => {
+    expect(readBySlotting).toEqual({ nonce_slot: ASKED });
+  });
+
+  it("refuses a payment whose only slot was lost to a stranger, or whose wallet is drained", async () => {
+    const { owner } = ledger;
+    const refusal = /has no nonce of an active wallet/;
+    await expect(slot(owner, [FEW + 2])).rejects.toMatchObject({ cause: { message: refusal } });
+    await owner.query(`UPDATE wallet SET status = 'draining' WHERE address = $1`, [WALLET]);
+    await expect(slot(owner, [FEW + 3])).rejects.toMatchObject({ cause: { message: refusal } });
+    await owner.query(`UPDATE wallet SET status = 'active' WHERE address = $1`, [WALLET]);
+    await slot(owner, [FEW + 3]);
+  });
+});
+
+describe("rows without a link", () => {
+  it("are found without reading the links of a kind from its beginning", async () => {
+    const { database, owner } = ledger;
+    await owner.query(
+      `WITH next AS (UPDATE event_counter SET seq = seq + 8000 RETURNING seq)
+       INSERT INTO event (seq, epoch, type, data)
+       SELECT seq - 8000 + n, 1, 'deposit.detected', '{}' FROM next, generate_series(1, 8000) AS n`,
+    );
+    while ((await linkRows(database)).linked > 0);
+    await owner.query(
+      `WITH next AS (UPDATE event_counter SET seq = seq + 10 RETURNING seq)
+       INSERT INTO event (seq, epoch, type, data)
+       SELECT seq - 10 + n, 1, 'deposit.detected', '{}' FROM next, generate_series(1, 10) AS n`,
+    );
+    await owner.transaction(async (tx) => {
+      const read = await readBy(tx, ["chain_link", "event"], async () => {
+        const found = await readUnlinked(tx, "event", { limit: 500, reach: "recent" });
+        expect(found).toHaveLength(10);
+      });
+      // The last thousand, and what finds where they begin.
+      expect(read["chain_link"]).toBeLessThanOrEqual(1_100);
+      expect(read["event"]).toBeLessThanOrEqual(1_100);
+    });
+  });
+});
