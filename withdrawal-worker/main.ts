@@ -284,6 +284,7 @@ function createServer(parts: {
           policy,
           isStopped,
           clock: systemClock,
+          signal: context.signal,
         }),
         tokens,
         policy,

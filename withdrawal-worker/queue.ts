@@ -51,7 +51,7 @@ const CLOSE_TIMEOUT_MS = 2_000;
  * Time between two rings: each is a job with commits of its own, and what is rung meanwhile is one
  * ring. A process wakes its own lanes by itself.
  */
-const RING_PAUSE_MS = 50;
+const RING_PAUSE_MS = 200;
 
 /** Pool of the PostgreSQL backend: one connection for rings, one for the worker's own calls. */
 const POSTGRES_POOL_SIZE = 2;

@@ -30,7 +30,7 @@ const timeText = (column: string) =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /** Postings of an entry, in their order. */
-const POSTINGS = `(SELECT coalesce(jsonb_agg(jsonb_build_array(p.id::text, p.place::text, p.asset,
+const POSTINGS = `(SELECT coalesce(json_agg(json_build_array(p.id::text, p.place::text, p.asset,
     p.debit, p.credit, p.amount_units::text) ORDER BY p.place), '[]')
   FROM posting p WHERE p.journal_id = r.id)`;
 
@@ -289,7 +289,8 @@ export async function advanceCursor(sql: Sql, kind: LinkKind): Promise<void> {
 }
 
 function fieldsOf(kind: LinkKind): string {
-  return `jsonb_build_array(${SOURCES[kind].fields.join(", ")})`;
+  // Not jsonb: a text to be read here needs no form that PostgreSQL can search.
+  return `json_build_array(${SOURCES[kind].fields.join(", ")})`;
 }
 
 async function read(

@@ -4,6 +4,7 @@
  * then serves many.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { sleep } from "./task.js";
 
 interface Call<Item, Result> {
   readonly items: readonly Item[];
@@ -19,6 +20,12 @@ export interface BatcherOptions<Item, Result> {
   readonly maxBatchItems: number;
   /** Batches under way at once; default 1, which also keeps them in the order of arrival. */
   readonly maxRunning?: number;
+  /**
+   * Wait before a batch that follows another at once: whoever was just answered may ask again, and
+   * shares it. One that comes after a rest, and a full one, do not wait; nor does any once the signal
+   * has fired.
+   */
+  readonly gather?: { readonly waitMs: number; readonly signal: AbortSignal };
 }
 
 /** Runs batches of calls' items. What waits is bounded by the callers, who wait for their results. */
@@ -65,8 +72,11 @@ export class Batcher<Item, Result> {
 
   /** Starts batches while some are wanted, each one turn later: then all of a burst is here. */
   private async start(): Promise<void> {
-    const { maxRunning = 1 } = this.options;
-    while (this.isWanted) {
+    const { maxRunning = 1, maxBatchItems, gather } = this.options;
+    for (let isFirst = true; this.isWanted; isFirst = false) {
+      if (gather !== undefined && !isFirst && this.waitingCount < maxBatchItems) {
+        await sleep(gather.waitMs, gather).catch(() => undefined);
+      }
       await nextTurn();
       const batch = this.takeBatch();
       this.isWanted = this.calls.length > 0;

@@ -1,6 +1,6 @@
 /** Child processes of a benchmark: started, measured, and never left behind. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 /** A running child. */
 export interface BenchProcess {
@@ -104,14 +104,42 @@ async function pollReady(isReady: () => Promise<boolean>): Promise<void> {
   }
 }
 
-function cpuSecondsOf(pid: number): number | undefined {
+/**
+ * User and system time so far, in seconds, of a process and of its children, those that have ended
+ * included; undefined where there is no /proc.
+ */
+export function familyCpuSeconds(parent: number): number | undefined {
+  const own = timesOf(parent);
+  if (own === undefined) return undefined;
+  let ticks = own.ticks + own.endedChildrenTicks;
+  for (const name of readdirSync("/proc")) {
+    const times = /^[0-9]+$/.test(name) ? timesOf(Number(name)) : undefined;
+    if (times?.parent === parent) ticks += times.ticks;
+  }
+  return ticks / TICKS_PER_SECOND;
+}
+
+interface ProcessTimes {
+  readonly parent: number;
+  readonly ticks: number;
+  readonly endedChildrenTicks: number;
+}
+
+/** Undefined where there is no /proc, or the process is gone. */
+function timesOf(pid: number): ProcessTimes | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+    const sum = (first: number) => Number(fields[first]) + Number(fields[first + 1]);
+    return { parent: Number(fields[1]), ticks: sum(11), endedChildrenTicks: sum(13) };
   } catch {
-    return undefined; // Not Linux, or gone.
+    return undefined;
   }
+}
+
+function cpuSecondsOf(pid: number): number | undefined {
+  const times = timesOf(pid);
+  return times === undefined ? undefined : times.ticks / TICKS_PER_SECOND;
 }
 
 function memoryMibOf(pid: number): number | undefined {

@@ -9,7 +9,7 @@ import { until } from "../helpers/until.js";
 import { type BenchHome, createBenchHome, startPart, startPostgres } from "./causeway-target.js";
 import { closedLoop } from "./http-load.js";
 import { blockNumber, transactionCount } from "./json-rpc.js";
-import type { BenchProcess } from "./processes.js";
+import { type BenchProcess, familyCpuSeconds } from "./processes.js";
 import { createSenders, encodeBatch, type Payment, type Sender, signNext } from "./senders.js";
 
 /** Time between blocks where hundreds are to be made. */
@@ -104,6 +104,11 @@ export class Stack {
   /** Processor time of a part so far, seconds; 0 where it cannot be told. */
   cpuSeconds(part: KitPart): number {
     return this.parts.get(part)?.cpuSeconds() ?? 0;
+  }
+
+  /** The same of the database's server with all its processes. */
+  databaseCpuSeconds(): number {
+    return familyCpuSeconds(this.postgres.pid) ?? 0;
   }
 
   /** Ends everything and deletes the home. */

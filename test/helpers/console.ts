@@ -343,6 +343,7 @@ export class ConsoleStage {
             policy,
             isStopped: () => false,
             clock: systemClock,
+            signal: new AbortController().signal,
           }),
           policy,
           chainId: FAKE_CHAIN_ID,

@@ -37,6 +37,7 @@ beforeAll(async () => {
         policy,
         isStopped: () => isStopped,
         clock: systemClock,
+        signal: new AbortController().signal,
       }),
       policy,
       chainId: FAKE_CHAIN_ID,

@@ -52,6 +52,7 @@ function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
           policy,
           isStopped: () => false,
           clock: systemClock,
+          signal: new AbortController().signal,
         }),
         policy,
         chainId: 6940n,

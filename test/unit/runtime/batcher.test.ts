@@ -32,6 +32,52 @@ describe("a batcher", () => {
     expect(second).toEqual({ status: "fulfilled", value: [2] });
   });
 
+  it("gathers before a batch that follows another at once, and not before one behind a rest", async () => {
+    const gate = createGate();
+    const gathering = new AbortController();
+    const batches: number[][] = [];
+    const batcher = new Batcher<number, number>({
+      run: async (items) => {
+        batches.push([...items]);
+        if (items.includes(1)) await gate.opened;
+        return items;
+      },
+      maxBatchItems: 3,
+      // Only the signal ends the wait.
+      gather: { waitMs: 86_400_000, signal: gathering.signal },
+    });
+    const first = batcher.addOne(1);
+    while (batches.length === 0) await new Promise(setImmediate);
+    const meanwhile = batcher.addOne(2);
+    gate.open();
+    await first;
+    for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+    expect(batches).toEqual([[1]]);
+    const shared = [meanwhile, batcher.addOne(3), batcher.addOne(4)];
+    gathering.abort();
+    expect(await Promise.all(shared)).toEqual([2, 3, 4]);
+    expect(batches).toEqual([[1], [2, 3, 4]]);
+    await batcher.idle();
+  });
+
+  it("does not gather where a batch is full", async () => {
+    const batches: number[][] = [];
+    const batcher = new Batcher<number, number>({
+      run: async (items) => {
+        batches.push([...items]);
+        return items;
+      },
+      maxBatchItems: 2,
+      gather: { waitMs: 86_400_000, signal: new AbortController().signal },
+    });
+    const answers = [1, 2, 3, 4].map((item) => batcher.addOne(item));
+    expect(await Promise.all(answers)).toEqual([1, 2, 3, 4]);
+    expect(batches).toEqual([
+      [1, 2],
+      [3, 4],
+    ]);
+  });
+
   it("refuses results that are not one per item", async () => {
     const batcher = new Batcher<number, number>({ run: async () => [], maxBatchItems: 5 });
     await expect(batcher.add([1])).rejects.toThrow("not one result per item");
