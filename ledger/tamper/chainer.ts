@@ -3,6 +3,7 @@
  * statement; two chainers at once cannot both append, because each hash is followed once.
  */
 import { present } from "../../chain/errors.js";
+import { breathe } from "../../runtime/process/main-thread.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { storedInteger } from "../stored-values.js";
@@ -66,11 +67,13 @@ export async function linkRows(
     const rows = await readUnlinked(database, kind, { limit: BATCH_ROWS, reach });
     if (rows.length > 0) {
       let head: ChainHead = await readHead(database);
-      const links = rows.map(({ key, row }): Link => {
+      const links: Link[] = [];
+      for (const { key, row } of rows) {
+        await breathe();
         const link = nextLink(head, { kind, key, digest: rowDigest(row) });
         head = link;
-        return link;
-      });
+        links.push(link);
+      }
       if (!(await append(database, links))) return { linked, hasMore: true };
       linked += links.length;
       hasMore ||= rows.length === BATCH_ROWS;

@@ -101,7 +101,7 @@ export const SELECT_LIVE_SLOT = `
            (SELECT d.index::text FROM treasury_move m
               JOIN deposit_address d ON d.address = m.destination
              WHERE m.withdrawal_id = w.id AND m.kind = 'top-up') END AS address_index,
-         (SELECT jsonb_agg(jsonb_build_object('n', a.n, 'kind', a.kind, 'raw', a.raw,
+         (SELECT json_agg(json_build_object('n', a.n, 'kind', a.kind, 'raw', a.raw,
                    'hash', a.hash, 'gas_limit', a.gas_limit::text,
                    'gas_price_atoken', a.gas_price_atoken::text) ORDER BY a.n)
             FROM withdrawal_attempt a WHERE a.slot_id = s.id) AS attempts
