@@ -14,6 +14,9 @@ import type { LaneContext, Round } from "./lane-context.js";
 import { verdictOnConsumedNonce } from "../withdrawal-state.js";
 import type { ReceiptsAtHeight, WalletNode } from "./wallet-node.js";
 
+/** Batches that are booked before payments go on. */
+const BATCHES_PER_ROUND = 8;
+
 /** Remembers since when receipts are missing; losing this memory only makes it more patient. */
 export class Settler {
   readonly #context: LaneContext;
@@ -29,11 +32,21 @@ export class Settler {
     this.#context = context;
   }
 
-  /** Records receipts of mined slots, then books what is recorded. @returns true when more waits */
+  /**
+   * Records receipts of mined slots and books what is recorded, batch after batch under one look at
+   * the chain: what a round reads beside them grows with all that is on its way.
+   * @returns true when more waits
+   */
   async settle(round: Round): Promise<boolean> {
-    const hasMoreMined = await this.#recordMined(round);
-    const hasMoreIncluded = await this.#bookIncluded(round);
-    return hasMoreMined || hasMoreIncluded;
+    let hasMore = true;
+    for (let batch = 0; hasMore && batch < BATCHES_PER_ROUND; batch += 1) {
+      const hasMoreMined = await this.#recordMined(round);
+      const hasMoreIncluded = await this.#bookIncluded(round);
+      hasMore = hasMoreMined || hasMoreIncluded;
+      // What has to look the same at another look waits for another round.
+      if (this.#changedOnce.size + this.#disputedOnce.size > 0) break;
+    }
+    return hasMore;
   }
 
   async #recordMined(round: Round): Promise<boolean> {

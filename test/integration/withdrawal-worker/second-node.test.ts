@@ -1,6 +1,8 @@
 /** A second node: nothing is settled, and no hold given back, on the word of one alone. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { NodeFault } from "../../../rpc-client/errors.js";
+import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
 import type { ReceiptsAtHeight, WalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { House, TOKEN } from "./house.js";
 
@@ -12,12 +14,24 @@ beforeEach(async () => {
 afterEach(() => house.close());
 
 /** A lane whose second node tells what `tell` makes of the truth. */
-function laneWith(tell: (truth: ReceiptsAtHeight) => ReceiptsAtHeight) {
-  const { node } = house.context();
+function laneWith(
+  tell: (truth: ReceiptsAtHeight) => ReceiptsAtHeight,
+  settings: Partial<LaneSettings> = {},
+) {
+  const context = house.context(settings);
   const secondNode: Pick<WalletNode, "receipts"> = {
-    receipts: async (hashes, options) => tell(await node.receipts(hashes, options)),
+    receipts: async (hashes, options) => tell(await context.node.receipts(hashes, options)),
   };
-  return house.laneWith({ secondNode });
+  return house.laneWith({ ...context, secondNode });
+}
+
+const statusOf = async (id: WithdrawalId) => (await house.read(id)).status;
+
+/** More payments than two batches of two hold. */
+async function acceptSome(): Promise<readonly WithdrawalId[]> {
+  const ids: WithdrawalId[] = [];
+  while (ids.length < 5) ids.push((await house.accept()).id);
+  return ids;
 }
 
 describe("a payment", () => {
@@ -49,6 +63,42 @@ describe("a payment", () => {
     expect(await house.read(id)).toMatchObject({ status: "frozen" });
     expect(await house.isFrozen()).toBe(true);
     expect(await house.balance("alice")).toEqual({ available: 99n * TOKEN, held: TOKEN });
+  });
+
+  it("is booked with all of its block in one round, batch after batch", async () => {
+    const ids = await acceptSome();
+    const lane = laneWith((truth) => truth, { batchSize: 2 });
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    for (const id of ids) expect(await statusOf(id)).toBe("settled");
+  });
+
+  it("that is disputed is looked at once in a round, however many are booked beside it", async () => {
+    const ids = await acceptSome();
+    const [disputed] = ids;
+    if (disputed === undefined) throw new Error("nothing was accepted");
+    const liedAbout = new Set<string>();
+    const lane = laneWith(
+      ({ height, byHash }) => ({
+        height,
+        byHash: new Map(
+          [...byHash].map(([hash, receipt]) => [
+            hash,
+            liedAbout.has(hash) ? { ...receipt, status: 0 } : receipt,
+          ]),
+        ),
+      }),
+      { batchSize: 2 },
+    );
+    await lane.runRound(house.signal);
+    for (const hash of (await house.read(disputed)).hashes) liedAbout.add(hash);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect(await statusOf(disputed)).toBe("included");
+    expect(await house.isFrozen()).toBe(false);
+    await lane.runRound(house.signal);
+    expect(await statusOf(disputed)).toBe("frozen");
   });
 
   it("that the second node does not know at its height freezes", async () => {
