@@ -26,7 +26,7 @@ import { CheaperRules1760000000021 } from "./migrations/0021-cheaper-rules.js";
 import { WebhookPruning1760000000022 } from "./migrations/0022-webhook-pruning.js";
 import { SweepHeights1760000000023 } from "./migrations/treasury/0023-sweep-heights.js";
 import { TreasuryExits1760000000024 } from "./migrations/treasury/0024-treasury-exits.js";
-import { LookupsByKey1760000000025 } from "./migrations/later/0025-lookups-by-key.js";
+import { LookupsByKey1760000000025 } from "./migrations/0025-lookups-by-key.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
