@@ -38,7 +38,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const node = createEvmClient(rpc);
   const applicationName = "causeway-indexer";
   const open = { url, migrations: [], applicationName, poolSize: POOL_SIZE, log, signal };
-  const database = await openDatabase(open);
+  const database = await openDatabase({ ...open, keepsPlans: true });
   const closers: Service[] = [
     { name: "database", stop: () => database.close() },
     { name: "node client", stop: async () => rpc.close() },

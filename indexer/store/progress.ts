@@ -89,16 +89,24 @@ async function selectProgress(
 const INDEX_MEMORY = "128MB";
 
 /**
- * Makes the indexes where they are missing: once in the life of the tables, at their first head.
+ * Makes the indexes where they are missing: once in the life of the tables, at their first head. The
+ * rows are counted then, too: plans that were made over empty tables are not kept.
  * @throws SqlError; UNIQUE_VIOLATION where a row is there twice
  */
 export async function openIndexes(session: SqlSession, schema: IndexSchema): Promise<void> {
+  const isFirst = !(await hasIndexes(session, schema));
   for (const statement of indexStatements(schema)) {
     await session.transaction(async (tx) => {
       await tx.query(`SET LOCAL maintenance_work_mem = '${INDEX_MEMORY}'`);
       await tx.query(statement);
     });
   }
+  if (!isFirst) return;
+  const tables = await session.query<{ name: string }>(
+    "SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = $1",
+    [schema],
+  );
+  for (const { name } of tables) await session.query(`ANALYZE ${schema}.${name}`);
 }
 
 /** Whether the tables were at the head once. */

@@ -17,7 +17,7 @@ export interface Sql {
   /**
    * Runs one statement with `$1, $2 ...` parameters (bigint and arrays included) and gives its
    * rows, those of RETURNING for INSERT, UPDATE and DELETE. Values belong into the parameters: the
-   * server keeps the plans of texts that come again.
+   * server keeps the plans of texts that come again, where it is asked to (`keepsPlans`).
    * @throws SqlError
    */
   query<Row>(text: string, parameters?: readonly unknown[]): Promise<Row[]>;
@@ -59,6 +59,8 @@ export interface OpenDatabaseOptions {
   readonly applicationName: string;
   /** Connections at most; 2 or more. */
   readonly poolSize: number;
+  /** The server keeps plans of statements that come again (`PreparedNames`); default false. */
+  readonly keepsPlans?: boolean;
   readonly log: Logger;
   /** Ends waiting for the server and for the migration lock. */
   readonly signal: AbortSignal;
@@ -90,7 +92,7 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<SqlDat
     await source.destroy();
     throw error;
   }
-  return new PooledDatabase(source, options.url, options.signal);
+  return new PooledDatabase(source, options);
 }
 
 /** The pool behind `SqlDatabase`. */
@@ -98,13 +100,14 @@ class PooledDatabase implements SqlDatabase {
   readonly url: string;
   readonly #source: DataSource;
   readonly #signal: AbortSignal;
-  readonly #names = new PreparedNames();
+  readonly #names: PreparedNames | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(source: DataSource, url: string, signal: AbortSignal) {
+  constructor(source: DataSource, { url, signal, keepsPlans = false }: OpenDatabaseOptions) {
     this.#source = source;
     this.url = url;
     this.#signal = signal;
+    this.#names = keepsPlans ? new PreparedNames() : undefined;
   }
 
   async query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
@@ -171,7 +174,7 @@ class PooledDatabase implements SqlDatabase {
     text: string,
     parameters: readonly unknown[],
   ): Promise<Row[]> {
-    const name = parameters.length === 0 ? undefined : this.#names.nameOf(text);
+    const name = parameters.length === 0 ? undefined : this.#names?.nameOf(text);
     if (name === undefined) return runQuery<Row>(runner, text, parameters);
     // A runner that was given back would open a connection that nobody ends.
     if (runner.isReleased) throw toSqlError(new QueryRunnerAlreadyReleasedError());
@@ -181,7 +184,7 @@ class PooledDatabase implements SqlDatabase {
       return rows as Row[];
     } catch (error) {
       const fault = toSqlError(error);
-      if (isStalePlan(fault)) this.#names.renew();
+      if (isStalePlan(fault)) this.#names?.renew();
       throw fault;
     }
   }

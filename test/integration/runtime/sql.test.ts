@@ -44,6 +44,7 @@ describe("openDatabase", () => {
     migrations: [CreateCounter1700000000001],
     applicationName: "sql-test",
     poolSize: 4,
+    keepsPlans: true,
     log,
     signal,
   });
@@ -128,6 +129,19 @@ describe("openDatabase", () => {
       expect(after.map(({ statement }) => statement)).toContain(often);
       expect(after).toHaveLength(before + 1);
     });
+  });
+
+  it("keeps no plans where nobody asked for it", async () => {
+    const other = await openDatabase({ ...options(), keepsPlans: false });
+    try {
+      const kept = await other.transaction(async (tx) => {
+        for (let turn = 0; turn < 5; turn += 1) await tx.query("SELECT $1::int", [turn]);
+        return tx.query("SELECT 1 FROM pg_prepared_statements");
+      });
+      expect(kept).toEqual([]);
+    } finally {
+      await other.close();
+    }
   });
 
   it("keeps a bounded number of plans", async () => {
