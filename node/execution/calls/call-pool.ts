@@ -72,6 +72,8 @@ export class CallPool implements CallWorkers {
   private readonly maxQueuedJobs: number;
   private readonly inPlaceNs: number;
   private readonly settings: WorkerSettings;
+  /** Facts of the newest block that was called on: thousands of calls ask for the same. */
+  private newest: BlockFacts | undefined;
   private nextId = 1;
   private isClosed = false;
 
@@ -121,7 +123,8 @@ export class CallPool implements CallWorkers {
       reader: stateReaderAt(height),
       blockHash: (older: Height) => view.blockHash(older) ?? ZERO_HASH,
     };
-    return callInPlace(request, this.factsAt(height), environment, this.inPlaceNs);
+    if (this.newest?.height !== height) this.newest = this.factsAt(height);
+    return callInPlace(request, this.newest, environment, this.inPlaceNs);
   }
 
   estimateGas(

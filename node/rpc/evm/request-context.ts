@@ -8,6 +8,7 @@ export class RequestContext implements CallContext {
   private timer: NodeJS.Timeout | undefined;
   private callbacks: (() => void)[] = [];
   private gone = false;
+  private isFinished = false;
 
   constructor(
     private readonly timeoutMs: number,
@@ -27,14 +28,16 @@ export class RequestContext implements CallContext {
     this.callbacks.push(callback);
   }
 
-  /** The client went away: what still runs for it ends. */
+  /** The client went away: what still runs for it ends. After the answer nothing does. */
   cancel(): void {
+    if (this.isFinished) return;
     this.gone = true;
     if (this.controller !== undefined) this.abort();
   }
 
   /** The answer has been handed to the socket. */
   finish(): void {
+    this.isFinished = true;
     clearTimeout(this.timer);
     for (const callback of this.callbacks) callback();
     this.callbacks = [];
