@@ -11,6 +11,18 @@ import { kitOffset } from "./kit.js";
 import { type NodeProcess, nodeReport, startNodeProcess } from "./node-process.js";
 import { until } from "./until.js";
 
+const TOKEN = 10n ** 18n;
+
+/** What `playStake` leaves. */
+export interface StakeScene {
+  /** The validator, in bech32. */
+  readonly operator: string;
+  /** Its consensus address, in bech32. */
+  readonly consensus: string;
+  /** The vote's transaction. */
+  readonly voted: MinedResponse;
+}
+
 /** A network of one validator with its own operator and faucet. */
 export class StakedNode {
   private constructor(
@@ -84,6 +96,29 @@ export class StakedNode {
   /** Has a transaction mined. @returns its `TxResponse`, whatever its code */
   tx(...words: readonly string[]): Promise<MinedResponse> {
     return runTx(this.home, words);
+  }
+
+  /** Has a transaction of the faucet mined, which must succeed. */
+  async done(...words: readonly string[]): Promise<MinedResponse> {
+    const mined = await this.tx(...words, "--from", this.faucetKey);
+    if (mined.code !== 0) throw new Error(`${words.join(" ")}: ${mined.code} ${mined.raw_log}`);
+    return mined;
+  }
+
+  /** The faucet delegates, takes a part back, proposes (as proposal 1) and votes. */
+  async playStake(): Promise<StakeScene> {
+    const { body } = await this.get("/cosmos/staking/v1beta1/validators");
+    const [validator] = (body as { validators: { operator_address: string }[] }).validators;
+    const operator = validator?.operator_address ?? "";
+    await this.done("staking", "delegate", operator, `${5n * TOKEN}atoken`);
+    await this.done("staking", "unbond", operator, `${TOKEN}atoken`);
+    const proposal = { messages: [], metadata: "words", title: "Words", summary: "Nothing else" };
+    const text = JSON.stringify({ ...proposal, deposit: `${10n * TOKEN}atoken` });
+    await this.done("gov", "submit-proposal", this.write("words.json", text));
+    const voted = await this.done("gov", "vote", "1", "yes");
+    const infos = await this.get("/cosmos/slashing/v1beta1/signing_infos");
+    const consensus = (infos.body as { info: { address: string }[] }).info[0]?.address ?? "";
+    return { operator, consensus, voted };
   }
 
   /** A GET of the REST interface. */

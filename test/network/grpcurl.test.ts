@@ -10,7 +10,6 @@ import { JsonRpcProvider, Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../chain/address.js";
 import { StakedNode } from "../helpers/staked-node.js";
 
-const TOKEN = 10n ** 18n;
 const nobody = parseAddress(`0x${"99".repeat(20)}`);
 
 /** Time for one call: a slow machine starts the program slowly. */
@@ -91,20 +90,7 @@ beforeAll(async () => {
   node = await StakedNode.start({ "staking.unbonding_time": "600s", "gov.voting_period": "600s" });
   const key = fs.readFileSync(node.faucetKey, "utf8").trim();
   const hex = new Wallet(key).address;
-  const { body } = await node.get("/cosmos/staking/v1beta1/validators");
-  const [validator] = (body as { validators: { operator_address: string }[] }).validators;
-  const operator = validator?.operator_address ?? "";
-  const done = async (...words: string[]) => {
-    const mined = await node.tx(...words, "--from", node.faucetKey);
-    expect([words, mined.code, mined.raw_log]).toEqual([words, 0, ""]);
-    return mined;
-  };
-  await done("staking", "delegate", operator, `${5n * TOKEN}atoken`);
-  await done("staking", "unbond", operator, `${TOKEN}atoken`);
-  const proposal = { messages: [], metadata: "words", title: "Words", summary: "Nothing else" };
-  const text = JSON.stringify({ ...proposal, deposit: `${10n * TOKEN}atoken` });
-  await done("gov", "submit-proposal", node.write("words.json", text));
-  const voted = await done("gov", "vote", "1", "yes");
+  const { operator, consensus, voted } = await node.playStake();
   const provider = new JsonRpcProvider(node.url("jsonRpc"), 6940, { staticNetwork: true });
   const sent = await new Wallet(key, provider).sendTransaction({
     type: 0,
@@ -116,14 +102,13 @@ beforeAll(async () => {
   const receipt = await sent.wait(1, CALL_TIMEOUT_MS);
   const raw = String(await provider.send("debug_getRawTransaction", [sent.hash]));
   provider.destroy();
-  const infos = await node.get("/cosmos/slashing/v1beta1/signing_infos");
   const { tx } = await answer(`${TX}/GetTx`, { hash: voted.txhash });
   const encoded = await answer(`${TX}/TxEncode`, { tx });
   facts = {
     delegator: toBech32(parseAddress(hex)),
     hex,
     operator,
-    consensus: (infos.body as { info: { address: string }[] }).info[0]?.address ?? "",
+    consensus,
     txHash: voted.txhash,
     txHeight: voted.height,
     txBytes: String(encoded["txBytes"]),

@@ -91,21 +91,7 @@ beforeAll(async () => {
   node = await StakedNode.start({ "staking.unbonding_time": "600s", "gov.voting_period": "600s" });
   const key = fs.readFileSync(node.faucetKey, "utf8").trim();
   const faucet = parseAddress(new Wallet(key).address);
-  const { body } = await node.get("/cosmos/staking/v1beta1/validators");
-  const [validator] = (body as { validators: { operator_address: string }[] }).validators;
-  const operator = validator?.operator_address ?? "";
-  const from = ["--from", node.faucetKey];
-  const done = async (...words: string[]) => {
-    const mined = await node.tx(...words, ...from);
-    expect([words, mined.code, mined.raw_log]).toEqual([words, 0, ""]);
-    return mined;
-  };
-  await done("staking", "delegate", operator, `${5n * TOKEN}atoken`);
-  await done("staking", "unbond", operator, `${TOKEN}atoken`);
-  const proposal = { messages: [], metadata: "words", title: "Words", summary: "Nothing else" };
-  const text = JSON.stringify({ ...proposal, deposit: `${10n * TOKEN}atoken` });
-  await done("gov", "submit-proposal", node.write("words.json", text));
-  const voted = await done("gov", "vote", "1", "yes");
+  const { operator, consensus, voted } = await node.playStake();
   const sent = node.tx(
     "bank",
     "send",
@@ -114,13 +100,12 @@ beforeAll(async () => {
     `${TOKEN}atoken`,
   );
   expect(await sent).toMatchObject({ code: 0 });
-  const infos = await node.get("/cosmos/slashing/v1beta1/signing_infos");
   places = {
     delegator: toBech32(faucet),
     nobody: toBech32(nobody),
     operator,
     nobodyOperator: toBech32(nobody, VALIDATOR_PREFIX),
-    consensus: (infos.body as { info: { address: string }[] }).info[0]?.address ?? "",
+    consensus,
     nobodyConsensus: toBech32(nobody, CONSENSUS_PREFIX),
     denom: "atoken",
     height: "2",
