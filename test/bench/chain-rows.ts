@@ -1,8 +1,8 @@
 /** Rows of a chain with 2 s blocks, ours beside anvil: transfers, ERC-20 transfers, reads. */
 import { Interface } from "ethers";
 import type { Address } from "../../chain/address.js";
-import { bytesToHex, hexToBytes } from "../../chain/hex.js";
-import { compileSolidity } from "../helpers/solidity.js";
+import { bytesToHex } from "../../chain/hex.js";
+import { MINT_GAS_LIMIT, mintDatas, tokenBytecode } from "./bench-token.js";
 import { startAnvilTarget } from "./anvil-target.js";
 import { startCausewayTarget } from "./causeway-target.js";
 import type { ChainTarget } from "./chain-target.js";
@@ -58,21 +58,6 @@ const ERC20_GAS_LIMIT = 60_000n;
 
 /** Compute units of such a transfer, for the ceiling that they set. */
 const ERC20_COMPUTE_NS = 165_000;
-
-/** Holders of one mint: together they stay below the most gas that a transaction may name. */
-const HOLDERS_PER_MINT = 100;
-
-/** Gas of a mint to that many new holders, rounded up. */
-const MINT_GAS_LIMIT = 3_900_000n;
-
-const TOKEN_SOURCE = `
-pragma solidity ^0.8.20;
-import "@openzeppelin/contracts/token/ERC20/ERC20.sol";
-contract BenchToken is ERC20("Bench", "BENCH") {
-  function mint(address[] calldata holders) external {
-    for (uint256 i = 0; i < holders.length; i++) _mint(holders[i], 1 ether);
-  }
-}`;
 
 /** What one chain measured. */
 interface ChainFigures {
@@ -179,9 +164,7 @@ async function measureErc20({
 const ERC20_TRIALS = 4;
 
 async function deployToken(url: string, owner: Sender): Promise<Address> {
-  const { BenchToken } = compileSolidity({ "BenchToken.sol": TOKEN_SOURCE });
-  if (BenchToken === undefined) throw new Error("the token does not compile");
-  const data = hexToBytes(BenchToken.bytecode);
+  const data = tokenBytecode();
   const hash = await send(url, owner, { to: undefined, data, gasLimit: 3_000_000n });
   return (await waitForReceipt(url, hash)).contractAddress;
 }
@@ -193,14 +176,8 @@ async function mint(
   token: Address,
   groups: readonly (readonly Sender[])[],
 ): Promise<void> {
-  const word = (value: number) => value.toString(16).padStart(64, "0");
   const hashes: string[] = [];
-  const all = groups.flat();
-  for (let start = 0; start < all.length; start += HOLDERS_PER_MINT) {
-    const holders = all.slice(start, start + HOLDERS_PER_MINT);
-    const words = holders.map(({ address }) => address.slice(2).padStart(64, "0"));
-    // Selector of mint(address[]).
-    const data = hexToBytes(`0xbd075b84${word(32)}${word(words.length)}${words.join("")}`);
+  for (const data of mintDatas(groups.flat().map(({ address }) => address))) {
     hashes.push(await send(url, owner, { to: token, data, gasLimit: MINT_GAS_LIMIT }));
   }
   for (const hash of hashes) {

@@ -13,6 +13,7 @@ import { OLD_BLOCK_ROWS, runOldBlockRows } from "./old-block-rows.js";
 import { NETWORK_ROWS, type NetworkRowName, runNetworkRows } from "./network-rows.js";
 import { type BenchRow, describeMachine, isMet, ratioOf, renderTable } from "./report.js";
 import { runStackRows, STACK_ROWS, type StackRowName } from "./stack-rows.js";
+import { runCommitWeightsRow } from "./commit-weights.js";
 import { runWeightsRow, WEIGHT_ROWS } from "./weights.js";
 
 const ALL_ROWS = [
@@ -144,7 +145,11 @@ async function run(): Promise<void> {
   if (wantsModules) {
     await collect("the rows of the modules", () => runModuleRows({ ...length, say }));
   }
-  if (wantsWeights) await collect("the row of weights", async () => runWeightsRow(length));
+  if (wantsWeights) {
+    await collect("the row of weights", async () => runWeightsRow(length));
+    const options = { quick: length.quick, say };
+    await collect("the row of weights through commit", () => runCommitWeightsRow(options));
+  }
   say("");
   for (const line of [...renderTable(rows), ...faults]) say(line);
   if (out !== undefined) {

@@ -8,6 +8,8 @@ import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transactio
 import { parseHexBytes } from "../../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
 import { CommittedView } from "../../../node/blocks/committed-view.js";
+import type { BlockTransaction } from "../../../chain/block.js";
+import { BlockRoom } from "../../../node/blocks/block-room.js";
 import { BlockExecution } from "../../../node/blocks/block-executor.js";
 import type { EngineName } from "../../../node/blocks/engines.js";
 import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
@@ -84,28 +86,7 @@ export class ExecutionChain {
     engine: EngineName = "causeway",
     facts = this.facts,
   ): Promise<{ executed: ExecutedBlock; outcomes: TransactionOutcome[] }> {
-    const parent = this.view.head();
-    const parentSupply = this.stores.blocks.supply(parent.height);
-    if (parentSupply === undefined) throw new Error("no supply");
-    const { state } = this.stores;
-    const execution = new BlockExecution(
-      {
-        chainId: this.genesis.evmChainId,
-        params: this.genesis.params,
-        state: state.readerAt(parent.height),
-        tries: this.tries,
-        blockHash: (height) => this.stores.blocks.hashOf(height),
-        engine,
-        monotonicMs: () => performance.now(),
-      },
-      {
-        parent,
-        parentSupply,
-        timeMs: parent.timeMs + 2_000,
-        coinbase: this.coinbase,
-        ...(facts === undefined ? {} : { facts }),
-      },
-    );
+    const execution = this.start(engine, facts);
     const outcomes: TransactionOutcome[] = [];
     for (const raw of raws) {
       const tx = decodeTransaction(parseHexBytes(raw));
@@ -126,13 +107,69 @@ export class ExecutionChain {
   /** Executes, stores and publishes one block. */
   async mine(raws: readonly string[], cosmosRaws: readonly Uint8Array[] = [], facts = this.facts) {
     const { executed, outcomes } = await this.execute(raws, cosmosRaws, "causeway", facts);
+    await this.store(executed);
+    return { ...executed, outcomes };
+  }
+
+  /**
+   * Mines a block of those at the front that fit, as a proposer does: compute units are its bound.
+   * @throws when one of them cannot be executed or fails
+   */
+  async fill(
+    transactions: readonly BlockTransaction[],
+  ): Promise<{ readonly count: number; readonly gasUsed: bigint; readonly computeNs: number }> {
+    const execution = this.start("causeway", this.facts);
+    const used = { count: 0, gasUsed: 0n, computeNs: 0 };
+    const room = new BlockRoom(this.genesis.params);
+    for (const transaction of transactions) {
+      const taken = room.isFull ? undefined : room.take({ gasLimit: transaction.tx.gasLimit });
+      if (taken === undefined) break;
+      const outcome = await execution.add(transaction, room.computeLeftNs);
+      if (!outcome.included && outcome.code === "OUT_OF_BLOCK_COMPUTE") break;
+      if (!outcome.included) throw new Error(outcome.reason);
+      const { receipt, computeNs } = outcome;
+      if (receipt.status === 0) throw new Error(`${transaction.tx.hash} failed`);
+      taken.executed({ gasUsed: receipt.gasUsed, computeNs });
+      used.count += 1;
+      used.gasUsed += receipt.gasUsed;
+      used.computeNs += computeNs;
+    }
+    await this.store(await execution.seal());
+    return used;
+  }
+
+  private start(engine: EngineName, facts: BlockFacts | undefined): BlockExecution {
+    const parent = this.view.head();
+    const parentSupply = this.stores.blocks.supply(parent.height);
+    if (parentSupply === undefined) throw new Error("no supply");
+    const { state } = this.stores;
+    return new BlockExecution(
+      {
+        chainId: this.genesis.evmChainId,
+        params: this.genesis.params,
+        state: state.readerAt(parent.height),
+        tries: this.tries,
+        blockHash: (height) => this.stores.blocks.hashOf(height),
+        engine,
+        monotonicMs: () => performance.now(),
+      },
+      {
+        parent,
+        parentSupply,
+        timeMs: parent.timeMs + 2_000,
+        coinbase: this.coinbase,
+        ...(facts === undefined ? {} : { facts }),
+      },
+    );
+  }
+
+  private async store(executed: ExecutedBlock): Promise<void> {
     await commitBlock(this.stores, executed);
     this.stores.state.publish(executed.changes);
     this.tries.apply(executed.trieWrites);
     this.stores.blocks.remember(executed.committed);
     const { block } = executed.committed;
     this.view.moveHead({ height: block.header.height, hash: block.hash, timeMs: block.timeMs });
-    return { ...executed, outcomes };
   }
 
   async close(options: { keep?: boolean } = {}): Promise<void> {
