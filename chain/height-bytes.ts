@@ -1,9 +1,12 @@
 /** Heights as 8 big-endian bytes: keys of stores, so that their order is the chain's. */
 import type { Height } from "./hex.js";
 
+/** Bytes of a height in a key. */
+export const HEIGHT_BYTES = 8;
+
 /** 8 big-endian bytes of a height. */
 export function heightBytes(height: Height): Buffer {
-  const bytes = Buffer.allocUnsafe(8);
+  const bytes = Buffer.allocUnsafe(HEIGHT_BYTES);
   bytes.writeUInt32BE(Math.floor(height / 2 ** 32), 0);
   bytes.writeUInt32BE(height >>> 0, 4);
   return bytes;

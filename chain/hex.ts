@@ -105,11 +105,26 @@ export function parseSafeQuantity(text: unknown): number {
   return Number(value);
 }
 
+const NO_BYTES = new Uint8Array(0);
+const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER);
+
 /** Unsigned bigint to minimal big-endian bytes; zero gives no bytes (the RLP integer form). */
 export function bigintToBytes(value: bigint): Uint8Array {
-  if (value === 0n) return new Uint8Array(0);
+  if (value === 0n) return NO_BYTES;
+  if (value <= MAX_SAFE) return numberToBytes(Number(value));
   const digits = value.toString(16);
   return hexToBytes(`0x${digits.length % 2 === 0 ? digits : `0${digits}`}`);
+}
+
+/** A safe integer above zero, without the detour over its digits. */
+function numberToBytes(value: number): Uint8Array {
+  let size = 1;
+  for (let rest = value; rest >= 256; rest = Math.floor(rest / 256)) size += 1;
+  const bytes = new Uint8Array(size);
+  for (let rest = value, at = size - 1; at >= 0; rest = Math.floor(rest / 256), at--) {
+    bytes[at] = rest % 256;
+  }
+  return bytes;
 }
 
 /** Big-endian bytes to unsigned bigint; no bytes give zero. */

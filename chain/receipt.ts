@@ -3,6 +3,7 @@ import { type Address, addressToBytes } from "./address.js";
 import { keccak256 } from "./hashes.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "./hex.js";
 import { encodeRlp } from "./rlp.js";
+import { Slab } from "./slab.js";
 import { allAtOnce, type Steps } from "./steps/steps.js";
 import type { TransactionType } from "./transaction.js";
 
@@ -42,9 +43,22 @@ export function bloomBits(value: Uint8Array): readonly [number, number, number] 
   return [bit(0), bit(2), bit(4)];
 }
 
+/** Addresses and topics whose bits are kept: most logs are of few tokens and few events. */
+const MOST_KEPT_BITS = 4_096;
+const keptBits = new Map<string, readonly [number, number, number]>();
+
+function bitsOf(value: Address | Hash32): readonly [number, number, number] {
+  const kept = keptBits.get(value);
+  if (kept !== undefined) return kept;
+  if (keptBits.size === MOST_KEPT_BITS) keptBits.clear();
+  const bits = bloomBits(hexToBytes(value));
+  keptBits.set(value, bits);
+  return bits;
+}
+
 /** Adds one value to a bloom in place. */
-export function addToBloom(bloom: Uint8Array, value: Uint8Array): void {
-  for (const bit of bloomBits(value)) {
+export function addToBloom(bloom: Uint8Array, value: Address | Hash32): void {
+  for (const bit of bitsOf(value)) {
     const index = BLOOM_BYTES - 1 - (bit >> 3);
     bloom[index] = (bloom[index] ?? 0) | (1 << (bit & 7));
   }
@@ -62,8 +76,8 @@ export function logsToBloom(logs: readonly Log[]): Uint8Array {
   if (logs.length === 0) return EMPTY_BLOOM;
   const bloom = new Uint8Array(BLOOM_BYTES);
   for (const log of logs) {
-    addToBloom(bloom, addressToBytes(log.address));
-    for (const topic of log.topics) addToBloom(bloom, hexToBytes(topic));
+    addToBloom(bloom, log.address);
+    for (const topic of log.topics) addToBloom(bloom, topic);
   }
   return bloom;
 }
@@ -86,18 +100,24 @@ export function* mergeBloomSteps(blooms: readonly Uint8Array[]): Steps<Uint8Arra
   return merged;
 }
 
+/** Encodings of a block's receipts, of which its root is made: nobody keeps them. */
+const ENCODED = new Slab();
+
 /** Consensus encoding: type byte for typed ones, then rlp([status, cumulativeGas, bloom, logs]). */
 export function encodeReceipt(receipt: Receipt): Uint8Array {
-  const body = encodeRlp([
-    bigintToBytes(BigInt(receipt.status)),
-    bigintToBytes(receipt.cumulativeGasUsed),
-    receipt.logsBloom,
-    receipt.logs.map((log) => [
-      addressToBytes(log.address),
-      log.topics.map((topic) => hexToBytes(topic)),
-      log.data,
-    ]),
-  ]);
+  const body = encodeRlp(
+    [
+      bigintToBytes(BigInt(receipt.status)),
+      bigintToBytes(receipt.cumulativeGasUsed),
+      receipt.logsBloom,
+      receipt.logs.map((log) => [
+        addressToBytes(log.address),
+        log.topics.map((topic) => hexToBytes(topic)),
+        log.data,
+      ]),
+    ],
+    ENCODED,
+  );
   if (receipt.type === 0) return body;
   const typed = new Uint8Array(1 + body.length);
   typed[0] = receipt.type;

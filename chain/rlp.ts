@@ -1,5 +1,6 @@
 /** Recursive Length Prefix, strict: every value has exactly one accepted encoding. */
 import { ChainError } from "./errors.js";
+import type { Slab } from "./slab.js";
 
 /** A decoded item: bytes, or a list of items. */
 export type RlpItem = Uint8Array | RlpItem[];
@@ -86,10 +87,14 @@ class Writer {
   }
 }
 
-/** Encodes bytes or nested lists. */
-export function encodeRlp(input: RlpInput): Uint8Array {
+/**
+ * Encodes bytes or nested lists.
+ * @param slab where the encoding is put; absent: an array of its own
+ */
+export function encodeRlp(input: RlpInput, slab?: Slab): Uint8Array {
   const listSizes: number[] = [];
-  const target = new Uint8Array(measure(input, listSizes));
+  const sizeBytes = measure(input, listSizes);
+  const target = slab === undefined ? new Uint8Array(sizeBytes) : slab.take(sizeBytes);
   new Writer(target, listSizes).write(input);
   return target;
 }

@@ -98,7 +98,5 @@ export class TrieCache implements TrieNodeReader {
 
 /** Nibbles as characters 0-15 behind the owner; "/" ends the owner, which is no such character. */
 function cacheKey(owner: string, path: Uint8Array): string {
-  let key = `${owner}/`;
-  for (const nibble of path) key += String.fromCharCode(nibble);
-  return key;
+  return `${owner}/${Buffer.from(path.buffer, path.byteOffset, path.length).toString("latin1")}`;
 }

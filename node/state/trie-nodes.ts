@@ -9,6 +9,7 @@
 import { keccak256 } from "../../chain/hashes.js";
 import { AppError } from "../../chain/errors.js";
 import { encodeRlp } from "../../chain/rlp.js";
+import { Slab } from "../../chain/slab.js";
 
 /** Codes of faults in tries and proofs. */
 export type TrieErrorCode =
@@ -37,6 +38,10 @@ export const HASH_ITEM = 0xa0;
 
 /** Bytes of a child item that holds a hash. */
 const HASH_ITEM_BYTES = 33;
+
+/** Nodes of a batch are kept together, for as long as they are the latest: leaves longer than others. */
+const LEAVES = new Slab();
+const BRANCHES = new Slab();
 
 /** Children of a branch. */
 export const BRANCH_WIDTH = 16;
@@ -126,12 +131,33 @@ export function branchOffsets(node: Uint8Array): Uint16Array {
 /** RLP of the leaf for the part of `key` that lies below `depth` nibbles. */
 export function encodeLeaf(key: Uint8Array, depth: number, value: Uint8Array): Uint8Array {
   const size = 2 * key.length - depth;
-  const compact = new Uint8Array((size >>> 1) + 1);
+  const compactBytes = (size >>> 1) + 1;
+  // A path of one byte is below 0x80, and so its own encoding.
+  const pathItemBytes = compactBytes === 1 ? 1 : 1 + compactBytes;
+  const isOwnItem = value.length === 1 && (value[0] ?? 0) < 0x80;
+  const headerBytes = isOwnItem ? 0 : value.length < 56 ? 1 : 2;
+  if (value.length >= 0x100) return encodeRlp([compactKey(key, depth), value]);
+  const node = allocateList(pathItemBytes + headerBytes + value.length, LEAVES);
+  let at = node.length - pathItemBytes - headerBytes - value.length;
+  if (compactBytes > 1) node[at++] = 0x80 + compactBytes;
   const odd = size & 1;
-  compact[0] = odd === 1 ? 0x30 | nibbleAt(key, depth) : 0x20;
+  node[at++] = odd === 1 ? 0x30 | nibbleAt(key, depth) : 0x20;
   // What remains after an odd nibble is whole bytes of the key.
+  for (let index = (depth + odd) >>> 1; index < key.length; index++) node[at++] = key[index] ?? 0;
+  if (headerBytes === 2) node[at++] = 0xb8;
+  if (headerBytes > 0) node[at++] = headerBytes === 2 ? value.length : 0x80 + value.length;
+  node.set(value, at);
+  return node;
+}
+
+/** The compact path of a leaf. */
+function compactKey(key: Uint8Array, depth: number): Uint8Array {
+  const size = 2 * key.length - depth;
+  const odd = size & 1;
+  const compact = new Uint8Array((size >>> 1) + 1);
+  compact[0] = odd === 1 ? 0x30 | nibbleAt(key, depth) : 0x20;
   compact.set(key.subarray((depth + odd) >>> 1), 1);
-  return encodeRlp([compact, value]);
+  return compact;
 }
 
 /** RLP of a leaf or an extension from its parts. */
@@ -179,10 +205,10 @@ export function encodeBranch(
 }
 
 /** A list's bytes with the header written; the payload, at the end, is left to the caller. */
-function allocateList(payload: number): Uint8Array {
-  // Branches have at most 529 bytes of payload, extensions 67: two length bytes suffice.
+function allocateList(payload: number, slab = BRANCHES): Uint8Array {
+  // Branches have at most 529 bytes of payload, extensions 67, leaves 291: two length bytes suffice.
   const width = payload < 56 ? 0 : payload < 0x100 ? 1 : 2;
-  const node = new Uint8Array(1 + width + payload);
+  const node = slab.take(1 + width + payload);
   node[0] = width === 0 ? 0xc0 + payload : 0xf7 + width;
   if (width === 1) node[1] = payload;
   if (width === 2) {

@@ -62,6 +62,9 @@ export const emptyTrieReader: TrieNodeReader = { get: () => undefined };
 
 const ROOT_PATH = new Uint8Array(0);
 
+/** Updates of one step: some tenths of a millisecond. */
+const UPDATES_PER_STEP = 32;
+
 /**
  * Applies all updates in one pass; without updates it tells the present root.
  * A node shorter than 32 bytes lives inside its parent and is no write of its own; the root always
@@ -149,18 +152,15 @@ function hashedChildPaths(node: Uint8Array, path: Uint8Array): Uint8Array[] {
   return paths;
 }
 
-/** Sorts a batch: keys are hashes, so their first bytes divide it evenly. */
+/** Sorts a batch: keys are hashes, so their first bytes divide a large one evenly. */
 function* sortSteps(updates: readonly TrieUpdate[]): Steps<readonly TrieUpdate[]> {
-  const buckets: TrieUpdate[][] = Array.from({ length: 256 }, () => []);
-  for (const update of updates) {
-    const { key, value } = update;
+  for (const { key, value } of updates) {
     if (key.length !== TRIE_KEY_BYTES || value?.length === 0) {
       throw new TrieError("INVALID_TRIE_UPDATE", "a key has 32 bytes and a value is never empty");
     }
-    buckets[key[0] ?? 0]?.push(update);
   }
   const sorted: TrieUpdate[] = [];
-  for (const bucket of buckets) {
+  for (const bucket of bucketsOf(updates)) {
     bucket.sort((left, right) => compareKeys(left.key, right.key));
     for (const update of bucket) {
       const last = sorted.at(-1);
@@ -172,6 +172,14 @@ function* sortSteps(updates: readonly TrieUpdate[]): Steps<readonly TrieUpdate[]
     yield;
   }
   return sorted;
+}
+
+/** A small batch whole, as most contracts have; a large one by the first bytes of its keys. */
+function bucketsOf(updates: readonly TrieUpdate[]): TrieUpdate[][] {
+  if (updates.length <= UPDATES_PER_STEP) return [[...updates]];
+  const buckets: TrieUpdate[][] = Array.from({ length: 256 }, () => []);
+  for (const update of updates) buckets[update.key[0] ?? 0]?.push(update);
+  return buckets;
 }
 
 /** In JavaScript on purpose: keys mostly differ in their first bytes, a native call costs more. */
@@ -227,9 +235,6 @@ function noteChild(
   state.children[nibble] = next;
   if (!isPreset) state.previous[nibble] = storedForm(child);
 }
-
-/** Updates of one step: some tenths of a millisecond. */
-const UPDATES_PER_STEP = 32;
 
 /**
  * One batch on its way down and up again. Each step takes the RLP of the node at the place that

@@ -8,6 +8,7 @@ import {
   hexToBytes,
 } from "../../chain/hex.js";
 import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/rlp.js";
+import { Slab } from "../../chain/slab.js";
 
 /** Immutable account; every change makes a new record. */
 export interface AccountRecord {
@@ -35,14 +36,21 @@ export function isEmptyAccount(account: AccountRecord): boolean {
 const EMPTY_ROOT_BYTES = hexToBytes(EMPTY_TRIE_ROOT);
 const EMPTY_CODE_BYTES = hexToBytes(EMPTY_CODE_HASH);
 
+/** What is encoded is copied into a trie's node and into the store, and not kept. */
+const ENCODED = new Slab();
+
 /** rlp([nonce, balance, storageRoot, codeHash]): the value in the account trie and in the store. */
 export function encodeAccount(account: AccountRecord): Uint8Array {
-  return encodeRlp([
-    bigintToBytes(account.nonce),
-    bigintToBytes(account.balanceAtoken),
-    account.storageRoot === EMPTY_TRIE_ROOT ? EMPTY_ROOT_BYTES : hexToBytes(account.storageRoot),
-    account.codeHash === EMPTY_CODE_HASH ? EMPTY_CODE_BYTES : hexToBytes(account.codeHash),
-  ]);
+  const { nonce, balanceAtoken, storageRoot, codeHash } = account;
+  return encodeRlp(
+    [
+      bigintToBytes(nonce),
+      bigintToBytes(balanceAtoken),
+      storageRoot === EMPTY_TRIE_ROOT ? EMPTY_ROOT_BYTES : hexToBytes(storageRoot),
+      codeHash === EMPTY_CODE_HASH ? EMPTY_CODE_BYTES : hexToBytes(codeHash),
+    ],
+    ENCODED,
+  );
 }
 
 /** Reads an encoded account. */

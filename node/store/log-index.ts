@@ -4,8 +4,9 @@
  * term of a block, however many logs there are: a block of one token's transfers has three.
  */
 import { type Address, addressToBytes } from "../../chain/address.js";
-import { heightBytes, readHeight } from "../../chain/height-bytes.js";
+import { HEIGHT_BYTES, heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
+import type { Log } from "../../chain/receipt.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { CommittedBlock } from "../view/event-bus.js";
 import type { LogTerm } from "../view/chain-view.js";
@@ -22,26 +23,81 @@ export function logIndexWrites(committed: CommittedBlock, starts: readonly numbe
   return allAtOnce(logIndexSteps(committed, starts));
 }
 
-/** The same in steps of a page each. */
+/** The same in steps of a page, and of some entries, each. */
 export function* logIndexSteps(
   committed: CommittedBlock,
   starts: readonly number[],
 ): Steps<StoreWrite[]> {
-  const pagesByTerm = new Map<string, number[]>();
+  const terms = new BlockTerms();
   for (const [number, first] of starts.entries()) {
     const end = starts[number + 1] ?? committed.receipts.length;
-    for (const name of termNames(committed, first, end)) {
-      const pages = pagesByTerm.get(name);
-      if (pages === undefined) pagesByTerm.set(name, [first]);
-      else pages.push(first);
+    for (let index = first; index < end; index++) {
+      terms.add(committed.receipts[index]?.logs ?? [], first);
     }
     yield;
   }
-  const at = heightBytes(committed.block.header.height);
-  return [...pagesByTerm].map(([name, pages]) => ({
-    key: storeKey("log", Buffer.from(name, "latin1"), at),
-    value: encodeIndexes(pages),
-  }));
+  return yield* terms.writes(heightBytes(committed.block.header.height));
+}
+
+/** First transactions of pages, ascending. */
+type Pages = number[];
+
+/** Terms of a block's logs; nothing is encoded before each is there once. */
+class BlockTerms {
+  private readonly byTopic = new Map<Hash32, Pages>();
+  private readonly byAddress = new Map<
+    Address,
+    { readonly pages: Pages; readonly byTopic: Map<Hash32, Pages> }
+  >();
+
+  /** Takes in the logs of the next transaction, which lies in a page. */
+  add(logs: readonly Log[], page: number): void {
+    let last: Log | undefined;
+    for (const log of logs) {
+      const { address, topics } = log;
+      const [topic] = topics;
+      // Neighbours are often alike: transfers of the one token that everybody pays with.
+      if (last?.address === address && last.topics[0] === topic) continue;
+      last = log;
+      let own = this.byAddress.get(address);
+      if (own === undefined) {
+        own = { pages: [], byTopic: new Map() };
+        this.byAddress.set(address, own);
+      }
+      note(own.pages, page);
+      if (topic === undefined) continue;
+      note(pagesOf(this.byTopic, topic), page);
+      note(pagesOf(own.byTopic, topic), page);
+    }
+  }
+
+  *writes(at: Uint8Array): Steps<StoreWrite[]> {
+    const writes: StoreWrite[] = [];
+    for (const [topic, pages] of this.byTopic) {
+      writes.push({ key: keyOf({ topic }, at), value: encodeIndexes(pages) });
+      yield;
+    }
+    for (const [address, { pages, byTopic }] of this.byAddress) {
+      writes.push({ key: keyOf({ address }, at), value: encodeIndexes(pages) });
+      for (const [topic, both] of byTopic) {
+        writes.push({ key: keyOf({ address, topic }, at), value: encodeIndexes(both) });
+        yield;
+      }
+    }
+    return writes;
+  }
+}
+
+function pagesOf(terms: Map<Hash32, Pages>, topic: Hash32): Pages {
+  const known = terms.get(topic);
+  if (known !== undefined) return known;
+  const pages: Pages = [];
+  terms.set(topic, pages);
+  return pages;
+}
+
+function note(pages: Pages, page: number): void {
+  if (pages.at(-1) !== page) pages.push(page);
 }
 
 /** Reads of the index. */
@@ -57,42 +113,22 @@ export class LogIndex {
     from: Height,
     to: Height,
   ): AsyncIterable<{ height: Height; starts: readonly number[] }> {
-    const name = Buffer.from(nameOf(term), "latin1");
-    const range = {
-      from: storeKey("log", name, heightBytes(from)),
-      to: storeKey("log", name, heightBytes(to)),
-    };
+    const range = { from: keyOf(term, heightBytes(from)), to: keyOf(term, heightBytes(to)) };
+    const heightAt = range.from.length - HEIGHT_BYTES;
     for await (const [key, value] of this.database.entries(range)) {
-      yield { height: readHeight(key, 1 + name.length), starts: decodeIndexes(value) };
+      yield { height: readHeight(key, heightAt), starts: decodeIndexes(value) };
     }
   }
 }
 
-/** Terms of the logs of some transactions, as the bytes of their keys. */
-function termNames({ receipts }: CommittedBlock, first: number, end: number): Set<string> {
-  const names = new Set<string>();
-  let last: { readonly address: Address; readonly topic: Hash32 | undefined } | undefined;
-  for (const { logs } of receipts.slice(first, end)) {
-    for (const { address, topics } of logs) {
-      const [topic] = topics;
-      // Neighbours are often alike: transfers of the one token that everybody pays with.
-      if (last?.address === address && last.topic === topic) continue;
-      last = { address, topic };
-      names.add(nameOf({ address }));
-      if (topic === undefined) continue;
-      names.add(nameOf({ topic }));
-      names.add(nameOf({ address, topic }));
-    }
-  }
-  return names;
-}
-
-function nameOf({ address, topic }: LogTerm): string {
+/** A term's entry in a block. */
+function keyOf({ address, topic }: LogTerm, at: Uint8Array): Buffer {
   const kind = address === undefined ? TOPIC_TERM : topic === undefined ? ADDRESS_TERM : BOTH_TERM;
-  const parts = [
+  return storeKey(
+    "log",
     Uint8Array.of(kind),
     ...(address === undefined ? [] : [addressToBytes(address)]),
     ...(topic === undefined ? [] : [hexToBytes(topic)]),
-  ];
-  return Buffer.concat(parts).toString("latin1");
+    at,
+  );
 }

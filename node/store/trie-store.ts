@@ -8,7 +8,7 @@ import { bytesEqual, type Height } from "../../chain/hex.js";
 import { decodeRlp, encodedRlpItems, encodeRlp, rlpBytes, rlpList } from "../../chain/rlp.js";
 import { sortInSteps, type Steps } from "../../chain/steps/steps.js";
 import { breathe } from "../../runtime/process/main-thread.js";
-import { type Database, StoreError, storeKey, type StoreWrite } from "./database.js";
+import { type Database, KEY_SPACE, StoreError, storeKey, type StoreWrite } from "./database.js";
 import { baseWrites, type StoreBase } from "./store-base.js";
 import type { TrieNodeReader, TrieWrite } from "./trie-port.js";
 
@@ -23,11 +23,31 @@ export function oldestProofAt(head: Height): Height {
 const HASH_BYTES = 32;
 
 /** Ends the owner in keys; owners are printable, so it cannot occur in them. */
-const SEPARATOR = Uint8Array.of(0xff);
+const SEPARATOR = 0xff;
 
-/** Owner and path as one name, unique for every node. */
-function nodeName(owner: string, path: Uint8Array): Buffer {
-  return Buffer.concat([Buffer.from(owner, "ascii"), SEPARATOR, path]);
+/** Key of a node: its name is owner and path, unique for each. */
+function nodeKey(owner: string, path: Uint8Array): Buffer {
+  const key = Buffer.allocUnsafe(owner.length + path.length + 2);
+  key[0] = KEY_SPACE.trieNode;
+  for (let index = 0; index < owner.length; index++) key[index + 1] = owner.charCodeAt(index);
+  key[owner.length + 1] = SEPARATOR;
+  for (let index = 0; index < path.length; index++) {
+    key[owner.length + 2 + index] = path[index] ?? 0;
+  }
+  return key;
+}
+
+/** The name that a node's key holds. */
+const nameIn = (key: Buffer): Buffer => key.subarray(1);
+
+/** Names in the order of their bytes; in JavaScript, because most differ in their first ones. */
+function compareNames(left: Uint8Array, right: Uint8Array): number {
+  const shorter = Math.min(left.length, right.length);
+  for (let index = 0; index < shorter; index++) {
+    const difference = (left[index] ?? 0) - (right[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return left.length - right.length;
 }
 
 /**
@@ -40,7 +60,7 @@ export function createTrieReader(database: Database): TrieNodeReader {
   return {
     damage,
     get(owner, path, parent, hashOffset = 0) {
-      const node = database.get(storeKey("trieNode", nodeName(owner, path)));
+      const node = database.get(nodeKey(owner, path));
       if (parent === undefined) return node;
       const expected = parent.subarray(hashOffset, hashOffset + HASH_BYTES);
       if (node !== undefined && bytesEqual(keccak256(node), expected)) return node;
@@ -70,12 +90,12 @@ export function* trieWritesOf(
   const writes: StoreWrite[] = [];
   const former: FormerNode[] = [];
   for (const { owner, path, node, previous } of changes) {
-    const name = nodeName(owner, path);
-    writes.push({ key: storeKey("trieNode", name), value: node });
-    former.push({ name, previous: previous ?? new Uint8Array(0) });
+    const key = nodeKey(owner, path);
+    writes.push({ key, value: node });
+    former.push({ name: nameIn(key), previous: previous ?? NO_NODE });
     yield;
   }
-  const sorted = yield* sortInSteps(former, (left, right) => Buffer.compare(left.name, right.name));
+  const sorted = yield* sortInSteps(former, (left, right) => compareNames(left.name, right.name));
   for (const write of yield* diffWrites(height, sorted)) writes.push(write);
   const oldest = oldestProofAt(height);
   if (!keepAll && oldest > 0) {
@@ -83,6 +103,8 @@ export function* trieWritesOf(
   }
   return writes;
 }
+
+const NO_NODE = new Uint8Array(0);
 
 /** A changed node as it was before the block; empty where there was none. */
 interface FormerNode {
@@ -137,7 +159,7 @@ function diffPageKey(height: Height, page: number): Buffer {
 /** The writes of new nodes alone, for tries that are built from nothing. */
 export function trieNodeWrites(changes: readonly TrieWrite[]): StoreWrite[] {
   return changes.map(({ owner, path, node }) => ({
-    key: storeKey("trieNode", nodeName(owner, path)),
+    key: nodeKey(owner, path),
     value: node,
   }));
 }
@@ -187,9 +209,9 @@ export async function withTrieAt<Result>(
     }
     return await use({
       get(owner, path) {
-        const name = nodeName(owner, path);
-        const known = past.get(name);
-        if (known === undefined) return database.get(storeKey("trieNode", name), snapshot);
+        const key = nodeKey(owner, path);
+        const known = past.get(nameIn(key));
+        if (known === undefined) return database.get(key, snapshot);
         return known.length === 0 ? undefined : known;
       },
     });
@@ -207,10 +229,10 @@ class PastNodes {
   constructor(keys: readonly TrieKey[]) {
     this.paths = keys
       .map(({ owner, nibbles }) => {
-        const name = nodeName(owner, nibbles);
+        const name = nameIn(nodeKey(owner, nibbles));
         return { name, rootLength: name.length - nibbles.length, known: 0 };
       })
-      .toSorted((left, right) => Buffer.compare(left.name, right.name));
+      .toSorted((left, right) => compareNames(left.name, right.name));
   }
 
   /** The node before the first block that changed it; empty: none; undefined: nobody changed it. */

@@ -9,6 +9,12 @@ import type { Steps } from "../../chain/steps/steps.js";
 /** Longest stretch of work on a block before everybody else gets a turn; a step adds its own time. */
 export const BLOCK_SLICE_MS = 5;
 
+/** Looking at the clock costs as much as a small step: that many of them may go by between two looks. */
+const MOST_STEPS_PER_LOOK = 16;
+
+/** Steps that took less than this together are small. */
+const SMALL_STEPS_MS = 0.25;
+
 /** The slices of one piece of work. */
 export class Slices {
   private startMs: number;
@@ -24,11 +30,20 @@ export class Slices {
 
   /** Does work in steps, in as many slices as it takes. @throws what the work throws */
   async run<Result>(steps: Steps<Result>): Promise<Result> {
+    let stepsPerLook = 1;
+    let lookedMs = this.monotonicMs();
     for (;;) {
-      const step = steps.next();
-      if (step.done === true) return step.value;
-      const pause = this.pause();
-      if (pause !== undefined) await pause;
+      for (let done = 0; done < stepsPerLook; done++) {
+        const step = steps.next();
+        if (step.done === true) return step.value;
+      }
+      const nowMs = this.monotonicMs();
+      const areSmall = nowMs - lookedMs < SMALL_STEPS_MS;
+      stepsPerLook = areSmall ? Math.min(2 * stepsPerLook, MOST_STEPS_PER_LOOK) : 1;
+      lookedMs = nowMs;
+      if (nowMs - this.startMs < BLOCK_SLICE_MS) continue;
+      await this.next();
+      lookedMs = this.startMs;
     }
   }
 

@@ -38,6 +38,32 @@ describe("slices", () => {
     expect(done).not.toContain("other");
   });
 
+  it("looks at the clock less often than steps are small, and at once when they are not", async () => {
+    const hand = new Hand();
+    let looks = 0;
+    const clock = () => {
+      looks += 1;
+      return hand.nowMs;
+    };
+    let turnMs = hand.nowMs;
+    let longestMs = 0;
+    function* mixed(): Steps<void> {
+      for (let index = 0; index < 2_000; index += 1) {
+        const isLarge = index >= 1_000 && index < 1_100;
+        setImmediate(() => {
+          turnMs = hand.nowMs;
+        });
+        hand.nowMs += isLarge ? 1 : 0.001;
+        longestMs = Math.max(longestMs, hand.nowMs - turnMs);
+        yield;
+      }
+    }
+    await new Slices(clock).run(mixed());
+    expect(looks).toBeLessThan(600);
+    // The first large ones go by as if they were small.
+    expect(longestMs).toBeLessThan(BLOCK_SLICE_MS + 16 + 1);
+  });
+
   it("counts a slice from the turn in which it begins", async () => {
     const hand = new Hand();
     const slices = new Slices(hand.read);
