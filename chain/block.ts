@@ -2,7 +2,7 @@
 import { type Address, addressToBytes } from "./address.js";
 import { keccak256Hex } from "./hashes.js";
 import { bigintToBytes, type Hash32, type Height, hexToBytes } from "./hex.js";
-import { encodeRlp, rlpSizeBytes } from "./rlp.js";
+import { encodeRlp, rlpSizeBytes } from "./encoding/rlp.js";
 import type { CosmosBlockTransaction, MinedCosmosTransaction } from "./cosmos/cosmos-result.js";
 import type { AnyTransaction } from "./cosmos/cosmos-transaction.js";
 import type { SignedTransaction } from "./transaction.js";

@@ -2,8 +2,8 @@
 import { type Address, addressToBytes } from "./address.js";
 import { keccak256 } from "./hashes.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "./hex.js";
-import { encodeRlp } from "./rlp.js";
-import { Slab } from "./slab.js";
+import { encodeRlp } from "./encoding/rlp.js";
+import { Slab } from "./encoding/slab.js";
 import { allAtOnce, type Steps } from "./steps/steps.js";
 import type { TransactionType } from "./transaction.js";
 

@@ -17,7 +17,7 @@ import {
   rlpBytes,
   rlpInteger,
   rlpList,
-} from "./rlp.js";
+} from "./encoding/rlp.js";
 
 /** Transaction types that the chain executes. */
 export type TransactionType = 0 | 1 | 2;

@@ -20,7 +20,7 @@ import {
   hexToBytes,
 } from "../../chain/hex.js";
 import { verifyKzgProof } from "../../chain/evm/kzg.js";
-import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/rlp.js";
+import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
 
 /** Addresses that the end of a block names; genesis has them. */
 export interface SystemAccounts {

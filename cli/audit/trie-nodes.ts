@@ -14,7 +14,7 @@ import {
   type Height,
   hexToBytes,
 } from "../../chain/hex.js";
-import { decodeRlp, type RlpItem } from "../../chain/rlp.js";
+import { decodeRlp, type RlpItem } from "../../chain/encoding/rlp.js";
 import type { AuditNode, ProofQuery, TrieProof } from "./audit-node.js";
 import { AuditError } from "./errors.js";
 

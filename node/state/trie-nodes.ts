@@ -8,8 +8,8 @@
  */
 import { keccak256 } from "../../chain/hashes.js";
 import { AppError } from "../../chain/errors.js";
-import { encodeRlp } from "../../chain/rlp.js";
-import { Slab } from "../../chain/slab.js";
+import { encodeRlp } from "../../chain/encoding/rlp.js";
+import { Slab } from "../../chain/encoding/slab.js";
 
 /** Codes of faults in tries and proofs. */
 export type TrieErrorCode =

@@ -5,7 +5,7 @@
 import { keccak256 } from "../../chain/hashes.js";
 import { errorMessage } from "../../chain/errors.js";
 import { bytesEqual, EMPTY_TRIE_ROOT, type Hash32, hexToBytes } from "../../chain/hex.js";
-import { decodeRlp, encodeRlp, rlpBytes, type RlpItem } from "../../chain/rlp.js";
+import { decodeRlp, encodeRlp, rlpBytes, type RlpItem } from "../../chain/encoding/rlp.js";
 import {
   branchOffsets,
   decodeShort,

@@ -5,7 +5,7 @@
  */
 import { LRUCache } from "lru-cache";
 import { type Address, addressToBytes } from "../../chain/address.js";
-import { heightBytes, readHeight } from "../../chain/height-bytes.js";
+import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import type { Height } from "../../chain/hex.js";
 import { type Database, storeKey } from "./database.js";
 

@@ -7,8 +7,8 @@ import {
   type Hash32,
   hexToBytes,
 } from "../../chain/hex.js";
-import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/rlp.js";
-import { Slab } from "../../chain/slab.js";
+import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
+import { Slab } from "../../chain/encoding/slab.js";
 
 /** Immutable account; every change makes a new record. */
 export interface AccountRecord {

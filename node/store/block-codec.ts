@@ -15,7 +15,7 @@ import {
   rlpBytes,
   rlpInteger,
   rlpList,
-} from "../../chain/rlp.js";
+} from "../../chain/encoding/rlp.js";
 import { decodeTransaction, type TransactionType } from "../../chain/transaction.js";
 import { StoreError } from "./database.js";
 

@@ -3,11 +3,11 @@
  * published. Block, receipts, journal, state, tries, indexes, supply, what consensus decided, and
  * the tip go to disk together or not at all.
  */
-import { heightBytes } from "../../chain/height-bytes.js";
+import { heightBytes } from "../../chain/encoding/height-bytes.js";
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { transactionCountOf } from "../../chain/consensus/abci-event.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
-import { encodeRlp } from "../../chain/rlp.js";
+import { encodeRlp } from "../../chain/encoding/rlp.js";
 import type { Steps } from "../../chain/steps/steps.js";
 import { Slices } from "../../runtime/process/slices.js";
 import type { Supply } from "../view/chain-view.js";

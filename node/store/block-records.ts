@@ -11,7 +11,7 @@ import type {
 import { type BlockTransaction, hashHeader } from "../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import { bytesToHash32, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
-import { heightBytes } from "../../chain/height-bytes.js";
+import { heightBytes } from "../../chain/encoding/height-bytes.js";
 import { BLOOM_BYTES, EMPTY_BLOOM, type Receipt } from "../../chain/receipt.js";
 import {
   decodeRlp,
@@ -22,7 +22,7 @@ import {
   type RlpItem,
   rlpInteger,
   rlpList,
-} from "../../chain/rlp.js";
+} from "../../chain/encoding/rlp.js";
 import { provableCosmosItem } from "./whole-block-codec.js";
 import {
   type BlockOutline,

@@ -1,9 +1,9 @@
 /** Blocks, receipts, journals and their indexes, by height and by hash. */
 import { LRUCache } from "lru-cache";
-import { heightBytes, readHeight } from "../../chain/height-bytes.js";
+import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import { bytesToHash32, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { BLOOM_BYTES, type Receipt } from "../../chain/receipt.js";
-import { decodeRlp, rlpInteger, rlpList } from "../../chain/rlp.js";
+import { decodeRlp, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
 import type { BlockTransaction } from "../../chain/block.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";

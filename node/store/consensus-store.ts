@@ -19,7 +19,7 @@ import {
 } from "../../chain/consensus/evidence.js";
 import { ProtoReader, ProtoWriter } from "../../chain/consensus/protobuf.js";
 import { validatorAddress, ValidatorSet } from "../../chain/consensus/validator-set.js";
-import { heightBytes, readHeight } from "../../chain/height-bytes.js";
+import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { type Database, storeKey, type StoreWrite } from "./database.js";
 

@@ -3,7 +3,13 @@ import { addressToBytes, bytesToAddress } from "../../chain/address.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import { decodeCosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
-import { type RlpInput, type RlpItem, rlpBytes, rlpInteger, rlpList } from "../../chain/rlp.js";
+import {
+  type RlpInput,
+  type RlpItem,
+  rlpBytes,
+  rlpInteger,
+  rlpList,
+} from "../../chain/encoding/rlp.js";
 import { changeItem, decodeChange, integer, safeInteger } from "./block-codec.js";
 
 const utf8 = (text: string) => Buffer.from(text, "utf8");

@@ -5,7 +5,7 @@
  * one or two small entries per transfer instead of one for each of its twenty attributes.
  */
 import { searchTermSteps } from "../../chain/consensus/abci-event.js";
-import { heightBytes, readHeight } from "../../chain/height-bytes.js";
+import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import { bigintToBytes, type Height } from "../../chain/hex.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { CommittedBlock } from "../view/event-bus.js";

@@ -1,7 +1,7 @@
 /** A page of the balance journal as it is stored: changes of neighbouring transactions, and events. */
 import type { TransactionJournal } from "../../chain/balance-change.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
-import { encodeRlp, type RlpItem, rlpList } from "../../chain/rlp.js";
+import { encodeRlp, type RlpItem, rlpList } from "../../chain/encoding/rlp.js";
 import { changeItem, integer, safeInteger } from "./block-codec.js";
 import { decodeEvent, eventItem } from "./cosmos-codec.js";
 

@@ -4,7 +4,7 @@
  * term of a block, however many logs there are: a block of one token's transfers has three.
  */
 import { type Address, addressToBytes } from "../../chain/address.js";
-import { HEIGHT_BYTES, heightBytes, readHeight } from "../../chain/height-bytes.js";
+import { HEIGHT_BYTES, heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import type { Log } from "../../chain/receipt.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";

@@ -4,7 +4,7 @@
  * RLP[order, kind, hash or reason].
  */
 import { bigintToBytes, bytesToHash32, type Hash32, hexToBytes } from "../../chain/hex.js";
-import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/rlp.js";
+import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
 
 /** The same shape as the mempool's port has. */
 export type StoredPoolOutcome =

@@ -13,7 +13,7 @@ import {
   rlpBytes,
   rlpInteger,
   rlpList,
-} from "../../chain/rlp.js";
+} from "../../chain/encoding/rlp.js";
 import { Slices } from "../../runtime/process/slices.js";
 import { type Database, storeKey, type StoreWrite } from "./database.js";
 import { PoolOutcomes, type StoredPoolOutcome } from "./pool-outcomes.js";

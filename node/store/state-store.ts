@@ -4,7 +4,7 @@
  */
 import { LRUCache } from "lru-cache";
 import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
-import { heightBytes, readHeight } from "../../chain/height-bytes.js";
+import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import { EMPTY_CODE_HASH, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import { AccountHistory } from "./account-history.js";

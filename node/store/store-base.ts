@@ -3,7 +3,7 @@
  * The one owner of that knowledge; block 0 is the exception everywhere, because it is what a chain
  * is known by and is never pruned.
  */
-import { readHeight } from "../../chain/height-bytes.js";
+import { readHeight } from "../../chain/encoding/height-bytes.js";
 import type { Height } from "../../chain/hex.js";
 import {
   type Database,

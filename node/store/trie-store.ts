@@ -3,9 +3,15 @@
  * proofs can be made for recent heights (design point 10).
  */
 import { keccak256 } from "../../chain/hashes.js";
-import { heightBytes, readHeight } from "../../chain/height-bytes.js";
+import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import { bytesEqual, type Height } from "../../chain/hex.js";
-import { decodeRlp, encodedRlpItems, encodeRlp, rlpBytes, rlpList } from "../../chain/rlp.js";
+import {
+  decodeRlp,
+  encodedRlpItems,
+  encodeRlp,
+  rlpBytes,
+  rlpList,
+} from "../../chain/encoding/rlp.js";
 import { sortInSteps, type Steps } from "../../chain/steps/steps.js";
 import { breathe } from "../../runtime/process/main-thread.js";
 import { type Database, KEY_SPACE, StoreError, storeKey, type StoreWrite } from "./database.js";

@@ -5,7 +5,13 @@
 import { type Block, hashHeader } from "../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import { bytesToHash32, hexToBytes } from "../../chain/hex.js";
-import { decodeRlp, encodeRlp, type RlpInput, rlpBytes, rlpList } from "../../chain/rlp.js";
+import {
+  decodeRlp,
+  encodeRlp,
+  type RlpInput,
+  rlpBytes,
+  rlpList,
+} from "../../chain/encoding/rlp.js";
 import {
   decodeHeader,
   decodeTransactionItem,

@@ -7,7 +7,7 @@ import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
 import { AppError, errorMessage } from "../../chain/errors.js";
-import { heightBytes, readHeight } from "../../chain/height-bytes.js";
+import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import {
   bytesToBigint,
   bytesToHash32,

@@ -3,7 +3,7 @@
  * its reply, and stores all of it in one batch. Several blocks share a batch while catching up.
  */
 import type { Address } from "../../chain/address.js";
-import { heightBytes } from "../../chain/height-bytes.js";
+import { heightBytes } from "../../chain/encoding/height-bytes.js";
 import { type Height, hexToBytes } from "../../chain/hex.js";
 import type { EvmClient, NodeBlockHeader } from "../../rpc-client/evm-client.js";
 import type { JournaledBlock } from "../../rpc-client/journal-codec.js";

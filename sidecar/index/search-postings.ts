@@ -4,7 +4,7 @@
  * chunk, the head, grows in place, and is put beside the older ones when it is full. So one block
  * costs one small record per term, however many of its transactions have it.
  */
-import { heightBytes } from "../../chain/height-bytes.js";
+import { heightBytes } from "../../chain/encoding/height-bytes.js";
 import type { Height } from "../../chain/hex.js";
 import type { LevelWrite } from "../../runtime/files/level-store.js";
 import type { Currency } from "../rosetta/identifiers.js";

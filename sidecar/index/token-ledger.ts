@@ -3,7 +3,7 @@
  * blocks that are not written yet. One user, the indexer.
  */
 import { type Address, addressToBytes } from "../../chain/address.js";
-import { heightBytes } from "../../chain/height-bytes.js";
+import { heightBytes } from "../../chain/encoding/height-bytes.js";
 import { bigintToBytes, type Height } from "../../chain/hex.js";
 import type { LevelWrite } from "../../runtime/files/level-store.js";
 import type { Quarantine } from "./index-reader.js";

@@ -1,6 +1,6 @@
 /** Values of the index that tell of tokens, to bytes and back. */
 import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
-import { heightBytes, readHeight } from "../../chain/height-bytes.js";
+import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import { bigintToBytes, bytesToBigint, type Height } from "../../chain/hex.js";
 import type { Quarantine } from "./index-reader.js";
 

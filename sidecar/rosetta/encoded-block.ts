@@ -4,7 +4,7 @@
  * (4), for each its hash (32), start and end in the reply (4 each), then the reply of /block.
  */
 import { type Hash32, hexToBytes } from "../../chain/hex.js";
-import { heightBytes, readHeight } from "../../chain/height-bytes.js";
+import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import type { BlockIdentifier } from "./identifiers.js";
 import type { RosettaBlock } from "./operations.js";
 

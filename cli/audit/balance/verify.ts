@@ -5,7 +5,7 @@ import { addressToBytes, toBech32, toChecksumAddress } from "../../../chain/addr
 import { errorMessage } from "../../../chain/errors.js";
 import { keccak256, keccak256Hex } from "../../../chain/hashes.js";
 import { bytesToHash32, type Hash32, type Height } from "../../../chain/hex.js";
-import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/rlp.js";
+import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/encoding/rlp.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
 import { AuditError } from "../errors.js";
 import type { BalanceBundle } from "./bundle.js";

@@ -14,7 +14,7 @@ import {
 } from "../../../chain/block.js";
 import { bytesToHex, type Hash32, toQuantity } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";
-import { encodeRlp, encodeRlpListOfEncoded, rlpSizeBytes } from "../../../chain/rlp.js";
+import { encodeRlp, encodeRlpListOfEncoded, rlpSizeBytes } from "../../../chain/encoding/rlp.js";
 import {
   type AccessListEntry,
   effectiveGasPriceAtoken,

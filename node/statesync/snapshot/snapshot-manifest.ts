@@ -18,7 +18,7 @@ import {
   rlpInteger,
   type RlpItem,
   rlpList,
-} from "../../../chain/rlp.js";
+} from "../../../chain/encoding/rlp.js";
 import type { Supply } from "../../view/chain-view.js";
 import { snapshotInvalid } from "./snapshot-error.js";
 

@@ -4,7 +4,7 @@
  * slice of the block's or the receipts' encoding: its number, 4 bytes; account: address; storage:
  * address, slot; code: its hash. A chunk is rlp([[key, value], ...]); no record spans two.
  */
-import { decodeRlp, encodeRlp, rlpBytes, rlpList } from "../../../chain/rlp.js";
+import { decodeRlp, encodeRlp, rlpBytes, rlpList } from "../../../chain/encoding/rlp.js";
 import { snapshotInvalid } from "./snapshot-error.js";
 import { MAX_CHUNK_BYTES } from "./snapshot-manifest.js";
 

@@ -8,7 +8,7 @@ import { rm } from "node:fs/promises";
 import path from "node:path";
 import { sha256 } from "../../../chain/hashes.js";
 import { hashEvidence } from "../../../chain/consensus/evidence.js";
-import { heightBytes } from "../../../chain/height-bytes.js";
+import { heightBytes } from "../../../chain/encoding/height-bytes.js";
 import { bytesToHash32, hexToBytes, type Height } from "../../../chain/hex.js";
 import { ensureFolder } from "../../../runtime/files/folder.js";
 import { failpoint } from "../../../runtime/process/failpoint.js";

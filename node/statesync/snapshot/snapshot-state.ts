@@ -5,7 +5,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { keccak256Hex } from "../../../chain/hashes.js";
-import { heightBytes } from "../../../chain/height-bytes.js";
+import { heightBytes } from "../../../chain/encoding/height-bytes.js";
 import {
   bytesToHash32,
   EMPTY_CODE_HASH,

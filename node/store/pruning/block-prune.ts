@@ -2,7 +2,7 @@
  * Everything that is stored of a block, as deletions: the counterpart of `block-commit.ts`, where
  * a new record of a block has to be named as well.
  */
-import { heightBytes, readHeight } from "../../../chain/height-bytes.js";
+import { heightBytes, readHeight } from "../../../chain/encoding/height-bytes.js";
 import { type Height, hexToBytes } from "../../../chain/hex.js";
 import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js";
 import { type BlockStore, HASHES_BELOW_BASE } from "../block-store.js";

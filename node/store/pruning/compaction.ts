@@ -3,7 +3,7 @@
  * again has been written (measured: 270 MB stayed of which 91 were in use). A compaction cannot be
  * interrupted, so each is of a bounded size; level's own thread does it beside the writes.
  */
-import { heightBytes } from "../../../chain/height-bytes.js";
+import { heightBytes } from "../../../chain/encoding/height-bytes.js";
 import type { Height } from "../../../chain/hex.js";
 import { type Database, type KeySpace, storeKey } from "../database.js";
 

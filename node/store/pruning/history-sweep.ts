@@ -4,7 +4,7 @@
  * version at or below the base is of use. Nothing is remembered over a restart: a sweep that is
  * begun again finds less to delete.
  */
-import { readHeight } from "../../../chain/height-bytes.js";
+import { readHeight } from "../../../chain/encoding/height-bytes.js";
 import type { Height } from "../../../chain/hex.js";
 import { type Database, type KeySpace, storeKey, type StoreWrite } from "../database.js";
 

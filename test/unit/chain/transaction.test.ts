@@ -16,7 +16,7 @@ import { nobleSecp256k1, secp256k1 } from "../../../chain/crypto.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { intrinsicGas } from "../../../chain/transaction-rules.js";
 import { bytesToHex, hexToBytes, parseHexBytes } from "../../../chain/hex.js";
-import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/rlp.js";
+import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/encoding/rlp.js";
 import {
   decodeTransaction,
   effectiveGasPriceAtoken,

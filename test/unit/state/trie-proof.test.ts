@@ -1,7 +1,7 @@
 import { createMPT, createMerkleProof, verifyMerkleProof } from "@ethereumjs/mpt";
 import { beforeAll, describe, expect, it } from "@jest/globals";
 import { EMPTY_TRIE_ROOT, hexToBytes } from "../../../chain/hex.js";
-import { encodeRlp } from "../../../chain/rlp.js";
+import { encodeRlp } from "../../../chain/encoding/rlp.js";
 import { emptyTrieReader, updateTrie } from "../../../node/state/trie.js";
 import { proveKey, verifyProof } from "../../../node/state/trie-proof.js";
 import { keccak256Hex } from "../../../chain/hashes.js";

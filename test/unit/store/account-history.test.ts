@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { addressToBytes } from "../../../chain/address.js";
-import { heightBytes } from "../../../chain/height-bytes.js";
+import { heightBytes } from "../../../chain/encoding/height-bytes.js";
 import { AccountHistory } from "../../../node/store/account-history.js";
 import { type Database, openDatabase, storeKey } from "../../../node/store/database.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";

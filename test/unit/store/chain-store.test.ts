@@ -6,7 +6,7 @@ import { Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { keccak256 } from "../../../chain/hashes.js";
 import { type Hash32, hexToBytes, parseHash32, parseHexBytes } from "../../../chain/hex.js";
-import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/rlp.js";
+import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/encoding/rlp.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
 import { encodeGenesis, parseGenesis } from "../../../node/settings/genesis.js";
 import { PoolStore } from "../../../node/store/pool-store.js";

@@ -3,8 +3,8 @@ import fs from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { addressToBytes, parseAddress } from "../../../chain/address.js";
-import { heightBytes } from "../../../chain/height-bytes.js";
-import { decodeRlp, rlpBytes, rlpList } from "../../../chain/rlp.js";
+import { heightBytes } from "../../../chain/encoding/height-bytes.js";
+import { decodeRlp, rlpBytes, rlpList } from "../../../chain/encoding/rlp.js";
 import {
   type Database,
   KEY_SPACE,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import request from "supertest";
 import { parseAddress } from "../../../../chain/address.js";
-import { heightBytes } from "../../../../chain/height-bytes.js";
+import { heightBytes } from "../../../../chain/encoding/height-bytes.js";
 import { toQuantity } from "../../../../chain/hex.js";
 import { IndexStore } from "../../../../sidecar/index/index-store.js";
 import { indexKey } from "../../../../sidecar/index/key-spaces.js";

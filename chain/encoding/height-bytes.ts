@@ -1,5 +1,5 @@
 /** Heights as 8 big-endian bytes: keys of stores, so that their order is the chain's. */
-import type { Height } from "./hex.js";
+import type { Height } from "../hex.js";
 
 /** Bytes of a height in a key. */
 export const HEIGHT_BYTES = 8;

@@ -1,5 +1,5 @@
 /** Recursive Length Prefix, strict: every value has exactly one accepted encoding. */
-import { ChainError } from "./errors.js";
+import { ChainError } from "../errors.js";
 import type { Slab } from "./slab.js";
 
 /** A decoded item: bytes, or a list of items. */
