@@ -7,7 +7,7 @@
 import { decodeMessage } from "./codec.js";
 import type { Descriptors } from "./descriptors.js";
 import type { FieldType, MessageType } from "./descriptor-file.js";
-import { decimalText, durationText, timeText } from "./json-texts.js";
+import { decimalText, durationText, nearestTime, timeText } from "./json-texts.js";
 import {
   absentMessage,
   asMessage,
@@ -34,7 +34,7 @@ export class JsonWriter {
       case "google.protobuf.Any":
         return this.any(message);
       case "google.protobuf.Timestamp":
-        return `"${timeText(...secondsAndNanos(message))}"`;
+        return `"${timeText(...nearestTime(...secondsAndNanos(message)))}"`;
       case "google.protobuf.Duration":
         return `"${durationText(...secondsAndNanos(message))}"`;
       default:

@@ -13,6 +13,7 @@ import {
   signatureFault,
   staticCosmosFault,
   timeoutFault,
+  timestampFault,
 } from "../../chain/cosmos/ante.js";
 import type { CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import { decodeCosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
@@ -28,13 +29,14 @@ export function cosmosFault(tx: CosmosTransaction, limits: CosmosLimits): SdkFau
   return staticCosmosFault(tx, limits) ?? routingFault(tx.messages) ?? signatureFault(tx, limits);
 }
 
-/** Fee and timeout by this node's settings and head; asked before the signature is verified. */
+/** Fee and timeouts by this node's settings and head; asked before the signature is verified. */
 export function ownCosmosFault(tx: CosmosTransaction, rules: PoolRules): SdkFault | undefined {
   return (
     staticCosmosFault(tx, rules) ??
     routingFault(tx.messages) ??
     feeFault(tx, rules.minGasPrice) ??
-    timeoutFault(tx, rules.headHeight() + 1)
+    timeoutFault(tx, rules.headHeight() + 1) ??
+    timestampFault(tx, rules.headTimeMs())
   );
 }
 

@@ -6,6 +6,8 @@ import { describe, expect, it } from "@jest/globals";
 import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import type { ProtoMessage } from "../../../chain/cosmos/field-schema.js";
 import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
+import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { executeCosmosTransaction } from "../../../node/execution/cosmos/cosmos-executor.js";
 import { encodeGenesis, type Genesis, parseGenesis } from "../../../node/settings/genesis.js";
 import { NEWEST_APP_VERSION } from "../../../node/settings/app-version.js";
 import { handlerOf } from "../../../node/modules/message-router.js";
@@ -132,5 +134,37 @@ describe("the version of the rules", () => {
     expect(() => assertUpgraded(state, 1, upgrades)).toThrow(
       expect.objectContaining({ code: "VERSION_UNKNOWN" }),
     );
+  });
+});
+
+describe("a transaction that is void after a time", () => {
+  function outcomeOn(version: 1 | 2, seconds: number) {
+    const chain = new ModuleChain(genesisOf(version));
+    chain.mint(ALICE, 100n);
+    const typeUrl = "/cosmos.bank.v1beta1.MsgSend";
+    const message = { from_address: account, to_address: account, amount: [one] };
+    const tx = {
+      raw: new Uint8Array(300),
+      messages: [{ typeUrl, schema: schemaOf(typeUrl), message }],
+      gasLimit: 1_000_000n,
+      feeAtoken: 0n,
+      fee: [],
+      nonce: 0n,
+      signature: new Uint8Array(64),
+      timeoutHeight: 0n,
+      timeoutTimestamp: new ProtoWriter().integer(1, seconds).finish(),
+    } as never;
+    const { params } = chain.genesis;
+    const { state, timeMs } = chain;
+    const place = { ...params, state, timeMs, height: 1, isSimulated: true };
+    const outcome = executeCosmosTransaction({ tx, from: ALICE }, place);
+    return outcome.included ? outcome.result.code : outcome.fault;
+  }
+
+  it("comes into no block of a later time from version 2 on", () => {
+    const passed = 1_700_000_000;
+    expect(outcomeOn(1, passed)).toBe(0);
+    expect(outcomeOn(2, passed)).toMatchObject({ code: 42, codespace: "sdk" });
+    expect(outcomeOn(2, 1_800_000_000)).toBe(0);
   });
 });
