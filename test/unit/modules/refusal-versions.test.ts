@@ -10,6 +10,7 @@ import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import { executeCosmosTransaction } from "../../../node/execution/cosmos/cosmos-executor.js";
 import { encodeGenesis, type Genesis, parseGenesis } from "../../../node/settings/genesis.js";
 import { NEWEST_APP_VERSION } from "../../../node/settings/app-version.js";
+import { setModuleParams } from "../../../node/modules/params/param-changes.js";
 import { handlerOf } from "../../../node/modules/message-router.js";
 import { appVersion } from "../../../node/modules/upgrade/plan.js";
 import { assertUpgraded, UPGRADE_HANDLERS } from "../../../node/modules/upgrade/upgrades.js";
@@ -167,4 +168,22 @@ describe("a transaction that is void after a time", () => {
     expect(outcomeOn(2, passed)).toMatchObject({ code: 42, codespace: "sdk" });
     expect(outcomeOn(2, 1_800_000_000)).toBe(0);
   });
+});
+
+describe("parameters of governance", () => {
+  it.each(["min_deposit", "expedited_min_deposit", "threshold", "veto_threshold"] as const)(
+    "are never nothing from version 2 on: %s",
+    (name) => {
+      const change = (version: 1 | 2, value: bigint) =>
+        new ModuleChain(genesisOf(version)).run((context) => {
+          setModuleParams(context, "gov", { [name]: value });
+        });
+      expect(change(2, 0n)?.fault).toMatchObject({
+        code: 18,
+        log: `gov.${name} must be above zero: invalid request`,
+      });
+      expect(change(2, 1n)).toBeUndefined();
+      expect(change(1, 0n)).toBeUndefined();
+    },
+  );
 });
