@@ -44,7 +44,13 @@ describe("execution over a store that cannot be read", () => {
 
 const wallet = new Wallet(`0x${"5a".repeat(32)}`);
 const SIGNER = parseAddress(wallet.address);
-const signerFields = {
+const plainFields = {
+  fee: [],
+  memo: "",
+  feePayer: "",
+  feeGranter: "",
+  extensionOptions: [],
+  signMode: 1,
   signers: [SIGNER],
   signature: new Uint8Array(64),
   publicKeyTypeUrl: "/cosmos.evm.crypto.v1.ethsecp256k1.PubKey",
@@ -84,9 +90,11 @@ function blockOver(cause: Error) {
     const tx = {
       raw: new Uint8Array(300),
       messages: [{ typeUrl, schema: present(schemaOf(typeUrl), name), message }],
-      ...{ gasLimit: 400_000n, feeAtoken: 0n, fee: [], nonce: 0n, timeoutHeight: 0n, memo: "" },
-      ...{ feePayer: "", feeGranter: "", extensionOptions: [], signMode: 1 },
-      ...signerFields,
+      gasLimit: 400_000n,
+      feeAtoken: 0n,
+      nonce: 0n,
+      timeoutHeight: 0n,
+      ...plainFields,
     } as never;
     return execution.addCosmos({ tx, from: SIGNER }, params.maxComputeNs);
   };

@@ -170,7 +170,11 @@ function codeOf(chain: ModuleChain, one: AnyMessage, from: Address): number | un
     signers: [from],
     extensionOptions: [],
     signMode: 127,
-    ...{ feeAtoken: 0n, feePayer: "", feeGranter: "", memo: "", timeoutHeight: 0n },
+    feeAtoken: 0n,
+    feePayer: "",
+    feeGranter: "",
+    memo: "",
+    timeoutHeight: 0n,
   } as never;
   const limits = { cosmosChainId: "chain_6940-1", chainId: 6940n, maxTransactionGas: 30_000_000n };
   staticCosmosFault(tx, limits);
