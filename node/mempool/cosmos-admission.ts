@@ -12,8 +12,6 @@ import {
   sequenceFault,
   signatureFault,
   staticCosmosFault,
-  timeoutFault,
-  timestampFault,
 } from "../../chain/cosmos/ante.js";
 import type { CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import { decodeCosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
@@ -22,6 +20,7 @@ import { ChainError } from "../../chain/errors.js";
 import { routingFault } from "../modules/message-router.js";
 import { sizeFault } from "../../chain/transaction-rules.js";
 import type { DryCheckPorts, PoolRules } from "./admission.js";
+import { voidFault } from "./void-entries.js";
 import { alreadyKnown, PoolError, refusalOf } from "./pool-error.js";
 
 /** What no block can hold, whatever its state: it comes before anything that costs more. */
@@ -35,8 +34,7 @@ export function ownCosmosFault(tx: CosmosTransaction, rules: PoolRules): SdkFaul
     staticCosmosFault(tx, rules) ??
     routingFault(tx.messages) ??
     feeFault(tx, rules.minGasPrice) ??
-    timeoutFault(tx, rules.headHeight() + 1) ??
-    timestampFault(tx, rules.headTimeMs())
+    voidFault(tx, rules)
   );
 }
 

@@ -238,6 +238,7 @@ export class Mempool implements TransactionPool, BlockPool {
       const draft = this.newDraft();
       draft.expire(this.ports.clock.nowMs() - this.limits.queuedLifetimeMs);
       this.apply(draft);
+      yield* this.contents.dropVoid(this.ports.rules, (hash, why) => this.drop(hash, why));
       for (const hash of transactions.keys()) {
         this.history.delete(hash);
         yield;
