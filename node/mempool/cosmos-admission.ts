@@ -12,15 +12,16 @@ import {
   sequenceFault,
   signatureFault,
   staticCosmosFault,
+  timeoutFault,
+  timestampFault,
 } from "../../chain/cosmos/ante.js";
-import type { CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
+import type { AnyTransaction, CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import { decodeCosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import { SDK_CODE, type SdkFault, sdkFault } from "../../chain/cosmos/sdk-fault.js";
 import { ChainError } from "../../chain/errors.js";
 import { routingFault } from "../modules/message-router.js";
 import { sizeFault } from "../../chain/transaction-rules.js";
 import type { DryCheckPorts, PoolRules } from "./admission.js";
-import { voidFault } from "./void-entries.js";
 import { alreadyKnown, PoolError, refusalOf } from "./pool-error.js";
 
 /** What no block can hold, whatever its state: it comes before anything that costs more. */
@@ -36,6 +37,22 @@ export function ownCosmosFault(tx: CosmosTransaction, rules: PoolRules): SdkFaul
     feeFault(tx, rules.minGasPrice) ??
     voidFault(tx, rules)
   );
+}
+
+/** Whether a transaction is void at some time. */
+export function isTimed(tx: AnyTransaction): tx is CosmosTransaction {
+  return tx.type === "cosmos" && (tx.timeoutHeight > 0n || tx.timeoutTimestamp !== undefined);
+}
+
+/**
+ * Why no block after the head can hold a transaction; undefined where one can. It leaves the pool then, so
+ * that its signer can use the sequence again for the same price.
+ */
+export function voidFault(
+  tx: CosmosTransaction,
+  rules: Pick<PoolRules, "headHeight" | "headTimeMs">,
+): SdkFault | undefined {
+  return timeoutFault(tx, rules.headHeight() + 1) ?? timestampFault(tx, rules.headTimeMs());
 }
 
 /**

@@ -7,7 +7,7 @@ import type { PoolRules } from "./admission.js";
 import type { PoolEntry } from "./pool-entry.js";
 import { PriceIndex } from "./price-index.js";
 import type { SenderDraft } from "./sender-draft.js";
-import { isTimed, voidFault } from "./void-entries.js";
+import { isTimed, voidFault } from "./cosmos-admission.js";
 import { SenderQueue } from "./sender-queue.js";
 
 /** A gapped transaction and when it became one, Unix milliseconds. */
