@@ -5,6 +5,7 @@
  */
 import { type Address, toBech32 } from "../address.js";
 import { SECP256K1_ORDER, secp256k1 } from "../crypto.js";
+import { ChainError } from "../errors.js";
 import { bytesToBigint } from "../hex.js";
 import { BASE_DENOM } from "../units.js";
 import {
@@ -26,6 +27,7 @@ import {
   directSignBytes,
   signDigest,
 } from "./sign-doc.js";
+import { goTime, isPassed, timeoutTimeOf } from "./timeout-time.js";
 
 /** Characters of a memo (x/auth `MaxMemoCharacters`). */
 export const MAX_MEMO_CHARACTERS = 256;
@@ -170,6 +172,29 @@ export function timeoutFault(
   return sdkFault(SDK_CODE.timeoutHeight, text);
 }
 
+/**
+ * Code 42 when the time after which the transaction is void has passed, 2 for what is no time.
+ * @param blockTimeMs of the block that is to hold it, Unix milliseconds
+ */
+export function timestampFault(
+  tx: Pick<CosmosTransaction, "timeoutTimestamp">,
+  blockTimeMs: number,
+): SdkFault | undefined {
+  let time;
+  try {
+    time = timeoutTimeOf(tx);
+  } catch (error) {
+    if (!(error instanceof ChainError)) throw error;
+    return sdkFault(SDK_CODE.txDecode, error.message);
+  }
+  if (time === undefined || !isPassed(time, blockTimeMs)) return undefined;
+  const block = goTime({
+    seconds: BigInt(Math.floor(blockTimeMs / 1_000)),
+    nanos: (blockTimeMs % 1_000) * 1_000_000,
+  });
+  return sdkFault(SDK_CODE.timeout, `block time: ${block}, timeout timestamp: ${goTime(time)}`);
+}
+
 /** Code 32 unless the sequence is the account's next one. */
 export function sequenceFault(expected: bigint, got: bigint): SdkFault | undefined {
   if (expected === got) return undefined;
@@ -241,13 +266,25 @@ function* digests(tx: CosmosTransaction, limits: CosmosLimits): Generator<Uint8A
   const isDirect = tx.signMode === SIGN_MODES.direct;
   if (isDirect) yield signDigest(directSignBytes(tx, cosmosChainId));
   // Types of EIP-712 have no field for these, so nobody would have signed them.
-  const isTyped = tx.timeoutHeight === 0n && tx.feePayer === "";
+  const isTyped =
+    tx.timeoutHeight === 0n && tx.timeoutTimestamp === undefined && tx.feePayer === "";
   if (isDirect && !isTyped) return;
-  const document = aminoSignDoc(tx, cosmosChainId);
+  const document = documentOf(tx, cosmosChainId);
+  if (document === undefined) return;
   if (!isDirect) yield signDigest(aminoSignBytes(document));
   if (!isTyped) return;
   const typed = typedDataOf(document, chainId);
   if (typed !== undefined) yield typedDataDigest(typed);
+}
+
+/** The document of amino JSON; undefined for a transaction that has none: nobody can sign it so. */
+function documentOf(tx: CosmosTransaction, cosmosChainId: string) {
+  try {
+    return aminoSignDoc(tx, cosmosChainId);
+  } catch (error) {
+    if (error instanceof ChainError) return undefined;
+    throw error;
+  }
 }
 
 function isSignedBy(signature: Uint8Array, digest: Uint8Array, point: Uint8Array): boolean {

@@ -60,6 +60,8 @@ export interface CosmosTransaction {
   readonly memo: string;
   /** 0 where there is none. */
   readonly timeoutHeight: bigint;
+  /** `google.protobuf.Timestamp` as it came; undefined where there is none. */
+  readonly timeoutTimestamp: Uint8Array | undefined;
   /** Sequence of the signer: the nonce that EVM transactions count, too. */
   readonly nonce: bigint;
   readonly gasLimit: bigint;
@@ -120,6 +122,7 @@ export function decodeCosmosTransaction(
     messages: body.messages,
     memo: body.memo,
     timeoutHeight: body.timeoutHeight,
+    timeoutTimestamp: body.timeoutTimestamp,
     extensionOptions: body.extensionOptions,
     isUnordered: body.isUnordered,
     nonce: auth.nonce,
@@ -144,13 +147,12 @@ export function decodeCosmosTransaction(
 
 type Body = Pick<
   CosmosTransaction,
-  "messages" | "memo" | "timeoutHeight" | "extensionOptions" | "isUnordered"
-> & { readonly timeoutTimestamp: Uint8Array; readonly options: BodyOptions };
+  "messages" | "memo" | "timeoutHeight" | "timeoutTimestamp" | "extensionOptions" | "isUnordered"
+> & { readonly options: BodyOptions };
 
 interface BodyOptions {
   readonly critical: readonly Uint8Array[];
   readonly nonCritical: readonly Uint8Array[];
-  readonly hasTimestamp: boolean;
 }
 
 function decodeBody(bytes: Uint8Array): Body {
@@ -167,9 +169,9 @@ function decodeBody(bytes: Uint8Array): Body {
     memo: reader.text(2),
     timeoutHeight: BigInt.asUintN(64, reader.int64(3)),
     isUnordered: reader.int64(4) !== 0n,
-    timeoutTimestamp: reader.bytes(5),
+    timeoutTimestamp: reader.has(5) ? Uint8Array.from(reader.bytes(5)) : undefined,
     extensionOptions: [...critical, ...nonCritical].map(typeUrlOf),
-    options: { critical, nonCritical, hasTimestamp: reader.has(5) },
+    options: { critical, nonCritical },
   };
 }
 
@@ -221,7 +223,7 @@ function encodeRaw(body: Body, auth: AuthInfo, signatures: readonly Uint8Array[]
     .bytes(2, body.memo)
     .integer(3, body.timeoutHeight)
     .integer(4, body.isUnordered ? 1 : 0);
-  if (body.options.hasTimestamp) bodyWriter.message(5, body.timeoutTimestamp);
+  if (body.timeoutTimestamp !== undefined) bodyWriter.message(5, body.timeoutTimestamp);
   for (const option of body.options.critical) bodyWriter.message(EXTENSION_OPTIONS, option);
   for (const option of body.options.nonCritical) bodyWriter.message(NON_CRITICAL_OPTIONS, option);
   const authWriter = new ProtoWriter();

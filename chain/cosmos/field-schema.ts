@@ -5,6 +5,7 @@
  * `x/tx/signing/aminojson`.
  */
 import { invalidMessage, ProtoReader, ProtoWriter } from "../consensus/protobuf.js";
+import { nearestTime, timeText } from "../protobuf/json-texts.js";
 
 /** A decoded value: uint64 and int64 are bigint, int32, uint32 and enums number. */
 export type ProtoValue =
@@ -300,7 +301,7 @@ function isEmpty(value: ProtoValue): boolean {
 function aminoOfValue(field: FieldSchema, value: ProtoValue): JsonValue {
   if (value === undefined) return null;
   if (field.kind === "decimal") return decimalText(typeof value === "string" ? value : "");
-  if (field.kind === "timestamp") return timestampText(value as ProtoMessage);
+  if (field.kind === "timestamp") return exactTime(value as ProtoMessage);
   if (field.kind === "duration") return durationNs(value as ProtoMessage).toString();
   if (isAny(value)) return aminoOfAny(value);
   if (value instanceof Uint8Array) return base64(value);
@@ -375,12 +376,17 @@ function nanosText(nanos: number): string {
     .replace(/(000)+$/, "")}`;
 }
 
-/** RFC 3339 with as many digits of the second as there are, in groups of three. */
-function timestampText(value: ProtoMessage): string {
-  const seconds = Number(value["seconds"] ?? 0n);
-  const nanos = Number(value["nanos"] ?? 0);
-  const start = new Date(seconds * 1_000);
+/** What is signed is what is meant: no other time in place of one that JSON cannot say. */
+function exactTime(value: ProtoMessage): string {
+  const start = new Date(Number(value["seconds"] ?? 0n) * 1_000);
   if (Number.isNaN(start.getTime())) throw invalidMessage("a time is out of range");
-  const whole = start.toISOString().slice(0, 19);
-  return `${whole}${nanosText(nanos)}Z`;
+  return `${start.toISOString().slice(0, 19)}${nanosText(Number(value["nanos"] ?? 0))}Z`;
+}
+
+/**
+ * RFC 3339 with as many digits of the second as there are, in groups of three; the nearest time for one
+ * that it cannot say, so that nobody's odd message keeps others from being shown.
+ */
+function timestampText({ seconds, nanos }: ProtoMessage): string {
+  return timeText(...nearestTime(typeof seconds === "bigint" ? seconds : 0n, Number(nanos ?? 0)));
 }

@@ -29,6 +29,7 @@ export const SDK_CODE = {
   notSupported: 37,
   notFound: 38,
   invalidGasLimit: 41,
+  timeout: 42,
 } as const;
 
 /** The SDK's words of each code; they end every log. */
@@ -57,6 +58,7 @@ const TEXTS: Readonly<Record<number, string>> = {
   37: "feature not supported",
   38: "not found",
   41: "invalid gas limit",
+  42: "tx timeout",
 };
 
 /** A refusal or failure; `code` is never 0. */

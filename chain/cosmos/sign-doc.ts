@@ -7,6 +7,7 @@ import { ProtoWriter } from "../consensus/protobuf.js";
 import { keccak256 } from "../hashes.js";
 import type { CosmosTransaction } from "./cosmos-transaction.js";
 import { aminoOfAny, type JsonValue } from "./field-schema.js";
+import { rfc3339Nano, timeoutTimeOf } from "./timeout-time.js";
 
 /** Number of every account. */
 export const ACCOUNT_NUMBER = 0n;
@@ -24,16 +25,27 @@ export function directSignBytes(
     .finish();
 }
 
-/** The document of amino JSON before its keys are sorted. */
+/**
+ * The document of amino JSON before its keys are sorted.
+ * @throws INVALID_MESSAGE for what JSON cannot say
+ */
 export function aminoSignDoc(
   tx: Pick<
     CosmosTransaction,
-    "messages" | "memo" | "timeoutHeight" | "nonce" | "fee" | "gasLimit" | "feePayer"
+    | "messages"
+    | "memo"
+    | "timeoutHeight"
+    | "timeoutTimestamp"
+    | "nonce"
+    | "fee"
+    | "gasLimit"
+    | "feePayer"
   >,
   chainId: string,
 ): { readonly [key: string]: JsonValue } {
   const payer: { readonly [key: string]: JsonValue } =
     tx.feePayer === "" ? {} : { payer: tx.feePayer };
+  const time = timeoutTimeOf(tx);
   return {
     account_number: ACCOUNT_NUMBER.toString(),
     chain_id: chainId,
@@ -46,6 +58,7 @@ export function aminoSignDoc(
     msgs: tx.messages.map(aminoOfAny),
     sequence: tx.nonce.toString(),
     ...(tx.timeoutHeight === 0n ? {} : { timeout_height: tx.timeoutHeight.toString() }),
+    ...(time === undefined ? {} : { timeout_timestamp: rfc3339Nano(time) }),
   };
 }
 

@@ -151,7 +151,26 @@ function wrongValue(field: FieldType): RangeError {
  * Untrusted bytes to a message; fields that the type does not have are skipped, as everywhere.
  * @throws INVALID_MESSAGE
  */
-export function decodeMessage(type: MessageType, bytes: Uint8Array, depth = 0): ProtoMessage {
+export function decodeMessage(type: MessageType, bytes: Uint8Array): ProtoMessage {
+  return decode(type, bytes, { depth: 0, isShown: false });
+}
+
+/**
+ * The same for bytes that are only shown: a text in the place of a number stays that text, so that what
+ * somebody wrote into a transaction does not keep others from being shown. It is never encoded again.
+ * @throws INVALID_MESSAGE for everything else that is malformed
+ */
+export function decodeShown(type: MessageType, bytes: Uint8Array): ProtoMessage {
+  return decode(type, bytes, { depth: 0, isShown: true });
+}
+
+interface Decoding {
+  readonly depth: number;
+  readonly isShown: boolean;
+}
+
+function decode(type: MessageType, bytes: Uint8Array, decoding: Decoding): ProtoMessage {
+  const { depth } = decoding;
   if (depth > MAX_DEPTH) throw malformed("messages lie too deep in each other");
   const message: Record<string, ProtoValue> = {};
   const reader = new WireReader(bytes);
@@ -160,7 +179,7 @@ export function decodeMessage(type: MessageType, bytes: Uint8Array, depth = 0): 
     if (field === undefined) continue;
     const { name } = field;
     if (!field.isRepeated) {
-      message[name] = valueOf(field, wire, depth);
+      message[name] = valueOf(field, wire, decoding);
       continue;
     }
     const list = (message[name] ??= []) as ProtoValue[];
@@ -169,26 +188,27 @@ export function decodeMessage(type: MessageType, bytes: Uint8Array, depth = 0): 
         list.push(numberOf(field, integer));
       }
     } else {
-      list.push(valueOf(field, wire, depth));
+      list.push(valueOf(field, wire, decoding));
     }
   }
   return message;
 }
 
-function valueOf(field: FieldType, wire: WireField, depth: number): ProtoValue {
+function valueOf(field: FieldType, wire: WireField, { depth, isShown }: Decoding): ProtoValue {
   const { kind, message, name } = field;
   if (wire.wire !== wireOf(kind)) throw malformed(`field ${name} has another wire type`);
-  if (message !== undefined) return decodeMessage(message, wire.bytes, depth + 1);
-  if (isNumberText(field)) return numberOfText(textOf(wire.bytes, name), name);
+  if (message !== undefined) return decode(message, wire.bytes, { depth: depth + 1, isShown });
+  if (isNumberText(field)) return numberOfText(textOf(wire.bytes, name), name, isShown);
   if (kind === "string") return textOf(wire.bytes, name);
   return kind === "bytes" ? wire.bytes : numberOf(field, wire.integer);
 }
 
 /** Digits on the wire to a number; nothing at all is 0. */
-function numberOfText(text: string, name: string): bigint {
+function numberOfText(text: string, name: string, isShown: boolean): bigint | string {
   if (text === "") return 0n;
-  if (!WHOLE_NUMBER.test(text)) throw malformed(`field ${name} is no whole number`);
-  return BigInt(text);
+  if (WHOLE_NUMBER.test(text)) return BigInt(text);
+  if (isShown) return text;
+  throw malformed(`field ${name} is no whole number`);
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

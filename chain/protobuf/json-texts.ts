@@ -2,6 +2,17 @@
 import { ChainError } from "../errors.js";
 
 const NANOS_PER_SECOND = 1_000_000_000n;
+const MAX_NANOS = 999_999_999;
+
+/** Unix seconds with which year 1 begins: Go's zero time. */
+export const FIRST_SECOND = -62_135_596_800n;
+/** With which year 9999 ends. */
+const LAST_SECOND = 253_402_300_799n;
+
+/** Whether it is a time from year 1 to 9999, as `google.protobuf.Timestamp` asks for. */
+export function isTime(seconds: bigint, nanos: number): boolean {
+  return seconds >= FIRST_SECOND && seconds <= LAST_SECOND && nanos >= 0 && nanos <= MAX_NANOS;
+}
 
 /** Decimals of the SDK's `LegacyDec`. */
 export const DECIMALS = 18;
@@ -21,16 +32,18 @@ function fractionText(nanos: number): string {
  * @throws INVALID_MESSAGE before year 1 and after year 9999
  */
 export function timeText(seconds: bigint, nanos: number): string {
-  if (
-    seconds < -62_135_596_800n ||
-    seconds > 253_402_300_799n ||
-    nanos < 0 ||
-    nanos > 999_999_999
-  ) {
+  if (!isTime(seconds, nanos)) {
     throw new ChainError("INVALID_MESSAGE", "a time is out of range");
   }
   const whole = new Date(Number(seconds) * 1_000).toISOString();
   return `${whole.slice(0, -".000Z".length)}${fractionText(nanos)}Z`;
+}
+
+/** The time itself, or the nearest one from year 1 to 9999: what `timeText` can say. */
+export function nearestTime(seconds: bigint, nanos: number): readonly [bigint, number] {
+  if (seconds < FIRST_SECOND) return [FIRST_SECOND, 0];
+  if (seconds > LAST_SECOND) return [LAST_SECOND, 0];
+  return [seconds, Math.min(Math.max(nanos, 0), MAX_NANOS)];
 }
 
 /** Seconds with an "s" behind. Source: protobuf, JSON mapping of Duration. */

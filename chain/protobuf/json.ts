@@ -4,10 +4,10 @@
  * texts, enumerations by name, bytes in base64 and null where there are none, times as RFC 3339,
  * `@type` for what an Any holds, every field that is not a member of a oneof always there.
  */
-import { decodeMessage } from "./codec.js";
+import { decodeShown } from "./codec.js";
 import type { Descriptors } from "./descriptors.js";
 import type { FieldType, MessageType } from "./descriptor-file.js";
-import { decimalText, durationText, timeText } from "./json-texts.js";
+import { decimalText, durationText, nearestTime, timeText } from "./json-texts.js";
 import {
   absentMessage,
   asMessage,
@@ -34,7 +34,7 @@ export class JsonWriter {
       case "google.protobuf.Any":
         return this.any(message);
       case "google.protobuf.Timestamp":
-        return `"${timeText(...secondsAndNanos(message))}"`;
+        return `"${timeText(...nearestTime(...secondsAndNanos(message)))}"`;
       case "google.protobuf.Duration":
         return `"${durationText(...secondsAndNanos(message))}"`;
       default:
@@ -142,7 +142,7 @@ export class JsonWriter {
   private one(field: FieldType, value: ProtoValue): string {
     const { form, message, enumeration, name } = field;
     if (message !== undefined) {
-      const content = isEncoded(value) ? decodeMessage(message, value.bytes) : value;
+      const content = isEncoded(value) ? decodeShown(message, value.bytes) : value;
       return this.text(message, asMessage(content, name));
     }
     if (form === "dec" && typeof value === "bigint") return `"${decimalText(value)}"`;
@@ -168,7 +168,7 @@ export class JsonWriter {
       const value = Buffer.from(reader.bytes("value")).toString("base64");
       return JSON.stringify({ "@type": url, value });
     }
-    const content = decodeMessage(type, reader.bytes("value"));
+    const content = decodeShown(type, reader.bytes("value"));
     const shown = this.text(type, content);
     if (!shown.startsWith("{")) return `{"@type":${JSON.stringify(url)},"value":${shown}}`;
     const members = shown.slice(1, -1);

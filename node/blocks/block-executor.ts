@@ -53,6 +53,7 @@ import {
 import {
   entersCode,
   executeTransaction,
+  isStoreFault,
   type TransactionOutcome,
 } from "../execution/transaction-executor.js";
 import { executeCosmosTransaction } from "../execution/cosmos/cosmos-executor.js";
@@ -96,6 +97,12 @@ export type CosmosBlockOutcome =
       readonly included: false;
       readonly code: "SDK_FAULT" | "NONCE_TOO_HIGH" | "OUT_OF_BLOCK_COMPUTE";
       readonly reason: string;
+    }
+  | {
+      readonly included: false;
+      readonly code: "EXECUTION_FAULT";
+      readonly reason: string;
+      readonly cause: unknown;
     };
 
 /** A block under construction. */
@@ -203,18 +210,18 @@ export class BlockExecution {
     computeLeftNs: number,
   ): Promise<CosmosBlockOutcome> {
     await this.slices.pause();
-    const { params } = this.options;
     this.state.beginTransaction();
+    const depth = this.state.depth();
     this.state.checkpoint();
-    const outcome = executeCosmosTransaction(transaction, {
-      ...params,
-      appVersion: this.appVersion,
-      state: this.state,
-      height: this.context.height,
-      timeMs: this.start.timeMs,
-      feesBeforeAtoken: this.feesAtoken,
-      computeLeftNs,
-    });
+    let outcome;
+    try {
+      outcome = this.executeCosmos(transaction, computeLeftNs);
+    } catch (cause) {
+      // As with code that fails the interpreter: the same bytes would fail everywhere and stay out.
+      while (this.state.depth() > depth) this.state.revert();
+      if (isStoreFault(cause)) throw cause;
+      return { included: false, code: "EXECUTION_FAULT", reason: "execution fault", cause };
+    }
     if (outcome.included && outcome.computeNs > computeLeftNs) {
       this.state.revert();
       return { included: false, code: "OUT_OF_BLOCK_COMPUTE", reason: "no compute units are left" };
@@ -231,6 +238,18 @@ export class BlockExecution {
     const { tx, from } = transaction;
     this.cosmos.push({ tx, from, index, result, changes });
     return { included: true, gasUsed: result.gasUsed, computeNs };
+  }
+
+  private executeCosmos(transaction: CosmosBlockTransaction, computeLeftNs: number) {
+    return executeCosmosTransaction(transaction, {
+      ...this.options.params,
+      appVersion: this.appVersion,
+      state: this.state,
+      height: this.context.height,
+      timeMs: this.start.timeMs,
+      feesBeforeAtoken: this.feesAtoken,
+      computeLeftNs,
+    });
   }
 
   private engine(): MaybePromise<TransactionEngine> {

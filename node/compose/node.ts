@@ -4,7 +4,7 @@
  */
 import path from "node:path";
 import { type Address } from "../../chain/address.js";
-import { EMPTY_CODE_HASH, type Height } from "../../chain/hex.js";
+import { EMPTY_CODE_HASH } from "../../chain/hex.js";
 import { parseMinimumGasPrices } from "../../chain/units.js";
 import { NETWORKS } from "../../chain/networks.js";
 import { systemClock } from "../../runtime/process/clock.js";
@@ -30,6 +30,7 @@ import { CallPool } from "../execution/calls/call-pool.js";
 import { createGenesisBlock } from "../blocks/genesis-block.js";
 import { type Genesis, transactionLimitsOf } from "../settings/genesis.js";
 import type { VestingSchedules } from "../settings/vesting.js";
+import type { Head } from "../view/chain-view.js";
 import type { PoolRules, StateAtHead } from "../mempool/admission.js";
 import { Mempool } from "../mempool/mempool.js";
 import { spendableAtoken } from "../modules/vesting.js";
@@ -151,7 +152,7 @@ async function openTransactions(options: NodeOptions, chain: Chain, stages: Stag
     () => new RecoveryThread({ log }),
     (thread) => thread.close(),
   );
-  const rules = poolRules(options, () => view.head().height);
+  const rules = poolRules(options, () => view.head());
   const state = stateAtHead(stores, genesis.params.locks, () => view.head().timeMs);
   const haltReason = () => halt.reason() ?? (join === undefined ? undefined : JOINING_REASON);
   const pool = await stages.start(
@@ -291,13 +292,14 @@ function createHalt(bus: EventBus): Halt {
   };
 }
 
-function poolRules({ genesis, app }: NodeOptions, headHeight: () => Height): PoolRules {
+function poolRules({ genesis, app }: NodeOptions, head: () => Head): PoolRules {
   return {
     ...transactionLimitsOf(genesis.evmChainId, genesis.params),
     cosmosChainId: genesis.cosmosChainId,
     minGasPriceAtoken: gasPriceFloorAtoken(app),
     minGasPrice: parseMinimumGasPrices(app[""]["minimum-gas-prices"]),
-    headHeight,
+    headHeight: () => head().height,
+    headTimeMs: () => head().timeMs,
   };
 }
 

@@ -33,6 +33,11 @@ import type { RunResult, TransactionEngine } from "./transaction-engine.js";
 /** EIP-3529: at most a fifth of the gas used is refunded. */
 const MAX_REFUND_QUOTIENT = 5n;
 
+/** A store that cannot be read says nothing of a transaction, and must not look as if it did. */
+export function isStoreFault(cause: unknown): boolean {
+  return cause instanceof StoreError || errorCode(cause).startsWith("LEVEL_");
+}
+
 /** Outcome of one transaction. */
 export type TransactionOutcome =
   | {
@@ -153,8 +158,7 @@ export async function executeTransaction(
     // The interpreter itself failed: the same bytes would fail everywhere, so they stay out.
     while (state.depth() > depth) state.revert();
     await (await environment.engine()).finish(false);
-    // A store that cannot be read says nothing of the transaction, and must not look as if it did.
-    if (cause instanceof StoreError || errorCode(cause).startsWith("LEVEL_")) throw cause;
+    if (isStoreFault(cause)) throw cause;
     return { included: false, code: "EXECUTION_FAULT", reason: "execution fault", cause };
   }
 }

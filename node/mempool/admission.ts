@@ -38,6 +38,8 @@ export interface PoolRules extends TransactionLimits {
   readonly minGasPrice: GasPriceRational;
   /** Height of the newest block, for timeouts. */
   headHeight(): number;
+  /** Its time, Unix milliseconds. */
+  headTimeMs(): number;
   /** Floor of the effective price, atoken per gas (D1). */
   readonly minGasPriceAtoken: bigint;
 }

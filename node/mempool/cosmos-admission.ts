@@ -13,8 +13,9 @@ import {
   signatureFault,
   staticCosmosFault,
   timeoutFault,
+  timestampFault,
 } from "../../chain/cosmos/ante.js";
-import type { CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
+import type { AnyTransaction, CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import { decodeCosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import { SDK_CODE, type SdkFault, sdkFault } from "../../chain/cosmos/sdk-fault.js";
 import { ChainError } from "../../chain/errors.js";
@@ -28,14 +29,30 @@ export function cosmosFault(tx: CosmosTransaction, limits: CosmosLimits): SdkFau
   return staticCosmosFault(tx, limits) ?? routingFault(tx.messages) ?? signatureFault(tx, limits);
 }
 
-/** Fee and timeout by this node's settings and head; asked before the signature is verified. */
+/** Fee and timeouts by this node's settings and head; asked before the signature is verified. */
 export function ownCosmosFault(tx: CosmosTransaction, rules: PoolRules): SdkFault | undefined {
   return (
     staticCosmosFault(tx, rules) ??
     routingFault(tx.messages) ??
     feeFault(tx, rules.minGasPrice) ??
-    timeoutFault(tx, rules.headHeight() + 1)
+    voidFault(tx, rules)
   );
+}
+
+/** Whether a transaction is void at some time. */
+export function isTimed(tx: AnyTransaction): tx is CosmosTransaction {
+  return tx.type === "cosmos" && (tx.timeoutHeight > 0n || tx.timeoutTimestamp !== undefined);
+}
+
+/**
+ * Why no block after the head can hold a transaction; undefined where one can. It leaves the pool then, so
+ * that its signer can use the sequence again for the same price.
+ */
+export function voidFault(
+  tx: CosmosTransaction,
+  rules: Pick<PoolRules, "headHeight" | "headTimeMs">,
+): SdkFault | undefined {
+  return timeoutFault(tx, rules.headHeight() + 1) ?? timestampFault(tx, rules.headTimeMs());
 }
 
 /**

@@ -214,10 +214,7 @@ export class Mempool implements TransactionPool, BlockPool {
     return new BlockSelection(this.contents.allSenders(), limits);
   }
 
-  /**
-   * See `BlockPool`. Call it after the block's atomic write, when `state` reads the new head. Only
-   * senders that the block touched are looked at.
-   */
+  /** See `BlockPool`: after the atomic write, with `state` at the new head; touched senders only. */
   onBlockCommitted(change: HeadChange): Steps<void> {
     this.mined = new MinedBlock(change.transactions, this.isMined);
     return this.letGo(change, this.mined);
@@ -238,6 +235,7 @@ export class Mempool implements TransactionPool, BlockPool {
       const draft = this.newDraft();
       draft.expire(this.ports.clock.nowMs() - this.limits.queuedLifetimeMs);
       this.apply(draft);
+      yield* this.contents.dropVoid(this.ports.rules, (hash, why) => this.drop(hash, why));
       for (const hash of transactions.keys()) {
         this.history.delete(hash);
         yield;

@@ -22,6 +22,7 @@ import {
   takingDeposits,
 } from "./gov/proposing.js";
 import { govFailure } from "./gov/gov-failure.js";
+import { assertContentTexts } from "./gov/proposal-texts.js";
 import { plainVote, voteOn, type WeightedOption } from "./gov/voting.js";
 import { assertLegacyContent, EXEC_LEGACY_CONTENT } from "./governed-messages.js";
 import type { MessageContext, MessageHandler } from "./message-context.js";
@@ -92,7 +93,7 @@ export function govHandlers(isRoutable: IsRoutable): (readonly [string, MessageH
       }),
     ),
     of("v1beta1", "MsgSubmitProposal", GAS.submit, (message, context) =>
-      submit(message, context, legacyParts(message)),
+      submit(message, context, legacyParts(message, context)),
     ),
     of("v1", "MsgCancelProposal", GAS.cancel, (message, context) => {
       const id = idOf(message);
@@ -113,9 +114,21 @@ function anysOf(value: ProtoValue): readonly AnyMessage[] {
 }
 
 /** A proposal of v1beta1 has one content; executing it is its only message. */
-function legacyParts(message: ProtoMessage): SubmissionParts {
+function legacyParts(
+  message: ProtoMessage,
+  { appVersion }: Pick<MessageContext, "appVersion">,
+): SubmissionParts {
   const { content } = message;
-  if (!isAny(content)) throw messageFailure(SDK_CODE.invalidRequest, "missing content");
+  const isFirst = appVersion < SDK_REFUSALS_VERSION;
+  if (!isAny(content)) {
+    const text = "missing content";
+    throw isFirst
+      ? messageFailure(SDK_CODE.invalidRequest, text)
+      : govFailure("invalidContent", text);
+  }
+  const title = textOf(content.message, "title");
+  const summary = textOf(content.message, "description");
+  if (!isFirst) assertContentTexts(title, summary);
   assertLegacyContent(content);
   const typeUrl = `/${EXEC_LEGACY_CONTENT}`;
   const schema = schemaOf(typeUrl);
@@ -123,8 +136,8 @@ function legacyParts(message: ProtoMessage): SubmissionParts {
   const authority = accountText(MODULE_ACCOUNTS.gov);
   return {
     messages: [{ typeUrl, schema, message: { content, authority } }],
-    title: textOf(content.message, "title"),
-    summary: textOf(content.message, "description"),
+    title,
+    summary,
     metadata: "",
     isExpedited: false,
   };

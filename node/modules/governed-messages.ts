@@ -11,6 +11,7 @@ import {
   type ProtoValue,
 } from "../../chain/cosmos/field-schema.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
+import { FIRST_SECOND } from "../../chain/protobuf/json-texts.js";
 import { BASE_DENOM } from "../../chain/units.js";
 import { spendCommunityPool } from "./distribution/rewards.js";
 import { assertAuthority, govFailure } from "./gov/gov-failure.js";
@@ -112,8 +113,9 @@ function spend(message: ProtoMessage, context: MessageContext): void {
 function plan(message: ProtoMessage, context: MessageContext): void {
   const { plan: value } = message;
   const { name, height, info, time } = nested(value);
-  const { seconds = GO_ZERO_SECONDS, nanos = 0 } = nested(time);
-  if ((seconds !== GO_ZERO_SECONDS && seconds !== 0n) || nanos !== 0) {
+  // Go's zero time, which the SDK's clients write, is year 1; those of protobuf write 0.
+  const { seconds = FIRST_SECOND, nanos = 0 } = nested(time);
+  if ((seconds !== FIRST_SECOND && seconds !== 0n) || nanos !== 0) {
     const text = "time-based upgrades have been deprecated in the SDK";
     throw messageFailure(SDK_CODE.invalidRequest, text);
   }
@@ -127,9 +129,6 @@ function plan(message: ProtoMessage, context: MessageContext): void {
     info: typeof info === "string" ? info : "",
   });
 }
-
-/** Go's zero time (year 1), which the SDK's clients write; those of protobuf write 0. */
-const GO_ZERO_SECONDS = -62_135_596_800n;
 
 function paramsOf(message: ProtoMessage): ProtoMessage {
   if (message["params"] === undefined) {

@@ -22,11 +22,13 @@ import {
   sequenceFault,
   staticCosmosFault,
   timeoutFault,
+  timestampFault,
 } from "../../../chain/cosmos/ante.js";
 import type { CosmosBlockTransaction, CosmosResult } from "../../../chain/cosmos/cosmos-result.js";
 import { SDK_CODE, type SdkFault, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import { DATA_BYTE_NS, TRANSACTION_NS } from "../../../chain/evm/compute-weights.js";
 import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
+import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { isBlockedAccount } from "../../modules/blocked-accounts.js";
 import type { MessageContext } from "../../modules/message-context.js";
 import { MessageFailure } from "../../modules/module-context.js";
@@ -125,6 +127,7 @@ function anteFault(
 ): SdkFault | undefined {
   const { state, height, isSimulated = false } = environment;
   const account = state.accountNow(from) ?? EMPTY_ACCOUNT;
+  const version = environment.appVersion ?? appVersion(state);
   const own = isSimulated ? undefined : staticCosmosFault(tx, environment);
   if (own !== undefined) return own;
   const routed = routingFault(tx.messages);
@@ -134,6 +137,7 @@ function anteFault(
   }
   return (
     timeoutFault(tx, height) ??
+    (version < SDK_REFUSALS_VERSION ? undefined : timestampFault(tx, environment.timeMs)) ??
     sequenceFault(account.nonce, tx.nonce) ??
     balanceFault(state.spendableNow(from), tx.feeAtoken)
   );

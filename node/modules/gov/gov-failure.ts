@@ -19,6 +19,7 @@ const TEXTS = {
   proposer: [18, "invalid proposer"],
   votingEnded: [20, "voting period already ended"],
   invalidProposal: [21, "invalid proposal"],
+  summaryTooLong: [22, "summary too long"],
   depositDenom: [23, "invalid deposit denom"],
 } as const;
 

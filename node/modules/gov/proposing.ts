@@ -17,6 +17,12 @@ import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { govFailure } from "./gov-failure.js";
 import { type GovParams, govParams } from "./gov-params.js";
 import {
+  assertAgreeing,
+  assertLengths,
+  assertTitled,
+  type ProposalTexts,
+} from "./proposal-texts.js";
+import {
   type Deposit,
   encodeProposalMessages,
   PROPOSAL_STATUS,
@@ -24,10 +30,6 @@ import {
   Proposals,
 } from "./proposal-record.js";
 
-/** Characters of title and metadata, as in the SDK. */
-const MAX_METADATA = 255;
-/** Characters of the summary, as in the SDK. */
-const MAX_SUMMARY = 40 * MAX_METADATA;
 /** Bytes of all messages of a proposal: they are written to the state. */
 const MAX_MESSAGE_BYTES = 32_768;
 /** Proposals that wait for deposits or votes at a time: the end of a block looks at all of them. */
@@ -38,15 +40,12 @@ const MAX_WAITING_OF_PROPOSER = 50;
 const MAX_DEPOSITORS = 1_000;
 
 /** What an account proposes. */
-export interface Submission {
+export interface Submission extends ProposalTexts {
   readonly proposer: Address;
   /** What the gov account does when it passes; none for a text. */
   readonly messages: readonly AnyMessage[];
   /** 0 or more. */
   readonly initialDepositAtoken: bigint;
-  readonly title: string;
-  readonly summary: string;
-  readonly metadata: string;
   readonly isExpedited: boolean;
 }
 
@@ -64,16 +63,8 @@ export function submitProposal(
 ): ProposalRecord {
   const { state, timeMs } = context;
   const { proposer, messages, initialDepositAtoken, isExpedited } = submission;
-  assertTexts(submission);
-  if (context.appVersion >= SDK_REFUSALS_VERSION) assertContent(submission);
-  const messageBytes = checkMessages(messages, isRoutable);
+  const { params, messageBytes } = check(context, submission, isRoutable);
   const proposals = new Proposals(state);
-  const params = govParams(state);
-  const least = (leastDeposit(params, isExpedited) * params.minInitialDepositRatio) / ONE;
-  if (initialDepositAtoken < least) {
-    const was = `was (${amountText(initialDepositAtoken)}), need (${amountText(least)})`;
-    throw govFailure("depositTooSmall", was);
-  }
   makeRoom(context, proposer, initialDepositAtoken);
   const { title, summary, metadata } = submission;
   const proposal = proposals.add({
@@ -259,31 +250,37 @@ function pay(
   return true;
 }
 
-function assertTexts({ title, summary, metadata }: Submission): void {
-  if (title === "") {
-    throw messageFailure(SDK_CODE.invalidRequest, "proposal title cannot be empty");
+/** Looks at what is submitted, in the SDK's order or in that of the first rules. */
+function check(context: ModuleContext, submission: Submission, isRoutable: IsRoutable) {
+  const { messages } = submission;
+  assertTitled(submission);
+  if (context.appVersion < SDK_REFUSALS_VERSION) {
+    assertLengths(context, submission);
+    const messageBytes = checkMessages(messages, isRoutable);
+    return { params: paramsForDeposit(context, submission), messageBytes };
   }
-  if (summary === "") {
-    throw messageFailure(SDK_CODE.invalidRequest, "proposal summary cannot be empty");
-  }
-  assertMetadata(metadata);
-  if (title.length > MAX_METADATA) {
-    throw govFailure("metadataTooLong", `got title with length ${title.length}`);
-  }
-  if (summary.length > MAX_SUMMARY) {
-    throw govFailure("metadataTooLong", `got summary with length ${summary.length}`);
-  }
+  assertContent(submission);
+  assertAgreeing(submission);
+  const params = paramsForDeposit(context, submission);
+  assertLengths(context, submission);
+  return { params, messageBytes: checkMessages(messages, isRoutable) };
+}
+
+/** The parameters. Throws `MessageFailure` where the first deposit is too small for them. */
+function paramsForDeposit(
+  { state }: ModuleContext,
+  { initialDepositAtoken, isExpedited }: Submission,
+): GovParams {
+  const params = govParams(state);
+  const least = (leastDeposit(params, isExpedited) * params.minInitialDepositRatio) / ONE;
+  if (initialDepositAtoken >= least) return params;
+  const was = `was (${amountText(initialDepositAtoken)}), need (${amountText(least)})`;
+  throw govFailure("depositTooSmall", was);
 }
 
 function assertContent({ messages, metadata }: Submission): void {
   if (messages.length > 0 || metadata !== "") return;
   throw govFailure("noMessages", "either metadata or Msgs length must be non-nil");
-}
-
-/** Throws `MessageFailure` for metadata of more than 255 characters. */
-export function assertMetadata(metadata: string): void {
-  if (metadata.length <= MAX_METADATA) return;
-  throw govFailure("metadataTooLong", `got metadata with length ${metadata.length}`);
 }
 
 /** Only what the gov account may do, and something does. @returns the bytes that are stored */

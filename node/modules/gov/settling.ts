@@ -41,6 +41,8 @@ export function endProposals(context: BlockEndContext, handlerOf: HandlerOf): vo
   let steps = MAX_STEPS;
   for (const proposal of due.slice(0, MAX_SETTLED)) {
     if (steps <= 0) break;
+    // What one before it did may have taken it back.
+    if (!proposal.exists) continue;
     steps =
       proposal.status === PROPOSAL_STATUS.deposit
         ? steps - dropProposal(context, proposal)

@@ -8,7 +8,8 @@ import { messageFailure } from "../message-fields.js";
 import type { ModuleContext } from "../module-context.js";
 import { govFailure } from "./gov-failure.js";
 import { type ByOption, PROPOSAL_STATUS, Proposals, VOTE_OPTIONS } from "./proposal-record.js";
-import { assertMetadata, proposalOf } from "./proposing.js";
+import { assertMetadata } from "./proposal-texts.js";
+import { proposalOf } from "./proposing.js";
 
 /** One part of a vote. */
 export interface WeightedOption {
@@ -39,7 +40,7 @@ export function voteOn(context: ModuleContext, id: bigint, ballot: Ballot): void
   const isOpen =
     proposal.exists && proposal.status === PROPOSAL_STATUS.voting && proposal.counted.voters === 0;
   if (!isOpen) throw govFailure("inactive", id.toString());
-  assertMetadata(metadata);
+  assertMetadata(context, metadata);
   proposal.setVote({ voter, weights, metadata });
   context.emit("proposal_vote", {
     voter: accountText(voter),

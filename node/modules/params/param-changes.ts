@@ -1,6 +1,7 @@
 /** How parameters change: all of a message or none, within the bounds of their rules. */
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import { MODULE_PARAM_RULES, moduleParamFault } from "../../settings/module-params.js";
+import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { messageFailure } from "../message-fields.js";
 import type { ModuleContext } from "../module-context.js";
 import { setModuleParam } from "../module-params.js";
@@ -48,14 +49,31 @@ export function paramValuesFault(
   return undefined;
 }
 
+/** Parameters of governance that the SDK does not let be zero: anybody could decide then, or nobody. */
+const ABOVE_ZERO: readonly string[] = [
+  "min_deposit",
+  "expedited_min_deposit",
+  "threshold",
+  "expedited_threshold",
+  "veto_threshold",
+];
+
+function nothingFault(module: keyof Rules, values: Readonly<Record<string, bigint>>) {
+  if (module !== "gov") return undefined;
+  const name = ABOVE_ZERO.find((one) => values[one] === 0n);
+  return name === undefined ? undefined : `gov.${name} must be above zero`;
+}
+
 /** Sets parameters of a module; all of them, or none where one is out of its bounds. */
 export function setModuleParams<Module extends keyof Rules>(
-  { state }: Pick<ModuleContext, "state">,
+  { state, appVersion }: Pick<ModuleContext, "state" | "appVersion">,
   module: Module,
   values: ParamValues<Module>,
 ): void {
   const given = values as Readonly<Record<string, bigint>>;
-  const fault = paramValuesFault(module, given);
+  const fault =
+    paramValuesFault(module, given) ??
+    (appVersion < SDK_REFUSALS_VERSION ? undefined : nothingFault(module, given));
   if (fault !== undefined) throw messageFailure(SDK_CODE.invalidRequest, fault);
   for (const [name, value] of Object.entries(given)) setModuleParam(state, module, name, value);
   // Another number of validators changes who is in the set.

@@ -6,4 +6,5 @@ export const COSMOS_RULES = {
   cosmosChainId: "chain_6940-1",
   minGasPrice: parseMinimumGasPrices("0.025atoken"),
   headHeight: () => 0,
+  headTimeMs: () => 0,
 };

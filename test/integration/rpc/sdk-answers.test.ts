@@ -167,20 +167,25 @@ describe("REST beside a node of cosmos/evm", () => {
 
   it("broadcasts no query, and says so of modes that there are no more", async () => {
     const path = encodeURIComponent('"/cosmos.tx.v1beta1.Service/BroadcastTx"');
-    const answer = await fetch(`${node.url("cometRpc")}/abci_query?path=${path}`);
-    expect(await answer.json()).toMatchObject({
+    const asked = await fetch(`${node.url("cometRpc")}/abci_query?path=${path}`);
+    expect(await asked.json()).toMatchObject({
       result: {
         response: { code: 18, log: "can't route a broadcast tx message: invalid request" },
       },
     });
-    const block = await fetch(`${node.url("rest")}/cosmos/tx/v1beta1/txs`, {
-      method: "POST",
-      body: JSON.stringify({ tx_bytes: "AAAA", mode: "BROADCAST_MODE_BLOCK" }),
-    });
-    expect([block.status, await block.json()]).toEqual([
-      400,
-      expect.objectContaining({ message: expect.stringContaining("supported types: sync, async") }),
-    ]);
+    for (const mode of ["BROADCAST_MODE_BLOCK", 9]) {
+      const answer = await fetch(`${node.url("rest")}/cosmos/tx/v1beta1/txs`, {
+        method: "POST",
+        body: JSON.stringify({ tx_bytes: "AAAA", mode }),
+      });
+      expect([mode, answer.status, await answer.json()]).toEqual([
+        mode,
+        400,
+        expect.objectContaining({
+          message: expect.stringContaining(`type ${mode}; supported types: sync, async`),
+        }),
+      ]);
+    }
   });
 });
 

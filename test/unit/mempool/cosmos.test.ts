@@ -2,7 +2,13 @@
 import { describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
-import { bytesToHash32, parseHexBytes } from "../../../chain/hex.js";
+import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { encodeAny } from "../../../chain/cosmos/field-schema.js";
+import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
+import { directSignBytes, signDigest } from "../../../chain/cosmos/sign-doc.js";
+import { secp256k1 } from "../../../chain/crypto.js";
+import { present } from "../../../chain/errors.js";
+import { bytesToHash32, type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import { sha256 } from "../../../chain/hashes.js";
 import { signWithCosmJs } from "../../helpers/cosmjs.js";
 import { createFixture, refusal } from "./support.js";
@@ -27,14 +33,16 @@ const base = {
   gas: 70_000,
 };
 const fee = (amount: number) => [{ denom: "atoken", amount: String(amount) }];
-const [first, second, dearer, foreign, free] = signWithCosmJs(MNEMONIC, [
+const [first, second, dearer, foreign, free, timed] = signWithCosmJs(MNEMONIC, [
   { ...base, fee: fee(7_000_000) },
   { ...base, fee: fee(7_000_000), sequence: 1 },
   { ...base, fee: fee(7_700_000) },
   { ...base, fee: fee(7_000_000), chainId: "chain_6941-1" },
   { ...base, fee: [] },
+  { ...base, fee: fee(7_000_000), timeoutHeight: 5 },
 ]).map(({ raw }) => raw);
-if (!first || !second || !dearer || !foreign || !free) throw new Error("nothing was signed");
+if (!first || !second || !dearer || !foreign || !free || !timed)
+  throw new Error("nothing was signed");
 const hashOf = (raw: Uint8Array) => bytesToHash32(sha256(raw));
 
 async function fixture() {
@@ -98,4 +106,73 @@ describe("Cosmos transactions", () => {
     );
     expect(pool.counts()).toEqual({ pending: 0, queued: 0 });
   });
+
+  it("leave when no block can hold them any more, and their sequence is free", async () => {
+    const head = { height: 3, timeMs: 1_000_000 };
+    const rules = { headHeight: () => head.height, headTimeMs: () => head.timeMs };
+    const made = await createFixture({ rules });
+    made.state.nonces.set(address, 0n);
+    made.state.balances.set(address, 10n ** 18n);
+    expect(await made.pool.submit([timed, second])).toEqual([timed, second].map(hashOf));
+    head.height = 4;
+    made.mine([]);
+    expect(made.pool.status(hashOf(timed))).toEqual({ status: "pending" });
+    head.height = 5;
+    made.mine([]);
+    expect(made.pool.status(hashOf(timed))).toEqual({
+      status: "dropped",
+      reason: "block height: 6, timeout height: 5: tx timeout height",
+    });
+    expect(made.pool.pendingNonce(address)).toBe(0n);
+    // For the same price, which would not replace it.
+    expect(await made.pool.submit([first])).toEqual([hashOf(first)]);
+    expect(made.pool.pendingNonce(address)).toBe(2n);
+    expect(refusal((await made.pool.submit([timed]))[0])).toMatchObject({ code: "SDK_FAULT" });
+  });
+
+  it("leave when their time is over", async () => {
+    const head = { timeMs: 1_799_999_999_000 };
+    const made = await createFixture({ rules: { headTimeMs: () => head.timeMs } });
+    const own = parseAddress(new Wallet(`0x${"5a".repeat(32)}`).address);
+    made.state.balances.set(own, 10n ** 18n);
+    const [answer] = await made.pool.submit([signedUntil(1_800_000_000)]);
+    expect(made.pool.status(answer as Hash32)).toEqual({ status: "pending" });
+    head.timeMs = 1_800_000_000_001;
+    made.mine([]);
+    expect(made.pool.status(answer as Hash32)).toMatchObject({ status: "dropped" });
+    expect(refusal((await made.pool.submit([signedUntil(1_800_000_000)]))[0])).toMatchObject({
+      message: expect.stringMatching(/^block time: 2027-01-15 08:00:00.001 .*: tx timeout$/),
+    });
+  });
 });
+
+/** A transfer that is void after a Unix second. */
+function signedUntil(seconds: number): Uint8Array {
+  const wallet = new Wallet(`0x${"5a".repeat(32)}`);
+  const typeUrl = "/cosmos.bank.v1beta1.MsgSend";
+  const from_address = toBech32(parseAddress(wallet.address));
+  const amount = [{ denom: "atoken", amount: "7" }];
+  const message = { from_address, to_address: receiver, amount };
+  const schema = present(schemaOf(typeUrl), typeUrl);
+  const bodyBytes = new ProtoWriter()
+    .message(1, encodeAny({ typeUrl, schema, message }))
+    .message(5, new ProtoWriter().integer(1, seconds))
+    .finish();
+  const point = parseHexBytes(wallet.signingKey.compressedPublicKey);
+  const key = new ProtoWriter()
+    .bytes(1, "/cosmos.evm.crypto.v1.ethsecp256k1.PubKey")
+    .bytes(2, new ProtoWriter().bytes(1, point).finish());
+  const single = new ProtoWriter().message(1, new ProtoWriter().integer(1, 1));
+  const paid = new ProtoWriter().bytes(1, "atoken").bytes(2, "7000000");
+  const authInfoBytes = new ProtoWriter()
+    .message(1, new ProtoWriter().message(1, key).message(2, single))
+    .message(2, new ProtoWriter().message(1, paid).integer(2, 70_000))
+    .finish();
+  const digest = signDigest(directSignBytes({ bodyBytes, authInfoBytes }, "chain_6940-1"));
+  const { r, s } = secp256k1.sign(digest, parseHexBytes(wallet.privateKey));
+  return new ProtoWriter()
+    .bytes(1, bodyBytes)
+    .bytes(2, authInfoBytes)
+    .message(3, Buffer.concat([r, s]))
+    .finish();
+}

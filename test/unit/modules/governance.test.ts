@@ -446,6 +446,23 @@ describe("a proposal", () => {
     expect(chain.balance(MODULE_ACCOUNTS.gov)).toBe(5n * TOKEN);
   });
 
+  it("may take back another one whose time is over in the same block", () => {
+    const chain = newChain();
+    chain.mint(MODULE_ACCOUNTS.gov, 100n * TOKEN);
+    const id = new Proposals(chain.state).lastId + 2n;
+    const cancel = anyOf("/cosmos.gov.v1.MsgCancelProposal", { proposal_id: id, proposer: GOV });
+    const first = submit(chain, { messages: [cancel] });
+    const second = submit(chain, { by: MODULE_ACCOUNTS.gov, deposit: 60n * TOKEN });
+    expect(second.id).toBe(id);
+    for (const operator of OPERATORS) vote(chain, second, operator, 1);
+    pass(chain, first);
+    expect([first.status, second.exists]).toEqual([PROPOSAL_STATUS.passed, false]);
+    const proposals = new Proposals(chain.state);
+    expect([proposals.waitingCount, proposals.heldAtoken]).toEqual([0, 0n]);
+    // Half of its deposit was the price, as of any that is taken back.
+    expect(chain.balance(MODULE_ACCOUNTS.gov)).toBe(70n * TOKEN);
+  });
+
   it("loses its deposits by a veto", () => {
     const chain = newChain();
     const before = chain.balance(ALICE);

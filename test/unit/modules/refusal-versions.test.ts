@@ -6,8 +6,11 @@ import { describe, expect, it } from "@jest/globals";
 import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import type { ProtoMessage } from "../../../chain/cosmos/field-schema.js";
 import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
+import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { executeCosmosTransaction } from "../../../node/execution/cosmos/cosmos-executor.js";
 import { encodeGenesis, type Genesis, parseGenesis } from "../../../node/settings/genesis.js";
 import { NEWEST_APP_VERSION } from "../../../node/settings/app-version.js";
+import { setModuleParams } from "../../../node/modules/params/param-changes.js";
 import { handlerOf } from "../../../node/modules/message-router.js";
 import { appVersion } from "../../../node/modules/upgrade/plan.js";
 import { assertUpgraded, UPGRADE_HANDLERS } from "../../../node/modules/upgrade/upgrades.js";
@@ -133,4 +136,54 @@ describe("the version of the rules", () => {
       expect.objectContaining({ code: "VERSION_UNKNOWN" }),
     );
   });
+});
+
+describe("a transaction that is void after a time", () => {
+  function outcomeOn(version: 1 | 2, seconds: number) {
+    const chain = new ModuleChain(genesisOf(version));
+    chain.mint(ALICE, 100n);
+    const typeUrl = "/cosmos.bank.v1beta1.MsgSend";
+    const message = { from_address: account, to_address: account, amount: [one] };
+    const tx = {
+      raw: new Uint8Array(300),
+      messages: [{ typeUrl, schema: schemaOf(typeUrl), message }],
+      gasLimit: 1_000_000n,
+      feeAtoken: 0n,
+      fee: [],
+      nonce: 0n,
+      signature: new Uint8Array(64),
+      timeoutHeight: 0n,
+      timeoutTimestamp: new ProtoWriter().integer(1, seconds).finish(),
+    } as never;
+    const { params } = chain.genesis;
+    const { state, timeMs } = chain;
+    const place = { ...params, state, timeMs, height: 1, isSimulated: true };
+    const outcome = executeCosmosTransaction({ tx, from: ALICE }, place);
+    return outcome.included ? outcome.result.code : outcome.fault;
+  }
+
+  it("comes into no block of a later time from version 2 on", () => {
+    const passed = 1_700_000_000;
+    expect(outcomeOn(1, passed)).toBe(0);
+    expect(outcomeOn(2, passed)).toMatchObject({ code: 42, codespace: "sdk" });
+    expect(outcomeOn(2, 1_800_000_000)).toBe(0);
+  });
+});
+
+describe("parameters of governance", () => {
+  it.each(["min_deposit", "expedited_min_deposit", "threshold", "veto_threshold"] as const)(
+    "are never nothing from version 2 on: %s",
+    (name) => {
+      const change = (version: 1 | 2, value: bigint) =>
+        new ModuleChain(genesisOf(version)).run((context) => {
+          setModuleParams(context, "gov", { [name]: value });
+        });
+      expect(change(2, 0n)?.fault).toMatchObject({
+        code: 18,
+        log: `gov.${name} must be above zero: invalid request`,
+      });
+      expect(change(2, 1n)).toBeUndefined();
+      expect(change(1, 0n)).toBeUndefined();
+    },
+  );
 });

@@ -26,6 +26,9 @@ const MAX_LIMIT = 1_000;
 /** Bytes of the transactions of one page: an answer is held whole. */
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 
+/** Modes of a broadcast that are one of SYNC here: none, SYNC and ASYNC. */
+const SUBMIT_MODES: readonly number[] = [0, 2, 3];
+
 /** `BROADCAST_MODE_BLOCK`, which the SDK gave up with 0.47. */
 const BLOCK_MODE = 1;
 
@@ -50,10 +53,11 @@ export function txQueries(sources: QuerySources): QueryHandlers {
     [`${SERVICE}/GetBlockWithTxs`]: (request, { signal }) => blockWithTxs(sources, request, signal),
     [`${SERVICE}/BroadcastTx`]: async (request) => {
       const bytes = bytesOf(request);
-      if (request.number("mode") === BLOCK_MODE) {
-        // Whoever asks for it takes the answer for that of a block.
-        const text = "unsupported return type BROADCAST_MODE_BLOCK; supported types: sync, async";
-        throw invalidArgument(text);
+      const mode = request.number("mode");
+      if (!SUBMIT_MODES.includes(mode)) {
+        // Whoever asks for that of a block would take the answer for one.
+        const name = mode === BLOCK_MODE ? "BROADCAST_MODE_BLOCK" : `${mode}`;
+        throw invalidArgument(`unsupported return type ${name}; supported types: sync, async`);
       }
       const submission = await transactions.submit(bytes);
       return { tx_response: submissionResponse(submission) };

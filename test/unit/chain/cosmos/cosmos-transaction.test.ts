@@ -8,6 +8,7 @@ import {
   sequenceFault,
   signatureFault,
   staticCosmosFault,
+  timestampFault,
 } from "../../../../chain/cosmos/ante.js";
 import {
   type CosmosTransaction,
@@ -69,6 +70,107 @@ function raw(parts: Partial<RawParts>, of: CosmosTransaction): Uint8Array {
   for (const one of parts.signatures ?? [of.signature]) writer.message(3, one);
   return writer.finish();
 }
+
+/** A transaction of the wallet's over a document of amino JSON that a test writes itself. */
+function signedAmino(
+  bodyBytes: Uint8Array,
+  document: { readonly msgs: unknown; readonly timeout_timestamp?: string },
+): CosmosTransaction {
+  const draft = read({ mode: 127 });
+  const common = {
+    account_number: "0",
+    chain_id: LIMITS.cosmosChainId,
+    fee: { amount: [{ amount: "1625", denom: "atoken" }], gas: "65000" },
+    memo: "",
+  };
+  const { msgs, ...time } = document;
+  const text = JSON.stringify({ ...common, msgs, sequence: "0", ...time });
+  const { r, s } = secp256k1.sign(keccak256(Buffer.from(text)), privateKey);
+  const signatures = [Buffer.concat([r, s])];
+  return decodeCosmosTransaction(raw({ bodyBytes, signatures }, draft));
+}
+
+/** The body of a transaction with a time after which it is void. */
+function bodyWithTime(of: CosmosTransaction, seconds: bigint, nanos: number): Uint8Array {
+  const time = new ProtoWriter().integer(1, seconds).integer(2, nanos);
+  return Buffer.concat([of.bodyBytes, new ProtoWriter().message(5, time).finish()]);
+}
+
+describe("a time after which a transaction is void", () => {
+  const msgs = [
+    {
+      type: "cosmos-sdk/MsgSend",
+      value: {
+        amount: [{ amount: "7", denom: "atoken" }],
+        from_address: sender,
+        to_address: receiver,
+      },
+    },
+  ];
+
+  it("is signed with amino JSON as the SDK writes it: nobody can add or change it", () => {
+    const base = read();
+    const body = bodyWithTime(base, 1_800_000_000n, 500_000_000);
+    // Go's RFC3339Nano: no zeros at the end.
+    const timeout_timestamp = "2027-01-15T08:00:00.5Z";
+    expect(faultOf(signedAmino(body, { msgs, timeout_timestamp }))).toBeUndefined();
+    expect(faultOf(signedAmino(body, { msgs }))?.code).toBe(4);
+    expect(faultOf(signedAmino(base.bodyBytes, { msgs }))).toBeUndefined();
+  });
+
+  it("has passed in a block of a later time, in the SDK's words", () => {
+    const base = read();
+    const at = (seconds: bigint, nanos: number) =>
+      decodeCosmosTransaction(raw({ bodyBytes: bodyWithTime(base, seconds, nanos) }, base));
+    const tx = at(1_800_000_000n, 500_000_000);
+    expect(timestampFault(base, 2_000_000_000_000)).toBeUndefined();
+    expect(timestampFault(tx, 1_800_000_000_499)).toBeUndefined();
+    expect(timestampFault(tx, 1_800_000_000_500)).toBeUndefined();
+    expect(timestampFault(tx, 1_800_000_000_501)).toEqual({
+      code: 42,
+      codespace: "sdk",
+      log:
+        "block time: 2027-01-15 08:00:00.501 +0000 UTC, " +
+        "timeout timestamp: 2027-01-15 08:00:00.5 +0000 UTC: tx timeout",
+    });
+    // The first second of 1970 is none; what is no time is not read.
+    expect(timestampFault(at(0n, 5), 1_800_000_000_000)).toBeUndefined();
+    for (const [seconds, nanos] of [
+      [253_402_300_800n, 0],
+      [-62_135_596_801n, 0],
+      [1n, 10 ** 9],
+    ] as const) {
+      expect([seconds, timestampFault(at(seconds, nanos), 1)?.code]).toEqual([seconds, 2]);
+    }
+  });
+});
+
+describe("a time in a message that JSON cannot say", () => {
+  it.each([9_000_000_000_000_000_000n, -9_000_000_000_000n])(
+    "makes no signature over JSON count, and no exception (%i)",
+    (seconds) => {
+      const gov = toBech32(parseAddress(`0x${"0".repeat(37)}805`));
+      const time = new ProtoWriter().integer(1, seconds);
+      const plan = new ProtoWriter().bytes(1, "name").message(2, time).integer(3, 9);
+      const upgrade = new ProtoWriter().bytes(1, gov).message(2, plan).finish();
+      const any = (typeUrl: string, value: Uint8Array) =>
+        new ProtoWriter().bytes(1, typeUrl).bytes(2, value);
+      const submit = new ProtoWriter()
+        .message(1, any("/cosmos.upgrade.v1beta1.MsgSoftwareUpgrade", upgrade))
+        .bytes(3, sender)
+        .bytes(4, "m")
+        .bytes(5, "t")
+        .bytes(6, "s");
+      const proposal = any("/cosmos.gov.v1.MsgSubmitProposal", submit.finish());
+      const body = new ProtoWriter().message(1, proposal).finish();
+      expect(faultOf(signedAmino(body, { msgs: [] }))?.code).toBe(4);
+      // Signed as it is it counts, and is shown with the nearest time.
+      const [message] = signedAmino(body, { msgs: [] }).messages;
+      const shown = JSON.stringify(protoJsonOfAny(message as never));
+      expect(shown).toContain(seconds > 0n ? "9999-12-31T23:59:59Z" : "0001-01-01T00:00:00Z");
+    },
+  );
+});
 
 describe("a transaction that CosmJS signed", () => {
   it("is read field by field, and its signature counts", () => {
