@@ -4,22 +4,21 @@
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { confirmationsOf, CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";
-import type { JournaledBlock } from "../../rpc-client/journal-codec.js";
+import { burnedFeesAtoken } from "../../rpc-client/indexing/paid-fees.js";
 import { decodeCall } from "../decode/abi.js";
 import { readHash } from "../decode/identifiers.js";
 import { badRequest } from "../../web/errors.js";
 import { type Content, el } from "../../web/html/element.js";
 import { foreignText, tokenAmount } from "../../web/html/format.js";
-import { badge, code, facts, note, section, time } from "../../web/html/parts.js";
+import { code, facts, note, section, time } from "../../web/html/parts.js";
 import { addressLink, blockLink } from "../html/chain-links.js";
 import type { Page, PageAnswer, PageRequest, PageRoute } from "../server/page.js";
 import type { BlockSummary } from "../sources/chain-source.js";
-import type { CosmosTransaction } from "../sources/consensus-source.js";
 import type { Place, ReceiptView, TransactionView } from "../sources/evm-json.js";
 import type { Texts } from "../text/catalogue.js";
 import { type PageContext, verifiedAbis } from "./context.js";
+import { cosmosPage, type MinedCosmos, minedCosmos } from "./cosmos-transaction.js";
 import {
-  changeTable,
   decodedContent,
   eventSection,
   loggedTransfers,
@@ -27,6 +26,7 @@ import {
   rawData,
   tokenTable,
 } from "./moves.js";
+import { confirmationText, movesContent, statusBadge, upperHash } from "./transaction-parts.js";
 import { verifyControl } from "./verify.js";
 
 /** "/tx/<hash>". */
@@ -60,7 +60,7 @@ export interface MinedTransaction {
 /** What a hash led to. */
 export type Lookup =
   | { readonly kind: "mined"; readonly mined: MinedTransaction }
-  | { readonly kind: "cosmos"; readonly cosmos: CosmosTransaction; readonly headHeight: number }
+  | { readonly kind: "cosmos"; readonly cosmos: MinedCosmos; readonly headHeight: number }
   | { readonly kind: "pending"; readonly transaction: TransactionView; readonly headHeight: number }
   | { readonly kind: "block"; readonly height: number }
   | {
@@ -93,7 +93,11 @@ export async function lookUp(
   if (cosmos !== undefined) {
     const [around] = await chain.transactionsAt([cosmos], { signal });
     const isSame = around !== undefined && (await chain.cosmosHash(around, { signal })) === hash;
-    if (!isSame) return { kind: "cosmos", cosmos, headHeight };
+    if (!isSame) {
+      const own = await minedCosmos(context, { told: cosmos, hash, headHeight }, signal);
+      if (own === undefined) return { kind: "unknown", headHeight, fate: "unknown", by: undefined };
+      return { kind: "cosmos", cosmos: own, headHeight };
+    }
     const { height, index } = cosmos;
     return mined(context, { transaction: around, place: { height, index }, headHeight }, signal);
   }
@@ -121,7 +125,7 @@ async function mined(
     receipt.isSuccess ? undefined : chain.failure(found.hash, { signal }),
   ]);
   const whole = typeof journal === "object" ? journal : undefined;
-  const feeAtoken = receipt.gasUsed * receipt.gasPriceAtoken;
+  const own = whole?.transactions[place.index];
   const receiptHeight = place.height;
   return {
     kind: "mined",
@@ -133,8 +137,11 @@ async function mined(
         headHeight: Math.max(headHeight, receiptHeight),
         receiptHeight,
       }),
-      changes: whole?.transactions[place.index]?.changes,
-      burnedAtoken: whole === undefined ? undefined : burnedShare(whole, feeAtoken),
+      changes: own?.changes,
+      burnedAtoken:
+        whole === undefined || own === undefined
+          ? undefined
+          : burnedFeesAtoken(whole.transactions).get(own),
       failure,
     },
   };
@@ -148,17 +155,6 @@ function pendingAfterAll({
   return { kind: "pending", transaction: found, headHeight };
 }
 
-/** The block burns a part of all its fees; this is that part of one fee, rounded down. */
-function burnedShare({ blockChanges }: JournaledBlock, feeAtoken: bigint): bigint {
-  const sumOf = (reason: string) =>
-    blockChanges
-      .filter((change) => change.reason === reason && change.effective)
-      .reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
-  const burned = sumOf("FEE_BURN");
-  const fees = burned + sumOf("TREASURY");
-  return fees === 0n ? 0n : (feeAtoken * burned) / fees;
-}
-
 async function transaction(context: PageContext, request: PageRequest): Promise<PageAnswer> {
   const { parameter, t, signal } = request;
   const hash = readHash(parameter);
@@ -168,7 +164,7 @@ async function transaction(context: PageContext, request: PageRequest): Promise<
     case "mined":
       return minedPage(context, found.mined, request);
     case "cosmos":
-      return cosmosPage(found.cosmos, hash, t);
+      return cosmosPage(found.cosmos, t);
     case "pending":
       return pendingPage(found, t);
     case "block":
@@ -257,7 +253,7 @@ async function minedPage(
         isFinal ? {} : { id: "live", "data-live": "" },
         outcomeNote(found, t),
         facts([
-          [t("status"), statusBadge(receipt, t)],
+          [t("status"), statusBadge(receipt.isSuccess, t)],
           [t("confirmations"), confirmationText(confirmations, t)],
           [t("block"), [blockLink(found.place.height), ` · ${t("position")} ${found.place.index}`]],
           [t("time"), time(found.block.timestampSeconds)],
@@ -310,46 +306,9 @@ function feeFacts(
   ];
 }
 
-function statusBadge({ isSuccess }: ReceiptView, t: Texts): Content {
-  return badge(isSuccess ? "good" : "bad", isSuccess ? t("success") : t("failed"));
-}
-
-/** Confirmations against what exchanges wait for; a block that is there is final at once. */
-export function confirmationText(confirmations: number, t: Texts): string {
-  const shown = Math.min(confirmations, CREDIT_CONFIRMATIONS);
-  return `${shown}/${CREDIT_CONFIRMATIONS} · ${t("final")}`;
-}
-
 /** Why a transaction failed, where it did. */
 export function outcomeNote({ receipt, failure }: MinedTransaction, t: Texts): Content {
   if (receipt.isSuccess) return undefined;
   if (failure === undefined) return note("warning", t("failedUnknown"));
   return note("warning", t("failedBecause"), " ", el("bdi", {}, foreignText(failure)));
-}
-
-/** A transaction's moves of native coins. */
-export function movesContent(changes: readonly BalanceChange[] | undefined, t: Texts): Content {
-  return changes === undefined ? note("warning", t("journalTooLarge")) : changeTable(changes, t);
-}
-
-/** Hash as the Cosmos side writes it. */
-export function upperHash(hash: Hash32): string {
-  return hash.slice(2).toUpperCase();
-}
-
-function cosmosPage(cosmos: CosmosTransaction, hash: Hash32, t: Texts): Page {
-  const isSuccess = cosmos.code === 0n;
-  return {
-    title: t("transaction"),
-    content: [
-      facts([
-        [t("status"), badge(isSuccess ? "good" : "bad", isSuccess ? t("success") : t("failed"))],
-        [t("block"), blockLink(cosmos.height)],
-        [t("cosmosHash"), code(upperHash(hash))],
-        [t("gasUsed"), cosmos.gasUsed.toString()],
-        [t("message"), cosmos.log === "" ? undefined : el("bdi", {}, foreignText(cosmos.log))],
-      ]),
-      eventSection(cosmos.events, t),
-    ],
-  };
 }

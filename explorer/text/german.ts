@@ -72,8 +72,7 @@ export const GERMAN: Catalogue = {
   contractName: "Vertrag",
   cosmosEvents: "Ereignisse (Cosmos)",
   cosmosHash: "Cosmos-Hash",
-  cosmosOnly:
-    "Eine Transaktion der Cosmos-Seite, in Block {height}; ihre Seite zeigt die Ereignisse.",
+  cosmosTransactions: "Cosmos-Transaktionen",
   counterparty: "Von oder an",
   createdBy: "Erzeugt von",
   createdContract: "Erzeugter Vertrag",
@@ -95,6 +94,7 @@ export const GERMAN: Catalogue = {
     "Alles zusammengezählt: auch Aufrufe innerhalb von Verträgen und die Gebühr.",
   evmAddress: "Adresse (EVM)",
   evmHash: "EVM-Hash",
+  evmTransactions: "EVM-Transaktionen",
   failed: "fehlgeschlagen",
   failedBecause: "Sie schlug fehl:",
   failedText: "Der Fehler steht im Protokoll des Explorers.",
@@ -134,7 +134,7 @@ export const GERMAN: Catalogue = {
     "Knotens hat sie alle.",
   kind: "Art",
   latestBlocks: "Neueste Blöcke",
-  latestTransactions: "Neueste Transaktionen",
+  latestEvmTransactions: "Neueste EVM-Transaktionen",
   library: "Bibliothek {name}",
   linkToSend: "Link zum Weitergeben",
   listedAs: "Gelistet als",
@@ -156,7 +156,9 @@ export const GERMAN: Catalogue = {
     "Der Code ist, was der Compiler aus diesen Quellen macht. Der Hash der Metadaten ist ein " +
     "anderer oder fehlt: Kommentare, Namen von Variablen oder Pfade können andere sein als " +
     "bei dem, der ihn veröffentlicht hat.",
+  memo: "Memo",
   message: "Meldung",
+  messages: "Nachrichten",
   metadataCompiled: "Hash der Metadaten, kompiliert",
   metadataOnChain: "Hash der Metadaten, in der Kette",
   minted: "Neu entstanden",

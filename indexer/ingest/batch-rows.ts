@@ -5,6 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Height, Hex } from "../../chain/hex.js";
 import type { RangedBlock, RangedTransaction } from "../../rpc-client/indexing/block-range.js";
+import { burnedFeesAtoken, paidFeeAtoken } from "../../rpc-client/indexing/paid-fees.js";
 import { CopyRows, CopyText } from "../../runtime/sql/copy-rows.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { type DexEvent, dexEventOf } from "./dex-logs.js";
@@ -117,7 +118,7 @@ class BatchBuilder {
   private addBlock(block: RangedBlock): void {
     this.minted += block.mintedAtoken;
     this.burned += block.burnedAtoken;
-    const fees = block.transactions.reduce((sum, one) => sum + feeAtokenOf(one), 0n);
+    const fees = block.transactions.reduce((sum, one) => sum + paidFeeAtoken(one), 0n);
     this.rows.block.add(
       block.height,
       block.hash,
@@ -153,7 +154,7 @@ class BatchBuilder {
       transaction.gasLimit,
       transaction.gasUsed,
       transaction.gasPriceAtoken,
-      feeAtokenOf(transaction),
+      paidFeeAtoken(transaction),
       transaction.input,
       textOf(transaction.status === 1 ? undefined : failure),
       textOf(transaction.cosmos?.messages.join(",")),
@@ -277,11 +278,6 @@ class BatchBuilder {
       }
     }
   }
-}
-
-/** A Cosmos transaction pays what it offers, whatever it uses. */
-function feeAtokenOf({ cosmos, gasUsed, gasPriceAtoken }: RangedTransaction): bigint {
-  return cosmos === undefined ? gasUsed * gasPriceAtoken : cosmos.feeAtoken;
 }
 
 /** Texts of columns are few words, mostly. */

@@ -188,8 +188,8 @@ export class ExplorerStage {
     return operator;
   }
 
-  /** Has a transaction of the Cosmos side mined, by the command line. */
-  async tx(...words: readonly string[]): Promise<void> {
+  /** Has a transaction of the Cosmos side mined, by the command line; its hash. */
+  async tx(...words: readonly string[]): Promise<string> {
     const flags = ["--yes", "--broadcast-mode", "block", "--output", "json", "--home", this.home];
     const printed: string[] = [];
     const program = createProgram({
@@ -204,6 +204,7 @@ export class ExplorerStage {
     if (!printed.some((line) => line.includes('"code":0'))) {
       throw new Error(`${words.join(" ")}: ${printed.join("\n")}`);
     }
+    return /"txhash":"([0-9A-F]{64})"/.exec(printed.join("\n"))?.[1] ?? "";
   }
 
   /** Stops the node; the explorer goes on. */
