@@ -76,6 +76,7 @@ export const ENGLISH = {
   counterparty: "From or to",
   createdBy: "Created by",
   createdContract: "Created contract",
+  dayVolume: "Volume of the last day",
   decimals: "Decimals",
   depositIntro:
     "Paste the hash of the transaction, in any form. You see whether it is in a block, " +
@@ -224,6 +225,11 @@ export const ENGLISH = {
   place: "Place",
   position: "position",
   power: "Power",
+  price0: "Price: token 1 for one token 0",
+  price1: "Price: token 0 for one token 1",
+  pricesInTokens: "Prices are what was paid of token 1 for one token 0, in whole tokens.",
+  pricesInUnits:
+    "Prices are what was paid of token 1 for one token 0, in the smallest units of both: their decimals are not known.",
   proofs: "Proofs",
   proposer: "Proposer",
   prunedText: "The node has deleted data that is so old.",
@@ -280,6 +286,7 @@ export const ENGLISH = {
   supplyText:
     "The supply grows by what is minted and shrinks by what is burned; nothing else changes " +
     "it but coins that contracts destroy.",
+  swaps: "Swaps",
   symbol: "Symbol",
   time: "Time",
   to: "To",
@@ -305,6 +312,9 @@ export const ENGLISH = {
   unavailableText:
     "The node does not answer just now. Nothing is lost; please load the page again.",
   unavailableTitle: "A part behind this page does not answer",
+  unconfirmedPair: "not confirmed",
+  unconfirmedPairText:
+    "No factory has this contract as its pair, as far as the indexer knows. Anyone can write a contract that says that it is one.",
   units: "units",
   unknownAdvice: "If it was just sent, it may be on its way. Check the network and the hash.",
   unknownTransaction: "Unknown transaction",

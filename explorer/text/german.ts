@@ -76,6 +76,7 @@ export const GERMAN: Catalogue = {
   counterparty: "Von oder an",
   createdBy: "Erzeugt von",
   createdContract: "Erzeugter Vertrag",
+  dayVolume: "Volumen des letzten Tages",
   decimals: "Dezimalstellen",
   depositIntro:
     "Fügen Sie den Hash der Transaktion ein, in beliebiger Form. Sie sehen, ob sie in einem " +
@@ -229,6 +230,11 @@ export const GERMAN: Catalogue = {
   place: "Stelle",
   position: "Position",
   power: "Gewicht",
+  price0: "Preis: Token 1 für ein Token 0",
+  price1: "Preis: Token 0 für ein Token 1",
+  pricesInTokens: "Preise sind, was von Token 1 für ein Token 0 bezahlt wurde, in ganzen Token.",
+  pricesInUnits:
+    "Preise sind, was von Token 1 für ein Token 0 bezahlt wurde, in den kleinsten Einheiten beider: Ihre Nachkommastellen sind nicht bekannt.",
   proofs: "Beweise",
   proposer: "Vorschlagender",
   prunedText: "Der Knoten hat so alte Daten gelöscht.",
@@ -286,6 +292,7 @@ export const GERMAN: Catalogue = {
   supplyText:
     "Die Menge wächst um Entstandenes und schrumpft um Verbranntes; sonst ändern sie nur " +
     "Coins, die Verträge vernichten.",
+  swaps: "Tauschgeschäfte",
   symbol: "Symbol",
   time: "Zeit",
   to: "An",
@@ -313,6 +320,9 @@ export const GERMAN: Catalogue = {
   unavailableText:
     "Der Knoten antwortet gerade nicht. Nichts ist verloren; bitte laden Sie die Seite neu.",
   unavailableTitle: "Ein Teil hinter dieser Seite antwortet nicht",
+  unconfirmedPair: "nicht bestätigt",
+  unconfirmedPairText:
+    "Keine Fabrik hat diesen Vertrag als ihr Paar, soweit der Indexer weiß. Jeder kann einen Vertrag schreiben, der das von sich sagt.",
   units: "Einheiten",
   unknownAdvice:
     "Wurde sie gerade gesendet, ist sie vielleicht unterwegs. Prüfen Sie Netz und Hash.",

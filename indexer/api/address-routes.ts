@@ -1,6 +1,7 @@
 /** Addresses: what they hold, held, moved and signed. */
 import { toBech32, toChecksumAddress } from "../../chain/address.js";
 import type { HttpRoute } from "../../runtime/http/http-server.js";
+import { binOf, INTERVAL_SECONDS } from "../store/candles.js";
 import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
 import { invalidField, readAddressText, readAsset, readAt, readRange } from "./inputs.js";
 import {
@@ -143,26 +144,12 @@ const BALANCES: ListKind<BalanceRow> = {
   position: ({ asset, token_id }) => [asset.toString("hex"), token_id],
 };
 
-/** Widths of intervals, in seconds; weeks begin on Monday as `date_trunc` has it. */
-const INTERVALS: ReadonlyMap<unknown, string> = new Map([
-  ["1m", "1 minute"],
-  ["5m", "5 minutes"],
-  ["15m", "15 minutes"],
-  ["1h", "1 hour"],
-  ["4h", "4 hours"],
-  ["1d", "1 day"],
-  ["1w", "7 days"],
-]);
-
-/** The width that `interval` names; an hour without it. @throws INVALID_FIELD */
-export function readInterval({ interval = "1h" }: Filters): string {
-  const width = INTERVALS.get(interval);
-  if (width === undefined) throw invalidField("interval", "1m, 5m, 15m, 1h, 4h, 1d or 1w");
-  return width;
+/** Seconds of the width that `interval` names; an hour without it. @throws INVALID_FIELD */
+export function readInterval({ interval = "1h" }: Filters): number {
+  const found = Object.entries(INTERVAL_SECONDS).find(([name]) => name === interval);
+  if (found === undefined) throw invalidField("interval", "1m, 5m, 15m, 1h, 4h, 1d or 1w");
+  return found[1];
 }
-
-/** A Monday, so that weeks begin on one; all narrower intervals divide it. */
-export const INTERVAL_ORIGIN = "2001-01-01T00:00:00Z";
 
 interface PointRow {
   readonly height: number;
@@ -187,7 +174,7 @@ const HISTORY: ListKind<PointRow> = {
     const width = where.bind(readInterval(filters));
     const pointUpTo = (height: string) =>
       `SELECT h.height, b.time, h.amount, (SELECT k.height FROM ${s}.block k
-           WHERE k.time >= date_bin(${width}::interval, b.time, '${INTERVAL_ORIGIN}')
+           WHERE k.time >= ${binOf(`${width}::integer`, "b.time")}
            ORDER BY k.time, k.height LIMIT 1) AS first
        FROM ${s}.balance_history h JOIN ${s}.block b USING (height)
        ${where.text()} AND h.height <= ${height} ORDER BY h.height DESC LIMIT 1`;

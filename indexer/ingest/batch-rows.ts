@@ -97,8 +97,9 @@ class BatchBuilder {
     this.addTransfers(block, moved);
     this.addAccounts(block, moved);
     let logIndex = 0;
+    const burned = burnedFeesAtoken(block.transactions);
     for (const transaction of block.transactions) {
-      this.addTransaction(block.height, transaction);
+      this.addTransaction(block.height, transaction, burned.get(transaction) ?? 0n);
       for (const log of transaction.logs) {
         const topics: Hex = `0x${log.topics.map((topic) => topic.slice(2)).join("")}`;
         const place = [block.height, logIndex, transaction.index];
@@ -137,7 +138,11 @@ class BatchBuilder {
     );
   }
 
-  private addTransaction(height: Height, transaction: RangedTransaction): void {
+  private addTransaction(
+    height: Height,
+    transaction: RangedTransaction,
+    burnedAtoken: bigint,
+  ): void {
     const failure = transaction.changes.find(({ error }) => error !== undefined)?.error;
     this.rows.transaction.add(
       height,
@@ -155,6 +160,7 @@ class BatchBuilder {
       transaction.gasUsed,
       transaction.gasPriceAtoken,
       paidFeeAtoken(transaction),
+      burnedAtoken,
       transaction.input,
       textOf(transaction.status === 1 ? undefined : failure),
       textOf(transaction.cosmos?.messages.join(",")),

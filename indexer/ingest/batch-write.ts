@@ -4,6 +4,7 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import type { CopySql, SqlSession } from "../../runtime/sql/sql-session.js";
 import type { RangedBlock } from "../../rpc-client/indexing/block-range.js";
 import { IndexerError } from "../errors.js";
+import { mergeCandles } from "../store/candles.js";
 import { readProgress } from "../store/progress.js";
 import type { IndexSchema } from "../store/schema.js";
 import { type Batch, batchOf, type RunningTotals } from "./batch-rows.js";
@@ -184,5 +185,6 @@ function mergeStatements(s: IndexSchema): readonly string[] {
      FROM (SELECT pair, count(*) AS swaps, sum(amount0_in + amount0_out) AS volume0,
          sum(amount1_in + amount1_out) AS volume1 FROM stage_swap GROUP BY pair) w
      WHERE p.address = w.pair`,
+    mergeCandles(s),
   ];
 }

@@ -78,7 +78,14 @@ afterAll(async () => {
 async function contents(): Promise<string> {
   const tables = ["block", "transaction", "log", "transfer", "address_activity", "address"];
   const texts: string[] = [];
-  for (const table of [...tables, "balance_history", "pair", "swap", "address_transaction"]) {
+  for (const table of [
+    ...tables,
+    "balance_history",
+    "pair",
+    "swap",
+    "candle",
+    "address_transaction",
+  ]) {
     const { rows } = await stage.sql.query(
       `SELECT count(*)::text || coalesce(md5(string_agg(t::text, '|' ORDER BY t::text)), '') AS h
        FROM indexer.${table} t`,
