@@ -1,5 +1,6 @@
 /** Addresses: what they hold, held, moved and signed. */
 import { toBech32, toChecksumAddress } from "../../chain/address.js";
+import type { Hex } from "../../chain/hex.js";
 import type { HttpRoute } from "../../runtime/http/http-server.js";
 import { binOf, INTERVAL_SECONDS } from "../store/candles.js";
 import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
@@ -190,6 +191,13 @@ const HISTORY: ListKind<PointRow> = {
   position: ({ first }) => [first],
 };
 
+/** What an account has in place of code that lets a contract act for it (EIP-7702). */
+const DELEGATION = /^0xef0100[0-9a-f]{40}$/;
+
+function isContractCode(code: Hex): boolean {
+  return code !== "0x" && !DELEGATION.test(code);
+}
+
 /** Handlers of `/v1/addresses`. */
 export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
   const list = <Row>(path: string, kind: ListKind<Row>): HttpRoute => ({
@@ -203,9 +211,10 @@ export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
       path: "/v1/addresses/{address}",
       handler: async ({ params, signal }) => {
         const address = readAddressText(params["address"]);
-        const nonce = await context.node
-          .getTransactionCount(address, "latest", { signal })
-          .catch(() => undefined);
+        const [nonce, code] = await Promise.all([
+          context.node.getTransactionCount(address, "latest", { signal }).catch(() => undefined),
+          context.node.getCode(address, "latest", { signal }).catch(() => undefined),
+        ]);
         return atOneMoment(context, async (snapshot) => {
           const [row] = await snapshot.sql.query<{
             first_seen: number | null;
@@ -216,7 +225,7 @@ export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
             balance: string | null;
             tokens: string;
           }>(
-            `SELECT a.*, b.amount AS balance, (SELECT count(*) FROM ${s}.balance o
+            `SELECT a.*, b.amount AS balance, (SELECT count(DISTINCT asset) FROM ${s}.balance o
                WHERE o.address = i.address AND o.asset <> ''::bytea AND o.amount <> 0) AS tokens
              FROM (SELECT $1::bytea AS address) i
              LEFT JOIN ${s}.address a USING (address)
@@ -226,7 +235,7 @@ export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
           const shown = {
             evm: toChecksumAddress(address),
             bech32: toBech32(address),
-            isContract: row?.is_contract ?? false,
+            isContract: code === undefined ? (row?.is_contract ?? false) : isContractCode(code),
             nonce: nonce?.toString() ?? null,
             balance: row?.balance ?? "0",
             firstSeen: row?.first_seen ?? null,

@@ -8,6 +8,7 @@ import { mergeCandles } from "../store/candles.js";
 import { readProgress } from "../store/progress.js";
 import type { IndexSchema } from "../store/schema.js";
 import { type Batch, batchOf, type RunningTotals } from "./batch-rows.js";
+import { holdersChange } from "./holders.js";
 
 /** Where a batch is written. */
 export interface BatchTarget {
@@ -143,15 +144,15 @@ function mergeStatements(s: IndexSchema): readonly string[] {
        d.credit, d.debit, d.fee
      FROM stage_delta d LEFT JOIN ${s}.balance b USING (address, asset, token_id)`,
     `UPDATE ${s}.token t SET holders = t.holders + c.change
-     FROM (
-       SELECT d.asset, sum((coalesce(b.amount, 0) + d.delta > 0)::integer
-         - (coalesce(b.amount, 0) > 0)::integer) AS change
-       FROM (
-         SELECT address, asset, token_id, sum(credit - debit - fee) AS delta
-         FROM stage_delta WHERE asset <> ''::bytea GROUP BY address, asset, token_id
-       ) d LEFT JOIN ${s}.balance b USING (address, asset, token_id)
-       GROUP BY d.asset
-     ) c WHERE t.address = c.asset AND c.change <> 0`,
+     FROM (${holdersChange(
+       s,
+       `SELECT d.asset, d.address, d.token_id, coalesce(b.amount, 0) AS before,
+          coalesce(b.amount, 0) + d.delta AS after
+        FROM (
+          SELECT address, asset, token_id, sum(credit - debit - fee) AS delta
+          FROM stage_delta WHERE asset <> ''::bytea GROUP BY address, asset, token_id
+        ) d LEFT JOIN ${s}.balance b USING (address, asset, token_id)`,
+     )}) c WHERE t.address = c.asset AND c.change <> 0`,
     `INSERT INTO ${s}.balance (address, asset, token_id, amount, method, updated_at)
      SELECT address, asset, token_id, sum(credit - debit - fee),
        CASE WHEN asset = ''::bytea THEN 'journal' ELSE 'logs' END, max(height)

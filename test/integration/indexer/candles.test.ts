@@ -160,6 +160,7 @@ beforeAll(async () => {
   context = {
     database: { ...sql, snapshot: (work) => work(sql) },
     node: {
+      getCode: noNode,
       getTransactionCount: noNode,
       transactionStatus: noNode,
       accountStates: noNode,

@@ -207,6 +207,35 @@ describe("the indexer", () => {
     for (const line of tokenLines) expect(line).toMatchObject({ reconciled: true });
   });
 
+  it("has statements as CSV, all lines at once, which add up to the balance", async () => {
+    const path = `/addresses/${bob.address}/statement`;
+    const reply = await fetch(`${stage.url}/v1${path}?format=csv&limit=2`);
+    expect(reply.headers.get("content-type")).toBe("text/csv; charset=utf-8");
+    expect(reply.headers.get("content-disposition")).toContain("attachment");
+    const [head, ...rows] = (await reply.text()).trimEnd().split("\n");
+    const names = (head ?? "").split(",");
+    const lines: Json[] = rows.map((row) =>
+      Object.fromEntries(row.split(",").map((value, index) => [names[index], value])),
+    );
+    const pages = await stage.all(path);
+    expect(lines.map(({ height, closing }) => [height, closing])).toEqual(
+      pages.map(({ height, closing }) => [String(height), closing]),
+    );
+    let sum = 0n;
+    for (const line of lines) {
+      expect([BigInt(line.opening), line.reconciled]).toEqual([sum, "true"]);
+      sum += BigInt(line.in) - BigInt(line.out) - BigInt(line.fee);
+    }
+    expect(sum).toBe(await provider.getBalance(bob.address));
+    const liar = await fetch(
+      `${stage.url}/v1/addresses/${stage.faucet.address}/statement?format=csv&asset=${places.liar}`,
+    );
+    const told = (await liar.text()).trimEnd().split("\n").at(-1)?.split(",") ?? [];
+    expect(told.at(-1)).toBe(String(3n * 10n ** 24n));
+    expect((await stage.refusal(`${path}?format=csv&cursor=x`)).status).toBe(422);
+    expect((await stage.refusal(`${path}?format=xml`)).status).toBe(422);
+  });
+
   it("pages stay as they are while blocks come", async () => {
     const pathname = `/addresses/${stage.faucet.address}/transfers?order=desc`;
     const whole = await stage.all(pathname, 1000);
