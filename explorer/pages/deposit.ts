@@ -3,6 +3,7 @@ import type { Address } from "../../chain/address.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";
+import { tokensMoved } from "../../rpc-client/indexing/token-moves.js";
 import { readHash } from "../decode/identifiers.js";
 import { type Content, el } from "../../web/html/element.js";
 import { signedTokenAmount, tokenAmount } from "../../web/html/format.js";
@@ -10,8 +11,8 @@ import { code, facts, note, section, table, time } from "../../web/html/parts.js
 import { addressLink, blockLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { Texts } from "../text/catalogue.js";
-import { type PageContext, tokenLink } from "./context.js";
-import { amountOf, loggedTransfers, MAX_ROWS } from "./moves.js";
+import type { PageContext } from "./context.js";
+import { MAX_ROWS, tokenTable } from "./moves.js";
 import { cosmosFacts, cosmosOutcome, type MinedCosmos } from "./cosmos-transaction.js";
 import { type Lookup, lookUp, type MinedTransaction, outcomeNote } from "./transaction.js";
 import { confirmationText, statusBadge } from "./transaction-parts.js";
@@ -147,7 +148,11 @@ function minedAnswer(context: PageContext, found: MinedTransaction, t: Texts): C
       [t("evmHash"), el("a", { href: `/tx/${transaction.hash}` }, code(transaction.hash))],
     ]),
     movedSection(found.changes, t),
-    section(t("tokenMoves"), el("p", {}, t("tokensAreClaims")), netTokens(context, found, t)),
+    section(
+      t("tokenMoves"),
+      el("p", {}, t("tokensAreClaims")),
+      tokenTable(context, tokensMoved(receipt.logs, 0), t, false),
+    ),
   ];
 }
 
@@ -174,23 +179,6 @@ function netTable(changes: readonly BalanceChange[] | undefined, t: Texts): Cont
       .map(([account, amountAtoken]) => [
         addressLink(account, t, false),
         signedTokenAmount(amountAtoken),
-      ]),
-  });
-}
-
-function netTokens(context: PageContext, { receipt }: MinedTransaction, t: Texts): Content {
-  return table({
-    caption: t("tokenMoves"),
-    columns: [t("token"), t("from"), t("to"), t("amount")],
-    numeric: [3],
-    empty: t("noTokenMoves"),
-    rows: loggedTransfers(receipt.logs)
-      .slice(0, MAX_ROWS)
-      .map(({ contract, from, to, units }) => [
-        tokenLink(context, contract, t),
-        addressLink(from, t),
-        addressLink(to, t, false),
-        amountOf(context, contract, units, t),
       ]),
   });
 }

@@ -5,6 +5,7 @@ import type { BalanceChange } from "../../chain/balance-change.js";
 import { confirmationsOf, CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { burnedFeesAtoken } from "../../rpc-client/indexing/paid-fees.js";
+import { tokensMoved } from "../../rpc-client/indexing/token-moves.js";
 import { decodeCall } from "../decode/abi.js";
 import { readHash } from "../decode/identifiers.js";
 import { badRequest } from "../../web/errors.js";
@@ -18,14 +19,7 @@ import type { Place, ReceiptView, TransactionView } from "../sources/evm-json.js
 import type { Texts } from "../text/catalogue.js";
 import { type PageContext, verifiedAbis } from "./context.js";
 import { cosmosPage, type MinedCosmos, minedCosmos } from "./cosmos-transaction.js";
-import {
-  decodedContent,
-  eventSection,
-  loggedTransfers,
-  logList,
-  rawData,
-  tokenTable,
-} from "./moves.js";
+import { decodedContent, eventSection, logList, rawData, tokenTable } from "./moves.js";
 import { confirmationText, movesContent, statusBadge, upperHash } from "./transaction-parts.js";
 import { verifyControl } from "./verify.js";
 
@@ -270,7 +264,7 @@ async function minedPage(
         ]),
       ),
       section(t("nativeMoves"), movesContent(found.changes, t)),
-      section(t("tokenMoves"), tokenTable(context, loggedTransfers(receipt.logs), t)),
+      section(t("tokenMoves"), tokenTable(context, tokensMoved(receipt.logs, 0), t)),
       sent.input === "0x"
         ? undefined
         : section(

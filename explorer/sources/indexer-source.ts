@@ -22,6 +22,8 @@ export interface IndexedTransfer {
   readonly from: Address | undefined;
   readonly to: Address | undefined;
   readonly units: bigint;
+  /** Of a token that has ids. */
+  readonly tokenId: bigint | undefined;
 }
 
 /** A balance of a token. */
@@ -29,6 +31,8 @@ export interface IndexedBalance {
   /** Undefined for native coins. */
   readonly contract: Address | undefined;
   readonly units: bigint;
+  /** Of a token that has ids, each with a balance of its own. */
+  readonly tokenId: bigint | undefined;
   readonly decimals: number | undefined;
   readonly symbol: string | undefined;
 }
@@ -47,6 +51,8 @@ export interface IndexedToken {
 export interface IndexedHolder {
   readonly account: Address;
   readonly units: bigint;
+  /** As of a balance. */
+  readonly tokenId: bigint | undefined;
 }
 
 /** A pair of a decentralised exchange. */
@@ -126,8 +132,9 @@ export class IndexerSource {
   }
 
   /** Balances of an account. */
-  balances(account: Address, signal: AbortSignal) {
-    return this.list(`/v1/addresses/${account}/balances`, { limit: LIMIT }, readBalance, signal);
+  balances(account: Address, cursor: string | undefined, signal: AbortSignal) {
+    const path = `/v1/addresses/${account}/balances`;
+    return this.list(path, { cursor, limit: LIMIT }, readBalance, signal);
   }
 
   /** All tokens. */
@@ -238,6 +245,7 @@ function readTransfer(row: AnswerObject): IndexedTransfer | undefined {
     contract: addressOf(row["asset"]),
     from: addressOf(row["from"]),
     to: addressOf(row["to"]),
+    tokenId: amountOf(row["tokenId"]),
   };
 }
 
@@ -247,6 +255,7 @@ function readBalance(row: AnswerObject): IndexedBalance | undefined {
   return {
     contract: addressOf(row["asset"]),
     units,
+    tokenId: amountOf(row["tokenId"]),
     decimals: integerOf(row["decimals"]),
     symbol: textOf(row["symbol"]),
   };
@@ -268,7 +277,8 @@ function readToken(row: AnswerObject): IndexedToken | undefined {
 function readHolder(row: AnswerObject): IndexedHolder | undefined {
   const account = addressOf(row["address"]);
   const units = amountOf(row["amount"]);
-  return account === undefined || units === undefined ? undefined : { account, units };
+  if (account === undefined || units === undefined) return undefined;
+  return { account, units, tokenId: amountOf(row["tokenId"]) };
 }
 
 function readPair(row: AnswerObject): IndexedPair | undefined {

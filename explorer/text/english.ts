@@ -229,7 +229,8 @@ export const ENGLISH = {
   price1: "Price: token 0 for one token 1",
   pricesInTokens: "Prices are what was paid of token 1 for one token 0, in whole tokens.",
   pricesInUnits:
-    "Prices are what was paid of token 1 for one token 0, in the smallest units of both: their decimals are not known.",
+    "Prices are what was paid of token 1 for one token 0, in the smallest units of both: " +
+    "their decimals are not known.",
   proofs: "Proofs",
   proposer: "Proposer",
   prunedText: "The node has deleted data that is so old.",
@@ -314,7 +315,8 @@ export const ENGLISH = {
   unavailableTitle: "A part behind this page does not answer",
   unconfirmedPair: "not confirmed",
   unconfirmedPairText:
-    "No factory has this contract as its pair, as far as the indexer knows. Anyone can write a contract that says that it is one.",
+    "No factory has this contract as its pair, as far as the indexer knows. Anyone can " +
+    "write a contract that says that it is one.",
   units: "units",
   unknownAdvice: "If it was just sent, it may be on its way. Check the network and the hash.",
   unknownTransaction: "Unknown transaction",

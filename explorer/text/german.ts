@@ -234,7 +234,8 @@ export const GERMAN: Catalogue = {
   price1: "Preis: Token 0 für ein Token 1",
   pricesInTokens: "Preise sind, was von Token 1 für ein Token 0 bezahlt wurde, in ganzen Token.",
   pricesInUnits:
-    "Preise sind, was von Token 1 für ein Token 0 bezahlt wurde, in den kleinsten Einheiten beider: Ihre Nachkommastellen sind nicht bekannt.",
+    "Preise sind, was von Token 1 für ein Token 0 bezahlt wurde, in den kleinsten " +
+    "Einheiten beider: Ihre Nachkommastellen sind nicht bekannt.",
   proofs: "Beweise",
   proposer: "Vorschlagender",
   prunedText: "Der Knoten hat so alte Daten gelöscht.",
@@ -322,7 +323,8 @@ export const GERMAN: Catalogue = {
   unavailableTitle: "Ein Teil hinter dieser Seite antwortet nicht",
   unconfirmedPair: "nicht bestätigt",
   unconfirmedPairText:
-    "Keine Fabrik hat diesen Vertrag als ihr Paar, soweit der Indexer weiß. Jeder kann einen Vertrag schreiben, der das von sich sagt.",
+    "Keine Fabrik hat diesen Vertrag als ihr Paar, soweit der Indexer weiß. Jeder kann " +
+    "einen Vertrag schreiben, der das von sich sagt.",
   units: "Einheiten",
   unknownAdvice:
     "Wurde sie gerade gesendet, ist sie vielleicht unterwegs. Prüfen Sie Netz und Hash.",

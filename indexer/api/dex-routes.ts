@@ -34,8 +34,8 @@ interface PairRow {
   readonly decimals1: number | null;
 }
 
-const PAIR_SELECT = `WITH ${dayBounds(s)} SELECT p.*, b.time, l.supply_logged AS lp_supply, k0.symbol AS symbol0,
-    k0.decimals AS decimals0, k1.symbol AS symbol1, k1.decimals AS decimals1, d.day0, d.day1
+const PAIR_SELECT = `WITH ${dayBounds(s)}
+  SELECT p.*, b.time, l.supply_logged AS lp_supply, k0.symbol AS symbol0, k0.decimals AS decimals0, k1.symbol AS symbol1, k1.decimals AS decimals1, d.day0, d.day1
   FROM ${s}.pair p JOIN ${s}.block b ON b.height = p.height
   LEFT JOIN ${s}.token l ON l.address = p.address
   LEFT JOIN ${s}.token k0 ON k0.address = p.token0

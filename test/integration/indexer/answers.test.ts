@@ -258,7 +258,7 @@ describe("the indexer's answers", () => {
     });
     expect(transfers.items[0]?.hash).toMatch(/^0x/);
     expect(transfers.items[0]?.timestampSeconds).toBeGreaterThan(1_700_000_000);
-    const balances = await source.balances(account, signal);
+    const balances = await source.balances(account, undefined, signal);
     expect(balances.items).toContainEqual({
       contract: token,
       units: 400n,
