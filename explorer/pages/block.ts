@@ -5,7 +5,7 @@ import { badRequest } from "../../web/errors.js";
 import { type Content, el } from "../../web/html/element.js";
 import { percent, tokenAmount } from "../../web/html/format.js";
 import { badge, code, facts, note, pager, section, table, time } from "../../web/html/parts.js";
-import { addressLink, blockLink } from "../html/chain-links.js";
+import { blockLink, proposerLink } from "../html/chain-links.js";
 import type { Page, PageAnswer, PageRequest, PageRoute } from "../server/page.js";
 import type { BlockSummary } from "../sources/chain-source.js";
 import type { CommitView, ValidatorView } from "../sources/consensus-source.js";
@@ -172,7 +172,7 @@ function headerFacts(
         ? code(found.parentHash)
         : el("a", { href: `/block/${found.height - 1}` }, code(found.parentHash)),
     ],
-    [t("proposer"), addressLink(found.proposer, t, false)],
+    [t("proposer"), proposerLink(found.proposer, false)],
     [
       t("gasUsed"),
       `${found.gasUsed} / ${found.gasLimit} (${percent(found.gasUsed, found.gasLimit)})`,

@@ -3,7 +3,7 @@ import { blockAgeVerdict } from "../../chain/consensus/block-age.js";
 import { tokenAmount } from "../../web/html/format.js";
 import { type Content, el } from "../../web/html/element.js";
 import { badge, facts, pager, section, table, time } from "../../web/html/parts.js";
-import { addressLink, blockLink, transactionLink } from "../html/chain-links.js";
+import { addressLink, blockLink, proposerLink, transactionLink } from "../html/chain-links.js";
 import { badRequest } from "../../web/errors.js";
 import { readHeight } from "../decode/identifiers.js";
 import type { PageRequest, PageRoute } from "../server/page.js";
@@ -136,7 +136,7 @@ function blockTable(
       time(block.timestampSeconds),
       counts.get(block.height) ?? block.transactionCount,
       block.gasUsed.toString(),
-      addressLink(block.proposer, t),
+      proposerLink(block.proposer),
     ]),
   });
 }

@@ -137,9 +137,9 @@ export class IndexerSource {
     return this.list(path, { cursor, limit: LIMIT }, readBalance, signal);
   }
 
-  /** All tokens. */
-  tokens(cursor: string | undefined, signal: AbortSignal) {
-    return this.list("/v1/tokens", { cursor, limit: LIMIT }, readToken, signal);
+  /** All tokens, or those with a text in what they call themselves; most moved first. */
+  tokens(cursor: string | undefined, signal: AbortSignal, search?: string) {
+    return this.list("/v1/tokens", { cursor, search, limit: LIMIT }, readToken, signal);
   }
 
   /** Who holds a token. */

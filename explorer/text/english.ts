@@ -267,8 +267,8 @@ export const ENGLISH = {
   sameAsTable: "The same as a table",
   search: "Search",
   searchHelp:
-    "Heights, hashes of blocks and transactions (EVM or Cosmos), accounts (0x or addr1) and " +
-    "symbols of listed tokens are found.",
+    "Heights, hashes of blocks and transactions (EVM or Cosmos), accounts (0x or addr1), " +
+    "validators, proposals (proposal 7) and names of tokens are found.",
   searchLabel: "Block, transaction, account or token",
   sendWithWallet: "Send with the wallet of this browser",
   settings: "Settings of the compiler",

@@ -274,7 +274,7 @@ export const GERMAN: Catalogue = {
   search: "Suche",
   searchHelp:
     "Gefunden werden Höhen, Hashes von Blöcken und Transaktionen (EVM oder Cosmos), Konten " +
-    "(0x oder addr1) und Symbole gelisteter Token.",
+    "(0x oder addr1), Validatoren, Vorschläge (Vorschlag 7) und Namen von Token.",
   searchLabel: "Block, Transaktion, Konto oder Token",
   sendWithWallet: "Mit der Wallet dieses Browsers senden",
   settings: "Einstellungen des Compilers",

@@ -35,7 +35,8 @@ interface PairRow {
 }
 
 const PAIR_SELECT = `WITH ${dayBounds(s)}
-  SELECT p.*, b.time, l.supply_logged AS lp_supply, k0.symbol AS symbol0, k0.decimals AS decimals0, k1.symbol AS symbol1, k1.decimals AS decimals1, d.day0, d.day1
+  SELECT p.*, b.time, l.supply_logged AS lp_supply, d.day0, d.day1, k0.symbol AS symbol0,
+    k0.decimals AS decimals0, k1.symbol AS symbol1, k1.decimals AS decimals1
   FROM ${s}.pair p JOIN ${s}.block b ON b.height = p.height
   LEFT JOIN ${s}.token l ON l.address = p.address
   LEFT JOIN ${s}.token k0 ON k0.address = p.token0

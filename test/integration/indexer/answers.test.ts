@@ -258,6 +258,8 @@ describe("the indexer's answers", () => {
     });
     expect(transfers.items[0]?.hash).toMatch(/^0x/);
     expect(transfers.items[0]?.timestampSeconds).toBeGreaterThan(1_700_000_000);
+    const named = (await source.tokens(undefined, signal, "plain c")).items;
+    expect(named.map(({ symbol }) => symbol)).toEqual(["PLAIN"]);
     const balances = await source.balances(account, undefined, signal);
     expect(balances.items).toContainEqual({
       contract: token,
