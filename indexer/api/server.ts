@@ -55,6 +55,7 @@ export function createIndexerServer(parts: ApiParts): HttpServer {
     name: "indexer-api",
     apiSpecPath: API_FILE,
     listen: config.api.listen,
+    corsOrigins: config.api["cors-origins"],
     routes: limit.around(routes),
     mapError: mapIndexerError,
     readiness: () => readinessOf(context, config.indexer["max-lag-blocks"]),
