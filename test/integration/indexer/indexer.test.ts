@@ -5,7 +5,8 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { Contract, Interface, JsonRpcProvider, Wallet } from "ethers";
+import { bech32 } from "@scure/base";
+import { Contract, getBytes, Interface, JsonRpcProvider, Wallet } from "ethers";
 import { rebuildIndex, verifyIndex } from "../../../indexer/maintenance/commands.js";
 import { call, IndexerStage, type Json } from "../../helpers/indexer.js";
 import { freePort } from "../../helpers/ports.js";
@@ -334,6 +335,45 @@ describe("the indexer", () => {
       const lines = bytes.toString("utf8").trimEnd().split("\n");
       expect(lines).toHaveLength(format === "csv" ? rows[0].n + 1 : rows[0].n);
       if (format === "jsonl") expect(JSON.parse(lines[0] ?? "")).toMatchObject({ asset: "TOKEN" });
+    }
+  });
+
+  it("exports nothing but what was asked for", async () => {
+    const asset = places.AAA;
+    for (const [fields, status] of [
+      [{ kind: "transfers", asset, fromBlock: 1 }, 202],
+      [{ kind: "balances", asset, toBlock: 3 }, 202],
+      [{ kind: "transactions", asset }, 422],
+      [{ kind: "swaps", asset }, 422],
+      [{ kind: "balances", fromBlock: 1 }, 422],
+      [{ kind: "transfers", fromBlock: 3, toBlock: 2 }, 422],
+      [{ kind: "transfers", address: bob.address.slice(2) }, 202],
+      [{ kind: "transfers", address: "addr1x" }, 422],
+    ] as const) {
+      const reply = await fetch(`${stage.url}/v1/exports`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ format: "csv", ...fields }),
+      });
+      expect({ fields, status: reply.status }).toEqual({ fields, status });
+    }
+  });
+
+  it("knows an account in every form of its address", async () => {
+    const words = bech32.toWords(getBytes(bob.address));
+    for (const form of [
+      bob.address,
+      bob.address.slice(2).toUpperCase(),
+      bob.address.toLowerCase(),
+      bech32.encode("addr", words),
+      bech32.encode("addr", words).toUpperCase(),
+      bech32.encode("addrvaloper", words),
+    ]) {
+      expect((await stage.get(`/addresses/${form}`)).address.evm).toBe(bob.address);
+    }
+    const mixed = bech32.encode("addr", words).replace("addr1", "Addr1");
+    for (const form of [mixed, `${bob.address}0`, bech32.encode("cosmos", words)]) {
+      expect((await stage.refusal(`/addresses/${form}`)).status).toBe(422);
     }
   });
 
