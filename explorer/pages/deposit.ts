@@ -40,7 +40,8 @@ async function deposit(context: PageContext, { t, query, signal }: PageRequest):
     return { status: 400, title, content };
   }
   const found = await lookUp(context, hash, signal);
-  const status = found.kind === "unknown" || found.kind === "block" ? 404 : 200;
+  const isMissing = found.kind === "unknown" && found.fate !== "waiting";
+  const status = isMissing || found.kind === "block" ? 404 : 200;
   const isFinal = isSettled(found);
   return {
     status,
@@ -83,8 +84,10 @@ function answerText(found: Exclude<Lookup, { kind: "mined" | "cosmos" }>, t: Tex
   switch (found.kind) {
     case "pending":
       return t("notInBlocks", { height: found.headHeight, pending: t("yes") });
-    case "unknown":
-      return t("notInBlocks", { height: found.headHeight, pending: t("no") });
+    case "unknown": {
+      const pending = t(found.fate === "waiting" ? "yes" : "no");
+      return t("notInBlocks", { height: found.headHeight, pending });
+    }
     default:
       return t("hashOfBlock", { height: found.height });
   }

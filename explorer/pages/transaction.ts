@@ -61,7 +61,7 @@ export type Lookup =
       readonly kind: "unknown";
       readonly headHeight: number;
       /** What the pool did with it, when it knows. */
-      readonly fate: "unknown" | "replaced" | "dropped";
+      readonly fate: "unknown" | "waiting" | "replaced" | "dropped";
       readonly by: Hash32 | undefined;
     };
 
@@ -98,10 +98,20 @@ export async function lookUp(
   const block = await chain.headerByHash(hash, { signal });
   if (block !== undefined) return { kind: "block", height: block.height };
   const fate = await chain.evm.transactionStatus(hash, { signal });
-  const isTold = fate.status === "replaced" || fate.status === "dropped";
   const by = fate.status === "replaced" ? fate.by : undefined;
-  return { kind: "unknown", headHeight, fate: isTold ? fate.status : "unknown", by };
+  return { kind: "unknown", headHeight, fate: FATES[fate.status], by };
 }
+
+/** What a pool says of what JSON-RPC does not give: of the Cosmos side, or gone meanwhile. */
+const FATES = {
+  pending: "waiting",
+  queued: "waiting",
+  // Of a block that came between two questions.
+  included: "waiting",
+  replaced: "replaced",
+  dropped: "dropped",
+  unknown: "unknown",
+} as const;
 
 async function mined(
   { chain }: PageContext,
@@ -175,6 +185,10 @@ export function missingTransaction(
   t: Texts,
 ): Page {
   const { headHeight, fate, by } = found;
+  if (fate === "waiting") {
+    const live = el("div", { id: "live", "data-live": "" }, waitingNote(headHeight, t));
+    return { title: t("transaction"), content: [el("p", {}, code(hash)), live], scripts: ["live"] };
+  }
   return {
     status: 404,
     title: t("unknownTransaction"),
@@ -191,6 +205,10 @@ export function missingTransaction(
   };
 }
 
+function waitingNote(headHeight: number, t: Texts): Content {
+  return note("info", t("notInBlocks", { height: headHeight, pending: t("yes") }));
+}
+
 function pendingPage(found: Extract<Lookup, { kind: "pending" }>, t: Texts): Page {
   const { transaction: waiting, headHeight } = found;
   return {
@@ -198,7 +216,7 @@ function pendingPage(found: Extract<Lookup, { kind: "pending" }>, t: Texts): Pag
     content: el(
       "div",
       { id: "live", "data-live": "" },
-      note("info", t("notInBlocks", { height: headHeight, pending: t("yes") })),
+      waitingNote(headHeight, t),
       facts([[t("evmHash"), code(waiting.hash)], ...sentFacts(waiting, t)]),
     ),
     scripts: ["live"],
