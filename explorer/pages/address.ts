@@ -306,7 +306,7 @@ export function transfersContent(
     numeric: [6],
     empty: t("noTransfers"),
     rows: found.items.map((transfer) => {
-      const { height, timestampSeconds, hash, kind, contract, from, to } = transfer;
+      const { height, timestampSeconds, hash, kind, from, to } = transfer;
       return [
         blockLink(height),
         timestampSeconds === undefined ? "—" : time(timestampSeconds),

@@ -121,6 +121,7 @@ interface EventRow {
   readonly sender: Buffer;
   readonly recipient: Buffer | null;
   readonly origin: Buffer;
+  readonly is_confirmed: boolean | null;
 }
 
 interface SwapRow extends EventRow {
@@ -149,7 +150,8 @@ async function eventRows<Row>(table: "swap" | "liquidity", query: PageQuery): Pr
   }
   if (after !== undefined) where.and(`(e.height, e.log_index) ${sign} (?, ?)`, ...after);
   return snapshot.sql.query(
-    `SELECT e.*, b.time, t.hash FROM ${s}.${table} e JOIN ${s}.block b USING (height)
+    `SELECT e.*, b.time, t.hash, p.is_confirmed FROM ${s}.${table} e
+     JOIN ${s}.block b USING (height) LEFT JOIN ${s}.pair p ON p.address = e.pair
      JOIN ${s}.transaction t ON t.height = e.height AND t.tx_index = e.tx_index ${where.text()}
      ORDER BY e.height ${word}, e.log_index ${word} LIMIT ${limit}`,
     where.parameters,
@@ -171,6 +173,7 @@ function eventJson(row: EventRow) {
     sender: hexOf(row.sender),
     origin: hexOf(row.origin),
     to: hexOrNull(row.recipient),
+    isConfirmed: row.is_confirmed === true,
   };
 }
 

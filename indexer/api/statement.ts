@@ -8,7 +8,7 @@ import type { HttpRequest } from "../../runtime/http/http-server.js";
 import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
 import { invalidField, readAddressText, readAsset, readRange } from "./inputs.js";
 import { type ListKind, listReply, Where } from "./pages.js";
-import { type ApiContext, bytesOf, hexOf } from "./reads.js";
+import { type ApiContext, assetName, bytesOf, hexOf } from "./reads.js";
 import { parseAddress } from "../../chain/address.js";
 
 interface LineRow {
@@ -61,7 +61,9 @@ export async function statementReply(
   const own = { ...request, query: { ...query, limit: CSV_LINES } };
   const first = await statementPage(context, own);
   const address = readAddressText(params["address"]);
-  const name = `statement-${address}-${String(query["asset"] ?? "TOKEN")}.csv`;
+  // As it was understood: what was sent may have what no header may.
+  const asset = assetName(readAsset(query["asset"] ?? "TOKEN"));
+  const name = `statement-${address}-${asset}.csv`;
   return {
     headers: {
       "content-type": "text/csv; charset=utf-8",

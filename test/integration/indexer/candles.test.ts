@@ -210,7 +210,7 @@ function priceOf([in0, in1, out0, out1]: Made["amounts"]): bigint | undefined {
   return got * paid > 0n ? (got * 10n ** 36n) / paid : undefined;
 }
 
-function text(price: bigint | undefined): string {
+function priceText(price: bigint | undefined): string {
   const digits = String(price ?? 0n).padStart(37, "0");
   return `${digits.slice(0, -36)}.${digits.slice(-36)}`.replace(/\.?0+$/, "");
 }
@@ -229,10 +229,10 @@ function expected(pair: Address, seconds: number): Json[] {
       const sorted = prices.toSorted((a, b) => (a < b ? -1 : 1));
       return {
         time: new Date(start).toISOString(),
-        open: text(prices[0]),
-        high: text(sorted.at(-1)),
-        low: text(sorted[0]),
-        close: text(prices.at(-1)),
+        open: priceText(prices[0]),
+        high: priceText(sorted.at(-1)),
+        low: priceText(sorted[0]),
+        close: priceText(prices.at(-1)),
         ...volumes(swaps),
         swaps: swaps.length,
       };

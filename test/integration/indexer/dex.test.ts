@@ -222,6 +222,8 @@ describe("Uniswap V2 in the index", () => {
         liquidity.map(({ kind, height, amount0, amount1 }) => [kind, height, amount0, amount1]),
       ).toEqual(changes);
     }
+    const ofWide = await stage.all(`/dex/pairs/${pairs.wide}/swaps`);
+    expect(new Set(ofWide.map(({ isConfirmed }) => isConfirmed))).toEqual(new Set([true]));
     const both = await stage.all(`/dex/swaps?account=${me()}`);
     expect(both).toHaveLength(
       (await logsOf(pairs.wide, "Swap")).length + (await logsOf(pairs.coin, "Swap")).length,

@@ -233,6 +233,8 @@ describe("the indexer", () => {
     );
     const told = (await liar.text()).trimEnd().split("\n").at(-1)?.split(",") ?? [];
     expect(told.at(-1)).toBe(String(3n * 10n ** 24n));
+    const odd = await fetch(`${stage.url}/v1${path}?format=csv&asset=%0A${places.AAA}%20`);
+    expect(odd.status).toBe(200);
     expect((await stage.refusal(`${path}?format=csv&cursor=x`)).status).toBe(422);
     expect((await stage.refusal(`${path}?format=xml`)).status).toBe(422);
   });
