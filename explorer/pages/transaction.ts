@@ -246,18 +246,17 @@ async function minedPage(
       ? undefined
       : await consensus.transaction(cosmosHash, { signal }).catch(() => undefined);
   const isFinal = confirmations >= CREDIT_CONFIRMATIONS;
-  const called = sent.to === undefined ? [] : [sent.to];
-  const abis = await verifiedAbis(
-    context,
-    [...called, ...receipt.logs.map(({ address }) => address)],
-    signal,
-  );
+  const called = sent.to === undefined || sent.input === "0x" ? [] : [sent.to];
+  const contracts = new Set([...called, ...receipt.logs.map(({ address }) => address)]);
+  const abis = await verifiedAbis(context, [...contracts], signal);
+  // Whoever verifies one of the others changes what is shown of it.
+  const isRead = [...contracts].every((contract) => abis.has(contract));
   const abi = sent.to === undefined ? undefined : abis.get(sent.to);
   const ownCall = abi === undefined ? undefined : decodeCall(sent.input, abi);
   const call = ownCall ?? (sent.to === undefined ? undefined : decodeCall(sent.input));
   return {
     title: t("transaction"),
-    isFinal: isFinal && cosmos !== undefined && found.changes !== undefined,
+    isFinal: isFinal && isRead && cosmos !== undefined && found.changes !== undefined,
     scripts: isFinal ? ["verify"] : ["live", "verify"],
     content: [
       el(

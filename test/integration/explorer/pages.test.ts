@@ -522,6 +522,17 @@ describe("the server", () => {
     const again = await stage.get(target, { "if-none-match": String(first.headers["etag"]) });
     expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: "" });
     expect((await stage.get("/")).headers["cache-control"]).toBe("no-cache");
+    // Logs and calls of contracts that may still be verified are not kept as they were read before.
+    for (const [hash, caching] of [
+      [scene.plain.hash, "public, max-age=86400, immutable"],
+      [scene.transfer.hash, "no-cache"],
+      [scene.internal.hash, "no-cache"],
+    ] as const) {
+      const { headers } = await stage.get(`/tx/${hash}`);
+      expect({ hash, caching: headers["cache-control"] }).toEqual({ hash, caching });
+      const known = await stage.get(`/tx/${hash}`, { "if-none-match": String(headers["etag"]) });
+      expect({ hash, status: known.status }).toEqual({ hash, status: 304 });
+    }
     expect((await stage.get("/no/such")).headers["cache-control"]).toBe("no-store");
   });
 
