@@ -16,6 +16,10 @@ export const indexerConfigFile = defineConfigFile("indexer", {
       default: `127.0.0.1:${DEFAULT_PORTS.indexer}`,
       help: "Address of the REST API. It is open: put it behind a proxy before others reach it.",
     }),
+    "cors-origins": field.list({
+      default: [],
+      help: "Origins of web pages that may read; * allows all. Empty sends no CORS headers.",
+    }),
     "requests-per-minute": field.integer({
       default: 0,
       min: 0,

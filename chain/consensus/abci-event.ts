@@ -111,14 +111,19 @@ export function feeOf({ changes }: Pick<ExecutedTransaction, "changes">): bigint
 }
 
 /**
- * What becomes of a fee (D3). Those of a block are split together and an odd atoken is burned, so
- * that of odd fees the first, third ... burn one more than they give.
+ * The burned part of a fee, atoken (D3). Those of a block are split together and an odd atoken is
+ * burned, so that of odd fees the first, third ... burn one more than they give.
+ * @param oddFeesBefore whether fees before it, in the order of `data.txs`, add up to an odd number
  */
+export function burnedOfFee(feeAtoken: bigint, oddFeesBefore: () => boolean): bigint {
+  const isUp = feeAtoken % 2n === 1n && !oddFeesBefore();
+  return feeAtoken / 2n + (isUp ? 1n : 0n);
+}
+
+/** What becomes of a fee. @param oddFeesBefore as for `burnedOfFee` */
 export function feeBurnEvents(feeAtoken: bigint, oddFeesBefore: () => boolean): AbciEvent[] {
   if (feeAtoken === 0n) return [];
-  const isUp = feeAtoken % 2n === 1n && !oddFeesBefore();
-  const burnedAtoken = feeAtoken / 2n + (isUp ? 1n : 0n);
-  return [splitEvent(feeAtoken, burnedAtoken)];
+  return [splitEvent(feeAtoken, burnedOfFee(feeAtoken, oddFeesBefore))];
 }
 
 function splitEvent(feeAtoken: bigint, burnedAtoken: bigint): AbciEvent {

@@ -1,8 +1,11 @@
 /** Pages that say what went wrong, and whether something was done. */
 import { AppError, errorCode } from "../../chain/errors.js";
-import { el } from "../../web/html/element.js";
+import { type Content, el } from "../../web/html/element.js";
+import { section } from "../../web/html/parts.js";
 import { PageError, STATUS_OF } from "../../web/errors.js";
 import { CONSOLE_STATUS, ConsoleError, type ConsoleErrorCode } from "../errors.js";
+import { block } from "../html/amounts.js";
+import type { FormFields } from "../server/form-body.js";
 import type { ConsolePage } from "../server/route.js";
 import type { Texts } from "../text/catalogue.js";
 import type { TextKey } from "../text/english.js";
@@ -33,8 +36,40 @@ const WORDS: Readonly<Record<string, readonly [title: TextKey, text: TextKey]>> 
   NOT_LOGGED_IN: ["login", "loginEnded"],
 };
 
-/** The page of whatever was thrown. */
-export function faultPage(error: unknown, t: Texts, role = ""): FaultPage {
+/** Fields that are not a person's words, and those that nobody is to read. */
+const NOT_SHOWN: ReadonlySet<string> = new Set([
+  "token",
+  "formKey",
+  "user",
+  "password",
+  "current",
+  "new",
+  "again",
+]);
+
+/** What was written into a form that was not carried out, to be copied: nothing of it is lost. */
+function writtenContent(form: FormFields | undefined, t: Texts): Content {
+  const written = [...(form ?? [])].filter(([name, text]) => !NOT_SHOWN.has(name) && text !== "");
+  if (written.length === 0) return undefined;
+  return section(
+    t("written"),
+    el("p", {}, t("writtenText")),
+    written.map(([name, text]) => block(text, name)),
+  );
+}
+
+/**
+ * The page of whatever was thrown.
+ * @param of who asked, and what he wrote where a form was sent
+ */
+export function faultPage(
+  error: unknown,
+  t: Texts,
+  {
+    role = "",
+    form,
+  }: { readonly role?: string | undefined; readonly form?: FormFields | undefined },
+): FaultPage {
   const isKnown = error instanceof PageError || error instanceof ConsoleError;
   const code = isKnown ? error.code : "";
   const [title, text] = WORDS[code] ?? FAILED;
@@ -50,7 +85,10 @@ export function faultPage(error: unknown, t: Texts, role = ""): FaultPage {
       title: code === "API_REFUSED" ? t("apiRefusedTitle") : t(title),
       content: [
         el("p", { role: "alert" }, content),
-        el("p", {}, el("a", { href: "/" }, t("backHome"))),
+        code === "NOT_LOGGED_IN"
+          ? el("p", {}, el("a", { href: "/login" }, t("login")))
+          : el("p", {}, el("a", { href: "/" }, t("backHome"))),
+        writtenContent(form, t),
       ],
     },
     isOurs: !isKnown && errorCode(error) !== "ABORT_ERR",

@@ -180,7 +180,9 @@ class Pages implements ConsoleServer {
     const { path } = asked;
     if (request.method === "POST") {
       checkOrigin(request);
-      await this.take(exchange, await readForm(request));
+      const form = await readForm(request);
+      // What was written is shown where it was not carried out: nobody writes it a second time.
+      await this.take(exchange, form).catch((error: unknown) => this.refuse(error, exchange, form));
       return;
     }
     request.resume();
@@ -433,7 +435,7 @@ class Pages implements ConsoleServer {
   }
 
   /** Never throws: one request must not end the process. */
-  private refuse(error: unknown, exchange: Exchange): void {
+  private refuse(error: unknown, exchange: Exchange, form?: FormFields): void {
     const { request, response, asked } = exchange;
     try {
       const { log } = this.options;
@@ -443,7 +445,10 @@ class Pages implements ConsoleServer {
         this.sessions.endAllOf(session.user);
         session = undefined;
       }
-      const fault = faultPage(error, textsOf(asked.language), exchange.session?.role);
+      const fault = faultPage(error, textsOf(asked.language), {
+        role: exchange.session?.role,
+        form,
+      });
       if (fault.isOurs) log.error({ err: error, path: asked.path }, "page failed");
       else log.debug({ err: error, path: asked.path }, "page refused");
       if (response.headersSent || response.writableEnded) {

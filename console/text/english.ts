@@ -268,6 +268,8 @@ export const ENGLISH = {
   withdrawal: "Withdrawal",
   withdrawalLatency: "Withdrawals: from the request to the settlement",
   withdrawals: "Withdrawals",
+  written: "What you wrote",
+  writtenText: "Copy it from here where it has to be sent again.",
   wrongHostText:
     "Requests under this name are refused: server.public-url in console.toml names the " +
     "one that people use.",

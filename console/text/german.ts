@@ -277,6 +277,8 @@ export const GERMAN: Catalogue = {
   withdrawal: "Auszahlung",
   withdrawalLatency: "Auszahlungen: von der Anfrage bis zur Abrechnung",
   withdrawals: "Auszahlungen",
+  written: "Was Sie geschrieben haben",
+  writtenText: "Kopieren Sie es von hier, wenn es noch einmal gesendet werden muss.",
   wrongHostText:
     "Anfragen unter diesem Namen werden abgelehnt: server.public-url in console.toml " +
     "nennt den richtigen.",

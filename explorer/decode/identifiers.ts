@@ -1,6 +1,7 @@
 /** Whatever people paste: heights, hashes and addresses in any of their forms. */
 import {
   type Address,
+  CONSENSUS_PREFIX,
   parseAddress,
   parseBech32,
   toBech32,
@@ -13,7 +14,11 @@ export type Identifier =
   | { readonly kind: "height"; readonly height: number }
   /** Of a block or a transaction, EVM or Cosmos: only the chain can tell. */
   | { readonly kind: "hash"; readonly hash: Hash32 }
-  | { readonly kind: "address"; readonly address: Address };
+  | { readonly kind: "address"; readonly address: Address }
+  /** Of a key of consensus (addrvalcons1...). */
+  | { readonly kind: "validator"; readonly consensus: Address }
+  /** Decimal digits. */
+  | { readonly kind: "proposal"; readonly id: string };
 
 const HEIGHT = /^[0-9]{1,15}$/;
 const HASH = /^(?:0x)?([0-9a-f]{64})$/i;
@@ -21,6 +26,9 @@ const HEX_ADDRESS = /^(?:0x)?([0-9a-f]{40})$/i;
 
 /** Heights with separators, as people copy them: "1,234", "1 234", "#1234". */
 const WRITTEN_HEIGHT = /^#?[0-9]{1,3}([ ,.'_][0-9]{3})+$|^#[0-9]{1,15}$/;
+
+/** Proposals as people name them: "proposal 7", "Prop #7". */
+const PROPOSAL = /^(?:proposal|prop|gov|vorschlag)\.? *#? *([1-9][0-9]{0,17})$/i;
 
 /** A 32-byte hash in any case, with or without `0x`; undefined for anything else. */
 export function readHash(text: string): Hash32 | undefined {
@@ -33,7 +41,7 @@ export function readAddress(text: string): Address | undefined {
   const trimmed = text.trim();
   const digits = HEX_ADDRESS.exec(trimmed)?.[1];
   if (digits !== undefined) return parseAddress(`0x${digits}`);
-  return readBech32(trimmed.toLowerCase() === trimmed ? trimmed : mixedCase(trimmed));
+  return readBech32(oneCase(trimmed), [undefined, VALIDATOR_PREFIX]);
 }
 
 /** A height; undefined for anything else. */
@@ -52,7 +60,16 @@ export function readIdentifier(text: string): Identifier | undefined {
   const hash = readHash(trimmed);
   if (hash !== undefined) return { kind: "hash", hash };
   const address = readAddress(trimmed);
-  return address === undefined ? undefined : { kind: "address", address };
+  if (address !== undefined) return { kind: "address", address };
+  const consensus = readConsensusAddress(trimmed);
+  if (consensus !== undefined) return { kind: "validator", consensus };
+  const id = PROPOSAL.exec(trimmed)?.[1];
+  return id === undefined ? undefined : { kind: "proposal", id };
+}
+
+/** The address of a key of consensus as bech32; undefined for anything else. */
+export function readConsensusAddress(text: string): Address | undefined {
+  return readBech32(oneCase(text.trim()), [CONSENSUS_PREFIX]);
 }
 
 /** The operator's form of an account, for staking. */
@@ -61,16 +78,16 @@ export function toOperator(address: Address): string {
 }
 
 /** Bech32 is of one case: all upper is as good as all lower (BIP-173), mixed is an error. */
-function mixedCase(text: string): string {
-  return text.toUpperCase() === text ? text.toLowerCase() : "";
+function oneCase(text: string): string {
+  return text.toUpperCase() === text || text.toLowerCase() === text ? text.toLowerCase() : "";
 }
 
-function readBech32(text: string): Address | undefined {
-  for (const prefix of [undefined, VALIDATOR_PREFIX]) {
+function readBech32(text: string, prefixes: readonly (string | undefined)[]): Address | undefined {
+  for (const prefix of prefixes) {
     try {
       return parseBech32(text, prefix);
     } catch {
-      // The other prefix, or none: told by undefined.
+      // Another prefix, or none: told by undefined.
     }
   }
   return undefined;

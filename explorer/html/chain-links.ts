@@ -35,3 +35,10 @@ export function addressLink(address: Address, t: Texts, isShort = true): Content
   const link = el("a", { href: `/address/${full}` }, el("code", { title: full }, text));
   return name === undefined ? link : [link, " ", el("span", { class: "tag" }, name)];
 }
+
+/** Link to the validator that proposed a block, by the address of its key: no account of that name is. */
+export function proposerLink(consensus: Address, isShort = true): Content {
+  const full = toChecksumAddress(consensus);
+  const text = isShort ? shortHex(full) : full;
+  return el("a", { href: `/validator/${full}` }, el("code", { title: full }, text));
+}

@@ -14,7 +14,7 @@ import type { Texts } from "../text/catalogue.js";
 import { listedToken, type PageContext, tokenLink } from "./context.js";
 import { ask, type Indexed, indexedNote } from "./indexed.js";
 import { contractSection } from "./contracts/contract.js";
-import { amountOf } from "./moves.js";
+import { amountOf, amountOfId } from "./moves.js";
 import { STAKE_PLACE, stakeSection } from "./staking/account-stake.js";
 import { verifyControl } from "./verify.js";
 
@@ -40,7 +40,7 @@ export function addressRoutes(context: PageContext): readonly PageRoute[] {
       path: "/address",
       hasParameter: true,
       isCostly: true,
-      query: ["before", "cursor", STAKE_PLACE],
+      query: ["before", "cursor", "tokens", STAKE_PLACE],
       handle: (request) => address(context, request),
     },
   ];
@@ -63,7 +63,7 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
       journalBefore(context, account, beforeHeight ?? head.height + 1, signal),
       history(context, account, head.height, signal),
       ask(indexer.transfers(account, query.get("cursor") ?? undefined, signal)),
-      ask(indexer.balances(account, signal)),
+      ask(indexer.balances(account, query.get("tokens") ?? undefined, signal)),
       stakeSection(context, account, request),
     ]);
   const own = `/address/${toChecksumAddress(account)}`;
@@ -90,7 +90,13 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
       codeBytes > 0 ? await contractSection(context, account, request) : undefined,
       stake,
       section(t("balanceHistory"), chartContent(chart, t)),
-      section(t("tokens"), await tokensContent(context, { account, balances, t, signal })),
+      section(
+        t("tokens"),
+        await tokensContent(context, { account, balances, t, signal }),
+        balances !== "unavailable" && balances.next !== undefined
+          ? pager(t, { older: `${own}?tokens=${encodeURIComponent(balances.next)}` })
+          : undefined,
+      ),
       section(t("transfers"), indexedNote(transfers, t), transfersContent(context, transfers, t)),
       transfers !== "unavailable" && transfers.next !== undefined
         ? pager(t, { older: `${own}?cursor=${encodeURIComponent(transfers.next)}` })
@@ -251,10 +257,13 @@ async function tokensContent(
 ): Promise<Content> {
   const { account, balances, t, signal } = about;
   if (balances !== "unavailable") {
-    const rows = balances.items.flatMap(({ contract, units, decimals, symbol }) => {
+    const rows = balances.items.flatMap(({ contract, units, tokenId, decimals, symbol }) => {
       if (contract === undefined) return [];
       const listed = listedToken(context, contract);
-      const amount = unitsAmount(units, listed.decimals ?? decimals);
+      const amount =
+        tokenId === undefined
+          ? unitsAmount(units, listed.decimals ?? decimals)
+          : amountOfId(units, tokenId);
       return [[tokenLink(context, contract, t, symbol), amount]];
     });
     return [indexedNote(balances, t), balanceTable(rows, t)];
@@ -297,7 +306,7 @@ export function transfersContent(
     numeric: [6],
     empty: t("noTransfers"),
     rows: found.items.map((transfer) => {
-      const { height, timestampSeconds, hash, kind, contract, from, to, units } = transfer;
+      const { height, timestampSeconds, hash, kind, from, to } = transfer;
       return [
         blockLink(height),
         timestampSeconds === undefined ? "—" : time(timestampSeconds),
@@ -305,13 +314,21 @@ export function transfersContent(
         foreignName(kind),
         from === undefined ? "—" : addressLink(from, t),
         to === undefined ? "—" : addressLink(to, t),
-        contract === undefined ? tokenAmount(units) : tokenUnits(context, contract, units, t),
+        transferAmount(context, transfer, t),
       ];
     }),
   });
 }
 
-function tokenUnits(context: PageContext, contract: Address, units: bigint, t: Texts): Content {
+function transferAmount(
+  context: PageContext,
+  { contract, units, tokenId }: IndexedTransfer,
+  t: Texts,
+): Content {
+  if (contract === undefined) return tokenAmount(units);
+  if (tokenId !== undefined) {
+    return [amountOfId(units, tokenId), " ", tokenLink(context, contract, t)];
+  }
   const { symbol } = listedToken(context, contract);
   if (symbol !== undefined) return amountOf(context, contract, units, t);
   return [units.toString(), " ", tokenLink(context, contract, t)];

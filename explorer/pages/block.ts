@@ -5,12 +5,13 @@ import { badRequest } from "../../web/errors.js";
 import { type Content, el } from "../../web/html/element.js";
 import { percent, tokenAmount } from "../../web/html/format.js";
 import { badge, code, facts, note, pager, section, table, time } from "../../web/html/parts.js";
-import { addressLink, blockLink } from "../html/chain-links.js";
+import { blockLink, proposerLink } from "../html/chain-links.js";
 import type { Page, PageAnswer, PageRequest, PageRoute } from "../server/page.js";
 import type { BlockSummary } from "../sources/chain-source.js";
 import type { CommitView, ValidatorView } from "../sources/consensus-source.js";
 import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";
+import { cosmosOf, cosmosTable, type JournaledCosmosTransaction } from "./cosmos-transaction.js";
 import { transactionTable } from "./home.js";
 import { changeTable } from "./moves.js";
 
@@ -77,13 +78,14 @@ async function block(context: PageContext, request: PageRequest): Promise<PageAn
       neighbours(found.height, head.height, t),
       headerFacts(found, { t, isFinal, commit }),
       section(
-        `${t("transactions")} (${found.transactionCount})`,
+        `${t("evmTransactions")} (${found.transactionCount})`,
         transactionTable(transactions, t, outcomes),
         pager(t, {
           newer: page > 1 ? `/block/${found.height}?page=${page - 1}` : undefined,
           older: page < pages ? `/block/${found.height}?page=${page + 1}` : undefined,
         }),
       ),
+      typeof journal === "object" ? cosmosSection(cosmosOf(journal), t) : undefined,
       section(
         t("blockMoves"),
         el("p", {}, t("blockMovesText")),
@@ -100,6 +102,12 @@ async function block(context: PageContext, request: PageRequest): Promise<PageAn
       section(t("commit"), commitContent(commit, validators, t)),
     ],
   };
+}
+
+function cosmosSection(transactions: readonly JournaledCosmosTransaction[], t: Texts): Content {
+  if (transactions.length === 0) return undefined;
+  const title = `${t("cosmosTransactions")} (${transactions.length})`;
+  return section(title, cosmosTable(transactions, t));
 }
 
 /** Undefined for a hash that no block has. @throws BAD_REQUEST for neither height nor hash */
@@ -164,7 +172,7 @@ function headerFacts(
         ? code(found.parentHash)
         : el("a", { href: `/block/${found.height - 1}` }, code(found.parentHash)),
     ],
-    [t("proposer"), addressLink(found.proposer, t, false)],
+    [t("proposer"), proposerLink(found.proposer, false)],
     [
       t("gasUsed"),
       `${found.gasUsed} / ${found.gasLimit} (${percent(found.gasUsed, found.gasLimit)})`,

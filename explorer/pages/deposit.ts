@@ -1,17 +1,21 @@
 /** "Where is my deposit?": what support needs to know of one hash, and can send to the customer. */
 import type { Address } from "../../chain/address.js";
+import type { BalanceChange } from "../../chain/balance-change.js";
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";
+import { tokensMoved } from "../../rpc-client/indexing/token-moves.js";
 import { readHash } from "../decode/identifiers.js";
 import { type Content, el } from "../../web/html/element.js";
 import { signedTokenAmount, tokenAmount } from "../../web/html/format.js";
-import { badge, code, facts, note, section, table, time } from "../../web/html/parts.js";
+import { code, facts, note, section, table, time } from "../../web/html/parts.js";
 import { addressLink, blockLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { Texts } from "../text/catalogue.js";
-import { type PageContext, tokenLink } from "./context.js";
-import { amountOf, loggedTransfers, MAX_ROWS } from "./moves.js";
-import { confirmationText, lookUp, type MinedTransaction, outcomeNote } from "./transaction.js";
+import type { PageContext } from "./context.js";
+import { MAX_ROWS, tokenTable } from "./moves.js";
+import { cosmosFacts, cosmosOutcome, type MinedCosmos } from "./cosmos-transaction.js";
+import { type Lookup, lookUp, type MinedTransaction, outcomeNote } from "./transaction.js";
+import { confirmationText, statusBadge } from "./transaction-parts.js";
 
 /** "/deposit" and "/deposit?tx=<hash>". */
 export function depositRoutes(context: PageContext): readonly PageRoute[] {
@@ -36,45 +40,56 @@ async function deposit(context: PageContext, { t, query, signal }: PageRequest):
     return { status: 400, title, content };
   }
   const found = await lookUp(context, hash, signal);
-  const status = found.kind === "unknown" || found.kind === "block" ? 404 : 200;
-  const isFinal =
-    found.kind === "mined" &&
-    found.mined.confirmations >= CREDIT_CONFIRMATIONS &&
-    found.mined.changes !== undefined;
-  const answer =
-    found.kind === "mined"
-      ? minedAnswer(context, found.mined, t)
-      : el("p", {}, answerText(found, t));
+  const isMissing = found.kind === "unknown" && found.fate !== "waiting";
+  const status = isMissing || found.kind === "block" ? 404 : 200;
+  const isFinal = isSettled(found);
   return {
     status,
     title,
     isFinal,
     scripts: isFinal ? [] : ["live"],
     content: [
-      el("div", isFinal ? {} : { id: "live", "data-live": "" }, answer),
+      el("div", isFinal ? {} : { id: "live", "data-live": "" }, answerTo(context, found, t)),
       section(t("linkToSend"), el("p", {}, code(linkTo(context, hash)))),
       form(text, t),
     ],
   };
 }
 
+/** Whether the answer is the last one. */
+function isSettled(found: Lookup): boolean {
+  switch (found.kind) {
+    case "mined":
+      return found.mined.confirmations >= CREDIT_CONFIRMATIONS && found.mined.changes !== undefined;
+    case "cosmos":
+      return (
+        found.cosmos.confirmations >= CREDIT_CONFIRMATIONS && found.cosmos.journaled !== undefined
+      );
+    default:
+      return false;
+  }
+}
+
+function answerTo(context: PageContext, found: Lookup, t: Texts): Content {
+  if (found.kind === "mined") return minedAnswer(context, found.mined, t);
+  if (found.kind === "cosmos") return cosmosAnswer(found.cosmos, t);
+  return el("p", {}, answerText(found, t));
+}
+
 function linkTo({ publicUrl }: PageContext, hash: Hash32): string {
   return `${publicUrl.replace(/\/$/, "")}/deposit?tx=${hash}`;
 }
 
-function answerText(
-  found: Exclude<Awaited<ReturnType<typeof lookUp>>, { kind: "mined" }>,
-  t: Texts,
-): string {
+function answerText(found: Exclude<Lookup, { kind: "mined" | "cosmos" }>, t: Texts): string {
   switch (found.kind) {
     case "pending":
       return t("notInBlocks", { height: found.headHeight, pending: t("yes") });
-    case "unknown":
-      return t("notInBlocks", { height: found.headHeight, pending: t("no") });
-    case "block":
-      return t("hashOfBlock", { height: found.height });
+    case "unknown": {
+      const pending = t(found.fate === "waiting" ? "yes" : "no");
+      return t("notInBlocks", { height: found.headHeight, pending });
+    }
     default:
-      return t("cosmosOnly", { height: found.cosmos.height });
+      return t("hashOfBlock", { height: found.height });
   }
 }
 
@@ -95,18 +110,35 @@ function form(value: string, t: Texts): Content {
   );
 }
 
+/** Whether it arrived, in a sentence. */
+function verdictNote(isSuccess: boolean, confirmations: number, t: Texts): Content {
+  const isEnough = confirmations >= CREDIT_CONFIRMATIONS;
+  const verdict = isSuccess ? (isEnough ? "arrived" : "arriving") : "didNotArrive";
+  return note(isSuccess ? "info" : "warning", t(verdict, { needed: CREDIT_CONFIRMATIONS }));
+}
+
+function cosmosAnswer(found: MinedCosmos, t: Texts): Content {
+  const { told, confirmations, journaled } = found;
+  return [
+    verdictNote(told.code === 0n, confirmations, t),
+    cosmosOutcome(found, t),
+    facts(cosmosFacts(found, t)),
+    movedSection(journaled?.changes, t),
+  ];
+}
+
+function movedSection(changes: readonly BalanceChange[] | undefined, t: Texts): Content {
+  const intro = el("p", {}, t("everythingMovedText"));
+  return section(t("everythingMoved"), intro, netTable(changes, t));
+}
+
 function minedAnswer(context: PageContext, found: MinedTransaction, t: Texts): Content {
   const { receipt, place, block, confirmations, transaction } = found;
-  const isEnough = confirmations >= CREDIT_CONFIRMATIONS;
-  const verdict = receipt.isSuccess ? (isEnough ? "arrived" : "arriving") : "didNotArrive";
   return [
-    note(receipt.isSuccess ? "info" : "warning", t(verdict, { needed: CREDIT_CONFIRMATIONS })),
+    verdictNote(receipt.isSuccess, confirmations, t),
     outcomeNote(found, t),
     facts([
-      [
-        t("status"),
-        badge(receipt.isSuccess ? "good" : "bad", receipt.isSuccess ? t("success") : t("failed")),
-      ],
+      [t("status"), statusBadge(receipt.isSuccess, t)],
       [t("includedIn"), [blockLink(place.height), ` · ${t("position")} ${place.index}`]],
       [t("time"), time(block.timestampSeconds)],
       [t("confirmations"), confirmationText(confirmations, t)],
@@ -118,13 +150,17 @@ function minedAnswer(context: PageContext, found: MinedTransaction, t: Texts): C
       [t("fee"), tokenAmount(receipt.gasUsed * receipt.gasPriceAtoken)],
       [t("evmHash"), el("a", { href: `/tx/${transaction.hash}` }, code(transaction.hash))],
     ]),
-    section(t("everythingMoved"), el("p", {}, t("everythingMovedText")), netTable(found, t)),
-    section(t("tokenMoves"), el("p", {}, t("tokensAreClaims")), netTokens(context, found, t)),
+    movedSection(found.changes, t),
+    section(
+      t("tokenMoves"),
+      el("p", {}, t("tokensAreClaims")),
+      tokenTable(context, tokensMoved(receipt.logs, 0), t, false),
+    ),
   ];
 }
 
 /** What each account gained or lost in native coins, internal moves and fee included. */
-function netTable({ changes }: MinedTransaction, t: Texts): Content {
+function netTable(changes: readonly BalanceChange[] | undefined, t: Texts): Content {
   if (changes === undefined) return note("warning", t("journalTooLarge"));
   const net = new Map<Address, bigint>();
   const add = (account: Address | undefined, amountAtoken: bigint) => {
@@ -146,23 +182,6 @@ function netTable({ changes }: MinedTransaction, t: Texts): Content {
       .map(([account, amountAtoken]) => [
         addressLink(account, t, false),
         signedTokenAmount(amountAtoken),
-      ]),
-  });
-}
-
-function netTokens(context: PageContext, { receipt }: MinedTransaction, t: Texts): Content {
-  return table({
-    caption: t("tokenMoves"),
-    columns: [t("token"), t("from"), t("to"), t("amount")],
-    numeric: [3],
-    empty: t("noTokenMoves"),
-    rows: loggedTransfers(receipt.logs)
-      .slice(0, MAX_ROWS)
-      .map(({ contract, from, to, units }) => [
-        tokenLink(context, contract, t),
-        addressLink(from, t),
-        addressLink(to, t, false),
-        amountOf(context, contract, units, t),
       ]),
   });
 }

@@ -3,7 +3,7 @@ import { blockAgeVerdict } from "../../chain/consensus/block-age.js";
 import { tokenAmount } from "../../web/html/format.js";
 import { type Content, el } from "../../web/html/element.js";
 import { badge, facts, pager, section, table, time } from "../../web/html/parts.js";
-import { addressLink, blockLink, transactionLink } from "../html/chain-links.js";
+import { addressLink, blockLink, proposerLink, transactionLink } from "../html/chain-links.js";
 import { badRequest } from "../../web/errors.js";
 import { readHeight } from "../decode/identifiers.js";
 import type { PageRequest, PageRoute } from "../server/page.js";
@@ -35,8 +35,9 @@ async function home(context: PageContext, { t, signal }: PageRequest) {
   const { chain, consensus, clock, network } = context;
   const head = await chain.head({ signal });
   const heights = downFrom(head.height, NEWEST);
-  const [newest, [supply]] = await Promise.all([
+  const [newest, counts, [supply]] = await Promise.all([
     chain.blocks(heights, { signal }),
+    countsOf(context, heights, signal),
     consensus.supplies([head.height], { signal }).catch(() => [undefined]),
   ]);
   const transactions = await chain.transactionsAt(newestPlaces(newest), { signal });
@@ -59,25 +60,30 @@ async function home(context: PageContext, { t, signal }: PageRequest) {
       [t("totalSupply"), supply === undefined ? undefined : tokenAmount(supply)],
       [t("chainIds"), `${network.evmChainId} · ${network.cosmosChainId}`],
     ]),
-    section(t("latestBlocks"), blockTable(newest, t)),
-    section(t("latestTransactions"), transactionTable(transactions, t)),
+    section(t("latestBlocks"), blockTable(newest, counts, t)),
+    section(t("latestEvmTransactions"), transactionTable(transactions, t)),
   );
   return { title: t("home"), content, scripts: ["live" as const] };
 }
 
-async function blocks({ chain }: PageContext, { t, query, signal }: PageRequest) {
+async function blocks(context: PageContext, { t, query, signal }: PageRequest) {
+  const { chain } = context;
   const head = await chain.head({ signal });
   const before = query.get("before");
   const above = before === null ? head.height + 1 : readHeight(before);
   if (above === undefined) throw badRequest("before is a height");
   const top = Math.min(head.height, above - 1);
-  const found = await chain.blocks(downFrom(top, BLOCKS), { signal });
+  const heights = downFrom(top, BLOCKS);
+  const [found, counts] = await Promise.all([
+    chain.blocks(heights, { signal }),
+    countsOf(context, heights, signal),
+  ]);
   const last = top - BLOCKS + 1;
   const newer = top + BLOCKS + 1 > head.height ? "/blocks" : `/blocks?before=${top + BLOCKS + 1}`;
   return {
     title: t("blocks"),
     content: [
-      blockTable(found, t),
+      blockTable(found, counts, t),
       pager(t, {
         newer: top < head.height ? newer : undefined,
         older: last > 0 ? `/blocks?before=${last}` : undefined,
@@ -103,7 +109,23 @@ function newestPlaces(newest: readonly BlockSummary[]) {
     .slice(0, NEWEST);
 }
 
-function blockTable(found: readonly BlockSummary[], t: Texts): Content {
+/** Transactions of both kinds by height; where consensus does not tell, those of the EVM are shown. */
+async function countsOf(
+  { consensus }: PageContext,
+  heights: readonly number[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<number, number>> {
+  const [to, from] = [heights[0], heights.at(-1)];
+  if (to === undefined || from === undefined || to === 0) return new Map();
+  const range = { from: Math.max(1, from), to };
+  return consensus.transactionCounts(range, { signal }).catch(() => new Map<number, number>());
+}
+
+function blockTable(
+  found: readonly BlockSummary[],
+  counts: ReadonlyMap<number, number>,
+  t: Texts,
+): Content {
   return table({
     caption: t("blocks"),
     columns: [t("block"), t("time"), t("transactions"), t("gasUsed"), t("proposer")],
@@ -112,9 +134,9 @@ function blockTable(found: readonly BlockSummary[], t: Texts): Content {
     rows: found.map((block) => [
       blockLink(block.height),
       time(block.timestampSeconds),
-      block.transactionCount,
+      counts.get(block.height) ?? block.transactionCount,
       block.gasUsed.toString(),
-      addressLink(block.proposer, t),
+      proposerLink(block.proposer),
     ]),
   });
 }

@@ -1,7 +1,7 @@
 /** What moved, as tables: native coins from the balance journal, tokens from logs, logs themselves. */
 import type { Address } from "../../chain/address.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
-import { ERC20_TOPICS } from "../../chain/erc20.js";
+import type { TokenMove } from "../../rpc-client/indexing/token-moves.js";
 import { type Decoded, decodeLog } from "../decode/abi.js";
 import type { AbiValue, NamedValue } from "../decode/abi-codec.js";
 import type { AbiItem } from "../decode/abi-types.js";
@@ -18,8 +18,6 @@ import { addressLink } from "../html/chain-links.js";
 import type { LogView } from "../sources/evm-json.js";
 import type { Texts } from "../text/catalogue.js";
 import { listedToken, type PageContext, tokenLink } from "./context.js";
-
-const TRANSFER_TOPIC: string = ERC20_TOPICS.transfer;
 
 /** Rows of one table on a page; the rest is in the download. */
 export const MAX_ROWS = 200;
@@ -61,30 +59,12 @@ function more(count: number, t: Texts): Content {
   return count > MAX_ROWS ? el("p", {}, t("moreRows", { count: count - MAX_ROWS })) : undefined;
 }
 
-/** A transfer of tokens that a log tells of. */
-export interface LoggedTransfer {
-  readonly contract: Address;
-  readonly from: Address;
-  readonly to: Address;
-  /** Units of an ERC-20. */
-  readonly units: bigint;
-}
-
-/** ERC-20 transfers among logs, as the contracts tell them. */
-export function loggedTransfers(logs: readonly LogView[]): LoggedTransfer[] {
-  return logs.flatMap(({ address, topics, data }) => {
-    if (topics[0] !== TRANSFER_TOPIC || topics.length !== 3) return [];
-    const [from, to, units] = (decodeLog(topics, data)?.values ?? []).map(({ value }) => value);
-    if (from?.kind !== "address" || to?.kind !== "address" || units?.kind !== "number") return [];
-    return [{ contract: address, from: from.address, to: to.address, units: units.number }];
-  });
-}
-
-/** Token transfers as a table. */
+/** Token transfers as a table. @param isToShort false where the whole recipient is needed */
 export function tokenTable(
   context: PageContext,
-  transfers: readonly LoggedTransfer[],
+  transfers: readonly TokenMove[],
   t: Texts,
+  isToShort = true,
 ): Content {
   return [
     table({
@@ -94,15 +74,31 @@ export function tokenTable(
       empty: t("noTokenMoves"),
       rows: transfers
         .slice(0, MAX_ROWS)
-        .map(({ contract, from, to, units }) => [
-          tokenLink(context, contract, t),
-          addressLink(from, t),
-          addressLink(to, t),
-          amountOf(context, contract, units, t),
+        .map((move) => [
+          tokenLink(context, move.asset, t),
+          move.from === undefined ? t("nobodyFrom") : addressLink(move.from, t),
+          move.to === undefined ? t("nobodyTo") : addressLink(move.to, t, isToShort),
+          movedAmount(context, move, t),
         ]),
     }),
     more(transfers.length, t),
   ];
+}
+
+function movedAmount(
+  context: PageContext,
+  { asset, amountUnits, tokenId }: TokenMove,
+  t: Texts,
+): Content {
+  return tokenId === undefined
+    ? amountOf(context, asset, amountUnits, t)
+    : amountOfId(amountUnits, tokenId);
+}
+
+/** How many of a token with ids: its id alone where there is one. */
+export function amountOfId(units: bigint, tokenId: bigint): Content {
+  const id = el("span", { class: "breakable" }, `#${tokenId}`);
+  return units === 1n ? id : [`${units} × `, id];
 }
 
 /** An amount by the home's list; whole units where nobody vouches for the decimals. */

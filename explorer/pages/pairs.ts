@@ -3,16 +3,17 @@ import { type Address, parseAddress, toChecksumAddress } from "../../chain/addre
 import { type Hex } from "../../chain/hex.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import { readAddress } from "../decode/identifiers.js";
+import { shiftPoint, shownPrice } from "../decode/prices.js";
 import { badRequest } from "../../web/errors.js";
 import { candleChart } from "../../web/html/chart.js";
 import { type Content, el } from "../../web/html/element.js";
 import { utcTime } from "../../web/html/format.js";
-import { code, facts, note, pager, section, table, time } from "../../web/html/parts.js";
+import { badge, code, facts, note, pager, section, table, time } from "../../web/html/parts.js";
 import { addressLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { IndexedCandle } from "../sources/indexer-source.js";
 import type { Texts } from "../text/catalogue.js";
-import { type PageContext, tokenLink } from "./context.js";
+import { listedToken, type PageContext, tokenLink } from "./context.js";
 import { ask, type Indexed, indexedNote } from "./indexed.js";
 import { amountOf } from "./moves.js";
 
@@ -59,12 +60,17 @@ async function pairs(context: PageContext, { t, query, signal }: PageRequest): P
             columns: [t("pair"), `${t("token")} 0`, `${t("token")} 1`, t("reserves")],
             numeric: [3],
             empty: t("noPairs"),
-            rows: found.items.map(({ pair: address, token0, token1, reserve0, reserve1 }) => [
-              el("a", { href: `/pair/${address}` }, code(toChecksumAddress(address))),
-              tokenLink(context, token0, t),
-              tokenLink(context, token1, t),
-              `${amountOf(context, token0, reserve0, t)} · ${amountOf(context, token1, reserve1, t)}`,
-            ]),
+            rows: found.items.map(
+              ({ pair: address, token0, token1, reserve0, reserve1, isConfirmed }) => [
+                [
+                  el("a", { href: `/pair/${address}` }, code(toChecksumAddress(address))),
+                  isConfirmed ? undefined : [" ", badge("warn", t("unconfirmedPair"))],
+                ],
+                tokenLink(context, token0, t),
+                tokenLink(context, token1, t),
+                `${amountOf(context, token0, reserve0, t)} · ${amountOf(context, token1, reserve1, t)}`,
+              ],
+            ),
           }),
       found !== "unavailable" && found.next !== undefined
         ? pager(t, { older: `/pairs?cursor=${encodeURIComponent(found.next)}` })
@@ -79,30 +85,51 @@ async function pair(context: PageContext, request: PageRequest): Promise<Page> {
   if (address === undefined) throw badRequest("not an address");
   const interval = INTERVALS.find((one) => one === (query.get("interval") ?? "1h"));
   if (interval === undefined) throw badRequest("no such interval");
-  const [state, candles] = await Promise.all([
+  const [state, candles, indexed] = await Promise.all([
     pairState(context, address, signal),
     ask(context.indexer.candles(address, interval, signal)),
+    ask(context.indexer.pair(address, signal)),
   ]);
   if (state === undefined) {
     const content = [note("warning", t("notAPair")), el("p", {}, addressLink(address, t, false))];
     return { status: 404, title: t("notFoundTitle"), content };
   }
   const { token0, token1, reserve0, reserve1 } = state;
+  const known = indexed === "unavailable" ? undefined : indexed.items[0];
+  const decimalsOf = (token: Address, claimed: number | undefined) =>
+    listedToken(context, token).decimals ?? claimed;
   return {
     title: t("pair"),
     content: [
+      indexed === "unavailable" || known?.isConfirmed === true
+        ? undefined
+        : note("warning", t("unconfirmedPairText")),
       facts([
         [t("contract"), addressLink(address, t, false)],
         [`${t("token")} 0`, tokenLink(context, token0, t)],
         [`${t("token")} 1`, tokenLink(context, token1, t)],
         [`${t("reserves")} 0`, amountOf(context, token0, reserve0, t)],
         [`${t("reserves")} 1`, amountOf(context, token1, reserve1, t)],
+        [t("price0"), known?.price0 === undefined ? undefined : shownPrice(known.price0)],
+        [t("price1"), known?.price1 === undefined ? undefined : shownPrice(known.price1)],
+        [t("swaps"), known?.swaps],
+        [
+          t("dayVolume"),
+          known?.volume0Day === undefined || known.volume1Day === undefined
+            ? undefined
+            : `${amountOf(context, token0, known.volume0Day, t)} · ` +
+              amountOf(context, token1, known.volume1Day, t),
+        ],
       ]),
       section(
         t("candles"),
         intervalLinks(address, interval, t),
         indexedNote(candles, t),
-        candleContent(candles, t),
+        candleContent(
+          candles,
+          pointShift(decimalsOf(token0, known?.decimals0), decimalsOf(token1, known?.decimals1)),
+          t,
+        ),
       ),
     ],
   };
@@ -125,14 +152,42 @@ function intervalLinks(address: Address, chosen: string, t: Texts): Content {
   );
 }
 
-function candleContent(found: Indexed<IndexedCandle>, t: Texts): Content {
+/** Decimals beyond which a token is counted in its smallest units. */
+const MAX_DECIMALS = 77;
+
+/**
+ * Places by which the point moves from prices in base units to prices in whole tokens; undefined
+ * where the decimals are not known or make no sense.
+ */
+function pointShift(
+  decimals0: number | undefined,
+  decimals1: number | undefined,
+): number | undefined {
+  if (decimals0 === undefined || decimals1 === undefined) return undefined;
+  return Math.max(decimals0, decimals1) > MAX_DECIMALS ? undefined : decimals0 - decimals1;
+}
+
+function candleContent(
+  found: Indexed<IndexedCandle>,
+  shift: number | undefined,
+  t: Texts,
+): Content {
   if (found === "unavailable") return undefined;
-  const { items } = found;
-  const text = (candle: IndexedCandle | undefined) =>
-    candle === undefined ? "" : utcTime(candle.timestampSeconds);
+  const items = found.items.map(({ timestampSeconds, open, high, low, close }) => {
+    const prices = [open, high, low, close].map((price) => shiftPoint(price, shift ?? 0));
+    return { timestampSeconds, prices };
+  });
+  const text = (item: (typeof items)[number] | undefined) =>
+    item === undefined ? "" : utcTime(item.timestampSeconds);
   return [
+    items.length === 0
+      ? undefined
+      : el("p", {}, t(shift === undefined ? "pricesInUnits" : "pricesInTokens")),
     candleChart(
-      items.map((candle) => ({ x: candle.timestampSeconds, ...candle })),
+      items.map(({ timestampSeconds, prices }) => {
+        const [open = 0, high = 0, low = 0, close = 0] = prices.map(Number);
+        return { x: timestampSeconds, open, high, low, close };
+      }),
       { title: t("candles"), from: text(items[0]), to: text(items.at(-1)) },
     ),
     table({
@@ -142,13 +197,7 @@ function candleContent(found: Indexed<IndexedCandle>, t: Texts): Content {
       empty: t("noCandles"),
       rows: items
         .toReversed()
-        .map(({ timestampSeconds, open, high, low, close }) => [
-          time(timestampSeconds),
-          String(open),
-          String(high),
-          String(low),
-          String(close),
-        ]),
+        .map(({ timestampSeconds, prices }) => [time(timestampSeconds), ...prices.map(shownPrice)]),
     }),
   ];
 }

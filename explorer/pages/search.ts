@@ -1,16 +1,25 @@
 /** Search: whatever is pasted leads to its page, or to a page that says what it could not be. */
-import { readIdentifier } from "../decode/identifiers.js";
-import { el } from "../../web/html/element.js";
+import type { TokenEntry } from "../../chain/token-list.js";
+import { type Content, el } from "../../web/html/element.js";
+import { foreignName } from "../../web/html/format.js";
 import { note, section, table } from "../../web/html/parts.js";
+import { readIdentifier } from "../decode/identifiers.js";
 import { addressLink } from "../html/chain-links.js";
 import type { PageAnswer, PageRequest, PageRoute } from "../server/page.js";
-import { type PageContext } from "./context.js";
+import type { Texts } from "../text/catalogue.js";
+import { type PageContext, tokenLink } from "./context.js";
+import { ask } from "./indexed.js";
+import { askModules, isNoAnswer } from "./modules-asked.js";
+import { validatorLink } from "./staking/validator-parts.js";
 import { lookUp, missingTransaction } from "./transaction.js";
 
 /** Characters that are searched for: the longest identifier has far fewer. */
 const MAX_QUERY = 200;
 
-/** Tokens that a name may find. */
+/** Characters of a name that the indexer takes. */
+const MAX_NAME = 64;
+
+/** Tokens or validators that a name may find. */
 const MAX_FOUND = 50;
 
 /** "/search?q=". */
@@ -32,12 +41,20 @@ async function search(
 ): Promise<PageAnswer> {
   const text = (query.get("q") ?? "").slice(0, MAX_QUERY);
   const found = readIdentifier(text);
-  if (found === undefined) return byName(context, text, t);
+  if (found === undefined) return byName(context, text, t, signal);
   switch (found.kind) {
     case "height":
       return { location: `/block/${found.height}` };
-    case "address":
-      return { location: `/address/${found.address}` };
+    case "address": {
+      const { address } = found;
+      const asked = await askModules(context.staking.ofConsensus(address, signal));
+      const isKey = asked !== undefined && !isNoAnswer(asked);
+      return { location: isKey ? `/validator/${asked.operator}` : `/address/${address}` };
+    }
+    case "validator":
+      return { location: `/validator/${found.consensus}` };
+    case "proposal":
+      return { location: `/proposal/${found.id}` };
     default: {
       const seen = await lookUp(context, found.hash, signal);
       if (seen.kind === "block") return { location: `/block/${seen.height}` };
@@ -51,33 +68,82 @@ async function search(
   }
 }
 
-/** Tokens of the home's list by their symbol. */
-function byName(context: PageContext, text: string, t: PageRequest["t"]): PageAnswer {
+/** Tokens and validators by what they are called; only names of the home's list are vouched for. */
+async function byName(
+  context: PageContext,
+  text: string,
+  t: Texts,
+  signal: AbortSignal,
+): Promise<PageAnswer> {
   const wanted = text.trim().toLowerCase();
-  const tokens = [...context.tokens.values()]
-    .filter(({ symbol }) => wanted !== "" && symbol.toLowerCase().includes(wanted))
+  if (wanted === "") return { title: t("search"), content: el("p", {}, t("searchHelp")) };
+  const listed = [...context.tokens.values()]
+    .filter(({ symbol }) => symbol.toLowerCase().includes(wanted))
     .slice(0, MAX_FOUND);
+  const [met, asked] = await Promise.all([
+    ask(context.indexer.tokens(undefined, signal, wanted.slice(0, MAX_NAME))),
+    askModules(context.staking.validators(undefined, signal)),
+  ]);
+  const known = new Set(listed.map(({ contractAddress }) => contractAddress));
+  const others = met === "unavailable" ? [] : met.items.filter((one) => !known.has(one.contract));
+  const validators = isNoAnswer(asked)
+    ? []
+    : asked.items
+        .filter(({ moniker }) => moniker.toLowerCase().includes(wanted))
+        .slice(0, MAX_FOUND);
+  const isFound = listed.length + others.length + validators.length > 0;
   return {
-    status: tokens.length > 0 || wanted === "" ? 200 : 404,
+    status: isFound ? 200 : 404,
     title: t("search"),
     content: [
-      tokens.length > 0
-        ? section(
-            t("listedTokens"),
+      isFound ? undefined : note("warning", t("nothingFound")),
+      listedSection(listed, t),
+      others.length === 0
+        ? undefined
+        : section(
+            t("allTokens"),
             table({
-              caption: t("listedTokens"),
-              columns: [t("symbol"), t("contract")],
+              caption: t("allTokens"),
+              columns: [t("token"), t("name"), t("contract")],
               empty: t("noTokens"),
-              rows: tokens.map(({ symbol, contractAddress }) => [
-                el("a", { href: `/token/${contractAddress}` }, symbol),
-                addressLink(contractAddress, t),
+              rows: others.map(({ contract, symbol, name }) => [
+                tokenLink(context, contract, t, symbol),
+                name === undefined ? "—" : el("bdi", {}, foreignName(name)),
+                addressLink(contract, t),
               ]),
             }),
-          )
-        : wanted === ""
-          ? undefined
-          : note("warning", t("nothingFound")),
+          ),
+      validators.length === 0
+        ? undefined
+        : section(
+            t("validators"),
+            table({
+              caption: t("validators"),
+              columns: [t("validatorName"), t("operatorAddress")],
+              empty: t("noValidators"),
+              rows: validators.map(({ moniker, operator }) => [
+                el("bdi", {}, foreignName(moniker)),
+                validatorLink(operator),
+              ]),
+            }),
+          ),
       el("p", {}, t("searchHelp")),
     ],
   };
+}
+
+function listedSection(tokens: readonly TokenEntry[], t: Texts): Content {
+  if (tokens.length === 0) return undefined;
+  return section(
+    t("listedTokens"),
+    table({
+      caption: t("listedTokens"),
+      columns: [t("symbol"), t("contract")],
+      empty: t("noTokens"),
+      rows: tokens.map(({ symbol, contractAddress }) => [
+        el("a", { href: `/token/${contractAddress}` }, symbol),
+        addressLink(contractAddress, t),
+      ]),
+    }),
+  );
 }

@@ -11,6 +11,7 @@ import type { Texts } from "../text/catalogue.js";
 import { transfersContent } from "./address.js";
 import { listedToken, type PageContext, tokenLink } from "./context.js";
 import { ask, indexedNote } from "./indexed.js";
+import { amountOfId } from "./moves.js";
 
 /** "/tokens" and "/token/<contract>". */
 export function tokenRoutes(context: PageContext): readonly PageRoute[] {
@@ -25,7 +26,7 @@ export function tokenRoutes(context: PageContext): readonly PageRoute[] {
       path: "/token",
       hasParameter: true,
       isCostly: true,
-      query: ["cursor"],
+      query: ["cursor", "holders"],
       handle: (request) => token(context, request),
     },
   ];
@@ -86,7 +87,7 @@ async function token(context: PageContext, request: PageRequest): Promise<Page> 
   const cursor = query.get("cursor") ?? undefined;
   const [claims, holders, transfers] = await Promise.all([
     chain.tokenClaims(contract, { signal }),
-    ask(indexer.holders(contract, undefined, signal)),
+    ask(indexer.holders(contract, query.get("holders") ?? undefined, signal)),
     ask(indexer.tokenTransfers(contract, cursor, signal)),
   ]);
   const listed = listedToken(context, contract);
@@ -125,12 +126,15 @@ async function token(context: PageContext, request: PageRequest): Promise<Page> 
               columns: [t("account"), t("amount")],
               numeric: [1],
               empty: t("noHolders"),
-              rows: holders.items.map(({ account, units }) => [
+              rows: holders.items.map(({ account, units, tokenId }) => [
                 addressLink(account, t, false),
-                unitsAmount(units, decimals),
+                tokenId === undefined ? unitsAmount(units, decimals) : amountOfId(units, tokenId),
               ]),
             }),
       ),
+      holders !== "unavailable" && holders.next !== undefined
+        ? pager(t, { older: `/token/${contract}?holders=${encodeURIComponent(holders.next)}` })
+        : undefined,
       section(t("transfers"), indexedNote(transfers, t), transfersContent(context, transfers, t)),
       transfers !== "unavailable" && transfers.next !== undefined
         ? pager(t, { older: `/token/${contract}?cursor=${encodeURIComponent(transfers.next)}` })

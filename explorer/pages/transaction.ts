@@ -4,29 +4,23 @@
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { confirmationsOf, CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";
-import type { JournaledBlock } from "../../rpc-client/journal-codec.js";
+import { burnedFeesAtoken } from "../../rpc-client/indexing/paid-fees.js";
+import { tokensMoved } from "../../rpc-client/indexing/token-moves.js";
 import { decodeCall } from "../decode/abi.js";
 import { readHash } from "../decode/identifiers.js";
 import { badRequest } from "../../web/errors.js";
 import { type Content, el } from "../../web/html/element.js";
 import { foreignText, tokenAmount } from "../../web/html/format.js";
-import { badge, code, facts, note, section, time } from "../../web/html/parts.js";
+import { code, facts, note, section, time } from "../../web/html/parts.js";
 import { addressLink, blockLink } from "../html/chain-links.js";
 import type { Page, PageAnswer, PageRequest, PageRoute } from "../server/page.js";
 import type { BlockSummary } from "../sources/chain-source.js";
-import type { CosmosTransaction } from "../sources/consensus-source.js";
 import type { Place, ReceiptView, TransactionView } from "../sources/evm-json.js";
 import type { Texts } from "../text/catalogue.js";
 import { type PageContext, verifiedAbis } from "./context.js";
-import {
-  changeTable,
-  decodedContent,
-  eventSection,
-  loggedTransfers,
-  logList,
-  rawData,
-  tokenTable,
-} from "./moves.js";
+import { cosmosPage, type MinedCosmos, minedCosmos } from "./cosmos-transaction.js";
+import { decodedContent, eventSection, logList, rawData, tokenTable } from "./moves.js";
+import { confirmationText, movesContent, statusBadge, upperHash } from "./transaction-parts.js";
 import { verifyControl } from "./verify.js";
 
 /** "/tx/<hash>". */
@@ -60,14 +54,14 @@ export interface MinedTransaction {
 /** What a hash led to. */
 export type Lookup =
   | { readonly kind: "mined"; readonly mined: MinedTransaction }
-  | { readonly kind: "cosmos"; readonly cosmos: CosmosTransaction; readonly headHeight: number }
+  | { readonly kind: "cosmos"; readonly cosmos: MinedCosmos; readonly headHeight: number }
   | { readonly kind: "pending"; readonly transaction: TransactionView; readonly headHeight: number }
   | { readonly kind: "block"; readonly height: number }
   | {
       readonly kind: "unknown";
       readonly headHeight: number;
       /** What the pool did with it, when it knows. */
-      readonly fate: "unknown" | "replaced" | "dropped";
+      readonly fate: "unknown" | "waiting" | "replaced" | "dropped";
       readonly by: Hash32 | undefined;
     };
 
@@ -93,17 +87,31 @@ export async function lookUp(
   if (cosmos !== undefined) {
     const [around] = await chain.transactionsAt([cosmos], { signal });
     const isSame = around !== undefined && (await chain.cosmosHash(around, { signal })) === hash;
-    if (!isSame) return { kind: "cosmos", cosmos, headHeight };
+    if (!isSame) {
+      const own = await minedCosmos(context, { told: cosmos, hash, headHeight }, signal);
+      if (own === undefined) return { kind: "unknown", headHeight, fate: "unknown", by: undefined };
+      return { kind: "cosmos", cosmos: own, headHeight };
+    }
     const { height, index } = cosmos;
     return mined(context, { transaction: around, place: { height, index }, headHeight }, signal);
   }
   const block = await chain.headerByHash(hash, { signal });
   if (block !== undefined) return { kind: "block", height: block.height };
   const fate = await chain.evm.transactionStatus(hash, { signal });
-  const isTold = fate.status === "replaced" || fate.status === "dropped";
   const by = fate.status === "replaced" ? fate.by : undefined;
-  return { kind: "unknown", headHeight, fate: isTold ? fate.status : "unknown", by };
+  return { kind: "unknown", headHeight, fate: FATES[fate.status], by };
 }
+
+/** What a pool says of what JSON-RPC does not give: of the Cosmos side, or gone meanwhile. */
+const FATES = {
+  pending: "waiting",
+  queued: "waiting",
+  // Of a block that came between two questions.
+  included: "waiting",
+  replaced: "replaced",
+  dropped: "dropped",
+  unknown: "unknown",
+} as const;
 
 async function mined(
   { chain }: PageContext,
@@ -121,7 +129,7 @@ async function mined(
     receipt.isSuccess ? undefined : chain.failure(found.hash, { signal }),
   ]);
   const whole = typeof journal === "object" ? journal : undefined;
-  const feeAtoken = receipt.gasUsed * receipt.gasPriceAtoken;
+  const own = whole?.transactions[place.index];
   const receiptHeight = place.height;
   return {
     kind: "mined",
@@ -133,8 +141,11 @@ async function mined(
         headHeight: Math.max(headHeight, receiptHeight),
         receiptHeight,
       }),
-      changes: whole?.transactions[place.index]?.changes,
-      burnedAtoken: whole === undefined ? undefined : burnedShare(whole, feeAtoken),
+      changes: own?.changes,
+      burnedAtoken:
+        whole === undefined || own === undefined
+          ? undefined
+          : burnedFeesAtoken(whole.transactions).get(own),
       failure,
     },
   };
@@ -148,17 +159,6 @@ function pendingAfterAll({
   return { kind: "pending", transaction: found, headHeight };
 }
 
-/** The block burns a part of all its fees; this is that part of one fee, rounded down. */
-function burnedShare({ blockChanges }: JournaledBlock, feeAtoken: bigint): bigint {
-  const sumOf = (reason: string) =>
-    blockChanges
-      .filter((change) => change.reason === reason && change.effective)
-      .reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
-  const burned = sumOf("FEE_BURN");
-  const fees = burned + sumOf("TREASURY");
-  return fees === 0n ? 0n : (feeAtoken * burned) / fees;
-}
-
 async function transaction(context: PageContext, request: PageRequest): Promise<PageAnswer> {
   const { parameter, t, signal } = request;
   const hash = readHash(parameter);
@@ -168,7 +168,7 @@ async function transaction(context: PageContext, request: PageRequest): Promise<
     case "mined":
       return minedPage(context, found.mined, request);
     case "cosmos":
-      return cosmosPage(found.cosmos, hash, t);
+      return cosmosPage(found.cosmos, t);
     case "pending":
       return pendingPage(found, t);
     case "block":
@@ -185,6 +185,10 @@ export function missingTransaction(
   t: Texts,
 ): Page {
   const { headHeight, fate, by } = found;
+  if (fate === "waiting") {
+    const live = el("div", { id: "live", "data-live": "" }, waitingNote(headHeight, t));
+    return { title: t("transaction"), content: [el("p", {}, code(hash)), live], scripts: ["live"] };
+  }
   return {
     status: 404,
     title: t("unknownTransaction"),
@@ -201,6 +205,10 @@ export function missingTransaction(
   };
 }
 
+function waitingNote(headHeight: number, t: Texts): Content {
+  return note("info", t("notInBlocks", { height: headHeight, pending: t("yes") }));
+}
+
 function pendingPage(found: Extract<Lookup, { kind: "pending" }>, t: Texts): Page {
   const { transaction: waiting, headHeight } = found;
   return {
@@ -208,7 +216,7 @@ function pendingPage(found: Extract<Lookup, { kind: "pending" }>, t: Texts): Pag
     content: el(
       "div",
       { id: "live", "data-live": "" },
-      note("info", t("notInBlocks", { height: headHeight, pending: t("yes") })),
+      waitingNote(headHeight, t),
       facts([[t("evmHash"), code(waiting.hash)], ...sentFacts(waiting, t)]),
     ),
     scripts: ["live"],
@@ -238,18 +246,17 @@ async function minedPage(
       ? undefined
       : await consensus.transaction(cosmosHash, { signal }).catch(() => undefined);
   const isFinal = confirmations >= CREDIT_CONFIRMATIONS;
-  const called = sent.to === undefined ? [] : [sent.to];
-  const abis = await verifiedAbis(
-    context,
-    [...called, ...receipt.logs.map(({ address }) => address)],
-    signal,
-  );
+  const called = sent.to === undefined || sent.input === "0x" ? [] : [sent.to];
+  const contracts = new Set([...called, ...receipt.logs.map(({ address }) => address)]);
+  const abis = await verifiedAbis(context, [...contracts], signal);
+  // Whoever verifies one of the others changes what is shown of it.
+  const isRead = [...contracts].every((contract) => abis.has(contract));
   const abi = sent.to === undefined ? undefined : abis.get(sent.to);
   const ownCall = abi === undefined ? undefined : decodeCall(sent.input, abi);
   const call = ownCall ?? (sent.to === undefined ? undefined : decodeCall(sent.input));
   return {
     title: t("transaction"),
-    isFinal: isFinal && cosmos !== undefined && found.changes !== undefined,
+    isFinal: isFinal && isRead && cosmos !== undefined && found.changes !== undefined,
     scripts: isFinal ? ["verify"] : ["live", "verify"],
     content: [
       el(
@@ -257,7 +264,7 @@ async function minedPage(
         isFinal ? {} : { id: "live", "data-live": "" },
         outcomeNote(found, t),
         facts([
-          [t("status"), statusBadge(receipt, t)],
+          [t("status"), statusBadge(receipt.isSuccess, t)],
           [t("confirmations"), confirmationText(confirmations, t)],
           [t("block"), [blockLink(found.place.height), ` · ${t("position")} ${found.place.index}`]],
           [t("time"), time(found.block.timestampSeconds)],
@@ -274,7 +281,7 @@ async function minedPage(
         ]),
       ),
       section(t("nativeMoves"), movesContent(found.changes, t)),
-      section(t("tokenMoves"), tokenTable(context, loggedTransfers(receipt.logs), t)),
+      section(t("tokenMoves"), tokenTable(context, tokensMoved(receipt.logs, 0), t)),
       sent.input === "0x"
         ? undefined
         : section(
@@ -310,46 +317,9 @@ function feeFacts(
   ];
 }
 
-function statusBadge({ isSuccess }: ReceiptView, t: Texts): Content {
-  return badge(isSuccess ? "good" : "bad", isSuccess ? t("success") : t("failed"));
-}
-
-/** Confirmations against what exchanges wait for; a block that is there is final at once. */
-export function confirmationText(confirmations: number, t: Texts): string {
-  const shown = Math.min(confirmations, CREDIT_CONFIRMATIONS);
-  return `${shown}/${CREDIT_CONFIRMATIONS} · ${t("final")}`;
-}
-
 /** Why a transaction failed, where it did. */
 export function outcomeNote({ receipt, failure }: MinedTransaction, t: Texts): Content {
   if (receipt.isSuccess) return undefined;
   if (failure === undefined) return note("warning", t("failedUnknown"));
   return note("warning", t("failedBecause"), " ", el("bdi", {}, foreignText(failure)));
-}
-
-/** A transaction's moves of native coins. */
-export function movesContent(changes: readonly BalanceChange[] | undefined, t: Texts): Content {
-  return changes === undefined ? note("warning", t("journalTooLarge")) : changeTable(changes, t);
-}
-
-/** Hash as the Cosmos side writes it. */
-export function upperHash(hash: Hash32): string {
-  return hash.slice(2).toUpperCase();
-}
-
-function cosmosPage(cosmos: CosmosTransaction, hash: Hash32, t: Texts): Page {
-  const isSuccess = cosmos.code === 0n;
-  return {
-    title: t("transaction"),
-    content: [
-      facts([
-        [t("status"), badge(isSuccess ? "good" : "bad", isSuccess ? t("success") : t("failed"))],
-        [t("block"), blockLink(cosmos.height)],
-        [t("cosmosHash"), code(upperHash(hash))],
-        [t("gasUsed"), cosmos.gasUsed.toString()],
-        [t("message"), cosmos.log === "" ? undefined : el("bdi", {}, foreignText(cosmos.log))],
-      ]),
-      eventSection(cosmos.events, t),
-    ],
-  };
 }

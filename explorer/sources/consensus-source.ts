@@ -77,6 +77,9 @@ export interface SupplyParts {
 /** Validators on a page, the most that CometBFT gives. */
 const PAGE = 100;
 
+/** Headers of one answer, the most that CometBFT gives. */
+const HEADERS = 20;
+
 /** Pages of validators that are read: sets are smaller. */
 const MAX_PAGES = 5;
 
@@ -161,6 +164,29 @@ export class ConsensusSource {
     const header = answer?.["header"];
     if (header === undefined || header === null) return undefined;
     return Number(readDecimal(readObject(header, "header")["height"], "height"));
+  }
+
+  /**
+   * Transactions of blocks, of both kinds, by height: as far as the node tells of blocks `from` to
+   * `to`, both included, and of no more than fit into a few answers.
+   */
+  async transactionCounts(
+    { from, to }: { readonly from: number; readonly to: number },
+    options: RpcOptions,
+  ): Promise<ReadonlyMap<number, number>> {
+    const counts = new Map<number, number>();
+    for (let top = to, answers = 0; top >= from && answers < MAX_PAGES; answers++) {
+      const least = Math.max(from, top - HEADERS + 1);
+      const answer = await this.rawHeaders(least, top, options);
+      for (const value of readList(answer?.["block_metas"] ?? [], "block_metas")) {
+        const meta = readObject(value, "block_meta");
+        const header = readObject(meta["header"], "header");
+        const height = Number(readDecimal(header["height"], "height"));
+        counts.set(height, Number(readDecimal(meta["num_txs"], "num_txs")));
+      }
+      top = least - 1;
+    }
+    return counts;
   }
 
   /** Total supply after each height; undefined where the node no longer has it. */

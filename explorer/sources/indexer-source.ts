@@ -6,6 +6,7 @@
 import { type Address, parseAddress } from "../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../chain/hex.js";
 import { type AnswerObject, readObject } from "../../rpc-client/answer-fields.js";
+import { isPrice } from "../decode/prices.js";
 import { PageError } from "../../web/errors.js";
 import { getText } from "./json-get.js";
 
@@ -21,6 +22,8 @@ export interface IndexedTransfer {
   readonly from: Address | undefined;
   readonly to: Address | undefined;
   readonly units: bigint;
+  /** Of a token that has ids. */
+  readonly tokenId: bigint | undefined;
 }
 
 /** A balance of a token. */
@@ -28,6 +31,8 @@ export interface IndexedBalance {
   /** Undefined for native coins. */
   readonly contract: Address | undefined;
   readonly units: bigint;
+  /** Of a token that has ids, each with a balance of its own. */
+  readonly tokenId: bigint | undefined;
   readonly decimals: number | undefined;
   readonly symbol: string | undefined;
 }
@@ -46,6 +51,8 @@ export interface IndexedToken {
 export interface IndexedHolder {
   readonly account: Address;
   readonly units: bigint;
+  /** As of a balance. */
+  readonly tokenId: bigint | undefined;
 }
 
 /** A pair of a decentralised exchange. */
@@ -55,15 +62,26 @@ export interface IndexedPair {
   readonly token1: Address;
   readonly reserve0: bigint;
   readonly reserve1: bigint;
+  /** By what the contracts say; undefined where they do not, or say now this and now that. */
+  readonly decimals0: number | undefined;
+  readonly decimals1: number | undefined;
+  /** Token1 for one token0 and the other way, whole tokens, decimal texts. */
+  readonly price0: string | undefined;
+  readonly price1: string | undefined;
+  readonly swaps: number | undefined;
+  readonly volume0Day: bigint | undefined;
+  readonly volume1Day: bigint | undefined;
+  /** False where the factory that it names does not have it as its pair: anybody can log one. */
+  readonly isConfirmed: boolean;
 }
 
-/** Prices of a span of time. */
+/** Prices of a span of time: base units of token1 for one of token0, decimal texts. */
 export interface IndexedCandle {
   readonly timestampSeconds: number;
-  readonly open: number;
-  readonly high: number;
-  readonly low: number;
-  readonly close: number;
+  readonly open: string;
+  readonly high: string;
+  readonly low: string;
+  readonly close: string;
 }
 
 /** The supply after a block; minted and burned since block 0. */
@@ -114,13 +132,14 @@ export class IndexerSource {
   }
 
   /** Balances of an account. */
-  balances(account: Address, signal: AbortSignal) {
-    return this.list(`/v1/addresses/${account}/balances`, { limit: LIMIT }, readBalance, signal);
+  balances(account: Address, cursor: string | undefined, signal: AbortSignal) {
+    const path = `/v1/addresses/${account}/balances`;
+    return this.list(path, { cursor, limit: LIMIT }, readBalance, signal);
   }
 
-  /** All tokens. */
-  tokens(cursor: string | undefined, signal: AbortSignal) {
-    return this.list("/v1/tokens", { cursor, limit: LIMIT }, readToken, signal);
+  /** All tokens, or those with a text in what they call themselves; most moved first. */
+  tokens(cursor: string | undefined, signal: AbortSignal, search?: string) {
+    return this.list("/v1/tokens", { cursor, search, limit: LIMIT }, readToken, signal);
   }
 
   /** Who holds a token. */
@@ -141,6 +160,14 @@ export class IndexerSource {
   /** All pairs. */
   pairs(cursor: string | undefined, signal: AbortSignal) {
     return this.list("/v1/dex/pairs", { cursor, limit: LIMIT }, readPair, signal);
+  }
+
+  /** One pair; no item where the indexer does not know it. */
+  async pair(pair: Address, signal: AbortSignal): Promise<IndexedPage<IndexedPair>> {
+    const answer = await this.get(`/v1/dex/pairs/${pair}`, {}, signal);
+    const found = answer === undefined ? undefined : readPair(fields(answer["pair"]));
+    const indexedHeight = integerOf(fields(answer?.["meta"])["indexedHeight"]);
+    return { items: found === undefined ? [] : [found], next: undefined, indexedHeight };
   }
 
   /** Candles of a pair, oldest first. */
@@ -218,6 +245,7 @@ function readTransfer(row: AnswerObject): IndexedTransfer | undefined {
     contract: addressOf(row["asset"]),
     from: addressOf(row["from"]),
     to: addressOf(row["to"]),
+    tokenId: amountOf(row["tokenId"]),
   };
 }
 
@@ -227,6 +255,7 @@ function readBalance(row: AnswerObject): IndexedBalance | undefined {
   return {
     contract: addressOf(row["asset"]),
     units,
+    tokenId: amountOf(row["tokenId"]),
     decimals: integerOf(row["decimals"]),
     symbol: textOf(row["symbol"]),
   };
@@ -248,7 +277,8 @@ function readToken(row: AnswerObject): IndexedToken | undefined {
 function readHolder(row: AnswerObject): IndexedHolder | undefined {
   const account = addressOf(row["address"]);
   const units = amountOf(row["amount"]);
-  return account === undefined || units === undefined ? undefined : { account, units };
+  if (account === undefined || units === undefined) return undefined;
+  return { account, units, tokenId: amountOf(row["tokenId"]) };
 }
 
 function readPair(row: AnswerObject): IndexedPair | undefined {
@@ -258,20 +288,38 @@ function readPair(row: AnswerObject): IndexedPair | undefined {
   const [reserve0, reserve1] = [amountOf(row["reserve0"]), amountOf(row["reserve1"])];
   if (pair === undefined || token0 === undefined || token1 === undefined) return undefined;
   if (reserve0 === undefined || reserve1 === undefined) return undefined;
-  return { pair, token0, token1, reserve0, reserve1 };
+  const decimals = (name: string) => integerOf(fields(row[name])["decimals"]);
+  return {
+    pair,
+    token0,
+    token1,
+    reserve0,
+    reserve1,
+    decimals0: decimals("token0"),
+    decimals1: decimals("token1"),
+    price0: priceOf(row["price0"]),
+    price1: priceOf(row["price1"]),
+    swaps: integerOf(row["swaps"]),
+    volume0Day: amountOf(row["volume0Day"]),
+    volume1Day: amountOf(row["volume1Day"]),
+    isConfirmed: row["isConfirmed"] === true,
+  };
 }
 
 function readCandle(row: AnswerObject): IndexedCandle | undefined {
   const timestampSeconds = timeOf(row["time"]);
   const [open, high, low, close] = ["open", "high", "low", "close"].map((name) =>
-    Number(row[name] ?? Number.NaN),
+    priceOf(row[name]),
   );
   if (timestampSeconds === undefined) return undefined;
   if (open === undefined || high === undefined || low === undefined || close === undefined) {
     return undefined;
   }
-  const isNumber = [open, high, low, close].every((price) => Number.isFinite(price) && price >= 0);
-  return isNumber ? { timestampSeconds, open, high, low, close } : undefined;
+  return { timestampSeconds, open, high, low, close };
+}
+
+function priceOf(value: unknown): string | undefined {
+  return isPrice(value) ? value : undefined;
 }
 
 function readSupply(row: AnswerObject): IndexedSupply | undefined {

@@ -72,10 +72,11 @@ export const ENGLISH = {
   contractName: "Contract",
   cosmosEvents: "Events (Cosmos)",
   cosmosHash: "Cosmos hash",
-  cosmosOnly: "A transaction of the Cosmos side, in block {height}; its page shows the events.",
+  cosmosTransactions: "Cosmos transactions",
   counterparty: "From or to",
   createdBy: "Created by",
   createdContract: "Created contract",
+  dayVolume: "Volume of the last day",
   decimals: "Decimals",
   depositIntro:
     "Paste the hash of the transaction, in any form. You see whether it is in a block, " +
@@ -91,6 +92,7 @@ export const ENGLISH = {
   everythingMovedText: "Everything counted together: calls inside of contracts and the fee, too.",
   evmAddress: "Address (EVM)",
   evmHash: "EVM hash",
+  evmTransactions: "EVM transactions",
   failed: "failed",
   failedBecause: "It failed:",
   failedText: "The fault is written down in the explorer's log.",
@@ -129,7 +131,7 @@ export const ENGLISH = {
     "them all.",
   kind: "Kind",
   latestBlocks: "Newest blocks",
-  latestTransactions: "Newest transactions",
+  latestEvmTransactions: "Newest EVM transactions",
   library: "Library {name}",
   linkToSend: "Link to send",
   listedAs: "Listed as",
@@ -151,7 +153,9 @@ export const ENGLISH = {
     "The code is what the compiler makes of these sources. The hash of the metadata differs " +
     "or is missing: comments, names of variables or paths may be others than those of who " +
     "deployed it.",
+  memo: "Memo",
   message: "Message",
+  messages: "Messages",
   metadataCompiled: "Metadata hash, compiled",
   metadataOnChain: "Metadata hash, on the chain",
   minted: "Minted",
@@ -221,6 +225,12 @@ export const ENGLISH = {
   place: "Place",
   position: "position",
   power: "Power",
+  price0: "Price: token 1 for one token 0",
+  price1: "Price: token 0 for one token 1",
+  pricesInTokens: "Prices are what was paid of token 1 for one token 0, in whole tokens.",
+  pricesInUnits:
+    "Prices are what was paid of token 1 for one token 0, in the smallest units of both: " +
+    "their decimals are not known.",
   proofs: "Proofs",
   proposer: "Proposer",
   prunedText: "The node has deleted data that is so old.",
@@ -257,8 +267,8 @@ export const ENGLISH = {
   sameAsTable: "The same as a table",
   search: "Search",
   searchHelp:
-    "Heights, hashes of blocks and transactions (EVM or Cosmos), accounts (0x or addr1) and " +
-    "symbols of listed tokens are found.",
+    "Heights, hashes of blocks and transactions (EVM or Cosmos), accounts (0x or addr1), " +
+    "validators, proposals (proposal 7) and names of tokens are found.",
   searchLabel: "Block, transaction, account or token",
   sendWithWallet: "Send with the wallet of this browser",
   settings: "Settings of the compiler",
@@ -277,6 +287,7 @@ export const ENGLISH = {
   supplyText:
     "The supply grows by what is minted and shrinks by what is burned; nothing else changes " +
     "it but coins that contracts destroy.",
+  swaps: "Swaps",
   symbol: "Symbol",
   time: "Time",
   to: "To",
@@ -302,6 +313,10 @@ export const ENGLISH = {
   unavailableText:
     "The node does not answer just now. Nothing is lost; please load the page again.",
   unavailableTitle: "A part behind this page does not answer",
+  unconfirmedPair: "not confirmed",
+  unconfirmedPairText:
+    "No factory has this contract as its pair, as far as the indexer knows. Anyone can " +
+    "write a contract that says that it is one.",
   units: "units",
   unknownAdvice: "If it was just sent, it may be on its way. Check the network and the hash.",
   unknownTransaction: "Unknown transaction",

@@ -72,11 +72,11 @@ export const GERMAN: Catalogue = {
   contractName: "Vertrag",
   cosmosEvents: "Ereignisse (Cosmos)",
   cosmosHash: "Cosmos-Hash",
-  cosmosOnly:
-    "Eine Transaktion der Cosmos-Seite, in Block {height}; ihre Seite zeigt die Ereignisse.",
+  cosmosTransactions: "Cosmos-Transaktionen",
   counterparty: "Von oder an",
   createdBy: "Erzeugt von",
   createdContract: "Erzeugter Vertrag",
+  dayVolume: "Volumen des letzten Tages",
   decimals: "Dezimalstellen",
   depositIntro:
     "Fügen Sie den Hash der Transaktion ein, in beliebiger Form. Sie sehen, ob sie in einem " +
@@ -95,6 +95,7 @@ export const GERMAN: Catalogue = {
     "Alles zusammengezählt: auch Aufrufe innerhalb von Verträgen und die Gebühr.",
   evmAddress: "Adresse (EVM)",
   evmHash: "EVM-Hash",
+  evmTransactions: "EVM-Transaktionen",
   failed: "fehlgeschlagen",
   failedBecause: "Sie schlug fehl:",
   failedText: "Der Fehler steht im Protokoll des Explorers.",
@@ -134,7 +135,7 @@ export const GERMAN: Catalogue = {
     "Knotens hat sie alle.",
   kind: "Art",
   latestBlocks: "Neueste Blöcke",
-  latestTransactions: "Neueste Transaktionen",
+  latestEvmTransactions: "Neueste EVM-Transaktionen",
   library: "Bibliothek {name}",
   linkToSend: "Link zum Weitergeben",
   listedAs: "Gelistet als",
@@ -156,7 +157,9 @@ export const GERMAN: Catalogue = {
     "Der Code ist, was der Compiler aus diesen Quellen macht. Der Hash der Metadaten ist ein " +
     "anderer oder fehlt: Kommentare, Namen von Variablen oder Pfade können andere sein als " +
     "bei dem, der ihn veröffentlicht hat.",
+  memo: "Memo",
   message: "Meldung",
+  messages: "Nachrichten",
   metadataCompiled: "Hash der Metadaten, kompiliert",
   metadataOnChain: "Hash der Metadaten, in der Kette",
   minted: "Neu entstanden",
@@ -227,6 +230,12 @@ export const GERMAN: Catalogue = {
   place: "Stelle",
   position: "Position",
   power: "Gewicht",
+  price0: "Preis: Token 1 für ein Token 0",
+  price1: "Preis: Token 0 für ein Token 1",
+  pricesInTokens: "Preise sind, was von Token 1 für ein Token 0 bezahlt wurde, in ganzen Token.",
+  pricesInUnits:
+    "Preise sind, was von Token 1 für ein Token 0 bezahlt wurde, in den kleinsten " +
+    "Einheiten beider: Ihre Nachkommastellen sind nicht bekannt.",
   proofs: "Beweise",
   proposer: "Vorschlagender",
   prunedText: "Der Knoten hat so alte Daten gelöscht.",
@@ -265,7 +274,7 @@ export const GERMAN: Catalogue = {
   search: "Suche",
   searchHelp:
     "Gefunden werden Höhen, Hashes von Blöcken und Transaktionen (EVM oder Cosmos), Konten " +
-    "(0x oder addr1) und Symbole gelisteter Token.",
+    "(0x oder addr1), Validatoren, Vorschläge (Vorschlag 7) und Namen von Token.",
   searchLabel: "Block, Transaktion, Konto oder Token",
   sendWithWallet: "Mit der Wallet dieses Browsers senden",
   settings: "Einstellungen des Compilers",
@@ -284,6 +293,7 @@ export const GERMAN: Catalogue = {
   supplyText:
     "Die Menge wächst um Entstandenes und schrumpft um Verbranntes; sonst ändern sie nur " +
     "Coins, die Verträge vernichten.",
+  swaps: "Tauschgeschäfte",
   symbol: "Symbol",
   time: "Zeit",
   to: "An",
@@ -311,6 +321,10 @@ export const GERMAN: Catalogue = {
   unavailableText:
     "Der Knoten antwortet gerade nicht. Nichts ist verloren; bitte laden Sie die Seite neu.",
   unavailableTitle: "Ein Teil hinter dieser Seite antwortet nicht",
+  unconfirmedPair: "nicht bestätigt",
+  unconfirmedPairText:
+    "Keine Fabrik hat diesen Vertrag als ihr Paar, soweit der Indexer weiß. Jeder kann " +
+    "einen Vertrag schreiben, der das von sich sagt.",
   units: "Einheiten",
   unknownAdvice:
     "Wurde sie gerade gesendet, ist sie vielleicht unterwegs. Prüfen Sie Netz und Hash.",

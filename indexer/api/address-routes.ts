@@ -1,6 +1,8 @@
 /** Addresses: what they hold, held, moved and signed. */
 import { toBech32, toChecksumAddress } from "../../chain/address.js";
+import type { Hex } from "../../chain/hex.js";
 import type { HttpRoute } from "../../runtime/http/http-server.js";
+import { binOf, INTERVAL_SECONDS } from "../store/candles.js";
 import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
 import { invalidField, readAddressText, readAsset, readAt, readRange } from "./inputs.js";
 import {
@@ -143,26 +145,12 @@ const BALANCES: ListKind<BalanceRow> = {
   position: ({ asset, token_id }) => [asset.toString("hex"), token_id],
 };
 
-/** Widths of intervals, in seconds; weeks begin on Monday as `date_trunc` has it. */
-const INTERVALS: ReadonlyMap<unknown, string> = new Map([
-  ["1m", "1 minute"],
-  ["5m", "5 minutes"],
-  ["15m", "15 minutes"],
-  ["1h", "1 hour"],
-  ["4h", "4 hours"],
-  ["1d", "1 day"],
-  ["1w", "7 days"],
-]);
-
-/** The width that `interval` names; an hour without it. @throws INVALID_FIELD */
-export function readInterval({ interval = "1h" }: Filters): string {
-  const width = INTERVALS.get(interval);
-  if (width === undefined) throw invalidField("interval", "1m, 5m, 15m, 1h, 4h, 1d or 1w");
-  return width;
+/** Seconds of the width that `interval` names; an hour without it. @throws INVALID_FIELD */
+export function readInterval({ interval = "1h" }: Filters): number {
+  const found = Object.entries(INTERVAL_SECONDS).find(([name]) => name === interval);
+  if (found === undefined) throw invalidField("interval", "1m, 5m, 15m, 1h, 4h, 1d or 1w");
+  return found[1];
 }
-
-/** A Monday, so that weeks begin on one; all narrower intervals divide it. */
-export const INTERVAL_ORIGIN = "2001-01-01T00:00:00Z";
 
 interface PointRow {
   readonly height: number;
@@ -187,7 +175,7 @@ const HISTORY: ListKind<PointRow> = {
     const width = where.bind(readInterval(filters));
     const pointUpTo = (height: string) =>
       `SELECT h.height, b.time, h.amount, (SELECT k.height FROM ${s}.block k
-           WHERE k.time >= date_bin(${width}::interval, b.time, '${INTERVAL_ORIGIN}')
+           WHERE k.time >= ${binOf(`${width}::integer`, "b.time")}
            ORDER BY k.time, k.height LIMIT 1) AS first
        FROM ${s}.balance_history h JOIN ${s}.block b USING (height)
        ${where.text()} AND h.height <= ${height} ORDER BY h.height DESC LIMIT 1`;
@@ -203,6 +191,13 @@ const HISTORY: ListKind<PointRow> = {
   position: ({ first }) => [first],
 };
 
+/** What an account has in place of code that lets a contract act for it (EIP-7702). */
+const DELEGATION = /^0xef0100[0-9a-f]{40}$/;
+
+function isContractCode(code: Hex): boolean {
+  return code !== "0x" && !DELEGATION.test(code);
+}
+
 /** Handlers of `/v1/addresses`. */
 export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
   const list = <Row>(path: string, kind: ListKind<Row>): HttpRoute => ({
@@ -216,9 +211,10 @@ export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
       path: "/v1/addresses/{address}",
       handler: async ({ params, signal }) => {
         const address = readAddressText(params["address"]);
-        const nonce = await context.node
-          .getTransactionCount(address, "latest", { signal })
-          .catch(() => undefined);
+        const [nonce, code] = await Promise.all([
+          context.node.getTransactionCount(address, "latest", { signal }).catch(() => undefined),
+          context.node.getCode(address, "latest", { signal }).catch(() => undefined),
+        ]);
         return atOneMoment(context, async (snapshot) => {
           const [row] = await snapshot.sql.query<{
             first_seen: number | null;
@@ -229,7 +225,7 @@ export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
             balance: string | null;
             tokens: string;
           }>(
-            `SELECT a.*, b.amount AS balance, (SELECT count(*) FROM ${s}.balance o
+            `SELECT a.*, b.amount AS balance, (SELECT count(DISTINCT asset) FROM ${s}.balance o
                WHERE o.address = i.address AND o.asset <> ''::bytea AND o.amount <> 0) AS tokens
              FROM (SELECT $1::bytea AS address) i
              LEFT JOIN ${s}.address a USING (address)
@@ -239,7 +235,7 @@ export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
           const shown = {
             evm: toChecksumAddress(address),
             bech32: toBech32(address),
-            isContract: row?.is_contract ?? false,
+            isContract: code === undefined ? (row?.is_contract ?? false) : isContractCode(code),
             nonce: nonce?.toString() ?? null,
             balance: row?.balance ?? "0",
             firstSeen: row?.first_seen ?? null,

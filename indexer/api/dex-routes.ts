@@ -1,8 +1,10 @@
 /** Uniswap V2 pairs, their swaps, liquidity and candles. */
+import type { Height } from "../../chain/hex.js";
 import type { HttpRoute } from "../../runtime/http/http-server.js";
 import { IndexerError } from "../errors.js";
+import { binOf, dayBounds, dayVolume, PRICE_PLACES } from "../store/candles.js";
 import { LIVE_SCHEMA as s } from "../store/schema.js";
-import { INTERVAL_ORIGIN, readInterval } from "./address-routes.js";
+import { readInterval } from "./address-routes.js";
 import { readAddressText, readRange } from "./inputs.js";
 import { directionOf, type ListKind, listReply, type PageQuery, Where } from "./pages.js";
 import { type ApiContext, atOneMoment, bytesOf, hexOf, hexOrNull, metaOf } from "./reads.js";
@@ -32,30 +34,34 @@ interface PairRow {
   readonly decimals1: number | null;
 }
 
-const PAIR_SELECT = `SELECT p.*, b.time, l.supply_logged AS lp_supply, k0.symbol AS symbol0,
-    k0.decimals AS decimals0, k1.symbol AS symbol1, k1.decimals AS decimals1, d.day0, d.day1
+const PAIR_SELECT = `WITH ${dayBounds(s)}
+  SELECT p.*, b.time, l.supply_logged AS lp_supply, d.day0, d.day1, k0.symbol AS symbol0,
+    k0.decimals AS decimals0, k1.symbol AS symbol1, k1.decimals AS decimals1
   FROM ${s}.pair p JOIN ${s}.block b ON b.height = p.height
   LEFT JOIN ${s}.token l ON l.address = p.address
   LEFT JOIN ${s}.token k0 ON k0.address = p.token0
   LEFT JOIN ${s}.token k1 ON k1.address = p.token1
-  LEFT JOIN LATERAL (
-    SELECT sum(w.amount0_in + w.amount0_out) AS day0, sum(w.amount1_in + w.amount1_out) AS day1
-    FROM ${s}.swap w WHERE w.pair = p.address AND w.height >= (
-      SELECT height FROM ${s}.block
-      WHERE time > (SELECT time - interval '1 day' FROM ${s}.progress)
-      ORDER BY time, height LIMIT 1)
-  ) d ON true`;
+  LEFT JOIN LATERAL (${dayVolume(s)}) d ON true`;
 
-/** Places behind the point of a price. */
-const PRICE_PLACES = 18;
+/** Places behind the point of a price in whole tokens. */
+const WHOLE_PLACES = 18;
 
 /** `numerator / denominator` as a decimal text, cut off; undefined without a denominator. */
-export function ratioText(numerator: bigint, denominator: bigint): string | undefined {
-  if (denominator === 0n) return undefined;
-  const scaled = (numerator * 10n ** BigInt(PRICE_PLACES)) / denominator;
-  const digits = scaled.toString().padStart(PRICE_PLACES + 1, "0");
-  const fraction = digits.slice(-PRICE_PLACES).replace(/0+$/, "");
-  const whole = digits.slice(0, -PRICE_PLACES);
+export function ratioText(
+  numerator: bigint,
+  denominator: bigint,
+  places: number,
+): string | undefined {
+  return denominator === 0n
+    ? undefined
+    : decimalText((numerator * 10n ** BigInt(places)) / denominator, places);
+}
+
+/** A number that was multiplied by a power of ten, as a decimal text. */
+function decimalText(scaled: bigint, places: number): string {
+  const digits = scaled.toString().padStart(places + 1, "0");
+  const fraction = digits.slice(-places).replace(/0+$/, "");
+  const whole = digits.slice(0, -places);
   return fraction === "" ? whole : `${whole}.${fraction}`;
 }
 
@@ -73,8 +79,8 @@ function pairJson(row: PairRow) {
     reserve0: row.reserve0,
     reserve1: row.reserve1,
     lpSupply: row.lp_supply ?? "0",
-    price0: isEmpty ? null : (ratioText(whole1, whole0) ?? null),
-    price1: isEmpty ? null : (ratioText(whole0, whole1) ?? null),
+    price0: isEmpty ? null : (ratioText(whole1, whole0, WHOLE_PLACES) ?? null),
+    price1: isEmpty ? null : (ratioText(whole0, whole1, WHOLE_PLACES) ?? null),
     createdHeight: row.height,
     createdTime: row.time.toISOString(),
     swaps: Number(row.swaps),
@@ -115,6 +121,7 @@ interface EventRow {
   readonly sender: Buffer;
   readonly recipient: Buffer | null;
   readonly origin: Buffer;
+  readonly is_confirmed: boolean | null;
 }
 
 interface SwapRow extends EventRow {
@@ -143,7 +150,8 @@ async function eventRows<Row>(table: "swap" | "liquidity", query: PageQuery): Pr
   }
   if (after !== undefined) where.and(`(e.height, e.log_index) ${sign} (?, ?)`, ...after);
   return snapshot.sql.query(
-    `SELECT e.*, b.time, t.hash FROM ${s}.${table} e JOIN ${s}.block b USING (height)
+    `SELECT e.*, b.time, t.hash, p.is_confirmed FROM ${s}.${table} e
+     JOIN ${s}.block b USING (height) LEFT JOIN ${s}.pair p ON p.address = e.pair
      JOIN ${s}.transaction t ON t.height = e.height AND t.tx_index = e.tx_index ${where.text()}
      ORDER BY e.height ${word}, e.log_index ${word} LIMIT ${limit}`,
     where.parameters,
@@ -165,6 +173,7 @@ function eventJson(row: EventRow) {
     sender: hexOf(row.sender),
     origin: hexOf(row.origin),
     to: hexOrNull(row.recipient),
+    isConfirmed: row.is_confirmed === true,
   };
 }
 
@@ -182,7 +191,7 @@ const SWAPS: ListKind<SwapRow> = {
       amount1In: row.amount1_in,
       amount0Out: row.amount0_out,
       amount1Out: row.amount1_out,
-      price: isPriced ? (ratioText(net1, net0) ?? null) : null,
+      price: isPriced ? (ratioText(net1, net0, PRICE_PLACES) ?? null) : null,
     };
   },
   position: ({ height, log_index }) => [height, log_index],
@@ -202,7 +211,7 @@ const LIQUIDITY: ListKind<LiquidityRow> = {
 };
 
 interface CandleRow {
-  readonly bin: Date;
+  readonly start: Date;
   readonly open: string;
   readonly high: string;
   readonly low: string;
@@ -218,40 +227,38 @@ const CANDLES: ListKind<CandleRow> = {
   rows: async (query) => {
     const { snapshot, filters, ceiling, after, limit, params } = query;
     const { from, to } = await readRange(snapshot, filters, s);
-    const where = new Where()
-      .and("e.pair = ?", pairOf(params))
-      .and("e.height BETWEEN ? AND ?", from, Math.min(to, ceiling))
-      .and("(e.amount0_in - e.amount0_out) * (e.amount1_out - e.amount1_in) > 0");
-    const width = where.bind(readInterval(filters));
-    const bin = `date_bin(${width}::interval, b.time, '${INTERVAL_ORIGIN}')`;
-    if (after !== undefined) where.and(`${bin} < ?::timestamptz`, after[0]);
+    if (from > Math.min(to, ceiling)) return [];
+    const where = new Where();
+    const width = `${where.bind(readInterval(filters))}::integer`;
+    const startAt = (height: Height) =>
+      `(SELECT ${binOf(width, "b.time")} FROM ${s}.block b WHERE b.height = ${where.bind(height)})`;
+    where
+      .and("c.pair = ?", pairOf(params))
+      .and(`c.width = ${width}`)
+      .and("c.open IS NOT NULL")
+      .and(`c.start BETWEEN ${startAt(from)} AND ${startAt(Math.min(to, ceiling))}`);
+    // What is behind the first page ended before the list's ceiling, and stays as it is.
+    if (after !== undefined) where.and("c.start < ?::timestamptz", after[0]);
     return snapshot.sql.query(
-      `SELECT bin, (array_agg(price ORDER BY height, log_index))[1] AS open, max(price) AS high,
-         min(price) AS low, (array_agg(price ORDER BY height DESC, log_index DESC))[1] AS close,
-         sum(volume0) AS volume0, sum(volume1) AS volume1, count(*) AS swaps
-       FROM (SELECT ${bin} AS bin, e.height, e.log_index,
-           div((e.amount1_out - e.amount1_in) * 1e${PRICE_PLACES}::numeric,
-             e.amount0_in - e.amount0_out) AS price,
-           e.amount0_in + e.amount0_out AS volume0, e.amount1_in + e.amount1_out AS volume1
-         FROM ${s}.swap e JOIN ${s}.block b USING (height) ${where.text()}) w
-       GROUP BY bin ORDER BY bin DESC LIMIT ${limit}`,
+      `SELECT start, open, high, low, close, volume0, volume1, swaps FROM ${s}.candle c
+       ${where.text()} ORDER BY c.start DESC LIMIT ${limit}`,
       where.parameters,
     );
   },
-  item: (row) => {
-    const price = (scaled: string) => ratioText(BigInt(scaled), 10n ** BigInt(PRICE_PLACES)) ?? "0";
+  item: ({ start, open, high, low, close, volume0, volume1, swaps }) => {
+    const price = (scaled: string) => decimalText(BigInt(scaled), PRICE_PLACES);
     return {
-      time: row.bin.toISOString(),
-      open: price(row.open),
-      high: price(row.high),
-      low: price(row.low),
-      close: price(row.close),
-      volume0: row.volume0,
-      volume1: row.volume1,
-      swaps: Number(row.swaps),
+      time: start.toISOString(),
+      open: price(open),
+      high: price(high),
+      low: price(low),
+      close: price(close),
+      volume0,
+      volume1,
+      swaps: Number(swaps),
     };
   },
-  position: ({ bin }) => [bin.toISOString()],
+  position: ({ start }) => [start.toISOString()],
 };
 
 /** Handlers of `/v1/dex`. */

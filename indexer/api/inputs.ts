@@ -1,5 +1,5 @@
 /** What clients send, parsed once. */
-import { type Address, parseAddress, parseBech32 } from "../../chain/address.js";
+import { type Address, parseAddress, parseBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
 import { type Hash32, type Height, parseHash32 } from "../../chain/hex.js";
 import { IndexerError } from "../errors.js";
 import { bytesOf, type Snapshot } from "./reads.js";
@@ -9,14 +9,20 @@ export function invalidField(field: string, message: string): IndexerError {
   return new IndexerError("INVALID_FIELD", `${field}: ${message}`, { details: { field } });
 }
 
-/** 0x hex in any case, or bech32. @throws INVALID_FIELD */
+/** Hex in any case, with or without 0x, or bech32 of an account or operator. @throws INVALID_FIELD */
 export function readAddressText(text: unknown, field = "address"): Address {
   const value = typeof text === "string" ? text.trim() : "";
   try {
-    if (/^addr1/i.test(value)) return parseBech32(value.toLowerCase());
-    return parseAddress(value.replace(/^0X/, "0x"));
+    // Of one case, as BIP-173 has it: mixed is an error.
+    const lower = value === value.toUpperCase() ? value.toLowerCase() : value;
+    if (/^addr1/i.test(value)) return parseBech32(lower);
+    if (/^addrvaloper1/i.test(value)) return parseBech32(lower, VALIDATOR_PREFIX);
+    return parseAddress(`0x${value.replace(/^0x/i, "")}`);
   } catch {
-    throw invalidField(field, "an address is 0x and 40 hex digits, or bech32 (addr1...)");
+    throw invalidField(
+      field,
+      "an address is 40 hex digits, with or without 0x, or bech32 (addr1...)",
+    );
   }
 }
 

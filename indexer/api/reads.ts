@@ -13,7 +13,7 @@ export interface ApiContext {
   readonly database: Pick<SqlDatabase, "snapshot" | "query">;
   readonly node: Pick<
     EvmClient,
-    "getTransactionCount" | "transactionStatus" | "accountStates" | "tokenBalances"
+    "getCode" | "getTransactionCount" | "transactionStatus" | "accountStates" | "tokenBalances"
   >;
   readonly chainId: bigint;
   readonly status: () => FollowerStatus;

@@ -55,6 +55,7 @@ export function createIndexerServer(parts: ApiParts): HttpServer {
     name: "indexer-api",
     apiSpecPath: API_FILE,
     listen: config.api.listen,
+    corsOrigins: config.api["cors-origins"],
     routes: limit.around(routes),
     mapError: mapIndexerError,
     readiness: () => readinessOf(context, config.indexer["max-lag-blocks"]),
@@ -158,6 +159,14 @@ function exportRoutes({ context, exports }: ApiParts): readonly HttpRoute[] {
 
 const KINDS = ["transfers", "transactions", "balances", "swaps"] as const;
 
+/** Fields that a kind is not chosen by. Balances are those at `toBlock`. */
+const NOT_OF: Readonly<Record<(typeof KINDS)[number], readonly string[]>> = {
+  transfers: [],
+  transactions: ["asset"],
+  balances: ["fromBlock"],
+  swaps: ["asset"],
+};
+
 /** The validator has seen to the form. */
 function readExport(body: unknown, indexedHeight: number) {
   const fields: Readonly<Record<string, unknown>> =
@@ -169,6 +178,13 @@ function readExport(body: unknown, indexedHeight: number) {
     return typeof value === "number" ? Math.min(value, indexedHeight) : fallback;
   };
   const { address, asset } = fields;
+  // What would change nothing is refused: a file with more than was asked for is believed all the same.
+  for (const name of NOT_OF[kind]) {
+    if (fields[name] !== undefined) throw invalidField(name, `${kind} are not chosen by it`);
+  }
+  if (height("fromBlock", 0) > height("toBlock", indexedHeight)) {
+    throw invalidField("toBlock", "the range ends before it begins");
+  }
   return {
     kind,
     format: fields["format"] === "csv" ? ("csv" as const) : ("jsonl" as const),

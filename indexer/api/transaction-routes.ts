@@ -126,11 +126,13 @@ async function detail(snapshot: Snapshot, row: TransactionRow) {
   const place = [row.height, row.tx_index];
   const [more] = await sql.query<{
     input: Buffer;
+    burned: string;
     failure: string | null;
     messages: string | null;
     memo: string | null;
   }>(
-    `SELECT input, failure, messages, memo FROM ${s}.transaction WHERE height = $1 AND tx_index = $2`,
+    `SELECT input, burned, failure, messages, memo FROM ${s}.transaction
+     WHERE height = $1 AND tx_index = $2`,
     place,
   );
   const logs = await sql.query<{
@@ -154,7 +156,7 @@ async function detail(snapshot: Snapshot, row: TransactionRow) {
     failure: more?.failure ?? null,
     messages: more?.messages?.split(",").filter((type) => type !== "") ?? [],
     memo: more?.memo ?? null,
-    feeBurned: ((BigInt(row.fee) + 1n) / 2n).toString(),
+    feeBurned: more?.burned ?? null,
     logs: logs.map((log) => ({
       logIndex: log.log_index,
       address: hexOf(log.address),

@@ -12,6 +12,7 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import { IndexerError } from "../errors.js";
 import { readProgress } from "../store/progress.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
+import { holdersChange } from "./holders.js";
 import { type BatchTarget, IndexMoved, type Tip } from "./batch-write.js";
 
 /** A token's balance that was right is looked at again after so many blocks: about an hour. */
@@ -149,8 +150,10 @@ async function store(
   );
   await tx.query(
     `UPDATE ${s}.token t SET is_consistent = false, holders = t.holders + c.change
-     FROM (SELECT asset, sum((o.observed > 0)::integer - (b.amount > 0)::integer) AS change
-           ${wrong} GROUP BY asset) c
+     FROM (${holdersChange(
+       s,
+       `SELECT asset, address, token_id, b.amount AS before, o.observed AS after ${wrong}`,
+     )}) c
      WHERE t.address = c.asset`,
     parameters,
   );

@@ -5,6 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Height, Hex } from "../../chain/hex.js";
 import type { RangedBlock, RangedTransaction } from "../../rpc-client/indexing/block-range.js";
+import { burnedFeesAtoken, paidFeeAtoken } from "../../rpc-client/indexing/paid-fees.js";
 import { CopyRows, CopyText } from "../../runtime/sql/copy-rows.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { type DexEvent, dexEventOf } from "./dex-logs.js";
@@ -96,8 +97,9 @@ class BatchBuilder {
     this.addTransfers(block, moved);
     this.addAccounts(block, moved);
     let logIndex = 0;
+    const burned = burnedFeesAtoken(block.transactions);
     for (const transaction of block.transactions) {
-      this.addTransaction(block.height, transaction);
+      this.addTransaction(block.height, transaction, burned.get(transaction) ?? 0n);
       for (const log of transaction.logs) {
         const topics: Hex = `0x${log.topics.map((topic) => topic.slice(2)).join("")}`;
         const place = [block.height, logIndex, transaction.index];
@@ -117,7 +119,7 @@ class BatchBuilder {
   private addBlock(block: RangedBlock): void {
     this.minted += block.mintedAtoken;
     this.burned += block.burnedAtoken;
-    const fees = block.transactions.reduce((sum, one) => sum + feeAtokenOf(one), 0n);
+    const fees = block.transactions.reduce((sum, one) => sum + paidFeeAtoken(one), 0n);
     this.rows.block.add(
       block.height,
       block.hash,
@@ -136,7 +138,11 @@ class BatchBuilder {
     );
   }
 
-  private addTransaction(height: Height, transaction: RangedTransaction): void {
+  private addTransaction(
+    height: Height,
+    transaction: RangedTransaction,
+    burnedAtoken: bigint,
+  ): void {
     const failure = transaction.changes.find(({ error }) => error !== undefined)?.error;
     this.rows.transaction.add(
       height,
@@ -153,7 +159,8 @@ class BatchBuilder {
       transaction.gasLimit,
       transaction.gasUsed,
       transaction.gasPriceAtoken,
-      feeAtokenOf(transaction),
+      paidFeeAtoken(transaction),
+      burnedAtoken,
       transaction.input,
       textOf(transaction.status === 1 ? undefined : failure),
       textOf(transaction.cosmos?.messages.join(",")),
@@ -277,11 +284,6 @@ class BatchBuilder {
       }
     }
   }
-}
-
-/** A Cosmos transaction pays what it offers, whatever it uses. */
-function feeAtokenOf({ cosmos, gasUsed, gasPriceAtoken }: RangedTransaction): bigint {
-  return cosmos === undefined ? gasUsed * gasPriceAtoken : cosmos.feeAtoken;
 }
 
 /** Texts of columns are few words, mostly. */

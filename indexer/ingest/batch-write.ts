@@ -4,9 +4,11 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import type { CopySql, SqlSession } from "../../runtime/sql/sql-session.js";
 import type { RangedBlock } from "../../rpc-client/indexing/block-range.js";
 import { IndexerError } from "../errors.js";
+import { mergeCandles } from "../store/candles.js";
 import { readProgress } from "../store/progress.js";
 import type { IndexSchema } from "../store/schema.js";
 import { type Batch, batchOf, type RunningTotals } from "./batch-rows.js";
+import { holdersChange } from "./holders.js";
 
 /** Where a batch is written. */
 export interface BatchTarget {
@@ -142,15 +144,15 @@ function mergeStatements(s: IndexSchema): readonly string[] {
        d.credit, d.debit, d.fee
      FROM stage_delta d LEFT JOIN ${s}.balance b USING (address, asset, token_id)`,
     `UPDATE ${s}.token t SET holders = t.holders + c.change
-     FROM (
-       SELECT d.asset, sum((coalesce(b.amount, 0) + d.delta > 0)::integer
-         - (coalesce(b.amount, 0) > 0)::integer) AS change
-       FROM (
-         SELECT address, asset, token_id, sum(credit - debit - fee) AS delta
-         FROM stage_delta WHERE asset <> ''::bytea GROUP BY address, asset, token_id
-       ) d LEFT JOIN ${s}.balance b USING (address, asset, token_id)
-       GROUP BY d.asset
-     ) c WHERE t.address = c.asset AND c.change <> 0`,
+     FROM (${holdersChange(
+       s,
+       `SELECT d.asset, d.address, d.token_id, coalesce(b.amount, 0) AS before,
+          coalesce(b.amount, 0) + d.delta AS after
+        FROM (
+          SELECT address, asset, token_id, sum(credit - debit - fee) AS delta
+          FROM stage_delta WHERE asset <> ''::bytea GROUP BY address, asset, token_id
+        ) d LEFT JOIN ${s}.balance b USING (address, asset, token_id)`,
+     )}) c WHERE t.address = c.asset AND c.change <> 0`,
     `INSERT INTO ${s}.balance (address, asset, token_id, amount, method, updated_at)
      SELECT address, asset, token_id, sum(credit - debit - fee),
        CASE WHEN asset = ''::bytea THEN 'journal' ELSE 'logs' END, max(height)
@@ -184,5 +186,6 @@ function mergeStatements(s: IndexSchema): readonly string[] {
      FROM (SELECT pair, count(*) AS swaps, sum(amount0_in + amount0_out) AS volume0,
          sum(amount1_in + amount1_out) AS volume1 FROM stage_swap GROUP BY pair) w
      WHERE p.address = w.pair`,
+    mergeCandles(s),
   ];
 }

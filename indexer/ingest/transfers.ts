@@ -5,11 +5,9 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
-import { decodeErc1155, ERC1155_TOPICS, ERC20_TOPICS } from "../../chain/erc20.js";
 import type { Height } from "../../chain/hex.js";
 import type { RangedBlock } from "../../rpc-client/indexing/block-range.js";
-import type { JournaledLog } from "../../rpc-client/journal-codec.js";
-import { transferOf } from "../../rpc-client/transfer-logs.js";
+import { tokensMoved } from "../../rpc-client/indexing/token-moves.js";
 
 /** What kind of movement a transfer is. */
 export type TransferKind =
@@ -51,6 +49,9 @@ const VALUE_REASONS: ReadonlySet<string> = new Set(["CALL", "CREATE", "CREATE2",
 /** Shares of fees, on their way to and from the collector. */
 const FEE_REASONS: ReadonlySet<string> = new Set(["FEE", "TREASURY"]);
 
+/** Tokens have no place in the journal. */
+const NO_JOURNAL = { reason: undefined, tracePath: undefined };
+
 /** All transfers of a block. */
 export function transfersOf(block: RangedBlock): Transfer[] {
   const { height, transactions, blockChanges } = block;
@@ -59,8 +60,8 @@ export function transfersOf(block: RangedBlock): Transfer[] {
   for (const { index, changes, logs } of transactions) {
     const first = logIndex;
     logIndex += logs.length;
-    const claims = logs.flatMap((log, position) => tokensMoved(log, first + position));
-    const moved = [...changes.flatMap(coinsMoved), ...withoutEchoes(claims, logs, first)];
+    const tokens = tokensMoved(logs, first).map((one) => ({ ...NO_JOURNAL, ...one }));
+    const moved: readonly Moved[] = [...changes.flatMap(coinsMoved), ...tokens];
     for (const [seq, one] of moved.entries()) {
       transfers.push({ height, txIndex: index, seq, ...one });
     }
@@ -96,82 +97,4 @@ function kindOf({ reason, from, to, tracePath }: BalanceChange): TransferKind {
   if (to === undefined) return "burn";
   if (!VALUE_REASONS.has(reason)) return "module";
   return tracePath === "" && reason !== "SELFDESTRUCT" ? "native" : "internal";
-}
-
-function tokensMoved(log: JournaledLog, logIndex: number): Moved[] {
-  const signature: string | undefined = log.topics[0];
-  const common = { reason: undefined, asset: log.address, logIndex, tracePath: undefined };
-  if (signature === ERC20_TOPICS.deposit || signature === ERC20_TOPICS.withdrawal) {
-    return wrapped(log, signature).map((one) => ({ ...common, ...one }));
-  }
-  if (!isTransferSignature(signature)) return [];
-  const { standard: kind, from, to, value, isStandard } = transferOf(log.topics, log.data);
-  const { reason, asset, tracePath } = common;
-  const moved = (amountUnits: bigint, tokenId: bigint | undefined): Moved => {
-    return { kind, reason, asset, from, to, amountUnits, tokenId, logIndex, tracePath };
-  };
-  if (kind === "erc1155") {
-    const word = log.topics[0];
-    if (word === undefined || log.topics.length < 4) return [];
-    const parts = decodeErc1155(word, log.data) ?? [];
-    return parts.map(({ id, units }) => moved(units, id));
-  }
-  if (value === undefined || (!isStandard && kind === "erc721")) return [];
-  return [kind === "erc721" ? moved(1n, value) : moved(value, undefined)];
-}
-
-/**
- * Some wrapped coins log a Deposit or Withdrawal and the equal Transfer from or to zero: then the
- * Transfer counts, once.
- */
-function withoutEchoes(claims: readonly Moved[], logs: readonly JournaledLog[], first: number) {
-  const isTransfer = ({ logIndex = 0 }: Moved) => TRANSFER === logs[logIndex - first]?.topics[0];
-  if (!claims.some((claim) => claim.kind === "erc20" && !isTransfer(claim))) return claims;
-  const keyOf = (one: Moved) => `${one.asset} ${one.from} ${one.to} ${one.amountUnits}`;
-  const counts = new Map<string, number>();
-  for (const claim of claims) {
-    if (isTransfer(claim)) counts.set(keyOf(claim), (counts.get(keyOf(claim)) ?? 0) + 1);
-  }
-  return claims.filter((claim) => {
-    if (claim.kind !== "erc20" || isTransfer(claim)) return true;
-    const count = counts.get(keyOf(claim)) ?? 0;
-    if (count > 0) counts.set(keyOf(claim), count - 1);
-    return count === 0;
-  });
-}
-
-const TRANSFER: string = ERC20_TOPICS.transfer;
-
-function isTransferSignature(signature: string | undefined): boolean {
-  return (
-    signature === TRANSFER ||
-    signature === ERC1155_TOPICS.transferSingle ||
-    signature === ERC1155_TOPICS.transferBatch
-  );
-}
-
-/** Characters of one hex word with its prefix, and of an address' padding. */
-const ONE_WORD = 66;
-const PADDING = `0x${"00".repeat(12)}`;
-
-/** WETH9 and its kind: `Deposit(address indexed, uint256)` mints, `Withdrawal` burns. */
-function wrapped(
-  { topics, data }: JournaledLog,
-  signature: string,
-): Pick<Moved, "kind" | "from" | "to" | "amountUnits" | "tokenId">[] {
-  const [, account] = topics;
-  if (topics.length !== 2 || data.length !== ONE_WORD || account?.startsWith(PADDING) !== true) {
-    return [];
-  }
-  const address = `0x${account.slice(PADDING.length)}` as Address;
-  const isMint = signature === ERC20_TOPICS.deposit;
-  return [
-    {
-      kind: "erc20",
-      from: isMint ? undefined : address,
-      to: isMint ? address : undefined,
-      amountUnits: BigInt(data),
-      tokenId: undefined,
-    },
-  ];
 }

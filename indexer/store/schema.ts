@@ -5,7 +5,7 @@
  */
 
 /** Version of the tables; another one is refused, and `causeway indexer rebuild` makes it anew. */
-export const INDEX_SCHEMA_VERSION = 1;
+export const INDEX_SCHEMA_VERSION = 2;
 
 /** Schema that the API reads. */
 export const LIVE_SCHEMA = "indexer";
@@ -68,6 +68,7 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       gas_used ${AMOUNT} NOT NULL,
       gas_price ${AMOUNT} NOT NULL,
       fee ${AMOUNT} NOT NULL,
+      burned ${AMOUNT} NOT NULL,
       input bytea NOT NULL,
       failure text,
       messages text,
@@ -186,6 +187,19 @@ function dexStatements(s: IndexSchema): readonly string[] {
       amount0_out ${AMOUNT} NOT NULL,
       amount1_out ${AMOUNT} NOT NULL,
       PRIMARY KEY (height, log_index))`,
+    // Of every width; prices NULL where no swap of the interval has one.
+    `CREATE TABLE IF NOT EXISTS ${s}.candle (
+      pair bytea NOT NULL,
+      width integer NOT NULL,
+      start timestamptz NOT NULL,
+      open numeric,
+      high numeric,
+      low numeric,
+      close numeric,
+      volume0 numeric NOT NULL,
+      volume1 numeric NOT NULL,
+      swaps bigint NOT NULL,
+      PRIMARY KEY (pair, width, start))`,
     `CREATE TABLE IF NOT EXISTS ${s}.liquidity (
       pair bytea NOT NULL,
       height integer NOT NULL,

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { COUNTED_BYTES } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
-import { isAllowedOrigin } from "./evm/origin.js";
+import { isAllowedOrigin } from "../../runtime/http/readers.js";
 
 /** Time that clients get to answer a close frame when the server stops. */
 const STOP_GRACE_MS = 1_000;

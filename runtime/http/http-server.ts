@@ -18,6 +18,7 @@ import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "
 import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from "./http-lane.js";
 import type { HeldBytes } from "./held-bytes.js";
 import { PipelineBound } from "./http-pipeline.js";
+import { createReaders } from "./readers.js";
 import { boundUnsent } from "./http-unsent.js";
 import {
   endSocket,
@@ -95,6 +96,8 @@ export interface HttpServerOptions extends ApiDescription {
   readonly listen: ListenAddress;
   /** Further API files on the same port, with paths of their own. */
   readonly moreApis?: readonly ApiDescription[];
+  /** Origins of pages that may read an open API; "*" for all. Default none. */
+  readonly corsOrigins?: readonly string[];
   /** When given, every request but the probes needs `Authorization: Bearer <key>`. */
   readonly access?: HttpAccess;
   /**
@@ -183,10 +186,12 @@ class OpenApiServer implements HttpServer {
   /** Undefined where the API is open. */
   readonly #gate: HttpGate | undefined;
   readonly #lane: DirectLane<HttpRoute>;
+  readonly #isAnswered: ReturnType<typeof createReaders>;
 
   constructor(options: HttpServerOptions) {
     this.name = options.name;
     this.#options = options;
+    this.#isAnswered = createReaders(options.corsOrigins ?? []);
     this.#timer = new ReplyTimer(options.name, options.metrics);
     const apis = [options, ...(options.moreApis ?? [])];
     const gated = apis.flatMap((api) => api.routes);
@@ -276,6 +281,7 @@ class OpenApiServer implements HttpServer {
     };
     this.#states.set(request, state);
     this.#pipelines.count(request, response);
+    if (this.#gate === undefined && this.#isAnswered(request, response)) return;
     try {
       if (PROBE_PATHS.has(path)) {
         await this.#probe(path, request, response);

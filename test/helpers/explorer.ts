@@ -36,7 +36,12 @@ export interface Scene {
   readonly transfer: TransactionReceipt;
   readonly token: string;
   readonly pair: string;
+  /** Hash of a bank transaction, upper case: 3 TOKEN to `CUSTOMER`, with a memo that is HTML. */
+  readonly sent: string;
 }
+
+/** Who gets coins on the Cosmos side. */
+export const CUSTOMER = `0x${"c5".repeat(20)}`;
 
 /** Parameters of the modules with which `playStake` comes to an end. */
 export const STAKE_PARAMS = [
@@ -70,6 +75,8 @@ export function pagesOf(scene: Scene, operator: string): Readonly<Record<string,
     search: "/search?q=nothing-like-this",
     deposit: "/deposit",
     arrived: `/deposit?tx=${scene.internal.hash}`,
+    bankTransaction: `/tx/${scene.sent}`,
+    bankDeposit: `/deposit?tx=${scene.sent}`,
     verify: "/verify",
     unknown: `/tx/0x${"77".repeat(32)}`,
     missing: "/no/such/page",
@@ -157,12 +164,17 @@ export class ExplorerStage {
     const internal = await mined({ to: token, data: call("pass", [other]), value: 7n });
     const failed = await mined({ to: token, data: call("refuse", []), value: 3n });
     const transfer = await mined({ to: token, data: call("transfer", [other, 2_500_000n]) });
+    const faucet = path.join(this.home, "config", "faucet.key");
+    const customer = bech32.encode("addr", bech32.toWords(getBytes(CUSTOMER)));
+    const words = [faucet, customer, `${3n * 10n ** 18n}atoken`, "--from", faucet];
+    const sentHash = await this.tx("bank", "send", ...words, "--note", "<b>rent</b>");
     // Final on every page.
-    const last = transfer.blockNumber;
+    const last = await this.provider.getBlockNumber();
     await until(async () => (await this.provider.getBlockNumber()) >= last + 2, {
       timeoutMs: 30_000,
     });
-    return { sender: wallet.address, other, plain, internal, failed, transfer, token, pair };
+    const { address: sender } = wallet;
+    return { sender, other, plain, internal, failed, transfer, token, pair, sent: sentHash };
   }
 
   /**
@@ -188,8 +200,8 @@ export class ExplorerStage {
     return operator;
   }
 
-  /** Has a transaction of the Cosmos side mined, by the command line. */
-  async tx(...words: readonly string[]): Promise<void> {
+  /** Has a transaction of the Cosmos side mined, by the command line; its hash. */
+  async tx(...words: readonly string[]): Promise<string> {
     const flags = ["--yes", "--broadcast-mode", "block", "--output", "json", "--home", this.home];
     const printed: string[] = [];
     const program = createProgram({
@@ -204,6 +216,7 @@ export class ExplorerStage {
     if (!printed.some((line) => line.includes('"code":0'))) {
       throw new Error(`${words.join(" ")}: ${printed.join("\n")}`);
     }
+    return /"txhash":"([0-9A-F]{64})"/.exec(printed.join("\n"))?.[1] ?? "";
   }
 
   /** Stops the node; the explorer goes on. */

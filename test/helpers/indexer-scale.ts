@@ -57,7 +57,7 @@ export async function scaleIndex(task: ScaleTask): Promise<ScaledIndex> {
     [
       "transaction",
       `SELECT ${place}, sha256(int8send(i)), sha256(int8send(-1 - i)), 1, ${sender}, $1::bytea, NULL, 0,
-         i, 2, 80000, 51000, 1000000000, 51000000000000, sha256(int8send(i)), NULL, NULL, NULL ${perTransaction}`,
+         i, 2, 80000, 51000, 1000000000, 51000000000000, 25500000000000, sha256(int8send(i)), NULL, NULL, NULL ${perTransaction}`,
     ],
     [
       "transfer",

@@ -4,7 +4,7 @@ import { badRequest, notFound } from "../../../web/errors.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { foreignName, foreignText, percent, tokenAmount } from "../../../web/html/format.js";
 import { code, facts, pager, section, table, time } from "../../../web/html/parts.js";
-import { readAddress, toOperator } from "../../decode/identifiers.js";
+import { readAddress, readConsensusAddress, toOperator } from "../../decode/identifiers.js";
 import { addressLink } from "../../html/chain-links.js";
 import type { PageAnswer, PageRequest, PageRoute } from "../../server/page.js";
 import type { RestPage } from "../../sources/modules/rest-fields.js";
@@ -19,7 +19,7 @@ import type { PageContext } from "../context.js";
 import { askModules, isNoAnswer, noAnswerPage, placeIn } from "../modules-asked.js";
 import { commissionText, missedText, ownWords, stateBadges } from "./validator-parts.js";
 
-/** "/validator/<addrvaloper, addr1 or 0x>". */
+/** "/validator/<addrvaloper, addr1 or 0x of the operator, addrvalcons or 0x of the key>". */
 export function validatorPageRoutes(context: PageContext): readonly PageRoute[] {
   return [
     {
@@ -34,11 +34,20 @@ export function validatorPageRoutes(context: PageContext): readonly PageRoute[] 
 
 async function validator(context: PageContext, request: PageRequest): Promise<PageAnswer> {
   const { t, parameter, signal } = request;
+  const { staking } = context;
   const operator = readAddress(parameter);
-  if (operator === undefined) throw badRequest("not an address");
-  const found = await askModules(context.staking.validator(operator, signal));
+  const consensus = operator ?? readConsensusAddress(parameter);
+  if (consensus === undefined) throw badRequest("not an address");
+  const found =
+    operator === undefined ? undefined : await askModules(staking.validator(operator, signal));
   if (isNoAnswer(found)) return noAnswerPage(found, t("validator"), t);
-  if (found === undefined) throw notFound("no validator of this operator");
+  if (found === undefined) {
+    // Blocks name those who proposed them by their keys.
+    const named = await askModules(staking.ofConsensus(consensus, signal));
+    if (isNoAnswer(named)) return noAnswerPage(named, t("validator"), t);
+    if (named === undefined) throw notFound("no validator of this address");
+    return { location: `/validator/${toChecksumAddress(named.operator)}` };
+  }
   const asked = await askModules(pageParts(context, found, request));
   if (isNoAnswer(asked)) return noAnswerPage(asked, t("validator"), t);
   return { title: t("validator"), content: asked };

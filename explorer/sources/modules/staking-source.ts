@@ -123,6 +123,9 @@ const RECORDS = 1_000;
 /** Entries of an account or a validator on a page. */
 const ENTRIES = 100;
 
+/** Pages of validators that are looked through for one. */
+const MAX_PAGES = 5;
+
 /** Slashes that are counted. */
 const SLASHES = 1_000;
 
@@ -153,6 +156,18 @@ export class StakingSource {
     return found === undefined
       ? undefined
       : validatorOf(readObject(found["validator"], "validator"));
+  }
+
+  /** The validator whose key of consensus has this address; undefined among so many as are read. */
+  async ofConsensus(consensus: Address, signal: AbortSignal): Promise<StakedValidator | undefined> {
+    let place: string | undefined;
+    for (let page = 0; page < MAX_PAGES; page++) {
+      const { items, next } = await this.validators(place, signal);
+      const found = items.find(({ consensusAddress }) => consensusAddress === consensus);
+      if (found !== undefined || next === undefined) return found;
+      place = next;
+    }
+    return undefined;
   }
 
   /** How validators sign, by their consensus address. */

@@ -7,7 +7,7 @@ import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { systemClock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
-import { isAllowedOrigin } from "../evm/origin.js";
+import { isAllowedOrigin } from "../../../runtime/http/readers.js";
 import { type ClientMemory, createClientMemory } from "../client-memory.js";
 import {
   type Exchanged,

@@ -12,7 +12,7 @@ import {
 import type { EvmApi } from "./api.js";
 import type { Reply } from "./dispatcher.js";
 import type { EvmServerOptions } from "./options.js";
-import { isAllowedOrigin } from "./origin.js";
+import { isAllowedOrigin } from "../../../runtime/http/readers.js";
 import { RequestContext } from "./request-context.js";
 
 /** Connections at once; each costs a file descriptor, more are refused by the listener. */

@@ -14,7 +14,7 @@ import type { ClientMemory } from "../client-memory.js";
 import { statusText } from "../cosmos/abci-answer.js";
 import { faultOf, GRPC_CODES, QueryFault } from "../cosmos/errors.js";
 import type { QueryRegistry } from "../cosmos/registry.js";
-import { isAllowedOrigin } from "../evm/origin.js";
+import { isAllowedOrigin } from "../../../runtime/http/readers.js";
 import {
   type Exchanged,
   listen,

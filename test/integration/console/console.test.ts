@@ -315,6 +315,26 @@ describe("an action", () => {
     expect(calls).toHaveLength(1);
   });
 
+  it("loses nothing that was written when the session has ended", async () => {
+    const id = await request();
+    const late = await stage.login("latecomer", "operator");
+    await late.get(`/withdrawals/${id}`);
+    const same = stage.browser();
+    for (const [name, value] of late.cookies) same.cookies.set(name, value);
+    await same.get("/");
+    await same.submit("/logout");
+    const reason = "typed for minutes,\n<b>with care</b>";
+    const ended = await late.submit(`/withdrawals/${id}/cancel`, { reason });
+    expect(ended.status).toBe(401);
+    expect(ended.text).toContain("The session has ended");
+    expect(all(ended.root, "pre").map(textOf)).toEqual([reason]);
+    expect(await statusOf(id)).not.toBe("cancelled");
+    // A password is never shown.
+    const secret = await late.send("/account/password", "current=hidden-one&new=hidden-two");
+    expect(secret.status).toBe(401);
+    expect(secret.text).not.toContain("hidden");
+  });
+
   it("needs two persons where the policy does, and the role that fits", async () => {
     stage.policy = policyOf({ approvals: [{ aboveUnits: 10n, needed: 2, signed: false }] });
     const id = await request();

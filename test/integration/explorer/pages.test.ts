@@ -1,7 +1,7 @@
 /** Every page of the explorer over a real node: what it says, how it is built, what it refuses. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bech32 } from "@scure/base";
-import { formatEther, getBytes } from "ethers";
+import { formatEther, getAddress, getBytes, hexlify } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import {
   ExplorerStage,
@@ -24,6 +24,8 @@ let operator: string;
 /** Addresses of a page for each kind of page. */
 let pages: Readonly<Record<string, string>>;
 
+const readOperator = (text: string) =>
+  getAddress(hexlify(bech32.fromWords(bech32.decode(text as `${string}1${string}`).words)));
 const bech = (address: string) => bech32.encode("addr", bech32.toWords(getBytes(address)));
 
 async function page(
@@ -403,6 +405,40 @@ describe("stake and governance", () => {
     expect((await page(`/validator/${operator}?after=AAAA`)).reply.status).toBe(400);
   });
 
+  it("lead from a block to the validator that proposed it, and find both by what they are called", async () => {
+    const account = readOperator(operator);
+    const { root } = await page(`/block/${scene.plain.blockNumber}`);
+    const proposer = all(root, "a")
+      .map(({ attributes }) => attributes.get("href") ?? "")
+      .find((href) => href.startsWith("/validator/"));
+    const led = await stage.get(proposer ?? "");
+    expect(led.headers["location"]).toBe(`/validator/${account}`);
+    const key = proposer?.slice("/validator/".length) ?? "";
+    const consensus = bech32.encode("addrvalcons", bech32.toWords(getBytes(key)));
+    for (const form of [key, key.toUpperCase().slice(2), consensus, consensus.toUpperCase()]) {
+      const found = await stage.get(`/search?q=${form}`);
+      const place = String(found.headers["location"]);
+      const whole = place.includes(account.toLowerCase())
+        ? place
+        : String((await stage.get(place)).headers["location"]);
+      expect({ form, whole: whole.toLowerCase() }).toEqual({
+        form,
+        whole: `/validator/${account}`.toLowerCase(),
+      });
+    }
+    for (const form of ["proposal%201", "Prop%20%231", "gov1"]) {
+      expect((await stage.get(`/search?q=${form}`)).headers["location"]).toBe("/proposal/1");
+    }
+    const { validators } = (await (
+      await fetch(`http://127.0.0.1:${1317 + stage.offset}/cosmos/staking/v1beta1/validators`)
+    ).json()) as { validators: { description: { moniker: string } }[] };
+    const moniker = validators[0]?.description.moniker ?? "";
+    const named = await page(`/search?q=${encodeURIComponent(moniker.toUpperCase())}`);
+    expect(named.reply.status).toBe(200);
+    expect(named.text).toContain(moniker);
+    expect((await page(`/validator/0x${"99".repeat(20)}`)).reply.status).toBe(404);
+  });
+
   it("show an account's delegations, and what is on its way out and when it is free", async () => {
     const { text } = await page(`/address/${scene.sender}`);
     expect(text).toContain("ValidatorDelegatedRewards, not yet taken");
@@ -486,6 +522,17 @@ describe("the server", () => {
     const again = await stage.get(target, { "if-none-match": String(first.headers["etag"]) });
     expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: "" });
     expect((await stage.get("/")).headers["cache-control"]).toBe("no-cache");
+    // Logs and calls of contracts that may still be verified are not kept as they were read before.
+    for (const [hash, caching] of [
+      [scene.plain.hash, "public, max-age=86400, immutable"],
+      [scene.transfer.hash, "no-cache"],
+      [scene.internal.hash, "no-cache"],
+    ] as const) {
+      const { headers } = await stage.get(`/tx/${hash}`);
+      expect({ hash, caching: headers["cache-control"] }).toEqual({ hash, caching });
+      const known = await stage.get(`/tx/${hash}`, { "if-none-match": String(headers["etag"]) });
+      expect({ hash, status: known.status }).toEqual({ hash, status: 304 });
+    }
     expect((await stage.get("/no/such")).headers["cache-control"]).toBe("no-store");
   });
 

@@ -3,7 +3,7 @@
  * CosmJS signed, another chain's blocks, and what the explorer reads out of all that.
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { Contract, Interface, JsonRpcProvider, Wallet } from "ethers";
+import { Contract, getCreateAddress, Interface, JsonRpcProvider, Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { IndexerSource } from "../../../explorer/sources/indexer-source.js";
 import { RateLimit } from "../../../indexer/api/rate-limit.js";
@@ -34,6 +34,8 @@ import "@openzeppelin/contracts/token/ERC721/ERC721.sol";
 import "@openzeppelin/contracts/token/ERC1155/ERC1155.sol";
 contract Coin is ERC20 { constructor() ERC20("Plain coin", "PLAIN") { _mint(msg.sender, 1000); } }
 contract Cards is ERC721 { constructor() ERC721("Cards", "CARD") { for (uint256 i = 1; i < 4; i++) _mint(msg.sender, i); } }
+contract Quiet {}
+contract Maker { constructor() { new Quiet(); } }
 contract Items is ERC1155 { constructor() ERC1155("") { _mint(msg.sender, 7, 50, ""); _mint(msg.sender, 8, 60, ""); } }`;
 const compiled = compileSolidity({ "A.sol": SOURCE });
 const abiOf = (name: string) => new Interface(compiled[name]?.abi as never);
@@ -42,6 +44,7 @@ const [coinAbi, cardsAbi, itemsAbi] = [abiOf("Coin"), abiOf("Cards"), abiOf("Ite
 let stage: IndexerStage;
 let provider: JsonRpcProvider;
 let source: IndexerSource;
+let maker: string;
 const places = { Coin: "", Cards: "", Items: "" };
 const sender = () => stage.faucet.address;
 
@@ -52,6 +55,7 @@ beforeAll(async () => {
   stage.url = `http://127.0.0.1:${port}`;
   stage.launch(port);
   source = new IndexerSource({ url: stage.url, timeoutMs: 30_000 });
+  maker = await stage.deploy(compiled["Maker"]?.bytecode ?? "0x");
   for (const name of ["Coin", "Cards", "Items"] as const) {
     places[name] = await stage.deploy(compiled[name]?.bytecode ?? "0x");
   }
@@ -123,6 +127,26 @@ describe("the indexer's answers", () => {
       symbol: "CARD",
       isConsistent: true,
     });
+  });
+
+  it("count accounts and contracts, however many ids there are of one", async () => {
+    const { token } = await stage.get(`/tokens/${places.Items}`);
+    expect(token.holders).toBe(2);
+    expect((await stage.get(`/tokens/${places.Cards}`)).token.holders).toBe(2);
+    expect((await stage.get(`/addresses/${bob.address}`)).address.tokens).toBe(3);
+  });
+
+  it("know a contract that another one made without a word", async () => {
+    const made = getCreateAddress({ from: maker, nonce: 1 });
+    expect(await provider.getCode(made)).not.toBe("0x");
+    for (const [address, isContract] of [
+      [made, true],
+      [maker, true],
+      [bob.address, false],
+    ] as const) {
+      const found = (await stage.get(`/addresses/${address}`)).address;
+      expect({ address, isContract: found.isContract }).toEqual({ address, isContract });
+    }
   });
 
   it("have Cosmos transactions with what they moved and paid", async () => {
@@ -234,7 +258,9 @@ describe("the indexer's answers", () => {
     });
     expect(transfers.items[0]?.hash).toMatch(/^0x/);
     expect(transfers.items[0]?.timestampSeconds).toBeGreaterThan(1_700_000_000);
-    const balances = await source.balances(account, signal);
+    const named = (await source.tokens(undefined, signal, "plain c")).items;
+    expect(named.map(({ symbol }) => symbol)).toEqual(["PLAIN"]);
+    const balances = await source.balances(account, undefined, signal);
     expect(balances.items).toContainEqual({
       contract: token,
       units: 400n,

@@ -222,6 +222,8 @@ describe("Uniswap V2 in the index", () => {
         liquidity.map(({ kind, height, amount0, amount1 }) => [kind, height, amount0, amount1]),
       ).toEqual(changes);
     }
+    const ofWide = await stage.all(`/dex/pairs/${pairs.wide}/swaps`);
+    expect(new Set(ofWide.map(({ isConfirmed }) => isConfirmed))).toEqual(new Set([true]));
     const both = await stage.all(`/dex/swaps?account=${me()}`);
     expect(both).toHaveLength(
       (await logsOf(pairs.wide, "Swap")).length + (await logsOf(pairs.coin, "Swap")).length,
@@ -241,7 +243,9 @@ describe("Uniswap V2 in the index", () => {
       const { signal } = new AbortController();
       const pair = parseAddress(pairs.wide.toLowerCase());
       const shown = (await source.candles(pair, interval, signal)).items;
-      expect(shown.map(({ close }) => close)).toEqual(expected.map(({ close }) => Number(close)));
+      expect(shown.map(({ close }) => close)).toEqual(expected.map(({ close }) => close));
+      const [asked] = (await source.pair(pair, signal)).items;
+      expect(asked).toMatchObject({ isConfirmed: true, decimals0: 18, decimals1: 18 });
     }
   });
 
@@ -258,10 +262,10 @@ describe("Uniswap V2 in the index", () => {
   });
 });
 
-/** A quotient of two numbers with 18 places, cut off. */
-function decimal(scaled: bigint, denominator: bigint): string {
-  const digits = (scaled / denominator).toString().padStart(19, "0");
-  const text = `${digits.slice(0, -18)}.${digits.slice(-18)}`;
+/** A quotient of two numbers with so many places, cut off. */
+function decimal(scaled: bigint, denominator: bigint, places = 18): string {
+  const digits = (scaled / denominator).toString().padStart(places + 1, "0");
+  const text = `${digits.slice(0, -places)}.${digits.slice(-places)}`;
   return text.replace(/\.?0+$/, "");
 }
 
@@ -282,12 +286,12 @@ async function candlesFromLogs(pair: string, seconds: number): Promise<Json[]> {
       args[3],
       args[4],
     ];
-    bin.prices.push(((out1 - in1) * ONE) / (in0 - out0));
+    bin.prices.push(((out1 - in1) * 10n ** 36n) / (in0 - out0));
     bin.volume0 += in0 + out0;
     bin.volume1 += in1 + out1;
   }
   return [...bins].map(([start, { prices, volume0, volume1 }]) => {
-    const text = (price: bigint | undefined) => decimal(price ?? 0n, 1n);
+    const text = (price: bigint | undefined) => decimal(price ?? 0n, 1n, 36);
     const sorted = prices.toSorted((a, b) => (a < b ? -1 : 1));
     return {
       time: new Date(start * 1_000).toISOString(),

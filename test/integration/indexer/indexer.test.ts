@@ -5,7 +5,8 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { Contract, Interface, JsonRpcProvider, Wallet } from "ethers";
+import { bech32 } from "@scure/base";
+import { Contract, getBytes, Interface, JsonRpcProvider, Wallet } from "ethers";
 import { rebuildIndex, verifyIndex } from "../../../indexer/maintenance/commands.js";
 import { call, IndexerStage, type Json } from "../../helpers/indexer.js";
 import { freePort } from "../../helpers/ports.js";
@@ -78,7 +79,14 @@ afterAll(async () => {
 async function contents(): Promise<string> {
   const tables = ["block", "transaction", "log", "transfer", "address_activity", "address"];
   const texts: string[] = [];
-  for (const table of [...tables, "balance_history", "pair", "swap", "address_transaction"]) {
+  for (const table of [
+    ...tables,
+    "balance_history",
+    "pair",
+    "swap",
+    "candle",
+    "address_transaction",
+  ]) {
     const { rows } = await stage.sql.query(
       `SELECT count(*)::text || coalesce(md5(string_agg(t::text, '|' ORDER BY t::text)), '') AS h
        FROM indexer.${table} t`,
@@ -200,6 +208,37 @@ describe("the indexer", () => {
     for (const line of tokenLines) expect(line).toMatchObject({ reconciled: true });
   });
 
+  it("has statements as CSV, all lines at once, which add up to the balance", async () => {
+    const path = `/addresses/${bob.address}/statement`;
+    const reply = await fetch(`${stage.url}/v1${path}?format=csv&limit=2`);
+    expect(reply.headers.get("content-type")).toBe("text/csv; charset=utf-8");
+    expect(reply.headers.get("content-disposition")).toContain("attachment");
+    const [head, ...rows] = (await reply.text()).trimEnd().split("\n");
+    const names = (head ?? "").split(",");
+    const lines: Json[] = rows.map((row) =>
+      Object.fromEntries(row.split(",").map((value, index) => [names[index], value])),
+    );
+    const pages = await stage.all(path);
+    expect(lines.map(({ height, closing }) => [height, closing])).toEqual(
+      pages.map(({ height, closing }) => [String(height), closing]),
+    );
+    let sum = 0n;
+    for (const line of lines) {
+      expect([BigInt(line.opening), line.reconciled]).toEqual([sum, "true"]);
+      sum += BigInt(line.in) - BigInt(line.out) - BigInt(line.fee);
+    }
+    expect(sum).toBe(await provider.getBalance(bob.address));
+    const liar = await fetch(
+      `${stage.url}/v1/addresses/${stage.faucet.address}/statement?format=csv&asset=${places.liar}`,
+    );
+    const told = (await liar.text()).trimEnd().split("\n").at(-1)?.split(",") ?? [];
+    expect(told.at(-1)).toBe(String(3n * 10n ** 24n));
+    const odd = await fetch(`${stage.url}/v1${path}?format=csv&asset=%0A${places.AAA}%20`);
+    expect(odd.status).toBe(200);
+    expect((await stage.refusal(`${path}?format=csv&cursor=x`)).status).toBe(422);
+    expect((await stage.refusal(`${path}?format=xml`)).status).toBe(422);
+  });
+
   it("pages stay as they are while blocks come", async () => {
     const pathname = `/addresses/${stage.faucet.address}/transfers?order=desc`;
     const whole = await stage.all(pathname, 1000);
@@ -298,6 +337,45 @@ describe("the indexer", () => {
       const lines = bytes.toString("utf8").trimEnd().split("\n");
       expect(lines).toHaveLength(format === "csv" ? rows[0].n + 1 : rows[0].n);
       if (format === "jsonl") expect(JSON.parse(lines[0] ?? "")).toMatchObject({ asset: "TOKEN" });
+    }
+  });
+
+  it("exports nothing but what was asked for", async () => {
+    const asset = places.AAA;
+    for (const [fields, status] of [
+      [{ kind: "transfers", asset, fromBlock: 1 }, 202],
+      [{ kind: "balances", asset, toBlock: 3 }, 202],
+      [{ kind: "transactions", asset }, 422],
+      [{ kind: "swaps", asset }, 422],
+      [{ kind: "balances", fromBlock: 1 }, 422],
+      [{ kind: "transfers", fromBlock: 3, toBlock: 2 }, 422],
+      [{ kind: "transfers", address: bob.address.slice(2) }, 202],
+      [{ kind: "transfers", address: "addr1x" }, 422],
+    ] as const) {
+      const reply = await fetch(`${stage.url}/v1/exports`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ format: "csv", ...fields }),
+      });
+      expect({ fields, status: reply.status }).toEqual({ fields, status });
+    }
+  });
+
+  it("knows an account in every form of its address", async () => {
+    const words = bech32.toWords(getBytes(bob.address));
+    for (const form of [
+      bob.address,
+      bob.address.slice(2).toUpperCase(),
+      bob.address.toLowerCase(),
+      bech32.encode("addr", words),
+      bech32.encode("addr", words).toUpperCase(),
+      bech32.encode("addrvaloper", words),
+    ]) {
+      expect((await stage.get(`/addresses/${form}`)).address.evm).toBe(bob.address);
+    }
+    const mixed = bech32.encode("addr", words).replace("addr1", "Addr1");
+    for (const form of [mixed, `${bob.address}0`, bech32.encode("cosmos", words)]) {
+      expect((await stage.refusal(`/addresses/${form}`)).status).toBe(422);
     }
   });
 

@@ -54,7 +54,7 @@ beforeAll(async () => {
   await client.query("ANALYZE indexer.block");
   await client.query(
     `INSERT INTO indexer.progress (schema_version, chain_id, genesis_hash, height, hash, time)
-     SELECT 1, 6940, hash, ${HEIGHTS}, hash, time FROM indexer.block WHERE height = ${HEIGHTS}`,
+     SELECT 2, 6940, hash, ${HEIGHTS}, hash, time FROM indexer.block WHERE height = ${HEIGHTS}`,
   );
   await client.query(
     "INSERT INTO indexer.token VALUES ($1, 'erc20', 1, 0, 0, 0, 'Plans', 'PLN', 18, 0, 1, true)",
@@ -74,6 +74,7 @@ beforeAll(async () => {
   context = {
     database: { ...sql, snapshot: (work) => work(sql) },
     node: {
+      getCode: noNode,
       getTransactionCount: noNode,
       transactionStatus: noNode,
       accountStates: noNode,

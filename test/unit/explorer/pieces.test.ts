@@ -1,7 +1,8 @@
 /** Pieces of the explorer that take hostile input or guard it: identifiers, ABI, elements, limits. */
 import { setMaxListeners } from "node:events";
 import { describe, expect, it } from "@jest/globals";
-import { AbiCoder, Interface } from "ethers";
+import { bech32 } from "@scure/base";
+import { AbiCoder, getBytes, Interface } from "ethers";
 import { parseHash32, parseHex } from "../../../chain/hex.js";
 import { decodeCall, decodeLog, decodeText } from "../../../explorer/decode/abi.js";
 import { readIdentifier } from "../../../explorer/decode/identifiers.js";
@@ -25,6 +26,12 @@ describe("identifiers", () => {
       [hash.slice(2).toUpperCase(), "hash"],
       [account, "address"],
       [account.slice(2).toUpperCase(), "address"],
+      ["proposal 7", "proposal"],
+      ["Prop #12", "proposal"],
+      ["proposal 0", undefined],
+      [bech32.encode("addrvalcons", bech32.toWords(getBytes(account))), "validator"],
+      [bech32.encode("addrvaloper", bech32.toWords(getBytes(account))), "address"],
+      [bech32.encode("cosmos", bech32.toWords(getBytes(account))), undefined],
       ["1,23", undefined],
       ["-1", undefined],
       ["0x", undefined],

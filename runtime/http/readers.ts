@@ -1,0 +1,40 @@
+/** What reading an open API takes beside GET: HEAD, and pages of other origins where these are allowed. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+/** True when the origin is listed, or all are ("*"). Compared exactly, in lower case. */
+export function isAllowedOrigin(origin: string, allowed: readonly string[]): boolean {
+  return allowed.includes("*") || allowed.includes(origin.toLowerCase());
+}
+
+/** Headers of answers that pages of other origins may read. */
+const EXPOSED =
+  "RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Content-SHA256";
+
+/** What a browser is told before it asks. */
+const PREFLIGHT = {
+  "access-control-allow-methods": "GET, HEAD, POST",
+  "access-control-allow-headers": "Content-Type, Last-Event-ID",
+  "access-control-max-age": "600",
+};
+
+/**
+ * Makes an open API's first look at a request. Without origins there is nothing of CORS in its answers.
+ * @returns answers what browsers ask beforehand, and then true: there is nothing more to do
+ */
+export function createReaders(origins: readonly string[]) {
+  return (request: IncomingMessage, response: ServerResponse): boolean => {
+    // The response was made for a HEAD: of what GET would say it sends no body.
+    if (request.method === "HEAD") request.method = "GET";
+    if (origins.length === 0) return false;
+    const { origin } = request.headers;
+    if (!origins.includes("*")) response.appendHeader("vary", "Origin");
+    if (origin === undefined || !isAllowedOrigin(origin, origins)) return false;
+    response.setHeader("access-control-allow-origin", origins.includes("*") ? "*" : origin);
+    response.setHeader("access-control-expose-headers", EXPOSED);
+    const isAsked = request.headers["access-control-request-method"] !== undefined;
+    if (request.method !== "OPTIONS" || !isAsked) return false;
+    request.resume();
+    response.writeHead(204, PREFLIGHT).end();
+    return true;
+  };
+}

@@ -1,0 +1,74 @@
+/** Transactions that no block has, by what the node's pool says of them. */
+import { describe, expect, it } from "@jest/globals";
+import type { PageContext } from "../../../explorer/pages/context.js";
+import { depositRoutes } from "../../../explorer/pages/deposit.js";
+import { transactionRoutes } from "../../../explorer/pages/transaction.js";
+import type { Page } from "../../../explorer/server/page.js";
+import { textsOf } from "../../../explorer/text/catalogue.js";
+import { el, renderDocument } from "../../../web/html/element.js";
+import { parseHtml, textOf } from "../../helpers/html.js";
+
+const HASH = `0x${"ab".repeat(32)}`;
+
+/** A node that has the hash in no block, and this to say of it. */
+function contextOf(status: object): PageContext {
+  const none = () => Promise.resolve(undefined);
+  return {
+    chain: {
+      head: () => Promise.resolve({ height: 9 }),
+      transaction: none,
+      headerByHash: none,
+      evm: { transactionStatus: () => Promise.resolve(status) },
+    },
+    consensus: { transaction: none, heightOfHash: none },
+    publicUrl: "",
+  } as unknown as PageContext;
+}
+
+async function open(context: PageContext, path: "/tx" | "/deposit") {
+  const routes = [...transactionRoutes(context), ...depositRoutes(context)];
+  const page = (await routes
+    .find((one) => one.path === path)
+    ?.handle({
+      parameter: HASH,
+      query: new URLSearchParams({ tx: HASH }),
+      isSent: false,
+      language: "en",
+      t: textsOf("en"),
+      signal: new AbortController().signal,
+    })) as Page;
+  const text = textOf(parseHtml(renderDocument(el("main", {}, page.content))));
+  return { status: page.status ?? 200, text, isFinal: page.isFinal === true };
+}
+
+describe("a transaction in no block", () => {
+  it("is pending where the pool has it, also one of the Cosmos side, which JSON-RPC has not", async () => {
+    const waiting = [{ status: "pending" }, { status: "queued", missingNonce: 3n }];
+    for (const fate of waiting) {
+      for (const path of ["/tx", "/deposit"] as const) {
+        const { status, text, isFinal } = await open(contextOf(fate), path);
+        expect({ fate, path, status, isFinal }).toEqual({
+          fate,
+          path,
+          status: 200,
+          isFinal: false,
+        });
+        expect(text).toContain("not in blocks up to 9; pending: yes");
+      }
+    }
+  });
+
+  it("is unknown where the pool does not have it, and its end is told where it does", async () => {
+    const by = `0x${"cd".repeat(32)}`;
+    for (const [fate, said] of [
+      [{ status: "unknown" }, "pending: no"],
+      [{ status: "replaced", by }, by],
+      [{ status: "dropped", reason: "x" }, "was dropped"],
+    ] as const) {
+      const { status, text } = await open(contextOf(fate), "/tx");
+      expect({ fate, status }).toEqual({ fate, status: 404 });
+      expect(text).toContain(said);
+      expect((await open(contextOf(fate), "/deposit")).status).toBe(404);
+    }
+  });
+});
