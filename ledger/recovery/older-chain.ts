@@ -241,12 +241,22 @@ async function readDeposits(sql: Sql, above: Height, limit: number): Promise<Van
   }));
 }
 
-/** Inflows that are not reversed yet: a reversal's key is made of the entry's. */
+/**
+ * Inflows that are not reversed yet: a reversal's key is made of the entry's. Gas that was taken out of
+ * suspense goes with the deposit that had brought it there: once it is mined again it is known as gas.
+ */
 async function readInflows(sql: Sql, above: Height, limit: number): Promise<VanishedInflow[]> {
   const rows = await sql.query<{ idem_key: string; memo: string; height: string }>(
-    `SELECT e.idem_key, e.memo, e.effective_height::text AS height FROM journal_entry e
+    // Late gas of former releases does not name its transaction.
+    `SELECT e.idem_key, e.effective_height::text AS height,
+            coalesce(e.memo, (SELECT s.mined_hash FROM treasury_move m
+                                JOIN nonce_slot s ON s.withdrawal_id = m.withdrawal_id
+                               WHERE e.idem_key = 'treasury-move:' || m.id || ':end'
+                                 AND s.outcome = 'paid')) AS memo
+       FROM journal_entry e
       WHERE e.kind IN ('wallet.inflow', 'deposit.surplus', 'sweep.out', 'sweep.in', 'sweep.top-up',
-                      'sweep.short', 'treasury.return') AND e.effective_height > $1
+                      'sweep.short', 'treasury.return', 'treasury.late')
+        AND e.effective_height > $1
         AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
       ORDER BY e.id LIMIT $2`,
     [above, limit],
