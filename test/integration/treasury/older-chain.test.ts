@@ -10,6 +10,7 @@ import { listSweeps, type Sweep } from "../../../ledger/treasury/sweeps.js";
 import {
   drainWallet,
   reactivateWallet,
+  registerWallets,
   retireWallet,
 } from "../../../ledger/wallets/wallet-registry.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
@@ -18,10 +19,13 @@ import { systemClock } from "../../../runtime/process/clock.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { SweepSigner } from "../../../withdrawal-worker/treasury/sweep-signer.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { FAKE_CHAIN_ID, testAddress } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { Desk, derivation, TOKEN, WALLET } from "../recovery/desk.js";
 import { ANY_SWEEP } from "./treasury-bench.js";
+
+/** A hot wallet that is never retired. */
+const SECOND = testAddress(0x5ec);
 
 const LIMITS = { gasPriceCapAtoken: 10n ** 9n, gasLimitMax: 1_000_000n };
 
@@ -43,7 +47,7 @@ afterEach(async () => {
 });
 
 /** A treasury that has just started, as after every restore. */
-async function sweeper(): Promise<Sweeper> {
+async function sweeper(wallets: readonly Address[] = [WALLET]): Promise<Sweeper> {
   const words = Mnemonic.fromPhrase(`${"test ".repeat(11)}junk`).phrase;
   const keys = present(await readDepositSeed(words), "the seed");
   const identity = { chainId: FAKE_CHAIN_ID, genesisHash: desk.chain.genesisHash };
@@ -52,7 +56,7 @@ async function sweeper(): Promise<Sweeper> {
     limits: LIMITS,
     readPolicy: () => policy,
     readKillSwitch: () => SWITCH_UNTOUCHED,
-    wallets: () => [WALLET],
+    wallets: () => wallets,
     contractOf: () => undefined,
   });
   return new Sweeper({
@@ -61,7 +65,7 @@ async function sweeper(): Promise<Sweeper> {
     evm: createEvmClient(rpc),
     node: createWalletNode(rpc, identity),
     signer,
-    wallets: () => [WALLET],
+    wallets: () => wallets,
     policy: { current: async () => policy },
     killSwitch: { read: async () => SWITCH_UNTOUCHED },
     chainId: FAKE_CHAIN_ID,
@@ -121,12 +125,20 @@ it("makes no sweep again towards a wallet that was retired meanwhile, until it t
     dustAtoken: 0n,
     force: true,
   });
-  const treasury = await sweeper();
+  // Another one takes coins, so that the treasury goes on; the stored bytes do not bring them there.
+  const found = { address: SECOND, label: "second", operator: "ann", reason: "for all the rest" };
+  await registerWallets(desk.database, [found]);
+  const other = await desk.register("bob");
+  desk.pay([other.address, TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const treasury = await sweeper([WALLET, SECOND]);
   for (let round = 0; round < 2; round += 1) {
     await desk.database.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
     await sweep(treasury);
   }
-  expect(desk.chain.balances.get(address)).toBe(TOKEN);
+  const left = [address, other.address].map((each) => desk.chain.balances.get(each));
+  expect(left).toEqual([TOKEN, 0n]);
   await drainWallet(desk.database, WALLET, word);
   await reactivateWallet(desk.database, WALLET, word);
   await desk.database.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
