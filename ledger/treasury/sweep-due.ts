@@ -17,7 +17,10 @@ export interface DueSweep {
   readonly contract: Address | undefined;
   /** The token stands still: its code changed. */
   readonly isPaused: boolean;
-  /** Sweeps of this asset that were mined and did not bring it, within a day. */
+  /**
+   * Within a day, addresses whose sweep of this asset was mined and did not bring it, or how often this
+   * one's did not, whichever is more: what a token does to one holder says nothing of the others.
+   */
   readonly failures: number;
   /** All lower nonces of the address are known to be used. */
   readonly nextNonce: bigint;
@@ -43,8 +46,10 @@ export async function readDue(
   }>(
     `SELECT due.address, d.index::text, due.asset, a.contract,
             EXISTS (SELECT 1 FROM token_state t WHERE t.asset = due.asset AND t.paused) AS paused,
-            (SELECT count(*) FROM sweep s WHERE s.asset = due.asset AND s.state = 'failed'
-              AND s.changed_at > now() - interval '1 day')::text AS failures,
+            (SELECT greatest(count(DISTINCT s.address),
+                             count(*) FILTER (WHERE s.address = due.address))
+               FROM sweep s WHERE s.asset = due.asset AND s.state = 'failed'
+                AND s.changed_at > now() - interval '1 day')::text AS failures,
             coalesce((SELECT max(nonce) + 1 FROM sweep s WHERE s.address = due.address), 0)::text
               AS next_nonce
        FROM sweep_due due

@@ -96,7 +96,10 @@ export interface Sweep {
   readonly ageMs: number;
 }
 
-/** Failures of a day after which an asset is left alone until the day is over. */
+/**
+ * Addresses that failed within a day after which an asset is left alone until the day is over, and
+ * failures of one address after which it is.
+ */
 export const MAX_SWEEP_FAILURES = 3;
 
 /**
