@@ -77,7 +77,8 @@ export function applyRewind(
       short.set(deposit.asset, (short.get(deposit.asset) ?? 0n) + missingUnits);
     }
     for (const inflow of plan.inflows) await reverseEntry(tx, inflow);
-    await lookAgainAbove(tx, plan.to.height);
+    const vanished = plan.inflows.map(({ txHash }) => txHash);
+    await lookAgainAbove(tx, plan.to.height, vanished);
     await resumeCrediting(tx, operator);
     await appendEvents(tx, plan.deposits.map(reversedEvent));
     return { short: [...short].map(([asset, amountUnits]) => ({ asset, amountUnits })) };

@@ -3,7 +3,7 @@
  * much there is the chain says.
  */
 import type { Address } from "../../chain/address.js";
-import type { Height } from "../../chain/hex.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 
@@ -138,10 +138,16 @@ export async function lookAgain(sql: Sql, ids: readonly number[], delayMs: numbe
 
 /**
  * The chain came back without the blocks above `height`: deposits of theirs are not waited for, and
- * what their sweeps had moved is looked at again.
+ * what their sweeps had moved is looked at again. A sweep that was made again says where it was mined
+ * first: its transaction tells that it was above.
  * @param height below zero where the chain came back without any
+ * @param hashes transactions that were booked above it
  */
-export async function lookAgainAbove(sql: Sql, height: Height): Promise<void> {
+export async function lookAgainAbove(
+  sql: Sql,
+  height: Height,
+  hashes: readonly Hash32[],
+): Promise<void> {
   await sql.query(
     `WITH above AS (
        SELECT address, asset FROM sweep_due WHERE height > $1 ORDER BY address, asset FOR UPDATE)
@@ -150,8 +156,9 @@ export async function lookAgainAbove(sql: Sql, height: Height): Promise<void> {
     [Math.max(0, height)],
   );
   const rows = await sql.query<{ id: string }>(
-    `SELECT id::text FROM sweep WHERE block_number > $1`,
-    [height],
+    `SELECT id::text FROM sweep WHERE block_number > $1
+     UNION SELECT sweep_id::text FROM sweep_attempt WHERE hash = ANY ($2::text[])`,
+    [height, hashes],
   );
   await lookAgain(
     sql,

@@ -164,3 +164,32 @@ it("has those sweeps made again by their stored bytes, and strands no later depo
   const { code, text } = await desk.causeway("reconcile");
   expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
 });
+
+it("has them made again however often the chain loses them", async () => {
+  const { address, made } = await vanishedSweep();
+  // A block of ours that stays: the watcher goes back no further.
+  const other = await desk.register("bob");
+  desk.pay([other.address, 1n]);
+  desk.chain.mine();
+  await desk.watch();
+  const treasury = await sweeper();
+  const lookNow = `UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`;
+  await sweep(treasury);
+  await desk.database.query(lookNow);
+  await treasury.round(desk.signal);
+  expect(desk.chain.balances.get(address)).toBe(0n);
+  // Only the block in which they were made again is lost: it is higher than the first one was.
+  const lost = desk.chain.head;
+  desk.chain.rollBack(lost - 1);
+  while (desk.chain.head <= lost) desk.chain.mine();
+  await desk.watch();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  expect(desk.chain.balances.get(address)).toBe(TOKEN);
+  const afterLoss = await sweeper();
+  await desk.database.query(lookNow);
+  await sweep(afterLoss);
+  const mined = desk.chain.blocks.at(-1)?.transactions.map(({ hash }) => hash);
+  expect([mined, desk.chain.balances.get(address)]).toEqual([[made.minedHash], 0n]);
+  expect((await desk.causeway("reconcile")).code).toBe(0);
+});
