@@ -14,7 +14,6 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import {
-  customerAccount,
   type CustomerId,
   DEPOSIT_ADDRESSES,
   walletAccount,
@@ -22,6 +21,7 @@ import {
   SUSPENSE,
 } from "../books/accounts.js";
 import { addressesFrom, type DepositAddress } from "./deposit-addresses.js";
+import { creditEntries } from "./deposit-credit.js";
 import type { DepositStatus } from "./deposit-queries.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -173,7 +173,12 @@ export async function commitBlockStep(
     const due = rows.filter(({ status }) => status === "credited");
     const credited = [...waited, ...due.map(({ deposit }) => deposit)];
     const strayed = step.deposits.filter((deposit) => !deposit.creditable);
-    await postJournals(tx, [...strayed.map(suspenseEntry), ...credited.map(creditEntry)]);
+    const credits = await creditEntries(
+      tx,
+      credited.map((deposit) => ({ ...deposit, id: depositId(deposit) })),
+      cursor.rewinds,
+    );
+    await postJournals(tx, [...strayed.map(suspenseEntry), ...credits]);
     const detected = step.deposits.filter((deposit) => deposit.creditable);
     const isHeld = new Set(rows.flatMap((row) => (row.status === "held" ? [row.deposit] : [])));
     await appendEvents(tx, [
@@ -340,23 +345,6 @@ async function takeDueCredits(tx: Sql, upToHeight: Height): Promise<NewDeposit[]
     rewind: row.rewind,
     creditable: true,
   }));
-}
-
-function creditEntry(deposit: NewDeposit): JournalEntry {
-  return {
-    kind: "deposit.credit",
-    idemKey: `deposit:${depositId(deposit)}`,
-    effectiveHeight: deposit.height,
-    memo: deposit.txHash,
-    postings: [
-      {
-        asset: deposit.asset,
-        debit: DEPOSIT_ADDRESSES,
-        credit: customerAccount(deposit.customerId),
-        amountUnits: deposit.amountUnits,
-      },
-    ],
-  };
 }
 
 function suspenseEntry(deposit: NewDeposit): JournalEntry {

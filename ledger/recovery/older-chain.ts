@@ -168,7 +168,9 @@ async function findCommonBlock(
   }
   const found = known[there];
   if (found !== undefined) return found;
-  const height = (await watchedFromHeight(database)) - 1;
+  // Which chain it is its genesis says: that block is never lost, nor booked a second time.
+  const genesisHeight = Math.min(0, belowHeight - 1);
+  const height = Math.max(genesisHeight, (await watchedFromHeight(database)) - 1);
   return { height, hash: height < 0 ? undefined : await chain.blockHash(height) };
 }
 

@@ -10,6 +10,7 @@ import {
 } from "../books/accounts.js";
 import { amountFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
+import { broughtBack } from "../deposits/deposit-credit.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -119,7 +120,9 @@ async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<bigint
   if (status === "suspense") parts.push({ debit: SUSPENSE, amountUnits });
   else {
     const available = await lockAvailable(tx, deposit);
-    const taken = available < amountUnits ? available : amountUnits;
+    // What had only filled a break was never the customer's.
+    const givenUnits = amountUnits - (await broughtBack(tx, id));
+    const taken = available < givenUnits ? available : givenUnits;
     const customer = customerAccount(parseCustomerId(deposit.customerId));
     parts.push({ debit: customer, amountUnits: taken });
     parts.push({ debit: BREAK, amountUnits: amountUnits - taken });

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import type { Hash32 } from "../../../chain/hex.js";
 import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
+import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import type { LaneContext } from "../../../withdrawal-worker/lane/lane-context.js";
 import { House, TOKEN } from "./house.js";
 
@@ -46,7 +47,7 @@ async function rounds(lane: Lane, count: number): Promise<boolean> {
 }
 
 it("is not hidden by payments whose receipts a node has lost since they were recorded", async () => {
-  const ids = [];
+  const ids: WithdrawalId[] = [];
   for (let n = 0; n < 8; n += 1) ids.push((await house.accept()).id);
   const states = async () => Promise.all(ids.map(async (id) => (await house.read(id)).status));
   const lane = deafLane();
