@@ -9,7 +9,7 @@ import {
   NATIVE_ASSET,
   NETWORK_FEE,
   SUSPENSE,
-  SUSPENSE_HOLDER,
+  standsForNobody,
   UNASSIGNED,
   walletAccount,
 } from "../books/accounts.js";
@@ -216,7 +216,7 @@ function evidence(hash: Hash32, address: string | undefined): string {
 }
 
 async function addCustomer(tx: Sql, customerId: CustomerId): Promise<void> {
-  if (customerId === UNASSIGNED || customerId === SUSPENSE_HOLDER) {
+  if (standsForNobody(customerId)) {
     throw new LedgerError("INVALID_DECISION", `${customerId} stands for nobody`);
   }
   await tx.query(`INSERT INTO customer (id) VALUES ($1) ON CONFLICT DO NOTHING`, [customerId]);

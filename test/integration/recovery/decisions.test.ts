@@ -151,6 +151,10 @@ describe("decisions about the books", () => {
     await desk.watch();
     expect(await desk.availableAtoken("alice")).toBe(0n);
     const [row] = await desk.database.query<{ id: string }>(`SELECT id FROM deposit`);
+    for (const nobody of ["causeway:treasury", "causeway:suspense", "causeway:unassigned"]) {
+      const given = ["ledger", "assign-deposit", row?.id ?? "", "--customer", nobody, ...REASON];
+      await expect(desk.causeway(...given)).rejects.toMatchObject({ code: "INVALID_DECISION" });
+    }
     const assign = ["ledger", "assign-deposit", row?.id ?? "", "--customer", "alice", ...REASON];
     await desk.causeway(...assign);
     expect(await desk.availableAtoken("alice")).toBe(TOKEN);
