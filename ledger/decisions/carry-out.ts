@@ -15,6 +15,7 @@ import {
 } from "../books/accounts.js";
 import { amountFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
+import { broughtBack } from "../deposits/deposit-credit.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import { decideTransfer } from "../withdrawals/slot-outcomes.js";
@@ -104,13 +105,17 @@ async function assignDeposits(
   for (const row of rows) {
     const { asset } = row;
     const amountUnits = storedAtoken(row.amount_units);
-    await postJournal(tx, {
-      kind: "ledger.suspense_release",
-      idemKey: `suspense-release:${row.id}`,
-      effectiveHeight: null,
-      memo: row.tx_hash,
-      postings: [{ asset, debit: SUSPENSE, credit: customerAccount(customerId), amountUnits }],
-    });
+    const givenUnits = amountUnits - (await broughtBack(tx, row.id));
+    if (givenUnits > 0n) {
+      const credit = customerAccount(customerId);
+      await postJournal(tx, {
+        kind: "ledger.suspense_release",
+        idemKey: `suspense-release:${row.id}`,
+        effectiveHeight: null,
+        memo: row.tx_hash,
+        postings: [{ asset, debit: SUSPENSE, credit, amountUnits: givenUnits }],
+      });
+    }
     events.push({
       type: "deposit.credited",
       data: {

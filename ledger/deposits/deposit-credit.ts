@@ -1,17 +1,23 @@
 /**
- * What a credited deposit is worth to its customer: all of it, but for what it has to bring back. What a
+ * How deposits are booked: to the customer, or to suspense, but for what they have to bring back. What a
  * customer had withdrawn of a deposit that a chain lost stands as a break; the same payment, mined
  * again, fills that first. Else it would be paid out twice.
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { BREAK, customerAccount, type CustomerId, DEPOSIT_ADDRESSES } from "../books/accounts.js";
+import {
+  BREAK,
+  customerAccount,
+  type CustomerId,
+  DEPOSIT_ADDRESSES,
+  SUSPENSE,
+} from "../books/accounts.js";
 import type { JournalEntry } from "../books/journal.js";
 import { storedAtoken } from "../stored-values.js";
 
-/** A deposit that is credited now. */
-export interface DueCredit {
+/** A deposit that is booked now. */
+export interface DueDeposit {
   /** Its public identifier. */
   readonly id: string;
   readonly address: Address;
@@ -23,26 +29,33 @@ export interface DueCredit {
 }
 
 /**
- * Entries that credit deposits, in their order.
+ * Entries of deposits: those in suspense, then those that are credited, each in their order.
  * @param rewinds how often the chain came back without blocks; nothing is short on one that never did
  */
-export async function creditEntries(
+export async function depositEntries(
   tx: Sql,
-  credits: readonly DueCredit[],
+  due: { readonly strayed: readonly DueDeposit[]; readonly credited: readonly DueDeposit[] },
   rewinds: number,
 ): Promise<readonly JournalEntry[]> {
-  const shortUnits = rewinds === 0 ? new Map<string, bigint>() : await readShort(tx, credits);
-  return credits.map((credit) => {
-    const { id, asset, amountUnits, customerId, height, txHash } = credit;
-    const short = shortUnits.get(placeOf(credit)) ?? 0n;
+  const all = [
+    ...due.strayed.map((deposit) => ({ deposit, kind: "deposit.suspense", to: SUSPENSE })),
+    ...due.credited.map((deposit) => {
+      return { deposit, kind: "deposit.credit", to: customerAccount(deposit.customerId) };
+    }),
+  ];
+  const deposits = all.map(({ deposit }) => deposit);
+  const shortUnits = rewinds === 0 ? new Map<string, bigint>() : await readShort(tx, deposits);
+  return all.map(({ deposit, kind, to }) => {
+    const { id, asset, amountUnits, height, txHash } = deposit;
+    const short = shortUnits.get(placeOf(deposit)) ?? 0n;
     const backUnits = short < amountUnits ? short : amountUnits;
-    shortUnits.set(placeOf(credit), short - backUnits);
+    shortUnits.set(placeOf(deposit), short - backUnits);
     const parts = [
-      { credit: customerAccount(customerId), amountUnits: amountUnits - backUnits },
+      { credit: to, amountUnits: amountUnits - backUnits },
       { credit: BREAK, amountUnits: backUnits },
     ];
     return {
-      kind: "deposit.credit",
+      kind,
       idemKey: `deposit:${id}`,
       effectiveHeight: height,
       memo: txHash,
@@ -53,7 +66,7 @@ export async function creditEntries(
   });
 }
 
-/** What the customer was not given when a deposit was credited, because it brought that back. */
+/** What nobody was given when a deposit was booked, because it brought that back. */
 export async function broughtBack(sql: Sql, id: string): Promise<bigint> {
   const [row] = await sql.query<{ units: string }>(
     `SELECT coalesce(sum(p.amount_units), 0)::text AS units
@@ -65,7 +78,7 @@ export async function broughtBack(sql: Sql, id: string): Promise<bigint> {
 }
 
 /** What reversals of the same payments found withdrawn, less what came back of it since. */
-async function readShort(tx: Sql, credits: readonly DueCredit[]): Promise<Map<string, bigint>> {
+async function readShort(tx: Sql, deposits: readonly DueDeposit[]): Promise<Map<string, bigint>> {
   const rows = await tx.query<Record<"hash" | "address" | "asset" | "units", string>>(
     `SELECT d.tx_hash AS hash, d.address, d.asset,
             sum(CASE WHEN p.debit = $4 THEN p.amount_units ELSE -p.amount_units END)::text AS units
@@ -77,9 +90,9 @@ async function readShort(tx: Sql, credits: readonly DueCredit[]): Promise<Map<st
        JOIN posting p ON p.journal_id = e.id AND $4 IN (p.debit, p.credit)
       GROUP BY d.tx_hash, d.address, d.asset`,
     [
-      credits.map(({ txHash }) => txHash),
-      credits.map(({ address }) => address),
-      credits.map(({ asset }) => asset),
+      deposits.map(({ txHash }) => txHash),
+      deposits.map(({ address }) => address),
+      deposits.map(({ asset }) => asset),
       BREAK,
     ],
   );
@@ -91,6 +104,6 @@ async function readShort(tx: Sql, credits: readonly DueCredit[]): Promise<Map<st
   );
 }
 
-function placeOf({ txHash, address, asset }: DueCredit): string {
+function placeOf({ txHash, address, asset }: DueDeposit): string {
   return `${txHash} ${address} ${asset}`;
 }

@@ -116,12 +116,14 @@ async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<bigint
     status,
   ]);
   if (status !== "credited" && status !== "suspense") return 0n;
+  // What had only filled a break was given to nobody.
+  const givenUnits = amountUnits - (await broughtBack(tx, id));
   const parts: { debit: AccountCode; amountUnits: bigint }[] = [];
-  if (status === "suspense") parts.push({ debit: SUSPENSE, amountUnits });
-  else {
+  if (status === "suspense") {
+    parts.push({ debit: SUSPENSE, amountUnits: givenUnits });
+    parts.push({ debit: BREAK, amountUnits: amountUnits - givenUnits });
+  } else {
     const available = await lockAvailable(tx, deposit);
-    // What had only filled a break was never the customer's.
-    const givenUnits = amountUnits - (await broughtBack(tx, id));
     const taken = available < givenUnits ? available : givenUnits;
     const customer = customerAccount(parseCustomerId(deposit.customerId));
     parts.push({ debit: customer, amountUnits: taken });
