@@ -279,9 +279,9 @@ function readStatus(value: unknown): WithdrawalStatus {
 /** Milliseconds since 1970 of an RFC 3339 time; undefined without one. */
 function readTime(field: string, value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
-  const local =
-    typeof value === "string" ? TIME_PATTERN.exec(value)?.[1]?.toUpperCase() : undefined;
-  const timeMs = local === undefined ? NaN : Date.parse(String(value));
+  const text = typeof value === "string" ? value.toUpperCase() : "";
+  const local = TIME_PATTERN.exec(text)?.[1];
+  const timeMs = local === undefined ? NaN : Date.parse(text);
   // Date takes 24 hours, and the 30th of February for the 1st or 2nd of March: another deadline.
   const isCalendars = local !== undefined && isOfCalendar(local);
   if (Number.isNaN(timeMs) || timeMs >= YEAR_10000_MS || !isCalendars) {

@@ -36,6 +36,8 @@ export class Settler {
   /** Bounded likewise: slots that the second node showed otherwise at the last look. */
   readonly #disputedOnce = new Set<string>();
   #secondTrouble: string | undefined;
+  /** Of the last round: recorded payments that cannot be booked for want of a receipt. */
+  #lostReceipts = 0;
 
   constructor(context: LaneContext) {
     this.#context = context;
@@ -50,6 +52,7 @@ export class Settler {
   async settle(round: Round): Promise<boolean> {
     let fromNonce = 0n;
     let isMoving = false;
+    this.#lostReceipts = 0;
     for (let batch = 0; batch < BATCHES_PER_ROUND; batch += 1) {
       const hasMoreMined = await this.#recordMined(round);
       const included = await this.#bookIncluded(round, fromNonce);
@@ -155,6 +158,8 @@ export class Settler {
     for (const slot of slots) {
       if (slot.inclusion === undefined) continue;
       const receipt = receiptOfSlot(slot, receipts.byHash);
+      const missingMs = this.#missingMs(slot, receipt !== undefined);
+      if (missingMs >= settings.receiptPatienceMs) this.#lostReceipts += 1;
       const blockHash = blockHashes.get(slot.inclusion.blockNumber);
       if (receipt === undefined || blockHash === undefined) continue;
       const isSame = isSameInclusion(receipt, slot.inclusion) && blockHash === receipt.blockHash;
@@ -226,7 +231,11 @@ export class Settler {
 
   /** Why mined payments are not settled; undefined while they are. */
   trouble(): string | undefined {
-    return this.#secondTrouble;
+    if (this.#secondTrouble !== undefined || this.#lostReceipts === 0) return this.#secondTrouble;
+    return (
+      `the node has no receipts of ${this.#lostReceipts} payments that were mined: ask one that ` +
+      "keeps them"
+    );
   }
 
   /** As with changed blocks, one answer of a balancer's is no dispute. */

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
+import { parseHash32 } from "../../../chain/hex.js";
 import { storeSweepAttempts, type Sweep, voidSweep } from "../../../ledger/treasury/sweeps.js";
 import { callOf } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
@@ -142,8 +143,8 @@ it("is either signed or given up, whoever of two comes first", async () => {
         sweepId: id,
         n,
         wallet: WALLET,
-        raw: "0x01" as Sweep["attempts"][number]["raw"],
-        hash: `0x${id.toString(16).padStart(64, "0")}` as Sweep["attempts"][number]["hash"],
+        raw: "0x01",
+        hash: parseHash32(`0x${id.toString(16).padStart(64, "0")}`),
         gasPriceAtoken: 1n,
       },
     ]);

@@ -59,9 +59,11 @@ it("is not hidden by payments whose receipts a node has lost since they were rec
   const hasMore = await rounds(lane, 3);
   const expected = ids.map((_, place) => (place < 3 ? "included" : "settled"));
   expect(await states()).toEqual(expected);
+  expect(lane.status().blockedReason).toContain("no receipts of 3 payments");
   // What cannot be booked is no reason to go round at once.
   expect(hasMore).toBe(false);
   lost.clear();
   await rounds(lane, 2);
   expect(await states()).toEqual(ids.map(() => "settled"));
+  expect(lane.status().blockedReason).toBeUndefined();
 });
