@@ -31,6 +31,7 @@ describe("a deposit that was reversed", () => {
       headHeight: () => Promise.resolve(desk.chain.head),
       blockHash: (height: number) => Promise.resolve(desk.chain.blocks[height]?.hash),
       areMined: (hashes: readonly string[]) => Promise.resolve(hashes.map(() => false)),
+      nextNonce: () => Promise.resolve(0n),
     };
     // More than a plan holds is refused, never cut: the cursor would go back over all of it.
     const cut = planRewind(desk.database, chain, { maxRows: 0 });
