@@ -185,10 +185,7 @@ describe("decisions about the books", () => {
       await desk.causeway("ledger", "assign-deposit", id, "--customer", "bob", ...REASON);
     };
     const isLost = async () => {
-      const lost = desk.chain.head;
-      desk.chain.rollBack(kept);
-      while (desk.chain.head <= lost) desk.chain.mine();
-      await desk.watch();
+      await desk.loseAbove(kept);
       expect((await desk.causeway("recover", "--apply")).code).toBe(0);
       desk.chain.mine();
       await desk.watch();

@@ -126,10 +126,7 @@ describe("a deposit that was reversed", () => {
 
 /** The chain comes back without the blocks above a height; payments of ours are mined again. */
 async function loseAbove(height: number): Promise<void> {
-  const lost = desk.chain.head;
-  desk.chain.rollBack(height);
-  while (desk.chain.head <= lost) desk.chain.mine();
-  await desk.watch();
+  await desk.loseAbove(height);
   const { code, text } = await desk.causeway("recover", "--apply");
   expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
   desk.chain.mine();

@@ -80,11 +80,8 @@ describe("a second loss of the chain", () => {
 
 /** The chain comes back without the blocks above a height, and a person recovers. */
 async function loseAbove(height: number): Promise<{ readonly text: string }> {
-  const lost = desk.chain.head;
-  desk.chain.rollBack(height);
-  while (desk.chain.head <= lost) desk.chain.mine();
+  await desk.loseAbove(height);
   await desk.work(3);
-  await desk.watch();
   const { code, text } = await desk.causeway("recover", "--apply");
   expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
   return { text };

@@ -104,11 +104,8 @@ async function vanishedSweep(): Promise<{ readonly address: Address; readonly ma
   await sweep(await sweeper());
   const [made] = await listSweeps(desk.database, { afterId: 0, limit: 10 });
   expect([made?.state, desk.chain.balances.get(address)]).toEqual(["settled", 0n]);
-  const lost = desk.chain.head;
 
-  desk.chain.rollBack(kept);
-  while (desk.chain.head <= lost) desk.chain.mine();
-  await desk.watch();
+  await desk.loseAbove(kept);
   expect((await desk.causeway("recover", "--apply")).code).toBe(0);
   await desk.watch();
   expect(desk.chain.balances.get(address)).toBe(TOKEN);
@@ -179,10 +176,7 @@ it("has them made again however often the chain loses them", async () => {
   await treasury.round(desk.signal);
   expect(desk.chain.balances.get(address)).toBe(0n);
   // Only the block in which they were made again is lost: it is higher than the first one was.
-  const lost = desk.chain.head;
-  desk.chain.rollBack(lost - 1);
-  while (desk.chain.head <= lost) desk.chain.mine();
-  await desk.watch();
+  await desk.loseAbove(desk.chain.head - 1);
   expect((await desk.causeway("recover", "--apply")).code).toBe(0);
   await desk.watch();
   expect(desk.chain.balances.get(address)).toBe(TOKEN);

@@ -130,13 +130,10 @@ it("is taken back with its block where the chain came back without it, and books
 
 /** The chain comes back without a transaction's block, and the watcher goes back on it. */
 async function loseBlockOf(hash: Hash32): Promise<void> {
-  const lost = desk.chain.head;
   const height = desk.chain.blocks.findIndex(({ transactions }) =>
     transactions.some((one) => one.hash === hash),
   );
-  desk.chain.rollBack(height - 1);
-  while (desk.chain.head <= lost) desk.chain.mine();
-  await desk.watch();
+  await desk.loseAbove(height - 1);
   const { code, text } = await desk.causeway("recover", "--apply");
   expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
   await desk.watch();
