@@ -63,6 +63,7 @@ function rewindChain({ signal }: LedgerCommand, { node }: OpenedLedger): RewindC
       const receipts = await node.getTransactionReceipts(hashes, { signal });
       return receipts.map((receipt) => receipt !== undefined);
     },
+    nextNonce: (wallet) => node.getTransactionCount(wallet, "latest", { signal }),
   };
 }
 

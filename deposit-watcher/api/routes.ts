@@ -7,13 +7,7 @@ import {
 } from "../../chain/address.js";
 import { type Height, parseHash32 } from "../../chain/hex.js";
 import { TOKEN_DECIMALS } from "../../chain/units.js";
-import {
-  NATIVE_ASSET,
-  parseCustomerId,
-  SUSPENSE_HOLDER,
-  TREASURY,
-  UNASSIGNED,
-} from "../../ledger/books/accounts.js";
+import { NATIVE_ASSET, parseCustomerId, standsForNobody } from "../../ledger/books/accounts.js";
 import { amountFields } from "../../ledger/books/amount-fields.js";
 import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
 import { listSightings, type StoredSighting } from "../../ledger/assets/token-sightings.js";
@@ -90,7 +84,7 @@ async function createAddress(parts: DepositApiParts, request: HttpRequest): Prom
   const given: unknown =
     typeof body === "object" && body !== null ? Reflect.get(body, "customerId") : undefined;
   const customerId = parseField("customerId", () => parseCustomerId(given));
-  if ([UNASSIGNED, SUSPENSE_HOLDER, TREASURY].includes(customerId)) {
+  if (standsForNobody(customerId)) {
     throw invalidField("customerId", "this identifier stands for nobody");
   }
   const registered = await registerAddress(parts.database, customerId, {

@@ -83,6 +83,14 @@ export const TREASURY = "causeway:treasury" as CustomerId;
 /** Stands in the tree of liabilities for coins in suspense; no customer is called so. */
 export const SUSPENSE_HOLDER = "causeway:suspense" as CustomerId;
 
+/** Identifiers that are the exchange's own words: no customer can be called so, or be given anything. */
+const STANDS_FOR_NOBODY: ReadonlySet<CustomerId> = new Set([UNASSIGNED, SUSPENSE_HOLDER, TREASURY]);
+
+/** Whether an identifier is none of a customer. */
+export function standsForNobody(customerId: CustomerId): boolean {
+  return STANDS_FOR_NOBODY.has(customerId);
+}
+
 /** What the customer may withdraw. */
 export function customerAccount(customerId: CustomerId): AccountCode {
   return `liability:customer:${customerId}` as AccountCode;

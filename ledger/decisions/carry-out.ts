@@ -9,12 +9,13 @@ import {
   NATIVE_ASSET,
   NETWORK_FEE,
   SUSPENSE,
-  SUSPENSE_HOLDER,
+  standsForNobody,
   UNASSIGNED,
   walletAccount,
 } from "../books/accounts.js";
 import { amountFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
+import { broughtBack } from "../deposits/deposit-credit.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import { decideTransfer } from "../withdrawals/slot-outcomes.js";
@@ -104,13 +105,17 @@ async function assignDeposits(
   for (const row of rows) {
     const { asset } = row;
     const amountUnits = storedAtoken(row.amount_units);
-    await postJournal(tx, {
-      kind: "ledger.suspense_release",
-      idemKey: `suspense-release:${row.id}`,
-      effectiveHeight: null,
-      memo: row.tx_hash,
-      postings: [{ asset, debit: SUSPENSE, credit: customerAccount(customerId), amountUnits }],
-    });
+    const givenUnits = amountUnits - (await broughtBack(tx, row.id));
+    if (givenUnits > 0n) {
+      const credit = customerAccount(customerId);
+      await postJournal(tx, {
+        kind: "ledger.suspense_release",
+        idemKey: `suspense-release:${row.id}`,
+        effectiveHeight: null,
+        memo: row.tx_hash,
+        postings: [{ asset, debit: SUSPENSE, credit, amountUnits: givenUnits }],
+      });
+    }
     events.push({
       type: "deposit.credited",
       data: {
@@ -216,7 +221,7 @@ function evidence(hash: Hash32, address: string | undefined): string {
 }
 
 async function addCustomer(tx: Sql, customerId: CustomerId): Promise<void> {
-  if (customerId === UNASSIGNED || customerId === SUSPENSE_HOLDER) {
+  if (standsForNobody(customerId)) {
     throw new LedgerError("INVALID_DECISION", `${customerId} stands for nobody`);
   }
   await tx.query(`INSERT INTO customer (id) VALUES ($1) ON CONFLICT DO NOTHING`, [customerId]);

@@ -14,7 +14,6 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import {
-  customerAccount,
   type CustomerId,
   DEPOSIT_ADDRESSES,
   walletAccount,
@@ -22,11 +21,12 @@ import {
   SUSPENSE,
 } from "../books/accounts.js";
 import { addressesFrom, type DepositAddress } from "./deposit-addresses.js";
+import { depositEntries } from "./deposit-credit.js";
 import type { DepositStatus } from "./deposit-queries.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { amountFields } from "../books/amount-fields.js";
-import { type JournalEntry, postJournals } from "../books/journal.js";
+import { postJournals } from "../books/journal.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
 import { bookTreasuryFlows, withoutLostPayments } from "../treasury/treasury-flows.js";
@@ -173,7 +173,9 @@ export async function commitBlockStep(
     const due = rows.filter(({ status }) => status === "credited");
     const credited = [...waited, ...due.map(({ deposit }) => deposit)];
     const strayed = step.deposits.filter((deposit) => !deposit.creditable);
-    await postJournals(tx, [...strayed.map(suspenseEntry), ...credited.map(creditEntry)]);
+    const named = (deposit: NewDeposit) => ({ ...deposit, id: depositId(deposit) });
+    const booked = { strayed: strayed.map(named), credited: credited.map(named) };
+    await postJournals(tx, await depositEntries(tx, booked, cursor.rewinds));
     const detected = step.deposits.filter((deposit) => deposit.creditable);
     const isHeld = new Set(rows.flatMap((row) => (row.status === "held" ? [row.deposit] : [])));
     await appendEvents(tx, [
@@ -342,34 +344,6 @@ async function takeDueCredits(tx: Sql, upToHeight: Height): Promise<NewDeposit[]
   }));
 }
 
-function creditEntry(deposit: NewDeposit): JournalEntry {
-  return {
-    kind: "deposit.credit",
-    idemKey: `deposit:${depositId(deposit)}`,
-    effectiveHeight: deposit.height,
-    memo: deposit.txHash,
-    postings: [
-      {
-        asset: deposit.asset,
-        debit: DEPOSIT_ADDRESSES,
-        credit: customerAccount(deposit.customerId),
-        amountUnits: deposit.amountUnits,
-      },
-    ],
-  };
-}
-
-function suspenseEntry(deposit: NewDeposit): JournalEntry {
-  const { asset, amountUnits } = deposit;
-  return {
-    kind: "deposit.suspense",
-    idemKey: `deposit:${depositId(deposit)}`,
-    effectiveHeight: deposit.height,
-    memo: deposit.txHash,
-    postings: [{ asset, debit: DEPOSIT_ADDRESSES, credit: SUSPENSE, amountUnits }],
-  };
-}
-
 function depositEvent(type: NewEvent["type"], deposit: NewDeposit): NewEvent {
   return {
     type,
@@ -432,8 +406,9 @@ export async function commitBackfill(
       tx,
       strayed.map((deposit) => ({ deposit, status: "suspense" })),
     );
+    const booked = strayed.map((deposit) => ({ ...deposit, id: depositId(deposit) }));
     await postJournals(tx, [
-      ...strayed.map(suspenseEntry),
+      ...(await depositEntries(tx, { strayed: booked, credited: [] }, cursor.rewinds)),
       ...past.tokens.map((balance) => openingEntry(past.address, balance)),
       ...past.outflows.map((outflow) => ({
         kind: "deposit.past_outflow",

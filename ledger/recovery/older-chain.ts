@@ -8,6 +8,7 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { readCursor, type WatchCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
+import { listWallets } from "../wallets/wallet.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 
 /** A payment that was mined once and is not on the chain. */
@@ -62,6 +63,8 @@ export interface RewindChain {
   readonly blockHash: (height: Height) => Promise<Hash32 | undefined>;
   /** Whether each transaction is mined. */
   readonly areMined: (hashes: readonly Hash32[]) => Promise<readonly boolean[]>;
+  /** How many transactions of a wallet are mined. */
+  readonly nextNonce: (wallet: Address) => Promise<bigint>;
 }
 
 /**
@@ -104,9 +107,10 @@ export async function planRewind(
     : await findCommonBlock(database, chain, cursor.height);
   const limit = maxRows + 1;
   const mined = await readPayments(database, `height > $2`, [null, to.height, limit]);
+  const unmined = await readUnmined(database, chain, limit);
   const deposits = isCursorThere ? [] : await readDeposits(database, to.height, limit);
   const inflows = isCursorThere ? [] : await readInflows(database, to.height, limit);
-  if ([mined, deposits, inflows].some((rows) => rows.length > maxRows)) {
+  if ([mined, unmined, deposits, inflows].some((rows) => rows.length > maxRows)) {
     throw new LedgerError(
       "RECOVERY",
       `above block ${to.height} more than ${maxRows} rows of one kind are booked that this chain ` +
@@ -114,7 +118,11 @@ export async function planRewind(
     );
   }
   const areMined = await chain.areMined(mined.map(({ hash }) => hash));
-  const payments = mined.filter((_, index) => areMined[index] !== true);
+  const missing = [...mined.filter((_, index) => areMined[index] !== true), ...unmined];
+  // In the order in which they can be mined.
+  const payments = [...new Map(missing.map((one) => [one.hash, one])).values()].toSorted(
+    (left, right) => Number(left.nonce - right.nonce),
+  );
   if (isCursorThere && payments.length === 0) return undefined;
   return {
     cursor,
@@ -124,6 +132,23 @@ export async function planRewind(
     inflows,
     payments,
   };
+}
+
+/**
+ * By nonces, since a payment that was made again after a loss says where it was mined first: that block
+ * may lie below those that a further loss took.
+ */
+async function readUnmined(
+  database: SqlDatabase,
+  chain: RewindChain,
+  limit: number,
+): Promise<VanishedPayment[]> {
+  const found: VanishedPayment[] = [];
+  for (const { address: wallet } of await listWallets(database)) {
+    const nonce = await chain.nextNonce(wallet);
+    found.push(...(await paymentsFrom(database, { wallet, nonce, limit })));
+  }
+  return found;
 }
 
 /** Whether an incident says that the chain lost blocks: only then may the watcher go back. */
@@ -168,7 +193,9 @@ async function findCommonBlock(
   }
   const found = known[there];
   if (found !== undefined) return found;
-  const height = (await watchedFromHeight(database)) - 1;
+  // Which chain it is its genesis says: that block is never lost, nor booked a second time.
+  const genesisHeight = Math.min(0, belowHeight - 1);
+  const height = Math.max(genesisHeight, (await watchedFromHeight(database)) - 1);
   return { height, hash: height < 0 ? undefined : await chain.blockHash(height) };
 }
 
@@ -241,12 +268,22 @@ async function readDeposits(sql: Sql, above: Height, limit: number): Promise<Van
   }));
 }
 
-/** Inflows that are not reversed yet: a reversal's key is made of the entry's. */
+/**
+ * Inflows that are not reversed yet: a reversal's key is made of the entry's. Gas that was taken out of
+ * suspense goes with the deposit that had brought it there: once it is mined again it is known as gas.
+ */
 async function readInflows(sql: Sql, above: Height, limit: number): Promise<VanishedInflow[]> {
   const rows = await sql.query<{ idem_key: string; memo: string; height: string }>(
-    `SELECT e.idem_key, e.memo, e.effective_height::text AS height FROM journal_entry e
+    // Late gas of former releases does not name its transaction.
+    `SELECT e.idem_key, e.effective_height::text AS height,
+            coalesce(e.memo, (SELECT s.mined_hash FROM treasury_move m
+                                JOIN nonce_slot s ON s.withdrawal_id = m.withdrawal_id
+                               WHERE e.idem_key = 'treasury-move:' || m.id || ':end'
+                                 AND s.outcome = 'paid')) AS memo
+       FROM journal_entry e
       WHERE e.kind IN ('wallet.inflow', 'deposit.surplus', 'sweep.out', 'sweep.in', 'sweep.top-up',
-                      'sweep.short', 'treasury.return') AND e.effective_height > $1
+                      'sweep.short', 'treasury.return', 'treasury.late')
+        AND e.effective_height > $1
         AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
       ORDER BY e.id LIMIT $2`,
     [above, limit],

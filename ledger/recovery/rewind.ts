@@ -10,6 +10,7 @@ import {
 } from "../books/accounts.js";
 import { amountFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
+import { broughtBack } from "../deposits/deposit-credit.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -77,7 +78,8 @@ export function applyRewind(
       short.set(deposit.asset, (short.get(deposit.asset) ?? 0n) + missingUnits);
     }
     for (const inflow of plan.inflows) await reverseEntry(tx, inflow);
-    await lookAgainAbove(tx, plan.to.height);
+    const vanished = plan.inflows.map(({ txHash }) => txHash);
+    await lookAgainAbove(tx, plan.to.height, vanished);
     await resumeCrediting(tx, operator);
     await appendEvents(tx, plan.deposits.map(reversedEvent));
     return { short: [...short].map(([asset, amountUnits]) => ({ asset, amountUnits })) };
@@ -114,11 +116,15 @@ async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<bigint
     status,
   ]);
   if (status !== "credited" && status !== "suspense") return 0n;
+  // What had only filled a break was given to nobody.
+  const givenUnits = amountUnits - (await broughtBack(tx, id));
   const parts: { debit: AccountCode; amountUnits: bigint }[] = [];
-  if (status === "suspense") parts.push({ debit: SUSPENSE, amountUnits });
-  else {
+  if (status === "suspense") {
+    parts.push({ debit: SUSPENSE, amountUnits: givenUnits });
+    parts.push({ debit: BREAK, amountUnits: amountUnits - givenUnits });
+  } else {
     const available = await lockAvailable(tx, deposit);
-    const taken = available < amountUnits ? available : amountUnits;
+    const taken = available < givenUnits ? available : givenUnits;
     const customer = customerAccount(parseCustomerId(deposit.customerId));
     parts.push({ debit: customer, amountUnits: taken });
     parts.push({ debit: BREAK, amountUnits: amountUnits - taken });

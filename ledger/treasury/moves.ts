@@ -123,6 +123,9 @@ interface EndedRow {
   readonly asset: string;
   readonly amount: string;
   readonly is_paid: boolean;
+  /** Of what paid it. */
+  readonly hash: string | null;
+  /** Of what is booked: where it was paid, or where late gas was seen. */
   readonly height: string | null;
 }
 
@@ -136,16 +139,19 @@ export function endMoves(database: SqlDatabase): Promise<number> {
   return database.transaction(async (tx) => {
     const rows = await tx.query<EndedRow>(
       `SELECT m.id::text, m.kind, m.asset, m.amount_units::text AS amount,
-              w.phase = 'paid' AS is_paid, paid.block_number::text AS height
+              w.phase = 'paid' AS is_paid, paid.mined_hash AS hash,
+              coalesce(late.height, paid.block_number)::text AS height
          FROM treasury_move m
          JOIN withdrawal w ON w.id = m.withdrawal_id
          LEFT JOIN nonce_slot paid ON paid.withdrawal_id = w.id AND paid.outcome = 'paid'
+         LEFT JOIN LATERAL (
+                SELECT max(d.height) AS height FROM deposit d
+                 WHERE m.kind = 'top-up' AND d.tx_hash = paid.mined_hash
+                   AND d.address = m.destination AND d.asset = m.asset
+                   AND d.amount_units = m.amount_units AND d.status = 'suspense') AS late ON true
         WHERE m.state = 'open'
-          AND (w.phase = 'unpaid' OR w.phase = 'paid' AND (m.kind = 'cold' OR EXISTS (
-                SELECT 1 FROM deposit d
-                 WHERE d.tx_hash = paid.mined_hash AND d.address = m.destination
-                   AND d.asset = m.asset AND d.amount_units = m.amount_units
-                   AND d.status = 'suspense')))
+          AND (w.phase = 'unpaid'
+               OR w.phase = 'paid' AND (m.kind = 'cold' OR late.height IS NOT NULL))
         ORDER BY m.id LIMIT ${ENDED_AT_ONCE} FOR UPDATE OF m`,
     );
     const ended = await withinSuspense(tx, rows);
@@ -195,6 +201,7 @@ function endingOf(row: EndedRow): JournalEntry {
     kind,
     idemKey: `treasury-move:${row.id}:end`,
     effectiveHeight,
+    ...(row.is_paid && row.hash !== null ? { memo: row.hash } : {}),
     postings: [
       {
         asset: row.asset,

@@ -3,7 +3,7 @@
  * much there is the chain says.
  */
 import type { Address } from "../../chain/address.js";
-import type { Height } from "../../chain/hex.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 
@@ -17,7 +17,10 @@ export interface DueSweep {
   readonly contract: Address | undefined;
   /** The token stands still: its code changed. */
   readonly isPaused: boolean;
-  /** Sweeps of this asset that were mined and did not bring it, within a day. */
+  /**
+   * Within a day, addresses whose sweep of this asset was mined and did not bring it, or how often this
+   * one's did not, whichever is more: what a token does to one holder says nothing of the others.
+   */
   readonly failures: number;
   /** All lower nonces of the address are known to be used. */
   readonly nextNonce: bigint;
@@ -43,8 +46,10 @@ export async function readDue(
   }>(
     `SELECT due.address, d.index::text, due.asset, a.contract,
             EXISTS (SELECT 1 FROM token_state t WHERE t.asset = due.asset AND t.paused) AS paused,
-            (SELECT count(*) FROM sweep s WHERE s.asset = due.asset AND s.state = 'failed'
-              AND s.changed_at > now() - interval '1 day')::text AS failures,
+            (SELECT greatest(count(DISTINCT s.address),
+                             count(*) FILTER (WHERE s.address = due.address))
+               FROM sweep s WHERE s.asset = due.asset AND s.state = 'failed'
+                AND s.changed_at > now() - interval '1 day')::text AS failures,
             coalesce((SELECT max(nonce) + 1 FROM sweep s WHERE s.address = due.address), 0)::text
               AS next_nonce
        FROM sweep_due due
@@ -133,10 +138,16 @@ export async function lookAgain(sql: Sql, ids: readonly number[], delayMs: numbe
 
 /**
  * The chain came back without the blocks above `height`: deposits of theirs are not waited for, and
- * what their sweeps had moved is looked at again.
+ * what their sweeps had moved is looked at again. A sweep that was made again says where it was mined
+ * first: its transaction tells that it was above.
  * @param height below zero where the chain came back without any
+ * @param hashes transactions that were booked above it
  */
-export async function lookAgainAbove(sql: Sql, height: Height): Promise<void> {
+export async function lookAgainAbove(
+  sql: Sql,
+  height: Height,
+  hashes: readonly Hash32[],
+): Promise<void> {
   await sql.query(
     `WITH above AS (
        SELECT address, asset FROM sweep_due WHERE height > $1 ORDER BY address, asset FOR UPDATE)
@@ -145,8 +156,9 @@ export async function lookAgainAbove(sql: Sql, height: Height): Promise<void> {
     [Math.max(0, height)],
   );
   const rows = await sql.query<{ id: string }>(
-    `SELECT id::text FROM sweep WHERE block_number > $1`,
-    [height],
+    `SELECT id::text FROM sweep WHERE block_number > $1
+     UNION SELECT sweep_id::text FROM sweep_attempt WHERE hash = ANY ($2::text[])`,
+    [height, hashes],
   );
   await lookAgain(
     sql,

@@ -96,7 +96,10 @@ export interface Sweep {
   readonly ageMs: number;
 }
 
-/** Failures of a day after which an asset is left alone until the day is over. */
+/**
+ * Addresses that failed within a day after which an asset is left alone until the day is over, and
+ * failures of one address after which it is.
+ */
 export const MAX_SWEEP_FAILURES = 3;
 
 /**
@@ -146,13 +149,23 @@ export function intendSweeps(
 
 /**
  * Sweeps under way in the order of their age, without the frozen ones: those wait for a person, and
- * take nobody's place until then.
+ * take nobody's place until then. Nor do those of assets that the policy does not name any more.
+ * @param window.limit how many of named assets, and as many of all others
  */
-export function readMovingSweeps(sql: Sql, limit: number): Promise<Sweep[]> {
-  return readSweeps(sql, `WHERE s.state = ANY ($1::text[]) ORDER BY s.changed_at, s.id LIMIT $2`, [
-    MOVING_STATES,
-    limit,
-  ]);
+export function readMovingSweeps(
+  sql: Sql,
+  { assets, limit }: { readonly assets: readonly string[]; readonly limit: number },
+): Promise<Sweep[]> {
+  const oldest = `ORDER BY changed_at, id LIMIT $2`;
+  return readSweeps(
+    sql,
+    `WHERE s.id IN (
+       (SELECT id FROM sweep WHERE state = ANY ($1::text[]) AND asset = ANY ($3::text[]) ${oldest})
+       UNION ALL
+       (SELECT id FROM sweep WHERE state = ANY ($1::text[]) AND asset <> ALL ($3::text[]) ${oldest}))
+     ORDER BY s.changed_at, s.id`,
+    [MOVING_STATES, limit, assets],
+  );
 }
 
 /** A page of the list, oldest first. */
@@ -188,7 +201,10 @@ export async function readySweep(sql: Sql, id: number, gas: SweepGas): Promise<b
   );
 }
 
-/** Nothing was signed: the intent ends, and the address is looked at again. */
+/**
+ * Nothing was signed: the intent ends, its nonce is free for another one, and the address is looked at
+ * again. @returns false when it went on meanwhile
+ */
 export function voidSweep(
   database: SqlDatabase,
   id: number,
@@ -197,7 +213,8 @@ export function voidSweep(
   return database.transaction(async (tx) => {
     const isVoid = await step(
       tx,
-      `UPDATE sweep SET state = 'void', reason = $2 WHERE id = $1 AND state = 'needs-gas'`,
+      `UPDATE sweep SET state = 'void', reason = $2, nonce = NULL, gas_price_atoken = NULL
+        WHERE id = $1 AND state IN ('needs-gas', 'ready')`,
       [id, reason],
     );
     if (isVoid) await lookAgain(tx, [id], delayMs);
@@ -224,10 +241,13 @@ export function storeSweepAttempts(
       `WITH input AS (
          SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::numeric[],
                               $6::text[]) AS input (id, n, raw, hash, price, target)
+       ), open AS (
+         -- Locked, since another treasury may be giving it up: in the watcher's order.
+         SELECT s.id FROM sweep s WHERE s.id IN (SELECT id FROM input)
+            AND s.state IN ('ready', 'signed', 'sent') ORDER BY s.id FOR UPDATE
        ), stored AS (
          INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken, wallet)
-         SELECT input.id, n, raw, hash, price, target FROM input JOIN sweep s ON s.id = input.id
-          WHERE s.state IN ('ready', 'signed', 'sent')
+         SELECT input.id, n, raw, hash, price, target FROM input JOIN open ON open.id = input.id
          ON CONFLICT DO NOTHING RETURNING sweep_id
        ), moved AS (
          UPDATE sweep SET state = 'signed' FROM stored

@@ -291,6 +291,11 @@ class OpenApiServer implements HttpServer {
       if (request.headers.host === undefined && request.httpVersion === "1.1") {
         throw requestError(400, "a Host header is needed");
       }
+      // Joined to one they would be another key than the same one alone: a repeat would be paid again.
+      if ((request.headersDistinct["idempotency-key"]?.length ?? 0) > 1) {
+        const key = "/headers/idempotency-key";
+        throw requestError(400, "Idempotency-Key must come once", { path: key });
+      }
       const method = request.method ?? "GET";
       if (this.#gate !== undefined) {
         state.caller = await this.#gate.admit({ method, path, headers: request.headers });

@@ -76,8 +76,11 @@ const CANCEL_REFUSALS: Readonly<
   ended: [409, "ALREADY_ENDED", "the withdrawal has ended without payment"],
 };
 
-/** RFC 3339 with a time zone; years that a calendar has. */
-const TIME_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i;
+/** RFC 3339 with a time zone. */
+const TIME_PATTERN = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i;
+
+/** Behind the last moment that RFC 3339 can say in UTC, which is how it is kept and shown. */
+const YEAR_10000_MS = Date.UTC(10_000, 0);
 
 /** Routes of `openapi/withdrawal.yaml`. */
 export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly HttpRoute[] {
@@ -276,7 +279,19 @@ function readStatus(value: unknown): WithdrawalStatus {
 /** Milliseconds since 1970 of an RFC 3339 time; undefined without one. */
 function readTime(field: string, value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
-  const timeMs = typeof value === "string" && TIME_PATTERN.test(value) ? Date.parse(value) : NaN;
-  if (Number.isNaN(timeMs)) throw invalidField(field, "expected a time as in RFC 3339");
+  const text = typeof value === "string" ? value.toUpperCase() : "";
+  const local = TIME_PATTERN.exec(text)?.[1];
+  const timeMs = local === undefined ? NaN : Date.parse(text);
+  // Date takes 24 hours, and the 30th of February for the 1st or 2nd of March: another deadline.
+  const isCalendars = local !== undefined && isOfCalendar(local);
+  if (Number.isNaN(timeMs) || timeMs >= YEAR_10000_MS || !isCalendars) {
+    throw invalidField(field, "expected a time as in RFC 3339");
+  }
   return timeMs;
+}
+
+/** Whether a calendar and a clock have it: read and written again it stays the same. */
+function isOfCalendar(local: string): boolean {
+  const timeMs = Date.parse(`${local}Z`);
+  return !Number.isNaN(timeMs) && new Date(timeMs).toISOString().startsWith(local);
 }

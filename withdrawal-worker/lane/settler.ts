@@ -17,6 +17,15 @@ import type { ReceiptsAtHeight, WalletNode } from "./wallet-node.js";
 /** Batches that are booked before payments go on. */
 const BATCHES_PER_ROUND = 8;
 
+/** What a batch of recorded inclusions came to. */
+interface BookedBatch {
+  readonly hasBooked: boolean;
+  /** There may be more behind it. */
+  readonly isFull: boolean;
+  /** Behind the last one that was looked at. */
+  readonly nextNonce: bigint;
+}
+
 /** Remembers since when receipts are missing; losing this memory only makes it more patient. */
 export class Settler {
   readonly #context: LaneContext;
@@ -27,6 +36,8 @@ export class Settler {
   /** Bounded likewise: slots that the second node showed otherwise at the last look. */
   readonly #disputedOnce = new Set<string>();
   #secondTrouble: string | undefined;
+  /** Of the last round: recorded payments that cannot be booked for want of a receipt. */
+  #lostReceipts = 0;
 
   constructor(context: LaneContext) {
     this.#context = context;
@@ -34,19 +45,22 @@ export class Settler {
 
   /**
    * Records receipts of mined slots and books what is recorded, batch after batch under one look at
-   * the chain: what a round reads beside them grows with all that is on its way.
-   * @returns true when more waits
+   * the chain: what a round reads beside them grows with all that is on its way. Each recorded slot is
+   * looked at once: what has to look the same twice waits for another round, and hides nothing.
+   * @returns true when more waits that may be booked at once
    */
   async settle(round: Round): Promise<boolean> {
-    let hasMore = true;
-    for (let batch = 0; hasMore && batch < BATCHES_PER_ROUND; batch += 1) {
+    let fromNonce = 0n;
+    let isMoving = false;
+    this.#lostReceipts = 0;
+    for (let batch = 0; batch < BATCHES_PER_ROUND; batch += 1) {
       const hasMoreMined = await this.#recordMined(round);
-      const hasMoreIncluded = await this.#bookIncluded(round);
-      hasMore = hasMoreMined || hasMoreIncluded;
-      // What has to look the same at another look waits for another round.
-      if (this.#changedOnce.size + this.#disputedOnce.size > 0) break;
+      const included = await this.#bookIncluded(round, fromNonce);
+      if (!hasMoreMined && !included.isFull) return false;
+      fromNonce = included.nextNonce;
+      if (hasMoreMined || included.hasBooked) isMoving = true;
     }
-    return hasMore;
+    return isMoving;
   }
 
   async #recordMined(round: Round): Promise<boolean> {
@@ -125,15 +139,18 @@ export class Settler {
   }
 
   /** Re-reads the receipts of recorded inclusions and books those that are still what they were. */
-  async #bookIncluded(round: Round): Promise<boolean> {
+  async #bookIncluded(round: Round, fromNonce: bigint): Promise<BookedBatch> {
     const { ledger, settings, signer, node } = this.#context;
     const slots = await ledger.readLiveSlots({
       wallet: signer.address,
       statuses: ["included"],
+      fromNonce,
       limit: settings.batchSize,
     });
+    const last = slots.at(-1);
+    if (last === undefined) return { hasBooked: false, isFull: false, nextNonce: fromNonce };
+    const looked = { isFull: slots.length === settings.batchSize, nextNonce: last.nonce + 1n };
     const hashes = slots.flatMap(({ inclusion }) => inclusion?.hash ?? []);
-    if (hashes.length === 0) return false;
     const receipts = await node.receipts(hashes, { signal: round.signal });
     const blockHashes = await this.#readBlockHashes(slots, round);
     const receiptsFound: SlotReceipt[] = [];
@@ -141,6 +158,8 @@ export class Settler {
     for (const slot of slots) {
       if (slot.inclusion === undefined) continue;
       const receipt = receiptOfSlot(slot, receipts.byHash);
+      const missingMs = this.#missingMs(slot, receipt !== undefined);
+      if (missingMs >= settings.receiptPatienceMs) this.#lostReceipts += 1;
       const blockHash = blockHashes.get(slot.inclusion.blockNumber);
       if (receipt === undefined || blockHash === undefined) continue;
       const isSame = isSameInclusion(receipt, slot.inclusion) && blockHash === receipt.blockHash;
@@ -152,10 +171,10 @@ export class Settler {
     const confirmed = await this.#seenByBoth(slots, receiptsFound, round);
     const unproven = confirmed.filter(({ isProven }) => !isProven);
     if (unproven.length > 0) await this.#freezeUnproven(unproven);
-    if (confirmed.length === unproven.length) return false;
+    if (confirmed.length === unproven.length) return { ...looked, hasBooked: false };
     await ledger.settleSlots(confirmed, settings.failures);
     failpoint(WORKER_FAILPOINTS.afterSettleCommit);
-    return slots.length === settings.batchSize;
+    return { ...looked, hasBooked: true };
   }
 
   /**
@@ -212,7 +231,11 @@ export class Settler {
 
   /** Why mined payments are not settled; undefined while they are. */
   trouble(): string | undefined {
-    return this.#secondTrouble;
+    if (this.#secondTrouble !== undefined || this.#lostReceipts === 0) return this.#secondTrouble;
+    return (
+      `the node has no receipts of ${this.#lostReceipts} payments that were mined: ask one that ` +
+      "keeps them"
+    );
   }
 
   /** As with changed blocks, one answer of a balancer's is no dispute. */

@@ -37,11 +37,11 @@ import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js
 /** Gas that is not paid by then is given up. */
 const TOP_UP_DEADLINE_MS = 3_600_000;
 
-/** A sweep whose gas came and does not suffice any more waits so long for the price to fall. */
-const GAS_PATIENCE_MS = 600_000;
+/** A sweep that cannot go on, by its gas, the price or the policy, waits so long for them to change. */
+const PATIENCE_MS = 600_000;
 
-/** An address whose gas was not paid is looked at again after it. */
-const NO_GAS_DELAY_MS = 600_000;
+/** An address whose sweep was given up is looked at again after it. */
+const GIVEN_UP_DELAY_MS = 600_000;
 
 /** A token whose gas has to wait for that of others is looked at again after it. */
 const GAS_QUEUE_DELAY_MS = 60_000;
@@ -106,7 +106,7 @@ export class Sweeper {
         address === undefined ? [] : [{ asset, address }],
       ),
     );
-    const moving = await this.#advance(round);
+    const moving = (await this.#advance(round)).filter(({ asset }) => rules.assets.has(asset));
     if (!maySign) return false;
     const isMore = await this.#begin(round, moving);
     await keepBands(this.#context, round);
@@ -126,7 +126,8 @@ export class Sweeper {
   /** @returns the sweeps that are under way */
   async #advance(round: Round): Promise<readonly Sweep[]> {
     const { database, settings } = this.#context;
-    const sweeps = await readMovingSweeps(database, settings.sweepsAtOnce);
+    const window = { assets: [...round.rules.assets.keys()], limit: settings.sweepsAtOnce };
+    const sweeps = await readMovingSweeps(database, window);
     const seen = await this.#see(sweeps, round);
     this.#forgetEnded(sweeps);
     for (const each of seen) {
@@ -135,17 +136,19 @@ export class Sweeper {
     await this.#freezeUsed(seen, round);
     if (round.maySign) {
       const ready = await this.#see(
-        (await readMovingSweeps(database, settings.sweepsAtOnce)).filter(
-          ({ state }) => state === "ready",
-        ),
+        (await readMovingSweeps(database, window)).filter(({ state }) => state === "ready"),
         round,
       );
-      await this.#sign([
-        ...ready.flatMap((each) => firstAttempt(this.#context, each, round) ?? []),
-        ...seen.flatMap((each) => nextAttempt(this.#context, each, round) ?? []),
-      ]);
+      const first = ready.flatMap((each) => firstAttempt(this.#context, each, round) ?? []);
+      const next = seen.flatMap((each) => nextAttempt(this.#context, each, round) ?? []);
+      await this.#sign([...first, ...next]);
+      const isSigned = new Set(first.map(({ sweepId }) => sweepId));
+      await this.#giveUp(
+        ready.filter(({ sweep }) => !isSigned.has(sweep.id)),
+        round,
+      );
     }
-    const signed = await readMovingSweeps(database, settings.sweepsAtOnce);
+    const signed = await readMovingSweeps(database, window);
     await this.#send(signed, round);
     return signed;
   }
@@ -174,9 +177,10 @@ export class Sweeper {
     const gas = { gasLimit, gasPriceAtoken: this.#price(round) };
     const max = round.rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
     const isDear = feeOf(gas) > max;
+    const givenAtoken = topUpOf(state.balanceAtoken, gas);
     if (topUp === "void") {
       const reason = "its gas was not paid";
-      await voidSweep(database, id, { reason, delayMs: NO_GAS_DELAY_MS });
+      await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
     } else if (topUp === "open") {
       // A hot wallet pays it, or the move ends.
     } else if (!isDear && missingGas(state.balanceAtoken, gas) === 0n) {
@@ -184,19 +188,19 @@ export class Sweeper {
       const { nonce } = state;
       await readySweep(database, id, { nonce, gasPriceAtoken: gas.gasPriceAtoken });
       failpoint(TREASURY_FAILPOINTS.afterReady);
-    } else if (topUp === "none" && !isDear) {
-      await this.#giveGas(sweep, topUpOf(state.balanceAtoken, gas), round);
-    } else if (ageMs > GAS_PATIENCE_MS) {
+    } else if (topUp === "none" && !isDear && givenAtoken <= round.rules.topUpMaxAtoken) {
+      await this.#giveGas(sweep, givenAtoken, round);
+    } else if (ageMs > PATIENCE_MS) {
       // What it was given stays there for the next one.
-      const reason = "its fee rose above what it was given";
-      await voidSweep(database, id, { reason, delayMs: isDear ? NO_GAS_DELAY_MS : 0 });
+      const reason = "its fee rose above what it was given, or may be given";
+      await voidSweep(database, id, { reason, delayMs: isDear ? GIVEN_UP_DELAY_MS : 0 });
     }
   }
 
   async #giveGas(sweep: Sweep, amountUnits: bigint, round: Round): Promise<void> {
     const { database, clock, log } = this.#context;
     const { id, address: destination } = sweep;
-    if (!round.maySign || amountUnits > round.rules.topUpMaxAtoken) return;
+    if (!round.maySign) return;
     const nowMs = clock.nowMs();
     const refusal = await openMove(
       database,
@@ -214,7 +218,7 @@ export class Sweeper {
     log.warn({ sweep: id, refusal }, "gas for a deposit address is refused");
     if (refusal === "WITHDRAWALS_STOPPED") return;
     const reason = `its gas was refused: ${refusal}`;
-    await voidSweep(database, id, { reason, delayMs: NO_GAS_DELAY_MS });
+    await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
   }
 
   /** A used nonce without a receipt of ours is never signed over. */
@@ -244,6 +248,23 @@ export class Sweeper {
       const reason = `nonce ${gas?.nonce} was used by a transaction that this kit did not sign`;
       if (await freezeSweep(database, id, reason)) {
         log.error({ sweep: id, address, reason }, "a sweep is frozen");
+      }
+    }
+  }
+
+  /**
+   * What the signer refuses for long ends, since nothing is signed for it: its asset may have left the
+   * policy. One whose nonce was used meanwhile stays, and freezes.
+   */
+  async #giveUp(unsigned: readonly SeenSweep[], { wallets }: Round): Promise<void> {
+    const { database, log } = this.#context;
+    if (wallets.length === 0) return;
+    for (const { sweep, state } of unsigned) {
+      const { id, address, ageMs, gas } = sweep;
+      if (ageMs <= PATIENCE_MS || state.nonce !== gas?.nonce) continue;
+      const reason = `nothing was signed for nonce ${gas.nonce}`;
+      if (await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS })) {
+        log.warn({ sweep: id, address, reason }, "a sweep is given up");
       }
     }
   }

@@ -151,10 +151,56 @@ describe("decisions about the books", () => {
     await desk.watch();
     expect(await desk.availableAtoken("alice")).toBe(0n);
     const [row] = await desk.database.query<{ id: string }>(`SELECT id FROM deposit`);
+    for (const nobody of ["causeway:treasury", "causeway:suspense", "causeway:unassigned"]) {
+      const given = ["ledger", "assign-deposit", row?.id ?? "", "--customer", nobody, ...REASON];
+      await expect(desk.causeway(...given)).rejects.toMatchObject({ code: "INVALID_DECISION" });
+    }
     const assign = ["ledger", "assign-deposit", row?.id ?? "", "--customer", "alice", ...REASON];
     await desk.causeway(...assign);
     expect(await desk.availableAtoken("alice")).toBe(TOKEN);
     await expect(desk.causeway(...assign)).rejects.toMatchObject({ code: "DECIDED_ALREADY" });
     expect((await reconcile()).code).toBe(0);
+  });
+
+  it("give no more of a deposit that came again than was not given before", async () => {
+    const address = derivation.addressAt(0);
+    await desk.watch();
+    const kept = desk.chain.head;
+    // As a recovery leaves it: of a customer whom only a person knows.
+    await desk.database.query(
+      `INSERT INTO deposit_address (index, address, customer_id, from_height, backfilled)
+       VALUES (0, $1, 'causeway:unassigned', 1, true)`,
+      [address],
+    );
+    await desk.database.query(`UPDATE watch_cursor SET next_address_index = 1`);
+    const payment = desk.chain.payment(STRANGER, address, 5n * TOKEN);
+    const comesAndIsGiven = async () => {
+      desk.chain.mine([payment]);
+      desk.chain.mine();
+      await desk.watch();
+      const [row] = await desk.database.query<{ id: string }>(
+        `SELECT id FROM deposit WHERE status = 'suspense'`,
+      );
+      const id = row?.id ?? "";
+      await desk.causeway("ledger", "assign-deposit", id, "--customer", "bob", ...REASON);
+    };
+    const isLost = async () => {
+      await desk.loseAbove(kept);
+      expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+      desk.chain.mine();
+      await desk.watch();
+    };
+    await comesAndIsGiven();
+    const fields = { key: "b", customer: "bob", to: destination(7), amountAtoken: 4n * TOKEN };
+    await desk.request(fields);
+    await desk.work();
+    await desk.watch();
+    for (let loss = 0; loss < 2; loss += 1) {
+      await isLost();
+      expect(await desk.availableAtoken("bob")).toBe(0n);
+      await comesAndIsGiven();
+      expect(await desk.availableAtoken("bob")).toBe(TOKEN);
+      expect((await reconcile()).code).toBe(0);
+    }
   });
 });

@@ -290,6 +290,14 @@ export class Desk {
     }
   }
 
+  /** The chain comes back without the blocks above a height, and goes on; the watcher halts on it. */
+  async loseAbove(height: number): Promise<void> {
+    const lost = this.chain.head;
+    this.chain.rollBack(height);
+    while (this.chain.head <= lost) this.chain.mine();
+    await this.watch();
+  }
+
   /** The first wallet's lane; a new one after each change of the database. */
   lane(): Lane {
     return this.laneOf(KEY);

@@ -4,7 +4,7 @@ import { parseHash32 } from "../../../chain/hex.js";
 import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import { entriesOfDeposit } from "../../../ledger/deposits/deposit-evidence.js";
 import { planRewind } from "../../../ledger/recovery/older-chain.js";
-import { Desk, TOKEN } from "./desk.js";
+import { Desk, destination, STRANGER, TOKEN } from "./desk.js";
 
 let desk: Desk;
 
@@ -31,6 +31,7 @@ describe("a deposit that was reversed", () => {
       headHeight: () => Promise.resolve(desk.chain.head),
       blockHash: (height: number) => Promise.resolve(desk.chain.blocks[height]?.hash),
       areMined: (hashes: readonly string[]) => Promise.resolve(hashes.map(() => false)),
+      nextNonce: () => Promise.resolve(0n),
     };
     // More than a plan holds is refused, never cut: the cursor would go back over all of it.
     const cut = planRewind(desk.database, chain, { maxRows: 0 });
@@ -56,4 +57,94 @@ describe("a deposit that was reversed", () => {
     const entries = await entriesOfDeposit(desk.database, row?.id ?? "");
     expect(entries.map(({ kind }) => kind)).toEqual(["deposit.credit", "deposit.reversal"]);
   });
+
+  it("pays what its customer had taken of it when it is mined again, and gives the rest", async () => {
+    const { address } = await desk.register("bob");
+    await desk.watch();
+    const kept = desk.chain.head;
+    const payment = desk.chain.payment(STRANGER, address, 5n * TOKEN);
+    desk.chain.mine([payment]);
+    desk.chain.mine();
+    await desk.watch();
+    await desk.request({
+      key: "b1",
+      customer: "bob",
+      to: destination(1),
+      amountAtoken: 4n * TOKEN,
+    });
+    await desk.work();
+    await desk.watch();
+    for (let loss = 0; loss < 2; loss += 1) {
+      await loseAbove(kept);
+      expect([await desk.availableAtoken("bob"), await breakAtoken()]).toEqual([0n, 4n * TOKEN]);
+      desk.chain.mine([payment]);
+      desk.chain.mine();
+      await desk.watch();
+      expect([await desk.availableAtoken("bob"), await breakAtoken()]).toEqual([TOKEN, 0n]);
+      expect(await breaks()).toBe("");
+    }
+  });
+
+  it("takes of a customer only what it had given", async () => {
+    const { address } = await desk.register("bob");
+    await desk.watch();
+    const first = desk.chain.head;
+    const payment = desk.chain.payment(STRANGER, address, 5n * TOKEN);
+    desk.chain.mine([payment]);
+    desk.chain.mine();
+    await desk.watch();
+    await desk.request({
+      key: "b1",
+      customer: "bob",
+      to: destination(1),
+      amountAtoken: 5n * TOKEN,
+    });
+    await desk.work();
+    await desk.watch();
+    await loseAbove(first);
+    desk.pay([address, 3n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    const second = desk.chain.head;
+    desk.chain.mine([payment]);
+    desk.chain.mine();
+    await desk.watch();
+    expect([await desk.availableAtoken("bob"), await breakAtoken()]).toEqual([3n * TOKEN, 0n]);
+    await loseAbove(second);
+    // All of it had paid what was short: none of the three is of it.
+    expect([await desk.availableAtoken("bob"), await breakAtoken()]).toEqual([
+      3n * TOKEN,
+      5n * TOKEN,
+    ]);
+    desk.chain.mine([payment]);
+    desk.chain.mine();
+    await desk.watch();
+    expect([await desk.availableAtoken("bob"), await breakAtoken()]).toEqual([3n * TOKEN, 0n]);
+    expect(await breaks()).toBe("");
+  });
 });
+
+/** The chain comes back without the blocks above a height; payments of ours are mined again. */
+async function loseAbove(height: number): Promise<void> {
+  await desk.loseAbove(height);
+  const { code, text } = await desk.causeway("recover", "--apply");
+  expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+  desk.chain.mine();
+  await desk.watch();
+}
+
+/** What reconcile finds; nothing where all is even. */
+async function breaks(): Promise<string> {
+  const { code, text } = await desk.causeway("reconcile");
+  return code === 0 ? "" : text;
+}
+
+/** What is missing and nobody has explained. */
+async function breakAtoken(): Promise<bigint> {
+  const [row] = await desk.database.query<{ units: string }>(
+    `SELECT coalesce(sum(CASE WHEN debit = 'asset:break' THEN amount_units
+                              ELSE -amount_units END), 0)::text AS units
+       FROM posting WHERE 'asset:break' IN (debit, credit)`,
+  );
+  return BigInt(row?.units ?? "0");
+}

@@ -46,6 +46,47 @@ describe("a second loss", () => {
   });
 });
 
+describe("a second loss of the chain", () => {
+  it("has a payment mined once more that was made again after the first one", async () => {
+    const { address } = await desk.register("bob");
+    await desk.watch();
+    const kept = desk.chain.head;
+    await desk.request({ key: "p", ...FIELDS });
+    await desk.work();
+    await desk.watch();
+    const [hash = ""] = desk.ownHashes();
+    desk.chain.unmined.add(destination(1));
+    await loseAbove(kept);
+    // Blocks of ours that stay, above the one where it was mined first.
+    for (let block = 0; block < 4; block += 1) desk.pay([address, 7n]);
+    await desk.watch();
+    const stays = desk.chain.head;
+    desk.chain.unmined.clear();
+    desk.chain.mine();
+    await desk.watch();
+    expect(desk.ownHashes()).toEqual([hash]);
+    expect((await desk.causeway("withdrawals", "release")).code).toBe(0);
+    const { text } = await loseAbove(stays);
+    expect(text).toContain(`sent again: ${hash}: sent`);
+    desk.chain.mine();
+    await desk.watch();
+    expect([desk.ownHashes(), desk.paidAtoken(destination(1))]).toEqual([[hash], TOKEN]);
+    expect((await desk.causeway("withdrawals", "release")).code).toBe(0);
+    await desk.request({ key: "next", ...FIELDS });
+    await desk.work();
+    expect(desk.paidAtoken(destination(1))).toBe(2n * TOKEN);
+  });
+});
+
+/** The chain comes back without the blocks above a height, and a person recovers. */
+async function loseAbove(height: number): Promise<{ readonly text: string }> {
+  await desk.loseAbove(height);
+  await desk.work(3);
+  const { code, text } = await desk.causeway("recover", "--apply");
+  expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+  return { text };
+}
+
 describe("a chain without the transfer that cancelled", () => {
   it("does not let the payment be mined in its place unseen", async () => {
     const kept = desk.chain.head;

@@ -10,6 +10,7 @@ import { listSweeps, type Sweep } from "../../../ledger/treasury/sweeps.js";
 import {
   drainWallet,
   reactivateWallet,
+  registerWallets,
   retireWallet,
 } from "../../../ledger/wallets/wallet-registry.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
@@ -18,10 +19,13 @@ import { systemClock } from "../../../runtime/process/clock.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { SweepSigner } from "../../../withdrawal-worker/treasury/sweep-signer.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { FAKE_CHAIN_ID, testAddress } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { Desk, derivation, TOKEN, WALLET } from "../recovery/desk.js";
 import { ANY_SWEEP } from "./treasury-bench.js";
+
+/** A hot wallet that is never retired. */
+const SECOND = testAddress(0x5ec);
 
 const LIMITS = { gasPriceCapAtoken: 10n ** 9n, gasLimitMax: 1_000_000n };
 
@@ -43,7 +47,7 @@ afterEach(async () => {
 });
 
 /** A treasury that has just started, as after every restore. */
-async function sweeper(): Promise<Sweeper> {
+async function sweeper(wallets: readonly Address[] = [WALLET]): Promise<Sweeper> {
   const words = Mnemonic.fromPhrase(`${"test ".repeat(11)}junk`).phrase;
   const keys = present(await readDepositSeed(words), "the seed");
   const identity = { chainId: FAKE_CHAIN_ID, genesisHash: desk.chain.genesisHash };
@@ -52,7 +56,7 @@ async function sweeper(): Promise<Sweeper> {
     limits: LIMITS,
     readPolicy: () => policy,
     readKillSwitch: () => SWITCH_UNTOUCHED,
-    wallets: () => [WALLET],
+    wallets: () => wallets,
     contractOf: () => undefined,
   });
   return new Sweeper({
@@ -61,7 +65,7 @@ async function sweeper(): Promise<Sweeper> {
     evm: createEvmClient(rpc),
     node: createWalletNode(rpc, identity),
     signer,
-    wallets: () => [WALLET],
+    wallets: () => wallets,
     policy: { current: async () => policy },
     killSwitch: { read: async () => SWITCH_UNTOUCHED },
     chainId: FAKE_CHAIN_ID,
@@ -100,11 +104,8 @@ async function vanishedSweep(): Promise<{ readonly address: Address; readonly ma
   await sweep(await sweeper());
   const [made] = await listSweeps(desk.database, { afterId: 0, limit: 10 });
   expect([made?.state, desk.chain.balances.get(address)]).toEqual(["settled", 0n]);
-  const lost = desk.chain.head;
 
-  desk.chain.rollBack(kept);
-  while (desk.chain.head <= lost) desk.chain.mine();
-  await desk.watch();
+  await desk.loseAbove(kept);
   expect((await desk.causeway("recover", "--apply")).code).toBe(0);
   await desk.watch();
   expect(desk.chain.balances.get(address)).toBe(TOKEN);
@@ -121,12 +122,20 @@ it("makes no sweep again towards a wallet that was retired meanwhile, until it t
     dustAtoken: 0n,
     force: true,
   });
-  const treasury = await sweeper();
+  // Another one takes coins, so that the treasury goes on; the stored bytes do not bring them there.
+  const found = { address: SECOND, label: "second", operator: "ann", reason: "for all the rest" };
+  await registerWallets(desk.database, [found]);
+  const other = await desk.register("bob");
+  desk.pay([other.address, TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const treasury = await sweeper([WALLET, SECOND]);
   for (let round = 0; round < 2; round += 1) {
     await desk.database.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
     await sweep(treasury);
   }
-  expect(desk.chain.balances.get(address)).toBe(TOKEN);
+  const left = [address, other.address].map((each) => desk.chain.balances.get(each));
+  expect(left).toEqual([TOKEN, 0n]);
   await drainWallet(desk.database, WALLET, word);
   await reactivateWallet(desk.database, WALLET, word);
   await desk.database.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
@@ -151,4 +160,30 @@ it("has those sweeps made again by their stored bytes, and strands no later depo
   expect(desk.chain.balances.get(address)).toBe(0n);
   const { code, text } = await desk.causeway("reconcile");
   expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+});
+
+it("has them made again however often the chain loses them", async () => {
+  const { address, made } = await vanishedSweep();
+  // A block of ours that stays: the watcher goes back no further.
+  const other = await desk.register("bob");
+  desk.pay([other.address, 1n]);
+  desk.chain.mine();
+  await desk.watch();
+  const treasury = await sweeper();
+  const lookNow = `UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`;
+  await sweep(treasury);
+  await desk.database.query(lookNow);
+  await treasury.round(desk.signal);
+  expect(desk.chain.balances.get(address)).toBe(0n);
+  // Only the block in which they were made again is lost: it is higher than the first one was.
+  await desk.loseAbove(desk.chain.head - 1);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  expect(desk.chain.balances.get(address)).toBe(TOKEN);
+  const afterLoss = await sweeper();
+  await desk.database.query(lookNow);
+  await sweep(afterLoss);
+  const mined = desk.chain.blocks.at(-1)?.transactions.map(({ hash }) => hash);
+  expect([mined, desk.chain.balances.get(address)]).toEqual([[made.minedHash], 0n]);
+  expect((await desk.causeway("reconcile")).code).toBe(0);
 });

@@ -1,7 +1,8 @@
 /** Gas for a sweep that a ledger paid and forgot: its backup knows that it asked for it, and no more. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
-import type { Hash32 } from "../../../chain/hex.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
+import { type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { endMoves, openMove } from "../../../ledger/treasury/moves.js";
 import { toWithdrawalId, type WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
@@ -111,3 +112,46 @@ it("stays open where what was in suspense for it has been booked elsewhere", asy
   await endMoves(desk.workerDatabase);
   expect(await desk.database.query(`SELECT state FROM treasury_move`)).toEqual([{ state: "open" }]);
 });
+
+it("is taken back with its block where the chain came back without it, and books once again", async () => {
+  const { id, hash } = await recovered();
+  await desk.watch();
+  await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
+  await expectArrived();
+  for (let loss = 0; loss < 2; loss += 1) {
+    await loseBlockOf(hash);
+    expect(await unitsOf("liability:suspense")).toBe("0");
+    desk.chain.submit(rawOf(hash));
+    desk.chain.mine();
+    await desk.watch();
+    await expectArrived();
+  }
+});
+
+/** The chain comes back without a transaction's block, and the watcher goes back on it. */
+async function loseBlockOf(hash: Hash32): Promise<void> {
+  const height = desk.chain.blocks.findIndex(({ transactions }) =>
+    transactions.some((one) => one.hash === hash),
+  );
+  await desk.loseAbove(height - 1);
+  const { code, text } = await desk.causeway("recover", "--apply");
+  expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+  await desk.watch();
+}
+
+/** Debits less credits of an account. */
+async function unitsOf(account: string): Promise<string> {
+  const [row] = await desk.database.query<{ units: string }>(
+    `SELECT coalesce(sum(CASE WHEN debit = $1 THEN amount_units ELSE -amount_units END), 0)::text
+              AS units
+       FROM posting WHERE $1 IN (debit, credit)`,
+    [account],
+  );
+  return row?.units ?? "";
+}
+
+function rawOf(hash: Hash32): string {
+  const raw = desk.chain.arrived.find((one) => keccak256Hex(parseHexBytes(one)) === hash);
+  if (raw === undefined) throw new Error("nobody sent it");
+  return raw;
+}

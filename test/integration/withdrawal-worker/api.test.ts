@@ -229,6 +229,15 @@ describe("POST /v1/withdrawals", () => {
       const answer = await post(bodyOf(), key);
       expect({ key, status: answer.status }).toEqual({ key, status: 400 });
     }
+    // Twice the same is no other key: whoever adds it on the way must not make a repeat a payment.
+    const key = randomUUID();
+    const twice = await request(base())
+      .post("/v1/withdrawals")
+      .set(bearer)
+      .set("Idempotency-Key", [key, key] as unknown as string)
+      .send(bodyOf());
+    expect([twice.status, twice.body.code]).toEqual([400, "INVALID_IDEMPOTENCY_KEY"]);
+    expect((await post(bodyOf(), "a, a")).status).toBe(201);
     expect((await post(bodyOf(), "x".repeat(128))).status).toBe(201);
     expect((await post(bodyOf(), `~ !"{}${randomUUID()}`)).status).toBe(201);
   });
@@ -383,9 +392,13 @@ describe("expiresAt", () => {
     expect([answer.status, answer.body.expiresAt]).toEqual([201, "2999-01-01T00:00:00.000Z"]);
     const passed = await post(bodyOf({ expiresAt: "2001-01-01T00:00:00Z" }));
     expect([passed.status, passed.body.code]).toEqual([422, "DEADLINE_PASSED"]);
-    for (const wrong of ["tomorrow", "2999-01-01", "2999-13-01T00:00:00Z", 5, {}]) {
-      expect((await post(bodyOf({ expiresAt: wrong }))).status).toBe(422);
+    const outside = ["9999-12-31T23:59:59-23:59", "2999-02-30T00:00:00Z", "2999-01-01T24:00:00Z"];
+    for (const wrong of ["tomorrow", "2999-01-01", "2999-13-01T00:00:00Z", 5, {}, ...outside]) {
+      const { status, body } = await post(bodyOf({ expiresAt: wrong }));
+      expect([wrong, status, body.code]).toEqual([wrong, 422, "INVALID_FIELD"]);
     }
+    const leapDay = await post(bodyOf({ expiresAt: "2996-02-29t23:59:59.5z" }));
+    expect([leapDay.status, leapDay.body.expiresAt]).toEqual([201, "2996-02-29T23:59:59.500Z"]);
   });
 });
 

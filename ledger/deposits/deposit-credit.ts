@@ -1,0 +1,109 @@
+/**
+ * How deposits are booked: to the customer, or to suspense, but for what they have to bring back. What a
+ * customer had withdrawn of a deposit that a chain lost stands as a break; the same payment, mined
+ * again, fills that first. Else it would be paid out twice.
+ */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import {
+  BREAK,
+  customerAccount,
+  type CustomerId,
+  DEPOSIT_ADDRESSES,
+  SUSPENSE,
+} from "../books/accounts.js";
+import type { JournalEntry } from "../books/journal.js";
+import { storedAtoken } from "../stored-values.js";
+
+/** A deposit that is booked now. */
+export interface DueDeposit {
+  /** Its public identifier. */
+  readonly id: string;
+  readonly address: Address;
+  readonly customerId: CustomerId;
+  readonly asset: string;
+  readonly amountUnits: bigint;
+  readonly height: Height;
+  readonly txHash: Hash32;
+}
+
+/**
+ * Entries of deposits: those in suspense, then those that are credited, each in their order.
+ * @param rewinds how often the chain came back without blocks; nothing is short on one that never did
+ */
+export async function depositEntries(
+  tx: Sql,
+  due: { readonly strayed: readonly DueDeposit[]; readonly credited: readonly DueDeposit[] },
+  rewinds: number,
+): Promise<readonly JournalEntry[]> {
+  const all = [
+    ...due.strayed.map((deposit) => ({ deposit, kind: "deposit.suspense", to: SUSPENSE })),
+    ...due.credited.map((deposit) => {
+      return { deposit, kind: "deposit.credit", to: customerAccount(deposit.customerId) };
+    }),
+  ];
+  const deposits = all.map(({ deposit }) => deposit);
+  const shortUnits = rewinds === 0 ? new Map<string, bigint>() : await readShort(tx, deposits);
+  return all.map(({ deposit, kind, to }) => {
+    const { id, asset, amountUnits, height, txHash } = deposit;
+    const short = shortUnits.get(placeOf(deposit)) ?? 0n;
+    const backUnits = short < amountUnits ? short : amountUnits;
+    shortUnits.set(placeOf(deposit), short - backUnits);
+    const parts = [
+      { credit: to, amountUnits: amountUnits - backUnits },
+      { credit: BREAK, amountUnits: backUnits },
+    ];
+    return {
+      kind,
+      idemKey: `deposit:${id}`,
+      effectiveHeight: height,
+      memo: txHash,
+      postings: parts
+        .filter((part) => part.amountUnits > 0n)
+        .map((part) => ({ ...part, asset, debit: DEPOSIT_ADDRESSES })),
+    };
+  });
+}
+
+/** What nobody was given when a deposit was booked, because it brought that back. */
+export async function broughtBack(sql: Sql, id: string): Promise<bigint> {
+  const [row] = await sql.query<{ units: string }>(
+    `SELECT coalesce(sum(p.amount_units), 0)::text AS units
+       FROM journal_entry e JOIN posting p ON p.journal_id = e.id
+      WHERE e.idem_key = 'deposit:' || $1 AND p.credit = $2`,
+    [id, BREAK],
+  );
+  return storedAtoken(row?.units);
+}
+
+/** What reversals of the same payments found withdrawn, less what came back of it since. */
+async function readShort(tx: Sql, deposits: readonly DueDeposit[]): Promise<Map<string, bigint>> {
+  const rows = await tx.query<Record<"hash" | "address" | "asset" | "units", string>>(
+    `SELECT d.tx_hash AS hash, d.address, d.asset,
+            sum(CASE WHEN p.debit = $4 THEN p.amount_units ELSE -p.amount_units END)::text AS units
+       FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::text[], $3::text[])
+                    AS input (hash, address, asset)) AS paid
+       JOIN deposit d ON d.tx_hash = paid.hash AND d.address = paid.address
+        AND d.asset = paid.asset AND d.status = 'reversed'
+       JOIN journal_entry e ON e.idem_key IN ('deposit:' || d.id, 'reversal:deposit:' || d.id)
+       JOIN posting p ON p.journal_id = e.id AND $4 IN (p.debit, p.credit)
+      GROUP BY d.tx_hash, d.address, d.asset`,
+    [
+      deposits.map(({ txHash }) => txHash),
+      deposits.map(({ address }) => address),
+      deposits.map(({ asset }) => asset),
+      BREAK,
+    ],
+  );
+  return new Map(
+    rows.map(({ hash, address, asset, units }) => [
+      `${hash} ${address} ${asset}`,
+      storedAtoken(units),
+    ]),
+  );
+}
+
+function placeOf({ txHash, address, asset }: DueDeposit): string {
+  return `${txHash} ${address} ${asset}`;
+}

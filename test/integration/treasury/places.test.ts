@@ -1,0 +1,167 @@
+/**
+ * How long a sweep keeps its place among those that are under way: never for ever, whatever became of
+ * the policy meanwhile, and nothing is signed twice over its nonce.
+ */
+import { afterAll, beforeAll, beforeEach, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
+import { parseHash32 } from "../../../chain/hex.js";
+import { storeSweepAttempts, type Sweep, voidSweep } from "../../../ledger/treasury/sweeps.js";
+import { callOf } from "../tokens/token-bench.js";
+import { WALLET } from "../withdrawal-worker/house.js";
+import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
+
+const { signal } = new AbortController();
+
+let bench: TreasuryBench;
+let registered = 0;
+
+beforeAll(async () => {
+  bench = await TreasuryBench.open();
+  await bench.bench.mine([{ to: WALLET, value: 10n ** 18n }]);
+  await bench.bench.caughtUp();
+});
+afterAll(() => bench.close());
+
+beforeEach(() => {
+  bench.files.policy = bench.policyOf({});
+});
+
+const register = () => bench.bench.register(`customer-${registered++}`);
+
+/** A new customer's address with coins, booked. */
+async function coins(): Promise<Address> {
+  const address = await register();
+  await bench.bench.mine([{ to: address, value: 10n ** 16n }]);
+  await bench.mine();
+  return address;
+}
+
+/** A new customer's address with a token and the gas for it, booked. */
+async function tokens(gasAtoken = 10n ** 15n): Promise<Address> {
+  const address = await register();
+  await bench.bench.mine([
+    callOf("PlainToken", "mint", [address, 5n]),
+    ...(gasAtoken > 0n ? [{ to: address, value: gasAtoken }] : []),
+  ]);
+  await bench.mine();
+  return address;
+}
+
+/** The treasury has one place. */
+const oneAtOnce = () => ({ settings: { ...bench.settings, sweepsAtOnce: 1 } });
+
+const only = (asset: string) => bench.policyOf({ assets: { [asset]: ANY_SWEEP } });
+
+async function sweepsOf(address: Address): Promise<readonly Sweep[]> {
+  return (await bench.sweeps()).filter((sweep) => sweep.address === address);
+}
+
+async function statesOf(address: Address): Promise<readonly string[]> {
+  return (await sweepsOf(address)).map(({ state }) => state);
+}
+
+/** As an hour later, for sweeps and for what is to be looked at. */
+async function anHourLater(): Promise<void> {
+  await bench.bench.ledger.owner.transaction(async (tx) => {
+    await tx.query(`ALTER TABLE sweep DISABLE TRIGGER sweep_guard`);
+    await tx.query(`UPDATE sweep SET changed_at = changed_at - interval '1 hour'`);
+    await tx.query(`ALTER TABLE sweep ENABLE TRIGGER sweep_guard`);
+    await tx.query(`UPDATE sweep_due SET due_at = due_at - interval '1 hour'`);
+  });
+}
+
+const lookNow = () =>
+  bench.bench.ledger.owner.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
+
+it("of an asset that left the policy before it was signed ends, and its nonce is free again", async () => {
+  const left = await coins();
+  const treasury = bench.sweeper(oneAtOnce());
+  await treasury.round(signal);
+  expect(await statesOf(left)).toEqual(["ready"]);
+  bench.files.policy = only("PLAIN");
+  const other = await tokens();
+  await bench.rounds(1, treasury);
+  await anHourLater();
+  await bench.rounds(5, treasury);
+  expect([await statesOf(left), await bench.nonce(left)]).toEqual([["void"], 0n]);
+  expect(await bench.units(other, "PLAIN")).toBe(0n);
+
+  bench.files.policy = only("TOKEN");
+  await lookNow();
+  await bench.rounds(4, treasury);
+  expect(await statesOf(left)).toEqual(["void", "settled"]);
+  expect([await bench.units(left), await bench.nonce(left)]).toEqual([0n, 1n]);
+});
+
+it("of an asset that left the policy takes no other's place once it is signed, and still arrives", async () => {
+  const left = await coins();
+  const mute = bench.sweeper({ node: { ...bench.node, send: async () => [] } });
+  for (let round = 0; round < 2; round += 1) await mute.round(signal);
+  expect(await statesOf(left)).toEqual(["signed"]);
+  bench.files.policy = only("PLAIN");
+  const other = await tokens();
+  const quiet = bench.sweeper({
+    ...oneAtOnce(),
+    // A pool that takes nothing of this one.
+    node: {
+      ...bench.node,
+      send: async (raws, options) => {
+        const own = (await sweepsOf(left)).flatMap(({ attempts }) => attempts);
+        const others = raws.filter((raw) => own.every((attempt) => attempt.raw !== raw));
+        return others.length === 0 ? [] : bench.node.send(others, options);
+      },
+    },
+  });
+  await bench.rounds(5, quiet);
+  expect(await bench.units(other, "PLAIN")).toBe(0n);
+  expect(await statesOf(left)).toEqual(["signed"]);
+  await bench.rounds(3, bench.sweeper(oneAtOnce()));
+  expect([await statesOf(left), await bench.units(left)]).toEqual([["settled"], 0n]);
+});
+
+it("whose gas rose above the policy's before it was given ends, and comes again later", async () => {
+  const address = await tokens(0n);
+  const treasury = bench.sweeper();
+  await treasury.round(signal);
+  expect(await statesOf(address)).toEqual(["needs-gas"]);
+  bench.files.policy = bench.policyOf({ topUpMaxAtoken: 1n });
+  await bench.rounds(1, treasury);
+  expect(await statesOf(address)).toEqual(["needs-gas"]);
+  await anHourLater();
+  await bench.rounds(1, treasury);
+  expect(await statesOf(address)).toEqual(["void"]);
+  bench.files.policy = bench.policyOf({});
+  await lookNow();
+  await bench.rounds(6, treasury);
+  expect(await bench.units(address, "PLAIN")).toBe(0n);
+});
+
+it("is either signed or given up, whoever of two comes first", async () => {
+  const signed = async (id: number, n: number) =>
+    storeSweepAttempts(bench.worker, [
+      {
+        sweepId: id,
+        n,
+        wallet: WALLET,
+        raw: "0x01",
+        hash: parseHash32(`0x${id.toString(16).padStart(64, "0")}`),
+        gasPriceAtoken: 1n,
+      },
+    ]);
+  const end = (id: number) => voidSweep(bench.worker, id, { reason: "drill", delayMs: 0 });
+  bench.files.policy = only("TOKEN");
+  const [first, second] = [await coins(), await coins()];
+  await bench.sweeper().round(signal);
+  const [one] = await sweepsOf(first);
+  const [other] = await sweepsOf(second);
+  if (one === undefined || other === undefined) throw new Error("no sweep");
+  expect(await end(one.id)).toBe(true);
+  expect((await signed(one.id, 0)).size).toBe(0);
+  expect((await signed(other.id, 0)).size).toBe(1);
+  expect(await end(other.id)).toBe(false);
+  const attempts = await bench.worker.query(
+    `SELECT sweep_id::integer AS id FROM sweep_attempt WHERE sweep_id = ANY ($1::bigint[])`,
+    [[one.id, other.id]],
+  );
+  expect(attempts).toEqual([{ id: other.id }]);
+});
