@@ -1,9 +1,9 @@
 /** One project: TypeScript through swc, ES modules; services are started when a test asks. */
-import { swcOptions } from "./test/helpers/swc-options.mjs";
+import { swcOptions } from "./test/helpers/runner/swc-options.mjs";
 
 export default {
-  testEnvironment: "<rootDir>/test/helpers/node-environment.mjs",
-  runtime: "<rootDir>/test/helpers/native-runtime.cjs",
+  testEnvironment: "<rootDir>/test/helpers/runner/node-environment.mjs",
+  runtime: "<rootDir>/test/helpers/runner/native-runtime.cjs",
   extensionsToTreatAsEsm: [".ts"],
   moduleNameMapper: { "^(\\.{1,2}/.*)\\.js$": "$1" },
   testMatch: ["<rootDir>/test/**/*.test.ts"],
@@ -11,9 +11,9 @@ export default {
   transform: { "^.+\\.ts$": ["@swc/jest", swcOptions] },
   // Not where the tests' own files lie, which end with the run.
   cacheDirectory: "<rootDir>/.cache/jest",
-  testSequencer: "<rootDir>/test/helpers/longest-first.mjs",
-  globalSetup: "<rootDir>/test/helpers/global-setup.mjs",
-  globalTeardown: "<rootDir>/test/helpers/global-teardown.mjs",
+  testSequencer: "<rootDir>/test/helpers/runner/longest-first.mjs",
+  globalSetup: "<rootDir>/test/helpers/runner/global-setup.mjs",
+  globalTeardown: "<rootDir>/test/helpers/runner/global-teardown.mjs",
   // Tells a test that hangs from one that ends; on a busy machine slow is not broken.
   testTimeout: 600_000,
   workerIdleMemoryLimit: "1GB",

@@ -19,6 +19,7 @@ import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from 
 import type { HeldBytes } from "./held-bytes.js";
 import { PipelineBound } from "./http-pipeline.js";
 import { createReaders } from "./readers.js";
+import { checkHeaders, checkUrl } from "./request-checks.js";
 import { boundUnsent } from "./http-unsent.js";
 import {
   endSocket,
@@ -288,14 +289,7 @@ class OpenApiServer implements HttpServer {
         return;
       }
       this.#timer.time(response, "other");
-      if (request.headers.host === undefined && request.httpVersion === "1.1") {
-        throw requestError(400, "a Host header is needed");
-      }
-      // Joined to one they would be another key than the same one alone: a repeat would be paid again.
-      if ((request.headersDistinct["idempotency-key"]?.length ?? 0) > 1) {
-        const key = "/headers/idempotency-key";
-        throw requestError(400, "Idempotency-Key must come once", { path: key });
-      }
+      checkHeaders(request);
       const method = request.method ?? "GET";
       if (this.#gate !== undefined) {
         state.caller = await this.#gate.admit({ method, path, headers: request.headers });
@@ -494,11 +488,4 @@ function isDirect({ direct, method, path }: HttpRoute): boolean {
     throw new HttpError("LISTEN_FAILED", `${method} ${path} cannot be served directly: no POST`);
   }
   return direct === true;
-}
-
-/** Refuses NUL characters in path and query; malformed escapes are refused by the router. */
-function checkUrl(request: Request): void {
-  if (/%00/.test(request.originalUrl)) {
-    throw requestError(400, "NUL characters are not allowed", { path: request.path });
-  }
 }

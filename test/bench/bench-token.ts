@@ -1,7 +1,7 @@
 /** The token of the benchmarks: OpenZeppelin's ERC-20 that gives coins to whoever is named. */
 import type { Address } from "../../chain/address.js";
 import { hexToBytes } from "../../chain/hex.js";
-import { compileSolidity } from "../helpers/solidity.js";
+import { compileSolidity } from "../helpers/contracts/solidity.js";
 
 /** Holders of one mint: together they stay below the most gas that a transaction may name. */
 export const HOLDERS_PER_MINT = 100;

@@ -1,7 +1,7 @@
 /** Sends signed transactions to a chain, at once or on a schedule, and watches its blocks. */
 import { type Accepted, judgeTrial, RateSearch, type SeenBlock } from "./held-rate.js";
 import type { TrialVerdict } from "./held-rate.js";
-import type { ChainTarget } from "./chain-target.js";
+import type { ChainTarget } from "./targets/chain-target.js";
 import { encodeCall, LoadConnection } from "./http-load.js";
 import { type Batch, createBatches, type Payment, type Sender } from "./senders.js";
 import type { Turns } from "./turns.js";

@@ -11,8 +11,8 @@ import {
   openChromium,
   openEye,
   overhangPixels,
-} from "../helpers/chromium.js";
-import { ConsoleStage } from "../helpers/console.js";
+} from "../helpers/pages/chromium.js";
+import { ConsoleStage } from "../helpers/pages/console.js";
 import { silentLog } from "../helpers/services/ledger.js";
 import { STRANGER } from "../helpers/services/watcher.js";
 import { until } from "../helpers/until.js";

@@ -12,8 +12,8 @@ import {
   openChromium,
   openEye,
   overhangPixels,
-} from "../helpers/chromium.js";
-import { ExplorerStage, pagesOf, type Scene, STAKE_PARAMS } from "../helpers/explorer.js";
+} from "../helpers/pages/chromium.js";
+import { ExplorerStage, pagesOf, type Scene, STAKE_PARAMS } from "../helpers/pages/explorer.js";
 import { until } from "../helpers/until.js";
 
 let stage: ExplorerStage;

@@ -8,7 +8,7 @@ import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { JsonRpcProvider, parseEther, Wallet } from "ethers";
 import type { Browser, Page } from "playwright-core";
-import { keepPicture, openChromium, openEye } from "../helpers/chromium.js";
+import { keepPicture, openChromium, openEye } from "../helpers/pages/chromium.js";
 import { callApi, kitOffset, runCauseway, type RunningKit, startKit } from "../helpers/kit.js";
 import { until } from "../helpers/until.js";
 

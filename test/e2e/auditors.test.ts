@@ -20,7 +20,7 @@ import {
 } from "../helpers/guide.js";
 import { callApi, kitOffset, type RunningKit, startKit } from "../helpers/kit.js";
 import { compiledFolder } from "../helpers/services/services.js";
-import { type CompiledContract, compileFixture } from "../helpers/solidity.js";
+import { type CompiledContract, compileFixture } from "../helpers/contracts/solidity.js";
 import { until } from "../helpers/until.js";
 import { type FaultProxy, type ProxyOperation, startFaultProxy } from "../mesh/fault-proxy.js";
 import {

@@ -18,7 +18,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { Web3 } from "web3";
 import { WebSocket } from "ws";
 import { kitOffset, type RunningKit, startKit } from "../helpers/kit.js";
-import { compileSolidity } from "../helpers/solidity.js";
+import { compileSolidity } from "../helpers/contracts/solidity.js";
 import { until } from "../helpers/until.js";
 
 const run = promisify(execFile);

@@ -7,7 +7,7 @@ import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../chain/address.js
 import { callApi, kitOffset, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";
 import { until } from "../helpers/until.js";
 
-const SCRIPT = fileURLToPath(new URL("../helpers/cosmjs-client.mjs", import.meta.url));
+const SCRIPT = fileURLToPath(new URL("../helpers/cosmos/cosmjs-client.mjs", import.meta.url));
 const PAID = { fee: "1750", gas: "70000", memo: "a deposit" };
 
 interface WalletAnswer {

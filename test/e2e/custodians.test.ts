@@ -31,7 +31,7 @@ import {
 import { compiledFolder } from "../helpers/services/services.js";
 import { freePort } from "../helpers/ports.js";
 import { kitOffset, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";
-import { compileSolidity } from "../helpers/solidity.js";
+import { compileSolidity } from "../helpers/contracts/solidity.js";
 
 const GUIDE = guideFiles("custodians.md");
 

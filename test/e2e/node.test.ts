@@ -15,7 +15,7 @@ import {
   Wallet,
 } from "ethers";
 import { kitOffset, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";
-import { compileFixture } from "../helpers/solidity.js";
+import { compileFixture } from "../helpers/contracts/solidity.js";
 import { until } from "../helpers/until.js";
 
 /** Blocks as JSON-RPC writes them. */

@@ -14,7 +14,7 @@ import { kitOffset, type RunningKit, startKit } from "../helpers/kit.js";
 
 const run = promisify(execFile);
 const MODULES = path.join(process.cwd(), "node_modules");
-const SCRIPT = path.join(process.cwd(), "test", "helpers", "deploy-published.cjs");
+const SCRIPT = path.join(process.cwd(), "test", "helpers", "contracts", "deploy-published.cjs");
 
 /** Most bytes of a contract, and of the code that creates one. */
 const MAX_CODE_BYTES = 24_576;

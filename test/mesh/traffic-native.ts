@@ -2,7 +2,7 @@
 import { hexlify, Wallet } from "ethers";
 import { SYSTEM_ADDRESSES } from "../../chain/networks.js";
 import type { Sender } from "../helpers/exchange/chain.js";
-import type { CompiledContract } from "../helpers/solidity.js";
+import type { CompiledContract } from "../helpers/contracts/solidity.js";
 import {
   type Act,
   callRequest,

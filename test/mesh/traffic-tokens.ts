@@ -1,7 +1,7 @@
 /** Tokens that tell the truth and tokens that lie, and what happens to them, as seeded acts. */
 import { getCreateAddress, Interface, MaxUint256 } from "ethers";
 import { type ChainRequest, type ExchangeChain, Sender } from "../helpers/exchange/chain.js";
-import type { CompiledContract } from "../helpers/solidity.js";
+import type { CompiledContract } from "../helpers/contracts/solidity.js";
 import {
   type Act,
   callRequest,

@@ -15,7 +15,7 @@ import {
 } from "../helpers/exchange/chain.js";
 import type { RunningKit } from "../helpers/kit.js";
 import { createRandom, type Random } from "../helpers/random.js";
-import { type CompiledContract, compileSolidity } from "../helpers/solidity.js";
+import { type CompiledContract, compileSolidity } from "../helpers/contracts/solidity.js";
 
 /** One TOKEN in atoken. */
 export const TOKEN = 10n ** 18n;

@@ -8,7 +8,7 @@ import fs from "node:fs";
 import { promisify } from "node:util";
 import { JsonRpcProvider, Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../chain/address.js";
-import { StakedNode } from "../helpers/staked-node.js";
+import { StakedNode } from "../helpers/cosmos/staked-node.js";
 
 const nobody = parseAddress(`0x${"99".repeat(20)}`);
 

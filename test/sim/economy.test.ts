@@ -33,7 +33,7 @@ import { registerValidator } from "../../node/modules/staking/registration.js";
 import { type ValidatorRecord, Validators } from "../../node/modules/staking/validator-record.js";
 import { operatorsOf } from "../../node/modules/reads/staking-reads.js";
 import { MODULE_ACCOUNTS } from "../../node/modules/system-storage.js";
-import { accountAt, ModuleChain, stakedGenesis } from "../helpers/module-state.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../helpers/cosmos/module-state.js";
 import { chance, createRandom, type Random } from "../helpers/random.js";
 import { ExactRewards, ExactSupply } from "./economy-model.js";
 

@@ -53,7 +53,7 @@ import { registerValidator } from "../../node/modules/staking/registration.js";
 import { Validators } from "../../node/modules/staking/validator-record.js";
 import { MODULE_ACCOUNTS } from "../../node/modules/system-storage.js";
 import { MODULE_PARAM_RULES } from "../../node/settings/module-params.js";
-import { accountAt, ModuleChain, stakedGenesis } from "../helpers/module-state.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../helpers/cosmos/module-state.js";
 import { chance, createRandom, type Random } from "../helpers/random.js";
 
 /** One seed decides a run; CAUSEWAY_SIM_SEED takes another, CAUSEWAY_SIM_BLOCKS is longer. */

@@ -17,7 +17,7 @@ import type { Job, JobWork } from "../../../node/execution/calls/call-protocol.j
 import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { parseModuleParams } from "../../../node/settings/module-params.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
-import { compileSolidity } from "../solidity.js";
+import { compileSolidity } from "../contracts/solidity.js";
 import { ExecutionChain } from "./execution-chain.js";
 
 const CHAIN_ID = 6940;

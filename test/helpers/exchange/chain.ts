@@ -13,7 +13,7 @@ import {
   Wallet,
 } from "ethers";
 import type { RunningKit } from "../kit.js";
-import type { CompiledContract } from "../solidity.js";
+import type { CompiledContract } from "../contracts/solidity.js";
 import { until } from "../until.js";
 
 /** Price of every transaction of these tests, atoken per gas. */

@@ -5,7 +5,7 @@
 import { hexlify, Interface, type InterfaceAbi } from "ethers";
 import { type ChainRequest, deployData } from "./chain.js";
 import type { Random } from "../random.js";
-import type { CompiledContract } from "../solidity.js";
+import type { CompiledContract } from "../contracts/solidity.js";
 
 /** A deposit address and whose it is. */
 export interface Target {

@@ -5,7 +5,7 @@ import { BEQUEST_ATOKEN, type Target } from "./deposits.js";
 import { type Destinations, freshAddress } from "./withdrawals.js";
 import { callApi, type RunningKit } from "../kit.js";
 import type { Random } from "../random.js";
-import { type CompiledContract, compileFixture } from "../solidity.js";
+import { type CompiledContract, compileFixture } from "../contracts/solidity.js";
 
 /** 1 TOKEN in atoken. */
 export const TOKEN = 10n ** 18n;

@@ -5,7 +5,7 @@
  */
 import fs from "node:fs";
 import { open } from "node:fs/promises";
-import OneRealmEnvironment from "../node-environment.mjs";
+import OneRealmEnvironment from "../runner/node-environment.mjs";
 
 export default class ForcedFilesEnvironment extends OneRealmEnvironment {
   #undo = [];

@@ -16,9 +16,9 @@ import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
-import { stakedGenesis } from "../../helpers/module-state.js";
+import { stakedGenesis } from "../../helpers/cosmos/module-state.js";
 import { createRandom } from "../../helpers/random.js";
-import { compileFixture } from "../../helpers/solidity.js";
+import { compileFixture } from "../../helpers/contracts/solidity.js";
 
 const SEED = 20_261_126;
 const wallet = new Wallet(`0x${"11".repeat(32)}`);

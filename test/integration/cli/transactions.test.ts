@@ -9,7 +9,7 @@ import { encryptKeystoreJson, Wallet } from "ethers";
 import { WebSocket } from "ws";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import type { MinedResponse } from "../../helpers/command-line.js";
-import { StakedNode } from "../../helpers/staked-node.js";
+import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 import { until } from "../../helpers/until.js";
 
 const TOKEN = 10n ** 18n;

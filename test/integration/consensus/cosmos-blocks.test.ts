@@ -11,7 +11,7 @@ import { BlockRecords } from "../../../node/store/block-records.js";
 import { encodeBlock } from "../../../node/store/whole-block-codec.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
 import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
-import { signWithCosmJs } from "../../helpers/cosmjs.js";
+import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { until } from "../../helpers/until.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";

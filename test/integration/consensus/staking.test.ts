@@ -29,7 +29,7 @@ import {
   validatorGenesis,
   ValidatorNode,
 } from "../../helpers/chains/validator-node.js";
-import { signWithCosmJs } from "../../helpers/cosmjs.js";
+import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { until } from "../../helpers/until.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";

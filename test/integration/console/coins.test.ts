@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { hashPolicy } from "../../../ledger/policy/policy.js";
-import { type Browser, ConsoleStage } from "../../helpers/console.js";
-import { all } from "../../helpers/html.js";
+import { type Browser, ConsoleStage } from "../../helpers/pages/console.js";
+import { all } from "../../helpers/pages/html.js";
 
 const ONE = 10n ** 18n;
 

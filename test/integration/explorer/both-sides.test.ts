@@ -1,8 +1,8 @@
 /** Coins that a Cosmos transaction sent, on every page where an EVM transaction's would be. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { formatEther, getAddress } from "ethers";
-import { CUSTOMER, ExplorerStage, type Scene } from "../../helpers/explorer.js";
-import { all, type HtmlElement, parseHtml, textOf } from "../../helpers/html.js";
+import { CUSTOMER, ExplorerStage, type Scene } from "../../helpers/pages/explorer.js";
+import { all, type HtmlElement, parseHtml, textOf } from "../../helpers/pages/html.js";
 import type { RawReply } from "../../helpers/raw-request.js";
 
 /** What the consensus RPC says of a transaction, as far as it is looked at. */

@@ -4,8 +4,8 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import solc from "solc";
 import { AbiCoder, Interface, type TransactionReceipt, Wallet } from "ethers";
-import { ExplorerStage, openExplorer, rawGet } from "../../helpers/explorer.js";
-import { all, parseHtml, textOf } from "../../helpers/html.js";
+import { ExplorerStage, openExplorer, rawGet } from "../../helpers/pages/explorer.js";
+import { all, parseHtml, textOf } from "../../helpers/pages/html.js";
 import { until } from "../../helpers/until.js";
 
 const SOURCE = `// SPDX-License-Identifier: Apache-2.0

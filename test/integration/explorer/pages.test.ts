@@ -10,8 +10,8 @@ import {
   rawGet,
   type Scene,
   STAKE_PARAMS,
-} from "../../helpers/explorer.js";
-import { all, elements, type HtmlElement, parseHtml, textOf } from "../../helpers/html.js";
+} from "../../helpers/pages/explorer.js";
+import { all, elements, type HtmlElement, parseHtml, textOf } from "../../helpers/pages/html.js";
 import type { RawReply } from "../../helpers/raw-request.js";
 import { until } from "../../helpers/until.js";
 

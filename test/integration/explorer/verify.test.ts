@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { keccak256 as ethersKeccak } from "ethers";
-import { ExplorerStage, type Scene } from "../../helpers/explorer.js";
+import { ExplorerStage, type Scene } from "../../helpers/pages/explorer.js";
 
 type Json = Record<string, unknown>;
 

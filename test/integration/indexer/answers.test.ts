@@ -16,10 +16,10 @@ import { createLogger } from "../../../runtime/process/logger.js";
 import { openSqlSession } from "../../../runtime/sql/sql-session.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
-import { signWithCosmJs } from "../../helpers/cosmjs.js";
-import { call, IndexerStage } from "../../helpers/indexer.js";
+import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
+import { call, IndexerStage } from "../../helpers/indexer/indexer.js";
 import { freePort } from "../../helpers/ports.js";
-import { compileSolidity } from "../../helpers/solidity.js";
+import { compileSolidity } from "../../helpers/contracts/solidity.js";
 import { until } from "../../helpers/until.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";

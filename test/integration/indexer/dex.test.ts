@@ -14,9 +14,9 @@ import {
 } from "ethers";
 import { IndexerSource } from "../../../explorer/sources/indexer-source.js";
 import { parseAddress } from "../../../chain/address.js";
-import { call, IndexerStage, type Json, type Message } from "../../helpers/indexer.js";
+import { call, IndexerStage, type Json, type Message } from "../../helpers/indexer/indexer.js";
 import { freePort } from "../../helpers/ports.js";
-import { compileSolidity } from "../../helpers/solidity.js";
+import { compileSolidity } from "../../helpers/contracts/solidity.js";
 
 const artifact = (part: string, name: string) =>
   JSON.parse(readFileSync(`node_modules/@uniswap/v2-${part}/build/${name}.json`, "utf8"));

@@ -7,10 +7,10 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Interface, Wallet } from "ethers";
 import { parse } from "yaml";
 import { rebuildIndex } from "../../../indexer/maintenance/commands.js";
-import { signWithCosmJs } from "../../helpers/cosmjs.js";
-import { call, IndexerStage, type Json } from "../../helpers/indexer.js";
+import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
+import { call, IndexerStage, type Json } from "../../helpers/indexer/indexer.js";
 import { freePort } from "../../helpers/ports.js";
-import { compileSolidity } from "../../helpers/solidity.js";
+import { compileSolidity } from "../../helpers/contracts/solidity.js";
 import { until } from "../../helpers/until.js";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 

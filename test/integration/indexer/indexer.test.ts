@@ -8,9 +8,9 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bech32 } from "@scure/base";
 import { Contract, getBytes, Interface, JsonRpcProvider, Wallet } from "ethers";
 import { rebuildIndex, verifyIndex } from "../../../indexer/maintenance/commands.js";
-import { call, IndexerStage, type Json } from "../../helpers/indexer.js";
+import { call, IndexerStage, type Json } from "../../helpers/indexer/indexer.js";
 import { freePort } from "../../helpers/ports.js";
-import { compileSolidity } from "../../helpers/solidity.js";
+import { compileSolidity } from "../../helpers/contracts/solidity.js";
 import { until } from "../../helpers/until.js";
 
 const bob = new Wallet(`0x${"22".repeat(32)}`);

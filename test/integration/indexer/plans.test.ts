@@ -13,7 +13,7 @@ import { tokenRoutes } from "../../../indexer/api/token-routes.js";
 import { transactionRoutes } from "../../../indexer/api/transaction-routes.js";
 import { indexStatements, LIVE_SCHEMA, schemaStatements } from "../../../indexer/store/schema.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
-import { type ScaledIndex, scaleIndex } from "../../helpers/indexer-scale.js";
+import { type ScaledIndex, scaleIndex } from "../../helpers/indexer/scale.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 
 const TOKEN = parseAddress(`0x${"77".repeat(20)}`);

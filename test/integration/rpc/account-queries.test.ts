@@ -1,11 +1,11 @@
 /**
  * Accounts of every kind as CosmJS reads them, lists of all, locked coins, and parameters by their old names.
- * @jest-environment ./test/helpers/cosmjs-environment.mjs
+ * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { StargateClient as Client } from "@cosmjs/stargate";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
-import { StakedNode } from "../../helpers/staked-node.js";
+import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 
 declare const cosmjsStargate: typeof import("@cosmjs/stargate");
 

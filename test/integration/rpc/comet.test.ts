@@ -1,6 +1,6 @@
 /**
  * The consensus RPC, judged by CosmJS: every call of its client, and its own hashes.
- * @jest-environment ./test/helpers/cosmjs-environment.mjs
+ * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { Comet38Client as Client, comet38 } from "@cosmjs/tendermint-rpc";

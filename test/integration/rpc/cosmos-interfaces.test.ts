@@ -1,7 +1,7 @@
 /**
  * REST, gRPC, `abci_query` and the command line over one chain: judged by CosmJS' client, by its
  * codecs (`cosmjs-types`, compiled from the same published files by others), and by each other.
- * @jest-environment ./test/helpers/cosmjs-environment.mjs
+ * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import * as grpc from "@grpc/grpc-js";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import fs from "node:fs";
 import { JsonRpcProvider, Wallet } from "ethers";
-import { StakedNode } from "../../helpers/staked-node.js";
+import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 
 /** Pays 0xbb...bb 1 atoken. */
 const CALLER = `0x6000600060006000600173${"bb".repeat(20)}5af15000`;

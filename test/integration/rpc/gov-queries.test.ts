@@ -1,7 +1,7 @@
 /**
  * Governance as wallets and explorers see it: proposals by the command line and by CosmJS, read in both
  * versions of the service, while they are voted on and when they are over.
- * @jest-environment ./test/helpers/cosmjs-environment.mjs
+ * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import fs from "node:fs";
@@ -9,7 +9,7 @@ import { TextProposal } from "cosmjs-types/cosmos/gov/v1beta1/gov";
 import { QueryProposalResponse } from "cosmjs-types/cosmos/gov/v1/query";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
-import { StakedNode } from "../../helpers/staked-node.js";
+import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 import { until } from "../../helpers/until.js";
 
 declare const cosmjs: typeof import("@cosmjs/tendermint-rpc");

@@ -1,7 +1,7 @@
 /**
  * Staking, distribution and slashing as wallets and explorers ask for them: CosmJS unmodified, its
  * codecs (`cosmjs-types`) as the second opinion on REST's JSON, and the chain's own past.
- * @jest-environment ./test/helpers/cosmjs-environment.mjs
+ * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import fs from "node:fs";
@@ -11,7 +11,7 @@ import * as slashing from "cosmjs-types/cosmos/slashing/v1beta1/query";
 import * as staking from "cosmjs-types/cosmos/staking/v1beta1/query";
 import type { SigningStargateClient as Signing } from "@cosmjs/stargate";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
-import { StakedNode } from "../../helpers/staked-node.js";
+import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 import { until } from "../../helpers/until.js";
 
 declare const cosmjs: typeof import("@cosmjs/tendermint-rpc");

@@ -8,10 +8,10 @@ import fs from "node:fs";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import { CONSENSUS_PREFIX } from "../../../node/rpc/cosmos/module-values.js";
-import { differences } from "../../helpers/sdk-oracle/likeness.js";
-import { record } from "../../helpers/sdk-oracle/record.js";
-import type { Answer, Places } from "../../helpers/sdk-oracle/shapes.js";
-import { StakedNode } from "../../helpers/staked-node.js";
+import { differences } from "../../helpers/cosmos/sdk-oracle/likeness.js";
+import { record } from "../../helpers/cosmos/sdk-oracle/record.js";
+import type { Answer, Places } from "../../helpers/cosmos/sdk-oracle/shapes.js";
+import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 
 const TOKEN = 10n ** 18n;
 const stranger = new Wallet(`0x${"5a".repeat(32)}`);
@@ -214,7 +214,7 @@ describe("a CosmJS wallet", () => {
       blocked: toBech32(parseAddress(`0x${"0".repeat(36)}0800`)),
       feeAmount: "50000",
     };
-    const child = spawn(process.execPath, [`test/helpers/sdk-oracle/${script}`], {
+    const child = spawn(process.execPath, [`test/helpers/cosmos/sdk-oracle/${script}`], {
       stdio: ["pipe", "pipe", "inherit"],
       env: { ...process.env, NODE_OPTIONS: "" },
     });

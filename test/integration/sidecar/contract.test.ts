@@ -8,8 +8,8 @@ import {
   initVolume,
   type MeshContainer,
   startMeshContainer,
-} from "../../helpers/mesh-container.js";
-import { callMesh, recordConversation, type Sample } from "../../helpers/mesh-conversation.js";
+} from "../../helpers/mesh/mesh-container.js";
+import { callMesh, recordConversation, type Sample } from "../../helpers/mesh/mesh-conversation.js";
 import {
   createApiValidator,
   exampleRequest,

@@ -14,8 +14,8 @@ import {
   initVolume,
   type MeshContainer,
   startMeshContainer,
-} from "../../helpers/mesh-container.js";
-import { recordConversation, type Sample } from "../../helpers/mesh-conversation.js";
+} from "../../helpers/mesh/mesh-container.js";
+import { recordConversation, type Sample } from "../../helpers/mesh/mesh-conversation.js";
 import { createApiValidator, ownApi, publishedApi } from "../../helpers/published-api.js";
 import { createRandom } from "../../helpers/random.js";
 

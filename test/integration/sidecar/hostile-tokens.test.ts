@@ -8,7 +8,7 @@ import { type Address, parseAddress } from "../../../chain/address.js";
 import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
-import { compileFixture } from "../../helpers/solidity.js";
+import { compileFixture } from "../../helpers/contracts/solidity.js";
 import { type Online, onlineServer } from "../../unit/sidecar/servers.js";
 
 const faucet = new Wallet(`0x${"11".repeat(32)}`);

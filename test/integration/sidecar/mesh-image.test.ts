@@ -9,8 +9,8 @@ import {
   initVolume,
   type MeshContainer,
   startMeshContainer,
-} from "../../helpers/mesh-container.js";
-import { callMesh, NETWORK_IDENTIFIER } from "../../helpers/mesh-conversation.js";
+} from "../../helpers/mesh/mesh-container.js";
+import { callMesh, NETWORK_IDENTIFIER } from "../../helpers/mesh/mesh-conversation.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
 

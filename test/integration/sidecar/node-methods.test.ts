@@ -14,7 +14,7 @@ import { parseAddress } from "../../../chain/address.js";
 import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
-import { compileFixture } from "../../helpers/solidity.js";
+import { compileFixture } from "../../helpers/contracts/solidity.js";
 import { routeServer, type RouteServer } from "../../unit/sidecar/route-server.js";
 import { call } from "../../unit/sidecar/servers.js";
 

@@ -10,7 +10,7 @@ import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { createRandom } from "../../helpers/random.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
-import { compileFixture } from "../../helpers/solidity.js";
+import { compileFixture } from "../../helpers/contracts/solidity.js";
 import { bruteForce } from "../../unit/sidecar/index/random-blocks.js";
 import { call, type Online, onlineServer } from "../../unit/sidecar/servers.js";
 

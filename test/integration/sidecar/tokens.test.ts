@@ -11,7 +11,7 @@ import { parseAddress } from "../../../chain/address.js";
 import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
-import { type CompiledContract, compileSolidity } from "../../helpers/solidity.js";
+import { type CompiledContract, compileSolidity } from "../../helpers/contracts/solidity.js";
 import { call, type Online, onlineServer } from "../../unit/sidecar/servers.js";
 
 const faucet = new Wallet(`0x${"11".repeat(32)}`);

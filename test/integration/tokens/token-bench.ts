@@ -35,7 +35,7 @@ import {
   type TestLedger,
 } from "../../helpers/services/ledger.js";
 import { derivation } from "../../helpers/services/watcher.js";
-import { type CompiledContract, compileFixture } from "../../helpers/solidity.js";
+import { type CompiledContract, compileFixture } from "../../helpers/contracts/solidity.js";
 import { until } from "../../helpers/until.js";
 import { type Online, onlineServer } from "../../unit/sidecar/servers.js";
 import { WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";

@@ -12,7 +12,7 @@ import { systemClock } from "../../../runtime/process/clock.js";
 import { createHomeFolders, homePaths } from "../../../cli/home/home.js";
 import { lockHome } from "../../../cli/home/home-lock.js";
 import { runKitProcess } from "../../../cli/supervisor/kit-process.js";
-import { freeOffset } from "../../helpers/mesh-container.js";
+import { freeOffset } from "../../helpers/mesh/mesh-container.js";
 import type { Environment } from "../../../runtime/config/config.js";
 
 const folders: string[] = [];

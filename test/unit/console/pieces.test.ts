@@ -16,7 +16,7 @@ import { isUserName, listUsers, readUser } from "../../../console/users/user-fil
 import { ACCESS_SCOPES } from "../../../ledger/access/scopes.js";
 import { linesChart } from "../../../web/html/chart.js";
 import { el, renderDocument } from "../../../web/html/element.js";
-import { all, parseHtml } from "../../helpers/html.js";
+import { all, parseHtml } from "../../helpers/pages/html.js";
 
 const CHEAP = { n: 16, r: 1, p: 1 };
 

@@ -13,7 +13,7 @@ import { ContractFactory, Interface, Wallet } from "ethers";
 import { allChanges } from "../../../chain/balance-change.js";
 import { bytesToHex } from "../../../chain/hex.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
-import { compileFixture } from "../../helpers/solidity.js";
+import { compileFixture } from "../../helpers/contracts/solidity.js";
 
 const wallet = new Wallet(`0x${"11".repeat(32)}`);
 const compiled = compileFixture("Payments.sol").Payer;

@@ -10,7 +10,7 @@ import { BlockExecution } from "../../../node/blocks/block-executor.js";
 import { MODULE_ACCOUNTS } from "../../../node/modules/system-storage.js";
 import { StoreError } from "../../../node/store/database.js";
 import type { Address } from "../../../chain/address.js";
-import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/module-state.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 import { ALICE, CONTRACT, execute, MemoryState, TEN, transaction } from "./call-fixture.js";
 
 /** PUSH0 SLOAD. */

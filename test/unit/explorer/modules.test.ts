@@ -18,7 +18,7 @@ import { RestClient } from "../../../explorer/sources/modules/rest-client.js";
 import { StakingSource } from "../../../explorer/sources/modules/staking-source.js";
 import { textsOf } from "../../../explorer/text/catalogue.js";
 import { type Content, el, renderDocument } from "../../../web/html/element.js";
-import { all, parseHtml, textOf } from "../../helpers/html.js";
+import { all, parseHtml, textOf } from "../../helpers/pages/html.js";
 
 interface Recorded {
   readonly path: string;

@@ -8,7 +8,7 @@ import { tokenTable } from "../../../explorer/pages/moves.js";
 import { textsOf } from "../../../explorer/text/catalogue.js";
 import { tokensMoved } from "../../../rpc-client/indexing/token-moves.js";
 import { el, renderDocument } from "../../../web/html/element.js";
-import { all, parseHtml, textOf } from "../../helpers/html.js";
+import { all, parseHtml, textOf } from "../../helpers/pages/html.js";
 
 const TOKEN = parseAddress(`0x${"70".repeat(20)}`);
 const LISTED = parseAddress(`0x${"71".repeat(20)}`);

@@ -11,7 +11,7 @@ import type { Page } from "../../../explorer/server/page.js";
 import { IndexerSource } from "../../../explorer/sources/indexer-source.js";
 import { textsOf } from "../../../explorer/text/catalogue.js";
 import { el, renderDocument } from "../../../web/html/element.js";
-import { all, parseHtml, textOf } from "../../helpers/html.js";
+import { all, parseHtml, textOf } from "../../helpers/pages/html.js";
 
 const [GOOD, FALSE, TOKEN0, TOKEN1] = ["a1", "a2", "b0", "b1"].map((byte) =>
   parseAddress(`0x${byte.repeat(20)}`),

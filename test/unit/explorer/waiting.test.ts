@@ -6,7 +6,7 @@ import { transactionRoutes } from "../../../explorer/pages/transaction.js";
 import type { Page } from "../../../explorer/server/page.js";
 import { textsOf } from "../../../explorer/text/catalogue.js";
 import { el, renderDocument } from "../../../web/html/element.js";
-import { parseHtml, textOf } from "../../helpers/html.js";
+import { parseHtml, textOf } from "../../helpers/pages/html.js";
 
 const HASH = `0x${"ab".repeat(32)}`;
 

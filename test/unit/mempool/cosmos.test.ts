@@ -10,7 +10,7 @@ import { secp256k1 } from "../../../chain/crypto.js";
 import { present } from "../../../chain/errors.js";
 import { bytesToHash32, type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import { sha256 } from "../../../chain/hashes.js";
-import { signWithCosmJs } from "../../helpers/cosmjs.js";
+import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { createFixture, refusal } from "./support.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";

@@ -11,7 +11,7 @@ import { delegate, undelegate, validatorOf } from "../../../node/modules/staking
 import { Validators } from "../../../node/modules/staking/validator-record.js";
 import { type BlockFacts, endModules } from "../../../node/modules/modules.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
-import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/module-state.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 
 const TOKEN = 10n ** 18n;
 const VALIDATORS = 20;

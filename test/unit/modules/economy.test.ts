@@ -42,7 +42,7 @@ import {
 import { Delegations, ENTRY_KIND } from "../../../node/modules/staking/delegation-record.js";
 import { Validators } from "../../../node/modules/staking/validator-record.js";
 import { MODULE_ACCOUNTS } from "../../../node/modules/system-storage.js";
-import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/module-state.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 import { createRandom } from "../../helpers/random.js";
 
 const TOKEN = 10n ** 18n;

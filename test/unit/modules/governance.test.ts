@@ -29,7 +29,7 @@ import { Delegations } from "../../../node/modules/staking/delegation-record.js"
 import { Validators } from "../../../node/modules/staking/validator-record.js";
 import { MODULE_ACCOUNTS } from "../../../node/modules/system-storage.js";
 import { upgradePlan } from "../../../node/modules/upgrade/plan.js";
-import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/module-state.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 import { createRandom } from "../../helpers/random.js";
 
 const TOKEN = 10n ** 18n;

@@ -12,7 +12,7 @@ import {
   validatorOf,
 } from "../../../node/modules/staking/delegating.js";
 import { Delegations } from "../../../node/modules/staking/delegation-record.js";
-import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/module-state.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 
 const TOKEN = 10n ** 18n;
 const STAKE = 100n * TOKEN;

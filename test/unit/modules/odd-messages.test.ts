@@ -22,7 +22,7 @@ import { submitProposal } from "../../../node/modules/gov/proposing.js";
 import { voteOn } from "../../../node/modules/gov/voting.js";
 import { handlerOf } from "../../../node/modules/message-router.js";
 import { MODULE_ACCOUNTS } from "../../../node/modules/system-storage.js";
-import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/module-state.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 import { chance, createRandom, type Random } from "../../helpers/random.js";
 
 const SEED = Number(process.env["CAUSEWAY_TEST_SEED"] ?? 20_261_122);

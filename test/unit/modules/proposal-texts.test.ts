@@ -10,7 +10,7 @@ import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
 import { present } from "../../../chain/errors.js";
 import { Proposals } from "../../../node/modules/gov/proposal-record.js";
 import { handlerOf } from "../../../node/modules/message-router.js";
-import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/module-state.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 
 const ALICE = accountAt(20);
 

@@ -14,7 +14,7 @@ import { setModuleParams } from "../../../node/modules/params/param-changes.js";
 import { handlerOf } from "../../../node/modules/message-router.js";
 import { appVersion } from "../../../node/modules/upgrade/plan.js";
 import { assertUpgraded, UPGRADE_HANDLERS } from "../../../node/modules/upgrade/upgrades.js";
-import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/module-state.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 
 const ALICE = accountAt(20);
 const account = toBech32(ALICE);

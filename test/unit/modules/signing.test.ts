@@ -3,7 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { signingInfo, unjail } from "../../../node/modules/slashing/signing.js";
 import { validatorOf } from "../../../node/modules/staking/delegating.js";
 import { Validators } from "../../../node/modules/staking/validator-record.js";
-import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/module-state.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 
 const TOKEN = 10n ** 18n;
 const SILENT = accountAt(1);

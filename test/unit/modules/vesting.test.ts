@@ -14,8 +14,8 @@ import { lockedAt, lockedSupplyAt } from "../../../node/settings/vesting.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
 import { commitBlock } from "../../../node/store/block-commit.js";
 import { ExecutionChain } from "../../helpers/chains/execution-chain.js";
-import { type CosmJsMessage, signWithCosmJs } from "../../helpers/cosmjs.js";
-import { accountAt, stakedGenesis } from "../../helpers/module-state.js";
+import { type CosmJsMessage, signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
+import { accountAt, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";
 const owner = Wallet.fromPhrase(MNEMONIC);

@@ -8,7 +8,7 @@ import path from "node:path";
 import { getAddress, Transaction, Wallet } from "ethers";
 import { DEFAULT_PORTS } from "../../../../chain/networks.js";
 import { runCauseway } from "../../kit.js";
-import { compileFixture } from "../../solidity.js";
+import { compileFixture } from "../../contracts/solidity.js";
 import { until } from "../../until.js";
 import { FaultChain } from "../chain.js";
 import { LAB_TOKEN } from "../oracle.js";

@@ -21,7 +21,7 @@ import { secp256k1, SECP256K1_ORDER } from "../../../../chain/crypto.js";
 import { keccak256 } from "../../../../chain/hashes.js";
 import { bigintToWord, bytesToBigint } from "../../../../chain/hex.js";
 import { ProtoWriter } from "../../../../chain/consensus/protobuf.js";
-import { type CosmJsMessage, signWithCosmJs } from "../../../helpers/cosmjs.js";
+import { type CosmJsMessage, signWithCosmJs } from "../../../helpers/cosmos/cosmjs.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";
 const LIMITS = {

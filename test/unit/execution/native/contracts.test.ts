@@ -27,7 +27,7 @@ import {
   request,
   type Sent,
 } from "../../../helpers/chains/native-chain.js";
-import { compileFixture } from "../../../helpers/solidity.js";
+import { compileFixture } from "../../../helpers/contracts/solidity.js";
 
 const TOKEN = 10n ** 18n;
 const NOTHING = "0x0000000000000000000000000000000000000000";

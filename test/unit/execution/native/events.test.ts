@@ -16,7 +16,7 @@ import {
   published,
   type Sent,
 } from "../../../helpers/chains/native-chain.js";
-import { compileFixture } from "../../../helpers/solidity.js";
+import { compileFixture } from "../../../helpers/contracts/solidity.js";
 
 const TOKEN = 10n ** 18n;
 const staking = published("IStaking");

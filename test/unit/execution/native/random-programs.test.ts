@@ -12,7 +12,7 @@ import { Validators } from "../../../../node/modules/staking/validator-record.js
 import { MODULE_ACCOUNTS } from "../../../../node/modules/system-storage.js";
 import { accountOf, NativeChain, operatorText } from "../../../helpers/chains/native-chain.js";
 import { createRandom } from "../../../helpers/random.js";
-import { compileFixture } from "../../../helpers/solidity.js";
+import { compileFixture } from "../../../helpers/contracts/solidity.js";
 
 const BLOCKS = Number(process.env["CAUSEWAY_PROGRAMS"] ?? 12);
 const SEED = Number(process.env["CAUSEWAY_TEST_SEED"] ?? 1);

@@ -1,10 +1,10 @@
 /** Rows of the Data API: blocks and balances, beside the same facts read by plain ethers. */
 import { JsonRpcProvider } from "ethers";
-import { BLOCKCHAIN_NAME } from "../../chain/networks.js";
+import { BLOCKCHAIN_NAME } from "../../../chain/networks.js";
 import type { RunLength } from "./chain-rows.js";
-import { closedLoop, encodeRequest, type LoadResult } from "./http-load.js";
-import { type BenchRow, formatFigure } from "./report.js";
-import { type Stack, STACK_INTERVAL_MS } from "./stack-target.js";
+import { closedLoop, encodeRequest, type LoadResult } from "../http-load.js";
+import { type BenchRow, formatFigure } from "../report.js";
+import { type Stack, STACK_INTERVAL_MS } from "../targets/stack-target.js";
 
 /** Connections that ask for blocks and for balances; ethers works on as many things at once. */
 const BLOCK_CONNECTIONS = 4;

@@ -1,5 +1,5 @@
 /** A chain under test, ours or a peer's. */
-import type { BenchProcess } from "./processes.js";
+import type { BenchProcess } from "../processes.js";
 
 /** A running chain that answers JSON-RPC. */
 export interface ChainTarget {

@@ -1,20 +1,20 @@
 /** The modules over a state in memory, block by block, with every coin counted. */
-import { type Address, parseAddress } from "../../chain/address.js";
-import type { BalanceReason } from "../../chain/balance-change.js";
-import { signingKeyOf } from "../../chain/consensus/ed25519.js";
-import { validatorAddress, type ValidatorUpdate } from "../../chain/consensus/validator-set.js";
-import { sdkFault, SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
-import { isBlockedAccount } from "../../node/modules/blocked-accounts.js";
+import { type Address, parseAddress } from "../../../chain/address.js";
+import type { BalanceReason } from "../../../chain/balance-change.js";
+import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
+import { validatorAddress, type ValidatorUpdate } from "../../../chain/consensus/validator-set.js";
+import { sdkFault, SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
+import { isBlockedAccount } from "../../../node/modules/blocked-accounts.js";
 import {
   type BlockEndContext,
   MessageFailure,
   type ModuleContext,
-} from "../../node/modules/module-context.js";
-import { beginModules, type BlockFacts, endModules } from "../../node/modules/modules.js";
-import { appVersion } from "../../node/modules/upgrade/plan.js";
-import { createLocalGenesis, type Genesis } from "../../node/settings/genesis.js";
-import { parseModuleParams } from "../../node/settings/module-params.js";
-import { JournaledState } from "../../node/state/journaled-state.js";
+} from "../../../node/modules/module-context.js";
+import { beginModules, type BlockFacts, endModules } from "../../../node/modules/modules.js";
+import { appVersion } from "../../../node/modules/upgrade/plan.js";
+import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
+import { parseModuleParams } from "../../../node/settings/module-params.js";
+import { JournaledState } from "../../../node/state/journaled-state.js";
 
 /** An account by a number. */
 export function accountAt(index: number): Address {

@@ -7,36 +7,36 @@ import {
   runAddConsoleUser,
   runRemoveConsoleUser,
   runResetConsoleUser,
-} from "../../cli/commands/console-users.js";
-import type { LedgerCommand } from "../../cli/commands/ledger-tools.js";
-import { createConsole, type OperatorConsole } from "../../console/app.js";
-import { consoleConfig } from "../../console/config.js";
-import { AddressBook } from "../../deposit-watcher/address-book.js";
-import { mapDepositError } from "../../deposit-watcher/api/api-errors.js";
-import { createOperatorRoutes } from "../../deposit-watcher/api/operator-routes.js";
-import { createDepositRoutes } from "../../deposit-watcher/api/routes.js";
-import { createWebhookRoutes } from "../../deposit-watcher/webhooks/routes.js";
-import { KeyRing } from "../../ledger/access/key-ring.js";
-import { type LedgerDatabase, openLedger } from "../../ledger/database.js";
-import { killSwitchPath } from "../../ledger/policy/policy-paths.js";
-import type { HashedPolicy } from "../../ledger/policy/policy.js";
-import { loadConfig } from "../../runtime/config/config.js";
-import { createHttpServer, type HttpServer } from "../../runtime/http/http-server.js";
-import { type Clock, systemClock } from "../../runtime/process/clock.js";
-import { createMetrics } from "../../runtime/process/metrics.js";
-import { AcceptQueue } from "../../withdrawal-worker/api/accept-queue.js";
-import { mapWithdrawalError } from "../../withdrawal-worker/api/api-errors.js";
-import { ensureKillSwitchFile } from "../../withdrawal-worker/kill-switch.js";
-import { createPolicyRoutes } from "../../withdrawal-worker/api/policy-routes.js";
-import { createTreasuryRoutes } from "../../withdrawal-worker/api/treasury-routes.js";
-import { createWithdrawalRoutes } from "../../withdrawal-worker/api/routes.js";
-import { createWalletRoutes } from "../../withdrawal-worker/api/wallet-routes.js";
-import { FAKE_CHAIN_ID } from "./chains/fake-chain.js";
+} from "../../../cli/commands/console-users.js";
+import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
+import { createConsole, type OperatorConsole } from "../../../console/app.js";
+import { consoleConfig } from "../../../console/config.js";
+import { AddressBook } from "../../../deposit-watcher/address-book.js";
+import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
+import { createOperatorRoutes } from "../../../deposit-watcher/api/operator-routes.js";
+import { createDepositRoutes } from "../../../deposit-watcher/api/routes.js";
+import { createWebhookRoutes } from "../../../deposit-watcher/webhooks/routes.js";
+import { KeyRing } from "../../../ledger/access/key-ring.js";
+import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
+import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
+import type { HashedPolicy } from "../../../ledger/policy/policy.js";
+import { loadConfig } from "../../../runtime/config/config.js";
+import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
+import { type Clock, systemClock } from "../../../runtime/process/clock.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
+import { AcceptQueue } from "../../../withdrawal-worker/api/accept-queue.js";
+import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js";
+import { ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
+import { createPolicyRoutes } from "../../../withdrawal-worker/api/policy-routes.js";
+import { createTreasuryRoutes } from "../../../withdrawal-worker/api/treasury-routes.js";
+import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js";
+import { createWalletRoutes } from "../../../withdrawal-worker/api/wallet-routes.js";
+import { FAKE_CHAIN_ID } from "../chains/fake-chain.js";
 import { all, elements, type HtmlElement, parseHtml, textOf } from "./html.js";
-import { rawRequest } from "./raw-request.js";
-import { PERMISSIVE } from "./signing.js";
-import { roleUrl, silentLog } from "./services/ledger.js";
-import { derivation, HOT, WatcherBench } from "./services/watcher.js";
+import { rawRequest } from "../raw-request.js";
+import { PERMISSIVE } from "../signing.js";
+import { roleUrl, silentLog } from "../services/ledger.js";
+import { derivation, HOT, WatcherBench } from "../services/watcher.js";
 
 /** The key of the home's file in these tests. */
 export const FILE_KEY = "the-key-of-the-home";

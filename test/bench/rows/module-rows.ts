@@ -3,22 +3,22 @@
  * and stored in full blocks; and full blocks of transfers with 100 validators and 10,000
  * delegations beside the same blocks with four validators.
  */
-import { type Address, parseAddress, toBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
-import { signatureFault } from "../../chain/cosmos/ante.js";
-import { decodeCosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
-import { signingKeyOf } from "../../chain/consensus/ed25519.js";
-import { validatorAddress } from "../../chain/consensus/validator-set.js";
-import { bytesToHex } from "../../chain/hex.js";
-import { packMessages, signDraft, type TxMessage } from "../../cli/transactions/document.js";
-import { Delegations } from "../../node/modules/staking/delegation-record.js";
-import { Validators } from "../../node/modules/staking/validator-record.js";
-import { createLocalGenesis, type Genesis } from "../../node/settings/genesis.js";
-import { firstModuleParams } from "../../node/settings/module-params.js";
-import { JournaledState } from "../../node/state/journaled-state.js";
-import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
-import { ExecutionChain } from "../helpers/chains/execution-chain.js";
-import { type BenchRow, formatFigure } from "./report.js";
-import { CHAIN_ID, createRecipients, createSenders, type Sender, signNext } from "./senders.js";
+import { type Address, parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { signatureFault } from "../../../chain/cosmos/ante.js";
+import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
+import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
+import { validatorAddress } from "../../../chain/consensus/validator-set.js";
+import { bytesToHex } from "../../../chain/hex.js";
+import { packMessages, signDraft, type TxMessage } from "../../../cli/transactions/document.js";
+import { Delegations } from "../../../node/modules/staking/delegation-record.js";
+import { Validators } from "../../../node/modules/staking/validator-record.js";
+import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
+import { firstModuleParams } from "../../../node/settings/module-params.js";
+import { JournaledState } from "../../../node/state/journaled-state.js";
+import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
+import { ExecutionChain } from "../../helpers/chains/execution-chain.js";
+import { type BenchRow, formatFigure } from "../report.js";
+import { CHAIN_ID, createRecipients, createSenders, type Sender, signNext } from "../senders.js";
 
 /** Names of the rows here, for `--only`. */
 export const MODULE_ROWS = ["modules"] as const;

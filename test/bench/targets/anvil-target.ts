@@ -1,13 +1,13 @@
 /** The peer: anvil from npm with the same chain id, block time and prices; everything in RAM. */
 import { existsSync } from "node:fs";
 import path from "node:path";
-import type { Address } from "../../chain/address.js";
-import { freePort } from "../helpers/ports.js";
-import { cloneFolder } from "../../cli/home/home.js";
+import type { Address } from "../../../chain/address.js";
+import { freePort } from "../../helpers/ports.js";
+import { cloneFolder } from "../../../cli/home/home.js";
 import type { ChainTarget } from "./chain-target.js";
-import { callRpc, callRpcBatch } from "./json-rpc.js";
-import { startProcess } from "./processes.js";
-import { CHAIN_ID } from "./senders.js";
+import { callRpc, callRpcBatch } from "../json-rpc.js";
+import { startProcess } from "../processes.js";
+import { CHAIN_ID } from "../senders.js";
 
 /** Coins of each funded account: a million TOKEN. */
 const FUNDED = `0x${(10n ** 24n).toString(16)}`;

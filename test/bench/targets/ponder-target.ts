@@ -9,12 +9,12 @@ import { totalmem } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import { Client } from "pg";
-import type { Address } from "../../chain/address.js";
-import { errorMessage } from "../../chain/errors.js";
-import { cloneFolder } from "../../cli/home/home.js";
-import { freePort } from "../helpers/ports.js";
-import { until } from "../helpers/until.js";
-import { startProcess } from "./processes.js";
+import type { Address } from "../../../chain/address.js";
+import { errorMessage } from "../../../chain/errors.js";
+import { cloneFolder } from "../../../cli/home/home.js";
+import { freePort } from "../../helpers/ports.js";
+import { until } from "../../helpers/until.js";
+import { startProcess } from "../processes.js";
 
 /** A cold install over a slow line. */
 const INSTALL_TIMEOUT_MS = 600_000;

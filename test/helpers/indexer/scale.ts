@@ -3,9 +3,9 @@
  * would have left in the tables, in the heights that are there. The database makes the rows itself.
  */
 import type { Client } from "pg";
-import type { Address } from "../../chain/address.js";
-import { hexToBytes } from "../../chain/hex.js";
-import { indexStatements, LIVE_SCHEMA } from "../../indexer/store/schema.js";
+import type { Address } from "../../../chain/address.js";
+import { hexToBytes } from "../../../chain/hex.js";
+import { indexStatements, LIVE_SCHEMA } from "../../../indexer/store/schema.js";
 
 /** What is added to an index. */
 export interface ScaleTask {

@@ -10,21 +10,21 @@ import {
   type TransactionReceipt,
   Wallet,
 } from "ethers";
-import { NETWORKS } from "../../chain/networks.js";
-import { createProgram } from "../../cli/program.js";
-import { createExplorer, type Explorer } from "../../explorer/app.js";
-import { explorerConfig } from "../../explorer/config.js";
-import { loadConfig } from "../../runtime/config/config.js";
-import { loadTokenFile } from "../../runtime/config/token-file.js";
-import { systemClock } from "../../runtime/process/clock.js";
-import { createLogger } from "../../runtime/process/logger.js";
-import { createMetrics } from "../../runtime/process/metrics.js";
-import { createVolume, freeOffset, initVolume } from "./mesh-container.js";
-import { type NodeProcess, nodeReport, startNodeProcess } from "./node-process.js";
-import { freePort } from "./ports.js";
-import { type RawReply, rawRequest } from "./raw-request.js";
-import { type CompiledContract, compileFixture } from "./solidity.js";
-import { until } from "./until.js";
+import { NETWORKS } from "../../../chain/networks.js";
+import { createProgram } from "../../../cli/program.js";
+import { createExplorer, type Explorer } from "../../../explorer/app.js";
+import { explorerConfig } from "../../../explorer/config.js";
+import { loadConfig } from "../../../runtime/config/config.js";
+import { loadTokenFile } from "../../../runtime/config/token-file.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
+import { createVolume, freeOffset, initVolume } from "../mesh/mesh-container.js";
+import { type NodeProcess, nodeReport, startNodeProcess } from "../node-process.js";
+import { freePort } from "../ports.js";
+import { type RawReply, rawRequest } from "../raw-request.js";
+import { type CompiledContract, compileFixture } from "../contracts/solidity.js";
+import { until } from "../until.js";
 
 /** What is mined before the tests. */
 export interface Scene {

@@ -2,15 +2,15 @@
  * The whole kit, its parts under the benchmark's own control: the watcher has to be away while a
  * backlog grows. Blocks come every 100 ms, so that hundreds of them take seconds to make.
  */
-import { type Address, parseAddress } from "../../chain/address.js";
-import type { EmbeddedPostgres } from "../../cli/postgres/embedded-postgres.js";
-import type { KitPart } from "../../cli/supervisor/kit.js";
-import { until } from "../helpers/until.js";
+import { type Address, parseAddress } from "../../../chain/address.js";
+import type { EmbeddedPostgres } from "../../../cli/postgres/embedded-postgres.js";
+import type { KitPart } from "../../../cli/supervisor/kit.js";
+import { until } from "../../helpers/until.js";
 import { type BenchHome, createBenchHome, startPart, startPostgres } from "./causeway-target.js";
-import { closedLoop } from "./http-load.js";
-import { blockNumber, transactionCount } from "./json-rpc.js";
-import { type BenchProcess, familyCpuSeconds } from "./processes.js";
-import { createSenders, encodeBatch, type Payment, type Sender, signNext } from "./senders.js";
+import { closedLoop } from "../http-load.js";
+import { blockNumber, transactionCount } from "../json-rpc.js";
+import { type BenchProcess, familyCpuSeconds } from "../processes.js";
+import { createSenders, encodeBatch, type Payment, type Sender, signNext } from "../senders.js";
 
 /** Time between blocks where hundreds are to be made. */
 export const STACK_INTERVAL_MS = 100;

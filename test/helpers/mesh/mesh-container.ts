@@ -4,10 +4,10 @@ import fs from "node:fs";
 import { createServer } from "node:net";
 import os from "node:os";
 import path from "node:path";
-import { DEFAULT_PORTS } from "../../chain/networks.js";
-import { kitOffset } from "./kit.js";
-import { compiledFolder } from "./services/services.js";
-import { until } from "./until.js";
+import { DEFAULT_PORTS } from "../../../chain/networks.js";
+import { kitOffset } from "../kit.js";
+import { compiledFolder } from "../services/services.js";
+import { until } from "../until.js";
 
 /** Time for keys, genesis, node and server on a busy machine. */
 const START_TIMEOUT_MS = 60_000;

@@ -20,11 +20,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { transformSync } from "@swc/core";
-import { assetFiles, sourceFiles } from "../../bin/assets.mjs";
-import { joinPackages } from "../../bin/packages.mjs";
+import { assetFiles, sourceFiles } from "../../../bin/assets.mjs";
+import { joinPackages } from "../../../bin/packages.mjs";
 import { swcOptions } from "./swc-options.mjs";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const CACHE = join(ROOT, ".cache");
 const COMPILED = join(CACHE, `compiled-${process.pid}`);
 

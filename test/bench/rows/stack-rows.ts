@@ -1,15 +1,15 @@
 /** Rows of the whole kit: the watcher's catch-up, withdrawals, Rosetta's reads. */
 import { JsonRpcProvider, Wallet } from "ethers";
-import type { Address } from "../../chain/address.js";
-import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
-import { until } from "../helpers/until.js";
+import type { Address } from "../../../chain/address.js";
+import { ATOKEN_PER_TOKEN } from "../../../chain/units.js";
+import { until } from "../../helpers/until.js";
 import type { RunLength } from "./chain-rows.js";
-import { closedLoop, encodeRequest, type LoadResult } from "./http-load.js";
-import { blockNumber } from "./json-rpc.js";
-import { type BenchRow, formatFigure } from "./report.js";
+import { closedLoop, encodeRequest, type LoadResult } from "../http-load.js";
+import { blockNumber } from "../json-rpc.js";
+import { type BenchRow, formatFigure } from "../report.js";
 import { rosettaRows } from "./rosetta-rows.js";
-import { createRecipients } from "./senders.js";
-import { Stack } from "./stack-target.js";
+import { createRecipients } from "../senders.js";
+import { Stack } from "../targets/stack-target.js";
 
 /** Names of the rows here, for `--only`. */
 export const STACK_ROWS = ["watcher", "withdrawals", "rosetta"] as const;

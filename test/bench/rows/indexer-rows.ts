@@ -5,18 +5,23 @@
  */
 import { Client } from "pg";
 import { Interface } from "ethers";
-import type { Address } from "../../chain/address.js";
-import { errorMessage } from "../../chain/errors.js";
-import { bytesToHex, hexToBytes } from "../../chain/hex.js";
-import { databaseUrl } from "../../runtime/config/service-urls.js";
-import { compileSolidity } from "../helpers/solidity.js";
-import { until } from "../helpers/until.js";
-import { type BenchHome, createBenchHome, startPart, startPostgres } from "./causeway-target.js";
-import { closedLoop, encodeRequest } from "./http-load.js";
-import { blockNumber, callRpc } from "./json-rpc.js";
-import { type BenchRow, formatFigure } from "./report.js";
-import { installPonder, type PonderRun, runPonder } from "./ponder-target.js";
-import { type ScaledIndex, scaleIndex } from "../helpers/indexer-scale.js";
+import type { Address } from "../../../chain/address.js";
+import { errorMessage } from "../../../chain/errors.js";
+import { bytesToHex, hexToBytes } from "../../../chain/hex.js";
+import { databaseUrl } from "../../../runtime/config/service-urls.js";
+import { compileSolidity } from "../../helpers/contracts/solidity.js";
+import { until } from "../../helpers/until.js";
+import {
+  type BenchHome,
+  createBenchHome,
+  startPart,
+  startPostgres,
+} from "../targets/causeway-target.js";
+import { closedLoop, encodeRequest } from "../http-load.js";
+import { blockNumber, callRpc } from "../json-rpc.js";
+import { type BenchRow, formatFigure } from "../report.js";
+import { installPonder, type PonderRun, runPonder } from "../targets/ponder-target.js";
+import { type ScaledIndex, scaleIndex } from "../../helpers/indexer/scale.js";
 import {
   createRecipients,
   createSenders,
@@ -25,7 +30,7 @@ import {
   type Payment,
   type Sender,
   signNext,
-} from "./senders.js";
+} from "../senders.js";
 
 /** Names of the rows here, for `--only`. */
 export const INDEXER_ROWS = ["indexer"] as const;

@@ -4,7 +4,7 @@
  */
 import { createRequire } from "node:module";
 import path from "node:path";
-import OneRealmEnvironment from "./node-environment.mjs";
+import OneRealmEnvironment from "../runner/node-environment.mjs";
 
 const require = createRequire(import.meta.url);
 

@@ -2,25 +2,25 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import type { Address } from "../../chain/address.js";
-import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
-import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
+import type { Address } from "../../../chain/address.js";
+import { DEFAULT_PORTS, type PortName } from "../../../chain/networks.js";
+import { ATOKEN_PER_TOKEN } from "../../../chain/units.js";
 import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
-} from "../../cli/postgres/embedded-postgres.js";
-import { homePaths } from "../../cli/home/home.js";
-import { initHome } from "../../cli/home/init.js";
-import { KIT_CONFIG_FILES } from "../../cli/home/kit-config.js";
-import { type KitPart, kitScripts } from "../../cli/supervisor/kit.js";
-import { NODE_FLAGS } from "../../cli/home/kit-nodes.js";
-import { assertPortsFree } from "../../cli/home/ports.js";
-import { encodeGenesis, type Genesis, loadGenesis } from "../../node/settings/genesis.js";
-import { systemClock } from "../../runtime/process/clock.js";
-import { startGuardian } from "../../runtime/process/guardian.js";
-import { createLogger } from "../../runtime/process/logger.js";
+} from "../../../cli/postgres/embedded-postgres.js";
+import { homePaths } from "../../../cli/home/home.js";
+import { initHome } from "../../../cli/home/init.js";
+import { KIT_CONFIG_FILES } from "../../../cli/home/kit-config.js";
+import { type KitPart, kitScripts } from "../../../cli/supervisor/kit.js";
+import { NODE_FLAGS } from "../../../cli/home/kit-nodes.js";
+import { assertPortsFree } from "../../../cli/home/ports.js";
+import { encodeGenesis, type Genesis, loadGenesis } from "../../../node/settings/genesis.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { startGuardian } from "../../../runtime/process/guardian.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import type { ChainTarget } from "./chain-target.js";
-import { type BenchProcess, startProcess } from "./processes.js";
+import { type BenchProcess, startProcess } from "../processes.js";
 
 /** Coins of each funded account. */
 const FUNDED_ATOKEN = 1_000_000n * ATOKEN_PER_TOKEN;

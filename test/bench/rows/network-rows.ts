@@ -2,14 +2,14 @@
  * Four validators as four processes on this machine: the rate of transfers that they hold with
  * their own 2 s blocks, sent to all of them, while single reads are timed at every node.
  */
-import { callRpc } from "./json-rpc.js";
+import { callRpc } from "../json-rpc.js";
 import type { RunLength } from "./chain-rows.js";
-import { type NetworkTarget, startNetworkTarget } from "./network-target.js";
-import { type ProbeFigures, ReadProbe } from "./read-probe.js";
-import { type BenchRow, formatFigure } from "./report.js";
-import { createRecipients, createSenders, type Sender } from "./senders.js";
-import { findHeldRate, type HeldResult, maxTrials, SENDERS_PER_TRIAL } from "./transfer-trial.js";
-import { Turns } from "./turns.js";
+import { type NetworkTarget, startNetworkTarget } from "../targets/network-target.js";
+import { type ProbeFigures, ReadProbe } from "../read-probe.js";
+import { type BenchRow, formatFigure } from "../report.js";
+import { createRecipients, createSenders, type Sender } from "../senders.js";
+import { findHeldRate, type HeldResult, maxTrials, SENDERS_PER_TRIAL } from "../transfer-trial.js";
+import { Turns } from "../turns.js";
 
 /** Names of the rows here, for `--only`. */
 export const NETWORK_ROWS = ["network"] as const;

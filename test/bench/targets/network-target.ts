@@ -3,19 +3,19 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Address } from "../../chain/address.js";
-import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
-import { homePaths } from "../../cli/home/home.js";
-import { NODE_FLAGS } from "../../cli/home/kit-nodes.js";
-import { nodePorts } from "../../cli/home/node-home.js";
-import { assertPortsFree } from "../../cli/home/ports.js";
-import { PORT_STEP } from "../../cli/home/ports.js";
-import { createTestnet, type TestnetNode } from "../../cli/home/testnet.js";
-import { encodeGenesis, loadGenesis } from "../../node/settings/genesis.js";
-import { systemClock } from "../../runtime/process/clock.js";
+import type { Address } from "../../../chain/address.js";
+import { ATOKEN_PER_TOKEN } from "../../../chain/units.js";
+import { homePaths } from "../../../cli/home/home.js";
+import { NODE_FLAGS } from "../../../cli/home/kit-nodes.js";
+import { nodePorts } from "../../../cli/home/node-home.js";
+import { assertPortsFree } from "../../../cli/home/ports.js";
+import { PORT_STEP } from "../../../cli/home/ports.js";
+import { createTestnet, type TestnetNode } from "../../../cli/home/testnet.js";
+import { encodeGenesis, loadGenesis } from "../../../node/settings/genesis.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 import type { ChainTarget } from "./chain-target.js";
-import { blockNumber } from "./json-rpc.js";
-import { type BenchProcess, startProcess } from "./processes.js";
+import { blockNumber } from "../json-rpc.js";
+import { type BenchProcess, startProcess } from "../processes.js";
 
 /** Coins of each funded account. */
 const FUNDED_ATOKEN = 1_000_000n * ATOKEN_PER_TOKEN;
@@ -109,7 +109,7 @@ function startValidator(
   node: TestnetNode,
   profileFolder: string | undefined,
 ): Promise<BenchProcess> {
-  const main = fileURLToPath(new URL("../../cli/main.js", import.meta.url));
+  const main = fileURLToPath(new URL("../../../cli/main.js", import.meta.url));
   const { jsonRpc } = nodePorts(node.portOffset);
   return startProcess({
     name: node.name,

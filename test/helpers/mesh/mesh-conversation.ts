@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { SigningKey, Wallet } from "ethers";
-import { until } from "./until.js";
+import { until } from "../until.js";
 
 /** Fields of a reply; the tests look into answers of many shapes. */
 export type Reply = Readonly<Record<string, unknown>>;

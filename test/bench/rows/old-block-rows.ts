@@ -3,15 +3,15 @@
  * Our node is started again before, so that nothing of these blocks is in its memory; anvil keeps
  * everything in memory at all times. Beside each row stands the longest pause of our event loop.
  */
-import { bytesToHex, type Hex, hexToBytes } from "../../chain/hex.js";
-import type { Address } from "../../chain/address.js";
-import { startAnvilTarget } from "./anvil-target.js";
-import { startCausewayTarget } from "./causeway-target.js";
-import type { ChainTarget } from "./chain-target.js";
-import { closedLoop, encodeCall, type LoadResult } from "./http-load.js";
-import { blockNumber, callRpc, transactionCount } from "./json-rpc.js";
-import { type BenchRow, formatFigure } from "./report.js";
-import { createRecipients, createSenders, encodeBatch, type Sender, signNext } from "./senders.js";
+import { bytesToHex, type Hex, hexToBytes } from "../../../chain/hex.js";
+import type { Address } from "../../../chain/address.js";
+import { startAnvilTarget } from "../targets/anvil-target.js";
+import { startCausewayTarget } from "../targets/causeway-target.js";
+import type { ChainTarget } from "../targets/chain-target.js";
+import { closedLoop, encodeCall, type LoadResult } from "../http-load.js";
+import { blockNumber, callRpc, transactionCount } from "../json-rpc.js";
+import { type BenchRow, formatFigure } from "../report.js";
+import { createRecipients, createSenders, encodeBatch, type Sender, signNext } from "../senders.js";
 
 /** Name of the rows here, for `--only`. */
 export const OLD_BLOCK_ROWS = ["old-blocks"] as const;

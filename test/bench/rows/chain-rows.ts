@@ -1,14 +1,14 @@
 /** Rows of a chain with 2 s blocks, ours beside anvil: transfers, ERC-20 transfers, reads. */
 import { Interface } from "ethers";
-import type { Address } from "../../chain/address.js";
-import { bytesToHex } from "../../chain/hex.js";
-import { MINT_GAS_LIMIT, mintDatas, tokenBytecode } from "./bench-token.js";
-import { startAnvilTarget } from "./anvil-target.js";
-import { startCausewayTarget } from "./causeway-target.js";
-import type { ChainTarget } from "./chain-target.js";
-import { closedLoop, encodeCall, type LoadResult } from "./http-load.js";
-import { blockNumber, callRpc, transactionCount } from "./json-rpc.js";
-import { type BenchRow, formatFigure } from "./report.js";
+import type { Address } from "../../../chain/address.js";
+import { bytesToHex } from "../../../chain/hex.js";
+import { MINT_GAS_LIMIT, mintDatas, tokenBytecode } from "../bench-token.js";
+import { startAnvilTarget } from "../targets/anvil-target.js";
+import { startCausewayTarget } from "../targets/causeway-target.js";
+import type { ChainTarget } from "../targets/chain-target.js";
+import { closedLoop, encodeCall, type LoadResult } from "../http-load.js";
+import { blockNumber, callRpc, transactionCount } from "../json-rpc.js";
+import { type BenchRow, formatFigure } from "../report.js";
 import {
   createRecipients,
   createSenders,
@@ -16,9 +16,9 @@ import {
   erc20TransferData,
   type Sender,
   signNext,
-} from "./senders.js";
-import { findHeldRate, type HeldResult, maxTrials, SENDERS_PER_TRIAL } from "./transfer-trial.js";
-import { Turns } from "./turns.js";
+} from "../senders.js";
+import { findHeldRate, type HeldResult, maxTrials, SENDERS_PER_TRIAL } from "../transfer-trial.js";
+import { Turns } from "../turns.js";
 
 /** How much a run measures. */
 export interface RunLength {

@@ -5,14 +5,14 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { getCreateAddress, type Interface, Wallet } from "ethers";
 import { Client } from "pg";
-import { grantIndexerRole, indexerRole } from "../../ledger/roles.js";
-import { createLogger } from "../../runtime/process/logger.js";
-import { openDatabase } from "../../runtime/sql/sql.js";
-import { testGenesis } from "./chains/execution-chain.js";
-import { ServedChain } from "./chains/served-chain.js";
-import { createTestDatabase, type TestDatabase } from "./services/postgres.js";
-import { compiledFolder } from "./services/services.js";
-import { until } from "./until.js";
+import { grantIndexerRole, indexerRole } from "../../../ledger/roles.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { openDatabase } from "../../../runtime/sql/sql.js";
+import { testGenesis } from "../chains/execution-chain.js";
+import { ServedChain } from "../chains/served-chain.js";
+import { createTestDatabase, type TestDatabase } from "../services/postgres.js";
+import { compiledFolder } from "../services/services.js";
+import { until } from "../until.js";
 
 /** Whatever JSON came. */
 export type Json = ReturnType<typeof JSON.parse>;

@@ -1,0 +1,21 @@
+/** What every request is held against beside its API file: HTTP's own rules, and ours for keys and paths. */
+import type { IncomingMessage } from "node:http";
+import type { Request } from "express";
+import { requestError } from "./http-errors.js";
+
+/** Before the body is read. @throws INVALID_REQUEST */
+export function checkHeaders({ headers, headersDistinct, httpVersion }: IncomingMessage): void {
+  if (headers.host === undefined && httpVersion === "1.1") {
+    throw requestError(400, "a Host header is needed");
+  }
+  // Joined to one they would be another key than the same one alone: a repeat would be paid again.
+  if ((headersDistinct["idempotency-key"]?.length ?? 0) > 1) {
+    const path = "/headers/idempotency-key";
+    throw requestError(400, "Idempotency-Key must come once", { path });
+  }
+}
+
+/** NUL characters in path and query; the router refuses malformed escapes. @throws INVALID_REQUEST */
+export function checkUrl({ originalUrl, path }: Request): void {
+  if (/%00/.test(originalUrl)) throw requestError(400, "NUL characters are not allowed", { path });
+}
