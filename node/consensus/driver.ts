@@ -17,6 +17,7 @@ import type { ConsensusArchive } from "./consensus-archive.js";
 import { makeCommit } from "./machine/commit-votes.js";
 import { Congestion } from "./proposals/congestion.js";
 import { ConsensusError } from "./consensus-error.js";
+import { timedApplication } from "./timed-application.js";
 import type {
   ConsensusBroadcast,
   ConsensusEnd,
@@ -120,8 +121,16 @@ export class ConsensusDriver implements ConsensusInbox {
   private commitTimeMs: number | undefined;
   private lastYieldMs = 0;
   private isRunning = false;
+  private readonly parts: DriverParts;
+  /** Time that calls of the application took since the last decision. */
+  private workMs = 0;
 
-  constructor(private readonly parts: DriverParts) {
+  constructor(parts: DriverParts) {
+    const { application, clock } = parts;
+    const watched = timedApplication(application, clock, ({ durationMs }) => {
+      this.workMs += durationMs;
+    });
+    this.parts = { ...parts, application: watched };
     this.run = this.createRun(parts.tip, parts.lastCommit);
   }
 
@@ -362,7 +371,10 @@ export class ConsensusDriver implements ConsensusInbox {
         failpoint: parts.failpoint ?? failpoint,
       },
     );
-    this.congestion.onDecided(votes.round);
+    const { workMs } = this;
+    const { blockIntervalMs } = parts;
+    this.workMs = 0;
+    this.congestion.onDecided(votes.round, { workMs, blockIntervalMs });
     this.begin(next, votes);
     parts.log.info(
       {

@@ -10,7 +10,10 @@ import { type Address, parseAddress } from "../../../chain/address.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
 import { CommittedView } from "../../../node/blocks/committed-view.js";
-import { createBlockApplication } from "../../../node/blocks/block-application.js";
+import {
+  type BlockApplication,
+  createBlockApplication,
+} from "../../../node/blocks/block-application.js";
 import { Consensus } from "../../../node/consensus/consensus.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
 import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
@@ -32,7 +35,7 @@ import { TrieCache } from "../../../node/state/trie-cache.js";
 import { openStores, type OpenStores } from "../../../node/store/open-store.js";
 import { PoolStore } from "../../../node/store/pool-store.js";
 import { createTrieReader } from "../../../node/store/trie-store.js";
-import { systemClock } from "../../../runtime/process/clock.js";
+import { type Clock, systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 
 /** Short enough that lost rounds do not make tests slow. */
@@ -109,6 +112,9 @@ export interface ValidatorNodeOptions {
   readonly recovery?: SenderRecovery;
   /** Upgrades that its program can make; absent: those of the release. */
   readonly upgrades?: Upgrades;
+  /** Looks at, or slows, what consensus asks of the application. */
+  readonly watch?: (application: BlockApplication) => BlockApplication;
+  readonly clock?: Clock;
 }
 
 /** One node; `stop` and `open` with the same home is a restart. */
@@ -188,12 +194,12 @@ export class ValidatorNode {
       genesis,
       database: stores.database,
       blocks: stores.blocks,
-      application,
+      application: options.watch?.(application) ?? application,
       headHeight: () => view.head().height,
       signer,
       timeouts: options.timeouts ?? TEST_TIMEOUTS,
       doubleSignCheckBlocks: options.doubleSignCheckBlocks ?? 0,
-      clock: systemClock,
+      clock: options.clock ?? systemClock,
       log,
       onHalt: (reason) => halts.push(reason),
       ...(options.failpoint === undefined ? {} : { failpoint: options.failpoint }),

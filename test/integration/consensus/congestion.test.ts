@@ -1,4 +1,4 @@
-/** Blocks shrink while rounds fail, so that a starved network gets out of its own backlog. */
+/** Blocks shrink while rounds fail or work on them takes too long, so that a starved network gets out of its own backlog. */
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { decodeConsensusBlock } from "../../../chain/consensus/consensus-block.js";
@@ -42,6 +42,93 @@ describe("the room of a new block", () => {
     });
     expect(rooms.filter((room) => room === FULL)).toHaveLength(30);
     expect(rooms.filter((room) => room === FULL / 2n)).toHaveLength(10);
+  });
+});
+
+describe("a machine that is slower than the one of the compute units", () => {
+  const blockIntervalMs = 2_000;
+
+  /** Blocks that are always full, whose work takes so long for all of their room. */
+  function worksOf(congestion: Congestion, fullMs: number, blocks: number): number[] {
+    return Array.from({ length: blocks }, () => {
+      const workMs = (Number(congestion.gasOf(0, FULL)) / Number(FULL)) * fullMs;
+      congestion.onDecided(0, { workMs, blockIntervalMs });
+      return workMs;
+    });
+  }
+
+  it.each([2_000, 3_000, 5_400, 9_000])(
+    "makes blocks that are in time, full ones take %d ms",
+    (fullMs) => {
+      const works = worksOf(new Congestion(), fullMs, 12);
+      expect(works[0]).toBe(fullMs);
+      const settled = works.slice(4);
+      expect(Math.max(...settled)).toBeLessThanOrEqual(1_801);
+      // And no smaller than that needs.
+      expect(Math.min(...settled)).toBeGreaterThan(1_300);
+    },
+  );
+
+  it("makes full ones again when the work is quick", () => {
+    const congestion = new Congestion();
+    worksOf(congestion, 9_000, 12);
+    worksOf(congestion, 1_000, 10);
+    expect(congestion.gasOf(0, FULL)).toBe(FULL);
+  });
+
+  it("always leaves room for the largest transaction", () => {
+    const congestion = new Congestion();
+    worksOf(congestion, 1e9, 100);
+    expect(congestion.gasOf(0, FULL)).toBe(FULL / 8n);
+  });
+
+  it("is no slower for a chain of short intervals", () => {
+    const congestion = new Congestion();
+    congestion.onDecided(0, { workMs: 900, blockIntervalMs: 100 });
+    expect(congestion.gasOf(0, FULL)).toBe(FULL);
+  });
+
+  it("does not count what failed rounds did", () => {
+    const congestion = new Congestion();
+    congestion.onDecided(1, { workMs: 60_000, blockIntervalMs });
+    congestion.onDecided(0);
+    expect(congestion.gasOf(0, FULL)).toBe(FULL);
+  });
+});
+
+describe("a validator whose blocks take long to store", () => {
+  let node: ValidatorNode | undefined;
+
+  afterEach(() => node?.stop());
+
+  it("offers smaller ones until they are in time, and full ones afterwards", async () => {
+    const { genesis, seeds } = validatorGenesis(1);
+    let lateMs = 0;
+    let heights = 0;
+    const rooms: bigint[] = [];
+    node = await ValidatorNode.open({
+      genesis,
+      seed: seeds[0],
+      clock: { nowMs: () => Date.now(), monotonicMs: () => performance.now() + lateMs },
+      watch: (application) => ({
+        ...application,
+        build: (place, limits) => {
+          rooms.push(limits.maxGas);
+          return application.build(place, limits);
+        },
+        settle: async (...decision) => {
+          const tip = await application.settle(...decision);
+          heights += 1;
+          if (heights <= 2) lateMs += 10_000;
+          return tip;
+        },
+      }),
+    });
+    node.start(() => undefined);
+    const { consensus } = node;
+    await until(() => consensus.status().height > 8, { timeoutMs: 20_000, what: "eight blocks" });
+    expect(rooms.slice(0, 4)).toEqual([FULL, FULL / 2n, FULL / 4n, (FULL * 5n) / 16n]);
+    expect(rooms[7]).toBeGreaterThan(FULL / 2n);
   });
 });
 
