@@ -130,24 +130,7 @@ export function branchOffsets(node: Uint8Array): Uint16Array {
 
 /** RLP of the leaf for the part of `key` that lies below `depth` nibbles. */
 export function encodeLeaf(key: Uint8Array, depth: number, value: Uint8Array): Uint8Array {
-  const size = 2 * key.length - depth;
-  const compactBytes = (size >>> 1) + 1;
-  // A path of one byte is below 0x80, and so its own encoding.
-  const pathItemBytes = compactBytes === 1 ? 1 : 1 + compactBytes;
-  const isOwnItem = value.length === 1 && (value[0] ?? 0) < 0x80;
-  const headerBytes = isOwnItem ? 0 : value.length < 56 ? 1 : 2;
-  if (value.length >= 0x100) return encodeRlp([compactKey(key, depth), value]);
-  const node = allocateList(pathItemBytes + headerBytes + value.length, LEAVES);
-  let at = node.length - pathItemBytes - headerBytes - value.length;
-  if (compactBytes > 1) node[at++] = 0x80 + compactBytes;
-  const odd = size & 1;
-  node[at++] = odd === 1 ? 0x30 | nibbleAt(key, depth) : 0x20;
-  // What remains after an odd nibble is whole bytes of the key.
-  for (let index = (depth + odd) >>> 1; index < key.length; index++) node[at++] = key[index] ?? 0;
-  if (headerBytes === 2) node[at++] = 0xb8;
-  if (headerBytes > 0) node[at++] = headerBytes === 2 ? value.length : 0x80 + value.length;
-  node.set(value, at);
-  return node;
+  return encodeRlp([compactKey(key, depth), value], LEAVES);
 }
 
 /** The compact path of a leaf. */
@@ -205,10 +188,10 @@ export function encodeBranch(
 }
 
 /** A list's bytes with the header written; the payload, at the end, is left to the caller. */
-function allocateList(payload: number, slab = BRANCHES): Uint8Array {
-  // Branches have at most 529 bytes of payload, extensions 67, leaves 291: two length bytes suffice.
+function allocateList(payload: number): Uint8Array {
+  // Branches have at most 529 bytes of payload, extensions 67: two length bytes suffice.
   const width = payload < 56 ? 0 : payload < 0x100 ? 1 : 2;
-  const node = slab.take(1 + width + payload);
+  const node = BRANCHES.take(1 + width + payload);
   node[0] = width === 0 ? 0xc0 + payload : 0xf7 + width;
   if (width === 1) node[1] = payload;
   if (width === 2) {

@@ -16,6 +16,7 @@ import type { JournaledLog } from "../../../rpc-client/journal-codec.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { openSqlSession, type SqlSession } from "../../../runtime/sql/sql-session.js";
+import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 
 const address = (byte: string): Address => parseAddress(`0x${byte.repeat(20)}`);
@@ -156,24 +157,7 @@ beforeAll(async () => {
       return session.query(text, parameters);
     },
   };
-  const noNode = () => Promise.reject(new Error("no node here"));
-  context = {
-    database: { ...sql, snapshot: (work) => work(sql) },
-    node: {
-      getCode: noNode,
-      getTransactionCount: noNode,
-      transactionStatus: noNode,
-      accountStates: noNode,
-      tokenBalances: noNode,
-    },
-    chainId: 6940n,
-    status: () => ({
-      state: "following",
-      reason: undefined,
-      indexedHeight: HEIGHTS,
-      nodeHeight: HEIGHTS,
-    }),
-  };
+  context = contextWithoutNode(sql, HEIGHTS);
 });
 
 afterAll(async () => {

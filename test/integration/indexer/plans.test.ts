@@ -14,6 +14,7 @@ import { transactionRoutes } from "../../../indexer/api/transaction-routes.js";
 import { indexStatements, LIVE_SCHEMA, schemaStatements } from "../../../indexer/store/schema.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { type ScaledIndex, scaleIndex } from "../../helpers/indexer/scale.js";
+import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 
 const TOKEN = parseAddress(`0x${"77".repeat(20)}`);
@@ -70,26 +71,7 @@ beforeAll(async () => {
       return (await client.query(text, [...parameters])).rows as Row[];
     },
   };
-  const noNode = () => Promise.reject(new Error("no node here"));
-  context = {
-    database: { ...sql, snapshot: (work) => work(sql) },
-    node: {
-      getCode: noNode,
-      getTransactionCount: noNode,
-      transactionStatus: noNode,
-      accountStates: noNode,
-      tokenBalances: noNode,
-    },
-    chainId: 6940n,
-    status: () => ({
-      state: "following",
-      reason: undefined,
-      indexedHeight: HEIGHTS,
-      nodeHeight: HEIGHTS,
-      checked: 0,
-      corrected: 0,
-    }),
-  };
+  context = contextWithoutNode(sql, HEIGHTS);
 });
 
 afterAll(async () => {

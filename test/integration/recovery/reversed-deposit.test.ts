@@ -13,6 +13,21 @@ beforeEach(async () => {
 });
 afterEach(() => desk.close());
 
+/** Bob is paid 5 TOKEN behind the block `before`, and withdraws some of it. */
+async function spendDeposit(amountAtoken: bigint) {
+  const { address } = await desk.register("bob");
+  await desk.watch();
+  const before = desk.chain.head;
+  const payment = desk.chain.payment(STRANGER, address, 5n * TOKEN);
+  desk.chain.mine([payment]);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.request({ key: "b1", customer: "bob", to: destination(1), amountAtoken });
+  await desk.work();
+  await desk.watch();
+  return { address, payment, before };
+}
+
 describe("a deposit that was reversed", () => {
   it("is explained as that, with the entries that undid it", async () => {
     const { address } = await desk.register("bob");
@@ -59,21 +74,7 @@ describe("a deposit that was reversed", () => {
   });
 
   it("pays what its customer had taken of it when it is mined again, and gives the rest", async () => {
-    const { address } = await desk.register("bob");
-    await desk.watch();
-    const kept = desk.chain.head;
-    const payment = desk.chain.payment(STRANGER, address, 5n * TOKEN);
-    desk.chain.mine([payment]);
-    desk.chain.mine();
-    await desk.watch();
-    await desk.request({
-      key: "b1",
-      customer: "bob",
-      to: destination(1),
-      amountAtoken: 4n * TOKEN,
-    });
-    await desk.work();
-    await desk.watch();
+    const { payment, before: kept } = await spendDeposit(4n * TOKEN);
     for (let loss = 0; loss < 2; loss += 1) {
       await loseAbove(kept);
       expect([await desk.availableAtoken("bob"), await breakAtoken()]).toEqual([0n, 4n * TOKEN]);
@@ -86,21 +87,7 @@ describe("a deposit that was reversed", () => {
   });
 
   it("takes of a customer only what it had given", async () => {
-    const { address } = await desk.register("bob");
-    await desk.watch();
-    const first = desk.chain.head;
-    const payment = desk.chain.payment(STRANGER, address, 5n * TOKEN);
-    desk.chain.mine([payment]);
-    desk.chain.mine();
-    await desk.watch();
-    await desk.request({
-      key: "b1",
-      customer: "bob",
-      to: destination(1),
-      amountAtoken: 5n * TOKEN,
-    });
-    await desk.work();
-    await desk.watch();
+    const { address, payment, before: first } = await spendDeposit(5n * TOKEN);
     await loseAbove(first);
     desk.pay([address, 3n * TOKEN]);
     desk.chain.mine();
