@@ -1,5 +1,6 @@
 /** Recursive Length Prefix, strict: every value has exactly one accepted encoding. */
 import { ChainError } from "../errors.js";
+import { bigintAt, bytesToBigint } from "../hex.js";
 import type { Slab } from "./slab.js";
 
 /** A decoded item: bytes, or a list of items. */
@@ -205,13 +206,10 @@ export function rlpInteger(item: RlpItem | undefined, maxBytes = 32): bigint {
   if (bytes.length > maxBytes || bytes[0] === 0) {
     throw new ChainError("INVALID_RLP", "integer is too long or has leading zeros");
   }
-  return bytes.length === 0 ? 0n : BigInt(`0x${Buffer.from(bytes).toString("hex")}`);
+  return bytesToBigint(bytes);
 }
 
 const NOTHING = new Uint8Array(0);
-
-/** Integers of so many bytes are exact as numbers. */
-const SAFE_INTEGER_BYTES = 6;
 
 /** Longest list or item, in bytes of length, that `FlatList` reads: 64 KiB fit. */
 const FLAT_LENGTH_WIDTH = 2;
@@ -280,12 +278,7 @@ export class FlatList {
 
   /** Value of an item for which `isInteger` holds. */
   integer(index: number): bigint {
-    const start = this.starts[index] ?? 0;
-    const end = this.ends[index] ?? 0;
-    if (end - start > SAFE_INTEGER_BYTES) return BigInt(`0x${this.hex(index)}`);
-    let value = 0;
-    for (let at = start; at < end; at++) value = value * 256 + (this.bytes[at] ?? 0);
-    return BigInt(value);
+    return bigintAt(this.bytes, this.starts[index] ?? 0, this.ends[index] ?? 0);
   }
 
   /** The item as lower-case hex digits. */

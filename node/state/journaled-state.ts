@@ -40,7 +40,7 @@ export class JournaledState {
   private readonly wiped = new Set<Address>();
   private readonly undo: Undo[] = [];
   private readonly marks: number[] = [];
-  private transactionSlots = new Map<string, Uint8Array>();
+  private transactionSlots = new Map<Address, Map<Hash32, Uint8Array>>();
   /** Set while the EVM runs, to turn raw differences into journal entries. */
   balanceListener: BalanceListener | undefined;
   /** Set while code calls a module, which pays for the words that the module needs. */
@@ -179,8 +179,8 @@ export class JournaledState {
   putStorage(address: Address, slot: Hash32, value: Uint8Array): void {
     const map = slotMap(this.slots, address);
     const before = map.get(slot);
-    const key = `${address}${slot}`;
-    if (!this.transactionSlots.has(key)) this.transactionSlots.set(key, before ?? ZERO_VALUE);
+    const originals = slotMap(this.transactionSlots, address);
+    if (!originals.has(slot)) originals.set(slot, before ?? ZERO_VALUE);
     map.set(slot, value);
     this.undo.push(() => {
       if (before === undefined) map.delete(slot);
@@ -190,7 +190,7 @@ export class JournaledState {
 
   /** Value of a slot before the transaction that runs (EIP-2200, EIP-3529). */
   transactionStorage(address: Address, slot: Hash32): MaybePromise<Uint8Array> {
-    return this.transactionSlots.get(`${address}${slot}`) ?? this.storage(address, slot);
+    return this.transactionSlots.get(address)?.get(slot) ?? this.storage(address, slot);
   }
 
   /** As `transactionStorage`, for readers that answer at once. */

@@ -8,11 +8,9 @@ import { type Code, type Frame, type Handler, JUMP_TARGET } from "./frame.js";
 import { OUT_OF_GAS, STACK_OVERFLOW, STACK_UNDERFLOW } from "./halt.js";
 import { opcodeNs } from "../../../chain/evm/compute-weights.js";
 import { INVALID_INSTRUCTION, type Instruction, INSTRUCTIONS } from "./instructions.js";
+import { wordFrom } from "./words.js";
 
 const MAX_STACK = 1_024;
-/** Bytes of a number that is exact. */
-const PART_BYTES = 6;
-const PART_BITS = 48n;
 const STOP = 0x00;
 const JUMPDEST = 0x5b;
 const PUSH1 = 0x60;
@@ -117,7 +115,7 @@ function runFromBytes(frame: Frame, start: number): void {
       const next = place + (STEP_BYTES[opcode] ?? 1);
       frame.place = next;
       if (opcode >= PUSH1 && opcode <= PUSH32) {
-        frame.push(pushedWord(bytes, place + 1, next - place - 1));
+        frame.push(wordFrom(bytes, place + 1, next - place - 1));
       } else if (opcode !== JUMPDEST) instructionOf(opcode).run(frame);
       if (ENDS[opcode] === 1) return;
       place = next;
@@ -234,26 +232,9 @@ function pay(frame: Frame, block: Block): void {
 }
 
 function pushHandler(bytes: Uint8Array, start: number, length: number): Handler {
-  const word = pushedWord(bytes, start, length);
+  const word = wordFrom(bytes, start, length);
   return (frame) => {
     frame.push(word);
     frame.place += length;
   };
-}
-
-/** The word that stands in the code; bytes behind its end are zero. */
-export function pushedWord(bytes: Uint8Array, start: number, length: number): bigint {
-  // Numbers as long as they are exact: most pushes are short, and much code is only run once.
-  const first = length % PART_BYTES;
-  let word = BigInt(partOf(bytes, start, first));
-  for (let offset = first; offset < length; offset += PART_BYTES) {
-    word = (word << PART_BITS) | BigInt(partOf(bytes, start + offset, PART_BYTES));
-  }
-  return word;
-}
-
-function partOf(bytes: Uint8Array, start: number, length: number): number {
-  let part = 0;
-  for (let place = start; place < start + length; place++) part = part * 256 + (bytes[place] ?? 0);
-  return part;
 }

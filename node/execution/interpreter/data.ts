@@ -6,7 +6,7 @@ import { RETURN_DATA_BOUNDS, STATIC_STATE_CHANGE } from "./halt.js";
 import { COPY_WORD_GAS, HASH_WORD_GAS, LOG_BYTE_GAS, LOG_TOPIC_GAS, wordsOf } from "./schedule.js";
 import { chargeAccount, codeOf } from "./accounts.js";
 import { COPY_WORD_NS, HASH_WORD_NS, LOG_BYTE_NS } from "../../../chain/evm/compute-weights.js";
-import { wordToSize, wordToSlot } from "./words.js";
+import { wordFrom, wordToSize, wordToSlot } from "./words.js";
 
 const WORD_BYTES = 32;
 
@@ -50,11 +50,7 @@ export function mcopy(frame: Frame): void {
 export function calldataload(frame: Frame): void {
   const { input } = frame.message;
   const from = wordToSize(frame.pop());
-  if (from >= input.length) frame.push(0n);
-  else {
-    const found = input.subarray(from, from + WORD_BYTES);
-    frame.push(bytesToBigint(found) << BigInt(8 * (WORD_BYTES - found.length)));
-  }
+  frame.push(wordFrom(input, from, WORD_BYTES));
 }
 
 /** CALLDATASIZE. */

@@ -16,9 +16,11 @@ import { REVERTED } from "./halt.js";
 import { Interpreter } from "./interpreter.js";
 import { Substate } from "./substate.js";
 
+const FORK_PRECOMPILES: ReadonlySet<Address> = new Set(PRECOMPILES_BY_NAME.values());
+
 /** Precompiled contracts are warm; without facts of the chain those of the fork only. */
-function warmFromTheStart({ native }: BlockContext): Iterable<Address> {
-  return native === undefined ? PRECOMPILES_BY_NAME.values() : PRECOMPILE_ADDRESSES;
+function alwaysWarm({ native }: BlockContext): ReadonlySet<Address> {
+  return native === undefined ? FORK_PRECOMPILES : PRECOMPILE_ADDRESSES;
 }
 
 /** One engine over the state of one block; it runs one message at a time. */
@@ -46,7 +48,7 @@ export class Engine implements TransactionEngine {
     { recorder, limitNs, watcher }: RunTerms,
   ): RunResult {
     const { state, chainId } = this.options;
-    const substate = new Substate();
+    const substate = new Substate(alwaysWarm(block));
     this.warmUp(substate, message, block);
     state.beginTransaction();
     const sender = state.accountNow(message.from) ?? EMPTY_ACCOUNT;
@@ -112,9 +114,8 @@ export class Engine implements TransactionEngine {
     // Nothing.
   }
 
-  /** EIP-2929, EIP-2930, EIP-3651: what is warm before the first instruction. */
+  /** EIP-2929, EIP-2930, EIP-3651: what else is warm before the first instruction. */
   private warmUp(substate: Substate, message: EvmMessage, block: BlockContext): void {
-    for (const address of warmFromTheStart(block)) substate.warmAddress(address);
     substate.warmAddress(message.from);
     if (message.to !== undefined) substate.warmAddress(message.to);
     substate.warmAddress(block.coinbase);

@@ -1,6 +1,5 @@
 /** Memory of a frame: bytes that grow by words; whoever grows it has been charged for it. */
-import { bytesToBigint } from "../../../chain/hex.js";
-import { writeWord } from "./words.js";
+import { bigintAt, writeWord } from "../../../chain/hex.js";
 
 const NO_BYTES = new Uint8Array(0);
 const WORD_BYTES = 32;
@@ -24,7 +23,7 @@ export class Memory {
   }
 
   wordAt(offset: number): bigint {
-    return bytesToBigint(this.bytes.subarray(offset, offset + WORD_BYTES));
+    return bigintAt(this.bytes, offset, offset + WORD_BYTES);
   }
 
   setWord(offset: number, word: bigint): void {

@@ -7,7 +7,7 @@
  */
 import { EVM_FAILURE, EVM_FAILURE_START } from "../../../chain/evm/evm-failure.js";
 import type { Address } from "../../../chain/address.js";
-import { canEnter, measureBlock, pushedBytes, pushedWord } from "./code.js";
+import { canEnter, measureBlock, pushedBytes } from "./code.js";
 import { type Code, type Execution, Frame } from "./frame.js";
 import type { Message } from "./frame-message.js";
 import {
@@ -24,7 +24,7 @@ import { INVALID_INSTRUCTION, type Instruction, INSTRUCTIONS } from "./instructi
 import { ACCOUNT_OPCODES, CALL_ITEMS, CALL_OPCODES } from "./naming-opcodes.js";
 import { COLD_ACCOUNT_GAS, WARM_GAS } from "./schedule.js";
 import type { Step, StepWatcher } from "./watcher.js";
-import { wordToAddress } from "./words.js";
+import { wordFrom, wordToAddress } from "./words.js";
 
 const STOP = 0x00;
 const JUMPDEST = 0x5b;
@@ -165,7 +165,7 @@ export class SteppedFrame extends Frame {
     this.place = place + 1;
     const pushed = isBehind ? 0 : pushedBytes(opcode);
     if (pushed > 0) {
-      this.push(pushedWord(this.code.bytes, place + 1, pushed));
+      this.push(wordFrom(this.code.bytes, place + 1, pushed));
       this.place += pushed;
     } else if (instruction === INVALID_INSTRUCTION) throw invalidOpcode(opcode);
     else instruction.run(this);

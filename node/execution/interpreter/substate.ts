@@ -26,13 +26,16 @@ export class Substate {
   private readonly transient = new Map<Address, Map<bigint, bigint>>();
   private readonly undo: (() => void)[] = [];
 
+  /** @param alwaysWarm addresses that no transaction finds cold */
+  constructor(private readonly alwaysWarm: ReadonlySet<Address>) {}
+
   /** Warms an address. @returns true when it was cold */
   warmAddress(address: Address): boolean {
-    return this.addTo(this.warmAddresses, address);
+    return !this.alwaysWarm.has(address) && this.addTo(this.warmAddresses, address);
   }
 
   isWarmAddress(address: Address): boolean {
-    return this.warmAddresses.has(address);
+    return this.alwaysWarm.has(address) || this.warmAddresses.has(address);
   }
 
   /** Warms a slot, and not its account. @returns true when it was cold */
