@@ -44,11 +44,18 @@ export function hexToBytes(hex: string): Uint8Array {
     return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
   }
   const bytes = new Uint8Array((hex.length - 2) >> 1);
-  for (let index = 0, at = 2; index < bytes.length; index++, at += 2) {
-    const high = DIGIT_VALUES[hex.charCodeAt(at)] ?? 0;
-    bytes[index] = (high << 4) | (DIGIT_VALUES[hex.charCodeAt(at + 1)] ?? 0);
-  }
+  writeHex(bytes, 0, hex);
   return bytes;
+}
+
+/** Writes the bytes of trusted `0x` hex at a place. @returns the place behind them */
+export function writeHex(target: Uint8Array, start: number, hex: string): number {
+  const end = start + ((hex.length - 2) >> 1);
+  for (let place = start, at = 2; place < end; place++, at += 2) {
+    const high = DIGIT_VALUES[hex.charCodeAt(at)] ?? 0;
+    target[place] = (high << 4) | (DIGIT_VALUES[hex.charCodeAt(at + 1)] ?? 0);
+  }
+  return end;
 }
 
 /** 32 bytes to the branded hash form. Throws INVALID_HEX on another length. */

@@ -1,8 +1,17 @@
 /** Receipts, logs and the logs bloom, with their consensus encodings. */
-import { type Address, addressToBytes } from "./address.js";
+import type { Address } from "./address.js";
 import { keccak256 } from "./hashes.js";
-import { bigintToBytes, type Hash32, hexToBytes } from "./hex.js";
-import { encodeRlp } from "./encoding/rlp.js";
+import { bigintToBytes, type Hash32, hexToBytes, writeHex } from "./hex.js";
+import {
+  encodeRlp,
+  RLP_LIST,
+  RLP_STRING,
+  RlpEncoded,
+  rlpSizeBytes,
+  rlpStringSizeBytes,
+  writeRlpHeader,
+  writeRlpString,
+} from "./encoding/rlp.js";
 import { Slab } from "./encoding/slab.js";
 import { allAtOnce, type Steps } from "./steps/steps.js";
 import type { TransactionType } from "./transaction.js";
@@ -43,17 +52,31 @@ export function bloomBits(value: Uint8Array): readonly [number, number, number] 
   return [bit(0), bit(2), bit(4)];
 }
 
-/** Addresses and topics whose bits are kept: most logs are of few tokens and few events. */
-const MOST_KEPT_BITS = 4_096;
-const keptBits = new Map<string, readonly [number, number, number]>();
+/**
+ * Addresses and topics whose bits are kept, since most logs are of few tokens and few events: each has
+ * one place, by its last digits, and whoever comes there last stays.
+ */
+const KEPT_BITS = 4_096;
+const keptValues: string[] = Array.from({ length: KEPT_BITS }, () => "");
+const keptBits: (readonly [number, number, number])[] = Array.from({ length: KEPT_BITS }, () => [
+  0, 0, 0,
+]);
 
 function bitsOf(value: Address | Hash32): readonly [number, number, number] {
-  const kept = keptBits.get(value);
-  if (kept !== undefined) return kept;
-  if (keptBits.size === MOST_KEPT_BITS) keptBits.clear();
+  const place = placeOf(value);
+  const kept = keptBits[place];
+  if (kept !== undefined && keptValues[place] === value) return kept;
   const bits = bloomBits(hexToBytes(value));
-  keptBits.set(value, bits);
+  keptValues[place] = value;
+  keptBits[place] = bits;
   return bits;
+}
+
+function placeOf(value: string): number {
+  let place = 0;
+  for (let at = value.length - 6; at < value.length; at++)
+    place = place * 31 + value.charCodeAt(at);
+  return place % KEPT_BITS;
 }
 
 /** Adds one value to a bloom in place. */
@@ -100,8 +123,47 @@ export function* mergeBloomSteps(blooms: readonly Uint8Array[]): Steps<Uint8Arra
   return merged;
 }
 
-/** Encodings of a block's receipts, of which its root is made: nobody keeps them. */
+/** Encodings of a block's receipts, of which its root and its records are made: nobody keeps them. */
 const ENCODED = new Slab();
+
+const ADDRESS_BYTES = 20;
+const TOPIC_BYTES = 32;
+const NO_LOGS = new RlpEncoded(encodeRlp([]));
+
+/**
+ * Logs as every encoding of a receipt has them: [address, [topic, ...], data] each. Written at once
+ * from their texts, since a block may have 200,000 of them.
+ */
+export function encodeLogs(logs: readonly Log[]): RlpEncoded {
+  if (logs.length === 0) return NO_LOGS;
+  let payload = 0;
+  for (const log of logs) payload += rlpSizeBytes(logContentBytes(log));
+  const target = ENCODED.take(rlpSizeBytes(payload));
+  let at = writeRlpHeader(target, 0, payload, RLP_LIST);
+  for (const log of logs) at = writeLog(target, at, log);
+  return new RlpEncoded(target);
+}
+
+function topicsBytes({ topics }: Log): number {
+  return topics.length * rlpSizeBytes(TOPIC_BYTES);
+}
+
+function logContentBytes(log: Log): number {
+  const topics = rlpSizeBytes(topicsBytes(log));
+  return rlpSizeBytes(ADDRESS_BYTES) + topics + rlpStringSizeBytes(log.data);
+}
+
+function writeLog(target: Uint8Array, start: number, log: Log): number {
+  let at = writeRlpHeader(target, start, logContentBytes(log), RLP_LIST);
+  at = writeRlpHeader(target, at, ADDRESS_BYTES, RLP_STRING);
+  at = writeHex(target, at, log.address);
+  at = writeRlpHeader(target, at, topicsBytes(log), RLP_LIST);
+  for (const topic of log.topics) {
+    at = writeRlpHeader(target, at, TOPIC_BYTES, RLP_STRING);
+    at = writeHex(target, at, topic);
+  }
+  return writeRlpString(target, at, log.data);
+}
 
 /** Consensus encoding: type byte for typed ones, then rlp([status, cumulativeGas, bloom, logs]). */
 export function encodeReceipt(receipt: Receipt): Uint8Array {
@@ -110,11 +172,7 @@ export function encodeReceipt(receipt: Receipt): Uint8Array {
       bigintToBytes(BigInt(receipt.status)),
       bigintToBytes(receipt.cumulativeGasUsed),
       receipt.logsBloom,
-      receipt.logs.map((log) => [
-        addressToBytes(log.address),
-        log.topics.map((topic) => hexToBytes(topic)),
-        log.data,
-      ]),
+      encodeLogs(receipt.logs),
     ],
     ENCODED,
   );

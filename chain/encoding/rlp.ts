@@ -6,8 +6,18 @@ import type { Slab } from "./slab.js";
 /** A decoded item: bytes, or a list of items. */
 export type RlpItem = Uint8Array | RlpItem[];
 
+/** What is encoded already, and becomes a part of an encoding as it is. */
+export class RlpEncoded {
+  constructor(readonly bytes: Uint8Array) {}
+}
+
 /** What can be encoded; nested lists as arrays. */
-export type RlpInput = Uint8Array | readonly RlpInput[];
+export type RlpInput = Uint8Array | RlpEncoded | readonly RlpInput[];
+
+/** Where first bytes of strings begin. */
+export const RLP_STRING = 0x80;
+/** Where first bytes of lists begin. */
+export const RLP_LIST = 0xc0;
 
 /** Deepest list nesting that is decoded; access lists need 3, blocks 4. */
 const MAX_DEPTH = 8;
@@ -24,14 +34,18 @@ export function rlpSizeBytes(payload: number): number {
   return payload < 56 ? 1 + payload : 1 + lengthOfLength(payload) + payload;
 }
 
+/** Length of the encoding of a string of bytes. */
+export function rlpStringSizeBytes(bytes: Uint8Array): number {
+  return bytes.length === 1 && (bytes[0] ?? 0) < RLP_STRING ? 1 : rlpSizeBytes(bytes.length);
+}
+
 /**
  * Size of the encoding. Payload sizes of lists are kept in the order in which `write` meets the
  * lists, so that deep nesting is measured once.
  */
 function measure(input: RlpInput, listSizes: number[]): number {
-  if (input instanceof Uint8Array) {
-    return input.length === 1 && (input[0] ?? 0) < 0x80 ? 1 : rlpSizeBytes(input.length);
-  }
+  if (input instanceof Uint8Array) return rlpStringSizeBytes(input);
+  if (input instanceof RlpEncoded) return input.bytes.length;
   const slot = listSizes.push(0) - 1;
   let payload = 0;
   for (const item of input) payload += measure(item, listSizes);
@@ -39,7 +53,17 @@ function measure(input: RlpInput, listSizes: number[]): number {
   return rlpSizeBytes(payload);
 }
 
-function writeHeader(target: Uint8Array, at: number, length: number, offset: number): number {
+/**
+ * Writes how long a list or a string of two bytes or more is, without its content.
+ * @param offset RLP_STRING or RLP_LIST
+ * @returns the place behind it
+ */
+export function writeRlpHeader(
+  target: Uint8Array,
+  at: number,
+  length: number,
+  offset: number,
+): number {
   if (length < 56) {
     target[at] = offset + length;
     return at + 1;
@@ -50,6 +74,24 @@ function writeHeader(target: Uint8Array, at: number, length: number, offset: num
     target[at + width - index] = (length >>> (8 * index)) & 0xff;
   }
   return at + 1 + width;
+}
+
+/** Writes a string of bytes. @returns the place behind it */
+export function writeRlpString(target: Uint8Array, start: number, bytes: Uint8Array): number {
+  if (bytes.length === 1 && (bytes[0] ?? 0) < RLP_STRING) {
+    target[start] = bytes[0] ?? 0;
+    return start + 1;
+  }
+  return copy(target, writeRlpHeader(target, start, bytes.length, RLP_STRING), bytes);
+}
+
+/** A loop beats `set` for the short items that make up most of what is encoded. */
+function copy(target: Uint8Array, at: number, bytes: Uint8Array): number {
+  if (bytes.length > 40) target.set(bytes, at);
+  else {
+    for (let index = 0; index < bytes.length; index++) target[at + index] = bytes[index] ?? 0;
+  }
+  return at + bytes.length;
 }
 
 /** Writes one encoding and goes on after it. */
@@ -63,28 +105,13 @@ class Writer {
   ) {}
 
   write(input: RlpInput): void {
-    if (input instanceof Uint8Array) {
-      if (input.length === 1 && (input[0] ?? 0) < 0x80) {
-        this.target[this.at++] = input[0] ?? 0;
-        return;
-      }
-      this.at = writeHeader(this.target, this.at, input.length, 0x80);
-      this.copy(input);
-      return;
-    }
-    this.at = writeHeader(this.target, this.at, this.listSizes[this.list++] ?? 0, 0xc0);
-    for (const item of input) this.write(item);
-  }
-
-  /** A loop beats `set` for the short items that make up most of what is encoded. */
-  private copy(bytes: Uint8Array): void {
-    if (bytes.length > 40) this.target.set(bytes, this.at);
+    const { target, at } = this;
+    if (input instanceof Uint8Array) this.at = writeRlpString(target, at, input);
+    else if (input instanceof RlpEncoded) this.at = copy(target, at, input.bytes);
     else {
-      for (let index = 0; index < bytes.length; index++) {
-        this.target[this.at + index] = bytes[index] ?? 0;
-      }
+      this.at = writeRlpHeader(target, at, this.listSizes[this.list++] ?? 0, RLP_LIST);
+      for (const item of input) this.write(item);
     }
-    this.at += bytes.length;
   }
 }
 
@@ -105,7 +132,7 @@ export function encodeRlpListOfEncoded(items: readonly Uint8Array[]): Uint8Array
   let payload = 0;
   for (const item of items) payload += item.length;
   const target = new Uint8Array(rlpSizeBytes(payload));
-  let next = writeHeader(target, 0, payload, 0xc0);
+  let next = writeRlpHeader(target, 0, payload, RLP_LIST);
   for (const item of items) {
     target.set(item, next);
     next += item.length;

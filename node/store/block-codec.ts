@@ -6,7 +6,7 @@ import { addressToBytes, bytesToAddress } from "../../chain/address.js";
 import { BALANCE_REASONS, type BalanceChange } from "../../chain/balance-change.js";
 import type { BlockHeader, BlockTransaction } from "../../chain/block.js";
 import { bigintToBytes, bytesToHash32, hexToBytes } from "../../chain/hex.js";
-import { type Log, logsToBloom, type Receipt } from "../../chain/receipt.js";
+import { encodeLogs, type Log, logsToBloom, type Receipt } from "../../chain/receipt.js";
 import {
   decodeRlp,
   encodeRlp,
@@ -97,11 +97,7 @@ export function receiptFields(receipt: Receipt): RlpInput[] {
     integer(receipt.cumulativeGasUsed),
     integer(receipt.effectiveGasPriceAtoken),
     receipt.contractAddress === undefined ? NOTHING : addressToBytes(receipt.contractAddress),
-    receipt.logs.map((log) => [
-      addressToBytes(log.address),
-      log.topics.map((topic) => hexToBytes(topic)),
-      log.data,
-    ]),
+    encodeLogs(receipt.logs),
   ];
 }
 

@@ -119,15 +119,21 @@ export type Database = LevelStore;
 
 /** Key of a space: prefix byte, then the parts. */
 export function storeKey(space: KeySpace, ...parts: readonly Uint8Array[]): Buffer {
-  let length = 1;
-  for (const part of parts) length += part.length;
-  const key = Buffer.allocUnsafe(length);
-  key[0] = KEY_SPACE[space];
+  let sizeBytes = 0;
+  for (const part of parts) sizeBytes += part.length;
+  const key = newStoreKey(space, sizeBytes);
   let at = 1;
   for (const part of parts) {
     key.set(part, at);
     at += part.length;
   }
+  return key;
+}
+
+/** Key of a space with room for so many bytes behind its prefix byte; the caller writes every one. */
+export function newStoreKey(space: KeySpace, sizeBytes: number): Buffer {
+  const key = Buffer.allocUnsafe(1 + sizeBytes);
+  key[0] = KEY_SPACE[space];
   return key;
 }
 

@@ -3,20 +3,21 @@
  * together. Further topics are compared in the pages that it names. It is one entry for each such
  * term of a block, however many logs there are: a block of one token's transfers has three.
  */
-import { type Address, addressToBytes } from "../../chain/address.js";
+import type { Address } from "../../chain/address.js";
 import { HEIGHT_BYTES, heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
-import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
+import { type Hash32, type Height, writeHex } from "../../chain/hex.js";
 import type { Log } from "../../chain/receipt.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { CommittedBlock } from "../view/event-bus.js";
 import type { LogTerm } from "../view/chain-view.js";
 import { decodeIndexes, encodeIndexes } from "./block-records.js";
-import { type Database, storeKey, type StoreWrite } from "./database.js";
+import { type Database, newStoreKey, type StoreWrite } from "./database.js";
 
 /** Kinds of terms: the first byte behind the key space's; each has one length. */
 const ADDRESS_TERM = 1;
 const TOPIC_TERM = 2;
 const BOTH_TERM = 3;
+const TERM_BYTES = { [ADDRESS_TERM]: 20, [TOPIC_TERM]: 32, [BOTH_TERM]: 52 };
 
 /** Index entries of a block; part of its one atomic write. */
 export function logIndexWrites(committed: CommittedBlock, starts: readonly number[]): StoreWrite[] {
@@ -124,11 +125,11 @@ export class LogIndex {
 /** A term's entry in a block. */
 function keyOf({ address, topic }: LogTerm, at: Uint8Array): Buffer {
   const kind = address === undefined ? TOPIC_TERM : topic === undefined ? ADDRESS_TERM : BOTH_TERM;
-  return storeKey(
-    "log",
-    Uint8Array.of(kind),
-    ...(address === undefined ? [] : [addressToBytes(address)]),
-    ...(topic === undefined ? [] : [hexToBytes(topic)]),
-    at,
-  );
+  const key = newStoreKey("log", 1 + TERM_BYTES[kind] + at.length);
+  key[1] = kind;
+  let end = 2;
+  if (address !== undefined) end = writeHex(key, end, address);
+  if (topic !== undefined) end = writeHex(key, end, topic);
+  key.set(at, end);
+  return key;
 }
