@@ -1,5 +1,6 @@
-// CosmJS as an independent encoder and signer, in a process of its own: it is CommonJS over ES
-// modules, which Jest cannot load. Requests come as a JSON list on stdin, answers go to stdout.
+// CosmJS as an independent encoder and signer, in a thread of its own: it is CommonJS over ES
+// modules, which Jest cannot load. Requests and answers are JSON lists; whoever asks waits for `answered`.
+import { workerData } from "node:worker_threads";
 import { makeSignDoc as makeAminoDoc, serializeSignDoc } from "@cosmjs/amino";
 import {
   DirectEthSecp256k1HdWallet,
@@ -19,11 +20,6 @@ import { MsgUpdateParams as StakingUpdateParams } from "cosmjs-types/cosmos/stak
 import { MsgCancelUpgrade, MsgSoftwareUpgrade } from "cosmjs-types/cosmos/upgrade/v1beta1/tx";
 import { TxRaw } from "cosmjs-types/cosmos/tx/v1beta1/tx";
 
-const chunks = [];
-for await (const chunk of process.stdin) chunks.push(chunk);
-const { mnemonic, requests } = JSON.parse(Buffer.concat(chunks).toString(), (key, value) =>
-  typeof value === "string" && /^[0-9]+n$/.test(value) ? BigInt(value.slice(0, -1)) : value,
-);
 const registry = new Registry([
   ...defaultRegistryTypes,
   ["/cosmos.gov.v1.MsgCancelProposal", MsgCancelProposal],
@@ -53,15 +49,35 @@ const withPacked = ({ typeUrl, value }) => {
   };
 };
 const converter = new AminoTypes(createDefaultAminoConverters());
-const wallet = await DirectEthSecp256k1HdWallet.fromMnemonic(mnemonic, { prefix: "addr" });
-const [account] = await wallet.getAccounts();
-const pubkey = encodePubkey({
-  type: "os/PubKeyEthSecp256k1",
-  value: Buffer.from(account.pubkey).toString("base64"),
+const { port, answered } = workerData;
+port.on("message", async (question) => {
+  let answer;
+  try {
+    answer = { text: JSON.stringify(await answersTo(question)) };
+  } catch (error) {
+    answer = { error: String(error) };
+  }
+  port.postMessage(answer, []);
+  Atomics.store(answered, 0, 1);
+  Atomics.notify(answered, 0);
 });
 
-const answers = [];
-for (const request of requests) {
+async function answersTo(question) {
+  const { mnemonic, requests } = JSON.parse(question, (key, value) =>
+    typeof value === "string" && /^[0-9]+n$/.test(value) ? BigInt(value.slice(0, -1)) : value,
+  );
+  const wallet = await DirectEthSecp256k1HdWallet.fromMnemonic(mnemonic, { prefix: "addr" });
+  const answers = [];
+  for (const request of requests) answers.push(await signed(wallet, request));
+  return answers;
+}
+
+async function signed(wallet, request) {
+  const [account] = await wallet.getAccounts();
+  const pubkey = encodePubkey({
+    type: "os/PubKeyEthSecp256k1",
+    value: Buffer.from(account.pubkey).toString("base64"),
+  });
   const { messages, memo = "", sequence = 0, gas = 65_000, chainId, granter, mode } = request;
   const fee = request.fee ?? [{ denom: "atoken", amount: "1625" }];
   const timeoutHeight = BigInt(request.timeoutHeight ?? 0);
@@ -96,9 +112,8 @@ for (const request of requests) {
         height,
       ),
     );
-  answers.push({
+  return {
     raw: Buffer.from(raw).toString("hex"),
     ...(request.amino === true ? { amino: Buffer.from(aminoOf()).toString("utf8") } : {}),
-  });
+  };
 }
-process.stdout.write(JSON.stringify(answers));

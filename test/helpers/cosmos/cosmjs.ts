@@ -1,6 +1,6 @@
 /** Transactions that CosmJS encodes and signs, independently of us. */
-import { execFileSync } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { MessageChannel, receiveMessageOnPort, Worker } from "node:worker_threads";
+import { afterAll } from "@jest/globals";
 
 /** A message as CosmJS takes it; a bigint is written as `"5n"`. */
 export interface CosmJsMessage {
@@ -32,19 +32,58 @@ export interface CosmJsAnswer {
   readonly amino: string | undefined;
 }
 
-const SCRIPT = fileURLToPath(new URL("cosmjs-sign.mjs", import.meta.url));
+const SCRIPT = new URL("cosmjs-sign.mjs", import.meta.url);
 
-/** Signs with the first account of an Ethereum wallet's mnemonic; one process for all of them. */
+/** It takes a second to load CosmJS; the rest is for busy machines. */
+const ANSWER_TIMEOUT_MS = 240_000;
+
+/** A thread that has CosmJS, and answers while its asker stands still. */
+class CosmJsThread {
+  private readonly answered = new Int32Array(new SharedArrayBuffer(4));
+  private readonly port;
+  private readonly worker: Worker;
+
+  constructor() {
+    const { port1, port2 } = new MessageChannel();
+    this.port = port1;
+    this.worker = new Worker(SCRIPT, {
+      workerData: { port: port2, answered: this.answered },
+      transferList: [port2],
+    });
+    this.worker.unref();
+    port1.unref();
+  }
+
+  ask(question: string): string {
+    Atomics.store(this.answered, 0, 0);
+    this.port.postMessage(question, []);
+    Atomics.wait(this.answered, 0, 0, ANSWER_TIMEOUT_MS);
+    const answer: { readonly text?: string; readonly error?: string } =
+      receiveMessageOnPort(this.port)?.message ?? {};
+    if (answer.text === undefined) throw new Error(answer.error ?? "CosmJS gave no answer");
+    return answer.text;
+  }
+
+  async end(): Promise<void> {
+    this.port.close();
+    await this.worker.terminate();
+  }
+}
+
+/** One for each test file that signs. */
+let thread: CosmJsThread | undefined;
+afterAll(async () => {
+  await thread?.end();
+});
+
+/** Signs with the first account of an Ethereum wallet's mnemonic. */
 export function signWithCosmJs(
   mnemonic: string,
   requests: readonly CosmJsRequest[],
 ): readonly CosmJsAnswer[] {
-  const output = execFileSync(process.execPath, ["--no-warnings", SCRIPT], {
-    input: JSON.stringify({ mnemonic, requests }),
-    maxBuffer: 64 * 1024 * 1024,
-  });
+  thread ??= new CosmJsThread();
   const answers: readonly { readonly raw: string; readonly amino?: string }[] = JSON.parse(
-    output.toString("utf8"),
+    thread.ask(JSON.stringify({ mnemonic, requests })),
   );
   return answers.map(({ raw, amino }) => ({ raw: Buffer.from(raw, "hex"), amino }));
 }
