@@ -1,4 +1,7 @@
-/** `npm run bench`: builds the product with its benchmarks and runs them. */
+/**
+ * `npm run bench`: builds the product with its benchmarks and runs them. Some rows run the node's code
+ * in this process: package.json starts it with the node's own flags (`NODE_FLAGS`).
+ */
 import { BENCH } from "./build.mjs";
 import { prepare, runSetup } from "./prepare.mjs";
 
