@@ -61,6 +61,16 @@ export function readHeight(value: unknown): Height | undefined {
   return typeof value === "number" ? Math.min(value, MAX_HEIGHT) : undefined;
 }
 
+/** An empty answer to a range that was typed the wrong way round would look like the truth. */
+export function assertForward(
+  first: number | undefined,
+  last: number | undefined,
+  lastField: string,
+): void {
+  if (first === undefined || last === undefined || first <= last) return;
+  throw invalidField(lastField, "the range ends before it begins");
+}
+
 /**
  * Heights that blocks and moments of a query leave, both ends included; empty where none is left.
  * @throws INVALID_FIELD
@@ -70,19 +80,25 @@ export async function readRange(
   query: Readonly<Record<string, unknown>>,
   schema: string,
 ): Promise<{ readonly from: Height; readonly to: Height }> {
-  let from = readHeight(query["fromBlock"]) ?? 0;
-  let to = Math.min(readHeight(query["toBlock"]) ?? progress.height, progress.height);
-  if (query["from"] !== undefined) {
+  const [fromBlock, toBlock] = [readHeight(query["fromBlock"]), readHeight(query["toBlock"])];
+  assertForward(fromBlock, toBlock, "toBlock");
+  const [fromTime, toTime] = ["from", "to"].map((field) =>
+    query[field] === undefined ? undefined : readTime(query[field], field),
+  );
+  assertForward(fromTime?.getTime(), toTime?.getTime(), "to");
+  let from = fromBlock ?? 0;
+  let to = Math.min(toBlock ?? progress.height, progress.height);
+  if (fromTime !== undefined) {
     const [row] = await sql.query<{ height: number }>(
       `SELECT height FROM ${schema}.block WHERE time >= $1 ORDER BY time, height LIMIT 1`,
-      [readTime(query["from"], "from")],
+      [fromTime],
     );
     from = Math.max(from, row?.height ?? progress.height + 1);
   }
-  if (query["to"] !== undefined) {
+  if (toTime !== undefined) {
     const [row] = await sql.query<{ height: number }>(
       `SELECT height FROM ${schema}.block WHERE time < $1 ORDER BY time DESC, height DESC LIMIT 1`,
-      [readTime(query["to"], "to")],
+      [toTime],
     );
     to = Math.min(to, row?.height ?? -1);
   }
@@ -95,7 +111,13 @@ export async function readRange(
  */
 export function readAt({ progress }: Snapshot, value: unknown): Height | undefined {
   const at = readHeight(value);
-  if (at === undefined || at <= progress.height) return at;
-  const details = { indexedHeight: progress.height };
-  throw new IndexerError("NOT_INDEXED_YET", `block ${at} is not indexed yet`, { details });
+  if (at !== undefined) assertIndexed(at, progress.height);
+  return at;
+}
+
+/** @throws NOT_INDEXED_YET above the newest indexed block */
+export function assertIndexed(height: Height, indexedHeight: Height): void {
+  if (height <= indexedHeight) return;
+  const details = { indexedHeight };
+  throw new IndexerError("NOT_INDEXED_YET", `block ${height} is not indexed yet`, { details });
 }

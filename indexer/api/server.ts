@@ -16,7 +16,14 @@ import { blockRoutes } from "./block-routes.js";
 import { dexRoutes } from "./dex-routes.js";
 import { mapIndexerError } from "./errors.js";
 import type { Exports } from "./exports.js";
-import { invalidField, readAddressText, readAsset } from "./inputs.js";
+import {
+  assertForward,
+  assertIndexed,
+  invalidField,
+  readAddressText,
+  readAsset,
+  readHeight,
+} from "./inputs.js";
 import { RateLimit } from "./rate-limit.js";
 import { type ApiContext, atOneMoment, metaOf } from "./reads.js";
 import type { BlockStream } from "./stream.js";
@@ -173,24 +180,20 @@ function readExport(body: unknown, indexedHeight: number) {
     typeof body === "object" && body !== null ? { ...body } : {};
   const kind = KINDS.find((one) => one === fields["kind"]);
   if (kind === undefined) throw invalidField("kind", `one of ${KINDS.join(", ")}`);
-  const height = (name: string, fallback: number) => {
-    const value = fields[name];
-    return typeof value === "number" ? Math.min(value, indexedHeight) : fallback;
-  };
   const { address, asset } = fields;
+  const [fromBlock, toBlock] = [readHeight(fields["fromBlock"]), readHeight(fields["toBlock"])];
   // What would change nothing is refused: a file with more than was asked for is believed all the same.
   for (const name of NOT_OF[kind]) {
     if (fields[name] !== undefined) throw invalidField(name, `${kind} are not chosen by it`);
   }
-  if (height("fromBlock", 0) > height("toBlock", indexedHeight)) {
-    throw invalidField("toBlock", "the range ends before it begins");
-  }
+  assertForward(fromBlock, toBlock, "toBlock");
+  if (fromBlock !== undefined) assertIndexed(fromBlock, indexedHeight);
   return {
     kind,
     format: fields["format"] === "csv" ? ("csv" as const) : ("jsonl" as const),
     addressHex: address === undefined ? undefined : readAddressText(address).slice(2),
     assetHex: asset === undefined ? undefined : readAsset(asset).toString("hex"),
-    fromHeight: height("fromBlock", 0),
-    toHeight: height("toBlock", indexedHeight),
+    fromHeight: fromBlock ?? 0,
+    toHeight: Math.min(toBlock ?? indexedHeight, indexedHeight),
   };
 }

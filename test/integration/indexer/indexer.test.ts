@@ -261,6 +261,14 @@ describe("the indexer", () => {
       status: 422,
       code: "INVALID_FIELD",
     });
+    const reversed = ["fromBlock=5&toBlock=4", "from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z"];
+    for (const range of reversed) {
+      expect(await stage.refusal(`${pathname}&${range}`)).toMatchObject({
+        status: 422,
+        code: "INVALID_FIELD",
+      });
+    }
+    expect((await stage.get(`${pathname}&fromBlock=4&toBlock=4`)).items).toBeDefined();
     const unknown = await stage.refusal(`/transactions/0x${"ab".repeat(32)}`);
     expect(unknown).toMatchObject({
       status: 404,
@@ -349,6 +357,8 @@ describe("the indexer", () => {
       [{ kind: "swaps", asset }, 422],
       [{ kind: "balances", fromBlock: 1 }, 422],
       [{ kind: "transfers", fromBlock: 3, toBlock: 2 }, 422],
+      // Not the newest block instead of one that is not there.
+      [{ kind: "transfers", fromBlock: 1_000_000, toBlock: 1_000_001 }, 404],
       [{ kind: "transfers", address: bob.address.slice(2) }, 202],
       [{ kind: "transfers", address: "addr1x" }, 422],
     ] as const) {
