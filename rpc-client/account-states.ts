@@ -1,15 +1,14 @@
 /** What the state says of accounts, many in a batch. */
 import type { Address } from "../chain/address.js";
-import type { Height } from "../chain/hex.js";
 import { readQuantity } from "./answer-fields.js";
-import { encodeAt } from "./at.js";
+import { encodeStateAt, type StateAt } from "./at.js";
 import type { RpcError } from "./errors.js";
 import type { JsonRpcClient, RpcCall, RpcOptions, RpcOutcome } from "./json-rpc.js";
 
-/** An account at a height. */
+/** An account after a block. */
 export interface AccountStateQuery {
   readonly address: Address;
-  readonly at: Height;
+  readonly at: StateAt;
 }
 
 /** What one query came to: a refusal of one (pruned state) leaves the others alone. */
@@ -39,7 +38,7 @@ export function accountStateCalls(rpc: JsonRpcClient): AccountStateCalls {
 }
 
 function callsOf({ address, at }: AccountStateQuery): RpcCall[] {
-  const params = [address, encodeAt(at)];
+  const params = [address, encodeStateAt(at)];
   return [
     { method: "eth_getBalance", params },
     { method: "eth_getTransactionCount", params },

@@ -9,7 +9,7 @@ import {
   readObject,
   readOptional,
 } from "./answer-fields.js";
-import { type At, encodeAt } from "./at.js";
+import { encodeStateAt, type StateAt } from "./at.js";
 import { badAnswer } from "./errors.js";
 import type { JsonRpcClient, RpcOptions } from "./json-rpc.js";
 
@@ -42,13 +42,13 @@ export type TraceOptions =
 /** Calls whose answers have no type of their own. */
 export interface ForwardedCalls {
   /** Returned bytes. A call that did not succeed is an RpcError: see `isExecutionFailure`. */
-  call(message: CallMessage, at: At, options: RpcOptions): Promise<Hex>;
+  call(message: CallMessage, at: StateAt, options: RpcOptions): Promise<Hex>;
   /** `eth_getTransactionReceipt`; undefined where the transaction is not mined. */
   receiptObject(hash: Hash32, options: RpcOptions): Promise<AnswerObject | undefined>;
   /** `eth_getProof` (EIP-1186). */
   proofObject(
     account: { readonly address: Address; readonly storageKeys: readonly Hash32[] },
-    at: At,
+    at: StateAt,
     options: RpcOptions,
   ): Promise<AnswerObject>;
   /** `debug_traceTransaction` of a mined transaction. */
@@ -59,7 +59,7 @@ export interface ForwardedCalls {
 export function forwardedCalls(rpc: JsonRpcClient): ForwardedCalls {
   return {
     call: async (message, at, options) => {
-      const params = [encodeMessage(message), encodeAt(at)];
+      const params = [encodeMessage(message), encodeStateAt(at)];
       return readHex(await rpc.request("eth_call", params, options), "returned bytes");
     },
     async receiptObject(hash, options) {
@@ -70,7 +70,7 @@ export function forwardedCalls(rpc: JsonRpcClient): ForwardedCalls {
       throw badAnswer("receipt of another transaction");
     },
     async proofObject({ address, storageKeys }, at, options) {
-      const params = [address, storageKeys, encodeAt(at)];
+      const params = [address, storageKeys, encodeStateAt(at)];
       const proof = readObject(await rpc.request("eth_getProof", params, options), "proof");
       if (readAddress(proof["address"], "address") === address) return proof;
       throw badAnswer("proof of another account");

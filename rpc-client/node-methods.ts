@@ -11,6 +11,11 @@ const METHOD_NOT_FOUND = -32601;
 /** The node's number for what it has deleted: the method is there. */
 export const PRUNED_RPC_CODE = 4444;
 
+/** Whether a node refused because it does not have the block whose state was asked for. */
+export function isHeaderMissing(error: unknown): error is RpcError {
+  return error instanceof RpcError && /header (for hash )?not found/i.test(error.nodeMessage);
+}
+
 /** The calls that are tried. */
 type TriedCalls = Pick<
   EvmClient,

@@ -4,7 +4,7 @@ import { decodeUnits, encodeBalanceOf, encodeErc1155BalanceOf } from "../chain/e
 import { isEvmFailure } from "../chain/evm/evm-failure.js";
 import { toQuantity } from "../chain/hex.js";
 import { readHex } from "./answer-fields.js";
-import { type At, encodeAt } from "./at.js";
+import { encodeStateAt, type StateAt } from "./at.js";
 import { type RpcError, SERVER_ERROR } from "./errors.js";
 import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "./json-rpc.js";
 
@@ -13,7 +13,7 @@ export interface TokenBalanceQuery {
   /** The token's contract. */
   readonly token: Address;
   readonly account: Address;
-  readonly at: At;
+  readonly at: StateAt;
   /** Of an ERC-1155: the balance of this id. */
   readonly tokenId?: bigint;
 }
@@ -90,7 +90,7 @@ function balanceOfCall({ token, account, at, tokenId }: TokenBalanceQuery): RpcC
   const data =
     tokenId === undefined ? encodeBalanceOf(account) : encodeErc1155BalanceOf(account, tokenId);
   const message = { to: token, gas: toQuantity(BALANCE_GAS), data };
-  return { method: "eth_call", params: [message, encodeAt(at)] };
+  return { method: "eth_call", params: [message, encodeStateAt(at)] };
 }
 
 type Outcome = Parameters<typeof resultOf>[0];

@@ -6,7 +6,7 @@ import {
   type ClaimKind,
   type PlacedClaimMove,
 } from "../../chain/staking/claims.js";
-import { type Height, toQuantity } from "../../chain/hex.js";
+import type { Height } from "../../chain/hex.js";
 import {
   readAddress,
   readCount,
@@ -19,6 +19,7 @@ import {
   readString,
   readWord,
 } from "../answer-fields.js";
+import { encodeStateAt, type StateAt } from "../at.js";
 import { badAnswer, type RpcError } from "../errors.js";
 import type { JsonRpcClient, RpcOptions, RpcOutcome } from "../json-rpc.js";
 
@@ -27,7 +28,7 @@ export interface ClaimQuery {
   readonly kind: Exclude<ClaimKind, "own">;
   readonly account: Address;
   readonly validator: Address | undefined;
-  readonly at: Height;
+  readonly at: StateAt;
 }
 
 /** A delegation after a block. */
@@ -79,7 +80,7 @@ export function claimCalls(rpc: JsonRpcClient): ClaimCalls {
     async claims(queries, options) {
       const calls = queries.map(({ kind, account, validator, at }) => ({
         method: "causeway_getClaim",
-        params: [kind, account, validator ?? null, toQuantity(at)],
+        params: [kind, account, validator ?? null, encodeStateAt(at)],
       }));
       const outcomes = await rpc.batch(calls, options);
       return queries.map((_query, position) => parseAnswer(outcomes[position]));

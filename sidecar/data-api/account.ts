@@ -56,18 +56,17 @@ export function accountRoutes(options: AccountRouteOptions): HttpRoute[] {
     if (sub !== undefined) {
       const wanted = parseClaimCurrencies(fields["currencies"], sub);
       const block = await blockOf(fields);
-      const claim = await balances.claim(account, sub, block.index);
+      const claim = await balances.claim(account, sub, block);
       const answer = { balances: claimBalances(claim, sub, wanted), metadata: explain(claim, sub) };
       return { body: { block_identifier: block, ...answer } };
     }
     const wanted = parseCurrencies(fields["currencies"], registry);
     const block = await blockOf(fields);
-    const at = block.index;
-    const currencies = wanted.length === 0 ? await allOf(account, at) : wanted;
-    // All are read at the resolved height: blocks are final, so a newer head changes nothing.
+    const currencies = wanted.length === 0 ? await allOf(account, block.index) : wanted;
+    // All are read after the resolved block: blocks are final, so a newer head changes nothing.
     const [state, ...tokenUnits] = await Promise.all([
-      balances.native(account, at),
-      ...tokensOf(currencies).map((token) => balances.token(token, account, at)),
+      balances.native(account, block),
+      ...tokensOf(currencies).map((token) => balances.token(token, account, block)),
     ]);
     const native = tokenAmount(state.balanceAtoken);
     const tokens = tokensOf(currencies).map((token, position) =>

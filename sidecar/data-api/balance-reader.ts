@@ -4,23 +4,25 @@
  * `balanceOf` as it is read: the two differ where a token was not checked since it changed.
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
-import type { Height } from "../../chain/hex.js";
 import type { AccountState, AccountStateQuery } from "../../rpc-client/account-states.js";
 import type { ClaimAnswer, ClaimQuery, NodeClaim } from "../../rpc-client/indexing/claims.js";
 import type { RpcError } from "../../rpc-client/errors.js";
+import { isHeaderMissing } from "../../rpc-client/node-methods.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { TokenBalanceQuery } from "../../rpc-client/token-balances.js";
 import type { LogFields, Logger } from "../../runtime/process/logger.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
 import type { IndexReader } from "../index/index-reader.js";
+import { missingBlockFault } from "../index/missing-block.js";
 import { SidecarError } from "../rosetta/errors.js";
+import type { BlockIdentifier } from "../rosetta/identifiers.js";
 import type { SubAccount } from "../rosetta/sub-accounts.js";
 import type { Token } from "../rosetta/token-registry.js";
 import { ReadBatcher } from "./read-batcher.js";
 
 /** What a reader works with. */
 export interface BalanceReaderOptions {
-  readonly client: Pick<EvmClient, "accountStates" | "tokenBalances" | "claims">;
+  readonly client: Pick<EvmClient, "accountStates" | "tokenBalances" | "claims" | "getBlockHeader">;
   readonly index: Pick<IndexReader, "tokenBalance" | "quarantineOf">;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -28,13 +30,16 @@ export interface BalanceReaderOptions {
   readonly signal: AbortSignal;
 }
 
-/** Reads of balances; heights are at or below the index' tip. */
+/**
+ * Reads of balances after blocks of the index. The node is asked by the block's hash: one of another
+ * chain, or one that is behind, must not answer with the state of another block.
+ */
 export interface BalanceReader {
-  native(account: Address, at: Height): Promise<Extract<AccountState, { ok: true }>>;
+  native(account: Address, block: BlockIdentifier): Promise<Extract<AccountState, { ok: true }>>;
   /** In the token's units; of a quarantined token the balance at which it was frozen. */
-  token(token: Token, account: Address, at: Height): Promise<bigint>;
+  token(token: Token, account: Address, block: BlockIdentifier): Promise<bigint>;
   /** A claim; all delegations of an account, of `staked`. Throws SUB_ACCOUNT_NOT_SUPPORTED. */
-  claim(account: Address, sub: SubAccount, at: Height): Promise<NodeClaim>;
+  claim(account: Address, sub: SubAccount, block: BlockIdentifier): Promise<NodeClaim>;
 }
 
 /** Claims kept: one with all delegations or entries of an account has up to 100 KB. */
@@ -81,40 +86,45 @@ export function createBalanceReader(options: BalanceReaderOptions): BalanceReade
     told.add(contract);
     log.warn({ contract, ...fields }, "a token's balance is not what its operations add up to");
   };
+  /** What a refusal of the node means for a read under a block of the index. */
+  const refusalOf = (error: unknown, block: BlockIdentifier) =>
+    isHeaderMissing(error) ? missingBlockFault(client, block, { signal }) : error;
   return {
-    async native(address, at) {
-      const state = await states.get({ address, at });
-      if (!state.ok) throw state.error;
+    async native(address, block) {
+      const state = await states.get({ address, at: block.hash });
+      if (!state.ok) throw await refusalOf(state.error, block);
       return state;
     },
-    async claim(account, { kind, validator }, at) {
-      const answer = await claims.get({ kind, account, validator, at });
-      if (!answer.ok) throw claimRefusal(answer.error);
+    async claim(account, { kind, validator }, block) {
+      const answer = await claims.get({ kind, account, validator, at: block.hash });
+      if (!answer.ok) throw await refusalOf(claimRefusal(answer.error), block);
       if (answer.claim !== undefined) return answer.claim;
       throw new SidecarError("SUB_ACCOUNT_NOT_SUPPORTED", { reason: "the chain has no stake" });
     },
-    async token({ contractAddress: contract }, account, at) {
+    async token({ contractAddress: contract }, account, block) {
+      const { index: at, hash } = block;
       const sum = await index.tokenBalance({ contract, account }, at);
       const quarantine = index.quarantineOf(contract);
       const isFrozen = quarantine !== undefined && quarantine.height <= at;
       // Nobody owns the zero address: coins sent there are burned by their operation.
       if (isFrozen || account === ZERO_ADDRESS) return sum;
-      const { units } = await tokens.get({ token: contract, account, at });
-      if ((units ?? 0n) !== sum) {
-        tellDifference(contract, { account, height: at, sum: String(sum), is: String(units) });
+      try {
+        const { units } = await tokens.get({ token: contract, account, at: hash });
+        if ((units ?? 0n) !== sum) {
+          tellDifference(contract, { account, height: at, sum: String(sum), is: String(units) });
+        }
+      } catch (error) {
+        throw await refusalOf(error, block);
       }
       return sum;
     },
   };
 }
 
-/** Pools are sub-accounts of the chain's own accounts alone; a node that is behind comes after. */
+/** Pools are sub-accounts of the chain's own accounts alone. */
 function claimRefusal(error: RpcError): RpcError | SidecarError {
   if (error.rpc.rpcCode === INVALID_PARAMS) {
     return new SidecarError("SUB_ACCOUNT_NOT_SUPPORTED", { reason: error.nodeMessage }, error);
-  }
-  if (/header not found/i.test(error.nodeMessage)) {
-    return new SidecarError("NODE_SYNCING", { reason: error.nodeMessage }, error);
   }
   return error;
 }

@@ -4,14 +4,16 @@
  */
 import { type Address, toBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
 import type { ErrorDetails } from "../../chain/errors.js";
-import type { Height } from "../../chain/hex.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
 import { NodeFault, RpcError, SERVER_ERROR } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
+import { isHeaderMissing } from "../../rpc-client/node-methods.js";
 import { isExecutionFailure } from "../../rpc-client/token-balances.js";
 import type { HttpRoute } from "../../runtime/http/http-server.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
+import { missingBlockFault } from "../index/missing-block.js";
 import { SidecarError } from "../rosetta/errors.js";
 import {
   accountIdentifier,
@@ -45,7 +47,10 @@ export interface CallBlocks {
 /** What the methods ask. */
 export interface CallPorts {
   readonly network: Network;
-  readonly client: Pick<EvmClient, "call" | "receiptObject" | "proofObject" | "traceObject">;
+  readonly client: Pick<
+    EvmClient,
+    "call" | "receiptObject" | "proofObject" | "traceObject" | "getBlockHeader"
+  >;
   readonly blocks: CallBlocks;
   readonly registry: TokenRegistry;
   readonly quarantines: TokenQuarantines;
@@ -95,11 +100,24 @@ type ChainMethod = Exclude<CallMethod, "address_convert" | "token_status">;
 
 /** Methods that the node answers. */
 function chainMethods({ client, blocks }: CallPorts): Record<ChainMethod, CallHandler> {
+  /** Asks by the block's hash: another chain's node must not answer with a state of its own. */
+  const after = async <T>(
+    reference: BlockReference,
+    read: (hash: Hash32) => Promise<T>,
+    options: RpcOptions,
+  ): Promise<T> => {
+    const block = await blocks.resolve(reference);
+    try {
+      return await read(block.hash);
+    } catch (error) {
+      throw isHeaderMissing(error) ? await missingBlockFault(client, block, options) : error;
+    }
+  };
   return {
     async eth_call(parameters, options) {
       const { message, block } = readEthCall(parameters);
-      const { index } = await blocks.resolve(block);
-      return { result: { data: await client.call(message, index, options) }, ...fixed(block) };
+      const data = await after(block, (hash) => client.call(message, hash, options), options);
+      return { result: { data }, ...fixed(block) };
     },
     async eth_getTransactionReceipt(parameters, options) {
       const hash = readReceiptParameters(parameters);
@@ -109,8 +127,8 @@ function chainMethods({ client, blocks }: CallPorts): Record<ChainMethod, CallHa
     },
     async eth_getProof(parameters, options) {
       const { block, ...account } = readProofParameters(parameters);
-      const { index } = await blocks.resolve(block);
-      return { result: await client.proofObject(account, index, options), ...fixed(block) };
+      const read = (hash: Hash32) => client.proofObject(account, hash, options);
+      return { result: await after(block, read, options), ...fixed(block) };
     },
     async debug_traceTransaction(parameters, options) {
       const { hash, trace } = readTraceParameters(parameters);

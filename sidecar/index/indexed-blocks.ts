@@ -12,6 +12,7 @@ import type { TokenRegistry } from "../rosetta/token-registry.js";
 import type { IndexReader, Quarantine, TransactionPlace } from "./index-reader.js";
 import type { IndexStore } from "./index-store.js";
 import { toldTokens } from "./indexer.js";
+import { missingBlockFault } from "./missing-block.js";
 import type { TokenLedger } from "./token-ledger.js";
 import { tokenMovesOf } from "../rosetta/token-operations.js";
 
@@ -20,7 +21,7 @@ export interface IndexedBlocksOptions {
   readonly store: IndexStore;
   readonly ledger: Pick<TokenLedger, "quarantineOf">;
   readonly registry: TokenRegistry;
-  readonly client: Pick<EvmClient, "blockJournal">;
+  readonly client: Pick<EvmClient, "blockJournal" | "getBlockHeader">;
   /** Bound of the cache of finished blocks. */
   readonly cacheBytes: number;
   /** The process's signal: reads are shared by requests, so no single request may end them. */
@@ -144,8 +145,9 @@ export class IndexedBlocks implements IndexReader {
   private async encodeAgain(identifier: BlockIdentifier): Promise<EncodedBlock> {
     const { client, registry } = this.options;
     const journal = await client.blockJournal(identifier.hash, this.rpc);
-    if (journal === undefined || journal.height !== identifier.index) {
-      throw new SidecarError("NODE_FAULT", { reason: "no journal of a block of the index" });
+    if (journal === undefined) throw await missingBlockFault(client, identifier, this.rpc);
+    if (journal.height !== identifier.index) {
+      throw new SidecarError("NODE_FAULT", { reason: "the journal of another block" });
     }
     const moves = tokenMovesOf(journal, registry);
     const tokens = toldTokens({ height: identifier.index, moves }, registry, (contract) =>

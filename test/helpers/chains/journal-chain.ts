@@ -185,8 +185,13 @@ export function startFakeChain(
 ): Promise<FakeNode> {
   const heightOf = (tag: unknown) => (tag === "latest" ? blocks.length - 1 : Number(tag));
   const byHash = (hash: unknown) => blocks.find((block) => block["blockHash"] === hash);
+  /** A state by its block's height or tag, or by EIP-1898's hash. */
+  const heightOfState = (tag: unknown) => {
+    if (typeof tag !== "object" || tag === null || !("blockHash" in tag)) return heightOf(tag);
+    return blocks.findIndex((block) => block["blockHash"] === tag.blockHash);
+  };
   const known = (tag: unknown) => {
-    const height = tag === "pending" ? blocks.length - 1 : heightOf(tag);
+    const height = tag === "pending" ? blocks.length - 1 : heightOfState(tag);
     if (blocks[height] === undefined) throw new RpcFault(-32000, "header not found");
     return height;
   };

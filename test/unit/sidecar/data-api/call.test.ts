@@ -90,26 +90,28 @@ describe("/call", () => {
           value: `0x8${"0".repeat(63)}`,
           data: "0xab",
         },
-        "0x1",
+        { blockHash: hashOf("block 1") },
       ],
     ]);
   });
 
   it("calls idempotent only what is at a block that was named", async () => {
-    const cases: [string, Record<string, unknown>, boolean, string][] = [
-      ["eth_call", { to: BOB }, false, "0x2"],
-      ["eth_call", { to: BOB, index: 0 }, true, "0x0"],
-      ["eth_call", { data: "0x00", hash: hashOf("block 1") }, true, "0x1"],
-      ["eth_call", { to: BOB, block_identifier: { index: 1 } }, true, "0x1"],
-      ["eth_call", { to: BOB, block_identifier: {} }, false, "0x2"],
-      ["eth_getProof", { address: BOB }, false, "0x2"],
-      ["eth_getProof", { address: BOB, hash: hashOf("block 2") }, true, "0x2"],
+    const cases: [string, Record<string, unknown>, boolean, number][] = [
+      ["eth_call", { to: BOB }, false, 2],
+      ["eth_call", { to: BOB, index: 0 }, true, 0],
+      ["eth_call", { data: "0x00", hash: hashOf("block 1") }, true, 1],
+      ["eth_call", { to: BOB, block_identifier: { index: 1 } }, true, 1],
+      ["eth_call", { to: BOB, block_identifier: {} }, false, 2],
+      ["eth_getProof", { address: BOB }, false, 2],
+      ["eth_getProof", { address: BOB, hash: hashOf("block 2") }, true, 2],
     ];
     for (const [method, parameters, idempotent, at] of cases) {
       node.calls.length = 0;
       const { body } = await ask(method, parameters);
       expect({ parameters, idempotent: body["idempotent"] }).toEqual({ parameters, idempotent });
-      expect(sent(method).map((params) => params.at(-1))).toEqual([at]);
+      expect(sent(method).map((params) => params.at(-1))).toEqual([
+        { blockHash: hashOf(`block ${at}`) },
+      ]);
     }
     expect((await ask("eth_call", { to: BOB, index: 99 })).body["code"]).toBe(201);
   });
@@ -121,7 +123,7 @@ describe("/call", () => {
     const slot = hashOf("slot");
     const proof = await ask("eth_getProof", { address: BOB, storage_keys: [slot], index: 1 });
     expect(proof.body["result"]).toMatchObject({ address: BOB, nonce: "0x0" });
-    expect(sent("eth_getProof")).toEqual([[BOB, [slot], "0x1"]]);
+    expect(sent("eth_getProof")).toEqual([[BOB, [slot], { blockHash: hashOf("block 1") }]]);
     expect((await ask("debug_traceTransaction", { tx_hash: TX })).body).toEqual({
       result: { type: "CALL", calls: [] },
       idempotent: true,
@@ -218,7 +220,8 @@ describe("/call", () => {
 
   it("keeps the node's own faults apart from failed calls", async () => {
     const cases: [RpcFault, number][] = [
-      [new RpcFault(-32000, "header not found"), 107],
+      [new RpcFault(-32000, "header not found"), 103],
+      [new RpcFault(-32000, "missing trie node"), 107],
       [new RpcFault(4444, "pruned history unavailable"), 204],
       [new RpcFault(-32005, "too many calls"), 104],
       [new RpcFault(-32602, "invalid argument 0"), 212],

@@ -66,6 +66,18 @@ function extend(blocks: Record<string, unknown>[], count: number, name = "block"
   }
 }
 
+/** `eth_call` as a node answers it: by the state that it is asked for, and only where it has it. */
+const callsOver = (blocks: readonly Record<string, unknown>[]) => ({
+  eth_call: ([, at]: readonly unknown[]) => {
+    const isHash = typeof at === "object" && at !== null && "blockHash" in at;
+    const known = isHash
+      ? blocks.some(({ blockHash }) => blockHash === at.blockHash)
+      : blocks[Number(at)] !== undefined;
+    if (!known) throw new RpcFault(-32_000, "header not found");
+    return "0x01";
+  },
+});
+
 const journalReads = (node: FakeNode) =>
   node.calls.filter(({ method }) => method === "causeway_getBlockJournal").length;
 
@@ -138,6 +150,35 @@ describe("the index", () => {
   });
 });
 
+describe("a reply that was dropped and cannot be made again", () => {
+  it.each([
+    ["the node has deleted the block", 204, false],
+    ["the node has not come so far", 103, true],
+    ["the node has another block there", 106, false],
+  ])("says that %s", async (reason, code, retriable) => {
+    const blocks = journals();
+    extend(blocks, 40);
+    const node = await startNode({}, blocks);
+    const online = start(node, { storedBlocksBytes: 5_000, cacheBytes: 1 });
+    await online.indexed(42);
+    // The batch that wrote them all kept them all; the next one drops.
+    extend(blocks, 1);
+    await online.indexed(43);
+    expect(online.index.store.record(1)).toBeUndefined();
+    const header = node.methods.get("eth_getBlockByNumber");
+    // A node forgets the hashes of blocks that it deletes: it knows nothing by them.
+    node.methods.set("causeway_getBlockJournal", () => null);
+    node.methods.set("eth_getBlockByNumber", (params) => {
+      if (Number(params[0]) !== 1) return header?.(params);
+      if (code === 204) throw new RpcFault(4444, "pruned history unavailable");
+      const other = { ...Object(header?.(params)), hash: hashOf("another") };
+      return code === 106 ? other : null;
+    });
+    const { body } = await block(online, 1);
+    expect([reason, body.code, body.retriable]).toEqual([reason, code, retriable]);
+  });
+});
+
 describe("a node that contradicts the index", () => {
   it("halts it with the reason on /ready; nothing is overwritten, and the right node mends it", async () => {
     const blocks = journals();
@@ -157,6 +198,31 @@ describe("a node that contradicts the index", () => {
     blocks.splice(2, 2, ...own);
     await until(() => online.index.follower.halted() === undefined, { timeoutMs: 10_000 });
     expect((await call(online.server, "/block", { block_identifier: {} })).text).toBe(known.text);
+  });
+
+  it("gives no state of its own under a block of the index, whether halted or not yet met", async () => {
+    const folder = newFolder();
+    const first = start(await startNode({}, journals()), { folder });
+    await first.indexed(2);
+    await first.rpc.close();
+    const blocks = journals().slice(0, 2);
+    extend(blocks, 3, "other");
+    const node = await startNode(callsOver(blocks), blocks);
+    const second = start(node, { folder });
+    const balance = (index: number) =>
+      call(second.server, "/account/balance", {
+        account_identifier: { address: ALICE },
+        block_identifier: { index },
+      });
+    const ethCall = (index: number) =>
+      call(second.server, "/call", { method: "eth_call", parameters: { to: ALICE, index } });
+    const answers = async () => {
+      const asked = [balance(1), ethCall(1), balance(2), ethCall(2)];
+      return (await Promise.all(asked)).map(({ status, body }) => body.code ?? status);
+    };
+    expect(await answers()).toEqual([200, 200, 106, 106]);
+    await until(() => second.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    expect(await answers()).toEqual([200, 200, 106, 106]);
   });
 
   it("halts it when it has deleted the next block, and says what to do; an archive mends it", async () => {
@@ -247,11 +313,27 @@ describe("a node that contradicts the index", () => {
     const first = start(await startNode(), { folder });
     await first.indexed(2);
     await first.rpc.close();
-    const second = start(await startNode({}, journals().slice(0, 2)), { folder });
+    const blocks = journals().slice(0, 2);
+    const second = start(await startNode(callsOver(blocks), blocks), { folder });
     const { body } = await call(second.server, "/network/status");
     expect(body).toMatchObject({ current_block_identifier: { index: 2 } });
     expect((await ready(second)).reason).toBe("the node is at block 1, the index already at 2");
     expect((await block(second, 2)).status).toBe(200);
+    for (const block_identifier of [{}, { index: 2 }, { hash: hashOf("block 2") }]) {
+      const { body: refusal } = await call(second.server, "/account/balance", {
+        account_identifier: { address: ALICE },
+        block_identifier,
+      });
+      const { code, retriable } = refusal;
+      expect({ block_identifier, code, retriable }).toEqual({
+        block_identifier,
+        code: 103,
+        retriable: true,
+      });
+    }
+    const parameters = { to: ALICE, index: 2 };
+    const asked = await call(second.server, "/call", { method: "eth_call", parameters });
+    expect([asked.body.code, asked.body.retriable]).toEqual([103, true]);
   });
 });
 
