@@ -18,6 +18,7 @@ export type CliErrorCode =
   | "CLIENT_FAILED"
   | "STEP_FAILED"
   | "NOT_TRUE"
+  | "OUTPUT_LOST"
   | "USAGE";
 
 /** Causes of failed file operations in words; other codes are shown as they are. */
@@ -27,6 +28,7 @@ const FILE_CAUSES: Readonly<Record<string, string>> = {
   EROFS: "its file system is read-only",
   EACCES: "permission is denied to this user",
   EPERM: "the operation is not permitted for this user",
+  ENOENT: "it does not exist",
   ENOTDIR: "a part of the path is not a folder",
   EMFILE: "too many files are open",
   EIO: "the disk reports an input/output error",

@@ -4,9 +4,9 @@ import { KIT_VERSION } from "../chain/version.js";
 import { processEnvironment } from "../runtime/config/config.js";
 import { createProgram } from "./program.js";
 import { sentenceOf } from "./errors.js";
+import { createStandardOutput } from "./standard-output.js";
 
-// A reader that went away (`causeway ... | head`) ends the output, not the command.
-process.stdout.on("error", () => undefined);
+const output = createStandardOutput(process.stdout);
 
 const stopping = new AbortController();
 // Every request of the command hangs on this one signal; Node warns at eleven by default.
@@ -20,13 +20,14 @@ try {
     version: KIT_VERSION,
     env: processEnvironment(),
     signal: stopping.signal,
-    print: (line) => process.stdout.write(`${line}\n`),
+    print: output.print,
     warn: (line) => process.stderr.write(`causeway: ${line}\n`),
     setExitCode: (code) => {
       process.exitCode = code;
     },
   });
   await program.parseAsync(process.argv);
+  await output.end();
 } catch (error) {
   process.stderr.write(`causeway: ${sentenceOf(error)}\n`);
   process.exitCode = stopping.signal.aborted ? 130 : 1;

@@ -73,9 +73,14 @@ export async function runCreateKey(
     const { key, stored } = await createApiKey(database, wanted);
     const { out } = options;
     const secrets = signingSecret === undefined ? [key] : [key, signingSecret];
-    if (out !== undefined && !(await createFileOnce(out, `${secrets.join("\n")}\n`, SECRET_MODE))) {
-      await revokeApiKey(database, stored.id);
-      throw new CliError("USAGE", `${out} is there already: choose another file for --out.`);
+    if (out !== undefined) {
+      try {
+        await writeKeyFile(out, secrets);
+      } catch (error) {
+        // Nobody has it: it must not stay good for anything.
+        await revokeApiKey(database, stored.id);
+        throw error;
+      }
     }
     if (command.json) {
       const shown = { key, signingSecret };
@@ -94,6 +99,11 @@ export async function runCreateKey(
     command.print(`  npm run causeway -- keys revoke ${stored.id}`);
     return 0;
   });
+}
+
+async function writeKeyFile(out: string, secrets: readonly string[]): Promise<void> {
+  if (await createFileOnce(out, `${secrets.join("\n")}\n`, SECRET_MODE)) return;
+  throw new CliError("USAGE", `${out} is there already: choose another file for --out.`);
 }
 
 /** `keys list`: all keys, without their secrets, which nobody has. */

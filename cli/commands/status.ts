@@ -2,6 +2,7 @@
  * `causeway status`: what runs and how far it is. Asked often, by people and by scripts, so it loads
  * what it needs and nothing else.
  */
+import { existsSync } from "node:fs";
 import { systemClock } from "../../runtime/process/clock.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
@@ -17,16 +18,21 @@ export function runStatus(context: CommandContext): Promise<number> {
   return isNodeHome(paths) && !isKitHome(paths) ? nodeStatus(context) : kitStatus(context);
 }
 
-/** Of a kit: 0 when every part is ready, else 1. */
+/** Of a kit: 0 when every part is ready, else 1; what has no home is none, whoever answers. */
 async function kitStatus(context: CommandContext): Promise<number> {
   const { endpoints } = loadKitConfig(context);
   const { evm, close } = createNodeClient(endpoints.jsonRpcUrl);
   try {
     const probe = { endpoints, evm, clock: systemClock };
     const status = await readKitStatus(probe, context.signal);
-    const ready = status.parts.every((part) => part.ready || part.isDispensable === true);
-    if (context.json) printJson(context, { ready, ...status });
+    const areReady = status.parts.every((part) => part.ready || part.isDispensable === true);
+    const reason = existsSync(homePaths(context.home).config)
+      ? undefined
+      : `There is no home in ${context.home}; whatever answers on its ports is not of it.`;
+    const ready = areReady && reason === undefined;
+    if (context.json) printJson(context, { ready, reason, ...status });
     else {
+      if (reason !== undefined) context.print(reason);
       context.print(formatStatusLine({ ...status, parts: [] }));
       for (const part of status.parts) {
         const state = part.ready ? "ready" : `NOT READY: ${part.reason}`;

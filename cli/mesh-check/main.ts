@@ -1,11 +1,12 @@
 /** Entry of `npm run mesh-check`. */
 import { Command } from "commander";
 import { systemClock } from "../../runtime/process/clock.js";
+import { sentenceOf } from "../errors.js";
+import { createStandardOutput } from "../standard-output.js";
 import { MESH_CHECK_EXIT, runMeshCheck } from "./command.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./words.js";
 
-// A reader that went away ends the output, not the command.
-process.stdout.on("error", () => undefined);
+const output = createStandardOutput(process.stdout);
 
 const stopping = new AbortController();
 const stop = (): void => stopping.abort(new DOMException("the command was stopped", "AbortError"));
@@ -18,7 +19,7 @@ const command = describeMeshCheck(new Command("mesh-check"))
     process.exitCode = await runMeshCheck(options, {
       clock: systemClock,
       signal: stopping.signal,
-      print: (line) => process.stdout.write(`${line}\n`),
+      print: output.print,
       printProgress: (line) => process.stderr.write(`${line}\n`),
     });
   });
@@ -27,5 +28,11 @@ command.exitOverride((error) => {
   process.exit(error.exitCode === 0 ? MESH_CHECK_EXIT.clean : MESH_CHECK_EXIT.cannotRun);
 });
 await command.parseAsync(process.argv);
+try {
+  await output.end();
+} catch (error) {
+  process.stderr.write(`mesh-check: ${sentenceOf(error)}\n`);
+  process.exitCode = MESH_CHECK_EXIT.cannotRun;
+}
 // Idle keep-alive connections must not hold a finished command.
 process.exit();

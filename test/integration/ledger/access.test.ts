@@ -436,6 +436,16 @@ describe("causeway keys", () => {
     expect(printed.join("")).not.toContain(key);
   });
 
+  it("leaves no key behind that nobody has, whatever keeps it from being written", async () => {
+    const options = { scope: "deposits:read", name: "lost", out: join(home, "gone", "bot.key") };
+    await expect(runCreateKey(command(), options, nowMs)).rejects.toThrow(/it does not exist/);
+    await runListKeys(command());
+    const { keys } = JSON.parse(printed.join("")) as { keys: Record<string, unknown>[] };
+    const lost = keys.filter(({ name }) => name === "lost");
+    expect(lost).toHaveLength(1);
+    expect(lost[0]?.["revokedAt"]).toEqual(expect.any(String));
+  });
+
   it("refuses what it does not know, with what there is", async () => {
     const create = (more: object) =>
       runCreateKey(command(), { scope: "deposits:read", ...more }, nowMs);

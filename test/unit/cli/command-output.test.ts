@@ -1,0 +1,112 @@
+/** What a command's answer is worth: written or reported as lost, and of the home that was named. */
+import { createWriteStream, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, connect, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { createStandardOutput } from "../../../cli/standard-output.js";
+import { createProgram } from "../../../cli/program.js";
+import { journals } from "../../helpers/chains/journal-chain.js";
+import { startFakeNode } from "../../helpers/chains/fake-node.js";
+
+const closers: (() => Promise<void> | void)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0).toReversed()) await close();
+});
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-output-"));
+  closers.push(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  closers.push(() => new Promise<void>((resolve) => server.close(() => resolve())));
+  return (server.address() as AddressInfo).port;
+}
+
+describe("the standard output of a command", () => {
+  it("is reported as lost where the disk is full, also by its last line", async () => {
+    for (const lines of [1, 100]) {
+      const output = createStandardOutput(createWriteStream("/dev/full"));
+      for (let line = 0; line < lines; line += 1) output.print(`line ${line}`);
+      await expect(output.end()).rejects.toMatchObject({
+        code: "OUTPUT_LOST",
+        message: expect.stringContaining("there is no space left on its disk"),
+      });
+    }
+  });
+
+  it("is whole where it ends without a fault", async () => {
+    const file = join(newFolder(), "out");
+    const output = createStandardOutput(createWriteStream(file));
+    for (let line = 0; line < 1_000; line += 1) output.print(`line ${line}`);
+    await output.end();
+    expect(readFileSync(file, "utf8").split("\n")).toHaveLength(1_001);
+  });
+
+  it("may have lost its reader: that is no fault of the command", async () => {
+    const server = createServer((socket) => void socket.resetAndDestroy());
+    const socket = connect(await listen(server), "127.0.0.1");
+    const output = createStandardOutput(socket);
+    await new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    output.print("nobody reads this");
+    await output.end();
+  });
+});
+
+describe("causeway status of a folder that is no home", () => {
+  it("is not ready, whoever answers on the ports of a home without settings", async () => {
+    const [block] = journals();
+    const node = await startFakeNode({
+      eth_syncing: () => false,
+      eth_getBlockByNumber: () => ({
+        number: "0x0",
+        hash: block?.["blockHash"],
+        parentHash: block?.["parentHash"],
+        timestamp: "0x6ab13b80",
+      }),
+    });
+    closers.push(() => node.close());
+    const part = createHttpServer((_request, response) => void response.end('{"ready":true}'));
+    const partAddress = `127.0.0.1:${await listen(part)}`;
+    const env = {
+      CAUSEWAY_APP_JSON_RPC_ADDRESS: new URL(node.url).host,
+      CAUSEWAY_SIDECAR_ONLINE_LISTEN: partAddress,
+      CAUSEWAY_SIDECAR_OFFLINE_LISTEN: partAddress,
+      CAUSEWAY_WATCHER_API_LISTEN: partAddress,
+      CAUSEWAY_WORKER_API_LISTEN: partAddress,
+    };
+    const home = join(newFolder(), "mistyped");
+    const printed: string[] = [];
+    let exitCode: number | undefined;
+    const program = createProgram({
+      version: "0",
+      env,
+      signal: new AbortController().signal,
+      print: (line) => printed.push(line),
+      warn: () => undefined,
+      setExitCode: (code) => {
+        exitCode = code;
+      },
+    });
+    await program.parseAsync(["status", "--json", "--home", home], { from: "user" });
+    const { ready, reason, parts } = JSON.parse(printed.join("\n"));
+    const answering = parts.filter((part: { ready: boolean }) => part.ready);
+    expect(answering.map(({ part }: { part: string }) => part)).toEqual([
+      "node",
+      "sidecar-online",
+      "sidecar-offline",
+      "deposit-watcher",
+      "withdrawal-worker",
+    ]);
+    expect({ exitCode, ready, reason }).toEqual({
+      exitCode: 1,
+      ready: false,
+      reason: expect.stringContaining(`no home in ${home}`),
+    });
+  });
+});
