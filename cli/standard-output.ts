@@ -7,12 +7,12 @@ const READER_GONE: readonly string[] = ["EPIPE", "ECONNRESET", "ERR_STREAM_DESTR
 
 /** The standard output of one command. */
 export interface StandardOutput {
-  print(line: string): void;
+  readonly print: (line: string) => void;
   /**
    * Returns when everything is written, or its reader went away.
    * @throws OUTPUT_LOST where it could not be written: an answer that nobody got is no success
    */
-  end(): Promise<void>;
+  readonly end: () => Promise<void>;
 }
 
 /** Watches a stream from now on, so that a fault of it does not end the process. */

@@ -71,8 +71,8 @@ describe("causeway status of a folder that is no home", () => {
       }),
     });
     closers.push(() => node.close());
-    const part = createHttpServer((_request, response) => void response.end('{"ready":true}'));
-    const partAddress = `127.0.0.1:${await listen(part)}`;
+    const anyPart = createHttpServer((_request, response) => void response.end('{"ready":true}'));
+    const partAddress = `127.0.0.1:${await listen(anyPart)}`;
     const env = {
       CAUSEWAY_APP_JSON_RPC_ADDRESS: new URL(node.url).host,
       CAUSEWAY_SIDECAR_ONLINE_LISTEN: partAddress,
