@@ -9,6 +9,7 @@ import {
   createLocalGenesis,
   encodeGenesis,
   type GenesisValidator,
+  parseGenesis,
 } from "../../node/settings/genesis.js";
 import { firstModuleParams, type ModuleParams } from "../../node/settings/module-params.js";
 import type { Clock } from "../../runtime/process/clock.js";
@@ -72,7 +73,8 @@ interface PlannedNode extends TestnetNode {
 
 /**
  * Writes `out/node0..`, then `out/full0..`, and `out/faucet.key`.
- * @throws HOME_EXISTS when one of them is there, HOME_UNUSABLE naming folder and cause
+ * @throws HOME_EXISTS when one of them is there, HOME_UNUSABLE naming folder and cause,
+ *   GENESIS_INVALID where the parameters do not fit the network
  */
 export async function createTestnet(options: TestnetOptions): Promise<Testnet> {
   const out = resolve(options.out);
@@ -81,11 +83,6 @@ export async function createTestnet(options: TestnetOptions): Promise<Testnet> {
   assertUnused([faucetKeyFile, ...nodes.map(({ home }) => home)]);
   const faucetKey = createPrivateKey();
   const faucetAddress = privateKeyToAddress(faucetKey);
-  await createOpenFolder(out);
-  // Two runs on one folder: the first one takes the key's name, and the other leaves.
-  if (!(await createFileOnce(faucetKeyFile, encodeKeyFile(faucetKey), SECRET_MODE))) {
-    assertUnused([faucetKeyFile]);
-  }
   const genesis = encodeGenesis(
     createLocalGenesis({
       network: "testnet",
@@ -96,6 +93,13 @@ export async function createTestnet(options: TestnetOptions): Promise<Testnet> {
       modules: options.modules ?? firstModuleParams(),
     }),
   );
+  // What no node would start from is not written.
+  parseGenesis(genesis);
+  await createOpenFolder(out);
+  // Two runs on one folder: the first one takes the key's name, and the other leaves.
+  if (!(await createFileOnce(faucetKeyFile, encodeKeyFile(faucetKey), SECRET_MODE))) {
+    assertUnused([faucetKeyFile]);
+  }
   for (const node of nodes) {
     await writeNodeHome(homePaths(node.home), {
       genesis,

@@ -1,6 +1,14 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { createHash } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Wallet } from "ethers";
@@ -14,6 +22,7 @@ import { createProgram } from "../../../cli/program.js";
 import { createTestnet, type TestnetOptions } from "../../../cli/home/testnet.js";
 import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
 import { parseGenesis } from "../../../node/settings/genesis.js";
+import { parseModuleParams } from "../../../node/settings/module-params.js";
 
 const folders: string[] = [];
 
@@ -58,6 +67,17 @@ function idOf(keyFile: string): string {
 }
 
 describe("causeway testnet", () => {
+  it("writes nothing where no node would start from its genesis", async () => {
+    const out = join(newFolder(), "net");
+    const modules = parseModuleParams({ "staking.max_validators": "2" });
+    await expect(createTestnet(optionsFor(out, { modules }))).rejects.toMatchObject({
+      code: "GENESIS_INVALID",
+      message: expect.stringContaining("more validators than staking.max_validators"),
+    });
+    expect(existsSync(out)).toBe(false);
+    await createTestnet(optionsFor(out, { modules, validators: 2 }));
+  });
+
   it("refuses a file, and a file system that takes no folders, in a sentence and at once", async () => {
     const file = join(newFolder(), "file");
     writeFileSync(file, "");
