@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
 import { secp256k1 } from "../../chain/crypto.js";
 import { NETWORKS } from "../../chain/networks.js";
+import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
 import { WALLETS_FOLDER } from "../../ledger/wallets/home-wallets.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
@@ -102,6 +103,20 @@ export function checkKeyModes(paths: HomePaths): readonly Finding[] {
       );
 }
 
+/** What a person has stopped, by the switch that lies in the home; nothing where there is none. */
+export function checkKillSwitch(paths: HomePaths): readonly Finding[] {
+  if (!existsSync(paths.killSwitch)) return [];
+  try {
+    const { level, reason, at = "ever" } = readKillSwitchFile(paths.killSwitch);
+    if (level === "none") return [finding("kill-switch", "pass", "nothing is stopped")];
+    const remedy = "once its cause is gone: causeway killswitch lift";
+    return [finding("kill-switch", "fail", `${level} since ${at}: ${reason}`, remedy)];
+  } catch (error) {
+    const remedy = "look, then: causeway killswitch set or lift";
+    return [finding("kill-switch", "fail", sentenceOf(error), remedy)];
+  }
+}
+
 /** Room on the home's disk. */
 export function checkDisk(paths: HomePaths): Finding {
   try {
@@ -153,7 +168,7 @@ export async function checkParts(
     const remedy = severity === "warn" ? "it catches up by itself; see its log if it does not" : "";
     findings.push(finding("watcher-lag", severity, `${lag} blocks`, remedy));
   }
-  findings.push(...status.wallets.flatMap(checkWallet));
+  findings.push(...checkWallets(status.wallets));
   if (status.height !== undefined) {
     try {
       findings.push(await checkChain(context, evm));
@@ -162,6 +177,15 @@ export async function checkParts(
     }
   }
   return findings;
+}
+
+/** Hot wallets, each by itself, and whether one of them takes new withdrawals. */
+export function checkWallets(wallets: readonly WalletFigures[]): readonly Finding[] {
+  const findings = wallets.flatMap(checkWallet);
+  if (wallets.length === 0 || wallets.some(({ status }) => status === "active")) return findings;
+  const remedy = "causeway wallets activate, or add";
+  const value = "none is active: new withdrawals wait";
+  return [...findings, finding("hot-wallet", "warn", value, remedy)];
 }
 
 /** A hot wallet that cannot do what its status says. */

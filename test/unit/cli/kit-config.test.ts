@@ -1,14 +1,29 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CommandContext } from "../../../cli/command-context.js";
 import { runInit } from "../../../cli/commands/init.js";
-import { checkDisk, checkKeyModes, checkSettings } from "../../../cli/probe/doctor-checks.js";
+import {
+  checkDisk,
+  checkKeyModes,
+  checkKillSwitch,
+  checkSettings,
+  checkWallets,
+} from "../../../cli/probe/doctor-checks.js";
 import { homePaths } from "../../../cli/home/home.js";
 import { leftOut, parseKitArguments } from "../../../cli/supervisor/kit-arguments.js";
 import { loadKitConfig } from "../../../cli/home/kit-config.js";
 import { createProgram } from "../../../cli/program.js";
+import { writeKillSwitchFile } from "../../../ledger/policy/kill-switch-file.js";
 import { readRolePasswords, ROLE_NAMES } from "../../../cli/home/role-homes.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { ConfigError } from "../../../runtime/config/config.js";
@@ -230,6 +245,35 @@ describe("the doctor", () => {
       },
     ]);
     expect(checkDisk(paths).id).toBe("disk");
+  });
+
+  it("tells what a person has stopped, and what lifts it", async () => {
+    const paths = homePaths(join(newFolder(), "home"));
+    expect(checkKillSwitch(paths)).toEqual([]);
+    await runInit(contextFor(paths.home), {});
+    expect(checkKillSwitch(paths)).toMatchObject([{ id: "kill-switch", severity: "pass" }]);
+    const at = "2026-11-22T08:38:05.354Z";
+    const state = { level: "stop-new", reason: "odd payments", by: "ann", at } as const;
+    await writeKillSwitchFile(paths.killSwitch, state);
+    expect(checkKillSwitch(paths)).toEqual([
+      {
+        id: "kill-switch",
+        severity: "fail",
+        value: `stop-new since ${at}: odd payments`,
+        remedy: "once its cause is gone: causeway killswitch lift",
+      },
+    ]);
+    writeFileSync(paths.killSwitch, "{");
+    expect(checkKillSwitch(paths)).toMatchObject([{ id: "kill-switch", severity: "fail" }]);
+  });
+
+  it("warns where no hot wallet takes new withdrawals", () => {
+    const wallet = { address: "0x01", inFlight: 0, isFrozen: false, hasKey: true };
+    const severities = (...statuses: readonly string[]) =>
+      checkWallets(statuses.map((status) => ({ ...wallet, status }))).map((one) => one.severity);
+    expect(severities()).toEqual([]);
+    expect(severities("active", "draining")).toEqual(["pass", "pass"]);
+    expect(severities("draining", "retired")).toEqual(["pass", "pass", "warn"]);
   });
 
   it("turns wrong settings into findings", () => {
