@@ -16,6 +16,13 @@ export const MAX_QUICK_DEATHS = 5;
 /** A process that served at least this long was healthy: its death starts a new count. */
 export const HEALTHY_AFTER_MS = 10_000;
 
+/**
+ * Lives in which a process that had served already finds its port taken, beside those deaths: an
+ * outgoing connection of any program may have that very port for a while, where ports lie in the
+ * system's range for such connections. With the usual delays a minute and a half.
+ */
+const MAX_PORT_WAITS = 15;
+
 /** What to run and under which name. */
 export interface ProcessSpec {
   readonly name: string;
@@ -94,13 +101,16 @@ export function createSupervisedProcess(
   return new Supervision(spec, dependencies);
 }
 
-function isReadyMessage(message: unknown): boolean {
-  return (
-    typeof message === "object" && message !== null && "ready" in message && message.ready === true
-  );
+/** Whether a child says that something is so: `{"ready":true}`. */
+function says(message: unknown, what: "ready" | "portTaken"): boolean {
+  return typeof message === "object" && message !== null && Reflect.get(message, what) === true;
 }
 
-function spawnOnce(spec: ProcessSpec, log: LogFile, onReady: () => void): Incarnation {
+function spawnOnce(
+  spec: ProcessSpec,
+  log: LogFile,
+  told: { readonly onReady: () => void; readonly onPortTaken: () => void },
+): Incarnation {
   const child = spawn(process.execPath, [...(spec.flags ?? []), spec.script, ...spec.args], {
     env: { ...spec.env, CAUSEWAY_SUPERVISED: "1" },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
@@ -109,7 +119,8 @@ function spawnOnce(spec: ProcessSpec, log: LogFile, onReady: () => void): Incarn
   child.stdout?.on("data", (chunk: Buffer) => log.write(chunk));
   child.stderr?.on("data", (chunk: Buffer) => log.write(chunk));
   child.on("message", (message) => {
-    if (isReadyMessage(message)) onReady();
+    if (says(message, "ready")) told.onReady();
+    if (says(message, "portTaken")) told.onPortTaken();
   });
   const ended = new Promise<string>((resolve) => {
     let reason = "it ended";
@@ -136,6 +147,9 @@ class Supervision implements SupervisedProcess {
   private current: Incarnation | undefined;
   private loop: Promise<void> | undefined;
   private quickDeaths = 0;
+  private hasServed = false;
+  private isPortTaken = false;
+  private portWaits = 0;
   private readyAtMs = 0;
   private settleFirstReady: { resolve(): void; reject(error: unknown): void };
   private readonly firstReady: Promise<void>;
@@ -185,7 +199,10 @@ class Supervision implements SupervisedProcess {
       if (this.stopping.signal.aborted) break;
       const { clock, events, log, delays = DEFAULT_DELAYS } = this.dependencies;
       const healthy = this.readyAtMs > 0 && clock.monotonicMs() - this.readyAtMs > HEALTHY_AFTER_MS;
-      this.quickDeaths = healthy ? 0 : this.quickDeaths + 1;
+      if (healthy) this.quickDeaths = 0;
+      const isWaiting = this.isPortTaken && this.hasServed && this.portWaits < MAX_PORT_WAITS;
+      if (isWaiting) this.portWaits += 1;
+      else if (!healthy) this.quickDeaths += 1;
       if (this.quickDeaths >= MAX_QUICK_DEATHS) {
         const error = deathReport(this.name, reason, log.tail());
         this.settleFirstReady.reject(error);
@@ -196,7 +213,7 @@ class Supervision implements SupervisedProcess {
       this.restarts += 1;
       // A failpoint kills once: the next life has to show that it recovers from that point.
       env = { ...this.spec.env, CAUSEWAY_FAILPOINT: undefined };
-      const doublings = Math.max(0, this.quickDeaths - 1);
+      const doublings = Math.max(0, this.quickDeaths + this.portWaits - 1);
       const delayMs = Math.min(delays.firstMs * 2 ** doublings, delays.maxMs);
       await sleep(delayMs, { signal: this.stopping.signal }).catch(() => undefined);
     }
@@ -207,13 +224,20 @@ class Supervision implements SupervisedProcess {
   private async live(env: Environment): Promise<string> {
     const { events, log, clock } = this.dependencies;
     this.readyAtMs = 0;
+    this.isPortTaken = false;
     let lateMs: number | undefined;
-    const incarnation = spawnOnce({ ...this.spec, env }, log, () => {
+    const onReady = (): void => {
       this.ready = true;
+      this.hasServed = true;
+      this.portWaits = 0;
       this.readyAtMs = clock.monotonicMs();
       clearTimeout(timer);
       this.settleFirstReady.resolve();
-    });
+    };
+    const onPortTaken = (): void => {
+      this.isPortTaken = true;
+    };
+    const incarnation = spawnOnce({ ...this.spec, env }, log, { onReady, onPortTaken });
     const { child } = incarnation;
     const { readyTimeoutMs } = this.spec;
     const onLate = (limitMs: number): void => {

@@ -132,7 +132,7 @@ export class Host {
     });
   }
 
-  /** Starts the node. Throws LISTEN_FAILED. */
+  /** Starts the node. Throws LISTEN_FAILED, PORT_TAKEN. */
   static async start(options: HostOptions): Promise<Host> {
     providePromiseWithResolvers();
     const host = new Host(options);
@@ -279,7 +279,11 @@ export class Host {
       await libp2p.start();
     } catch (cause) {
       const place = listen === undefined ? "nothing" : formatListenAddress(listen);
-      throw new P2pError("LISTEN_FAILED", `cannot listen on ${place}`, { cause });
+      // libp2p tells the faults of its listeners as one text.
+      const isTaken = errorMessage(cause).includes("EADDRINUSE");
+      throw isTaken
+        ? new P2pError("PORT_TAKEN", `cannot listen: ${place} is taken`, { cause })
+        : new P2pError("LISTEN_FAILED", `cannot listen on ${place}`, { cause });
     }
   }
 

@@ -120,7 +120,7 @@ export class Network implements NetworkView {
     });
   }
 
-  /** Listens, dials and answers until `stop` or the signal. Throws LISTEN_FAILED. */
+  /** Listens, dials and answers until `stop` or the signal. Throws LISTEN_FAILED, PORT_TAKEN. */
   static async start(
     options: NetworkOptions,
     ports: NetworkPorts,

@@ -9,6 +9,7 @@ export type P2pErrorCode =
   | "PEER_ADDRESS_INVALID"
   /** The listen address cannot be used. */
   | "LISTEN_FAILED"
+  | "PORT_TAKEN"
   /** Nobody answered at the address, or the handshake failed. */
   | "PEER_UNREACHABLE"
   /** Who answered has another key than the dialled node id names. */

@@ -1,6 +1,6 @@
 /** The life of one process: arguments, start, readiness line, stop in reverse, exit code. */
 import { setMaxListeners } from "node:events";
-import { errorMessage } from "../../chain/errors.js";
+import { errorCode, errorMessage } from "../../chain/errors.js";
 import { type Environment, processEnvironment } from "../config/config.js";
 import { type LogLevel, type Logger, createLogger } from "./logger.js";
 import { parseProcessArguments } from "./process-arguments.js";
@@ -59,7 +59,8 @@ const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error", "sile
  * `[--home DIR] [--port-offset N]` (home: flag, else
  * `CAUSEWAY_HOME`, else `.causeway` in the working folder). Prints one line
  * `{"ready":true,"name":...}` (through IPC if there is a channel, else on stdout) when all has
- * started. A fault at the start prints one sentence and exits 1. SIGINT and SIGTERM stop the
+ * started. A fault at the start prints one sentence and exits 1; a supervisor is also told through
+ * IPC, `{"portTaken":true,"name":...}`, when it was a port that is taken. SIGINT and SIGTERM stop the
  * services in reverse order and exit 0. With `CAUSEWAY_SUPERVISED=1` the process also ends when
  * its IPC channel, or without one its stdin, closes.
  */
@@ -120,6 +121,9 @@ class ProcessRun {
       }
       this.#log.debug({ err: error }, "start failed");
       process.stderr.write(`${this.#definition.name}: ${errorMessage(error)}\n`);
+      if (errorCode(error) === "PORT_TAKEN") {
+        process.send?.({ portTaken: true, name: this.#definition.name });
+      }
       this.#end({ exitCode: 1, deadlineMs: STOP_DEADLINE_MS, reason: "start failed" });
     }
   }

@@ -34,8 +34,13 @@ describe("a host", () => {
     const { address } = await startHost();
     const listen = { host: "127.0.0.1", port: address.port };
     await expect(startHost({ listen })).rejects.toMatchObject({
+      code: "PORT_TAKEN",
+      message: `cannot listen: 127.0.0.1:${address.port} is taken`,
+    });
+    // An address for documentation: no machine has it.
+    await expect(startHost({ listen: { ...listen, host: "192.0.2.1" } })).rejects.toMatchObject({
       code: "LISTEN_FAILED",
-      message: `cannot listen on 127.0.0.1:${address.port}`,
+      message: `cannot listen on 192.0.2.1:${address.port}`,
     });
   });
 

@@ -103,6 +103,16 @@ describe("runProcess", () => {
     expect(probe.errors()).toBe("probe: port 8082 is taken\n");
   });
 
+  it("tells its supervisor when a port is taken", async () => {
+    const start = `async () => {
+      throw Object.assign(new Error("port 8082 is taken"), { code: "PORT_TAKEN" });
+    }`;
+    const probe = run(lifecycle(start), { ipc: true });
+    const told = once(probe.child, "message");
+    expect(await probe.ended).toEqual([1, null]);
+    expect((await told)[0]).toEqual({ portTaken: true, name: "probe" });
+  });
+
   it.each([["--port-offset", "x"], ["--port-offset", "99999"], ["--colour"]])(
     "refuses the arguments %s %s",
     async (...args) => {

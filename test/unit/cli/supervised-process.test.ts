@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { mkdtempSync, readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogFile } from "../../../cli/supervisor/log-file.js";
@@ -10,6 +10,7 @@ import {
   type ProcessEvents,
   type SupervisedProcess,
 } from "../../../cli/supervisor/supervised-process.js";
+import { until } from "../../helpers/until.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 
 const fixtures = new URL("../../fixtures/cli/", import.meta.url).pathname;
@@ -126,6 +127,25 @@ describe("a supervised process", () => {
     expect(seen.gaveUp[0]).toContain("the frobnicator is missing");
     expect(seen.gaveUp[0]).toContain("it ended with code 1");
     await child.stop({ graceMs: 1_000 });
+  });
+
+  it("waits for a port on which it served before, and is given up at once for one on which it never did", async () => {
+    const file = join(mkdtempSync(join(tmpdir(), "causeway-port-")), "taken");
+    const env = { PORT_FILE: file };
+    const { child, seen, changed } = supervise("portless-child", { env });
+    await child.start({ signal });
+    writeFileSync(file, "");
+    process.kill(seen.spawned[0] ?? 0, "SIGKILL");
+    while (seen.spawned.length < MAX_QUICK_DEATHS + 3 && seen.gaveUp.length === 0) await changed();
+    expect(seen.gaveUp).toEqual([]);
+    rmSync(file);
+    await until(() => child.ready, { timeoutMs: 20_000 });
+    await child.stop({ graceMs: 5_000 });
+    writeFileSync(file, "");
+    const late = supervise("portless-child", { env });
+    await expect(late.child.start({ signal })).rejects.toThrow("port 1 is taken");
+    expect(late.seen.spawned).toHaveLength(MAX_QUICK_DEATHS);
+    await late.child.stop({ graceMs: 5_000 });
   });
 
   it("is killed when it does not end in time", async () => {
