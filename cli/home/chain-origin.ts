@@ -7,7 +7,7 @@
 import { readFileSync } from "node:fs";
 import { type Hash32, parseHash32 } from "../../chain/hex.js";
 import { NETWORKS, type NetworkName } from "../../chain/networks.js";
-import { CliError, systemCode } from "../errors.js";
+import { CliError, fileCause, systemCode } from "../errors.js";
 import { createFileOnce, PLAIN_MODE, replaceFile } from "./home-file.js";
 import type { HomePaths } from "./home.js";
 
@@ -30,13 +30,20 @@ export type ChainOrigin =
 
 /**
  * The record of a home; undefined for one that made its chain itself, or has none yet.
- * @throws HOME_INCOMPLETE for a record that cannot be read
+ * @throws HOME_UNUSABLE for a file that cannot be read, HOME_INCOMPLETE for one that says nothing
  */
 export function readChainOrigin(paths: HomePaths): ChainOrigin | undefined {
+  let text: string;
   try {
-    return parseOrigin(JSON.parse(readFileSync(paths.chain, "utf8")));
+    text = readFileSync(paths.chain, "utf8");
   } catch (cause) {
     if (systemCode(cause) === "ENOENT") return undefined;
+    const message = `Cannot read ${paths.chain}: ${fileCause(cause)}.`;
+    throw new CliError("HOME_UNUSABLE", message, { cause });
+  }
+  try {
+    return parseOrigin(JSON.parse(text));
+  } catch (cause) {
     const message = `${paths.chain} does not say which chain this home is on: restore it.`;
     throw new CliError("HOME_INCOMPLETE", message, { cause });
   }

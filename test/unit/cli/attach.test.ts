@@ -173,6 +173,10 @@ describe("a home with a node of a network", () => {
     await expect(joinChain(paths, {})).rejects.toMatchObject({ code: "HOME_INCOMPLETE" });
     writeFileSync(paths.chain, "{}");
     expect(() => readChainOrigin(paths)).toThrow(/does not say which chain/);
+    // A home that is a file: nothing is to be restored there.
+    expect(() => readChainOrigin(homePaths(paths.chain))).toThrow(
+      /part of the path is not a folder/,
+    );
   });
 
   it("takes a genesis that lies in it already, as in the image's volume", () => {
