@@ -1,7 +1,7 @@
 /** Books against chain on a schedule: what was found is kept, counted and, where it matters, told. */
 import { toChecksumAddress } from "../chain/address.js";
 import { bisectBreaks, divergenceText } from "../ledger/books/break-bisection.js";
-import { reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
+import { otherBlockText, reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
 import {
   lastRun,
@@ -73,7 +73,9 @@ async function findingsOf(
   const divergences = await bisectBreaks(database, chain, report);
   const assets = [report, ...report.tokens];
   const lines = assets.flatMap((asset) => asset.lines);
+  const otherBlock = otherBlockText(report);
   return [
+    ...(otherBlock === undefined ? [] : [otherBlock]),
     ...lines.flatMap(({ account, breaks, moreBreaks }) => [
       ...breaks.map(({ address }) => `${account}: ${toChecksumAddress(address)} does not match`),
       ...(moreBreaks > 0 ? [`${account}: ${moreBreaks} more addresses`] : []),

@@ -16,11 +16,17 @@ interface BalanceQuery {
 export function createReconcileChain(
   node: Pick<
     EvmClient,
-    "getBalances" | "getTransactionReceipts" | "accountJournal" | "tokenBalances" | "transferLogs"
+    | "getBlockHeader"
+    | "getBalances"
+    | "getTransactionReceipts"
+    | "accountJournal"
+    | "tokenBalances"
+    | "transferLogs"
   >,
   signal: AbortSignal,
 ) {
   return {
+    blockHash: async (height: Height) => (await node.getBlockHeader(height, { signal }))?.hash,
     balances: (queries: readonly BalanceQuery[]) =>
       node.getBalances(
         queries.map(({ address, height }) => ({ address, at: height })),

@@ -2,11 +2,12 @@
 import { toChecksumAddress } from "../../chain/address.js";
 import { atokenToToken } from "../../chain/units.js";
 import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
-import type {
-  AccountLine,
-  AddressBreak,
-  ReconcileReport,
-  TokenReport,
+import {
+  type AccountLine,
+  type AddressBreak,
+  otherBlockText,
+  type ReconcileReport,
+  type TokenReport,
 } from "../../ledger/books/reconcile.js";
 
 /** Of one asset, as it is told. */
@@ -40,7 +41,9 @@ export function renderReport(report: ReconcileReport, behindBlocks: number): str
     return "The watcher has not booked a block yet; there is nothing to compare.";
   }
   const { height, blockHash } = report;
+  const otherBlock = otherBlockText(report);
   const notes = [
+    ...(otherBlock === undefined ? [] : [`Other blocks: ${otherBlock}.`]),
     ...(behindBlocks > 0
       ? [`Blocks below the head that the watcher has not booked: ${behindBlocks}.`]
       : []),

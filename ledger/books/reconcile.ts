@@ -25,6 +25,8 @@ import {
 
 /** The chain as the reconciliation asks it. */
 export interface ReconcileChain {
+  /** Hash of the block at a height; undefined while the chain has not come so far. */
+  blockHash(height: Height): Promise<Hash32 | undefined>;
   /** Balances after the block of each query's height, in order. */
   balances(
     queries: readonly { readonly address: Address; readonly height: Height }[],
@@ -108,6 +110,8 @@ export interface AccountLine {
 export interface ReconcileReport {
   readonly height: Height;
   readonly blockHash: Hash32 | undefined;
+  /** The block that the chain has there, where it is another one: then nothing is clean. */
+  readonly otherBlockHash: Hash32 | undefined;
   readonly clean: boolean;
   readonly lines: readonly AccountLine[];
   readonly internalBreaks: readonly InternalBreak[];
@@ -139,7 +143,8 @@ export interface TokenReport {
 const BALANCE_CHUNK = 5_000;
 
 /**
- * Compares books and chain at the height of the watcher's cursor.
+ * Compares books and chain at the height of the watcher's cursor. Balances that match after another
+ * block than the one that was booked prove nothing.
  * @param wallets all hot wallets, retired ones included, the first registered first
  */
 export async function reconcile(
@@ -149,6 +154,8 @@ export async function reconcile(
 ): Promise<ReconcileReport> {
   const books = await readBooks(database, wallets);
   const { height, blockHash } = books.cursor;
+  const chainHash = blockHash === undefined ? undefined : await chain.blockHash(height);
+  const otherBlockHash = chainHash === blockHash ? undefined : chainHash;
   const tokens: TokenReport[] = [];
   for (const token of books.tokens) {
     const { asset, contract, availableUnits, heldUnits, decided, internalBreaks } = token;
@@ -164,7 +171,8 @@ export async function reconcile(
   return {
     height,
     blockHash,
-    clean: [{ lines, internalBreaks }, ...tokens].every(isEven),
+    otherBlockHash,
+    clean: otherBlockHash === undefined && [{ lines, internalBreaks }, ...tokens].every(isEven),
     lines,
     internalBreaks,
     tokens,
@@ -174,6 +182,19 @@ export async function reconcile(
     recoveredPayments: books.recoveredPayments,
     halted: incident === undefined ? undefined : `${incident.kind}: ${incident.message}`,
   };
+}
+
+/** In words: the books and the chain are not of the same block; undefined where they are. */
+export function otherBlockText({
+  height,
+  blockHash,
+  otherBlockHash,
+}: Pick<ReconcileReport, "height" | "blockHash" | "otherBlockHash">): string | undefined {
+  if (otherBlockHash === undefined) return undefined;
+  return (
+    `block ${height} is ${otherBlockHash} on the chain and ${blockHash} in the books: the chain lost ` +
+    "blocks (see causeway recover), or this is another chain's node"
+  );
 }
 
 function isEven(part: Pick<TokenReport, "lines" | "internalBreaks">): boolean {

@@ -12,10 +12,13 @@ import {
 } from "../../../ledger/books/accounts.js";
 import { postJournal } from "../../../ledger/books/journal.js";
 import { reconcile, type ReconcileReport } from "../../../ledger/books/reconcile.js";
+import { lastRun } from "../../../ledger/books/reconcile-runs.js";
+import { reconcileOnce } from "../../../deposit-watcher/reconcile-loop.js";
 import { settleSlots } from "../../../ledger/withdrawals/slot-outcomes.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
+import { silentLog } from "../../helpers/services/ledger.js";
 import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
 let bench: WatcherBench;
@@ -135,6 +138,33 @@ async function settle(id: string, amountAtoken: bigint, hash: Hash32, height: nu
 }
 
 describe("reconcile", () => {
+  it("is not clean after another block than the booked one, although every balance matches", async () => {
+    const { address } = await bench.register("alice");
+    const watching = bench.start();
+    bench.pay([address, 1_000n]);
+    bench.chain.mine();
+    await bench.caughtUp();
+    await watching.stop();
+    expect((await run()).clean).toBe(true);
+    const { head } = bench.chain;
+    const booked = bench.chain.blocks[head]?.hash ?? "";
+    bench.chain.rollBack(head - 1);
+    const { hash } = bench.chain.mine();
+    const report = await run();
+    expect(report.lines.map(({ differenceUnits }) => differenceUnits)).toEqual([0n, 0n]);
+    expect(report).toMatchObject({ clean: false, blockHash: booked, otherBlockHash: hash });
+    const text = renderReport(report, 0);
+    expect(text).toContain(`block ${head} is ${hash} on the chain and ${booked} in the books`);
+    expect(text).toContain("BREAK");
+    await reconcileOnce(
+      { database: bench.ledger.database, node: bench.node, log: silentLog },
+      signal,
+    );
+    const kept = await lastRun(bench.ledger.database);
+    expect([kept?.clean, kept?.findings.length]).toEqual([false, 1]);
+    expect(kept?.findings[0]).toContain(hash);
+  });
+
   it("is clean over opening capital, deposits in every state and announced nothing", async () => {
     const address = await fund();
     bench.pay([address, 77n], [HOT, 500n]);
