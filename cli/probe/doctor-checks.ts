@@ -219,20 +219,32 @@ export function finding(id: string, severity: Severity, value: string, remedy = 
 export async function checkChain(context: DoctorContext, evm: EvmClient): Promise<Finding> {
   const { paths, signal } = context;
   const origin = readChainOrigin(paths);
-  const isRemote = origin?.kind === "remote";
-  const network = isRemote ? origin.network : loadGenesis(paths.genesis).network;
-  const expected = NETWORKS[network].evmChainId;
+  const home = origin?.kind === "remote" ? origin : loadGenesis(paths.genesis);
+  const isRemote = "genesisHash" in home;
+  const expected = NETWORKS[home.network].evmChainId;
   const chainId = await evm.chainId({ signal });
   if (chainId !== expected) {
     const remedy = isRemote ? "connect a node of this home's chain" : "check --port-offset";
     return finding("chain-id", "fail", `${chainId}, expected ${expected}`, remedy);
   }
-  const genesisHash = isRemote ? await evm.genesisHash({ signal }) : undefined;
-  if (isRemote && genesisHash !== origin.genesisHash) {
-    const value = `genesis ${genesisHash}, expected ${origin.genesisHash}`;
-    return finding("chain-id", "fail", value, "connect a node of this home's chain");
+  if (isRemote) {
+    const genesisHash = await evm.genesisHash({ signal });
+    if (genesisHash !== home.genesisHash) {
+      const value = `genesis ${genesisHash}, expected ${home.genesisHash}`;
+      return finding("chain-id", "fail", value, "connect a node of this home's chain");
+    }
+  } else {
+    // Local chains all have one chain id: what tells them apart without building block 0 is its time.
+    const first = await evm.getBlockHeader(0, { signal });
+    const begunSeconds = Math.floor(home.genesisTimeMs / 1_000);
+    if (first !== undefined && first.timestampSeconds !== begunSeconds) {
+      const time = (seconds: number) => new Date(seconds * 1_000).toISOString();
+      const value = `the node's chain began ${time(first.timestampSeconds)}, this home's ${time(begunSeconds)}`;
+      const remedy = "another home's node answers: check --home and --port-offset";
+      return finding("chain-id", "fail", value, remedy);
+    }
   }
-  return finding("chain-id", "pass", `${chainId} (${network})`);
+  return finding("chain-id", "pass", `${chainId} (${home.network})`);
 }
 
 /** The age of the newest block: the core signal of a live chain. */

@@ -13,6 +13,7 @@ import { join } from "node:path";
 import type { CommandContext } from "../../../cli/command-context.js";
 import { runInit } from "../../../cli/commands/init.js";
 import {
+  checkChain,
   checkDisk,
   checkKeyModes,
   checkKillSwitch,
@@ -25,6 +26,12 @@ import { loadKitConfig } from "../../../cli/home/kit-config.js";
 import { createProgram } from "../../../cli/program.js";
 import { writeKillSwitchFile } from "../../../ledger/policy/kill-switch-file.js";
 import { readRolePasswords, ROLE_NAMES } from "../../../cli/home/role-homes.js";
+import { toQuantity } from "../../../chain/hex.js";
+import { loadGenesis } from "../../../node/settings/genesis.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { startFakeNode } from "../../helpers/chains/fake-node.js";
+import { hashOf } from "../../helpers/chains/journal-chain.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { ConfigError } from "../../../runtime/config/config.js";
 
@@ -274,6 +281,37 @@ describe("the doctor", () => {
     expect(severities()).toEqual([]);
     expect(severities("active", "draining")).toEqual(["pass", "pass"]);
     expect(severities("draining", "retired")).toEqual(["pass", "pass", "warn"]);
+  });
+
+  it("knows the node of another home, although all local chains have one chain id", async () => {
+    const paths = homePaths(join(newFolder(), "home"));
+    await runInit(contextFor(paths.home), {});
+    const begunMs = loadGenesis(paths.genesis).genesisTimeMs;
+    let timestampSeconds = Math.floor(begunMs / 1_000);
+    const node = await startFakeNode({
+      eth_chainId: () => "0x1b1c",
+      eth_getBlockByNumber: () => ({
+        number: "0x0",
+        hash: hashOf("block 0"),
+        parentHash: hashOf("nothing"),
+        timestamp: toQuantity(timestampSeconds),
+      }),
+    });
+    const rpc = createJsonRpcClient({ url: node.url, timeoutMs: 10_000 });
+    const evm = createEvmClient(rpc);
+    const sources = { paths, env: {}, portOffset: 0, clock: systemClock, signal };
+    const check = () => checkChain({ ...sources, createEvm: () => evm }, evm);
+    try {
+      expect(await check()).toMatchObject({ severity: "pass", value: "6940 (testnet)" });
+      timestampSeconds += 1;
+      expect(await check()).toMatchObject({
+        severity: "fail",
+        remedy: "another home's node answers: check --home and --port-offset",
+      });
+    } finally {
+      rpc.close();
+      await node.close();
+    }
   });
 
   it("turns wrong settings into findings", () => {
