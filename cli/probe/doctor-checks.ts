@@ -239,7 +239,8 @@ export async function checkChain(context: DoctorContext, evm: EvmClient): Promis
     const begunSeconds = Math.floor(home.genesisTimeMs / 1_000);
     if (first !== undefined && first.timestampSeconds !== begunSeconds) {
       const time = (seconds: number) => new Date(seconds * 1_000).toISOString();
-      const value = `the node's chain began ${time(first.timestampSeconds)}, this home's ${time(begunSeconds)}`;
+      const began = time(first.timestampSeconds);
+      const value = `the node's chain began ${began}, this home's ${time(begunSeconds)}`;
       const remedy = "another home's node answers: check --home and --port-offset";
       return finding("chain-id", "fail", value, remedy);
     }
