@@ -93,7 +93,8 @@ export async function checkTokens(
     claims.push(...found.claims);
     if (found.cursor !== undefined) cursors.set(contract, found.cursor);
   }
-  const at = block.journal.height;
+  // By its hash: what another block's state says would quarantine the token for ever.
+  const at = block.journal.hash;
   const queries = claims.map(({ contract, account }) => ({ token: contract, account, at }));
   const answers = queries.length === 0 ? [] : await options.client.tokenBalances(queries, rpc);
   claims.forEach((claim, position) => {

@@ -22,6 +22,8 @@ let folder: string;
 let store: IndexStore;
 let ledger: TokenLedger;
 let asked: Address[];
+/** States that they were asked of. */
+let askedAt: Set<unknown>;
 let blockHash: Hash32;
 /** What the contract says; everybody not named has what the ledger has. */
 let said: Map<Address, bigint | undefined>;
@@ -51,6 +53,7 @@ function mintTo(to: Address, units = 1n): TokenMove {
 const client = {
   tokenBalances(queries: readonly TokenBalanceQuery[]) {
     asked.push(...queries.map((query) => query.account));
+    for (const { at } of queries) askedAt.add(at);
     return Promise.resolve(
       queries.map((query) =>
         said.has(query.account)
@@ -75,6 +78,7 @@ async function check(
   moves: BlockTokenMoves = NO_MOVES,
 ) {
   asked = [];
+  askedAt = new Set();
   const options = { registry: REGISTRY, ledger, client, verifyHolders: 256 };
   const journal = { height: 9, hash: blockHash, transactions } as unknown as JournaledBlock;
   const changed = new Set([gold]);
@@ -140,6 +144,11 @@ describe("the check of a token that changed", () => {
       expect(rounds).toEqual(expected);
     },
   );
+
+  it("asks for the state after that very block: another one's would condemn the token for ever", async () => {
+    await check([{ from: account(1), to: gold }]);
+    expect([...askedAt]).toEqual([blockHash]);
+  });
 
   it("asks about whoever called the contract, though no log names him", async () => {
     said.set(account(1), undefined);
