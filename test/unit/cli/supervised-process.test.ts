@@ -130,7 +130,8 @@ describe("a supervised process", () => {
   });
 
   it("waits for a port on which it served before, and is given up at once for one on which it never did", async () => {
-    const file = join(mkdtempSync(join(tmpdir(), "causeway-port-")), "taken");
+    const folder = mkdtempSync(join(tmpdir(), "causeway-port-"));
+    const file = join(folder, "taken");
     const env = { PORT_FILE: file };
     const { child, seen, changed } = supervise("portless-child", { env });
     await child.start({ signal });
@@ -146,6 +147,7 @@ describe("a supervised process", () => {
     await expect(late.child.start({ signal })).rejects.toThrow("port 1 is taken");
     expect(late.seen.spawned).toHaveLength(MAX_QUICK_DEATHS);
     await late.child.stop({ graceMs: 5_000 });
+    rmSync(folder, { recursive: true });
   });
 
   it("is killed when it does not end in time", async () => {
