@@ -185,7 +185,7 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
       wal,
       tip,
       lastCommit,
-      blockIntervalMs: options.genesis.params.blockIntervalMs,
+      params: options.genesis.params,
       broadcast,
       onMoment: (moment) => this.moments.emit(moment),
       onVote: (vote) => this.votes.emit(vote),

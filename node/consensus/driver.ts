@@ -13,9 +13,10 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { sleep } from "../../runtime/process/task.js";
 import type { ChainTip } from "../blocks/chain-tip.js";
+import type { ChainParams } from "../settings/genesis.js";
 import type { ConsensusArchive } from "./consensus-archive.js";
 import { makeCommit } from "./machine/commit-votes.js";
-import { Congestion } from "./proposals/congestion.js";
+import { Congestion, leastShareOf } from "./proposals/congestion.js";
 import { ConsensusError } from "./consensus-error.js";
 import { timedApplication } from "./timed-application.js";
 import type {
@@ -75,7 +76,7 @@ export interface DriverParts extends BlockMakerParts {
   /** The precommits that decided the tip; undefined at height 0. */
   readonly lastCommit: DecidingVotes | undefined;
   readonly timeouts: ConsensusTimeouts;
-  readonly blockIntervalMs: number;
+  readonly params: ChainParams;
   readonly clock: Clock;
   readonly log: Logger;
   readonly broadcast: ConsensusBroadcast;
@@ -112,7 +113,7 @@ export class ConsensusDriver implements ConsensusInbox {
     onDropped: (item: QueueItem) => dismiss(item),
   };
   private readonly queue = new InputQueue<QueueItem>(WAITING_LIMITS, this.queuePorts);
-  private readonly congestion = new Congestion();
+  private readonly congestion: Congestion;
   private run: HeightRun;
   /** Ends the timers of the height in progress. */
   private timers = new AbortController();
@@ -131,6 +132,7 @@ export class ConsensusDriver implements ConsensusInbox {
       this.workMs += durationMs;
     });
     this.parts = { ...parts, application: watched };
+    this.congestion = new Congestion(leastShareOf(parts.params));
     this.run = this.createRun(parts.tip, parts.lastCommit);
   }
 
@@ -238,9 +240,9 @@ export class ConsensusDriver implements ConsensusInbox {
   }
 
   private scheduleHeight(): void {
-    const { clock, blockIntervalMs } = this.parts;
+    const { clock, params } = this.parts;
     const nowMs = clock.nowMs();
-    this.lastStartMs = nextStartMs(this.lastStartMs, nowMs, blockIntervalMs);
+    this.lastStartMs = nextStartMs(this.lastStartMs, nowMs, params.blockIntervalMs);
     this.schedule(STEP.newHeight, 0, this.lastStartMs - nowMs);
   }
 
@@ -372,7 +374,7 @@ export class ConsensusDriver implements ConsensusInbox {
       },
     );
     const { workMs } = this;
-    const { blockIntervalMs } = parts;
+    const { blockIntervalMs } = parts.params;
     this.workMs = 0;
     this.congestion.onDecided(votes.round, { workMs, blockIntervalMs });
     this.begin(next, votes);

@@ -7,6 +7,8 @@
  * machine, so blocks shrink to what this one does in time.
  */
 
+import type { ChainParams } from "../../settings/genesis.js";
+
 /** Halvings in all; beyond that other reasons than the block's size keep rounds from deciding. */
 const MAX_HALVINGS = 10;
 
@@ -19,7 +21,7 @@ const WORK_SHARE = 0.9;
 /** Work that is never too long, however short the time between two blocks is. */
 const LEAST_WORK_MS = 1_000;
 
-/** A block's share of the full room that work alone never goes below, so that every transaction fits. */
+/** A block's share of the full room that work alone never goes below, however small transactions are. */
 const LEAST_SHARE = 1 / 8;
 
 /** Slower work halves a block at most, and quick work lets it grow by a quarter. */
@@ -33,10 +35,30 @@ export interface BlockWork {
   readonly blockIntervalMs: number;
 }
 
+/**
+ * The share of the full room that work never goes below: the largest transaction that the chain allows
+ * fits by its gas and by its compute units. One that did not would be tried with every block, and would
+ * hold up its sender for as long as the machine is slow.
+ */
+export function leastShareOf(params: RoomParams): number {
+  const { maxGas, maxTransactionGas, maxComputeNs, maxTransactionComputeNs } = params;
+  const byGas = Number(maxTransactionGas) / Number(maxGas);
+  return Math.min(1, Math.max(LEAST_SHARE, byGas, maxTransactionComputeNs / maxComputeNs));
+}
+
+/** What of a chain's parameters bounds blocks and transactions. */
+type RoomParams = Pick<
+  ChainParams,
+  "maxGas" | "maxTransactionGas" | "maxComputeNs" | "maxTransactionComputeNs"
+>;
+
 /** One node's view of what network and machine manage. */
 export class Congestion {
   private halvings = 0;
   private share = 1;
+
+  /** @param leastShare see `leastShareOf` */
+  constructor(private readonly leastShare = LEAST_SHARE) {}
 
   /** A height was decided; a dead proposer's round counts, and is made up for by the next height. */
   onDecided(round: number, work?: BlockWork): void {
@@ -51,7 +73,7 @@ export class Congestion {
     const factor = workMs > mostMs ? Math.max(MAX_SHRINKING, mostMs / workMs) : GROWTH;
     // Between the two lies what is neither late nor leaves room for a quarter more.
     if (workMs > mostMs || workMs * GROWTH <= mostMs) {
-      this.share = Math.min(1, Math.max(LEAST_SHARE, this.share * factor));
+      this.share = Math.min(1, Math.max(this.leastShare, this.share * factor));
     }
   }
 
@@ -60,7 +82,7 @@ export class Congestion {
    * @param fullGas the chain's limit
    */
   gasOf(round: number, fullGas: bigint): bigint {
-    const inTime = this.share === 1 ? fullGas : BigInt(Math.floor(Number(fullGas) * this.share));
+    const inTime = this.share === 1 ? fullGas : BigInt(Math.ceil(Number(fullGas) * this.share));
     const gas = inTime >> BigInt(Math.min(MAX_HALVINGS, this.halvings + round));
     const least = fullGas < LEAST_GAS ? fullGas : LEAST_GAS;
     return gas > least ? gas : least;

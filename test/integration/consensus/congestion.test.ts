@@ -132,6 +132,57 @@ describe("a validator whose blocks take long to store", () => {
   });
 });
 
+describe("a slow validator and a transaction that takes all that one may", () => {
+  let node: ValidatorNode | undefined;
+
+  afterEach(() => node?.stop());
+
+  it("mines it: work makes no block smaller than that", async () => {
+    const chosen = validatorGenesis(1, { faucet: faucet.address });
+    const [maxComputeNs, maxTransactionComputeNs] = [40_000_000, 10_000_000];
+    const params = { ...chosen.genesis.params, maxComputeNs, maxTransactionComputeNs };
+    let lateMs = 0;
+    const rooms: bigint[] = [];
+    node = await ValidatorNode.open({
+      genesis: { ...chosen.genesis, params },
+      seed: chosen.seeds[0],
+      clock: { nowMs: () => Date.now(), monotonicMs: () => performance.now() + lateMs },
+      watch: (application) => ({
+        ...application,
+        build: (place, limits) => {
+          rooms.push(limits.maxGas);
+          return application.build(place, limits);
+        },
+        settle: async (...decision) => {
+          const tip = await application.settle(...decision);
+          lateMs += 60_000;
+          return tip;
+        },
+      }),
+    });
+    node.start(() => undefined);
+    const { consensus, pool } = node;
+    await until(() => rooms.length > 4, { timeoutMs: 20_000, what: "blocks of a slow machine" });
+    // JUMPDEST PUSH0 JUMP: runs until its share of the units is used up.
+    const raw = await faucet.signTransaction({
+      type: 0,
+      chainId: chosen.genesis.evmChainId,
+      nonce: 0,
+      gasPrice: 25_000_000n,
+      gasLimit: 30_000_000n,
+      data: "0x5b5f56",
+    });
+    const [hash] = await pool.submit([parseHexBytes(raw)]);
+    if (hash === undefined || hash instanceof Error) throw new Error(String(hash));
+    const from = consensus.status().height;
+    const isOver = () =>
+      pool.status(hash).status === "included" || consensus.status().height > from + 8;
+    await until(isOver, { timeoutMs: 20_000, what: "its block" });
+    expect(pool.status(hash)).toMatchObject({ status: "included" });
+    expect(rooms.at(-1)).toBe(FULL / 4n);
+  });
+});
+
 describe("a proposer in a round after a failed one", () => {
   const transactions = 300;
   const chosen = validatorGenesis(4, { faucet: faucet.address });
