@@ -1,4 +1,5 @@
 /** Builds a subtree from sorted entries where none was; shared by updates and block roots. */
+import { Slab } from "../../chain/encoding/slab.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import {
   branchOffsets,
@@ -24,6 +25,12 @@ export type EmitNode = (path: Uint8Array, node: Uint8Array) => void;
 const EMPTY_OFFSETS = branchOffsets(EMPTY_BRANCH);
 
 /**
+ * Nodes of which only the root is wanted. All others are kept one by one, in the cache of nodes: of a
+ * slab most are replaced with the next block, and the few that stay would keep all of it.
+ */
+const DROPPED = new Slab();
+
+/**
  * RLP of the node that holds `entries[from..to)`, which share their first `depth` nibbles.
  * @param entries sorted by key, keys unique, none a prefix of another
  * @param emit hears of every node below the returned one (embedded ones too), with its path;
@@ -47,18 +54,20 @@ export function* buildSteps(
   depth: number,
   emit: EmitNode | undefined,
 ): Steps<Uint8Array> {
+  const slab = emit === undefined ? DROPPED : undefined;
   const first = itemAt(entries, from);
-  if (to - from === 1) return encodeLeaf(first.key, depth, first.value);
+  if (to - from === 1) return encodeLeaf(first.key, depth, first.value, slab);
   const split = partingDepth(first.key, itemAt(entries, to - 1).key, depth);
   const children: (Uint8Array | undefined)[] = [];
   let changed = 0;
   for (let start = from; start < to; ) {
     const nibble = nibbleAt(itemAt(entries, start).key, split);
     const end = groupEnd(entries, start, to, split);
+    const { key, value } = itemAt(entries, start);
     // Most groups have one entry: its leaf needs no generator of its own.
     const child =
       end - start === 1
-        ? encodeLeaf(itemAt(entries, start).key, split + 1, itemAt(entries, start).value)
+        ? encodeLeaf(key, split + 1, value, slab)
         : yield* buildSteps(entries, start, end, split + 1, emit);
     emit?.(childPath(first.key, split, nibble), child);
     children[nibble] = child;
@@ -66,7 +75,7 @@ export function* buildSteps(
     start = end;
   }
   yield;
-  const branch = encodeBranch(EMPTY_BRANCH, EMPTY_OFFSETS, changed, children);
+  const branch = encodeBranch(EMPTY_BRANCH, EMPTY_OFFSETS, changed, children, slab);
   if (split === depth) return branch;
   emit?.(nibblesOf(first.key, 0, split), branch);
   return encodeExtension(nibblesOf(first.key, depth, split), branch);

@@ -9,7 +9,7 @@
 import { keccak256 } from "../../chain/hashes.js";
 import { AppError } from "../../chain/errors.js";
 import { encodeRlp } from "../../chain/encoding/rlp.js";
-import { Slab } from "../../chain/encoding/slab.js";
+import type { Slab } from "../../chain/encoding/slab.js";
 
 /** Codes of faults in tries and proofs. */
 export type TrieErrorCode =
@@ -38,10 +38,6 @@ export const HASH_ITEM = 0xa0;
 
 /** Bytes of a child item that holds a hash. */
 const HASH_ITEM_BYTES = 33;
-
-/** Nodes of a batch are kept together, for as long as they are the latest: leaves longer than others. */
-const LEAVES = new Slab();
-const BRANCHES = new Slab();
 
 /** Children of a branch. */
 export const BRANCH_WIDTH = 16;
@@ -128,9 +124,17 @@ export function branchOffsets(node: Uint8Array): Uint16Array {
   return offsets;
 }
 
-/** RLP of the leaf for the part of `key` that lies below `depth` nibbles. */
-export function encodeLeaf(key: Uint8Array, depth: number, value: Uint8Array): Uint8Array {
-  return encodeRlp([compactKey(key, depth), value], LEAVES);
+/**
+ * RLP of the leaf for the part of `key` that lies below `depth` nibbles.
+ * @param slab where it is put; absent: an array of its own
+ */
+export function encodeLeaf(
+  key: Uint8Array,
+  depth: number,
+  value: Uint8Array,
+  slab?: Slab,
+): Uint8Array {
+  return encodeRlp([compactKey(key, depth), value], slab);
 }
 
 /** The compact path of a leaf. */
@@ -167,12 +171,14 @@ export function branchWithItem(nibble: number, item: Uint8Array): Uint8Array {
  * A branch with some children replaced; hashes each replaced child that is not embedded.
  * @param old the branch before, with its `offsets`
  * @param changed bit n is set where child n is replaced by `children[n]` (RLP; undefined = none)
+ * @param slab where it is put; absent: an array of its own
  */
 export function encodeBranch(
   old: Uint8Array,
   offsets: Uint16Array,
   changed: number,
   children: readonly (Uint8Array | undefined)[],
+  slab?: Slab,
 ): Uint8Array {
   let payload = 1;
   for (let nibble = 0; nibble < BRANCH_WIDTH; nibble++) {
@@ -181,17 +187,18 @@ export function encodeBranch(
         ? (offsets[nibble + 1] ?? 0) - (offsets[nibble] ?? 0)
         : itemSize(children[nibble]);
   }
-  const node = allocateList(payload);
+  const node = allocateList(payload, slab);
   copyChildren({ node, at: node.length - payload, old, offsets, changed, children });
   node[node.length - 1] = EMPTY_ITEM;
   return node;
 }
 
 /** A list's bytes with the header written; the payload, at the end, is left to the caller. */
-function allocateList(payload: number): Uint8Array {
+function allocateList(payload: number, slab?: Slab): Uint8Array {
   // Branches have at most 529 bytes of payload, extensions 67: two length bytes suffice.
   const width = payload < 56 ? 0 : payload < 0x100 ? 1 : 2;
-  const node = BRANCHES.take(1 + width + payload);
+  const sizeBytes = 1 + width + payload;
+  const node = slab === undefined ? new Uint8Array(sizeBytes) : slab.take(sizeBytes);
   node[0] = width === 0 ? 0xc0 + payload : 0xf7 + width;
   if (width === 1) node[1] = payload;
   if (width === 2) {

@@ -49,6 +49,31 @@ describe("TrieCache", () => {
     }
   });
 
+  it("keeps no more bytes than it says, where most of each batch is replaced by the next one", () => {
+    const random = new Random(seed + 2);
+    const store = new MemoryStore();
+    const cache = new TrieCache(store, { maxSizeBytes: 8 * MEGABYTE });
+    const keys = Array.from({ length: 1_000 }, () => random.bytes(32));
+    const put = (changed: readonly Uint8Array[]) => {
+      const updates = changed.map((key) => ({ key, value: random.bytes(40) }));
+      const { writes } = updateTrie(cache, OWNER, updates);
+      store.apply(writes);
+      cache.apply(writes);
+      return writes;
+    };
+    const places = [...put(keys)];
+    // What is changed all the time, and one key more each time that stays for good.
+    const hot = keys.slice(0, 200);
+    for (let round = 0; round < 60; round++) {
+      places.push(...put([...hot, random.pick(keys.slice(200))]));
+    }
+    const { reads } = store;
+    const buffers = new Set(places.map(({ owner, path }) => cache.get(owner, path)?.buffer));
+    expect(store.reads).toBe(reads);
+    const heldBytes = [...buffers].reduce((sum, buffer) => sum + (buffer?.byteLength ?? 0), 0);
+    expect(heldBytes).toBeLessThanOrEqual(cache.sizeBytes);
+  });
+
   it("asks the store once for a node that is read again", () => {
     const random = new Random(seed + 1);
     const store = new MemoryStore();
