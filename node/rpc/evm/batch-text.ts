@@ -1,6 +1,6 @@
 /**
- * The requests of a large batch out of its text, in slices: one `JSON.parse` of 25 MB would hold up
- * the thread that decides blocks for a fifth of a second.
+ * Requests out of their text. Those of a large batch in slices: one `JSON.parse` of 25 MB would hold
+ * up the thread that decides blocks for a fifth of a second.
  */
 import { breathe } from "../../../runtime/process/main-thread.js";
 
@@ -19,12 +19,55 @@ export type BatchText =
 /** Bytes that are looked through between two looks at the time. */
 const STEP_BYTES = 16_384;
 
-const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** An id for which JavaScript has no exact number, as the client wrote it: the answer repeats it. */
+export class WrittenId {
+  constructor(readonly text: string) {}
+}
+
+/**
+ * One request as `JSON.parse` reads it; an id that this would round is a `WrittenId`.
+ * @throws SyntaxError
+ */
+export function parseRequestText(body: Buffer): unknown {
+  const request: unknown = JSON.parse(body.toString("utf8"));
+  return isRounded(request) ? { ...request, id: new WrittenId(idTextOf(body)) } : request;
+}
+
+/** Whether the id that was written may be another number than the one that was read. */
+export function isRounded(request: unknown): request is { readonly id: number } {
+  if (typeof request !== "object" || request === null || !("id" in request)) return false;
+  return typeof request.id === "number" && !Number.isSafeInteger(request.id);
+}
+
+/** What stands for the id in the text of an object; the last one counts, as for `JSON.parse`. */
+function idTextOf(body: Buffer): string {
+  let text = "";
+  const take = (from: number, to: number) => {
+    const quote = body.indexOf(QUOTE, from);
+    const end = endOfText(body, quote) + 1;
+    if (JSON.parse(body.toString("utf8", quote, end)) !== "id") return;
+    text = body.toString("utf8", body.indexOf(COLON, end) + 1, to).trim();
+  };
+  let [depth, from] = [0, 0];
+  for (let at = 0; at < body.length; at++) {
+    const byte = body[at];
+    if (byte === QUOTE) at = endOfText(body, at);
+    else if (byte === OPEN_LIST || byte === OPEN_OBJECT) depth++;
+    else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) depth--;
+    const isEnd = depth === 0 && byte === CLOSE_OBJECT;
+    if (!isEnd && (depth !== 1 || byte !== COMMA)) continue;
+    take(from, at);
+    from = at + 1;
+  }
+  return text;
+}
 
 /**
  * Reads a JSON array of any values. What it takes and refuses is what `JSON.parse` takes and
- * refuses, and each value is read by that.
+ * refuses, and each value is read by `parseRequestText`.
  * @param body begins with "[", but for white space
  */
 export async function parseBatchText(body: Buffer, limits: BatchTextLimits): Promise<BatchText> {
@@ -34,7 +77,7 @@ export async function parseBatchText(body: Buffer, limits: BatchTextLimits): Pro
   for (const { from, to } of places.list) {
     await breathe();
     try {
-      entries.push(JSON.parse(body.toString("utf8", from, to)));
+      entries.push(parseRequestText(body.subarray(from, to)));
     } catch {
       return { fault: "malformed" };
     }

@@ -5,7 +5,7 @@
 import { errorCode } from "../../../chain/errors.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import { BatchLane } from "./batch-lane.js";
-import { parseBatchText } from "./batch-text.js";
+import { isRounded, parseBatchText, parseRequestText, WrittenId } from "./batch-text.js";
 import {
   INTERNAL_ERROR,
   invalidParams,
@@ -60,6 +60,7 @@ function faultText(id: string, code: keyof typeof RPC_ERROR_NUMBERS, message: st
 function idText(message: object): { readonly text: string | undefined; readonly valid: boolean } {
   if (!("id" in message) || message.id === undefined) return { text: undefined, valid: true };
   const { id } = message;
+  if (id instanceof WrittenId) return { text: id.text, valid: true };
   const valid = id === null || typeof id === "string" || typeof id === "number";
   return { text: valid ? JSON.stringify(id) : "null", valid };
 }
@@ -95,20 +96,24 @@ export class Dispatcher {
   /** Answers one request body; a plain value where nothing had to be waited for. */
   handle(body: Buffer, context: RequestContext): Reply | Promise<Reply> {
     if (body.length > SLICED_BYTES && firstCharacter(body) === "[") {
-      return this.largeBatch(body, context);
+      return this.slicedBatch(body, context);
     }
     let message: unknown;
     try {
-      message = JSON.parse(body.toString("utf8"));
+      message = parseRequestText(body);
     } catch {
       return [faultText("null", "PARSE_ERROR", "parse error")];
     }
-    if (Array.isArray(message)) return this.batch(message, context);
+    if (Array.isArray(message)) {
+      return message.some(isRounded)
+        ? this.slicedBatch(body, context)
+        : this.batch(message, context);
+    }
     const answer = this.answer(message, context);
     return answer instanceof Promise ? answer.then(asReply) : asReply(answer);
   }
 
-  private async largeBatch(body: Buffer, context: RequestContext): Promise<Reply> {
+  private async slicedBatch(body: Buffer, context: RequestContext): Promise<Reply> {
     const { batchEntries, bodyBytes } = this.options.limits;
     const batch = await parseBatchText(body, { entries: batchEntries, entryBytes: bodyBytes });
     if (!("fault" in batch)) return this.batch(batch.entries, context);

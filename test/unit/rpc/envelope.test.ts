@@ -31,6 +31,27 @@ describe("requests", () => {
     expect(await node.post({ jsonrpc: "2.0", method: "eth_nothing" })).toBeUndefined();
   });
 
+  it("repeats ids as they were written, also where JavaScript has no such number", async () => {
+    const body = (id: string) => `{"jsonrpc":"2.0","id":${id},"method":"eth_chainId"}`;
+    const answer = (id: string) => `{"jsonrpc":"2.0","id":${id},"result":"0x1b1c"}`;
+    const ids = [
+      "9007199254740993",
+      "18446744073709551615",
+      "-9223372036854775807",
+      "1.50",
+      "1e400",
+    ];
+    for (const id of ids) expect(await node.text(body(id))).toBe(answer(id));
+    expect(await node.text(`[${ids.map(body).join(" , ")}]`)).toBe(
+      `[${ids.map(answer).join(",")}]`,
+    );
+    // Whatever else is called so, and however it is written.
+    const nested = (id: string) =>
+      `{"params":[],"x":{"id":9007199254740995},"id":5,"y":"\\\"id\\":","\\u0069d" : ${id},` +
+      '"jsonrpc":"2.0","method":"eth_chainId"}';
+    for (const id of ids) expect(await node.text(nested(id))).toBe(answer(id));
+  });
+
   it("answers malformed requests with -32700 and -32600", async () => {
     const texts: [string, number, string][] = [
       ["{", -32700, "parse error"],

@@ -405,13 +405,17 @@ export function createTestNode(limits: Partial<EvmRpcLimits> = {}, workers?: Cal
     log: createLogger({ component: "test", level: "silent" }),
     metrics: createMetrics({ processMetrics: false }),
   });
+  /** Sends a body and returns the answer as it is written; undefined where there is none. */
+  const text = async (body: string): Promise<string | undefined> => {
+    const context = new RequestContext(5_000, undefined);
+    const reply = await api.dispatcher.handle(Buffer.from(body), context);
+    context.finish();
+    return reply?.map(String).join("");
+  };
   /** Sends a body and returns the parsed answer; undefined where there is none. */
   const post = async (body: unknown): Promise<unknown> => {
-    const text = typeof body === "string" ? body : JSON.stringify(body);
-    const context = new RequestContext(5_000, undefined);
-    const reply = await api.dispatcher.handle(Buffer.from(text), context);
-    context.finish();
-    return reply === undefined ? undefined : JSON.parse(reply.map(String).join(""));
+    const answer = await text(typeof body === "string" ? body : JSON.stringify(body));
+    return answer === undefined ? undefined : JSON.parse(answer);
   };
   /** Calls one method and returns the whole answer. */
   const ask = async (method: string, ...params: readonly unknown[]): Promise<TestAnswer> =>
@@ -424,5 +428,5 @@ export function createTestNode(limits: Partial<EvmRpcLimits> = {}, workers?: Cal
     }
     return answer.result as T;
   };
-  return { api, bus, chain, pool, calls, time, state, problems, post, ask, call };
+  return { api, bus, chain, pool, calls, time, state, problems, text, post, ask, call };
 }
