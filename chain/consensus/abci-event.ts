@@ -4,7 +4,7 @@
  * wallets and explorers of SDK chains expect (D5). All values are text; amounts are
  * `<integer>atoken`, accounts bech32, `msg_index` or `mode` is last.
  */
-import { type Address, toBech32, toChecksumAddress } from "../address.js";
+import { type Address, parseBech32, toBech32, toChecksumAddress } from "../address.js";
 import type { BalanceChange, BlockJournal } from "../balance-change.js";
 import type { Block, BlockTransaction } from "../block.js";
 import {
@@ -207,6 +207,14 @@ export function blockEvents(
   if (mintedAtoken > 0n) events.push(event("mint", { amount: amountText(mintedAtoken) }));
   events.push(...(journal.moduleEvents ?? []));
   return events.map((one) => withLast(one, "mode", "EndBlock"));
+}
+
+/** Who called modules: a contract may vote and stay as it was. */
+export function messageSenders(events: readonly AbciEvent[]): Address[] {
+  return events
+    .filter(({ type }) => type === "message")
+    .flatMap(({ attributes }) => attributes.filter(({ key }) => key === "sender"))
+    .map(({ value }) => parseBech32(value));
 }
 
 /** What a block can be found by beside the accounts and hashes in it. */

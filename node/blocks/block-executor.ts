@@ -39,6 +39,7 @@ import type { BlockContext } from "../execution/evm/evm.js";
 import type { TransactionEngine } from "../execution/transaction-engine.js";
 import { BlockEnd } from "./block-end.js";
 import { endOfBlockChanges } from "./fees.js";
+import { messageSenders } from "../../chain/consensus/abci-event.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { VestingLocks } from "../modules/vesting.js";
@@ -118,6 +119,8 @@ export class BlockExecution {
   /** What the block does itself, before and after its transactions. */
   private readonly end: BlockEnd;
   private readonly cosmos: MinedCosmosTransaction[] = [];
+  /** Accounts that searches of events know by their history, whether they changed or not. */
+  private readonly named = new Set<Address>();
   private feesAtoken = 0n;
   private gasUsed = 0n;
   private madeEngine: MaybePromise<TransactionEngine> | undefined;
@@ -200,6 +203,8 @@ export class BlockExecution {
     const { changes, events = [] } = outcome;
     const { hash: transactionHash } = transaction.tx;
     const journal = { transactionHash, changes };
+    if (transaction.tx.to !== undefined) this.named.add(transaction.tx.to);
+    for (const sender of messageSenders(events)) this.named.add(sender);
     this.journals.push(events.length === 0 ? journal : { ...journal, events });
     return outcome;
   }
@@ -303,7 +308,10 @@ export class BlockExecution {
     return endModules(end.context, this.start.facts ?? NO_FACTS, mintedAtoken);
   }
 
-  /** Changed accounts, those whose storage changed, and those whose journal cancels out. */
+  /**
+   * Changed accounts, those whose storage changed, those whose journal cancels out, and those that
+   * events name: a call may change nothing of whom it is made to.
+   */
   private changedWithJournalled(
     changed: ReadonlyMap<Address, { after: AccountRecord | undefined }>,
     sums: ReadonlyMap<Address, bigint>,
@@ -311,7 +319,7 @@ export class BlockExecution {
   ): Map<Address, AccountRecord | undefined> {
     const accounts = new Map<Address, AccountRecord | undefined>();
     for (const [address, { after }] of changed) accounts.set(address, after);
-    for (const address of [...sums.keys(), ...storage.keys()]) {
+    for (const address of [...sums.keys(), ...storage.keys(), ...this.named]) {
       if (!accounts.has(address)) accounts.set(address, this.state.accountNow(address));
     }
     return accounts;

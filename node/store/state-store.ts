@@ -150,7 +150,7 @@ export class StateStore {
     }
   }
 
-  /** Heights at which an account changed or was named by the balance journal, ascending. */
+  /** Heights at which an account changed, or was named by the balance journal or by events; ascending. */
   heightsOf(address: Address, from: Height, to: Height): AsyncIterable<Height> {
     // The version that is valid at the base stays under an older height.
     if (from <= to) this.base.assertState(from);

@@ -242,8 +242,9 @@ function heightRange(query: EventQuery, tag: string, latest: Height) {
 }
 
 /**
- * Events that name an account only where its balance or its nonce changed, so that its history has
- * the block. Others may name one that stayed as it was: the address that rewards are to go to.
+ * Events that name an account only where its balance or its nonce changed, or where the block puts it
+ * into its history all the same (`BlockExecution.named`): whom a transaction is sent to, who called
+ * a module. Others may name one that stayed as it was: the address that rewards are to go to.
  */
 const CHANGING_TYPES: ReadonlySet<string> = new Set([
   "coin_spent",

@@ -1,7 +1,12 @@
 /** Events of modules that code called: found by searches like those of messages, from disk too. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Interface } from "ethers";
-import { toBech32 } from "../../../../chain/address.js";
+import {
+  type Address,
+  parseAddress,
+  toBech32,
+  toChecksumAddress,
+} from "../../../../chain/address.js";
 import { searchTransactions } from "../../../../node/rpc/comet/search/event-search.js";
 import { parseQuery } from "../../../../node/rpc/comet/search/query.js";
 import type { CometChain } from "../../../../node/rpc/comet/ports.js";
@@ -26,17 +31,31 @@ if (Staker === undefined) throw new Error("not compiled");
 const abi = new Interface(Staker.abi);
 
 let chain: ExecutionChain;
-let heights: Record<"delegated" | "moved" | "claimed" | "undone", number>;
+let heights: Record<"delegated" | "moved" | "claimed" | "undone" | "unchanged", number>;
+let staker: Address;
+let passing: readonly [Address, Address];
+/** Has no account: it gets a transaction and no coins. */
+const NOBODY = parseAddress(`0x${"7e".repeat(20)}`);
+
+/** Creates a contract that calls the address in its first word with the rest of its input. */
+const PASSES_ON = "0x6014600c60003960146000f36020360360205f375f5f602036035f5f5f355af100";
+
+function word(address: Address): string {
+  return address.slice(2).padStart(64, "0");
+}
 
 beforeAll(async () => {
   const first = await NativeChain.open();
-  const staker = await first.deploy(Staker.bytecode, { value: 9n * TOKEN });
+  staker = await first.deploy(Staker.bytecode, { value: 9n * TOKEN });
   const at = async (...sent: readonly Sent[]) =>
     (await first.mine(...sent)).committed.block.header.height;
   const to = (contract: typeof staking, name: string, ...args: unknown[]) => ({
     to: contract.address,
     data: contract.abi.encodeFunctionData(name, args),
   });
+  passing = [await first.deploy(PASSES_ON), await first.deploy(PASSES_ON)];
+  const passed = (target: Address, input: string) => `0x${word(target)}${input.slice(2)}`;
+  const direct = to(distribution, "setWithdrawAddress", passing[1], toBech32(accountOf(4)));
   heights = {
     // A plain transfer before it: places in a page are not those of transactions with events.
     delegated: await at(
@@ -53,6 +72,12 @@ beforeAll(async () => {
       to: staker,
       data: abi.encodeFunctionData("stakeAndRevert", [operatorText(0), TOKEN]),
     }),
+    // Whoever is named in these stays as it was: no coins, no nonce, no storage.
+    unchanged: await at(
+      { to: passing[0], data: passed(passing[1], passed(distribution.address, direct.data)) },
+      { to: NOBODY },
+      { to: staker, data: "0xffffffff", value: 1n },
+    ),
   };
   await first.chain.close({ keep: true });
   const { genesis, folder } = first.chain;
@@ -89,7 +114,28 @@ describe("events of modules that code called", () => {
     expect(await search(`message.module='staking' & tx.height=${delegated}`)).toEqual([
       `${delegated}/1`,
     ]);
-    expect(await search(`message.module='distribution'`)).toEqual([`${claimed}/0`]);
+    expect(await search(`message.module='distribution'`)).toEqual([
+      `${claimed}/0`,
+      `${heights.unchanged}/0`,
+    ]);
+  });
+
+  it("are found by accounts that stay as they were", async () => {
+    const { unchanged } = heights;
+    const [first, second] = passing.map((address) => toBech32(address));
+    const at = `tx.height >= ${unchanged - 1}`;
+    expect(await search(`message.sender='${second}' AND ${at}`)).toEqual([`${unchanged}/0`]);
+    expect(await search(`message.sender='${first}' AND ${at}`)).toEqual([]);
+    const recipient = (address: Address) => `ethereum_tx.recipient='${toChecksumAddress(address)}'`;
+    expect(await search(`${recipient(passing[0])} AND ${at}`)).toEqual([`${unchanged}/0`]);
+    expect(await search(`${recipient(NOBODY)} AND ${at}`)).toEqual([`${unchanged}/1`]);
+    const failed = `ethereum_tx.ethereumTxFailed EXISTS AND tx.height=${unchanged}`;
+    expect(await search(failed)).toEqual([`${unchanged}/2`]);
+    // Transactions that failed, too.
+    expect(await search(`${recipient(staker)} AND ${at}`)).toEqual([
+      `${heights.undone}/0`,
+      `${unchanged}/2`,
+    ]);
   });
 
   it("are not there where the frame was undone", async () => {
