@@ -126,7 +126,7 @@ export class Intake {
     this.decodedAhead += raws.length;
     const decoded: Decoded[] = [];
     for (const raw of raws) {
-      decoded.push(this.decode(raw, origin));
+      decoded.push(this.decode(ownBytes(raw), origin));
       // Counted over all calls: many small ones would hold up the process like one large one.
       if (++this.sinceTurn % DECODED_PER_TURN === 0) await nextTurn();
     }
@@ -208,6 +208,14 @@ export class Intake {
     }
     return prepared;
   }
+}
+
+/**
+ * The same with a buffer of its own: what the pool keeps for hours would otherwise keep what it came
+ * in, a peer's batch and what the network read with it.
+ */
+function ownBytes(raw: Uint8Array): Uint8Array {
+  return raw.length === raw.buffer.byteLength ? raw : Uint8Array.from(raw);
 }
 
 type Decoded = AnyTransaction | KnownTransaction | PoolError;

@@ -85,16 +85,12 @@ export function encodeTransactions(raws: readonly Uint8Array[]): Buffer {
   return writer.finish();
 }
 
-/**
- * Untrusted bytes to raw transactions, at least one, each with bytes of its own: one that the pool
- * keeps for hours would keep the batch that it came in, and what the network read with it.
- * @throws INVALID_MESSAGE
- */
+/** Untrusted bytes to raw transactions, at least one. Throws INVALID_MESSAGE. */
 export function decodeTransactions(bytes: Uint8Array): readonly Uint8Array[] {
   const raws = new ProtoReader(bytes, [], { 1: MAX_BATCH_COUNT }).repeated(1);
   const isEmpty = raws.length === 0 || raws.some(({ length }) => length === 0);
   if (isEmpty) throw invalidMessage("a batch without transactions");
-  return raws.map((raw) => Uint8Array.from(raw));
+  return raws;
 }
 
 /** A consensus message as protobuf. */

@@ -194,3 +194,14 @@ describe("a signature that recovers nobody", () => {
     expect(answers[2]).toBe(transfer(bob, 1).hash);
   });
 });
+
+describe("what the pool keeps", () => {
+  it("is the transaction alone, not the bytes that it came in", async () => {
+    const { pool } = await createFixture();
+    const { raw, hash } = transfer(alice, 0);
+    const batch = Buffer.concat([Buffer.alloc(131_072), raw, Buffer.alloc(65_536)]);
+    const answers = await pool.submit([batch.subarray(131_072, 131_072 + raw.length)], "peer");
+    expect(answers).toEqual([hash]);
+    expect(pool.get(hash)?.tx.raw.buffer.byteLength).toBe(raw.length);
+  });
+});

@@ -196,16 +196,6 @@ describe("a frame", () => {
     expect(() => decodeTransactions(encodeTransactions([Buffer.alloc(0)]))).toThrow(ChainError);
     expect(() => decodeFrame(Buffer.alloc(0))).toThrow(ChainError);
   });
-
-  it("keeps nothing of a batch but the transaction", () => {
-    const [small, large] = [Buffer.alloc(110, 1), Buffer.alloc(131_072, 2)];
-    const batch = encodeTransactions([small, large]);
-    // As the network reads it: a part of more bytes.
-    const read = Buffer.concat([Buffer.alloc(9), batch, Buffer.alloc(65_536)]).subarray(9);
-    const kept = decodeTransactions(read.subarray(0, batch.length));
-    expect(kept.map((raw) => raw.length)).toEqual([110, 131_072]);
-    expect(kept.map((raw) => raw.buffer.byteLength)).toEqual([110, 131_072]);
-  });
 });
 
 function blockId(name: string): BlockId {
