@@ -47,7 +47,7 @@ describe("requests", () => {
     );
     // Whatever else is called so, and however it is written.
     const nested = (id: string) =>
-      `{"params":[],"x":{"id":9007199254740995},"id":5,"y":"\\\"id\\":","\\u0069d" : ${id},` +
+      `{"params":[],"x":{"id":9007199254740995},"id":5,"y":"\\"id\\":","\\u0069d" : ${id},` +
       '"jsonrpc":"2.0","method":"eth_chainId"}';
     for (const id of ids) expect(await node.text(nested(id))).toBe(answer(id));
   });
