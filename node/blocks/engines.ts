@@ -1,6 +1,7 @@
 /** Which EVM executes blocks: our own, or @ethereumjs/evm as the other opinion. */
 import { createMachine } from "../execution/evm/evm.js";
 import { LibraryEngine } from "../execution/evm/library-engine.js";
+import { MeasuredEngine } from "../execution/evm/measured-engine.js";
 import { Engine } from "../execution/interpreter/engine.js";
 import type { TransactionEngine } from "../execution/transaction-engine.js";
 import type { JournaledState } from "../state/journaled-state.js";
@@ -17,7 +18,9 @@ export function createTransactionEngine(
   { chainId, engine = "causeway" }: { readonly chainId: bigint; readonly engine?: EngineName },
   state: JournaledState,
 ): MaybePromise<TransactionEngine> {
-  return engine === "causeway"
-    ? new Engine({ chainId, state })
-    : createMachine(chainId, state).then((machine) => new LibraryEngine(machine));
+  const own = new Engine({ chainId, state });
+  if (engine === "causeway") return own;
+  return createMachine(chainId, state).then((machine) => {
+    return new MeasuredEngine(own, new LibraryEngine(machine), state);
+  });
 }

@@ -150,7 +150,7 @@ export const APP_FILE = defineConfigFile(
         values: ["causeway", "ethereumjs"],
         help:
           "Which EVM executes blocks. ethereumjs is the library, some ten times slower: a second " +
-          "opinion for a node that follows a chain. It counts no compute units, so it must not propose.",
+          "opinion for a node that follows a chain. Compute units are counted by the chain's own EVM.",
       }),
     },
     "json-rpc": {

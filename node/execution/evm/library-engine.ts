@@ -7,7 +7,7 @@ import type { RunResult, RunTerms, TransactionEngine } from "../transaction-engi
 import type { BlockContext, EvmMessage } from "../message.js";
 import type { Machine } from "./evm.js";
 
-/** It counts no compute units: a transaction that another engine halts for them runs on here. */
+/** It counts no compute units: blocks have it in a `MeasuredEngine`. */
 export class LibraryEngine implements TransactionEngine {
   constructor(private readonly machine: Machine) {}
 

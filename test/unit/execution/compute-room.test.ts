@@ -1,8 +1,9 @@
 /** What becomes of transactions whose compute units are not enough: theirs, or the block's (D21). */
-import { describe, expect, it } from "@jest/globals";
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { toBeHex, Wallet } from "ethers";
 import { DATA_BYTE_NS, TRANSACTION_NS } from "../../../chain/evm/compute-weights.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
-import type { Address } from "../../../chain/address.js";
+import { type Address, parseAddress } from "../../../chain/address.js";
 import { ZERO_HASH } from "../../../chain/hex.js";
 import { withoutSignature } from "../../../chain/transaction.js";
 import { Engine } from "../../../node/execution/interpreter/engine.js";
@@ -11,6 +12,7 @@ import {
   executeTransaction,
 } from "../../../node/execution/transaction-executor.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
+import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ALICE, BLOCK, BOB, CONTRACT, FEE_COLLECTOR, MemoryState, TEN } from "./call-fixture.js";
 
 const CHAIN_ID = 6_940n;
@@ -62,6 +64,50 @@ describe("a transaction that runs for ever", () => {
     const { outcome, changed, depth } = await execute(CONTRACT, compute);
     expect(outcome).toMatchObject({ included: false, code: "OUT_OF_BLOCK_COMPUTE" });
     expect([changed, depth]).toEqual([0, 0]);
+  });
+});
+
+describe("blocks of both engines", () => {
+  const wallet = new Wallet(`0x${"11".repeat(32)}`);
+  const counter = parseAddress(`0x${"cc".repeat(20)}`);
+  /** Counts its first word of input down, then stores it: PUSH0 CALLDATALOAD .. PUSH1 1 PUSH0 SSTORE. */
+  const COUNTDOWN = "5f355b600190038060025760015f5500";
+  let chain: ExecutionChain;
+
+  afterEach(() => chain.close());
+
+  it("end a transaction alike that its gas would have carried further than its units", async () => {
+    const genesis = testGenesis(wallet.address);
+    const params = { ...genesis.params, maxTransactionComputeNs: 2_000_000 };
+    const code = { balanceAtoken: 0n, code: `0x${COUNTDOWN}` as const, storage: new Map() };
+    const alloc = new Map([...genesis.alloc, [counter, code]]);
+    chain = await ExecutionChain.open({ ...genesis, params, alloc });
+    const rounds = [10, 100_000, 20];
+    const raws = await Promise.all(
+      rounds.map((count, nonce) =>
+        wallet.signTransaction({
+          type: 0,
+          chainId: genesis.evmChainId,
+          nonce,
+          gasPrice: 25_000_000n,
+          gasLimit: 10_000_000n,
+          to: counter,
+          data: toBeHex(count, 32),
+        }),
+      ),
+    );
+    const [own, library] = [
+      await chain.execute(raws),
+      await chain.execute(raws, [], "ethereumjs"),
+    ].map(({ executed, outcomes }) => ({
+      hash: executed.committed.block.hash,
+      journal: executed.committed.journal,
+      units: outcomes.map((outcome) => outcome.included && outcome.computeNs),
+      receipts: executed.committed.receipts.map(({ status, gasUsed }) => [status, gasUsed]),
+    }));
+    expect(own?.receipts.map(([status]) => status)).toEqual([1, 0, 1]);
+    expect(own?.receipts[1]?.[1]).toBe(10_000_000n);
+    expect(library).toEqual(own);
   });
 });
 
