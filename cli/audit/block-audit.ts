@@ -8,6 +8,7 @@ import { createTxFromRLP, type TypedTransaction } from "@ethereumjs/tx";
 import { Account, type Address as LibraryAddress } from "@ethereumjs/util";
 import { createVM, encodeReceipt, runTx, type RunTxResult, type VM } from "@ethereumjs/vm";
 import { type Address, bytesToAddress } from "../../chain/address.js";
+import { NATIVE_CONTRACTS, RESERVED_ADDRESSES } from "../../chain/evm/precompiles.js";
 import type { JournaledTransaction } from "../../rpc-client/journal-codec.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { keccak256Hex } from "../../chain/hashes.js";
@@ -32,6 +33,9 @@ import {
 import { journalComparisons, receiptComparisons } from "./comparisons.js";
 import { AuditError, type Difference, firstDifference } from "./errors.js";
 import { ProvenState } from "./proven-state.js";
+
+/** Contracts of the chain itself, which only its own execution has. */
+const OURS: ReadonlySet<Address> = new Set([...NATIVE_CONTRACTS.values(), ...RESERVED_ADDRESSES]);
 
 /** What a block is executed on. */
 export interface BlockAuditOptions {
@@ -88,6 +92,9 @@ export class BlockAudit {
   /** The state after the block, of which only the modules' storage is read. */
   readonly #after: ProvenState;
   readonly #vm: VM;
+  /** The first transaction of the block that called a contract of the chain. */
+  #calledOurs: Hash32 | undefined;
+  #running: Hash32 | undefined;
 
   private constructor(
     options: BlockAuditOptions,
@@ -103,6 +110,11 @@ export class BlockAudit {
     this.#state = parts.state;
     this.#after = parts.after;
     this.#vm = parts.vm;
+    this.#vm.evm.events?.on("beforeMessage", (message) => {
+      // A creation has no such address, and says so by throwing.
+      const called = message.to && bytesToAddress(message.codeAddress.bytes);
+      if (called !== undefined && OURS.has(called)) this.#calledOurs ??= this.#running;
+    });
   }
 
   static async create(options: BlockAuditOptions): Promise<BlockAudit> {
@@ -136,9 +148,22 @@ export class BlockAudit {
 
   /**
    * Executes a block on its parent's state.
-   * @throws STATE_UNPROVEN, NODE_REFUSED and the client's errors: the audit cannot go on
+   * @throws NOT_JUDGED, STATE_UNPROVEN, NODE_REFUSED and the client's errors: the audit cannot go on
    */
   async run(
+    block: AuditedBlock,
+    parent: Pick<AuditedHeader, "height" | "hash" | "stateRoot">,
+    supply: SupplyBefore,
+  ): Promise<BlockVerdict> {
+    this.#calledOurs = undefined;
+    const verdict = await this.#judge(block, parent, supply);
+    // Its contracts are no programs that this virtual machine has: a difference accuses nobody.
+    const isUnfit = "difference" in verdict && this.#calledOurs !== undefined;
+    if (isUnfit) throw notJudged(block.header.height, this.#calledOurs);
+    return verdict;
+  }
+
+  async #judge(
     block: AuditedBlock,
     parent: Pick<AuditedHeader, "height" | "hash" | "stateRoot">,
     supply: SupplyBefore,
@@ -207,6 +232,7 @@ export class BlockAudit {
       }
       this.#options.signal.throwIfAborted();
       const hash = bytesToHash32(tx.hash());
+      this.#running = hash;
       const result = await this.#transaction(tx, block, done.gasUsed);
       if (result instanceof Error) return refused(header, index, transactions[index], result);
       const feeAtoken = await this.#passFeeOn(result, block.header.coinbase);
@@ -425,5 +451,15 @@ function libraryBlock(header: AuditedHeader, common: Common): LibraryBlock {
       },
     },
     { common, skipConsensusFormatValidation: true },
+  );
+}
+
+function notJudged(height: number, transaction: Hash32 | undefined): AuditError {
+  return new AuditError(
+    "NOT_JUDGED",
+    `Block ${height} cannot be judged: transaction ${transaction} calls a contract of the chain itself ` +
+      "(staking, governance, ...), which is no program of the virtual machine that executes here. " +
+      `The blocks before it agree; go on with --from ${height + 1}.`,
+    { details: { height, transaction } },
   );
 }

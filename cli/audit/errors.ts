@@ -6,6 +6,7 @@ import type { Hash32, Height } from "../../chain/hex.js";
  * Codes. BAD_OPTION and BAD_RANGE: the command line; STATE_UNPROVEN: the node gives no proof of a
  * state that execution reads; NODE_REFUSED: it does not serve what an audit needs;
  * GENESIS_UNREACHABLE: no header of the node is signed by the validators of the genesis;
+ * NOT_JUDGED: a block calls what the second execution does not have;
  * BUNDLE_UNREADABLE: a file is no balance proof; NOT_PROVEN: it is one and does not hold.
  */
 export type AuditErrorCode =
@@ -13,6 +14,7 @@ export type AuditErrorCode =
   | "BAD_RANGE"
   | "STATE_UNPROVEN"
   | "NODE_REFUSED"
+  | "NOT_JUDGED"
   | "GENESIS_UNREACHABLE"
   | "BUNDLE_UNREADABLE"
   | "NOT_PROVEN";

@@ -15,6 +15,7 @@ import { runAuditExecution } from "../../../cli/commands/audit.js";
 import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
+import { published } from "../../helpers/chains/native-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
 import { stakedGenesis } from "../../helpers/cosmos/module-state.js";
 import { createRandom } from "../../helpers/random.js";
@@ -172,6 +173,21 @@ describe("an audit of a chain with modules", () => {
       expect(await auditExecution({ ...options, from: 1 })).toMatchObject(exact);
       const later = { difference: undefined, to: 4, isSupplyExact: false };
       expect(await auditExecution({ ...options, from: 3 })).toMatchObject(later);
+      // The library has no such contract: what it makes of the call says nothing of the chain.
+      const { abi, address } = published("IBech32");
+      const data = abi.encodeFunctionData("hexToBech32", [fresh(1), "addr"]);
+      const fields = { type: 0, chainId: 6940, gasLimit: 100_000n, gasPrice: PRICE };
+      const raw = await second.signTransaction({ ...fields, nonce: 2, to: address, data });
+      const called = await staked.mine([raw]);
+      expect(called.committed.receipts[0]?.status).toBe(1);
+      await staked.mine([]);
+      const hash = called.committed.block.transactions[0]?.tx.hash;
+      await expect(auditExecution({ ...options, from: 4, to: 6 })).rejects.toMatchObject({
+        code: "NOT_JUDGED",
+        details: { height: 5, transaction: hash },
+      });
+      const behind = { difference: undefined, to: 6 };
+      expect(await auditExecution({ ...options, from: 6, to: 6 })).toMatchObject(behind);
     } finally {
       client.close();
       await staked.close();
