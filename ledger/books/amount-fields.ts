@@ -18,3 +18,19 @@ export function amountFields(asset: string, amountUnits: bigint): AmountFields {
     ? { amountUnits: units, amountAtoken: units }
     : { amountUnits: units };
 }
+
+/**
+ * What a customer's balance rose or fell by, beside the amount of a deposit: less than that where part of
+ * it only fills a break, or was withdrawn before the chain lost it.
+ */
+export function balanceFields(
+  change: "credited" | "debited",
+  asset: string,
+  units: bigint,
+): Readonly<Record<string, string>> {
+  const { amountUnits, amountAtoken } = amountFields(asset, units);
+  return {
+    [`${change}Units`]: amountUnits,
+    ...(amountAtoken === undefined ? {} : { [`${change}Atoken`]: amountAtoken }),
+  };
+}

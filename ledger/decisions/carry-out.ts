@@ -13,7 +13,7 @@ import {
   UNASSIGNED,
   walletAccount,
 } from "../books/accounts.js";
-import { amountFields } from "../books/amount-fields.js";
+import { amountFields, balanceFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
 import { broughtBack } from "../deposits/deposit-credit.js";
 import { LedgerError } from "../errors.js";
@@ -124,6 +124,7 @@ async function assignDeposits(
         address: storedAddress(row.address),
         asset,
         ...amountFields(asset, amountUnits),
+        ...balanceFields("credited", asset, givenUnits),
         blockNumber: storedHeight(row.height),
         txHash: row.tx_hash,
       },

@@ -28,6 +28,13 @@ export interface DueDeposit {
   readonly txHash: Hash32;
 }
 
+/** How deposits are booked. */
+export interface DepositBooking {
+  readonly entries: readonly JournalEntry[];
+  /** By a deposit's identifier, what somebody is given of it: the rest fills a break. */
+  readonly givenUnits: ReadonlyMap<string, bigint>;
+}
+
 /**
  * Entries of deposits: those in suspense, then those that are credited, each in their order.
  * @param rewinds how often the chain came back without blocks; nothing is short on one that never did
@@ -36,7 +43,7 @@ export async function depositEntries(
   tx: Sql,
   due: { readonly strayed: readonly DueDeposit[]; readonly credited: readonly DueDeposit[] },
   rewinds: number,
-): Promise<readonly JournalEntry[]> {
+): Promise<DepositBooking> {
   const all = [
     ...due.strayed.map((deposit) => ({ deposit, kind: "deposit.suspense", to: SUSPENSE })),
     ...due.credited.map((deposit) => {
@@ -45,11 +52,13 @@ export async function depositEntries(
   ];
   const deposits = all.map(({ deposit }) => deposit);
   const shortUnits = rewinds === 0 ? new Map<string, bigint>() : await readShort(tx, deposits);
-  return all.map(({ deposit, kind, to }) => {
+  const givenUnits = new Map<string, bigint>();
+  const entries = all.map(({ deposit, kind, to }): JournalEntry => {
     const { id, asset, amountUnits, height, txHash } = deposit;
     const short = shortUnits.get(placeOf(deposit)) ?? 0n;
     const backUnits = short < amountUnits ? short : amountUnits;
     shortUnits.set(placeOf(deposit), short - backUnits);
+    givenUnits.set(id, amountUnits - backUnits);
     const parts = [
       { credit: to, amountUnits: amountUnits - backUnits },
       { credit: BREAK, amountUnits: backUnits },
@@ -64,6 +73,7 @@ export async function depositEntries(
         .map((part) => ({ ...part, asset, debit: DEPOSIT_ADDRESSES })),
     };
   });
+  return { entries, givenUnits };
 }
 
 /** What nobody was given when a deposit was booked, because it brought that back. */

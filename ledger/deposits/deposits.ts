@@ -25,7 +25,7 @@ import { depositEntries } from "./deposit-credit.js";
 import type { DepositStatus } from "./deposit-queries.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
-import { amountFields } from "../books/amount-fields.js";
+import { amountFields, balanceFields } from "../books/amount-fields.js";
 import { postJournals } from "../books/journal.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
@@ -175,7 +175,8 @@ export async function commitBlockStep(
     const strayed = step.deposits.filter((deposit) => !deposit.creditable);
     const named = (deposit: NewDeposit) => ({ ...deposit, id: depositId(deposit) });
     const booked = { strayed: strayed.map(named), credited: credited.map(named) };
-    await postJournals(tx, await depositEntries(tx, booked, cursor.rewinds));
+    const { entries, givenUnits } = await depositEntries(tx, booked, cursor.rewinds);
+    await postJournals(tx, entries);
     const detected = step.deposits.filter((deposit) => deposit.creditable);
     const isHeld = new Set(rows.flatMap((row) => (row.status === "held" ? [row.deposit] : [])));
     await appendEvents(tx, [
@@ -184,7 +185,9 @@ export async function commitBlockStep(
       ...detected.map((deposit) =>
         depositEvent(isHeld.has(deposit) ? "deposit.held" : "deposit.detected", deposit),
       ),
-      ...credited.map((deposit) => depositEvent("deposit.credited", deposit)),
+      ...credited.map((deposit) =>
+        creditedEvent(deposit, givenUnits.get(depositId(deposit)) ?? deposit.amountUnits),
+      ),
     ]);
     failpoint("watcher.before-block-commit");
     return {
@@ -359,6 +362,11 @@ function depositEvent(type: NewEvent["type"], deposit: NewDeposit): NewEvent {
   };
 }
 
+function creditedEvent(deposit: NewDeposit, givenUnits: bigint): NewEvent {
+  const { type, data } = depositEvent("deposit.credited", deposit);
+  return { type, data: { ...data, ...balanceFields("credited", deposit.asset, givenUnits) } };
+}
+
 /** An outgoing operation of an address before it was registered. */
 export interface PastOutflow {
   readonly address: Address;
@@ -408,7 +416,7 @@ export async function commitBackfill(
     );
     const booked = strayed.map((deposit) => ({ ...deposit, id: depositId(deposit) }));
     await postJournals(tx, [
-      ...(await depositEntries(tx, { strayed: booked, credited: [] }, cursor.rewinds)),
+      ...(await depositEntries(tx, { strayed: booked, credited: [] }, cursor.rewinds)).entries,
       ...past.tokens.map((balance) => openingEntry(past.address, balance)),
       ...past.outflows.map((outflow) => ({
         kind: "deposit.past_outflow",

@@ -8,7 +8,7 @@ import {
   parseCustomerId,
   SUSPENSE,
 } from "../books/accounts.js";
-import { amountFields } from "../books/amount-fields.js";
+import { amountFields, balanceFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
 import { broughtBack } from "../deposits/deposit-credit.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
@@ -72,8 +72,10 @@ export function applyRewind(
       plan.to.hash ?? null,
     ]);
     const short = new Map<string, bigint>();
+    const reversed: NewEvent[] = [];
     for (const deposit of plan.deposits) {
-      const missingUnits = await reverseDeposit(tx, deposit);
+      const { takenUnits, missingUnits } = await reverseDeposit(tx, deposit);
+      reversed.push(reversedEvent(deposit, takenUnits));
       if (missingUnits === 0n) continue;
       short.set(deposit.asset, (short.get(deposit.asset) ?? 0n) + missingUnits);
     }
@@ -81,7 +83,7 @@ export function applyRewind(
     const vanished = plan.inflows.map(({ txHash }) => txHash);
     await lookAgainAbove(tx, plan.to.height, vanished);
     await resumeCrediting(tx, operator);
-    await appendEvents(tx, plan.deposits.map(reversedEvent));
+    await appendEvents(tx, reversed);
     return { short: [...short].map(([asset, amountUnits]) => ({ asset, amountUnits })) };
   });
 }
@@ -108,14 +110,22 @@ function evidenceOf({ headHeight, deposits, inflows, payments }: RewindPlan) {
   };
 }
 
-/** @returns what the customer no longer has */
-async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<bigint> {
+/** What a reversal came to. */
+interface Reversal {
+  /** What the customer's balance fell by. */
+  readonly takenUnits: bigint;
+  /** What is no longer there to take. */
+  readonly missingUnits: bigint;
+}
+
+async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<Reversal> {
   const { id, status, amountUnits, height, txHash } = deposit;
   await tx.query(`UPDATE deposit SET status = 'reversed' WHERE id = $1 AND status = $2`, [
     id,
     status,
   ]);
-  if (status !== "credited" && status !== "suspense") return 0n;
+  let takenUnits = 0n;
+  if (status !== "credited" && status !== "suspense") return { takenUnits, missingUnits: 0n };
   // What had only filled a break was given to nobody.
   const givenUnits = amountUnits - (await broughtBack(tx, id));
   const parts: { debit: AccountCode; amountUnits: bigint }[] = [];
@@ -124,10 +134,10 @@ async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<bigint
     parts.push({ debit: BREAK, amountUnits: amountUnits - givenUnits });
   } else {
     const available = await lockAvailable(tx, deposit);
-    const taken = available < givenUnits ? available : givenUnits;
+    takenUnits = available < givenUnits ? available : givenUnits;
     const customer = customerAccount(parseCustomerId(deposit.customerId));
-    parts.push({ debit: customer, amountUnits: taken });
-    parts.push({ debit: BREAK, amountUnits: amountUnits - taken });
+    parts.push({ debit: customer, amountUnits: takenUnits });
+    parts.push({ debit: BREAK, amountUnits: amountUnits - takenUnits });
   }
   await postJournal(tx, {
     kind: "deposit.reversal",
@@ -138,7 +148,11 @@ async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<bigint
       .filter((part) => part.amountUnits > 0n)
       .map((part) => ({ ...part, asset: deposit.asset, credit: DEPOSIT_ADDRESSES })),
   });
-  return parts.reduce((sum, part) => sum + (part.debit === BREAK ? part.amountUnits : 0n), 0n);
+  const missingUnits = parts.reduce(
+    (sum, part) => sum + (part.debit === BREAK ? part.amountUnits : 0n),
+    0n,
+  );
+  return { takenUnits, missingUnits };
 }
 
 async function lockAvailable(
@@ -177,7 +191,7 @@ async function reverseEntry(tx: Sql, inflow: VanishedInflow): Promise<void> {
   });
 }
 
-function reversedEvent(deposit: VanishedDeposit): NewEvent {
+function reversedEvent(deposit: VanishedDeposit, takenUnits: bigint): NewEvent {
   const { id, customerId, asset, amountUnits, height, txHash } = deposit;
   return {
     type: "deposit.reversed",
@@ -186,6 +200,7 @@ function reversedEvent(deposit: VanishedDeposit): NewEvent {
       customerId,
       asset,
       ...amountFields(asset, amountUnits),
+      ...balanceFields("debited", asset, takenUnits),
       blockNumber: height,
       txHash,
     },

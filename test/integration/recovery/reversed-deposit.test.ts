@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { parseHash32 } from "../../../chain/hex.js";
 import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import { entriesOfDeposit } from "../../../ledger/deposits/deposit-evidence.js";
+import { listEvents } from "../../../ledger/events.js";
 import { planRewind } from "../../../ledger/recovery/older-chain.js";
 import { Desk, destination, STRANGER, TOKEN } from "./desk.js";
 
@@ -110,6 +111,42 @@ describe("a deposit that was reversed", () => {
     expect(await breaks()).toBe("");
   });
 });
+
+describe("events of a deposit that a chain lost", () => {
+  it("say at each moment what its customer's balance rose and fell by", async () => {
+    const { address, payment, before: kept } = await spendDeposit(4n * TOKEN);
+    expect(await countedAtoken("bob")).toBe(await desk.availableAtoken("bob"));
+    for (let loss = 0; loss < 2; loss += 1) {
+      await loseAbove(kept);
+      expect(await countedAtoken("bob")).toBe(await desk.availableAtoken("bob"));
+      desk.chain.mine([payment]);
+      desk.chain.mine();
+      await desk.watch();
+      expect(await countedAtoken("bob")).toBe(TOKEN);
+      expect(await desk.availableAtoken("bob")).toBe(TOKEN);
+    }
+    // One that was never credited takes nothing with it.
+    const last = desk.chain.head;
+    desk.pay([address, 7n]);
+    await desk.watch();
+    await loseAbove(last);
+    expect(await countedAtoken("bob")).toBe(TOKEN);
+    expect(await desk.availableAtoken("bob")).toBe(TOKEN);
+  });
+});
+
+/** A balance as somebody counts it who reads nothing but events. */
+async function countedAtoken(customer: string): Promise<bigint> {
+  let sum = 0n;
+  for (const { type, data } of await listEvents(desk.database, { afterSeq: 0, limit: 1_000 })) {
+    if (data["customerId"] !== customer) continue;
+    const atoken = (field: string) => BigInt(String(data[field]));
+    if (type === "deposit.credited") sum += atoken("creditedAtoken");
+    if (type === "deposit.reversed") sum -= atoken("debitedAtoken");
+    if (type === "withdrawal.settled") sum -= atoken("amountAtoken");
+  }
+  return sum;
+}
 
 /** The chain comes back without the blocks above a height; payments of ours are mined again. */
 async function loseAbove(height: number): Promise<void> {
