@@ -84,6 +84,13 @@ function addBookDecisions(ledger: Command, run: Runner): void {
     .action((withdrawalId: string, own: Flags & { paid?: boolean; notPaid?: boolean }) =>
       decide(run, own, () => transferTerms(withdrawalId, own)),
     );
+  addDecision(ledger.command("accept-remined"))
+    .description("who bears a payment that a chain mined again with another outcome")
+    .argument("<name>", "as ledger open names it")
+    .requiredOption("--account <code>", "liability:customer:<id>, expense:write_off or another")
+    .action((name: string, own: Flags & { account: string }) =>
+      decide(run, own, () => ({ action: "accept-remined", name, account: own.account })),
+    );
   addDecision(ledger.command("accept-outflow"))
     .description("coins that left one of our addresses unasked: a break, a sweep, a rotation")
     .argument("<hash>", "the transaction that reconcile names")

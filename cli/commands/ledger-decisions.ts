@@ -142,6 +142,17 @@ function openLines(open: OpenMatters): string[] {
         `outflow ${hash} of block ${height} (${amountText(asset, amountUnits)}, fee ` +
         `${atokenToToken(feeAtoken)}) was asked for by nobody: accept-outflow`,
     ),
+    ...open.remined.map(
+      ({ name, withdrawalId, customerId, status, hash, height, asset, takenUnits }) => {
+        const isTaken = takenUnits > 0n;
+        const amount = amountText(asset, isTaken ? takenUnits : -takenUnits);
+        return (
+          `withdrawal ${withdrawalId} of ${customerId} ended as ${status}, and ${hash} ` +
+          `${isTaken ? "took" : "did not take"} ${amount} in block ${height}: ` +
+          `accept-remined ${name} --account liability:customer:${customerId}, or another`
+        );
+      },
+    ),
     ...open.proposals.map(decisionLine),
   ];
 }

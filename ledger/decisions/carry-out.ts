@@ -18,6 +18,7 @@ import { postJournal, type Posting } from "../books/journal.js";
 import { broughtBack } from "../deposits/deposit-credit.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
+import { acceptRemined } from "../recovery/remined-payments.js";
 import { decideTransfer } from "../withdrawals/slot-outcomes.js";
 import { lockExplanation } from "../withdrawals/foreign-transactions.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
@@ -47,6 +48,8 @@ export async function carryOut(tx: Sql, terms: DecisionTerms): Promise<readonly 
       return assignDeposits(tx, terms.customerId, { id: terms.depositId });
     case "decide-transfer":
       return decideTransfer(tx, terms);
+    case "accept-remined":
+      return acceptRemined(tx, terms);
     case "accept-outflow":
       return acceptOutflow(tx, terms);
     case "adjust":

@@ -83,6 +83,12 @@ export const decisionTerms = z.discriminatedUnion("action", [
   }),
   /** Whether a token's payment that was mined without its transfer paid. */
   z.strictObject({ action: z.literal("decide-transfer"), withdrawalId, isPaid: z.boolean() }),
+  /** Who bears what a chain that lost blocks took otherwise than a payment had ended. */
+  z.strictObject({
+    action: z.literal("accept-remined"),
+    name: z.string().regex(/^[\x21-\x7e]{1,100}-r[0-9]{1,9}$/),
+    account,
+  }),
   /** Coins that left one of our addresses unasked are explained by this account. */
   z.strictObject({ action: z.literal("accept-outflow"), hash, account }),
   /** Any other correction, with its evidence. */
@@ -166,6 +172,8 @@ export function subjectOf(
       return { kind: "deposit", key: terms.depositId };
     case "decide-transfer":
       return { kind: "transfer", key: terms.withdrawalId };
+    case "accept-remined":
+      return { kind: "remined", key: terms.name };
     case "accept-outflow":
       return { kind: "outflow", key: terms.hash };
     case "adjust":

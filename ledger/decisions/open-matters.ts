@@ -4,6 +4,7 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { UNASSIGNED } from "../books/accounts.js";
 import { listOpenPayments, type RecoveredPayment } from "../recovery/recovered-payments.js";
+import { listRemined, type ReminedPayment } from "../recovery/remined-payments.js";
 import {
   storedAddress,
   storedAtoken,
@@ -32,6 +33,7 @@ export interface OpenMatters {
     readonly feeAtoken: bigint;
     readonly height: Height;
   }[];
+  readonly remined: readonly ReminedPayment[];
   readonly proposals: readonly Decision[];
 }
 
@@ -80,6 +82,7 @@ export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatt
       feeAtoken: storedAtoken(row.fee_atoken),
       height: storedHeight(row.height),
     })),
+    remined: await listRemined(sql, limit),
     proposals: await listDecisions(sql, { status: "proposed", limit }),
   };
 }

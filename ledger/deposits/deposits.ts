@@ -31,6 +31,7 @@ import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored
 import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
 import { bookTreasuryFlows, withoutLostPayments } from "../treasury/treasury-flows.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
+import { bookRemined } from "../recovery/remined-payments.js";
 import { countWallets } from "../wallets/wallet.js";
 import { advanceCursor, cursorMoved, lockCursor, type WatchCursor } from "./watch-cursor.js";
 import { proveWatchLease, type WatchLease } from "./watch-lease.js";
@@ -159,7 +160,8 @@ export async function commitBlockStep(
     // First: what we moved ourselves is nobody's deposit and no foreign outflow.
     const others = await bookTreasuryFlows(tx, { ...placed, rewinds: cursor.rewinds });
     const deposits = await withoutLostPayments(tx, others);
-    const step = { ...placed, ...others, deposits };
+    const outflows = await bookRemined(tx, { ...others, rewinds: cursor.rewinds });
+    const step = { ...placed, ...others, outflows, deposits };
     const foreignOutflows = await bookWalletFlows(tx, { ...step, rewinds: cursor.rewinds });
     const tokenEvents = await bookTokens(tx, step.tokens, cursor.rewinds);
     const paused = await pausedAssets(tx);

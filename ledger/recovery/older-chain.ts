@@ -9,6 +9,7 @@ import { readCursor, type WatchCursor, watchedFromHeight } from "../deposits/wat
 import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
 import { listWallets } from "../wallets/wallet.js";
+import { REMINED } from "./remined-payments.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 
 /** A payment that was mined once and is not on the chain. */
@@ -282,7 +283,7 @@ async function readInflows(sql: Sql, above: Height, limit: number): Promise<Vani
                                  AND s.outcome = 'paid')) AS memo
        FROM journal_entry e
       WHERE e.kind IN ('wallet.inflow', 'deposit.surplus', 'sweep.out', 'sweep.in', 'sweep.top-up',
-                      'sweep.short', 'treasury.return', 'treasury.late')
+                      'sweep.short', 'treasury.return', 'treasury.late', '${REMINED}')
         AND e.effective_height > $1
         AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
       ORDER BY e.id LIMIT $2`,

@@ -1,0 +1,260 @@
+/**
+ * Payments that were booked from blocks that a chain lost, and that it mined again with another outcome:
+ * one that had failed pays, one that was settled fails, or the payment is mined in the place of the
+ * transfer that cancelled it. What the books have too much or too little stands as a break, so that they
+ * agree with the chain, until a person says who bears it.
+ */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import {
+  type AccountCode,
+  BREAK,
+  DEPOSIT_ADDRESSES,
+  HOT_WALLET,
+  NATIVE_ASSET,
+  NETWORK_FEE,
+  walletAccount,
+} from "../books/accounts.js";
+import { type JournalEntry, type Posting, postJournal, postJournals } from "../books/journal.js";
+import type { Outflow } from "../books/wallet-flows.js";
+import { LedgerError } from "../errors.js";
+import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import { freezeSigning } from "../withdrawals/signing-freeze.js";
+
+/** Entries of `bookRemined`. */
+export const REMINED = "withdrawal.remined";
+
+/** A payment whose second outcome waits for a person. */
+export interface ReminedPayment {
+  /** What it is called: the withdrawal and the loss of blocks that it belongs to. */
+  readonly name: string;
+  readonly withdrawalId: string;
+  readonly customerId: string;
+  /** How the withdrawal ended by the books. */
+  readonly status: string;
+  readonly hash: Hash32;
+  readonly height: Height;
+  readonly asset: string;
+  /** Signed: what the chain took more than is booked; below zero what it did not take. */
+  readonly takenUnits: bigint;
+}
+
+/** What a transaction took of a wallet, in each asset beside the fee. */
+interface Taken {
+  readonly units: Map<string, bigint>;
+  feeAtoken: bigint;
+}
+
+interface Mined extends Taken {
+  readonly wallet: Address;
+  readonly hash: Hash32;
+  readonly height: Height;
+}
+
+interface Booked extends Taken {
+  readonly withdrawalId: string;
+  readonly status: string;
+}
+
+/**
+ * Books what the chain took otherwise than the endings of these transactions' withdrawals say; a person's
+ * matter freezes signing in the same commit. A fee alone is the exchange's expense, and nobody's matter.
+ * Asked of every block: a watcher that was behind when the chain lost blocks goes on without a rewind.
+ * @param flows.rewinds losses of blocks that the watcher went back for
+ * @returns the outflows of which nothing is booked yet
+ */
+export async function bookRemined(
+  tx: Sql,
+  flows: { readonly outflows: readonly Outflow[]; readonly rewinds: number },
+): Promise<readonly Outflow[]> {
+  const mined = minedOf(flows.outflows);
+  const bookedOf = await readBooked(tx, mined);
+  const entries: JournalEntry[] = [];
+  for (const one of mined) {
+    const booked = bookedOf.get(placeOf(one));
+    if (booked === undefined) continue;
+    const postings = differences(one, booked);
+    if (postings.length === 0) continue;
+    entries.push({
+      kind: REMINED,
+      idemKey: `remined:${booked.withdrawalId}-r${flows.rewinds}`,
+      effectiveHeight: one.height,
+      memo: `${one.hash} ${one.wallet}`,
+      postings,
+    });
+    const isMatter = postings.some(({ debit, credit }) => debit === BREAK || credit === BREAK);
+    if (isMatter) await freezeSigning(tx, one.wallet, freezeReason(one, booked));
+  }
+  await postJournals(tx, entries);
+  return flows.outflows.filter(
+    ({ wallet, txHash: hash }) => !bookedOf.has(placeOf({ wallet, hash })),
+  );
+}
+
+/** Payments that nobody has decided about, oldest first; those of blocks that are gone again are none. */
+export async function listRemined(sql: Sql, limit: number): Promise<readonly ReminedPayment[]> {
+  return readRemined(
+    sql,
+    `NOT EXISTS (SELECT 1 FROM journal_entry d
+                  WHERE d.idem_key = 'remined-accepted:' || substr(e.idem_key, 9))`,
+    [limit],
+  );
+}
+
+/**
+ * A person's word about one: the account that bears it. Its coins are booked already.
+ * @returns no events: the withdrawal has told its end
+ * @throws INVALID_DECISION; INSUFFICIENT_BALANCE where a customer has not so much any more
+ */
+export async function acceptRemined(
+  tx: Sql,
+  { name, account }: { readonly name: string; readonly account: AccountCode },
+): Promise<[]> {
+  const found = await readRemined(tx, `e.idem_key = 'remined:' || $2`, [100, name]);
+  const [first] = found;
+  if (first === undefined) {
+    throw new LedgerError(
+      "INVALID_DECISION",
+      `${name} is no payment that a chain mined again with another outcome: causeway ledger open`,
+    );
+  }
+  if (account === BREAK || account === DEPOSIT_ADDRESSES || account.startsWith("asset:wallet:")) {
+    throw new LedgerError("INVALID_DECISION", `${account} has no say in who bears it`);
+  }
+  await postJournal(tx, {
+    kind: "ledger.remined",
+    idemKey: `remined-accepted:${name}`,
+    effectiveHeight: null,
+    memo: first.hash,
+    postings: found.map(({ asset, takenUnits }) => moved(asset, takenUnits, account, BREAK)),
+  });
+  return [];
+}
+
+function minedOf(outflows: readonly Outflow[]): readonly Mined[] {
+  const byPlace = new Map<string, Mined>();
+  for (const { role, wallet, txHash: hash, height, asset, amountUnits, feeAtoken } of outflows) {
+    if (role !== "hot-wallet") continue;
+    const place = placeOf({ wallet, hash });
+    const mined = byPlace.get(place) ?? { wallet, hash, height, units: new Map(), feeAtoken: 0n };
+    add(mined.units, asset, amountUnits);
+    mined.feeAtoken += feeAtoken;
+    byPlace.set(place, mined);
+  }
+  return [...byPlace.values()];
+}
+
+/** What ended withdrawals have booked, by wallet and any transaction that was signed for them. */
+async function readBooked(tx: Sql, mined: readonly Mined[]): Promise<ReadonlyMap<string, Booked>> {
+  if (mined.length === 0) return new Map();
+  const rows = await tx.query<{
+    wallet: string;
+    hash: string;
+    id: string;
+    status: string;
+    asset: string | null;
+    units: string | null;
+    is_fee: boolean | null;
+  }>(
+    `SELECT s.wallet, a.hash, w.id, w.status, p.asset, p.amount_units::text AS units,
+            p.debit = $3 AS is_fee
+       FROM unnest($1::text[], $2::text[]) AS input (wallet, hash)
+       JOIN withdrawal_attempt a ON a.hash = input.hash
+       JOIN nonce_slot s ON s.id = a.slot_id AND s.wallet = input.wallet
+        AND s.outcome IN ('paid', 'reverted', 'cancelled')
+       JOIN withdrawal w ON w.id = s.withdrawal_id
+       JOIN journal_entry e ON e.idem_key = 'withdrawal:' || w.id || ':end'
+       LEFT JOIN posting p ON p.journal_id = e.id
+        AND p.credit IN ('asset:wallet:' || s.wallet, $4)
+      -- Those are booked apart from their requests, and never taken back.
+      WHERE NOT EXISTS (SELECT 1 FROM recovered_payment r WHERE r.tx_hash = s.mined_hash)
+        AND NOT EXISTS (SELECT 1 FROM journal_entry o
+                         WHERE o.idem_key = 'outflow:' || a.hash || ':' || s.wallet)`,
+    [mined.map(({ wallet }) => wallet), mined.map(({ hash }) => hash), NETWORK_FEE, HOT_WALLET],
+  );
+  const bookedOf = new Map<string, Booked>();
+  for (const { wallet, hash, id: withdrawalId, status, asset, units, is_fee: isFee } of rows) {
+    const place = placeOf({ wallet, hash });
+    const booked = bookedOf.get(place) ?? { withdrawalId, status, units: new Map(), feeAtoken: 0n };
+    if (isFee === true) booked.feeAtoken += storedAtoken(units);
+    else if (asset !== null) add(booked.units, asset, storedAtoken(units));
+    bookedOf.set(place, booked);
+  }
+  return bookedOf;
+}
+
+/** What has to be posted beside the ending, so that both together are what the chain took. */
+function differences(mined: Mined, booked: Booked): Posting[] {
+  const { wallet } = mined;
+  const credit = walletAccount(wallet);
+  const assets = new Set([...mined.units.keys(), ...booked.units.keys()]);
+  const unitsOf = (taken: Taken, asset: string) => taken.units.get(asset) ?? 0n;
+  return [
+    ...[...assets].map((asset) =>
+      moved(asset, unitsOf(mined, asset) - unitsOf(booked, asset), BREAK, credit),
+    ),
+    moved(NATIVE_ASSET, mined.feeAtoken - booked.feeAtoken, NETWORK_FEE, credit),
+  ].filter(({ amountUnits }) => amountUnits > 0n);
+}
+
+/** A posting of a signed amount. */
+function moved(asset: string, units: bigint, debit: AccountCode, credit: AccountCode): Posting {
+  return units < 0n
+    ? { asset, debit: credit, credit: debit, amountUnits: -units }
+    : { asset, debit, credit, amountUnits: units };
+}
+
+function freezeReason({ hash, height }: Mined, { withdrawalId, status }: Booked): string {
+  return (
+    `withdrawal ${withdrawalId} ended as ${status}, and its transaction ${hash} did otherwise in ` +
+    `block ${height} of the chain that came back: causeway ledger open`
+  );
+}
+
+async function readRemined(
+  sql: Sql,
+  condition: string,
+  parameters: readonly unknown[],
+): Promise<readonly ReminedPayment[]> {
+  const rows = await sql.query<{
+    name: string;
+    id: string;
+    customer_id: string;
+    status: string;
+    memo: string;
+    height: string;
+    asset: string;
+    units: string;
+  }>(
+    `SELECT substr(e.idem_key, 9) AS name, w.id, w.customer_id, w.status, e.memo,
+            e.effective_height::text AS height, p.asset,
+            (CASE WHEN p.debit = '${BREAK}' THEN p.amount_units ELSE -p.amount_units END)::text
+              AS units
+       FROM journal_entry e
+       JOIN posting p ON p.journal_id = e.id AND '${BREAK}' IN (p.debit, p.credit)
+       JOIN withdrawal w ON w.id = regexp_replace(substr(e.idem_key, 9), '-r[0-9]+$', '')
+      WHERE e.kind = '${REMINED}' AND ${condition}
+        AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
+      ORDER BY e.id, p.place LIMIT $1`,
+    parameters,
+  );
+  return rows.map((row) => ({
+    name: row.name,
+    withdrawalId: row.id,
+    customerId: row.customer_id,
+    status: row.status,
+    hash: storedHash(row.memo.split(" ")[0]),
+    height: storedHeight(row.height),
+    asset: row.asset,
+    takenUnits: storedAtoken(row.units),
+  }));
+}
+
+function placeOf({ wallet, hash }: { readonly wallet: string; readonly hash: string }): string {
+  return `${wallet} ${hash}`;
+}
+
+function add(sums: Map<string, bigint>, asset: string, units: bigint): void {
+  sums.set(asset, (sums.get(asset) ?? 0n) + units);
+}

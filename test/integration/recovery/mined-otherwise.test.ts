@@ -1,0 +1,183 @@
+/** Payments of a lost chain that are mined again with another outcome: booked, named, and decided once. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { Desk, destination, TOKEN, WALLET } from "./desk.js";
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.openWithAlice();
+});
+afterEach(() => desk.close());
+
+const FIELDS = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
+const REASON = ["--reason", "looked at the chain"];
+
+describe("a payment that failed on a lost chain", () => {
+  it("is booked where it pays on the one that came back, and the customer is charged once", async () => {
+    const kept = desk.chain.head;
+    desk.chain.revertingOnChain.add(destination(1));
+    const failed = await desk.request({ key: "f", ...FIELDS });
+    await desk.work();
+    await desk.watch();
+    expect((await desk.read(failed.id)).status).toBe("failed");
+    expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+    desk.chain.revertingOnChain.clear();
+    await loseAbove(kept);
+    expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+    // The coins are gone, and both sides say so; who bears them, a person says.
+    expect(await breaks()).toBe("");
+    expect(await breakAtoken()).toBe(TOKEN);
+    expect((await readFreeze(desk.database, WALLET)).reason).toContain(failed.id);
+    const open = await desk.causeway("ledger", "open");
+    expect(open).toMatchObject({ code: 1 });
+    for (const text of [failed.id, "failed", "1 TOKEN", "accept-remined", desk.ownHashes()[0]]) {
+      expect(open.text).toContain(text);
+    }
+    await desk.causeway("withdrawals", "release");
+    expect((await desk.causeway("ledger", "open")).code).toBe(1);
+    await accept(`${failed.id}-r1`, "liability:customer:alice");
+    expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
+    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+    const again = accept(`${failed.id}-r1`, "liability:customer:alice");
+    await expect(again).rejects.toMatchObject({ code: "DECIDED_ALREADY" });
+    expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
+    await paysOn();
+  });
+
+  it("is booked anew by a further loss, and taken back with the blocks that had it", async () => {
+    const kept = desk.chain.head;
+    desk.chain.revertingOnChain.add(destination(1));
+    const failed = await desk.request({ key: "f", ...FIELDS });
+    await desk.work();
+    await desk.watch();
+    desk.chain.revertingOnChain.clear();
+    await loseAbove(kept);
+    expect([await breaks(), await breakAtoken()]).toEqual(["", TOKEN]);
+    desk.chain.revertingOnChain.add(destination(1));
+    await loseAbove(kept);
+    // It fails again, as it is booked.
+    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+    expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
+    const gone = accept(`${failed.id}-r1`, "expense:write_off");
+    await expect(gone).rejects.toMatchObject({ code: "INVALID_DECISION" });
+    desk.chain.revertingOnChain.clear();
+    await loseAbove(kept);
+    expect([await breaks(), await breakAtoken()]).toEqual(["", TOKEN]);
+    await accept(`${failed.id}-r3`, "expense:write_off");
+    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+  });
+});
+
+describe("a payment that was settled on a lost chain", () => {
+  it("is booked where it fails on the one that came back, and the customer gets it back", async () => {
+    const kept = desk.chain.head;
+    const settled = await desk.request({ key: "s", ...FIELDS });
+    await desk.work();
+    await desk.watch();
+    expect((await desk.read(settled.id)).status).toBe("settled");
+    desk.chain.revertingOnChain.add(destination(1));
+    await loseAbove(kept);
+    expect(desk.paidAtoken(destination(1))).toBe(0n);
+    expect([await breaks(), await breakAtoken()]).toEqual(["", -TOKEN]);
+    expect((await readFreeze(desk.database, WALLET)).frozen).toBe(true);
+    expect((await desk.causeway("ledger", "open")).text).toContain(`${settled.id}-r1`);
+    const onChain = accept(`${settled.id}-r1`, "asset:deposit_addresses");
+    await expect(onChain).rejects.toMatchObject({ code: "INVALID_DECISION" });
+    await accept(`${settled.id}-r1`, "liability:customer:alice");
+    expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+    desk.chain.revertingOnChain.clear();
+    await paysOn();
+  });
+
+  it("costs what the new chain took for it, without anybody", async () => {
+    const kept = desk.chain.head;
+    const settled = await desk.request({ key: "s", ...FIELDS });
+    await desk.work();
+    await desk.watch();
+    desk.chain.gasPerPayment = 24_000n;
+    await loseAbove(kept);
+    expect((await desk.read(settled.id)).status).toBe("settled");
+    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+    expect((await readFreeze(desk.database, WALLET)).reason).not.toContain(settled.id);
+    expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
+  });
+});
+
+describe("a payment that was cancelled on a lost chain", () => {
+  it("is booked where it was mined in the place of its cancellation", async () => {
+    const kept = desk.chain.head;
+    desk.chain.unmined.add(destination(1));
+    const wanted = await desk.request({ key: "w", ...FIELDS });
+    await desk.lane().runRound(desk.signal);
+    const [payment = ""] = desk.chain.arrived;
+    await cancelWithdrawal(desk.database, wanted.id, "the client changed its mind");
+    await desk.work(4);
+    expect((await desk.read(wanted.id)).status).toBe("cancelled");
+    await desk.watch();
+    const lost = desk.chain.head;
+    desk.chain.rollBack(kept);
+    desk.chain.unmined.clear();
+    // Another validator's pool kept the payment.
+    desk.chain.submit(payment);
+    while (desk.chain.head <= lost) desk.chain.mine();
+    await desk.watch();
+    await desk.causeway("recover", "--apply");
+    await desk.watch();
+    expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+    // The fee of the cancellation was never paid on this chain.
+    expect([await breaks(), await breakAtoken()]).toEqual(["", TOKEN]);
+    expect((await readFreeze(desk.database, WALLET)).reason).toContain(wanted.id);
+    await accept(`${wanted.id}-r1`, "liability:customer:alice");
+    expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
+    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+    await paysOn();
+  });
+});
+
+/** The chain comes back without the blocks above a height, and a person recovers. */
+async function loseAbove(height: number): Promise<void> {
+  await desk.loseAbove(height);
+  await desk.work(3);
+  const { code, text } = await desk.causeway("recover", "--apply");
+  expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+  desk.chain.mine();
+  await desk.watch();
+}
+
+async function accept(remined: string, account: string): Promise<void> {
+  await desk.causeway("ledger", "accept-remined", remined, "--account", account, ...REASON);
+}
+
+/** Nothing stands in the way of the next payment. */
+async function paysOn(): Promise<void> {
+  expect((await desk.causeway("withdrawals", "release")).code).toBe(0);
+  const next = await desk.request({
+    key: "next",
+    customer: "alice",
+    to: destination(2),
+    amountAtoken: TOKEN,
+  });
+  await desk.work();
+  await desk.watch();
+  expect((await desk.read(next.id)).status).toBe("settled");
+  expect(await breaks()).toBe("");
+}
+
+/** What reconcile finds; nothing where all is even. */
+async function breaks(): Promise<string> {
+  const { code, text } = await desk.causeway("reconcile");
+  return code === 0 ? "" : text;
+}
+
+/** What is missing and nobody has explained; below zero what is there and nobody's. */
+async function breakAtoken(): Promise<bigint> {
+  const [row] = await desk.database.query<{ units: string }>(
+    `SELECT coalesce(sum(CASE WHEN debit = 'asset:break' THEN amount_units
+                              ELSE -amount_units END), 0)::text AS units
+       FROM posting WHERE 'asset:break' IN (debit, credit)`,
+  );
+  return BigInt(row?.units ?? "0");
+}
