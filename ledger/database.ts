@@ -27,6 +27,7 @@ import { WebhookPruning1760000000022 } from "./migrations/0022-webhook-pruning.j
 import { SweepHeights1760000000023 } from "./migrations/treasury/0023-sweep-heights.js";
 import { TreasuryExits1760000000024 } from "./migrations/treasury/0024-treasury-exits.js";
 import { LookupsByKey1760000000025 } from "./migrations/0025-lookups-by-key.js";
+import { BookedPayments1760000000027 } from "./migrations/0027-booked-payments.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
@@ -62,6 +63,7 @@ export const LEDGER_MIGRATIONS = [
   TreasuryExits1760000000024,
   LookupsByKey1760000000025,
   Bounds1760000000026,
+  BookedPayments1760000000027,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -11,7 +11,6 @@ import {
   type AccountCode,
   BREAK,
   DEPOSIT_ADDRESSES,
-  HOT_WALLET,
   NATIVE_ASSET,
   NETWORK_FEE,
   walletAccount,
@@ -157,21 +156,11 @@ async function readBooked(tx: Sql, mined: readonly Mined[]): Promise<ReadonlyMap
     units: string | null;
     is_fee: boolean | null;
   }>(
-    `SELECT s.wallet, a.hash, w.id, w.status, p.asset, p.amount_units::text AS units,
-            p.debit = $3 AS is_fee
+    `SELECT input.wallet, input.hash, b.withdrawal_id AS id, b.status, b.asset,
+            b.units::text AS units, b.is_fee
        FROM unnest($1::text[], $2::text[]) AS input (wallet, hash)
-       JOIN withdrawal_attempt a ON a.hash = input.hash
-       JOIN nonce_slot s ON s.id = a.slot_id AND s.wallet = input.wallet
-        AND s.outcome IN ('paid', 'reverted', 'cancelled')
-       JOIN withdrawal w ON w.id = s.withdrawal_id
-       JOIN journal_entry e ON e.idem_key = 'withdrawal:' || w.id || ':end'
-       LEFT JOIN posting p ON p.journal_id = e.id
-        AND p.credit IN ('asset:wallet:' || s.wallet, $4)
-      -- Those are booked apart from their requests, and never taken back.
-      WHERE NOT EXISTS (SELECT 1 FROM recovered_payment r WHERE r.tx_hash = s.mined_hash)
-        AND NOT EXISTS (SELECT 1 FROM journal_entry o
-                         WHERE o.idem_key = 'outflow:' || a.hash || ':' || s.wallet)`,
-    [mined.map(({ wallet }) => wallet), mined.map(({ hash }) => hash), NETWORK_FEE, HOT_WALLET],
+      CROSS JOIN LATERAL booked_of_payment(input.wallet, input.hash) AS b`,
+    [mined.map(({ wallet }) => wallet), mined.map(({ hash }) => hash)],
   );
   const bookedOf = new Map<string, Booked>();
   for (const { wallet, hash, id: withdrawalId, status, asset, units, is_fee: isFee } of rows) {

@@ -153,6 +153,57 @@ describe("the rule about slots of active wallets", () => {
   });
 });
 
+describe("what the endings of payments booked", () => {
+  const ACCOUNT = `asset:wallet:${WALLET}`;
+
+  /** Ends payments by number: each cost the wallet 21,000 atoken. */
+  async function end(tx: Sql, first: number, last: number): Promise<void> {
+    await tx.query(
+      `UPDATE nonce_slot SET outcome = 'reverted', mined_hash = $3 || lpad(to_hex(nonce::integer), 64, '0')
+        WHERE nonce BETWEEN $1::integer AND $2::integer AND outcome IS NULL`,
+      [first, last, "0x"],
+    );
+    await tx.query(
+      `WITH ended AS (
+         INSERT INTO journal_entry (kind, idem_key, effective_height)
+         SELECT 'withdrawal.fail', 'withdrawal:wd_' || n || ':end', 5
+           FROM generate_series($1::integer, $2::integer) AS n RETURNING id)
+       INSERT INTO posting (journal_id, place, asset, debit, credit, amount_units)
+       SELECT id, 0, 'TOKEN', 'expense:network_fee', $3, 21000 FROM ended`,
+      [first, last, ACCOUNT],
+    );
+  }
+
+  function booked(tx: Sql, numbers: readonly number[]) {
+    return tx.query<{ id: string; units: string; is_fee: boolean }>(
+      `SELECT b.withdrawal_id AS id, b.units::text AS units, b.is_fee
+         FROM unnest($2::text[]) AS hash CROSS JOIN LATERAL booked_of_payment($1, hash) AS b`,
+      [WALLET, numbers.map(hashOf)],
+    );
+  }
+
+  it("is found by the payments' own keys, however many the wallet made", async () => {
+    await ledger.owner.transaction(async (tx) => {
+      await tx.query(`ANALYZE nonce_slot, withdrawal_attempt, journal_entry, posting`);
+      await end(tx, 101, 100 + FEW);
+      for (let n = 1; n <= FEW; n += 1) await booked(tx, [100 + n]);
+      await end(tx, 101 + FEW, FILLED);
+      const asked = Array.from({ length: ASKED }, (_, index) => 200 + index * 50);
+      const read = await readBy(
+        tx,
+        ["nonce_slot", "withdrawal_attempt", "journal_entry", "posting"],
+        async () => {
+          expect(await booked(tx, asked)).toEqual(
+            asked.map((n) => ({ id: `wd_${n}`, units: "21000", is_fee: true })),
+          );
+        },
+      );
+      const one = { nonce_slot: ASKED, withdrawal_attempt: ASKED };
+      expect(read).toEqual({ ...one, journal_entry: ASKED, posting: ASKED });
+    });
+  });
+});
+
 describe("rows without a link", () => {
   it("are found without reading the links of a kind from its beginning", async () => {
     const { database, owner } = ledger;

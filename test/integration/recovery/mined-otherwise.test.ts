@@ -92,6 +92,19 @@ describe("a payment that was settled on a lost chain", () => {
     await paysOn();
   });
 
+  it("is booked as well where the watcher had not come to the blocks that were lost", async () => {
+    const kept = desk.chain.head;
+    const settled = await desk.request({ key: "s", ...FIELDS });
+    await desk.work();
+    expect((await desk.read(settled.id)).status).toBe("settled");
+    desk.chain.revertingOnChain.add(destination(1));
+    await loseAbove(kept);
+    expect([await breaks(), await breakAtoken()]).toEqual(["", -TOKEN]);
+    await accept(`${settled.id}-r0`, "liability:customer:alice");
+    expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+  });
+
   it("costs what the new chain took for it, without anybody", async () => {
     const kept = desk.chain.head;
     const settled = await desk.request({ key: "s", ...FIELDS });
