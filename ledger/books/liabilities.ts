@@ -32,7 +32,7 @@ export interface LiabilityBooks {
 
 /**
  * Reads liabilities and addresses in one look. Entries without a block only move coins between a
- * customer's own accounts, or are a person's: they count whenever they were made.
+ * customer's own accounts, or are a person's corrections: they count whenever they were made.
  * @param height a booked block; undefined: the last one
  * @throws HEIGHT_NOT_BOOKED; NEGATIVE_LIABILITY where the books owe less than nothing
  */
@@ -60,6 +60,17 @@ export function readLiabilities(
   });
 }
 
+/**
+ * Block from which on an entry changes what is owed. Former releases booked two decisions without one:
+ * of a deposit in suspense, and about a payment that a recovery had found.
+ */
+const HEIGHT_OF_ENTRY = `
+  coalesce(e.effective_height, CASE e.kind
+    WHEN 'ledger.suspense_release'
+      THEN (SELECT d.height FROM deposit d WHERE d.id = substr(e.idem_key, 18))
+    WHEN 'withdrawal.settle'
+      THEN (SELECT r.height FROM recovered_payment r WHERE r.tx_hash = e.memo) END)`;
+
 async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> {
   const rows = await tx.query<{ asset: string; holder: string; units: string }>(
     `SELECT asset, holder, sum(units)::text AS units FROM (
@@ -72,7 +83,7 @@ async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> 
         WHERE side.account LIKE 'liability:%'
           -- What the exchange owes itself is on its way between its own addresses.
           AND side.account <> ALL ($4::text[])
-          AND (e.effective_height IS NULL OR e.effective_height <= $1)
+          AND coalesce(${HEIGHT_OF_ENTRY}, 0) <= $1
        UNION ALL
        -- On the chain and not posted yet: owed all the same.
        SELECT asset, customer_id, amount_units FROM deposit

@@ -114,7 +114,8 @@ async function assignDeposits(
       await postJournal(tx, {
         kind: "ledger.suspense_release",
         idemKey: `suspense-release:${row.id}`,
-        effectiveHeight: null,
+        // Before this block there was nothing to owe.
+        effectiveHeight: storedHeight(row.height),
         memo: row.tx_hash,
         postings: [{ asset, debit: SUSPENSE, credit, amountUnits: givenUnits }],
       });

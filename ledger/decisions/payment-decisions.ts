@@ -64,7 +64,8 @@ export async function linkPayment(
   await postJournal(tx, {
     kind: "withdrawal.settle",
     idemKey: endingKey(id),
-    effectiveHeight: null,
+    // Up to this block it was owed.
+    effectiveHeight: payment.height,
     memo: hash,
     postings: [
       {

@@ -124,7 +124,8 @@ export async function acceptRemined(
   await postJournal(tx, {
     kind: "ledger.remined",
     idemKey: `remined-accepted:${name}`,
-    effectiveHeight: null,
+    // Before this block nobody owed it.
+    effectiveHeight: first.height,
     memo: first.hash,
     postings: found.map(({ asset, takenUnits }) => moved(asset, takenUnits, account, BREAK)),
   });

@@ -1,0 +1,96 @@
+/** What was owed at a block stays what it was, whatever persons decide about later blocks afterwards. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import {
+  customerAccount,
+  NATIVE_ASSET,
+  parseCustomerId,
+  SUSPENSE,
+} from "../../../ledger/books/accounts.js";
+import { postJournal } from "../../../ledger/books/journal.js";
+import { readLiabilities } from "../../../ledger/books/liabilities.js";
+import { Desk, derivation, destination, TOKEN } from "./desk.js";
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.open();
+});
+afterEach(() => desk.close());
+
+const REASON = ["--reason", "looked at the chain"];
+
+/** What is owed to whom after a block, in TOKEN alone. */
+async function owedAt(height: number): Promise<Record<string, bigint>> {
+  const { liabilities } = await readLiabilities(desk.database, { height });
+  return Object.fromEntries(liabilities.map(({ customerId, units }) => [customerId, units]));
+}
+
+it("leaves blocks alone that were before a deposit which a person assigned", async () => {
+  desk.chain.mine();
+  desk.pay([derivation.addressAt(0), 5n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.register("alice");
+  await desk.watch();
+  expect(await owedAt(2)).toEqual({ "causeway:suspense": 5n * TOKEN });
+  const [row] = await desk.database.query<{ id: string }>(`SELECT id FROM deposit`);
+  await desk.causeway("ledger", "assign-deposit", row?.id ?? "", "--customer", "alice", ...REASON);
+  expect(await desk.availableAtoken("alice")).toBe(5n * TOKEN);
+  expect([await owedAt(1), await owedAt(2)]).toEqual([{}, { alice: 5n * TOKEN }]);
+});
+
+it("knows the block of decisions that former releases booked without one", async () => {
+  const height = desk.chain.mine().height;
+  desk.pay([derivation.addressAt(0), 5n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.register("alice");
+  await desk.watch();
+  const [row] = await desk.database.query<{ id: string }>(`SELECT id FROM deposit`);
+  await postJournal(desk.database, {
+    kind: "ledger.suspense_release",
+    idemKey: `suspense-release:${row?.id}`,
+    effectiveHeight: null,
+    postings: [
+      {
+        asset: NATIVE_ASSET,
+        debit: SUSPENSE,
+        credit: customerAccount(parseCustomerId("alice")),
+        amountUnits: 5n * TOKEN,
+      },
+    ],
+  });
+  expect([await owedAt(height), await owedAt(height + 1)]).toEqual([{}, { alice: 5n * TOKEN }]);
+});
+
+it("leaves blocks alone that were before a payment which a person linked", async () => {
+  const { address } = await desk.register("alice");
+  desk.chain.mine();
+  desk.pay([address, 10n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const backup = await desk.backup();
+  const before = desk.chain.head;
+  const fields = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
+  await desk.request({ key: "lost", ...fields });
+  await desk.work();
+  await desk.register("bob");
+  await desk.watch();
+  const [hash = ""] = desk.ownHashes();
+  await desk.useDatabase(backup);
+  await desk.watch();
+  await desk.causeway("recover", "--apply");
+  await desk.watch();
+  const again = await desk.request({ key: "lost", ...fields });
+  await desk.work(1);
+  await desk.watch();
+  await desk.causeway("ledger", "link-payment", hash, "--withdrawal", again.id, ...REASON);
+  expect((await desk.read(again.id)).status).toBe("settled");
+  expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
+  const heights = [0, before, desk.chain.head - 1];
+  expect(await Promise.all(heights.map(owedAt))).toEqual([
+    {},
+    { alice: 10n * TOKEN },
+    { alice: 9n * TOKEN },
+  ]);
+});
