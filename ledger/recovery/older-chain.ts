@@ -164,8 +164,10 @@ interface KnownBlock {
 }
 
 /**
- * The highest block with something of ours that the chain still has. Blocks follow each other, so of
- * the known ones all up to it are there, and all above are gone.
+ * A high block with something of ours that the chain still has. Blocks follow each other, so of those
+ * that it knows all up to this one are there. What was mined again after a former loss goes on naming the
+ * block of then, which is nowhere: so it is looked for from the newest on, in steps that grow. Halving all
+ * of them, one such block could have the watcher go back behind the loss before.
  */
 async function findCommonBlock(
   database: SqlDatabase,
@@ -184,12 +186,18 @@ async function findCommonBlock(
   const known: KnownBlock[] = rows
     .map((row) => ({ height: storedHeight(row.height), hash: storedHash(row.hash) }))
     .toSorted((left, right) => left.height - right.height);
-  let [there, gone] = [-1, known.length];
+  const isThere = async (index: number) => {
+    const block = known[index];
+    return block !== undefined && (await chain.blockHash(block.height)) === block.hash;
+  };
+  let [there, gone] = [known.length - 1, known.length];
+  for (let step = 1; there >= 0 && !(await isThere(there)); step *= 2) {
+    gone = there;
+    there = there === 0 ? -1 : Math.max(0, there - step);
+  }
   while (gone - there > 1) {
     const middle = Math.floor((there + gone) / 2);
-    const block = known[middle];
-    if (block === undefined) break;
-    if ((await chain.blockHash(block.height)) === block.hash) there = middle;
+    if (await isThere(middle)) there = middle;
     else gone = middle;
   }
   const found = known[there];

@@ -78,6 +78,33 @@ describe("a second loss of the chain", () => {
   });
 });
 
+it("goes back no further than the blocks that the second loss took", async () => {
+  const { address } = await desk.register("bob");
+  await desk.watch();
+  const kept = desk.chain.head;
+  await desk.request({ key: "p", ...FIELDS });
+  await desk.work();
+  await desk.watch();
+  // The payment goes on naming the block of the chain that was lost first.
+  await loseAbove(kept);
+  desk.chain.mine();
+  await desk.watch();
+  expect((await desk.causeway("withdrawals", "release")).code).toBe(0);
+  desk.pay([address, 7n]);
+  desk.chain.mine();
+  const stays = desk.chain.head;
+  desk.chain.mine();
+  await desk.watch();
+  expect(await desk.availableAtoken("bob")).toBe(7n);
+  await loseAbove(stays);
+  await desk.watch();
+  const rows = await desk.database.query(
+    `SELECT status, count(*)::integer AS count FROM deposit WHERE customer_id = 'bob' GROUP BY status`,
+  );
+  expect(rows).toEqual([{ status: "credited", count: 1 }]);
+  expect(await desk.availableAtoken("bob")).toBe(7n);
+});
+
 /** The chain comes back without the blocks above a height, and a person recovers. */
 async function loseAbove(height: number): Promise<{ readonly text: string }> {
   await desk.loseAbove(height);
