@@ -10,8 +10,8 @@ import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 import {
-  heightBelowNonce,
   type SlotUse,
+  transactionsSince,
   useOfSlot,
   type WalletTransaction,
 } from "../withdrawals/operator-decisions.js";
@@ -152,17 +152,20 @@ async function planWallet(
   const lowest = [...slots.map(({ nonce }) => nonce), known.nextNonce].reduce((left, right) =>
     left < right ? left : right,
   );
+  const nextNonce = minedNonce > known.nextNonce ? minedNonce : known.nextNonce;
+  const scanned = {
+    nonceAt: (at: Height) => chain.nonceAt(wallet, at),
+    transactions: (range: { readonly from: Height; readonly to: Height }) =>
+      chain.transactions(wallet, range),
+  };
+  const asked = { wallet, nonce: lowest, from: known.fromHeight, to: headHeight };
   const mined =
     lowest < minedNonce
-      ? await chain.transactions(wallet, {
-          from: Math.max(
-            known.fromHeight,
-            await heightBelowNonce(database, { wallet, nonce: lowest }),
-          ),
-          to: headHeight,
+      ? await transactionsSince(database, asked, scanned, (found) => {
+          const since = found.filter(({ nonce }) => nonce >= lowest);
+          return BigInt(since.length) >= minedNonce - lowest;
         })
       : [];
-  const nextNonce = minedNonce > known.nextNonce ? minedNonce : known.nextNonce;
   const payments = mined.filter(({ nonce }) => nonce >= known.nextNonce);
   if (BigInt(payments.length) !== nextNonce - known.nextNonce) {
     throw new LedgerError(

@@ -177,8 +177,48 @@ export async function readFrozenWithdrawals(
   }));
 }
 
-/** Highest block in which a lower nonce of the wallet is known to be mined: a scan starts there. */
-export async function heightBelowNonce(
+/** A wallet on the chain, as a scan of its transactions asks it. */
+export interface ScannedChain<Transaction> {
+  /** The wallet's next nonce after a block. */
+  nonceAt(at: Height): Promise<bigint>;
+  /** What the wallet signed in these blocks, both included, in order. */
+  transactions(range: {
+    readonly from: Height;
+    readonly to: Height;
+  }): Promise<readonly Transaction[]>;
+}
+
+/**
+ * Transactions of a wallet from the one with a nonce on, and perhaps some before it. The scan starts at
+ * the block of the payment before it. One that was mined again goes on naming its block of a chain that is
+ * lost, which may be too high: where something is missing, the chain's nonces say how much.
+ * @param asked.from first block that counts
+ * @param isComplete whether these are all that there have to be
+ */
+export async function transactionsSince<Transaction>(
+  sql: Sql,
+  asked: {
+    readonly wallet: Address;
+    readonly nonce: bigint;
+    readonly from: Height;
+    readonly to: Height;
+  },
+  chain: ScannedChain<Transaction>,
+  isComplete: (found: readonly Transaction[]) => boolean,
+): Promise<readonly Transaction[]> {
+  const { nonce, to } = asked;
+  const start = Math.max(asked.from, await heightBelowNonce(sql, asked));
+  const found = await chain.transactions({ from: start, to });
+  if (isComplete(found)) return found;
+  let from = start;
+  while (from > asked.from && (await chain.nonceAt(from - 1)) > nonce) {
+    from = Math.max(asked.from, Math.floor(from / 2));
+  }
+  return from === start ? found : chain.transactions({ from, to });
+}
+
+/** Highest block in which a lower nonce of the wallet is booked. */
+async function heightBelowNonce(
   sql: Sql,
   options: { readonly wallet: Address; readonly nonce: bigint },
 ): Promise<Height> {

@@ -19,12 +19,12 @@ import {
   adoptPayment,
   findUnclaimed,
   type FrozenWithdrawal,
-  heightBelowNonce,
   readFrozenWithdrawals,
   resumeSlot,
   resumeUnpaid,
   skipForeignNonces,
   takeOverFrozen,
+  transactionsSince,
   useOfSlot,
   type WalletTransaction,
 } from "./operator-decisions.js";
@@ -238,9 +238,13 @@ async function findForeignNonces(release: Release): Promise<ForeignNonces | "pen
     obstacles.push({ obstacle: "foreign-pending" });
     return "pending";
   }
-  const from = await heightBelowNonce(database, { wallet, nonce: row.nextNonce });
-  const all = await chain.transactions({ from, to });
-  const transactions = all.filter(({ nonce }) => nonce >= row.nextNonce);
+  const foreign = (all: readonly WalletTransaction[]) =>
+    all.filter(({ nonce }) => nonce >= row.nextNonce);
+  const asked = { wallet, nonce: row.nextNonce, from: 0, to };
+  const all = await transactionsSince(database, asked, chain, (found) => {
+    return BigInt(foreign(found).length) >= minedNonce - row.nextNonce;
+  });
+  const transactions = foreign(all);
   return { nextNonce: minedNonce, transactions };
 }
 
@@ -295,9 +299,12 @@ async function proveForeign(
 ): Promise<void> {
   const { database, chain, wallet, steps, obstacles } = release;
   const { id } = frozen;
-  const from = await heightBelowNonce(database, { wallet, nonce: slot.nonce });
-  const transactions = await chain.transactions({ from, to });
-  const consumer = transactions.find(({ nonce }) => nonce === slot.nonce);
+  const isConsumer = ({ nonce }: WalletTransaction) => nonce === slot.nonce;
+  const asked = { wallet, nonce: slot.nonce, from: 0, to };
+  const transactions = await transactionsSince(database, asked, chain, (found) => {
+    return found.some(isConsumer);
+  });
+  const consumer = transactions.find(isConsumer);
   if (consumer === undefined) {
     obstacles.push({ obstacle: "nonce-unexplained", id, nonce: slot.nonce });
     return;

@@ -2,7 +2,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { Desk, destination, TOKEN, WALLET } from "./desk.js";
+import { bytesToHex } from "../../../chain/hex.js";
+import { signLegacy } from "../../../chain/transaction.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { Desk, destination, KEY, TOKEN, WALLET } from "./desk.js";
 
 let desk: Desk;
 
@@ -147,6 +150,44 @@ describe("a payment that was cancelled on a lost chain", () => {
     expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
     expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
     await paysOn();
+  });
+});
+
+describe("a payment that is mined again in a lower block than before", () => {
+  it("hides none of the wallet's transactions that nobody asked for", async () => {
+    const kept = desk.chain.head;
+    for (let block = 0; block < 10; block += 1) desk.chain.mine();
+    await desk.request({ key: "s", ...FIELDS });
+    await desk.work();
+    await desk.watch();
+    const [payment = ""] = desk.chain.arrived;
+    const waiting = await desk.request({ key: "w", ...FIELDS, to: destination(3) });
+    const lost = desk.chain.head;
+    desk.chain.rollBack(kept);
+    desk.chain.submit(payment);
+    desk.chain.mine();
+    // Somebody who has the key pays what waits.
+    const stranger = signLegacy(
+      {
+        chainId: FAKE_CHAIN_ID,
+        nonce: 1n,
+        gasPriceAtoken: 30_000_000n,
+        gasLimit: 21_000n,
+        to: destination(3),
+        valueAtoken: TOKEN,
+        data: new Uint8Array(0),
+      },
+      KEY,
+    );
+    desk.chain.submit(bytesToHex(stranger));
+    while (desk.chain.head <= lost) desk.chain.mine();
+    await desk.watch();
+    await desk.causeway("recover", "--apply");
+    await desk.watch();
+    await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
+    await desk.work();
+    expect((await desk.read(waiting.id)).status).toBe("frozen");
+    expect(desk.paidAtoken(destination(3))).toBe(TOKEN);
   });
 });
 
