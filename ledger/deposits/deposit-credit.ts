@@ -16,6 +16,9 @@ import {
 import type { JournalEntry } from "../books/journal.js";
 import { storedAtoken } from "../stored-values.js";
 
+/** Kind of the entries of deposits that are nobody's yet. */
+const TO_SUSPENSE = "deposit.suspense";
+
 /** A deposit that is booked now. */
 export interface DueDeposit {
   /** Its public identifier. */
@@ -45,7 +48,7 @@ export async function depositEntries(
   rewinds: number,
 ): Promise<DepositBooking> {
   const all = [
-    ...due.strayed.map((deposit) => ({ deposit, kind: "deposit.suspense", to: SUSPENSE })),
+    ...due.strayed.map((deposit) => ({ deposit, kind: TO_SUSPENSE, to: SUSPENSE })),
     ...due.credited.map((deposit) => {
       return { deposit, kind: "deposit.credit", to: customerAccount(deposit.customerId) };
     }),
@@ -74,6 +77,44 @@ export async function depositEntries(
     };
   });
   return { entries, givenUnits };
+}
+
+/**
+ * Marks payments that lay in suspense on a chain that was lost and that no person gave to whom their
+ * address belongs: mined again, they lie there again. Crediting them would decide it.
+ * @param rewinds how often the chain came back without blocks
+ */
+export async function withoutUndecided<
+  Deposit extends Pick<DueDeposit, "address" | "customerId" | "asset" | "txHash"> & {
+    readonly creditable: boolean;
+  },
+>(tx: Sql, deposits: readonly Deposit[], rewinds: number): Promise<readonly Deposit[]> {
+  if (rewinds === 0 || deposits.length === 0) return deposits;
+  const rows = await tx.query<Record<"hash" | "address" | "asset", string>>(
+    `SELECT DISTINCT paid.hash, paid.address, paid.asset
+       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
+            AS paid (hash, address, asset, customer)
+       JOIN deposit d ON d.tx_hash = paid.hash AND d.address = paid.address
+        AND d.asset = paid.asset AND d.status = 'reversed'
+       JOIN journal_entry e ON e.idem_key = 'deposit:' || d.id AND e.kind = '${TO_SUSPENSE}'
+      WHERE (d.customer_id <> paid.customer
+             OR NOT EXISTS (SELECT 1 FROM journal_entry r
+                             WHERE r.idem_key = 'suspense-release:' || d.id))
+        -- What was decided after an earlier loss counts.
+        AND NOT EXISTS (SELECT 1 FROM deposit later
+                         WHERE later.tx_hash = d.tx_hash AND later.address = d.address
+                           AND later.asset = d.asset AND later.rewind > d.rewind)`,
+    [
+      deposits.map(({ txHash }) => txHash),
+      deposits.map(({ address }) => address),
+      deposits.map(({ asset }) => asset),
+      deposits.map(({ customerId }) => customerId),
+    ],
+  );
+  const undecided = new Set(rows.map(({ hash, address, asset }) => `${hash} ${address} ${asset}`));
+  return deposits.map((deposit) =>
+    undecided.has(placeOf(deposit)) ? { ...deposit, creditable: false } : deposit,
+  );
 }
 
 /** What nobody was given when a deposit was booked, because it brought that back. */
@@ -114,6 +155,10 @@ async function readShort(tx: Sql, deposits: readonly DueDeposit[]): Promise<Map<
   );
 }
 
-function placeOf({ txHash, address, asset }: DueDeposit): string {
+function placeOf({
+  txHash,
+  address,
+  asset,
+}: Pick<DueDeposit, "txHash" | "address" | "asset">): string {
   return `${txHash} ${address} ${asset}`;
 }

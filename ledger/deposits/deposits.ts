@@ -21,7 +21,7 @@ import {
   SUSPENSE,
 } from "../books/accounts.js";
 import { addressesFrom, type DepositAddress } from "./deposit-addresses.js";
-import { depositEntries } from "./deposit-credit.js";
+import { depositEntries, withoutUndecided } from "./deposit-credit.js";
 import type { DepositStatus } from "./deposit-queries.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -159,7 +159,8 @@ export async function commitBlockStep(
     failpoint("watcher.in-block-commit");
     // First: what we moved ourselves is nobody's deposit and no foreign outflow.
     const others = await bookTreasuryFlows(tx, { ...placed, rewinds: cursor.rewinds });
-    const deposits = await withoutLostPayments(tx, others);
+    const known = await withoutLostPayments(tx, others);
+    const deposits = await withoutUndecided(tx, known, cursor.rewinds);
     const outflows = await bookRemined(tx, { ...others, rewinds: cursor.rewinds });
     const step = { ...placed, ...others, outflows, deposits };
     const foreignOutflows = await bookWalletFlows(tx, { ...step, rewinds: cursor.rewinds });

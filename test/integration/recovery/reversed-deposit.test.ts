@@ -5,7 +5,7 @@ import { explainTransaction } from "../../../deposit-watcher/api/explanation.js"
 import { entriesOfDeposit } from "../../../ledger/deposits/deposit-evidence.js";
 import { listEvents } from "../../../ledger/events.js";
 import { planRewind } from "../../../ledger/recovery/older-chain.js";
-import { Desk, destination, STRANGER, TOKEN } from "./desk.js";
+import { derivation, Desk, destination, STRANGER, TOKEN } from "./desk.js";
 
 let desk: Desk;
 
@@ -108,6 +108,66 @@ describe("a deposit that was reversed", () => {
     desk.chain.mine();
     await desk.watch();
     expect([await desk.availableAtoken("bob"), await breakAtoken()]).toEqual([3n * TOKEN, 0n]);
+    expect(await breaks()).toBe("");
+  });
+});
+
+describe("a deposit that lay in suspense on the chain that was lost", () => {
+  /** Coins that were there before the address was given to bob. */
+  async function foundCoins() {
+    desk.chain.mine();
+    const kept = desk.chain.head;
+    const payment = desk.chain.payment(STRANGER, derivation.addressAt(0), 5n * TOKEN);
+    desk.chain.mine([payment]);
+    desk.chain.mine();
+    await desk.watch();
+    await desk.register("bob");
+    await desk.watch();
+    return { payment, kept };
+  }
+
+  const suspended = () =>
+    desk.database.query<{ id: string }>(`SELECT id FROM deposit WHERE status = 'suspense'`);
+
+  async function assign(customer: string): Promise<void> {
+    const [row] = await suspended();
+    const to = ["--customer", customer, "--reason", "the sender asked"];
+    await desk.causeway("ledger", "assign-deposit", row?.id ?? "", ...to);
+  }
+
+  it("goes there again, and is given to nobody else than the one a person named", async () => {
+    const { payment, kept } = await foundCoins();
+    await assign("alice");
+    expect(await desk.availableAtoken("alice")).toBe(5n * TOKEN);
+    await loseAbove(kept);
+    expect(await desk.availableAtoken("alice")).toBe(0n);
+    desk.chain.mine([payment]);
+    for (let block = 0; block < 3; block += 1) desk.chain.mine();
+    await desk.watch();
+    expect(await desk.availableAtoken("bob")).toBe(0n);
+    await assign("alice");
+    expect(await desk.availableAtoken("alice")).toBe(5n * TOKEN);
+    expect(await breaks()).toBe("");
+  });
+
+  it("goes there again where nobody had decided", async () => {
+    const { payment, kept } = await foundCoins();
+    await loseAbove(kept);
+    desk.chain.mine([payment]);
+    for (let block = 0; block < 3; block += 1) desk.chain.mine();
+    await desk.watch();
+    expect([await desk.availableAtoken("bob"), (await suspended()).length]).toEqual([0n, 1]);
+  });
+
+  it("is its customer's at once where a person had said so", async () => {
+    const { payment, kept } = await foundCoins();
+    await assign("bob");
+    await loseAbove(kept);
+    desk.chain.mine([payment]);
+    for (let block = 0; block < 3; block += 1) desk.chain.mine();
+    await desk.watch();
+    expect(await desk.availableAtoken("bob")).toBe(5n * TOKEN);
+    expect(await suspended()).toEqual([]);
     expect(await breaks()).toBe("");
   });
 });
