@@ -50,6 +50,7 @@ export async function writeAccepted(
         asset: entry.request.asset,
         to: entry.request.destinationText,
         ...amountFields(entry.request.asset, entry.request.amountUnits),
+        feeUnits: entry.terms.feeUnits.toString(),
       },
     })),
   );

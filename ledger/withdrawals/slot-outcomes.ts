@@ -27,7 +27,12 @@ import {
 } from "./slot-rows.js";
 import { endIfCancelled } from "./endings.js";
 import { earnedFeePostings, releasedFeePostings } from "./holds.js";
-import { type MovedWithdrawal, type Step, stepWithdrawals } from "./withdrawal-steps.js";
+import {
+  type MovedWithdrawal,
+  type Step,
+  type StepResult,
+  stepWithdrawals,
+} from "./withdrawal-steps.js";
 import { endOfCancel } from "./withdrawal-status.js";
 import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
 
@@ -247,7 +252,7 @@ async function settleInside(
     const steps = receipts.filter((receipt) => endOf(receipt) === end).map(toEndStep);
     const result = await stepWithdrawals(tx, end, steps, ["included"]);
     for (const [id, withdrawal] of result.moved) moved.set(id, withdrawal);
-    events.push(...result.events);
+    events.push(...(end === "failed" ? withCharges(result, receipts, rules) : result.events));
   }
   const ended = receipts.filter(({ withdrawalId }) => moved.has(withdrawalId));
   await closeSlots(tx, ended, moved);
@@ -260,6 +265,25 @@ async function settleInside(
     }),
   );
   return { ended: new Set(moved.keys()), events };
+}
+
+/** What failed payouts tell beside the rest: what of the hold does not go back. */
+function withCharges(
+  { moved, events }: StepResult,
+  receipts: readonly SlotReceipt[],
+  rules: FailureRules,
+): readonly NewEvent[] {
+  const charged = new Map<unknown, bigint>();
+  for (const receipt of receipts) {
+    const withdrawal = moved.get(receipt.withdrawalId);
+    if (withdrawal !== undefined) {
+      charged.set(receipt.withdrawalId, chargeOf(receipt, withdrawal, rules));
+    }
+  }
+  return events.map(({ type, data }) => {
+    const chargedUnits = (charged.get(data["withdrawalId"]) ?? 0n).toString();
+    return { type, data: { ...data, chargedUnits } };
+  });
 }
 
 /** Which of these customers have had at least `count` failed payouts since a while ago. */
@@ -414,18 +438,14 @@ async function closeSlots(
 function endingEntry(
   receipt: SlotReceipt,
   withdrawal: MovedWithdrawal,
-  { failureFeeAtoken }: FailureRules,
+  rules: FailureRules,
 ): JournalEntry {
   const customerId = parseCustomerId(withdrawal.customerId);
   const { asset, amountUnits } = withdrawal;
   const debit = heldAccount(customerId);
   const paying = walletAccount(receipt.wallet);
   const end = endOf(receipt);
-  const hasFailed = receipt.cancelled === undefined && !receipt.isSuccess;
-  // The fee is told in atoken: who asked for a token has none of these held.
-  const isCharged = hasFailed && asset === NATIVE_ASSET && customerId !== TREASURY;
-  const askedAtoken = isCharged ? failureFeeAtoken : 0n;
-  const chargedUnits = askedAtoken < amountUnits ? askedAtoken : amountUnits;
+  const chargedUnits = chargeOf(receipt, withdrawal, rules);
   const principal: Posting = {
     asset,
     debit,
@@ -449,6 +469,19 @@ function endingEntry(
     effectiveHeight: receipt.blockNumber,
     postings: postings.filter((posting) => posting.amountUnits > 0n),
   };
+}
+
+/** What a customer is charged for a payout that failed on the chain, at most its amount. */
+function chargeOf(
+  { cancelled, isSuccess }: SlotReceipt,
+  { asset, customerId, amountUnits }: MovedWithdrawal,
+  { failureFeeAtoken }: FailureRules,
+): bigint {
+  const hasFailed = cancelled === undefined && !isSuccess;
+  // The fee is told in atoken: who asked for a token has none of these held.
+  const isCharged = hasFailed && asset === NATIVE_ASSET && customerId !== TREASURY;
+  if (!isCharged) return 0n;
+  return failureFeeAtoken < amountUnits ? failureFeeAtoken : amountUnits;
 }
 
 const KIND_OF_END = {

@@ -87,6 +87,7 @@ export async function stepWithdrawals(
         asset,
         to: row.destination_text,
         ...amountFields(asset, amountUnits),
+        feeUnits: feeUnits.toString(),
         ...step?.data,
         ...(step?.reason === undefined ? {} : { reason: step.reason }),
       },

@@ -4,6 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { decodeTransactionHex } from "../../../chain/transaction.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { listEvents } from "../../../ledger/events.js";
+import { hashPolicy, PERMISSIVE_POLICY, rulesOf } from "../../../ledger/policy/policy.js";
 import { receiptOfSlot } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
@@ -478,6 +480,7 @@ describe("payouts to code", () => {
     }
     expect(await house.balance("alice")).toEqual({ available: 100n * TOKEN - 14n, held: 0n });
     expect(await house.accountAtoken("revenue:failed_payouts")).toBe(-14n);
+    expect(await countedAtoken()).toBe(-14n);
     const third = await acceptTo();
     house.chain.gasOf.set(third.to, 50_000n);
     const plain = await acceptTo();
@@ -497,6 +500,35 @@ describe("payouts to code", () => {
     expect((await house.read(other.id)).status).toBe("broadcast");
     await expectEvenBooksWithBob();
   });
+
+  it("tell by events what they cost, the service fee of others with them", async () => {
+    const fees = { ...rulesOf(PERMISSIVE_POLICY, "TOKEN"), feeUnits: 3n };
+    house.files.policy = hashPolicy({ ...PERMISSIVE_POLICY, assets: new Map([["TOKEN", fees]]) });
+    const lane = house.lane({ failures: { failureFeeAtoken: 7n, maxCount: 0, windowMs: 60_000 } });
+    const failing = await acceptTo();
+    house.chain.gasOf.set(failing.to, 50_000n);
+    house.chain.revertingOnChain.add(failing.to);
+    const paid = await acceptTo();
+    const unwanted = await acceptTo();
+    await cancelWithdrawal(house.database, unwanted.id, "the client changed its mind");
+    await pass(lane, { rounds: 4, stepMs: 1_000 });
+    expect((await house.read(failing.id)).status).toBe("failed");
+    expect((await house.read(paid.id)).status).toBe("settled");
+    const { available, held } = await house.balance("alice");
+    expect([available, held]).toEqual([99n * TOKEN - 10n, 0n]);
+    expect(await countedAtoken()).toBe(available - 100n * TOKEN);
+  });
+
+  /** What withdrawals did to a balance, as somebody counts it who reads nothing but events. */
+  async function countedAtoken(): Promise<bigint> {
+    let sum = 0n;
+    for (const { type, data } of await listEvents(house.database, { afterSeq: 0, limit: 1_000 })) {
+      const units = (field: string) => BigInt(String(data[field]));
+      if (type === "withdrawal.settled") sum -= units("amountUnits") + units("feeUnits");
+      if (type === "withdrawal.failed") sum -= units("chargedUnits");
+    }
+    return sum;
+  }
 
   /** Bob's coins were funded beyond alice's hundred. */
   async function expectEvenBooksWithBob(): Promise<void> {
