@@ -26,8 +26,9 @@ import { CheaperRules1760000000021 } from "./migrations/0021-cheaper-rules.js";
 import { WebhookPruning1760000000022 } from "./migrations/0022-webhook-pruning.js";
 import { SweepHeights1760000000023 } from "./migrations/treasury/0023-sweep-heights.js";
 import { TreasuryExits1760000000024 } from "./migrations/treasury/0024-treasury-exits.js";
-import { LookupsByKey1760000000025 } from "./migrations/0025-lookups-by-key.js";
-import { BookedPayments1760000000027 } from "./migrations/0027-booked-payments.js";
+import { LookupsByKey1760000000025 } from "./migrations/lookups/0025-lookups-by-key.js";
+import { BookedPayments1760000000027 } from "./migrations/lookups/0027-booked-payments.js";
+import { BalancesWithoutBound1760000000028 } from "./migrations/0028-balances-without-bound.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
@@ -64,6 +65,7 @@ export const LEDGER_MIGRATIONS = [
   LookupsByKey1760000000025,
   Bounds1760000000026,
   BookedPayments1760000000027,
+  BalancesWithoutBound1760000000028,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -3,9 +3,9 @@ import { type Address, parseAddress } from "../chain/address.js";
 import { type Hash32, type Height, parseHash32 } from "../chain/hex.js";
 import { LedgerError } from "./errors.js";
 
-/** NUMERIC(78,0) or BIGINT text to bigint, any sign. Throws CORRUPT_ROW. */
+/** NUMERIC without fraction or BIGINT text to bigint, any sign: amounts and sums. Throws CORRUPT_ROW. */
 export function storedAtoken(value: unknown): bigint {
-  if (typeof value !== "string" || !/^-?[0-9]{1,80}$/.test(value)) {
+  if (typeof value !== "string" || !/^-?[0-9]{1,100}$/.test(value)) {
     throw corrupt("an integer amount", value);
   }
   return BigInt(value);

@@ -63,6 +63,17 @@ function hold(idemKey: string, name: string, amountAtoken: bigint): JournalEntry
   };
 }
 
+describe("a balance", () => {
+  it("may be more than any payment can be: a token's contract says what it likes", async () => {
+    await customer("rich");
+    // What one address has of a token is bounded; a customer has many, and holds go on top.
+    for (let n = 0; n < 12; n += 1) await post(credit(`rich ${n}`, "rich", MAX));
+    await post(hold("rich hold", "rich", MAX));
+    const balances = await customerBalances(ledger.database, parseCustomerId("rich"));
+    expect(balances).toMatchObject([{ availableUnits: 11n * MAX, heldUnits: MAX }]);
+  });
+});
+
 describe("the journal", () => {
   it("moves balances with postings and keeps every atoken of the largest amounts", async () => {
     const id = await customer("big:one.x_-");
