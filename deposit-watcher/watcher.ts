@@ -301,7 +301,7 @@ export class Watcher {
 
   /** Matches a run and starts to verify it. */
   #prepare(run: readonly DataBlock[], signal: AbortSignal): PreparedRun {
-    const { node, secondNode, book } = this.#parts;
+    const { node, secondNode, book, tokens: listed } = this.#parts;
     const { own, fault } = ownParts(run, book);
     const last = own.at(-1);
     if (last === undefined) throw fault;
@@ -309,7 +309,8 @@ export class Watcher {
     const verified = this.#nodes.verifyTouches({ last, touches }, { signal });
     // Awaited when its turn to be booked comes.
     verified.catch(() => undefined);
-    const input = { run: run.slice(0, own.length), sides: tokenSides };
+    const contracts = listed.tokens.map(({ contract }) => contract);
+    const input = { run: run.slice(0, own.length), sides: tokenSides, contracts };
     const nodes = { first: node, second: secondNode };
     const tokens = readTokenRun(nodes, book, input, { signal });
     tokens.catch(() => undefined);

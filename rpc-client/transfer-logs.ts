@@ -48,6 +48,11 @@ export interface TransferLogCalls {
       readonly contracts?: readonly Address[];
       /** Only well-formed ERC-20 transfers from or to this account. */
       readonly account?: Address;
+      /**
+       * Where one block has more than an answer can hold, only those of these contracts are read; without
+       * them such a block is refused.
+       */
+      readonly atLeast?: readonly Address[];
       /** Hash of block `to`: another node behind a balancer may not have it, and finds nothing. */
       readonly lastHash?: Hash32;
     },
@@ -61,14 +66,15 @@ const TOO_MUCH: ReadonlySet<number> = new Set([-32602, -32005, -32003, -32000]);
 export function transferLogCalls(rpc: JsonRpcClient): TransferLogCalls {
   return {
     async transferLogs(range, options) {
-      const { contracts, account, lastHash } = options;
+      const { contracts, account, atLeast, lastHash } = options;
       const filters = filtersFor(account).map((topics) => ({
         topics,
         ...(contracts === undefined ? {} : { address: contracts }),
       }));
       const logs: TransferLog[] = [];
       for (const filter of filters) {
-        logs.push(...(await search(rpc, range, { filter, options, last: { ...range, lastHash } })));
+        const last = { ...range, lastHash };
+        logs.push(...(await search(rpc, range, { filter, atLeast, options, last })));
       }
       if (filters.length === 1) return logs;
       const unique = new Map(logs.map((log) => [`${log.height} ${log.logIndex}`, log]));
@@ -98,6 +104,7 @@ function filtersFor(account: Address | undefined): readonly Topics[] {
 
 interface Search {
   readonly filter: { readonly topics: Topics; readonly address?: readonly Address[] };
+  readonly atLeast: readonly Address[] | undefined;
   readonly options: RpcOptions;
   /** Block that whoever answers must have. */
   readonly last: { readonly to: Height; readonly lastHash: Hash32 | undefined };
@@ -123,7 +130,7 @@ async function search(
     return readLogs(resultOf(found), { from, to });
   } catch (error) {
     if (!isTooMuch(error)) throw error;
-    if (from === to) return searchBlock(rpc, from, wanted);
+    if (from === to) return searchLargeBlock(rpc, from, wanted);
     const middle = Math.floor((from + to) / 2);
     const lower = await search(rpc, { from, to: middle }, wanted);
     return [...lower, ...(await search(rpc, { from: middle + 1, to }, wanted))];
@@ -142,6 +149,23 @@ function assertHas(header: unknown, { to, lastHash }: Search["last"]): void {
 function isTooMuch(error: unknown): boolean {
   if (error instanceof NodeFault) return error.code === "ANSWER_TOO_LARGE";
   return error instanceof RpcError && TOO_MUCH.has(error.rpc.rpcCode);
+}
+
+/** By its receipts; where they are too much as well, only what is wanted at least. */
+async function searchLargeBlock(
+  rpc: JsonRpcClient,
+  height: Height,
+  wanted: Search,
+): Promise<TransferLog[]> {
+  const { filter, atLeast } = wanted;
+  try {
+    return await searchBlock(rpc, height, wanted);
+  } catch (error) {
+    if (!isTooMuch(error) || atLeast === undefined || filter.address !== undefined) throw error;
+    if (atLeast.length === 0) return [];
+    const least = { ...wanted, filter: { ...filter, address: atLeast } };
+    return search(rpc, { from: height, to: height }, least);
+  }
 }
 
 async function searchBlock(

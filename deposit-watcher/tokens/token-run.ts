@@ -35,6 +35,8 @@ export interface TokenRunInput {
   readonly run: readonly DataBlock[];
   /** What the operations say of listed tokens at our addresses. */
   readonly sides: readonly TokenSide[];
+  /** Of listed tokens: what others log in a block beyond any bound is no reason to stop at it. */
+  readonly contracts: readonly Address[];
 }
 
 /** What the tokens of a run come to. */
@@ -52,7 +54,7 @@ export interface TokenRun extends TokenVerdicts {
 export async function readTokenRun(
   { first: node, second }: TokenNodes,
   watched: Watched & { has(address: Address): boolean },
-  { run, sides }: TokenRunInput,
+  { run, sides, contracts }: TokenRunInput,
   options: { readonly signal: AbortSignal },
 ): Promise<TokenRun> {
   const verdicts = noVerdicts();
@@ -61,7 +63,8 @@ export async function readTokenRun(
     return { ...verdicts, codes: [], receivers: new Set() };
   }
   const range = { from: first.height, to: last.height };
-  const logs = await node.transferLogs(range, { ...options, lastHash: last.hash });
+  const wanted = { ...options, lastHash: last.hash, atLeast: contracts };
+  const logs = await node.transferLogs(range, wanted);
   assertSameBlocks(run, logs);
   const told = sidesBesideOperations(run, logs, watched);
   verdicts.sightings.push(...told.sightings);

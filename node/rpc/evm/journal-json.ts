@@ -20,20 +20,33 @@ export function changeJson(change: BalanceChange): JsonValue {
   };
 }
 
-/** One log without its place: the transaction that it stands in tells that. */
-function logJson({ address, topics, data }: Log): JsonValue {
-  return { address, topics, data: bytesToHex(data) };
+/**
+ * Longest data of a log in the journal: transfers have one word or two. A few transactions can log more
+ * than any answer may hold, and whoever follows the journal would never get past their block.
+ */
+const MAX_LOG_DATA_BYTES = 64;
+
+/**
+ * One log without its place: the transaction that it stands in tells that. Data beyond the bound is left
+ * out, and `dataBytes` says how much there is: the receipt has it.
+ */
+function logJson({ address, topics, data }: Log, maxDataBytes: number): JsonValue {
+  if (data.length <= maxDataBytes) return { address, topics, data: bytesToHex(data) };
+  return { address, topics, data: "0x", dataBytes: data.length };
 }
 
 /** The transactions of a page with their changes, joined by commas. */
 export function pageJournalJson(page: BlockPage): string {
-  return journaledTransactions(page)
+  return journaledTransactions(page, MAX_LOG_DATA_BYTES)
     .map((transaction) => JSON.stringify(transaction))
     .join(",");
 }
 
-/** The transactions of a page with their changes and logs. */
-export function journaledTransactions(page: BlockPage): Record<string, JsonValue>[] {
+/** The transactions of a page with their changes and logs, these with data up to a length. */
+export function journaledTransactions(
+  page: BlockPage,
+  maxLogDataBytes = Number.POSITIVE_INFINITY,
+): Record<string, JsonValue>[] {
   const receipts = page.receipts();
   const journal = page.journal();
   return page.transactions().map(({ tx, from }, item) => {
@@ -55,7 +68,7 @@ export function journaledTransactions(page: BlockPage): Record<string, JsonValue
       nonce: toQuantity(tx.nonce),
       input: bytesToHex(tx.data),
       changes: changes.changes.map(changeJson),
-      logs: receipt.logs.map(logJson),
+      logs: receipt.logs.map((log) => logJson(log, maxLogDataBytes)),
     };
   });
 }

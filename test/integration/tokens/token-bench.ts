@@ -100,6 +100,8 @@ export interface Message {
   readonly to?: string;
   readonly data?: string;
   readonly value?: bigint;
+  /** 3,000,000 without it. */
+  readonly gasLimit?: bigint;
 }
 
 /** A call of a contract. */

@@ -47,7 +47,7 @@ const read = (first: bigint, second: bigint | undefined) => {
     second: second === undefined ? undefined : nodeWith(second),
   };
   const { signal } = new AbortController();
-  return readTokenRun(nodes, watched, { run, sides: [side] }, { signal });
+  return readTokenRun(nodes, watched, { run, sides: [side], contracts: [] }, { signal });
 };
 
 describe("tokens that one node shows", () => {
