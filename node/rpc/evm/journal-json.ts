@@ -20,11 +20,20 @@ export function changeJson(change: BalanceChange): JsonValue {
   };
 }
 
+/** Longest data of a transaction and of its logs that are given. */
+interface DataBounds {
+  readonly inputBytes: number;
+  readonly logBytes: number;
+}
+
 /**
- * Longest data of a log in the journal: transfers have one word or two. A few transactions can log more
- * than any answer may hold, and whoever follows the journal would never get past their block.
+ * In the journal: a token's transfer is called with 68 bytes, and logged with one word or two. A few
+ * transactions can hold and log more than any answer may, and whoever follows the journal would never
+ * get past their block.
  */
-const MAX_LOG_DATA_BYTES = 64;
+const OF_TRANSFERS: DataBounds = { inputBytes: 128, logBytes: 64 };
+
+const UNBOUNDED: DataBounds = { inputBytes: Infinity, logBytes: Infinity };
 
 /**
  * One log without its place: the transaction that it stands in tells that. Data beyond the bound is left
@@ -37,15 +46,18 @@ function logJson({ address, topics, data }: Log, maxDataBytes: number): JsonValu
 
 /** The transactions of a page with their changes, joined by commas. */
 export function pageJournalJson(page: BlockPage): string {
-  return journaledTransactions(page, MAX_LOG_DATA_BYTES)
+  return journaledTransactions(page, OF_TRANSFERS)
     .map((transaction) => JSON.stringify(transaction))
     .join(",");
 }
 
-/** The transactions of a page with their changes and logs, these with data up to a length. */
+/**
+ * The transactions of a page with their changes and logs. Input beyond its bound is left out, as data of
+ * logs is, and `inputBytes` says how much there is.
+ */
 export function journaledTransactions(
   page: BlockPage,
-  maxLogDataBytes = Number.POSITIVE_INFINITY,
+  { inputBytes, logBytes }: DataBounds = UNBOUNDED,
 ): Record<string, JsonValue>[] {
   const receipts = page.receipts();
   const journal = page.journal();
@@ -66,9 +78,11 @@ export function journaledTransactions(
       gasUsed: toQuantity(receipt.gasUsed),
       gasPrice: toQuantity(receipt.effectiveGasPriceAtoken),
       nonce: toQuantity(tx.nonce),
-      input: bytesToHex(tx.data),
+      ...(tx.data.length <= inputBytes
+        ? { input: bytesToHex(tx.data) }
+        : { input: "0x", inputBytes: tx.data.length }),
       changes: changes.changes.map(changeJson),
-      logs: receipt.logs.map((log) => logJson(log, maxLogDataBytes)),
+      logs: receipt.logs.map((log) => logJson(log, logBytes)),
     };
   });
 }
