@@ -45,7 +45,9 @@ export interface JournaledTransaction {
   /** Price really paid per gas. */
   readonly gasPriceAtoken: bigint;
   readonly nonce: bigint;
+  /** Of a journal the beginning alone, where it is long. */
   readonly input: Hex;
+  readonly inputSizeBytes: number;
   readonly changes: readonly BalanceChange[];
   /** In the order of the receipt; none for a failed one. */
   readonly logs: readonly JournaledLog[];
@@ -175,6 +177,8 @@ function parseTransaction(value: unknown): JournaledTransaction {
   const transaction = readObject(value, "transaction");
   const status = readSafeQuantity(transaction["status"], "status");
   if (status !== 0 && status !== 1) throw badAnswer("status is neither 0 nor 1");
+  const input = readHex(transaction["input"], "input");
+  const inputSizeBytes = readOptional(transaction["inputBytes"], "inputBytes", readCount);
   return {
     hash: readHash(transaction["hash"], "hash"),
     index: readCount(transaction["index"], "index"),
@@ -185,7 +189,8 @@ function parseTransaction(value: unknown): JournaledTransaction {
     gasUsed: readQuantity(transaction["gasUsed"], "gasUsed"),
     gasPriceAtoken: readQuantity(transaction["gasPrice"], "gasPrice"),
     nonce: readQuantity(transaction["nonce"], "nonce"),
-    input: readHex(transaction["input"], "input"),
+    input,
+    inputSizeBytes: inputSizeBytes ?? (input.length - 2) / 2,
     changes: parseChanges(transaction["changes"], "changes"),
     logs: readList(transaction["logs"], "logs").map(parseLog),
   };
@@ -206,6 +211,7 @@ function parseCosmos(value: unknown): JournaledTransaction {
     gasPriceAtoken: 0n,
     nonce: readQuantity(transaction["nonce"], "nonce"),
     input: "0x",
+    inputSizeBytes: 0,
     changes: parseChanges(transaction["changes"], "changes"),
     logs: [],
     cosmos: {

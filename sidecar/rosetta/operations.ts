@@ -234,15 +234,15 @@ function transactionMetadata(transaction: JournaledTransaction): Record<string, 
   if (transaction.contractAddress !== undefined) {
     metadata["contract_address"] = addressText(transaction.contractAddress);
   }
-  const { input } = transaction;
+  const { input, inputSizeBytes } = transaction;
   if (input === "0x") return metadata;
-  const memo = transaction.to === undefined ? undefined : memoOfData(input);
+  const isWhole = input.length === 2 + 2 * inputSizeBytes;
+  const memo = transaction.to === undefined || !isWhole ? undefined : memoOfData(input);
   if (memo !== undefined) return { ...metadata, memo };
-  const sizeBytes = (input.length - 2) / 2;
   return {
     ...metadata,
     input: input.slice(0, 2 + 2 * MAX_SHOWN_INPUT_BYTES),
-    input_size_bytes: sizeBytes,
+    input_size_bytes: inputSizeBytes,
   };
 }
 

@@ -20,18 +20,18 @@ export function changeJson(change: BalanceChange): JsonValue {
   };
 }
 
-/** Longest data of a transaction and of its logs that are given. */
+/** Longest data of a transaction and of its logs that are given whole. */
 interface DataBounds {
   readonly inputBytes: number;
   readonly logBytes: number;
 }
 
 /**
- * In the journal: a token's transfer is called with 68 bytes, and logged with one word or two. A few
- * transactions can hold and log more than any answer may, and whoever follows the journal would never
- * get past their block.
+ * In the journal: a token's transfer is logged with one word or two, and of longer input only the
+ * beginning is shown. A few transactions can hold and log more than any answer may, and whoever follows
+ * the journal would never get past their block.
  */
-const OF_TRANSFERS: DataBounds = { inputBytes: 128, logBytes: 64 };
+const IN_JOURNAL: DataBounds = { inputBytes: 1_024, logBytes: 64 };
 
 const UNBOUNDED: DataBounds = { inputBytes: Infinity, logBytes: Infinity };
 
@@ -46,14 +46,14 @@ function logJson({ address, topics, data }: Log, maxDataBytes: number): JsonValu
 
 /** The transactions of a page with their changes, joined by commas. */
 export function pageJournalJson(page: BlockPage): string {
-  return journaledTransactions(page, OF_TRANSFERS)
+  return journaledTransactions(page, IN_JOURNAL)
     .map((transaction) => JSON.stringify(transaction))
     .join(",");
 }
 
 /**
- * The transactions of a page with their changes and logs. Input beyond its bound is left out, as data of
- * logs is, and `inputBytes` says how much there is.
+ * The transactions of a page with their changes and logs. Input ends at its bound, and `inputBytes` says
+ * how much there is.
  */
 export function journaledTransactions(
   page: BlockPage,
@@ -78,9 +78,8 @@ export function journaledTransactions(
       gasUsed: toQuantity(receipt.gasUsed),
       gasPrice: toQuantity(receipt.effectiveGasPriceAtoken),
       nonce: toQuantity(tx.nonce),
-      ...(tx.data.length <= inputBytes
-        ? { input: bytesToHex(tx.data) }
-        : { input: "0x", inputBytes: tx.data.length }),
+      input: bytesToHex(tx.data.subarray(0, inputBytes)),
+      ...(tx.data.length > inputBytes ? { inputBytes: tx.data.length } : {}),
       changes: changes.changes.map(changeJson),
       logs: receipt.logs.map((log) => logJson(log, logBytes)),
     };

@@ -111,6 +111,7 @@ function blockAt(height: number): RangedBlock {
     gasPriceAtoken: 0n,
     nonce: BigInt(height),
     input: "0x" as Hex,
+    inputSizeBytes: 0,
     changes: [],
     logs,
     valueAtoken: 0n,

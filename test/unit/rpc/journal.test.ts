@@ -4,6 +4,7 @@ import { parseAddress } from "../../../chain/address.js";
 import type { BalanceChange } from "../../../chain/balance-change.js";
 import { parseHash32, parseHexBytes, ZERO_HASH } from "../../../chain/hex.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
+import { parseJournaledBlock } from "../../../rpc-client/journal-codec.js";
 import { ALICE, BOB, createTestNode, MINER, signLegacy, transfer } from "./fixture.js";
 
 const alice = parseAddress(ALICE.address);
@@ -167,6 +168,38 @@ describe("causeway_getBlockJournal", () => {
       const shown = receipt.logs.map(({ address, topics, data }) => ({ address, topics, data }));
       expect({ hash, logs }).toEqual({ hash, logs: shown });
     }
+  });
+});
+
+describe("a block that holds more than an answer may", () => {
+  it("has the beginning of long input, and neither long data of logs, and says how much there is", async () => {
+    const node = createTestNode();
+    const long = { address: bob, topics: [], data: new Uint8Array(65).fill(7) };
+    const input = (bytes: number) => `0x${"61".repeat(bytes)}`;
+    const { block } = node.chain.add([
+      { raw: await signLegacy(ALICE, { nonce: 0, to: BOB.address, data: input(1_024) }) },
+      {
+        raw: await signLegacy(ALICE, { nonce: 1, to: BOB.address, data: input(1_025) }),
+        logs: [{ ...long, data: long.data.slice(1) }, long],
+      },
+    ]);
+    const journal = await node.call<Record<string, unknown>>(
+      "causeway_getBlockJournal",
+      block.hash,
+    );
+    const { transactions } = journal as { transactions: Record<string, unknown>[] };
+    expect(transactions[0]).toMatchObject({ input: input(1_024) });
+    expect(transactions[0]).not.toHaveProperty("inputBytes");
+    expect(transactions[1]).toMatchObject({
+      input: input(1_024),
+      inputBytes: 1_025,
+      logs: [
+        { address: bob, topics: [], data: `0x${"07".repeat(64)}` },
+        { address: bob, topics: [], data: "0x", dataBytes: 65 },
+      ],
+    });
+    const parsed = parseJournaledBlock(journal).transactions;
+    expect(parsed.map(({ inputSizeBytes }) => inputSizeBytes)).toEqual([1_024, 1_025]);
   });
 });
 

@@ -138,6 +138,9 @@ describe("/block", () => {
     expect(forward?.metadata.input_size_bytes).toBe(2_004);
     expect(forward?.metadata.memo).toBeUndefined();
     expect(failed?.metadata.status).toBe("FAILURE");
+    // The beginning of a text is no memo.
+    expect(failed?.metadata).toMatchObject({ input_size_bytes: 1_500 });
+    expect(failed?.metadata.memo).toBeUndefined();
     expect(failed?.operations.map((operation) => operation.status)).toEqual([
       "SUCCESS",
       "SUCCESS",
