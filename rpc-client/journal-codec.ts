@@ -28,6 +28,8 @@ export interface JournaledLog {
   /** 0 to 4 words. */
   readonly topics: readonly Hash32[];
   readonly data: Hex;
+  /** Size of data that the answer left out. */
+  readonly leftOutBytes?: number;
 }
 
 /** A mined transaction of either kind with its balance changes. */
@@ -45,7 +47,7 @@ export interface JournaledTransaction {
   /** Price really paid per gas. */
   readonly gasPriceAtoken: bigint;
   readonly nonce: bigint;
-  /** Of a journal the beginning alone, where it is long. */
+  /** The beginning alone where the answer left out the rest. */
   readonly input: Hex;
   readonly inputSizeBytes: number;
   readonly changes: readonly BalanceChange[];
@@ -232,14 +234,17 @@ const MAX_MEMO = 256;
 /** LOG0 to LOG4: more topics than that do not exist. */
 const MAX_TOPICS = 4;
 
-function parseLog(value: unknown): JournaledLog {
+/** Untrusted log. Throws BAD_ANSWER. */
+export function parseLog(value: unknown): JournaledLog {
   const log = readObject(value, "log");
   const topics = readList(log["topics"], "topics").map((topic) => readHash(topic, "topic"));
   if (topics.length > MAX_TOPICS) throw badAnswer("a log has more than 4 topics");
+  const leftOutBytes = readOptional(log["dataBytes"], "dataBytes", readCount);
   return {
     address: readAddress(log["address"], "address"),
     topics,
     data: readHex(log["data"], "data"),
+    ...(leftOutBytes === undefined ? {} : { leftOutBytes }),
   };
 }
 

@@ -18,6 +18,7 @@ import {
   parseJournaledBlock,
 } from "../journal-codec.js";
 import type { JsonRpcClient, RpcOptions } from "../json-rpc.js";
+import { isCut, withLeftOut } from "./left-out.js";
 
 /** A transaction with what front ends show beside its journal. */
 export interface RangedTransaction extends JournaledTransaction {
@@ -64,13 +65,25 @@ export function blockRangeCalls(rpc: JsonRpcClient): BlockRangeCalls {
     async blockRange({ from, to, maxBytes }, options) {
       const params = [toQuantity(from), toQuantity(to), maxBytes];
       const answer = await rpc.request("causeway_getBlockRange", params, options);
-      return parseBlockRange(answer, from, to);
+      const range = parseBlockRange(answer, from, to);
+      const blocks: RangedBlock[] = [];
+      for (const block of range.blocks) {
+        const { transactions } = block;
+        const isWhole = !transactions.some(isCut);
+        blocks.push(
+          isWhole
+            ? block
+            : { ...block, transactions: await withLeftOut(rpc, transactions, options) },
+        );
+      }
+      return { ...range, blocks };
     },
   };
 }
 
 /**
- * Untrusted answer: blocks that do not follow each other are refused. Throws BAD_ANSWER.
+ * Untrusted answer: blocks that do not follow each other are refused. Large data may be left out
+ * (`isCut`). Throws BAD_ANSWER.
  */
 export function parseBlockRange(value: unknown, from: Height, to: Height): BlockRange {
   const answer = readObject(value, "block range");

@@ -20,51 +20,68 @@ export function changeJson(change: BalanceChange): JsonValue {
   };
 }
 
-/** Longest data of a transaction and of its logs that are given whole. */
+/** Longest data of a transaction and of its logs that are always given whole. */
 interface DataBounds {
   readonly inputBytes: number;
   readonly logBytes: number;
 }
 
 /**
- * In the journal: a token's transfer is logged with one word or two, and of longer input only the
- * beginning is shown. A few transactions can hold and log more than any answer may, and whoever follows
- * the journal would never get past their block.
+ * How much data an answer gives whole. A few transactions can hold and log more than any answer may, and
+ * whoever follows the chain would never get past their block.
  */
+export class DataRoom {
+  /** @param spareBytes of data beyond the bounds, all together; none in the journal */
+  constructor(
+    readonly bounds: DataBounds,
+    private spareBytes = 0,
+  ) {}
+
+  /** Whether data are given whole; what is beyond its bound takes of what is left. */
+  take(sizeBytes: number, boundBytes: number): boolean {
+    if (sizeBytes <= boundBytes) return true;
+    if (sizeBytes > this.spareBytes) return false;
+    this.spareBytes -= sizeBytes;
+    return true;
+  }
+}
+
+/** A token's transfer is logged with one word or two, and of longer input only the beginning is shown. */
 const IN_JOURNAL: DataBounds = { inputBytes: 1_024, logBytes: 64 };
 
-const UNBOUNDED: DataBounds = { inputBytes: Infinity, logBytes: Infinity };
-
 /**
- * One log without its place: the transaction that it stands in tells that. Data beyond the bound is left
- * out, and `dataBytes` says how much there is: the receipt has it.
+ * One log without its place: the transaction that it stands in tells that. Data for which there is no
+ * room is left out, and `dataBytes` says how much there is: the receipt has it.
  */
-function logJson({ address, topics, data }: Log, maxDataBytes: number): JsonValue {
-  if (data.length <= maxDataBytes) return { address, topics, data: bytesToHex(data) };
+function logJson({ address, topics, data }: Log, room: DataRoom): JsonValue {
+  const isWhole = room.take(data.length, room.bounds.logBytes);
+  if (isWhole) return { address, topics, data: bytesToHex(data) };
   return { address, topics, data: "0x", dataBytes: data.length };
 }
 
 /** The transactions of a page with their changes, joined by commas. */
 export function pageJournalJson(page: BlockPage): string {
-  return journaledTransactions(page, IN_JOURNAL)
+  return journaledTransactions(page, new DataRoom(IN_JOURNAL))
     .map((transaction) => JSON.stringify(transaction))
     .join(",");
 }
 
 /**
- * The transactions of a page with their changes and logs. Input ends at its bound, and `inputBytes` says
- * how much there is.
+ * The transactions of a page with their changes and logs. Input for which there is no room ends at its
+ * bound, and `inputBytes` says how much there is.
  */
 export function journaledTransactions(
   page: BlockPage,
-  { inputBytes, logBytes }: DataBounds = UNBOUNDED,
+  room: DataRoom,
 ): Record<string, JsonValue>[] {
+  const { inputBytes } = room.bounds;
   const receipts = page.receipts();
   const journal = page.journal();
   return page.transactions().map(({ tx, from }, item) => {
     const receipt = receipts[item]?.receipt;
     const changes = journal[item];
     const index = page.first + item;
+    const isWhole = room.take(tx.data.length, inputBytes);
     if (receipt === undefined || changes?.transactionHash !== tx.hash) {
       throw new Error(`receipt or journal of transaction ${index} does not match`);
     }
@@ -78,10 +95,11 @@ export function journaledTransactions(
       gasUsed: toQuantity(receipt.gasUsed),
       gasPrice: toQuantity(receipt.effectiveGasPriceAtoken),
       nonce: toQuantity(tx.nonce),
-      input: bytesToHex(tx.data.subarray(0, inputBytes)),
-      ...(tx.data.length > inputBytes ? { inputBytes: tx.data.length } : {}),
+      ...(isWhole
+        ? { input: bytesToHex(tx.data) }
+        : { input: bytesToHex(tx.data.subarray(0, inputBytes)), inputBytes: tx.data.length }),
       changes: changes.changes.map(changeJson),
-      logs: receipt.logs.map((log) => logJson(log, logBytes)),
+      logs: receipt.logs.map((log) => logJson(log, room)),
     };
   });
 }

@@ -9,11 +9,18 @@ import type { BlockOutline, BlockPage } from "../../../view/block-pages.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { blockSizeBytes } from "../encode.js";
 import { historyPruned } from "../errors.js";
-import { journaledTransactions, journalEndJson, journalStartJson } from "../journal-json.js";
+import { DataRoom, journaledTransactions, journalEndJson, journalStartJson } from "../journal-json.js";
 import { RawJson } from "../method.js";
 
-/** An answer begins no further block behind this size; one block is always given whole. */
+/** An answer begins no further block behind this size. */
 export const MAX_RANGE_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Of one block: calls and events of most contracts are whole, and a block may have some large ones. The
+ * rest is asked for by transaction, so that the answer holds every block that the chain allows.
+ */
+const IN_RANGE = { inputBytes: 256, logBytes: 64 };
+const SPARE_BYTES = 1024 * 1024;
 
 /** Most blocks of one answer: empty ones are small, and each is some reads of the store. */
 const MAX_RANGE_BLOCKS = 2_000;
@@ -26,8 +33,9 @@ export interface WantedRange {
 }
 
 /**
- * `{blocks, next, head}`: whole blocks in order from the first on, the height to go on from (null
- * when the range is done), and the newest block. Made in slices.
+ * `{blocks, next, head}`: blocks in order from the first on, the height to go on from (null when the
+ * range is done), and the newest block. Made in slices. Of large data `inputBytes` and `dataBytes` say how
+ * much was left out.
  * @throws HISTORY_PRUNED where a block of the range or its journal is not here any more
  */
 export async function blockRangeJson(
@@ -70,8 +78,9 @@ async function* blockPieces(
     size: toQuantity(blockSizeBytes(outline)),
   });
   yield Buffer.from(`{${extra.slice(1, -1)},${journalStartJson(outline).slice(1)}`);
+  const room = new DataRoom(IN_RANGE, SPARE_BYTES);
   for (const page of view.pages(header.height)) {
-    const text = pageText(page);
+    const text = pageText(page, room);
     yield Buffer.from(page.first === 0 ? text : `,${text}`);
     await breathe(signal);
   }
@@ -86,9 +95,9 @@ async function* blockPieces(
 }
 
 /** The journal's transactions with what a front end shows beside. */
-function pageText(page: BlockPage): string {
+function pageText(page: BlockPage, room: DataRoom): string {
   const transactions = page.transactions();
-  return journaledTransactions(page)
+  return journaledTransactions(page, room)
     .map((journaled, item) => {
       const mined = transactions[item];
       if (mined === undefined) throw new Error("a journal has no transaction");
