@@ -268,7 +268,8 @@ describe("candles", () => {
       const found = await candles(PAIRS[0], { interval: "1h", ...about });
       expect({ ...about, found }).toEqual({ ...about, found: wanted });
     }
-    expect(await candles(PAIRS[0], { fromBlock: 9, toBlock: 8 })).toEqual([]);
+    const reversed = candles(PAIRS[0], { fromBlock: 9, toBlock: 8 });
+    await expect(reversed).rejects.toMatchObject({ code: "INVALID_FIELD" });
     expect(await candles(PAIRS[0], { to: "2020-01-01" })).toEqual([]);
     expect(await candles(PAIRS[0], { from: "2100-01-01" })).toEqual([]);
   });
