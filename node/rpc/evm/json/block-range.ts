@@ -9,7 +9,12 @@ import type { BlockOutline, BlockPage } from "../../../view/block-pages.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { blockSizeBytes } from "../encode.js";
 import { historyPruned } from "../errors.js";
-import { DataRoom, journaledTransactions, journalEndJson, journalStartJson } from "../journal-json.js";
+import {
+  DataRoom,
+  journaledTransactions,
+  journalEndJson,
+  journalStartJson,
+} from "../journal-json.js";
 import { RawJson } from "../method.js";
 
 /** An answer begins no further block behind this size. */
