@@ -20,8 +20,7 @@ export async function withLeftOut<Transaction extends JournaledTransaction>(
   const whole: Transaction[] = [];
   for (const transaction of transactions) {
     const input = isInputCut(transaction) ? await readInput(rpc, transaction, options) : undefined;
-    const areLogsCut = transaction.logs.some(({ leftOutBytes }) => leftOutBytes !== undefined);
-    const logs = areLogsCut ? await readLogs(rpc, transaction, options) : undefined;
+    const logs = areLogsCut(transaction) ? await readLogs(rpc, transaction, options) : undefined;
     whole.push({
       ...transaction,
       ...(input === undefined ? {} : { input }),
@@ -33,14 +32,15 @@ export async function withLeftOut<Transaction extends JournaledTransaction>(
 
 /** Whether anything of a transaction was left out. */
 export function isCut(transaction: JournaledTransaction): boolean {
-  return (
-    isInputCut(transaction) ||
-    transaction.logs.some(({ leftOutBytes }) => leftOutBytes !== undefined)
-  );
+  return isInputCut(transaction) || areLogsCut(transaction);
 }
 
 function isInputCut({ input, inputSizeBytes }: JournaledTransaction): boolean {
   return sizeOf(input) !== inputSizeBytes;
+}
+
+function areLogsCut({ logs }: JournaledTransaction): boolean {
+  return logs.some(({ leftOutBytes }) => leftOutBytes !== undefined);
 }
 
 async function readInput(
