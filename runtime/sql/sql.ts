@@ -1,5 +1,5 @@
 /** PostgreSQL: pool, transactions that are repeated on conflicts, migrations under one lock. */
-import { type ClientBase, types as postgresTypes } from "pg";
+import { Client, type ClientBase, type ClientConfig, types as postgresTypes } from "pg";
 import {
   DataSource,
   type MigrationInterface,
@@ -193,6 +193,18 @@ class PooledDatabase implements SqlDatabase {
 /** A commit is never abandoned half way because the process is stopping. */
 const neverAborted = new AbortController().signal;
 
+/**
+ * A connection whose errors are always heard; who uses it meets them with the next statement. The pool and
+ * TypeORM hand it over with a moment between their own listeners, and a session that the server ends in the
+ * same breath in which it is ready would end the process.
+ */
+class HeardClient extends Client {
+  constructor(config?: string | ClientConfig) {
+    super(config);
+    this.on("error", () => undefined);
+  }
+}
+
 /** Connects the pool; repeats while the server is not there yet. */
 async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
   const deadlineMs = performance.now() + (options.startTimeoutMs ?? 30_000);
@@ -214,6 +226,7 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
         poolErrorHandler: (error: unknown) =>
           options.log.warn({ reason: errorMessage(error) }, "database connection lost"),
         extra: {
+          Client: HeardClient,
           keepAlive: true,
           idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
           types: { getTypeParser: exactTypeParser },
