@@ -17,11 +17,6 @@ afterEach(() => desk.close());
 const FIELDS = { customer: "alice", to: destination(1), amountAtoken: 4n * TOKEN };
 const REASON = ["--reason", "looked at the records", "--operator", "ann"];
 
-async function breaks(): Promise<string> {
-  const { code, text } = await desk.causeway("reconcile");
-  return code === 0 ? "" : text;
-}
-
 /** A payment behind the backup, in a home that remembers nothing: an outflow that nobody asked for. */
 async function losePayment(): Promise<{ readonly id: WithdrawalId; readonly hash: string }> {
   const { id } = await desk.request({ key: "w", ...FIELDS });
@@ -39,10 +34,10 @@ describe("an outflow that a person accepted", () => {
   it("is not booked again by a recovery", async () => {
     const { hash } = await losePayment();
     await desk.causeway("ledger", "accept-outflow", hash, ...REASON);
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
     await desk.causeway("recover", "--declare", "restored", "--apply", "--operator", "ann");
     await desk.watch();
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
   });
 
   it("is no withdrawal's payment any more", async () => {
@@ -53,7 +48,7 @@ describe("an outflow that a person accepted", () => {
     const adopt = desk.causeway("withdrawals", "release", id, "--paid-by", hash);
     await expect(adopt).rejects.toMatchObject({ code: "INVALID_DECISION" });
     await desk.work(2);
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
   });
 });
 
@@ -67,7 +62,7 @@ describe("an outflow that was taken over as a payment", () => {
     await desk.work(2);
     expect((await desk.read(id)).status).toBe("settled");
     expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
   });
 });
 

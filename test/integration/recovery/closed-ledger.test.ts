@@ -19,11 +19,6 @@ afterEach(() => desk.close());
 
 const REASON = ["--reason", "the client's own records", "--operator", "ann"];
 
-async function breaks(): Promise<string> {
-  const { code, text } = await desk.causeway("reconcile");
-  return code === 0 ? "" : text;
-}
-
 /** Alice has 10 TOKEN; nothing is open. */
 async function rich(): Promise<void> {
   const alice = await desk.register("alice");
@@ -140,7 +135,7 @@ describe("recovered payments", () => {
     await desk.causeway("ledger", "link-payment", hash, "--withdrawal", again.id, ...REASON);
     expect((await desk.read(again.id)).status).toBe("settled");
     expect(await desk.availableAtoken("alice")).toBe(6n * TOKEN);
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
   });
 
   it("can be linked where two are equal", async () => {
@@ -227,7 +222,7 @@ describe("recovered payments", () => {
     expect(desk.paidAtoken(destination(1))).toBe(0n);
     expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
     await desk.watch();
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
   });
 
   it("are not booked a second time as an outflow that a person accepts", async () => {
@@ -244,12 +239,12 @@ describe("recovered payments", () => {
     await desk.work(1);
     await desk.causeway("recover", "--declare", "restored", "--apply", "--operator", "ann");
     await desk.watch();
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
     // What the command names is done.
     const open = await desk.causeway("ledger", "open");
     if (open.text.includes(`outflow ${hash}`)) {
       await desk.causeway("ledger", "accept-outflow", hash, ...REASON).catch(() => undefined);
     }
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
   });
 });

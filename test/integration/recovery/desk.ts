@@ -30,6 +30,7 @@ import { grantLedgerRoles } from "../../../ledger/roles.js";
 import { foundInHome, readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import {
   acceptWithdrawals,
@@ -434,6 +435,36 @@ export class Desk {
     });
     await program.parseAsync(["node", "causeway", ...words, "--home", this.home]);
     return { code, text: lines.join("\n") };
+  }
+
+  /** What reconcile finds; nothing where all is even. */
+  async breaks(): Promise<string> {
+    const { code, text } = await this.causeway("reconcile");
+    return code === 0 ? "" : text;
+  }
+
+  /** What is missing and nobody has explained; below zero what is there and nobody's. */
+  async breakAtoken(): Promise<bigint> {
+    const [row] = await this.database.query<{ units: string }>(
+      `SELECT coalesce(sum(CASE WHEN debit = 'asset:break' THEN amount_units
+                                ELSE -amount_units END), 0)::text AS units
+         FROM posting WHERE 'asset:break' IN (debit, credit)`,
+    );
+    return BigInt(row?.units ?? "0");
+  }
+
+  /** A payment that is sent, not mined, and cancelled: the transfer in its place is mined. */
+  async cancelOnTheWay(
+    fields: Omit<Parameters<Desk["request"]>[0], "key">,
+  ): Promise<{ readonly wanted: Withdrawal; readonly payment: string }> {
+    this.chain.unmined.add(fields.to);
+    const wanted = await this.request({ key: "w", ...fields });
+    await this.lane().runRound(this.signal);
+    const [payment = ""] = this.chain.arrived;
+    await cancelWithdrawal(this.database, wanted.id, "the client changed its mind");
+    await this.work(4);
+    await this.watch();
+    return { wanted, payment };
   }
 
   /** How often and how much the wallet paid to an address, by the chain. */

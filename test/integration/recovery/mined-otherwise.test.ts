@@ -1,7 +1,6 @@
 /** Payments of a lost chain that are mined again with another outcome: booked, named, and decided once. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
-import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { bytesToHex } from "../../../chain/hex.js";
 import { signLegacy } from "../../../chain/transaction.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
@@ -30,8 +29,8 @@ describe("a payment that failed on a lost chain", () => {
     await loseAbove(kept);
     expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
     // The coins are gone, and both sides say so; who bears them, a person says.
-    expect(await breaks()).toBe("");
-    expect(await breakAtoken()).toBe(TOKEN);
+    expect(await desk.breaks()).toBe("");
+    expect(await desk.breakAtoken()).toBe(TOKEN);
     expect((await readFreeze(desk.database, WALLET)).reason).toContain(failed.id);
     const open = await desk.causeway("ledger", "open");
     expect(open).toMatchObject({ code: 1 });
@@ -42,7 +41,7 @@ describe("a payment that failed on a lost chain", () => {
     expect((await desk.causeway("ledger", "open")).code).toBe(1);
     await accept(`${failed.id}-r1`, "liability:customer:alice");
     expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
-    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
     const again = accept(`${failed.id}-r1`, "liability:customer:alice");
     await expect(again).rejects.toMatchObject({ code: "DECIDED_ALREADY" });
     expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
@@ -57,19 +56,19 @@ describe("a payment that failed on a lost chain", () => {
     await desk.watch();
     desk.chain.revertingOnChain.clear();
     await loseAbove(kept);
-    expect([await breaks(), await breakAtoken()]).toEqual(["", TOKEN]);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", TOKEN]);
     desk.chain.revertingOnChain.add(destination(1));
     await loseAbove(kept);
     // It fails again, as it is booked.
-    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
     expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
     const gone = accept(`${failed.id}-r1`, "expense:write_off");
     await expect(gone).rejects.toMatchObject({ code: "INVALID_DECISION" });
     desk.chain.revertingOnChain.clear();
     await loseAbove(kept);
-    expect([await breaks(), await breakAtoken()]).toEqual(["", TOKEN]);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", TOKEN]);
     await accept(`${failed.id}-r3`, "expense:write_off");
-    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
   });
 });
 
@@ -83,14 +82,14 @@ describe("a payment that was settled on a lost chain", () => {
     desk.chain.revertingOnChain.add(destination(1));
     await loseAbove(kept);
     expect(desk.paidAtoken(destination(1))).toBe(0n);
-    expect([await breaks(), await breakAtoken()]).toEqual(["", -TOKEN]);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", -TOKEN]);
     expect((await readFreeze(desk.database, WALLET)).frozen).toBe(true);
     expect((await desk.causeway("ledger", "open")).text).toContain(`${settled.id}-r1`);
     const onChain = accept(`${settled.id}-r1`, "asset:deposit_addresses");
     await expect(onChain).rejects.toMatchObject({ code: "INVALID_DECISION" });
     await accept(`${settled.id}-r1`, "liability:customer:alice");
     expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
-    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
     desk.chain.revertingOnChain.clear();
     await paysOn();
   });
@@ -102,10 +101,10 @@ describe("a payment that was settled on a lost chain", () => {
     expect((await desk.read(settled.id)).status).toBe("settled");
     desk.chain.revertingOnChain.add(destination(1));
     await loseAbove(kept);
-    expect([await breaks(), await breakAtoken()]).toEqual(["", -TOKEN]);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", -TOKEN]);
     await accept(`${settled.id}-r0`, "liability:customer:alice");
     expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
-    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
   });
 
   it("costs what the new chain took for it, without anybody", async () => {
@@ -116,7 +115,7 @@ describe("a payment that was settled on a lost chain", () => {
     desk.chain.gasPerPayment = 24_000n;
     await loseAbove(kept);
     expect((await desk.read(settled.id)).status).toBe("settled");
-    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
     expect((await readFreeze(desk.database, WALLET)).reason).not.toContain(settled.id);
     expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
   });
@@ -125,14 +124,8 @@ describe("a payment that was settled on a lost chain", () => {
 describe("a payment that was cancelled on a lost chain", () => {
   it("is booked where it was mined in the place of its cancellation", async () => {
     const kept = desk.chain.head;
-    desk.chain.unmined.add(destination(1));
-    const wanted = await desk.request({ key: "w", ...FIELDS });
-    await desk.lane().runRound(desk.signal);
-    const [payment = ""] = desk.chain.arrived;
-    await cancelWithdrawal(desk.database, wanted.id, "the client changed its mind");
-    await desk.work(4);
+    const { wanted, payment } = await desk.cancelOnTheWay(FIELDS);
     expect((await desk.read(wanted.id)).status).toBe("cancelled");
-    await desk.watch();
     const lost = desk.chain.head;
     desk.chain.rollBack(kept);
     desk.chain.unmined.clear();
@@ -144,11 +137,11 @@ describe("a payment that was cancelled on a lost chain", () => {
     await desk.watch();
     expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
     // The fee of the cancellation was never paid on this chain.
-    expect([await breaks(), await breakAtoken()]).toEqual(["", TOKEN]);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", TOKEN]);
     expect((await readFreeze(desk.database, WALLET)).reason).toContain(wanted.id);
     await accept(`${wanted.id}-r1`, "liability:customer:alice");
     expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
-    expect([await breaks(), await breakAtoken()]).toEqual(["", 0n]);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
     await paysOn();
   });
 });
@@ -217,21 +210,5 @@ async function paysOn(): Promise<void> {
   await desk.work();
   await desk.watch();
   expect((await desk.read(next.id)).status).toBe("settled");
-  expect(await breaks()).toBe("");
-}
-
-/** What reconcile finds; nothing where all is even. */
-async function breaks(): Promise<string> {
-  const { code, text } = await desk.causeway("reconcile");
-  return code === 0 ? "" : text;
-}
-
-/** What is missing and nobody has explained; below zero what is there and nobody's. */
-async function breakAtoken(): Promise<bigint> {
-  const [row] = await desk.database.query<{ units: string }>(
-    `SELECT coalesce(sum(CASE WHEN debit = 'asset:break' THEN amount_units
-                              ELSE -amount_units END), 0)::text AS units
-       FROM posting WHERE 'asset:break' IN (debit, credit)`,
-  );
-  return BigInt(row?.units ?? "0");
+  expect(await desk.breaks()).toBe("");
 }

@@ -16,11 +16,6 @@ const deposits = async () => {
   return rows.map((row) => `${row["id"]} ${row["customer_id"]} ${row["status"]} ${row["amount"]}`);
 };
 
-async function breaks(): Promise<string> {
-  const { code, text } = await desk.causeway("reconcile");
-  return code === 0 ? "" : text;
-}
-
 /** Alice was paid out once below the height that is kept; everything else is above it. */
 async function live(): Promise<number> {
   const alice = await desk.register("alice");
@@ -44,7 +39,7 @@ async function live(): Promise<number> {
   await desk.request({ key: "b1", customer: "bob", to: destination(3), amountAtoken: 4n * TOKEN });
   await desk.work();
   await desk.watch();
-  expect(await breaks()).toBe("");
+  expect(await desk.breaks()).toBe("");
   expect(await desk.availableAtoken("bob")).toBe(TOKEN);
   return kept;
 }
@@ -97,7 +92,7 @@ describe("a chain that lost blocks", () => {
       `bob reversed ${5n * TOKEN}`,
     ]);
     expect(await desk.availableAtoken("bob")).toBe(0n);
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
     expect((await desk.causeway("recover")).text).toContain("nothing to do");
 
     expect((await desk.causeway("withdrawals", "release")).code).toBe(0);
@@ -110,7 +105,7 @@ describe("a chain that lost blocks", () => {
       4n * TOKEN,
       TOKEN,
     ]);
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
   });
 
   it("credits a vanished deposit again where it is mined again, at the same place as well", async () => {
@@ -135,7 +130,7 @@ describe("a chain that lost blocks", () => {
       `${height}-0-3-r1 alice credited 9`,
     ]);
     expect(await desk.availableAtoken("alice")).toBe(TOKEN + 9n);
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
     // The first posting of the vanished deposit is still there, beside its reversal.
     const keys = await desk.database.query(
       `SELECT idem_key FROM journal_entry WHERE idem_key LIKE '%${height}-0-3%' ORDER BY id`,

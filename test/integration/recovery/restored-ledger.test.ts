@@ -50,12 +50,6 @@ async function live(): Promise<string> {
   return backup;
 }
 
-/** What reconcile says; empty when it is clean. */
-async function breaks(): Promise<string> {
-  const { code, text } = await desk.causeway("reconcile");
-  return code === 0 ? "" : text;
-}
-
 describe("an older database that was put back", () => {
   it("is closed, recovered from home and chain, and pays nothing a second time", async () => {
     const backup = await live();
@@ -97,7 +91,7 @@ describe("an older database that was put back", () => {
     expect(rows.filter(({ epoch }) => epoch > 2)).toEqual([]);
     const dave = await desk.register("dave");
     expect(dave.index).toBe(3);
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
 
     // Positions of lists that were told are not told of other rows.
     const [position] = await desk.database.query<{ first: string }>(
@@ -156,7 +150,7 @@ describe("an older database that was put back", () => {
 
     await desk.work(2);
     await desk.watch();
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
     expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
     expect(desk.ownHashes()).toEqual(paidBefore);
     expect([1, 2, 3].map((n) => desk.paidAtoken(destination(n)))).toEqual([
@@ -169,7 +163,7 @@ describe("an older database that was put back", () => {
     desk.chain.mine();
     await desk.watch();
     expect(await desk.availableAtoken("bob")).toBe(2n * TOKEN + 7n);
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
   });
 
   it("pays an equal request when a person says that it is another one, once", async () => {
@@ -191,7 +185,7 @@ describe("an older database that was put back", () => {
     const lost = desk.ownHashes()[2] ?? "";
     await desk.causeway("ledger", "write-off-payment", lost, "--reason", "nobody claims it");
     await desk.watch();
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
   });
 
   it("is recovered on a person's word where the home forgot it, and calls no own payment a theft", async () => {
@@ -200,7 +194,7 @@ describe("an older database that was put back", () => {
     rmSync(`${desk.home}/data`, { recursive: true });
     // Nobody remembers: the watcher books on, and takes the kit's own payments for somebody else's.
     await desk.watch();
-    expect(await breaks()).toContain("BREAK");
+    expect(await desk.breaks()).toContain("BREAK");
     expect((await desk.causeway("recover", "--declare", "an older backup")).code).toBe(1);
     expect((await desk.causeway("recover", "--apply")).code).toBe(0);
     const open = await desk.causeway("ledger", "open", "--json");
@@ -209,7 +203,7 @@ describe("an older database that was put back", () => {
     const twice = desk.causeway("ledger", "accept-outflow", own, "--reason", "a mistake");
     await expect(twice).rejects.toMatchObject({ code: "INVALID_DECISION" });
     await desk.watch();
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
   });
 
   it("freezes what waited in the backup and was paid behind it, and settles a taken slot", async () => {
@@ -273,7 +267,7 @@ describe("what waited in the backup", () => {
     expect((await desk.read(second.id)).status).toBe("settled");
     expect([1, 2].map((n) => desk.paidAtoken(destination(n)))).toEqual([0n, TOKEN]);
     expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
   });
 });
 
@@ -288,7 +282,7 @@ describe("an empty database", () => {
     expect((await desk.causeway("recover", "--apply")).code).toBe(0);
     await desk.watch();
     await desk.work(1);
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
     expect((await desk.register("dave")).index).toBe(3);
 
     const reason = ["--reason", "records of the exchange"];
@@ -312,7 +306,7 @@ describe("an empty database", () => {
     expect(await desk.availableAtoken("bob")).toBe(2n * TOKEN);
     await desk.work(2);
     await desk.watch();
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
     expect(desk.ownHashes()).toEqual(paidBefore);
     // The hot wallet goes on where the chain is.
     await desk.request({ key: "a9", customer: "alice", to: destination(9), amountAtoken: TOKEN });
@@ -332,7 +326,7 @@ describe("an empty database", () => {
     const plan = await desk.causeway("recover", "--apply");
     expect(plan.text).toContain("register 10 addresses without a customer, indexes 0 to 9");
     await desk.watch();
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
     expect((await desk.register("dave")).index).toBe(10);
   });
 });

@@ -78,12 +78,15 @@ describe("a deposit that was reversed", () => {
     const { payment, before: kept } = await spendDeposit(4n * TOKEN);
     for (let loss = 0; loss < 2; loss += 1) {
       await loseAbove(kept);
-      expect([await desk.availableAtoken("bob"), await breakAtoken()]).toEqual([0n, 4n * TOKEN]);
+      expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([
+        0n,
+        4n * TOKEN,
+      ]);
       desk.chain.mine([payment]);
       desk.chain.mine();
       await desk.watch();
-      expect([await desk.availableAtoken("bob"), await breakAtoken()]).toEqual([TOKEN, 0n]);
-      expect(await breaks()).toBe("");
+      expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([TOKEN, 0n]);
+      expect(await desk.breaks()).toBe("");
     }
   });
 
@@ -97,18 +100,18 @@ describe("a deposit that was reversed", () => {
     desk.chain.mine([payment]);
     desk.chain.mine();
     await desk.watch();
-    expect([await desk.availableAtoken("bob"), await breakAtoken()]).toEqual([3n * TOKEN, 0n]);
+    expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([3n * TOKEN, 0n]);
     await loseAbove(second);
     // All of it had paid what was short: none of the three is of it.
-    expect([await desk.availableAtoken("bob"), await breakAtoken()]).toEqual([
+    expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([
       3n * TOKEN,
       5n * TOKEN,
     ]);
     desk.chain.mine([payment]);
     desk.chain.mine();
     await desk.watch();
-    expect([await desk.availableAtoken("bob"), await breakAtoken()]).toEqual([3n * TOKEN, 0n]);
-    expect(await breaks()).toBe("");
+    expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([3n * TOKEN, 0n]);
+    expect(await desk.breaks()).toBe("");
   });
 });
 
@@ -147,7 +150,7 @@ describe("a deposit that lay in suspense on the chain that was lost", () => {
     expect(await desk.availableAtoken("bob")).toBe(0n);
     await assign("alice");
     expect(await desk.availableAtoken("alice")).toBe(5n * TOKEN);
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
   });
 
   it("goes there again where nobody had decided", async () => {
@@ -168,7 +171,7 @@ describe("a deposit that lay in suspense on the chain that was lost", () => {
     await desk.watch();
     expect(await desk.availableAtoken("bob")).toBe(5n * TOKEN);
     expect(await suspended()).toEqual([]);
-    expect(await breaks()).toBe("");
+    expect(await desk.breaks()).toBe("");
   });
 });
 
@@ -215,20 +218,4 @@ async function loseAbove(height: number): Promise<void> {
   expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
   desk.chain.mine();
   await desk.watch();
-}
-
-/** What reconcile finds; nothing where all is even. */
-async function breaks(): Promise<string> {
-  const { code, text } = await desk.causeway("reconcile");
-  return code === 0 ? "" : text;
-}
-
-/** What is missing and nobody has explained. */
-async function breakAtoken(): Promise<bigint> {
-  const [row] = await desk.database.query<{ units: string }>(
-    `SELECT coalesce(sum(CASE WHEN debit = 'asset:break' THEN amount_units
-                              ELSE -amount_units END), 0)::text AS units
-       FROM posting WHERE 'asset:break' IN (debit, credit)`,
-  );
-  return BigInt(row?.units ?? "0");
 }

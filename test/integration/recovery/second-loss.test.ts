@@ -1,6 +1,5 @@
 /** A second loss, and a chain that lost the transfer that cancelled a payment. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { Desk, destination, TOKEN } from "./desk.js";
 
 let desk: Desk;
@@ -117,14 +116,8 @@ async function loseAbove(height: number): Promise<{ readonly text: string }> {
 describe("a chain without the transfer that cancelled", () => {
   it("does not let the payment be mined in its place unseen", async () => {
     const kept = desk.chain.head;
-    desk.chain.unmined.add(destination(1));
-    const wanted = await desk.request({ key: "w", ...FIELDS });
-    await desk.lane().runRound(desk.signal);
-    const [payment = ""] = desk.chain.arrived;
-    await cancelWithdrawal(desk.database, wanted.id, "the client changed its mind");
-    await desk.work(4);
+    const { wanted, payment } = await desk.cancelOnTheWay(FIELDS);
     expect((await desk.read(wanted.id)).status).toBe("cancelled");
-    await desk.watch();
     expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
     // Another validator's pool kept the payment.
     desk.chain.rollBack(kept);
