@@ -30,7 +30,7 @@ const HELP = `Usage: npm run bench [-- OPTIONS]
 
 Measures this build beside anvil and beside plain ethers loops, one after the other in one run.
 
-  --quick          shorter trials, about eight minutes in all; figures are rougher
+  --quick          shorter trials, about a quarter of an hour in all; figures are rougher
   --only ROW,...   only these rows: ${ALL_ROWS.join(", ")}
   --out FILE       also write everything as JSON
   --profile DIR    write V8 CPU profiles of our processes, a folder for each part; they cost time

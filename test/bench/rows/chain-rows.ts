@@ -30,6 +30,12 @@ export interface RunLength {
   readonly readMs: number;
 }
 
+/** How many of something a run of this length takes. */
+export const lengthOf = <T>(
+  sizes: { readonly quick: T; readonly full: T },
+  { quick }: RunLength,
+): T => (quick ? sizes.quick : sizes.full);
+
 /** Names of the rows here, for `--only`. */
 export const CHAIN_ROWS = ["transfers", "erc20", "reads"] as const;
 

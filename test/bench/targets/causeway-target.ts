@@ -114,11 +114,12 @@ async function findPortOffset(): Promise<number> {
   }
 }
 
-/** Starts one part of the kit; it ends with this process. */
+/** Starts one part of the kit, with settings by variables; it ends with this process. */
 export function startPart(
   home: BenchHome,
   part: KitPart,
   profileFolder: string | undefined,
+  settings: Readonly<Record<string, string>> = {},
 ): Promise<BenchProcess> {
   const place = ["--home", home.folder, "--port-offset", String(home.portOffset)];
   return startProcess({
@@ -130,7 +131,7 @@ export function startPart(
       kitScripts()[part],
       ...place,
     ],
-    env: { CAUSEWAY_SUPERVISED: "1" },
+    env: { ...settings, CAUSEWAY_SUPERVISED: "1" },
   });
 }
 

@@ -31,6 +31,7 @@ const PAGE_ROWS = 1_000;
 export interface StackEvent {
   readonly seq: number;
   readonly type: string;
+  /** When it was written, ISO 8601. */
   readonly at: string;
 }
 
@@ -90,9 +91,12 @@ export class Stack {
     return this.home.url("jsonRpc");
   }
 
-  /** Starts a part; the time when it said that it is ready, by `performance.now()`. */
-  async startPart(part: KitPart): Promise<number> {
-    this.parts.set(part, await startPart(this.home, part, this.profileFolder));
+  /**
+   * Starts a part, with settings by variables; the time when it said that it is ready, by
+   * `performance.now()`.
+   */
+  async startPart(part: KitPart, settings?: Readonly<Record<string, string>>): Promise<number> {
+    this.parts.set(part, await startPart(this.home, part, this.profileFolder, settings));
     return performance.now();
   }
 
