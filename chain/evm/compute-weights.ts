@@ -1,24 +1,61 @@
 /**
  * Compute units (D21): what execution costs in time, in nanoseconds of a reference machine. Gas says
- * little about time in an interpreter, so a block is bounded by both. The table is consensus:
- * whoever changes a number makes a new version of it. `npm run bench -- --only weights` times
- * every case beside its weight.
+ * little about time in an interpreter, so a block is bounded by both. The tables are consensus, one for
+ * each version, and genesis names a chain's: whoever changes a number makes a new version.
+ * `npm run bench -- --only weights` times every case beside its weight.
  */
 
-/** Version of this table, named in genesis. */
-export const WEIGHTS_VERSION = 1;
+/** Versions of the table. */
+export const WEIGHTS_VERSIONS = [1, 2] as const;
 
-/** A transaction without code: checks, two accounts, receipt, their part of the roots. */
-export const TRANSACTION_NS = 50_000;
+/** One of them. */
+export type WeightsVersion = (typeof WEIGHTS_VERSIONS)[number];
 
-/** A byte of call data: hashed, stored, sent. */
-export const DATA_BYTE_NS = 4;
+/** What new chains begin with. */
+export const NEWEST_WEIGHTS: WeightsVersion = 2;
+
+/** A table: compute units, nanoseconds. */
+export interface ComputeWeights {
+  /** What an opcode always costs, by opcode. */
+  readonly opcodesNs: Int32Array;
+  /** A transaction without code: checks, two accounts, receipt, their part of the roots. */
+  readonly transactionNs: number;
+  /** A byte of call data: hashed, stored, sent. */
+  readonly dataByteNs: number;
+  /** First read of an account in a transaction: it may lie on the disk. */
+  readonly coldAccountNs: number;
+  /** First read of a slot in a transaction. */
+  readonly coldSlotNs: number;
+  /** First change of a slot in a transaction: trie, store and history. */
+  readonly slotChangeNs: number;
+  /** Coins that move in a call: two accounts, trie, store and history. */
+  readonly valueMoveNs: number;
+  /** A word that is hashed. */
+  readonly hashWordNs: number;
+  /** A word that is copied. */
+  readonly copyWordNs: number;
+  /** A word that is added to a memory. */
+  readonly memoryWordNs: number;
+  /** A byte of a log: receipt, root, store. */
+  readonly logByteNs: number;
+  /** A byte of an exponent. */
+  readonly exponentByteNs: number;
+  /** A byte of the code that a frame runs: read, and searched for places to jump to. */
+  readonly codeByteNs: number;
+  /** A byte of code that is stored. */
+  readonly codeDepositByteNs: number;
+}
+
+/** The table of a chain. */
+export function weightsOf(version: WeightsVersion): ComputeWeights {
+  return TABLES[version];
+}
 
 /** An opcode that is not listed. */
 const OPCODE_NS = 40;
 
 /** Opcodes that take longer than most; what depends on operands or state comes on top. */
-const OPCODES_NS: Readonly<Record<number, number>> = {
+const FIRST_OPCODES_NS: Readonly<Record<number, number>> = {
   0x02: 120, // MUL
   0x04: 300, // DIV
   0x05: 400, // SDIV
@@ -72,36 +109,31 @@ const OPCODES_NS: Readonly<Record<number, number>> = {
   0xff: 30_000, // SELFDESTRUCT
 };
 
-/** What the opcode always costs. */
-export function opcodeNs(opcode: number): number {
-  return OPCODES_NS[opcode] ?? OPCODE_NS;
+function opcodeTable(listed: Readonly<Record<number, number>>): Int32Array {
+  return Int32Array.from({ length: 256 }, (_, opcode) => listed[opcode] ?? OPCODE_NS);
 }
 
-/** First read of an account in a transaction: it may lie on the disk. */
-export const COLD_ACCOUNT_NS = 8_000;
-/** First read of a slot in a transaction. */
-export const COLD_SLOT_NS = 10_000;
+/** Made from programs that were executed alone. */
+const FIRST: ComputeWeights = {
+  opcodesNs: opcodeTable(FIRST_OPCODES_NS),
+  transactionNs: 50_000,
+  dataByteNs: 4,
+  coldAccountNs: 8_000,
+  coldSlotNs: 10_000,
+  slotChangeNs: 30_000,
+  valueMoveNs: 40_000,
+  hashWordNs: 110,
+  copyWordNs: 5,
+  memoryWordNs: 8,
+  logByteNs: 5,
+  exponentByteNs: 4_000,
+  codeByteNs: 4,
+  codeDepositByteNs: 30,
+};
 
-/** First change of a slot in a transaction: trie, store and history. */
-export const SLOT_CHANGE_NS = 30_000;
+/** Made from full blocks through commit: what tries, indexes and the store take counts, too. */
+const SECOND: ComputeWeights = {
+  ...FIRST,
+};
 
-/** Coins that move in a call: two accounts, trie, store and history. */
-export const VALUE_MOVE_NS = 40_000;
-
-/** A word that is hashed. */
-export const HASH_WORD_NS = 110;
-/** A word that is copied. */
-export const COPY_WORD_NS = 5;
-/** A word that is added to a memory. */
-export const MEMORY_WORD_NS = 8;
-
-/** A byte of a log: receipt, root, store. */
-export const LOG_BYTE_NS = 5;
-
-/** A byte of an exponent. */
-export const EXPONENT_BYTE_NS = 4_000;
-
-/** A byte of the code that a frame runs: read, and searched for places to jump to. */
-export const CODE_BYTE_NS = 4;
-/** A byte of code that is stored. */
-export const CODE_DEPOSIT_BYTE_NS = 30;
+const TABLES: Readonly<Record<WeightsVersion, ComputeWeights>> = { 1: FIRST, 2: SECOND };

@@ -108,9 +108,9 @@ async function executeProposal(
   place: BlockPlace,
   transactions: readonly Uint8Array[],
 ): Promise<ExecutedBlock> {
-  const { maxGas, maxComputeNs } = parts.executor.params;
+  const { maxGas, maxComputeNs, computeWeights } = parts.executor.params;
   const execution = startBlock(parts, place);
-  const room = new BlockRoom({ maxGas, maxComputeNs });
+  const room = new BlockRoom({ maxGas, maxComputeNs, computeWeights });
   for (const transaction of await parts.proposed.read(transactions)) {
     const { gasLimit, hash } = transaction.tx;
     const taken = room.take({ gasLimit });

@@ -186,11 +186,12 @@ export class BlockExecution {
    */
   async add(transaction: BlockTransaction, computeLeftNs: number): Promise<TransactionOutcome> {
     await this.slices.pause();
-    const { maxTransactionComputeNs } = this.options.params;
+    const { maxTransactionComputeNs, computeWeights } = this.options.params;
     const outcome = await executeTransaction(transaction, {
       state: this.state,
       engine: () => this.engine(),
       compute: { blockLeftNs: computeLeftNs, maxTransactionNs: maxTransactionComputeNs },
+      computeWeights,
       block: this.context,
       limits: this.limits,
       feeCollector: this.options.params.feeCollector,

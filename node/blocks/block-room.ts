@@ -4,13 +4,15 @@
  * compute units that it took: execution itself stops at those that are left.
  */
 import { TRANSFER_GAS } from "../../chain/transaction-rules.js";
-import { TRANSACTION_NS } from "../../chain/evm/compute-weights.js";
+import { type WeightsVersion, weightsOf } from "../../chain/evm/compute-weights.js";
 
 /** What a block has room for. */
 export interface RoomLimits {
   readonly maxGas: bigint;
   /** Compute units, nanoseconds of the reference machine. */
   readonly maxComputeNs: number;
+  /** What they are counted by. */
+  readonly computeWeights: WeightsVersion;
   /**
    * Bytes of the SDK transactions in `data.txs`; at least MAX_TRANSACTION_BYTES and what an SDK
    * transaction adds. Absent for who checks a block: consensus has measured its encoding.
@@ -23,7 +25,10 @@ export interface RoomLimits {
  * proposer whose blocks could not be executed in time makes smaller ones, whatever they are full of.
  * @param roomGas at most `maxGas`
  */
-export function computeForGas({ maxGas, maxComputeNs }: RoomLimits, roomGas: bigint): number {
+export function computeForGas(
+  { maxGas, maxComputeNs }: Pick<RoomLimits, "maxGas" | "maxComputeNs">,
+  roomGas: bigint,
+): number {
   if (roomGas >= maxGas) return maxComputeNs;
   return Number((BigInt(maxComputeNs) * roomGas) / maxGas);
 }
@@ -54,16 +59,19 @@ export class BlockRoom {
   private gasLeft: bigint;
   private computeLeft: number;
   private bytesLeft: number;
+  /** Compute units of a plain transfer. */
+  private readonly transferNs: number;
 
   constructor(limits: RoomLimits) {
     this.gasLeft = limits.maxGas;
     this.computeLeft = limits.maxComputeNs;
+    this.transferNs = weightsOf(limits.computeWeights).transactionNs;
     this.bytesLeft = limits.maxBytes === undefined ? Number.POSITIVE_INFINITY : limits.maxBytes;
   }
 
   /** True when not even a plain transfer fits. */
   get isFull(): boolean {
-    return this.gasLeft < TRANSFER_GAS || this.computeLeft < TRANSACTION_NS;
+    return this.gasLeft < TRANSFER_GAS || this.computeLeft < this.transferNs;
   }
 
   /** Compute units for the next transaction. */

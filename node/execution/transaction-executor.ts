@@ -26,7 +26,7 @@ import { BalanceRecorder } from "../state/balance-recorder.js";
 import type { JournaledState } from "../state/journaled-state.js";
 import { PRECOMPILE_ADDRESSES } from "../../chain/evm/precompiles.js";
 import type { BlockContext } from "./message.js";
-import { DATA_BYTE_NS, TRANSACTION_NS } from "../../chain/evm/compute-weights.js";
+import { type WeightsVersion, weightsOf } from "../../chain/evm/compute-weights.js";
 import type { Watcher } from "./interpreter/watcher.js";
 import type { RunResult, TransactionEngine } from "./transaction-engine.js";
 
@@ -66,6 +66,8 @@ export interface ExecutionEnvironment {
   readonly state: JournaledState;
   /** Made when the first transaction needs it. */
   readonly engine: () => MaybePromise<TransactionEngine>;
+  /** What compute units are counted by. */
+  readonly computeWeights: WeightsVersion;
   /** Compute units that are left; none are counted in simulations. */
   readonly compute?: ComputeRoom;
   readonly block: BlockContext;
@@ -133,7 +135,9 @@ export async function executeTransaction(
   const judged = simulation === undefined ? sender : asSimulated(sender, tx, simulation);
   const fault = faultOf(transaction, judged, limits, intrinsic);
   if (fault !== undefined) return { included: false, code: fault.code, reason: fault.message };
-  if (environment.compute !== undefined && isBeyond(environment.compute, transaction)) {
+  const { compute, computeWeights } = environment;
+  if (compute !== undefined && leastComputeNs(tx.data, computeWeights) > compute.blockLeftNs) {
+    // Not even what it always takes is left.
     return NO_COMPUTE_LEFT;
   }
   const depth = state.depth();
@@ -187,7 +191,7 @@ function feeOf({ tx }: BlockTransaction, gasUsed: bigint, block: BlockContext): 
  */
 function transferOnly(
   transaction: BlockTransaction,
-  { state, block, feeCollector }: ExecutionEnvironment,
+  { state, block, feeCollector, computeWeights }: ExecutionEnvironment,
   gasUsed: bigint,
 ): TransactionOutcome {
   const { tx, from } = transaction;
@@ -209,7 +213,7 @@ function transferOnly(
   return {
     included: true,
     feeAtoken,
-    computeNs: baseComputeNs(transaction),
+    computeNs: leastComputeNs(tx.data, computeWeights),
     changes: recorder.changes(),
     receipt: receiptOf(transaction, block, {
       status: 1,
@@ -220,13 +224,10 @@ function transferOnly(
   };
 }
 
-function baseComputeNs({ tx }: BlockTransaction): number {
-  return leastComputeNs(tx.data);
-}
-
 /** What every transaction takes, whatever it runs. */
-export function leastComputeNs(data: Uint8Array): number {
-  return TRANSACTION_NS + DATA_BYTE_NS * data.length;
+export function leastComputeNs(data: Uint8Array, version: WeightsVersion): number {
+  const { transactionNs, dataByteNs } = weightsOf(version);
+  return transactionNs + dataByteNs * data.length;
 }
 
 async function runCode(
@@ -234,7 +235,7 @@ async function runCode(
   environment: ExecutionEnvironment,
   { engine, intrinsic }: { readonly engine: TransactionEngine; readonly intrinsic: bigint },
 ): Promise<TransactionOutcome> {
-  const { state, block, feeCollector, compute, watcher } = environment;
+  const { state, block, feeCollector, compute, computeWeights, watcher } = environment;
   const { tx, from } = transaction;
   const priceAtoken = effectiveGasPriceAtoken(tx, block.baseFeeAtoken);
   // The whole gas limit is reserved while code runs, so that BALANCE and value checks see it.
@@ -242,7 +243,7 @@ async function runCode(
   take(state, from, reservedAtoken);
   const frames = new BalanceRecorder();
   const message = { ...tx, from, gasLimit: tx.gasLimit - intrinsic, gasPriceAtoken: priceAtoken };
-  const baseNs = baseComputeNs(transaction);
+  const baseNs = leastComputeNs(tx.data, computeWeights);
   const limitNs =
     compute === undefined ? Number.POSITIVE_INFINITY : mostComputeNs(compute) - baseNs;
   const result = await engine.run(message, block, { recorder: frames, limitNs, watcher });
@@ -288,11 +289,6 @@ const NO_COMPUTE_LEFT: TransactionOutcome = {
   code: "OUT_OF_BLOCK_COMPUTE",
   reason: "the block has no compute units left for it",
 };
-
-/** True when not even what it always takes is left. */
-function isBeyond(compute: ComputeRoom, transaction: BlockTransaction): boolean {
-  return baseComputeNs(transaction) > compute.blockLeftNs;
-}
 
 function mostComputeNs({ blockLeftNs, maxTransactionNs }: ComputeRoom): number {
   return Math.min(blockLeftNs, maxTransactionNs);

@@ -13,7 +13,11 @@ import {
   type NetworkName,
   SYSTEM_ADDRESSES,
 } from "../../chain/networks.js";
-import { WEIGHTS_VERSION } from "../../chain/evm/compute-weights.js";
+import {
+  NEWEST_WEIGHTS,
+  WEIGHTS_VERSIONS,
+  type WeightsVersion,
+} from "../../chain/evm/compute-weights.js";
 import type { TransactionLimits } from "../../chain/transaction-rules.js";
 import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
 import { schemaFaultText } from "../../runtime/config/schema-faults.js";
@@ -44,7 +48,7 @@ export interface ChainParams {
   /** The most gas that one transaction may name. */
   readonly maxTransactionGas: bigint;
   /** Version of the table of compute weights. */
-  readonly computeWeights: number;
+  readonly computeWeights: WeightsVersion;
   /** Compute units of a whole block, and the most that one transaction may take: nanoseconds. */
   readonly maxComputeNs: number;
   readonly maxTransactionComputeNs: number;
@@ -163,7 +167,7 @@ export function createLocalGenesis(options: LocalGenesisOptions): Genesis {
       blockIntervalMs: options.blockIntervalMs ?? BLOCK_INTERVAL_MS,
       maxGas: MAX_GAS,
       maxTransactionGas: MAX_TRANSACTION_GAS,
-      computeWeights: WEIGHTS_VERSION,
+      computeWeights: NEWEST_WEIGHTS,
       maxComputeNs: MAX_COMPUTE_NS,
       maxTransactionComputeNs: MAX_TRANSACTION_COMPUTE_NS,
       maxBytes: MAX_BLOCK_BYTES,
@@ -266,7 +270,7 @@ const genesisSchema = z.strictObject({
     blockIntervalMs: z.number().int().min(50).max(60_000),
     maxGas: amountSchema,
     maxTransactionGas: amountSchema,
-    computeWeights: z.literal(WEIGHTS_VERSION),
+    computeWeights: z.literal(WEIGHTS_VERSIONS),
     maxComputeNs: z.number().int().positive(),
     maxTransactionComputeNs: z.number().int().positive(),
     maxBytes: z.number().int().min(1_024),

@@ -3,6 +3,7 @@
  * node's own EVM until their compute units are used up. A weight is right when no program takes
  * longer than its units say.
  */
+import { NEWEST_WEIGHTS, weightsOf } from "../../chain/evm/compute-weights.js";
 import { type Address, parseAddress } from "../../chain/address.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { EMPTY_TRIE_ROOT, type Hash32, hexToBytes, ZERO_HASH } from "../../chain/hex.js";
@@ -50,7 +51,7 @@ export function openWorstCase(
 ): () => RunResult {
   const contracts = new Map<Address, string>([[CONTRACT, code], ...(others ?? [])]);
   const state = new JournaledState(memoryReader(contracts));
-  const engine = new Engine({ chainId: 6_940n, state });
+  const engine = new Engine({ chainId: 6_940n, state, weights: weightsOf(NEWEST_WEIGHTS) });
   const message = {
     from: CALLER,
     to: CONTRACT,

@@ -48,7 +48,12 @@ export interface CallPoolOptions {
   readonly chainId: bigint;
   readonly params: Pick<
     ChainParams,
-    "maxTransactionGas" | "maxTransactionComputeNs" | "feeCollector" | "validatorsPool" | "locks"
+    | "maxTransactionGas"
+    | "maxTransactionComputeNs"
+    | "computeWeights"
+    | "feeCollector"
+    | "validatorsPool"
+    | "locks"
   >;
   /** Threads. */
   readonly workerCount: number;
@@ -80,8 +85,8 @@ export class CallPool implements CallWorkers {
   constructor(private readonly options: CallPoolOptions) {
     const { chainId, params, gasCap, workerCount, timeoutMs } = options;
     const { feeCollector, validatorsPool, locks } = params;
-    const { maxTransactionGas, maxTransactionComputeNs } = params;
-    const bounds = { gasCap, maxTransactionGas, maxTransactionComputeNs };
+    const { maxTransactionGas, maxTransactionComputeNs, computeWeights } = params;
+    const bounds = { gasCap, maxTransactionGas, maxTransactionComputeNs, computeWeights };
     const accounts = { feeCollector, validatorsPool, locks };
     const settings: WorkerSettings = { chainId, ...accounts, ...bounds };
     this.settings = settings;

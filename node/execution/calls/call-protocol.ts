@@ -3,6 +3,7 @@
  * cloning. State is read synchronously by the worker: it posts a request, sleeps on a shared
  * counter, and the main thread wakes it when the answer lies in the port.
  */
+import type { WeightsVersion } from "../../../chain/evm/compute-weights.js";
 import type { MessagePort } from "node:worker_threads";
 import type { Address } from "../../../chain/address.js";
 import type { BlockTransaction } from "../../../chain/block.js";
@@ -72,6 +73,8 @@ export interface WorkerSettings {
   readonly maxTransactionGas: bigint;
   /** Compute units (D21) of a transaction at most, and of a call. */
   readonly maxTransactionComputeNs: number;
+  /** What they are counted by. */
+  readonly computeWeights: WeightsVersion;
 }
 
 /** `workerData` of a worker thread. */

@@ -3,6 +3,7 @@
  * starts from the same state and leaves no trace. The rules are geth's for eth_call: intrinsic gas
  * is charged, the nonce is not checked, the balance only covers what the message itself names.
  */
+import { weightsOf } from "../../../chain/evm/compute-weights.js";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { EVM_FAILURE } from "../../../chain/evm/evm-failure.js";
 import { intrinsicGas, MAX_INITCODE_BYTES } from "../../../chain/transaction-rules.js";
@@ -77,7 +78,8 @@ export class MessageRunner {
   constructor(private readonly environment: RunEnvironment) {
     const { settings, state, precompiles } = environment;
     const { chainId } = settings;
-    this.engine = new Engine({ chainId, state, ...(precompiles && { precompiles }) });
+    const weights = weightsOf(settings.computeWeights);
+    this.engine = new Engine({ chainId, state, weights, ...(precompiles && { precompiles }) });
   }
 
   /**
@@ -124,7 +126,8 @@ export class MessageRunner {
       if (refusal !== undefined) return refusal;
       const message = { ...request, gasPriceAtoken, accessList, gasLimit: gasLimit - intrinsic };
       // As much as a transaction may take, so that what is answered here holds in a block.
-      const mostNs = settings.maxTransactionComputeNs - leastComputeNs(request.data);
+      const { maxTransactionComputeNs, computeWeights } = settings;
+      const mostNs = maxTransactionComputeNs - leastComputeNs(request.data, computeWeights);
       const limitNs = Math.min(options.limitNs ?? mostNs, mostNs);
       const result = this.engine.run(message, block, { limitNs, watcher });
       const outcome = outcomeOf(result, intrinsic);

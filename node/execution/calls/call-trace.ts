@@ -1,4 +1,5 @@
 /** Traces: a block's transactions over their parent's state, or one message over a fixed state. */
+import { weightsOf } from "../../../chain/evm/compute-weights.js";
 import type { Address } from "../../../chain/address.js";
 import { isEvm } from "../../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../../chain/cosmos/cosmos-result.js";
@@ -51,9 +52,10 @@ export async function traceTransactions(
   environment: TraceEnvironment,
 ): Promise<TransactionTrace[]> {
   const { state, block, settings } = environment;
-  const { chainId, feeCollector, maxTransactionComputeNs: maxTransactionNs } = settings;
+  const { chainId, feeCollector, computeWeights } = settings;
+  const { maxTransactionComputeNs: maxTransactionNs } = settings;
   const limits = transactionLimitsOf(chainId, settings);
-  const engine = new Engine({ chainId, state });
+  const engine = new Engine({ chainId, state, weights: weightsOf(computeWeights) });
   // What is in the block had room in it; only its own bound can have ended a transaction.
   const compute = { blockLeftNs: maxTransactionNs, maxTransactionNs };
   const always = [block.coinbase, feeCollector];
@@ -74,7 +76,8 @@ export async function traceTransactions(
       tracer.start({ from, target, isCreation, gasLimit: tx.gasLimit });
     }
     const watcher = isWanted ? tracer.watcher : undefined;
-    const surroundings = { state, engine: () => engine, block, limits, feeCollector, compute };
+    const bounds = { limits, compute, computeWeights };
+    const surroundings = { state, engine: () => engine, block, feeCollector, ...bounds };
     const outcome = await executeTransaction(transaction, { ...surroundings, watcher });
     if (!outcome.included) throw outcome.cause ?? invalidHere(tx.hash, outcome.reason);
     if (!isWanted) continue;
@@ -88,13 +91,15 @@ export async function traceTransactions(
 /** A Cosmos transaction runs no code that could be traced, but may change what code sees. */
 function repeatCosmos(mined: MinedCosmosTransaction, environment: TraceEnvironment): void {
   const { state, settings, block } = environment;
-  const { feeCollector, validatorsPool, maxTransactionGas, maxTransactionComputeNs } = settings;
+  const { feeCollector, validatorsPool, computeWeights } = settings;
+  const { maxTransactionGas, maxTransactionComputeNs } = settings;
   const outcome = executeCosmosTransaction(mined, {
     state,
     height: block.height,
     timeMs: block.native?.timeMs ?? block.timestampSeconds * 1_000,
     maxTransactionGas,
     maxTransactionComputeNs,
+    computeWeights,
     feeCollector,
     validatorsPool,
   });

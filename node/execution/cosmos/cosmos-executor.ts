@@ -2,6 +2,7 @@
  * One Cosmos transaction over the state: ante rules, fee, sequence, then its messages one after
  * the other. When one fails all of them are undone; fee and sequence stay. Synchronous.
  */
+import { leastComputeNs } from "../transaction-executor.js";
 import type { Address } from "../../../chain/address.js";
 import type { BalanceChange, BalanceReason } from "../../../chain/balance-change.js";
 import {
@@ -26,7 +27,7 @@ import {
 } from "../../../chain/cosmos/ante.js";
 import type { CosmosBlockTransaction, CosmosResult } from "../../../chain/cosmos/cosmos-result.js";
 import { SDK_CODE, type SdkFault, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
-import { DATA_BYTE_NS, TRANSACTION_NS } from "../../../chain/evm/compute-weights.js";
+import type { WeightsVersion } from "../../../chain/evm/compute-weights.js";
 import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { isBlockedAccount } from "../../modules/blocked-accounts.js";
@@ -54,6 +55,8 @@ export interface CosmosEnvironment {
   /** Unix milliseconds of the block's time. */
   readonly timeMs: number;
   readonly maxTransactionGas: bigint;
+  /** What compute units are counted by. */
+  readonly computeWeights: WeightsVersion;
   /** Compute units that a transaction may take (D21). */
   readonly maxTransactionComputeNs: number;
   /** What is left of the block's; absent where no block is around it. */
@@ -199,7 +202,7 @@ class MessageRun implements WordListener {
     private readonly environment: CosmosEnvironment,
   ) {
     this.used = anteGas(transaction.tx);
-    this.baseNs = TRANSACTION_NS + DATA_BYTE_NS * transaction.tx.raw.length;
+    this.baseNs = leastComputeNs(transaction.tx.raw, environment.computeWeights);
   }
 
   /** At most a transaction's share: with all of it one has failed, and is in the block. */

@@ -1,4 +1,5 @@
 /** Calls of the chain's own contracts in the library's EVM: the same code as in our own engine. */
+import { NEWEST_WEIGHTS, weightsOf } from "../../../chain/evm/compute-weights.js";
 import { type EVM, EVMError } from "@ethereumjs/evm";
 import { addressToBytes } from "../../../chain/address.js";
 import { bigintToWord, hexToBytes } from "../../../chain/hex.js";
@@ -11,6 +12,9 @@ import { runNative } from "../native/native.js";
 import { ALL_PRECOMPILES, isNative } from "../native/table.js";
 import type { NativeFrames } from "./frames.js";
 import { toAddress } from "./evm-state.js";
+
+/** It counts no compute units (`MeasuredEngine` does): any table will do. */
+const UNCOUNTED = weightsOf(NEWEST_WEIGHTS);
 
 /** What runs now. */
 export interface Running {
@@ -46,6 +50,7 @@ export function createNativeFrames(
         state,
         block,
         facts: block.native,
+        weights: UNCOUNTED,
         origin: toAddress(origin),
         recorder,
         watcher: undefined,
@@ -61,7 +66,6 @@ export function createNativeFrames(
           if (isCold) journal.addWarmedStorage(bytes, key);
           return isCold;
         },
-        // It counts no compute units.
         spend: () => undefined,
         log: (log) => void logs.push(log),
       },

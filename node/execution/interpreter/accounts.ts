@@ -5,7 +5,6 @@ import type { AccountRecord } from "../../store/account-record.js";
 import { isEmptyAccount } from "../../store/account-record.js";
 import type { Frame } from "./frame.js";
 import { COLD_ACCOUNT_GAS, WARM_GAS } from "./schedule.js";
-import { COLD_ACCOUNT_NS } from "../../../chain/evm/compute-weights.js";
 
 /** BLOCKHASH reaches so far back. */
 const HASH_WINDOW_BLOCKS = 256;
@@ -14,7 +13,7 @@ const HASH_WINDOW_BLOCKS = 256;
 export function chargeAccount(frame: Frame, address: Address): void {
   const isCold = frame.execution.substate.warmAddress(address);
   frame.charge(isCold ? COLD_ACCOUNT_GAS : WARM_GAS);
-  if (isCold) frame.spend(COLD_ACCOUNT_NS);
+  if (isCold) frame.spend(frame.weights.coldAccountNs);
 }
 
 /** The account, or undefined where none is or only an empty one (EIP-161). */

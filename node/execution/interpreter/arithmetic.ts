@@ -1,7 +1,6 @@
 /** Arithmetic, comparisons and bits: opcodes 0x01 to 0x1d. */
 import type { Frame } from "./frame.js";
 import { EXPONENT_BYTE_GAS } from "./schedule.js";
-import { EXPONENT_BYTE_NS } from "../../../chain/evm/compute-weights.js";
 import { toSigned, wrap } from "./words.js";
 
 const WORD_MASK = (1n << 256n) - 1n;
@@ -71,7 +70,7 @@ export function exp(frame: Frame): void {
   if (exponent > 0n) {
     const bytes = Math.ceil(exponent.toString(16).length / 2);
     frame.charge(EXPONENT_BYTE_GAS * bytes);
-    frame.spend(EXPONENT_BYTE_NS * bytes);
+    frame.spend(frame.weights.exponentByteNs * bytes);
   }
   frame.push(power(base, exponent));
 }

@@ -24,12 +24,6 @@ import {
   VALUE_GAS,
   wordsOf,
 } from "./schedule.js";
-import {
-  COLD_ACCOUNT_NS,
-  COPY_WORD_NS,
-  HASH_WORD_NS,
-  VALUE_MOVE_NS,
-} from "../../../chain/evm/compute-weights.js";
 import { wordToSize } from "./words.js";
 
 const NO_BYTES = new Uint8Array(0);
@@ -103,7 +97,7 @@ function takeRanges(frame: Frame): Ranges {
   const outSize = wordToSize(frame.pop());
   frame.reserve(offset, size);
   frame.reserve(outOffset, outSize);
-  frame.spend(COPY_WORD_NS * wordsOf(size));
+  frame.spend(frame.weights.copyWordNs * wordsOf(size));
   return { input: frame.memory.copy(offset, size), outOffset, outSize };
 }
 
@@ -117,7 +111,7 @@ function send(
   const moves = terms.kind !== "NO_TRANSFER" && terms.valueAtoken > 0n;
   if (moves) {
     frame.charge(VALUE_GAS);
-    frame.spend(VALUE_MOVE_NS);
+    frame.spend(frame.weights.valueMoveNs);
   }
   const passed = Math.min(gasWanted, allButOne64th(frame.gas));
   frame.charge(passed);
@@ -168,7 +162,8 @@ function makeContract(frame: Frame, isSalted: boolean): void {
   if (size > MAX_INIT_CODE_BYTES) throw initCodeTooLarge(size);
   const words = wordsOf(size);
   frame.charge(words * (INIT_CODE_WORD_GAS + (isSalted ? HASH_WORD_GAS : 0)));
-  frame.spend(words * (COPY_WORD_NS + (isSalted ? HASH_WORD_NS : 0)));
+  const { copyWordNs, hashWordNs } = frame.weights;
+  frame.spend(words * (copyWordNs + (isSalted ? hashWordNs : 0)));
   const input = frame.memory.copy(offset, size);
   if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
   const gas = allButOne64th(frame.gas);
@@ -210,7 +205,7 @@ export function selfdestruct(frame: Frame): void {
   const heir = frame.popAddress();
   if (substate.warmAddress(heir)) {
     frame.charge(COLD_ACCOUNT_GAS);
-    frame.spend(COLD_ACCOUNT_NS);
+    frame.spend(frame.weights.coldAccountNs);
   }
   const balanceAtoken = state.accountNow(self)?.balanceAtoken ?? 0n;
   if (balanceAtoken > 0n && livingAccount(frame, heir) === undefined) frame.charge(NEW_ACCOUNT_GAS);

@@ -6,7 +6,6 @@
  */
 import { type Code, type Frame, type Handler, JUMP_TARGET } from "./frame.js";
 import { OUT_OF_GAS, STACK_OVERFLOW, STACK_UNDERFLOW } from "./halt.js";
-import { opcodeNs } from "../../../chain/evm/compute-weights.js";
 import { INVALID_INSTRUCTION, type Instruction, INSTRUCTIONS } from "./instructions.js";
 import { wordFrom } from "./words.js";
 
@@ -48,7 +47,6 @@ let runsFromBytes = 0;
 
 /** What blocks are measured by, by opcode: in arrays, because much code is only run once. */
 const STEP_BYTES = table((opcode) => 1 + pushedBytes(opcode));
-const OPCODE_NS = table(opcodeNs);
 const GAS = table((opcode) => instructionOf(opcode).gas);
 const TAKES = table((opcode) => instructionOf(opcode).takes);
 const CHANGE = table((opcode) => instructionOf(opcode).gives - instructionOf(opcode).takes);
@@ -62,16 +60,20 @@ function instructionOf(opcode: number): Instruction {
   return INSTRUCTIONS[opcode] ?? INVALID_INSTRUCTION;
 }
 
-/** The code, ready to be entered; its instructions are made as they are come to. */
-export function prepareCode(bytes: Uint8Array): Code {
+/**
+ * The code, ready to be entered; its instructions are made as they are come to.
+ * @param opcodesNs compute units by opcode: one table for all codes of a chain
+ */
+export function prepareCode(bytes: Uint8Array, opcodesNs: Int32Array): Code {
   const found = known.get(bytes);
-  if (found !== undefined) return found;
+  if (found?.opcodesNs === opcodesNs) return found;
+  const jumpTable = jumpTableOf(bytes);
   const room = bytes.length / BYTES_PER_READY;
-  if (ready + room > MAX_READY) return { bytes, handlers: NONE, jumpTable: jumpTableOf(bytes) };
+  if (ready + room > MAX_READY) return { bytes, opcodesNs, handlers: NONE, jumpTable };
   const handlers: (Handler | undefined)[] = [];
   // Of its final size at once: growing to far places would make a slow kind of array.
   handlers.length = bytes.length;
-  const code = { bytes, handlers, jumpTable: jumpTableOf(bytes) };
+  const code = { bytes, opcodesNs, handlers, jumpTable };
   ready += room;
   known.set(bytes, code);
   return code;
@@ -104,10 +106,11 @@ export function enterBlock(frame: Frame, start: number): void {
 
 /** Runs blocks one behind the other, up to an instruction that leaves the line. */
 function runFromBytes(frame: Frame, start: number): void {
-  const { bytes, handlers } = frame.code;
+  const { code } = frame;
+  const { bytes, handlers } = code;
   let place = start;
   do {
-    measure(scratch, bytes, place);
+    measure(scratch, code, place);
     pay(frame, scratch);
     let opcode = bytes[place] ?? STOP;
     do {
@@ -150,8 +153,9 @@ export interface Block {
  * Makes the instructions from a place on ready, to the end of their block. A block is entered at its
  * first one alone: behind a jump, behind an end of a block, or at a JUMPDEST.
  */
-export function prepareBlock({ bytes, handlers }: Code, start: number): Handler {
-  const block = measureBlock(bytes, start);
+export function prepareBlock(code: Code, start: number): Handler {
+  const { bytes, handlers } = code;
+  const block = measureBlock(code, start);
   let first: Handler | undefined;
   let count = 0;
   for (let place = start; place < bytes.length; place++) {
@@ -173,19 +177,19 @@ export function prepareBlock({ bytes, handlers }: Code, start: number): Handler 
 }
 
 /** The block that begins at a place: up to an end of the line, a JUMPDEST or the end of the code. */
-export function measureBlock(bytes: Uint8Array, start: number): Block {
+export function measureBlock(code: Code, start: number): Block {
   const block = newBlock();
-  measure(block, bytes, start);
+  measure(block, code, start);
   return block;
 }
 
-function measure(block: Block, bytes: Uint8Array, start: number): void {
+function measure(block: Block, { bytes, opcodesNs }: Code, start: number): void {
   let [gas, computeNs, needs, grows, change] = [0, 0, 0, 0, 0];
   let place = start;
   let opcode = bytes[place] ?? STOP;
   do {
     gas += GAS[opcode] ?? 0;
-    computeNs += OPCODE_NS[opcode] ?? 0;
+    computeNs += opcodesNs[opcode] ?? 0;
     const needed = (TAKES[opcode] ?? 0) - change;
     if (needed > needs) needs = needed;
     change += CHANGE[opcode] ?? 0;

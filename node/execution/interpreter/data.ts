@@ -5,7 +5,6 @@ import type { Frame } from "./frame.js";
 import { RETURN_DATA_BOUNDS, STATIC_STATE_CHANGE } from "./halt.js";
 import { COPY_WORD_GAS, HASH_WORD_GAS, LOG_BYTE_GAS, LOG_TOPIC_GAS, wordsOf } from "./schedule.js";
 import { chargeAccount, codeOf } from "./accounts.js";
-import { COPY_WORD_NS, HASH_WORD_NS, LOG_BYTE_NS } from "../../../chain/evm/compute-weights.js";
 import { wordFrom, wordToSize, wordToSlot } from "./words.js";
 
 const WORD_BYTES = 32;
@@ -99,7 +98,7 @@ export function returndatacopy(frame: Frame): void {
 function chargeCopy(frame: Frame, size: number): void {
   const words = wordsOf(size);
   frame.charge(COPY_WORD_GAS * words);
-  frame.spend(COPY_WORD_NS * words);
+  frame.spend(frame.weights.copyWordNs * words);
 }
 
 /** Takes where to, where from and how much from the stack; zeros behind the source's end. */
@@ -118,7 +117,7 @@ export function keccak(frame: Frame): void {
   const size = wordToSize(frame.pop());
   frame.reserve(offset, size);
   frame.charge(HASH_WORD_GAS * wordsOf(size));
-  frame.spend(HASH_WORD_NS * wordsOf(size));
+  frame.spend(frame.weights.hashWordNs * wordsOf(size));
   frame.push(bytesToBigint(keccak256(frame.memory.view(offset, size))));
 }
 
@@ -129,7 +128,7 @@ export function logWith(topicCount: number): (frame: Frame) => void {
     const size = wordToSize(frame.pop());
     frame.reserve(offset, size);
     frame.charge(LOG_TOPIC_GAS * topicCount + LOG_BYTE_GAS * size);
-    frame.spend(LOG_BYTE_NS * size);
+    frame.spend(frame.weights.logByteNs * size);
     if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
     const topics = [];
     for (let index = 0; index < topicCount; index++) topics.push(wordToSlot(frame.pop()));

@@ -4,6 +4,7 @@
  */
 import type { Address } from "../../../chain/address.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
+import type { ComputeWeights } from "../../../chain/evm/compute-weights.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import type { BlockContext, EvmMessage } from "../message.js";
@@ -31,6 +32,8 @@ export class Engine implements TransactionEngine {
     private readonly options: {
       readonly chainId: bigint;
       readonly state: JournaledState;
+      /** What compute units are counted by. */
+      readonly weights: ComputeWeights;
       /** Where they are not those of fork and chain. */
       readonly precompiles?: ReadonlyMap<Address, AnyPrecompile>;
     },
@@ -47,7 +50,7 @@ export class Engine implements TransactionEngine {
     block: BlockContext,
     { recorder, limitNs, watcher }: RunTerms,
   ): RunResult {
-    const { state, chainId } = this.options;
+    const { state, chainId, weights } = this.options;
     const substate = new Substate(alwaysWarm(block));
     this.warmUp(substate, message, block);
     state.beginTransaction();
@@ -55,7 +58,7 @@ export class Engine implements TransactionEngine {
     state.putAccount(message.from, { ...sender, nonce: sender.nonce + 1n });
     const { from: origin, gasPriceAtoken } = message;
     const meter = { leftNs: limitNs };
-    const fixed = { block, chainId, origin, gasPriceAtoken };
+    const fixed = { weights, block, chainId, origin, gasPriceAtoken };
     const execution: Execution = { meter, state, substate, ...fixed, watcher };
     if (recorder !== undefined) {
       state.balanceListener = (address, deltaAtoken) => {

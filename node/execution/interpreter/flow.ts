@@ -2,7 +2,6 @@
 import { type Frame, type Handler, JUMP_TARGET } from "./frame.js";
 import { INVALID_JUMP, INVALID_OPCODE, REVERTED } from "./halt.js";
 import { wordsOf } from "./schedule.js";
-import { COPY_WORD_NS } from "../../../chain/evm/compute-weights.js";
 import { wordToSize } from "./words.js";
 
 const NO_BYTES = new Uint8Array(0);
@@ -59,7 +58,7 @@ function outputOf(frame: Frame): Uint8Array {
   const offset = wordToSize(frame.pop());
   const size = wordToSize(frame.pop());
   frame.reserve(offset, size);
-  frame.spend(COPY_WORD_NS * wordsOf(size));
+  frame.spend(frame.weights.copyWordNs * wordsOf(size));
   return frame.memory.copy(offset, size);
 }
 

@@ -8,7 +8,7 @@ import { Memory } from "./memory.js";
 import { memoryGas, wordsOf } from "./schedule.js";
 import type { Substate } from "./substate.js";
 import type { Watcher } from "./watcher.js";
-import { MEMORY_WORD_NS } from "../../../chain/evm/compute-weights.js";
+import type { ComputeWeights } from "../../../chain/evm/compute-weights.js";
 import { wordToAddress } from "./words.js";
 
 const NO_BYTES = new Uint8Array(0);
@@ -27,6 +27,8 @@ export interface Code {
   readonly bytes: Uint8Array;
   /** Handler by place; none yet where the code has not come to. */
   readonly handlers: (Handler | undefined)[];
+  /** Compute units by opcode, as the blocks of its instructions are measured by. */
+  readonly opcodesNs: Int32Array;
   /** JUMP_TARGET, where a jump may land. Above it: entries into a block that begins there. */
   readonly jumpTable: Uint8Array;
 }
@@ -39,6 +41,8 @@ export interface Meter {
 /** What all frames of a transaction share. */
 export interface Execution {
   readonly meter: Meter;
+  /** Of compute units, by the chain's version. */
+  readonly weights: ComputeWeights;
   readonly state: JournaledState;
   readonly substate: Substate;
   readonly block: BlockContext;
@@ -80,6 +84,11 @@ export class Frame {
     readonly code: Code,
   ) {
     this.gas = message.gas;
+  }
+
+  /** What its compute units are counted by. */
+  get weights(): ComputeWeights {
+    return this.execution.weights;
   }
 
   /** Items on the stack. */
@@ -145,7 +154,7 @@ export class Frame {
     const { memory } = this;
     if (words <= memory.words) return;
     this.charge(memoryGas(words) - memoryGas(memory.words));
-    this.spend(MEMORY_WORD_NS * (words - memory.words));
+    this.spend(this.weights.memoryWordNs * (words - memory.words));
     memory.growTo(words);
   }
 

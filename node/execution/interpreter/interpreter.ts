@@ -30,7 +30,6 @@ import {
 import { CODE_BYTE_GAS, MAX_CODE_BYTES } from "./schedule.js";
 import { SteppedFrame, stepUntilChild } from "./stepping.js";
 import type { SubstateMark } from "./substate.js";
-import { CODE_BYTE_NS, CODE_DEPOSIT_BYTE_NS } from "../../../chain/evm/compute-weights.js";
 
 const NO_BYTES = new Uint8Array(0);
 /** EIP-3541: code that stays must not start with it. */
@@ -129,12 +128,12 @@ export class Interpreter {
   /** A frame pays for its code by the byte, and halts at its first step where it cannot. */
   private openFrame(message: Message, self: Address, bytes: Uint8Array): Frame {
     const { execution } = this;
-    execution.meter.leftNs -= CODE_BYTE_NS * bytes.length;
+    const { opcodesNs, codeByteNs } = execution.weights;
+    execution.meter.leftNs -= codeByteNs * bytes.length;
+    const code = prepareCode(bytes, opcodesNs);
     const steps = execution.watcher?.steps;
-    if (steps !== undefined) {
-      return new SteppedFrame(execution, message, self, prepareCode(bytes), steps);
-    }
-    return new Frame(execution, message, self, prepareCode(bytes));
+    if (steps !== undefined) return new SteppedFrame(execution, message, self, code, steps);
+    return new Frame(execution, message, self, code);
   }
 
   private answerPrecompile(
@@ -174,12 +173,13 @@ export class Interpreter {
   }
 
   private nativeHost(facts: NativeFacts): NativeHost {
-    const { state, block, origin, watcher, substate, meter } = this.execution;
+    const { state, block, origin, watcher, substate, meter, weights } = this.execution;
     const { recorder } = this;
     return {
       state,
       block,
       facts,
+      weights,
       origin,
       recorder,
       watcher,
@@ -246,8 +246,8 @@ export class Interpreter {
     const cost = CODE_BYTE_GAS * output.length;
     if (output[0] === RESERVED_FIRST_BYTE) return INVALID_CODE;
     if (cost > frame.gas) return CODE_OUT_OF_GAS;
-    const { state, meter } = this.execution;
-    meter.leftNs -= CODE_DEPOSIT_BYTE_NS * output.length;
+    const { state, meter, weights } = this.execution;
+    meter.leftNs -= weights.codeDepositByteNs * output.length;
     if (meter.leftNs < 0) return OUT_OF_COMPUTE;
     frame.gas -= cost;
     const codeHash = state.putCode(output);

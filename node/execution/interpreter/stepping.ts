@@ -175,7 +175,7 @@ export class SteppedFrame extends Frame {
   private enterBlock(isEntry: boolean): boolean {
     if (this.leftNsOfLost !== undefined) return false;
     if (!isEntry) return true;
-    const block = measureBlock(this.code.bytes, this.place);
+    const block = measureBlock(this.code, this.place);
     if (!canEnter(block, this.stackHeight, this.gas)) {
       this.lose();
       return false;

@@ -10,7 +10,6 @@ import {
   SLOT_SET_GAS,
   WARM_GAS,
 } from "./schedule.js";
-import { COLD_SLOT_NS, SLOT_CHANGE_NS } from "../../../chain/evm/compute-weights.js";
 import { wordToSlot } from "./words.js";
 
 /** SLOAD: a word of storage. */
@@ -19,7 +18,7 @@ export function sload(frame: Frame): void {
   const slot = frame.pop();
   const isCold = substate.warmSlot(frame.self, slot);
   frame.charge(isCold ? COLD_SLOT_GAS : WARM_GAS);
-  if (isCold) frame.spend(COLD_SLOT_NS);
+  if (isCold) frame.spend(frame.weights.coldSlotNs);
   frame.push(bytesToBigint(state.storageNow(frame.self, wordToSlot(slot))));
 }
 
@@ -32,7 +31,7 @@ export function sstore(frame: Frame): void {
   const key = wordToSlot(slot);
   const isCold = substate.warmSlot(frame.self, slot);
   const coldGas = isCold ? COLD_SLOT_GAS : 0;
-  if (isCold) frame.spend(COLD_SLOT_NS);
+  if (isCold) frame.spend(frame.weights.coldSlotNs);
   const current = bytesToBigint(state.storageNow(frame.self, key));
   if (value === current) {
     frame.charge(coldGas + WARM_GAS);
@@ -41,7 +40,7 @@ export function sstore(frame: Frame): void {
   }
   const original = bytesToBigint(state.transactionStorageNow(frame.self, key));
   frame.charge(coldGas + writeGas(original, current));
-  if (original === current) frame.spend(SLOT_CHANGE_NS);
+  if (original === current) frame.spend(frame.weights.slotChangeNs);
   if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
   substate.refundGas += refundOf(original, current, value);
   state.putStorage(frame.self, key, bigintToBytes(value));

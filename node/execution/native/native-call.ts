@@ -2,13 +2,6 @@
 import { type Address, parseBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import type { BalanceReason } from "../../../chain/balance-change.js";
 import { event } from "../../../chain/consensus/abci-event.js";
-import {
-  COLD_ACCOUNT_NS,
-  COLD_SLOT_NS,
-  LOG_BYTE_NS,
-  SLOT_CHANGE_NS,
-  VALUE_MOVE_NS,
-} from "../../../chain/evm/compute-weights.js";
 import { bytesToBigint } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";
 import type { MessageContext } from "../../modules/message-context.js";
@@ -56,15 +49,16 @@ export class NativeCall implements WordListener {
   read(address: Address, slot: bigint): void {
     this.host.watcher?.touch?.(address, slot);
     const isCold = this.host.warmSlot(address, slot);
-    this.charge(isCold ? COLD_SLOT_GAS : WARM_GAS, WORD_READ_NS + (isCold ? COLD_SLOT_NS : 0));
+    const { coldSlotNs } = this.host.weights;
+    this.charge(isCold ? COLD_SLOT_GAS : WARM_GAS, WORD_READ_NS + (isCold ? coldSlotNs : 0));
   }
 
   /** A word that a module writes costs what SSTORE does, without refunds. */
   write(address: Address, slot: bigint, value: bigint): void {
-    const { state, watcher } = this.host;
+    const { state, watcher, weights } = this.host;
     watcher?.touch?.(address, slot);
     const isCold = this.host.warmSlot(address, slot);
-    this.charge(isCold ? COLD_SLOT_GAS : 0, WORD_WRITE_NS + (isCold ? COLD_SLOT_NS : 0));
+    this.charge(isCold ? COLD_SLOT_GAS : 0, WORD_WRITE_NS + (isCold ? weights.coldSlotNs : 0));
     const key = wordToSlot(slot);
     const current = bytesToBigint(state.storageNow(address, key));
     if (value === current) {
@@ -72,14 +66,14 @@ export class NativeCall implements WordListener {
       return;
     }
     const original = bytesToBigint(state.transactionStorageNow(address, key));
-    this.charge(writeGas(original, current), original === current ? SLOT_CHANGE_NS : 0);
+    this.charge(writeGas(original, current), original === current ? weights.slotChangeNs : 0);
   }
 
   /** An account that is looked at costs what BALANCE does. */
   touch(address: Address): void {
     this.host.watcher?.touch?.(address, undefined);
     const isCold = this.host.warmAddress(address);
-    this.charge(isCold ? COLD_ACCOUNT_GAS : WARM_GAS, isCold ? COLD_ACCOUNT_NS : 0);
+    this.charge(isCold ? COLD_ACCOUNT_GAS : WARM_GAS, isCold ? this.host.weights.coldAccountNs : 0);
   }
 
   /** Adds a log to the frame. */
@@ -87,7 +81,7 @@ export class NativeCall implements WordListener {
     const { topics, data } = log;
     this.charge(
       LOG_GAS + LOG_TOPIC_GAS * topics.length + LOG_BYTE_GAS * data.length,
-      LOG_NS + LOG_BYTE_NS * data.length,
+      LOG_NS + this.host.weights.logByteNs * data.length,
     );
     this.host.log(log);
   }
@@ -123,14 +117,14 @@ export class NativeCall implements WordListener {
     to: Address | undefined,
     amountAtoken: bigint,
   ): void {
-    const { state, recorder, watcher } = this.host;
+    const { state, recorder, watcher, weights } = this.host;
     this.touch(from);
     if (to !== undefined) {
       this.touch(to);
       const target = state.accountNow(to);
       if (target === undefined || isEmptyAccount(target)) this.charge(NEW_ACCOUNT_GAS, 0);
     }
-    this.charge(VALUE_GAS, VALUE_MOVE_NS);
+    this.charge(VALUE_GAS, weights.valueMoveNs);
     // The recorder is told of the move as a whole, not of its two differences.
     const listener = state.balanceListener;
     state.balanceListener = undefined;

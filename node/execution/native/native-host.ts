@@ -1,5 +1,6 @@
 /** What a contract of the chain is called with, and what an engine lends for the call. */
 import type { Address } from "../../../chain/address.js";
+import type { ComputeWeights } from "../../../chain/evm/compute-weights.js";
 import type { Log } from "../../../chain/receipt.js";
 import type { BalanceRecorder } from "../../state/balance-recorder.js";
 import type { JournaledState } from "../../state/journaled-state.js";
@@ -22,6 +23,8 @@ export interface NativeHost {
   readonly state: JournaledState;
   readonly block: BlockContext;
   readonly facts: NativeFacts;
+  /** What compute units are counted by. */
+  readonly weights: ComputeWeights;
   /** Who sent the transaction. */
   readonly origin: Address;
   readonly recorder: BalanceRecorder | undefined;

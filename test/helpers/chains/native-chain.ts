@@ -191,8 +191,8 @@ export class NativeChain {
     const { stores, view, genesis } = this.chain;
     const head = view.head();
     const outline = present(view.outline(head.height), "a head");
-    const { feeCollector, validatorsPool, maxTransactionGas, maxTransactionComputeNs } =
-      genesis.params;
+    const { feeCollector, validatorsPool, computeWeights } = genesis.params;
+    const { maxTransactionGas, maxTransactionComputeNs } = genesis.params;
     const block: Job["block"] = {
       ...outline.header,
       height: head.height,
@@ -204,7 +204,12 @@ export class NativeChain {
         validatorsPool,
       },
     };
-    const bounds = { gasCap: 50_000_000n, maxTransactionGas, maxTransactionComputeNs };
+    const bounds = {
+      gasCap: 50_000_000n,
+      maxTransactionGas,
+      maxTransactionComputeNs,
+      computeWeights,
+    };
     const settings = { chainId: genesis.evmChainId, feeCollector, validatorsPool, ...bounds };
     const environment = {
       settings,

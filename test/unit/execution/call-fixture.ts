@@ -1,4 +1,5 @@
 /** A little chain state in memory, jobs over it in process, and the same messages as transactions. */
+import { NEWEST_WEIGHTS, weightsOf } from "../../../chain/evm/compute-weights.js";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import type { BlockTransaction } from "../../../chain/block.js";
 import { keccak256, keccak256Hex } from "../../../chain/hashes.js";
@@ -43,6 +44,7 @@ export const SETTINGS: WorkerSettings = {
   gasCap: 50_000_000n,
   maxTransactionGas: 10_000_000n,
   maxTransactionComputeNs: 250_000_000,
+  computeWeights: NEWEST_WEIGHTS,
 };
 
 export const BLOCK: Job["block"] = {
@@ -201,15 +203,16 @@ export function transaction(
 /** Executes transactions as a block does; the state changes stay in the overlay. */
 export async function execute(reader: StateReader, transactions: readonly BlockTransaction[]) {
   const state = new JournaledState(reader);
-  const { chainId, maxTransactionComputeNs: maxTransactionNs } = SETTINGS;
-  const engine = new Engine({ chainId, state });
+  const { chainId, computeWeights, maxTransactionComputeNs: maxTransactionNs } = SETTINGS;
+  const engine = new Engine({ chainId, state, weights: weightsOf(computeWeights) });
   const compute = { blockLeftNs: maxTransactionNs, maxTransactionNs };
   const block = { ...BLOCK, blockHash: () => ZERO_HASH };
   const receipts = [];
   for (const item of transactions) {
     const feeCollector = FEE_COLLECTOR;
     const limits = transactionLimitsOf(SETTINGS.chainId, SETTINGS);
-    const environment = { state, engine: () => engine, block, limits, feeCollector, compute };
+    const bounds = { limits, compute, computeWeights };
+    const environment = { state, engine: () => engine, block, feeCollector, ...bounds };
     const outcome = await executeTransaction(item, environment);
     if (!outcome.included) throw new Error(outcome.reason, { cause: outcome.cause });
     receipts.push(outcome.receipt);

@@ -1,7 +1,7 @@
 /** What becomes of transactions whose compute units are not enough: theirs, or the block's (D21). */
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { toBeHex, Wallet } from "ethers";
-import { DATA_BYTE_NS, TRANSACTION_NS } from "../../../chain/evm/compute-weights.js";
+import { NEWEST_WEIGHTS, weightsOf } from "../../../chain/evm/compute-weights.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { ZERO_HASH } from "../../../chain/hex.js";
@@ -17,13 +17,14 @@ import { ALICE, BLOCK, BOB, CONTRACT, FEE_COLLECTOR, MemoryState, TEN } from "./
 
 const CHAIN_ID = 6_940n;
 const GAS = 5_000_000n;
+const WEIGHTS = weightsOf(NEWEST_WEIGHTS);
 /** JUMPDEST PUSH0 JUMP: for ever. */
 const LOOP = "5b5f56";
 
 async function execute(to: Address, compute: ComputeRoom, dataBytes = 0) {
   const reader = new MemoryState({ [ALICE]: { balanceAtoken: TEN }, [CONTRACT]: { code: LOOP } });
   const state = new JournaledState(reader);
-  const engine = new Engine({ chainId: CHAIN_ID, state });
+  const engine = new Engine({ chainId: CHAIN_ID, state, weights: WEIGHTS });
   const tx = withoutSignature({
     type: 0,
     chainId: CHAIN_ID,
@@ -45,6 +46,7 @@ async function execute(to: Address, compute: ComputeRoom, dataBytes = 0) {
       limits: { chainId: CHAIN_ID, maxTransactionGas: 30_000_000n },
       feeCollector: FEE_COLLECTOR,
       compute,
+      computeWeights: NEWEST_WEIGHTS,
     },
   );
   return { outcome, changed: state.changedAccounts().size, depth: state.depth() };
@@ -113,7 +115,7 @@ describe("blocks of both engines", () => {
 
 describe("a plain transfer", () => {
   it("takes its base and its bytes, and no less may be left", async () => {
-    const needed = TRANSACTION_NS + 10 * DATA_BYTE_NS;
+    const needed = WEIGHTS.transactionNs + 10 * WEIGHTS.dataByteNs;
     const room = (blockLeftNs: number) => ({ blockLeftNs, maxTransactionNs: 1_000_000 });
     const { outcome } = await execute(BOB, room(needed), 10);
     expect(outcome).toMatchObject({ included: true, computeNs: needed });

@@ -3,6 +3,7 @@
  * same gas, output, logs, coins moved and state. Ethereum's own state tests are beside this
  * (`npm run test:evm`).
  */
+import { NEWEST_WEIGHTS, weightsOf } from "../../../chain/evm/compute-weights.js";
 import { describe, expect, it } from "@jest/globals";
 import { bytesToHex, hexToBytes, ZERO_HASH } from "../../../chain/hex.js";
 import { createMachine, type BlockContext } from "../../../node/execution/evm/evm.js";
@@ -31,7 +32,8 @@ const BLOCK: BlockContext = {
 };
 
 const ENGINES = {
-  own: async (state: JournaledState) => new Engine({ chainId: CHAIN_ID, state }),
+  own: async (state: JournaledState) =>
+    new Engine({ chainId: CHAIN_ID, state, weights: weightsOf(NEWEST_WEIGHTS) }),
   library: async (state: JournaledState) => new LibraryEngine(await createMachine(CHAIN_ID, state)),
 };
 

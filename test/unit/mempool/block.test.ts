@@ -1,4 +1,5 @@
 /** What a block is offered, and what the pool does once the block is committed. */
+import { NEWEST_WEIGHTS } from "../../../chain/evm/compute-weights.js";
 import { describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
@@ -24,6 +25,7 @@ const price = (priceAtoken: bigint) => ({ priceAtoken });
 const unlimited = {
   maxGas: 10n ** 12n,
   maxComputeNs: 1e12,
+  computeWeights: NEWEST_WEIGHTS,
   maxBytes: 1e9,
 };
 

@@ -1,4 +1,5 @@
 /** A pool on fakes: a state that tests set, a journal whose writes tests hold or fail, a clock. */
+import { NEWEST_WEIGHTS } from "../../../chain/evm/compute-weights.js";
 import { minedTransactions } from "../../../node/blocks/block-pool.js";
 import { allAtOnce, type Steps } from "../../../chain/steps/steps.js";
 import { type BlockTransaction, isEvm } from "../../../chain/block.js";
@@ -291,6 +292,7 @@ export function drain(
   const selection = pool.takeForBlock({
     maxGas: 10n ** 12n,
     maxComputeNs: 1e12,
+    computeWeights: NEWEST_WEIGHTS,
     maxBytes: 1e9,
     ...limits,
   });

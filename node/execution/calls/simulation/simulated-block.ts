@@ -1,4 +1,5 @@
 /** One block of a simulation: overrides, its calls as transactions, its header. */
+import { weightsOf } from "../../../../chain/evm/compute-weights.js";
 import {
   type Block,
   type BlockHeader,
@@ -59,8 +60,9 @@ export async function simulateBlock(
   await state.override(overrides);
   if (calls.length === 0) return sealed({ context, parentHash, executed: [] });
   const journaled = stateOf(state, context, settings);
-  const { chainId, maxTransactionComputeNs: maxTransactionNs } = settings;
-  const engine = new Engine({ chainId, state: journaled, precompiles });
+  const { chainId, computeWeights, maxTransactionComputeNs: maxTransactionNs } = settings;
+  const weights = weightsOf(computeWeights);
+  const engine = new Engine({ chainId, state: journaled, weights, precompiles });
   const logs = new TransferLogs(environment);
   const run = new BlockRun(environment, {
     context,
@@ -72,6 +74,7 @@ export async function simulateBlock(
       // What a call may take is bounded by the simulation's own gas cap.
       limits: { chainId, maxTransactionGas: context.gasLimit },
       compute: { blockLeftNs: maxTransactionNs, maxTransactionNs },
+      computeWeights,
       watcher: logs.watcher,
       simulation: { checksNonce: environment.validation },
     },
