@@ -13,7 +13,8 @@ import { OLD_BLOCK_ROWS, runOldBlockRows } from "./rows/old-block-rows.js";
 import { NETWORK_ROWS, type NetworkRowName, runNetworkRows } from "./rows/network-rows.js";
 import { type BenchRow, describeMachine, isMet, ratioOf, renderTable } from "./report.js";
 import { runStackRows, STACK_ROWS, type StackRowName } from "./rows/stack-rows.js";
-import { runCommitWeightsRow } from "./commit-weights.js";
+import { runCommitWeightsRow } from "./commit/weights-row.js";
+import { LARGE_STATE_ROWS, runLargeStateRows } from "./commit/large-state-rows.js";
 import { runWeightsRow, WEIGHT_ROWS } from "./weights.js";
 
 const ALL_ROWS = [
@@ -24,6 +25,7 @@ const ALL_ROWS = [
   ...NETWORK_ROWS,
   ...WEIGHT_ROWS,
   ...MODULE_ROWS,
+  ...LARGE_STATE_ROWS,
 ];
 
 const HELP = `Usage: npm run bench [-- OPTIONS]
@@ -53,6 +55,7 @@ interface Arguments {
   readonly wantsIndexer: boolean;
   readonly wantsWeights: boolean;
   readonly wantsModules: boolean;
+  readonly wantsLargeState: boolean;
   readonly out: string | undefined;
   readonly profileFolder: string | undefined;
 }
@@ -85,6 +88,7 @@ function readArguments(): Arguments {
     wantsOldBlocks: OLD_BLOCK_ROWS.some((name) => wanted.includes(name)),
     wantsIndexer: INDEXER_ROWS.some((name) => wanted.includes(name)),
     wantsWeights: WEIGHT_ROWS.some((name) => wanted.includes(name)),
+    wantsLargeState: LARGE_STATE_ROWS.some((name) => wanted.includes(name)),
     wantsModules: MODULE_ROWS.some((name) => wanted.includes(name)),
     out: values.out,
     profileFolder: values.profile,
@@ -101,6 +105,7 @@ async function run(): Promise<void> {
     wantsIndexer,
     wantsWeights,
     wantsModules,
+    wantsLargeState,
     out,
     profileFolder,
   } = readArguments();
@@ -144,6 +149,9 @@ async function run(): Promise<void> {
   }
   if (wantsModules) {
     await collect("the rows of the modules", () => runModuleRows({ ...length, say }));
+  }
+  if (wantsLargeState) {
+    await collect("the rows of a large state", () => runLargeStateRows({ ...length, say }));
   }
   if (wantsWeights) {
     await collect("the row of weights", async () => runWeightsRow(length));

@@ -15,6 +15,7 @@ import type { EngineName } from "../../../node/blocks/engines.js";
 import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
 import type { TransactionOutcome } from "../../../node/execution/transaction-executor.js";
 import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
+import type { databaseSettings, memoryBytes } from "../../../node/settings/memory-config.js";
 import type { BlockFacts } from "../../../node/modules/modules.js";
 import { TrieCache } from "../../../node/state/trie-cache.js";
 import { commitBlock, type ExecutedBlock } from "../../../node/store/block-commit.js";
@@ -60,6 +61,9 @@ export class ExecutionChain {
       archive?: boolean;
       coinbase?: string;
       onDamage?: (error: StoreError) => void;
+      /** Small where it is absent: tests have many chains. */
+      memory?: ReturnType<typeof memoryBytes>;
+      database?: ReturnType<typeof databaseSettings>;
     } = {},
   ): Promise<ExecutionChain> {
     const folder = options.folder ?? fs.mkdtempSync(path.join(os.tmpdir(), "causeway-chain-"));
@@ -69,8 +73,11 @@ export class ExecutionChain {
       cosmosChainId: genesis.cosmosChainId,
       archive: options.archive ?? false,
       ...(options.onDamage === undefined ? {} : { onDamage: options.onDamage }),
+      ...(options.memory === undefined ? {} : { memory: options.memory }),
+      ...(options.database === undefined ? {} : { database: options.database }),
     });
-    const tries = new TrieCache(createTrieReader(stores.database), { maxSizeBytes: 2 ** 24 });
+    const maxSizeBytes = options.memory?.trieBytes ?? 2 ** 24;
+    const tries = new TrieCache(createTrieReader(stores.database), { maxSizeBytes });
     const view = new CommittedView(stores, stores.head);
     const coinbase = parseAddress(options.coinbase ?? genesis.validators[0]?.address);
     return new ExecutionChain(genesis, folder, stores, view, tries, coinbase);

@@ -2,8 +2,8 @@
  * Programs whose effects stay: what they change goes into tries, store and indexes. Each is a loop
  * over numbers from calldata, so that a block of them goes on where the one before has ended.
  */
-import { type Address, parseAddress } from "../../chain/address.js";
-import { hexToBytes } from "../../chain/hex.js";
+import { type Address, parseAddress } from "../../../chain/address.js";
+import { hexToBytes } from "../../../chain/hex.js";
 
 /** A loop's turns, as its calldata says them in three words. */
 export interface Turns {
