@@ -13,7 +13,7 @@ import { ALL_PRECOMPILES, isNative } from "../native/table.js";
 import type { NativeFrames } from "./frames.js";
 import { toAddress } from "./evm-state.js";
 
-/** It counts no compute units (`MeasuredEngine` does): any table will do. */
+/** Of tables, since one is asked for: the library counts no compute units (`MeasuredEngine` does). */
 const UNCOUNTED = weightsOf(NEWEST_WEIGHTS);
 
 /** What runs now. */

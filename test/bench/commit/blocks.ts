@@ -25,13 +25,7 @@ import {
   turnsCode,
   turnsData,
 } from "./cases.js";
-import {
-  createSenders,
-  erc20TransferData,
-  type Payment,
-  type Sender,
-  signNext,
-} from "../senders.js";
+import { erc20TransferData, type Payment, type Sender, signNext } from "../senders.js";
 
 /** Of plain transactions: nobody has many in a block. */
 export const SENDERS = 2_000;
