@@ -2,14 +2,10 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { decodeTransactionHex } from "../../../chain/transaction.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { listEvents } from "../../../ledger/events.js";
-import { hashPolicy, PERMISSIVE_POLICY, rulesOf } from "../../../ledger/policy/policy.js";
 import { receiptOfSlot } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
-import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
-import { freshAddress, House, TOKEN, WALLET } from "./house.js";
+import { freshAddress, House, TOKEN, statuses, WALLET } from "./house.js";
 import { PERMISSIVE } from "../../helpers/signing.js";
 
 let house: House;
@@ -25,29 +21,6 @@ afterEach(async () => {
 
 const FEE = 21_000n * 25_000_000n;
 
-const statuses = ({ history }: Withdrawal) => history.map(({ status }) => status);
-
-/** A withdrawal to an address of its own. */
-async function acceptTo(amountAtoken = TOKEN) {
-  const to = freshAddress();
-  const { id } = await house.accept({
-    destination: to,
-    destinationText: to,
-    amountUnits: amountAtoken,
-  });
-  return { id, to };
-}
-
-/** Rounds with blocks between them, and time that passes. */
-async function pass(lane: Lane, options: { rounds: number; stepMs: number }): Promise<void> {
-  for (let round = 0; round < options.rounds; round++) {
-    house.clock.ms += options.stepMs;
-    await lane.runRound(house.signal);
-    house.chain.mine();
-  }
-  await lane.runRound(house.signal);
-}
-
 /** What the wallet spent on the chain is what the books say that it spent. */
 async function expectEvenBooks(): Promise<void> {
   const spent = 1_000n * TOKEN - (house.chain.balances.get(WALLET) ?? 0n);
@@ -57,9 +30,9 @@ async function expectEvenBooks(): Promise<void> {
 describe("the limit of the node", () => {
   it("is asked before a nonce is taken: what does not fit with its margin fails at once", async () => {
     house.chain.maxTransactionGas = 500_000n;
-    const greedy = await acceptTo();
+    const greedy = await house.acceptTo();
     house.chain.gasOf.set(greedy.to, 450_000n);
-    const plain = await acceptTo();
+    const plain = await house.acceptTo();
     const lane = house.lane();
     await lane.runRound(house.signal);
     house.chain.mine();
@@ -74,9 +47,9 @@ describe("the limit of the node", () => {
   it("of a node that names none: the payment that it refuses gives its nonce up", async () => {
     house.chain.namesTransactionGas = false;
     house.chain.maxTransactionGas = 500_000n;
-    const greedy = await acceptTo();
+    const greedy = await house.acceptTo();
     house.chain.gasOf.set(greedy.to, 450_000n);
-    const plain = await Promise.all([acceptTo(), acceptTo(), acceptTo()]);
+    const plain = await Promise.all([house.acceptTo(), house.acceptTo(), house.acceptTo()]);
     const lane = house.lane();
     // It reverts behind its first estimate: there is no gas with which it could be paid.
     house.chain.wireFault = (methods) => {
@@ -84,7 +57,7 @@ describe("the limit of the node", () => {
       return undefined;
     };
     await lane.runRound(house.signal);
-    await pass(lane, { rounds: 4, stepMs: 2_000 });
+    await house.pass(lane, { rounds: 4, stepMs: 2_000 });
     for (const { id } of plain) expect((await house.read(id)).status).toBe("settled");
     const failed = await house.read(greedy.id);
     expect(statuses(failed).slice(-3)).toEqual(["cancelling", "included", "failed"]);
@@ -98,10 +71,10 @@ describe("the limit of the node", () => {
 
 describe("a payment that is not mined", () => {
   it("is made dearer in time, on the same nonce, and whichever is mined is booked once", async () => {
-    const { id, to } = await acceptTo();
+    const { id, to } = await house.acceptTo();
     house.chain.unmined.add(to);
     const lane = house.lane();
-    await pass(lane, { rounds: 5, stepMs: 15_000 });
+    await house.pass(lane, { rounds: 5, stepMs: 15_000 });
     const waiting = await house.read(id);
     expect(waiting.status).toBe("broadcast");
     expect(waiting.hashes.length).toBeGreaterThan(1);
@@ -121,10 +94,10 @@ describe("a payment that is not mined", () => {
   it("is never made dearer than the budgets of a payout and of a day", async () => {
     const gas = { ...house.context().settings.gas };
     for (const budget of [{ feePerPayoutAtoken: FEE * 2n }, { feePerDayAtoken: FEE * 2n }]) {
-      const { id, to } = await acceptTo();
+      const { id, to } = await house.acceptTo();
       house.chain.unmined.add(to);
       const lane = house.lane({ gas: { ...gas, ...budget } });
-      await pass(lane, { rounds: 30, stepMs: 15_000 });
+      await house.pass(lane, { rounds: 30, stepMs: 15_000 });
       for (const raw of house.chain.arrived) {
         const { gasLimit, maxFeePerGasAtoken } = decodeTransactionHex(raw);
         expect(gasLimit * maxFeePerGasAtoken).toBeLessThanOrEqual(FEE * 2n);
@@ -141,7 +114,7 @@ describe("a payment that is not mined", () => {
   it("waits without a nonce while the day's fees are used up, and the lane says so", async () => {
     const { gas } = house.context().settings;
     const lane = house.lane({ gas: { ...gas, feePerDayAtoken: FEE * 2n } });
-    const [first, second] = [await acceptTo(), await acceptTo()];
+    const [first, second] = [await house.acceptTo(), await house.acceptTo()];
     await lane.runRound(house.signal);
     house.chain.mine();
     await lane.runRound(house.signal);
@@ -163,11 +136,11 @@ describe("a payment that is not mined", () => {
   });
 
   it("fails in the end: a transfer of nothing takes its nonce and the hold goes back", async () => {
-    const { id, to } = await acceptTo();
+    const { id, to } = await house.acceptTo();
     house.chain.unmined.add(to);
-    const behind = await acceptTo();
+    const behind = await house.acceptTo();
     const lane = house.lane();
-    await pass(lane, { rounds: 9, stepMs: 100_000 });
+    await house.pass(lane, { rounds: 9, stepMs: 100_000 });
     const failed = await house.read(id);
     expect(failed.status).toBe("failed");
     expect(failed.reason).toContain("not mined within 600 s");
@@ -184,7 +157,7 @@ describe("a payment that is not mined", () => {
   });
 
   it("makes the lane say that it does not move, with the nonce and the node's answer", async () => {
-    const { to } = await acceptTo();
+    const { to } = await house.acceptTo();
     house.chain.unmined.add(to);
     const lane = house.lane();
     for (let round = 0; round < 2; round++) await lane.runRound(house.signal);
@@ -200,7 +173,7 @@ describe("a payment that is not mined", () => {
   });
 
   it("keeps its nonce while the chain stands still: nobody is mined then", async () => {
-    const { id } = await acceptTo();
+    const { id } = await house.acceptTo();
     const lane = house.lane();
     for (let round = 0; round < 12; round++) {
       house.clock.ms += 100_000;
@@ -218,7 +191,7 @@ describe("a request to cancel", () => {
     cancelWithdrawal(house.database, id, reason);
 
   it("ends what has no nonce at once, gives the hold back once, and may be repeated", async () => {
-    const { id } = await acceptTo();
+    const { id } = await house.acceptTo();
     expect(await Promise.all([cancel(id), cancel(id), cancel(id)])).toEqual([
       "done",
       "done",
@@ -235,7 +208,7 @@ describe("a request to cancel", () => {
   });
 
   it("replaces what waits in the pool by a transfer of nothing, which ends it as cancelled", async () => {
-    const { id, to } = await acceptTo();
+    const { id, to } = await house.acceptTo();
     const lane = house.lane();
     await lane.runRound(house.signal);
     expect(await cancel(id)).toBe("done");
@@ -254,7 +227,7 @@ describe("a request to cancel", () => {
   });
 
   it("may be repeated between the transfer's receipt and its booking", async () => {
-    const { id } = await acceptTo();
+    const { id } = await house.acceptTo();
     const lane = house.lane();
     await lane.runRound(house.signal);
     await cancel(id);
@@ -278,14 +251,14 @@ describe("a request to cancel", () => {
 
   it("races every step of the lane: each is paid or cancelled, never both and never neither", async () => {
     const all = [];
-    for (let n = 0; n < 24; n++) all.push(await acceptTo(TOKEN / 10n));
+    for (let n = 0; n < 24; n++) all.push(await house.acceptTo(TOKEN / 10n));
     const lane = house.lane({ batchSize: 5 });
     for (let round = 0; round < 4; round++) {
       const some = all.filter((_, index) => index % 4 === round).slice(0, 4);
       await Promise.all([lane.runRound(house.signal), ...some.map(({ id }) => cancel(id))]);
       if (round % 2 === 1) house.chain.mine();
     }
-    await pass(lane, { rounds: 8, stepMs: 2_000 });
+    await house.pass(lane, { rounds: 8, stepMs: 2_000 });
     let settled = 0n;
     for (const { id, to } of all) {
       const { status } = await house.read(id);
@@ -302,7 +275,7 @@ describe("a request to cancel", () => {
   });
 
   it("that comes too late changes nothing: the payment that was mined is settled", async () => {
-    const { id, to } = await acceptTo();
+    const { id, to } = await house.acceptTo();
     const lane = house.lane();
     await lane.runRound(house.signal);
     house.chain.mine();
@@ -317,7 +290,7 @@ describe("a request to cancel", () => {
   });
 
   it("reaches a node whose pool holds the first price: it is raised until it replaces it", async () => {
-    const { id, to } = await acceptTo();
+    const { id, to } = await house.acceptTo();
     house.chain.unmined.add(to);
     const lane = house.lane();
     await lane.runRound(house.signal);
@@ -327,16 +300,16 @@ describe("a request to cancel", () => {
       method === "eth_sendRawTransaction" && refusals-- > 0
         ? { error: { code: -32000, message: "replacement transaction underpriced" } }
         : undefined;
-    await pass(lane, { rounds: 3, stepMs: 2_000 });
+    await house.pass(lane, { rounds: 3, stepMs: 2_000 });
     expect((await house.read(id)).status).toBe("cancelled");
     expect(await house.isFrozen()).toBe(false);
   });
 
   it("of a slot that nothing is signed for signs nothing but the transfer", async () => {
-    const { id, to } = await acceptTo();
+    const { id, to } = await house.acceptTo();
     const lane = house.lane();
     await lane.runRound(house.signal);
-    const second = await acceptTo();
+    const second = await house.acceptTo();
     const context = house.context();
     const view = await context.node.view(WALLET, { signal: house.signal });
     const lease = await house.database.query<{ lease_epoch: string }>(
@@ -366,7 +339,7 @@ describe("a request to cancel", () => {
     );
     expect((await house.read(second.id)).status).toBe("slotted");
     expect(await cancel(second.id)).toBe("done");
-    await pass(lane, { rounds: 2, stepMs: 1_000 });
+    await house.pass(lane, { rounds: 2, stepMs: 1_000 });
     const cancelled = await house.read(second.id);
     expect(cancelled.status).toBe("cancelled");
     expect(cancelled.hashes).toHaveLength(1);
@@ -398,7 +371,7 @@ describe("a deadline", () => {
       soon.id,
     ]);
     await house.ledger.owner.query(`ALTER TABLE withdrawal ENABLE TRIGGER withdrawal_fixed`);
-    await pass(lane, { rounds: 2, stepMs: 1_000 });
+    await house.pass(lane, { rounds: 2, stepMs: 1_000 });
     expect((await house.read(soon.id)).status).toBe("cancelled");
     expect(house.chain.balances.get(to) ?? 0n).toBe(0n);
   });
@@ -416,131 +389,9 @@ describe("a deadline", () => {
   });
 });
 
-describe("payouts to code", () => {
-  it("are estimated with the price that is signed, within what the wallet can pay", async () => {
-    const asked: Record<string, string>[] = [];
-    house.chain.override = (method, [message]) => {
-      if (method === "eth_estimateGas") asked.push(message as Record<string, string>);
-      return undefined;
-    };
-    await acceptTo();
-    await house.lane().runRound(house.signal);
-    const { gas = "0", gasPrice = "0" } = asked[0] ?? {};
-    expect([BigInt(gas), BigInt(gasPrice)]).toEqual([833_333n, 25_000_000n]);
-  });
-
-  it("do not fail because the wallet cannot pay for their gas now: they wait", async () => {
-    const { id, to } = await acceptTo();
-    house.chain.gasOf.set(to, 300_000n);
-    house.chain.balances.set(WALLET, TOKEN + 100_000n * 25_000_000n);
-    house.chain.mine();
-    const lane = house.lane();
-    await lane.runRound(house.signal);
-    const waiting = await house.read(id);
-    expect(waiting.status).toBe("accepted");
-    expect(waiting.reason).toContain("free balance");
-    house.chain.balances.set(WALLET, 2n * TOKEN);
-    house.chain.mine();
-    await house.database.query(`UPDATE withdrawal SET next_try_at = now()`);
-    await lane.runRound(house.signal);
-    expect((await house.read(id)).status).toBe("broadcast");
-  });
-
-  it("get nonces behind plain payments, and no more gas at once than their share", async () => {
-    const code = [await acceptTo(), await acceptTo(), await acceptTo()];
-    for (const { to } of code) house.chain.gasOf.set(to, 300_000n);
-    const plain = [await acceptTo(), await acceptTo()];
-    const { gas } = house.context().settings;
-    const lane = house.lane({ gas: { ...gas, codeGasInFlight: 720_000n } });
-    await lane.runRound(house.signal);
-    const nonces = async (all: typeof plain) =>
-      Promise.all(all.map(async ({ id }) => (await house.read(id)).nonce));
-    expect(await nonces(plain)).toEqual([0n, 1n]);
-    expect(await nonces(code)).toEqual([2n, 3n, undefined]);
-    const waiting = await Promise.all(code.map(async ({ id }) => (await house.read(id)).reason));
-    expect(waiting[2]).toContain("other payouts");
-    house.chain.mine();
-    await house.database.query(
-      `UPDATE withdrawal SET next_try_at = now() WHERE status = 'accepted'`,
-    );
-    await lane.runRound(house.signal);
-    expect(await nonces(code)).toEqual([2n, 3n, 4n]);
-  });
-
-  it("that fail on the chain cost what the settings say, and then are rejected by rule", async () => {
-    const failures = { failureFeeAtoken: 7n, maxCount: 2, windowMs: 3_600_000 };
-    const lane = house.lane({ failures });
-    for (let n = 0; n < 2; n++) {
-      const { to } = await acceptTo();
-      house.chain.gasOf.set(to, 50_000n);
-      house.chain.revertingOnChain.add(to);
-      await lane.runRound(house.signal);
-      house.chain.mine();
-      await lane.runRound(house.signal);
-    }
-    expect(await house.balance("alice")).toEqual({ available: 100n * TOKEN - 14n, held: 0n });
-    expect(await house.accountAtoken("revenue:failed_payouts")).toBe(-14n);
-    expect(await countedAtoken()).toBe(-14n);
-    const third = await acceptTo();
-    house.chain.gasOf.set(third.to, 50_000n);
-    const plain = await acceptTo();
-    await house.fund("bob", TOKEN);
-    const bobs = freshAddress();
-    house.chain.gasOf.set(bobs, 50_000n);
-    const other = await house.accept({
-      customerId: parseCustomerId("bob"),
-      destination: bobs,
-      destinationText: bobs,
-    });
-    await lane.runRound(house.signal);
-    const rejected = await house.read(third.id);
-    expect(statuses(rejected)).toEqual(["accepted", "rejected"]);
-    expect(rejected.reason).toContain("rule failed-payouts");
-    expect((await house.read(plain.id)).status).toBe("broadcast");
-    expect((await house.read(other.id)).status).toBe("broadcast");
-    await expectEvenBooksWithBob();
-  });
-
-  it("tell by events what they cost, the service fee of others with them", async () => {
-    const fees = { ...rulesOf(PERMISSIVE_POLICY, "TOKEN"), feeUnits: 3n };
-    house.files.policy = hashPolicy({ ...PERMISSIVE_POLICY, assets: new Map([["TOKEN", fees]]) });
-    const lane = house.lane({ failures: { failureFeeAtoken: 7n, maxCount: 0, windowMs: 60_000 } });
-    const failing = await acceptTo();
-    house.chain.gasOf.set(failing.to, 50_000n);
-    house.chain.revertingOnChain.add(failing.to);
-    const paid = await acceptTo();
-    const unwanted = await acceptTo();
-    await cancelWithdrawal(house.database, unwanted.id, "the client changed its mind");
-    await pass(lane, { rounds: 4, stepMs: 1_000 });
-    expect((await house.read(failing.id)).status).toBe("failed");
-    expect((await house.read(paid.id)).status).toBe("settled");
-    const { available, held } = await house.balance("alice");
-    expect([available, held]).toEqual([99n * TOKEN - 10n, 0n]);
-    expect(await countedAtoken()).toBe(available - 100n * TOKEN);
-  });
-
-  /** What withdrawals did to a balance, as somebody counts it who reads nothing but events. */
-  async function countedAtoken(): Promise<bigint> {
-    let sum = 0n;
-    for (const { type, data } of await listEvents(house.database, { afterSeq: 0, limit: 1_000 })) {
-      const units = (field: string) => BigInt(String(data[field]));
-      if (type === "withdrawal.settled") sum -= units("amountUnits") + units("feeUnits");
-      if (type === "withdrawal.failed") sum -= units("chargedUnits");
-    }
-    return sum;
-  }
-
-  /** Bob's coins were funded beyond alice's hundred. */
-  async function expectEvenBooksWithBob(): Promise<void> {
-    const fees = (await house.accountAtoken("expense:network_fee")) * -1n;
-    const hot = await house.accountAtoken(`asset:wallet:${WALLET}`);
-    expect(hot).toBe(101n * TOKEN + fees);
-  }
-});
-
 describe("the database", () => {
   it("refuses to give a hold back while a transaction of the withdrawal may still pay", async () => {
-    const { id } = await acceptTo();
+    const { id } = await house.acceptTo();
     await house.lane().runRound(house.signal);
     for (const status of ["failed", "cancelled", "rejected", "settled"]) {
       const outcome = await house.database

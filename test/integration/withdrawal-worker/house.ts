@@ -45,6 +45,10 @@ export const WALLET_KEY = keccak256(Buffer.from("hot wallet of the withdrawal te
 /** Its address. */
 export const WALLET = privateKeyToAddress(WALLET_KEY);
 
+/** The states that a withdrawal went through. */
+export const statuses = ({ history }: Pick<Withdrawal, "history">) =>
+  history.map(({ status }) => status);
+
 const DEFAULT_SETTINGS: LaneSettings = {
   batchSize: 50,
   maxLiveSlots: 4_096,
@@ -187,6 +191,24 @@ export class House {
     const outcome = await this.request(fields);
     if (outcome.outcome === "refused") throw new Error(outcome.refusal);
     return outcome.withdrawal;
+  }
+
+  /** Accepts a withdrawal to an address of its own. */
+  async acceptTo(amountAtoken = TOKEN): Promise<{ id: WithdrawalId; to: Address }> {
+    const to = freshAddress();
+    const fields = { destination: to, destinationText: to, amountUnits: amountAtoken };
+    const { id } = await this.accept(fields);
+    return { id, to };
+  }
+
+  /** Rounds with blocks between them, and time that passes. */
+  async pass(lane: Lane, options: { rounds: number; stepMs: number }): Promise<void> {
+    for (let round = 0; round < options.rounds; round++) {
+      this.clock.ms += options.stepMs;
+      await lane.runRound(this.signal);
+      this.chain.mine();
+    }
+    await lane.runRound(this.signal);
   }
 
   async read(id: WithdrawalId): Promise<Withdrawal> {
