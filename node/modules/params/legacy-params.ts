@@ -137,14 +137,16 @@ function group<Name extends Module>(
   };
 }
 
-/** A parameter that has one value. */
-function fixed(value: unknown): LegacyParam {
-  const text = JSON.stringify(value);
+/**
+ * A parameter that has one value. What was proposed is compared, never written again: that would go as
+ * deep as the JSON does, and nodes with less of a stack left would come to another end.
+ */
+function fixed(value: string | boolean): LegacyParam {
   return {
     read: () => value,
     parse(json) {
-      if (JSON.stringify(json) === text) return {};
-      throw refuse(`the value is ${text} and cannot be changed`);
+      if (json === value) return {};
+      throw refuse(`the value is ${JSON.stringify(value)} and cannot be changed`);
     },
   };
 }

@@ -67,6 +67,9 @@ interface Asked {
   readonly by?: Address;
 }
 
+/** JSON that no recursion comes to the end of. */
+const DEEP = `${"[".repeat(50_000)}${"]".repeat(50_000)}`;
+
 function submit(chain: ModuleChain, asked: Asked = {}): ProposalRecord {
   const { messages = [], deposit = 50n * TOKEN, isExpedited = false, by = ALICE } = asked;
   let made: ProposalRecord | undefined;
@@ -575,6 +578,10 @@ describe("a proposal", () => {
       [/there is no field vote/, [change("gov", "tallyparams", { vote: "1" })]],
       [/is no list of one coin/, [change("gov", "depositparams", { min_deposit: [] })]],
       [/is no JSON/, [{ subspace: "gov", key: "votingparams", value: "{" }]],
+      // Deeper than a stack: how deep that is differs from node to node, what is refused must not.
+      ...["BondDenom", "MaxValidators", "UnbondingTime"].map(
+        (key) => [/failed to set parameter/, [{ subspace: "staking", key, value: DEEP }]] as const,
+      ),
     ];
     for (const [words, changes] of refusals) {
       const { fault } = propose(...changes) ?? {};
