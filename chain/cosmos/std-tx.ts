@@ -19,6 +19,8 @@ import { goJsonText } from "./sign-doc.js";
 
 const MAX_MESSAGES = 1_000;
 const MAX_SIGNATURES = 7;
+/** Deepest nesting of messages, as in the encoding. */
+const MAX_DEPTH = 8;
 
 const keep = { keep: true };
 const shown = { keep: true, nullIfEmpty: true };
@@ -96,35 +98,40 @@ function parse(text: string): unknown {
 }
 
 /** Amino's `{type, value}` as proto JSON's `@type`. */
-function protoJsonOfAny(value: unknown): unknown {
+function protoJsonOfAny(value: unknown, depth = 0): unknown {
   if (value === null || value === undefined) return undefined;
+  if (depth > MAX_DEPTH) throw invalidMessage("messages are nested too deep");
   const { type, value: content } = objectOf(value);
   const schema = typeof type === "string" ? BY_AMINO.get(type) : undefined;
   if (schema === undefined) {
     throw invalidMessage(`unrecognized concrete type name ${String(type).slice(0, 100)}`);
   }
-  const fields = isKey(schema) ? { key: content } : protoJsonOf(schema, content);
+  const fields = isKey(schema) ? { key: content } : protoJsonOf(schema, content, depth);
   return { "@type": `/${schema.name}`, ...fields };
 }
 
-function protoJsonOf(schema: MessageSchema, value: unknown): Record<string, unknown> {
+function protoJsonOf(
+  schema: MessageSchema,
+  value: unknown,
+  depth: number,
+): Record<string, unknown> {
   const given = objectOf(value);
   return Object.fromEntries(
     schema.fields.map((one) => {
       const item = given[one.aminoName ?? one.name];
       const isList = one.most !== undefined && Array.isArray(item);
       const converted = isList
-        ? item.map((each: unknown) => protoJsonOfValue(one, each))
-        : protoJsonOfValue(one, item);
+        ? item.map((each: unknown) => protoJsonOfValue(one, each, depth))
+        : protoJsonOfValue(one, item, depth);
       return [one.name, converted];
     }),
   );
 }
 
-function protoJsonOfValue(one: FieldSchema, value: unknown): unknown {
+function protoJsonOfValue(one: FieldSchema, value: unknown, depth: number): unknown {
   if (value === null || value === undefined) return undefined;
-  if (one.kind === "any") return protoJsonOfAny(value);
-  if (one.kind === "message") return protoJsonOf(nestedSchema(one), value);
+  if (one.kind === "any") return protoJsonOfAny(value, depth + 1);
+  if (one.kind === "message") return protoJsonOf(nestedSchema(one), value, depth);
   return one.kind === "duration" ? secondsText(value) : value;
 }
 

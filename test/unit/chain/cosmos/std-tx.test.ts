@@ -21,6 +21,13 @@ const named = transactions.map((one) => {
   return [`${value.msg.map(({ type }) => type).join(" ")} "${value.memo}"`, one] as const;
 });
 
+/** A proposal of a proposal, and so on. */
+function nested(count: number): string {
+  const open = '{"type":"cosmos-sdk/MsgSubmitProposal","value":{"content":';
+  const message = `${open.repeat(count)}null${"}}".repeat(count)}`;
+  return `{"type":"cosmos-sdk/StdTx","value":{"msg":[${message}]}}`;
+}
+
 describe("a transaction in amino", () => {
   it.each(named)("%s is the binary of an SDK node", (_name, { json, binary }) => {
     expect(encodeStdTx(json).toString("base64")).toBe(binary);
@@ -53,6 +60,9 @@ describe("a transaction in amino", () => {
       ["[]", /a JSON object is expected/],
       ['{"type":"cosmos-sdk/MsgUnjail","value":{"address":"a"}}', /expected cosmos-sdk\/StdTx/],
       ['{"type":"cosmos-sdk/StdTx","value":{"msg":[{"type":"nothing"}]}}', /type name nothing/],
+      [nested(9), /nested too deep/],
+      // No stack is as deep.
+      [nested(50_000), /nested too deep/],
     ];
     for (const [json, words] of refused) expect(() => encodeStdTx(json)).toThrow(words);
   });
