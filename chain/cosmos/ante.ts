@@ -102,7 +102,8 @@ function feeFieldsFault({ fee, feeGranter, feePayer, signers }: CosmosTransactio
   const [signer] = signers;
   if (feePayer !== "" && (signer === undefined || feePayer !== toBech32(signer))) {
     // Whoever pays has to sign, and there is one signer.
-    return sdkFault(SDK_CODE.notSupported, "a fee payer who is not the signer is not supported");
+    const text = "a fee payer who is not the signer is not supported: leave fee.payer empty";
+    return sdkFault(SDK_CODE.notSupported, text);
   }
   return undefined;
 }

@@ -6,6 +6,7 @@
  */
 import { invalidMessage, ProtoReader, ProtoWriter } from "../consensus/protobuf.js";
 import { nearestTime, timeText } from "../protobuf/json-texts.js";
+import { absentModuleText } from "./absent-modules.js";
 
 /** A decoded value: uint64 and int64 are bigint, int32, uint32 and enums number. */
 export type ProtoValue =
@@ -74,9 +75,6 @@ export interface MessageSchema {
 
 /** Finds the schema of a type URL; undefined for types that this chain does not know. */
 export type SchemaLookup = (typeUrl: string) => MessageSchema | undefined;
-
-/** Modules of SDK chains that wallets know and this chain does not have. */
-const ABSENT_MODULES = /^\/cosmos\.(authz|feegrant|group|nft|crisis|circuit|vesting)\./;
 
 /** Deepest nesting of messages: an Any may hold another one. */
 const MAX_DEPTH = 8;
@@ -186,8 +184,8 @@ export function decodeAny(bytes: Uint8Array, lookup: SchemaLookup, depth = 0): A
   const schema = lookup(typeUrl);
   if (schema === undefined) {
     const text = `unable to resolve type URL ${JSON.stringify(typeUrl.slice(0, 200))}`;
-    const [, module] = ABSENT_MODULES.exec(typeUrl) ?? [];
-    throw invalidMessage(module === undefined ? text : `${text}: this chain has no x/${module}`);
+    const absent = absentModuleText(typeUrl);
+    throw invalidMessage(absent === undefined ? text : `${text}: ${absent}`);
   }
   return { typeUrl, schema, message: decodeMessage(schema, reader.bytes(2), lookup, depth + 1) };
 }

@@ -2,6 +2,7 @@
  * Queries as SDK nodes serve them over `abci_query`: protobuf in, protobuf out, by the path of the
  * gRPC method. CosmJS reads balances, supply and accounts this way and no other.
  */
+import { absentModuleText } from "../../../chain/cosmos/absent-modules.js";
 import { errorMessage } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
 import { answerBytes } from "./answers.js";
@@ -54,7 +55,9 @@ export async function abciAnswer(
   const served = queries.find(path);
   if (served === undefined) {
     const text = path === "" ? "no query path provided" : `unknown query path: ${path}`;
-    return queryFailure(UNKNOWN_REQUEST, `${text}: unknown request`);
+    const absent = absentModuleText(path);
+    const reason = absent === undefined ? text : `${text}: ${absent}`;
+    return queryFailure(UNKNOWN_REQUEST, `${reason}: unknown request`);
   }
   try {
     const answer = await served.run(readRequest(served, data), { height, signal });

@@ -238,6 +238,48 @@ describe("a CosmJS wallet", () => {
     });
   });
 
+  it("is told by name which modules there are not, and what to do instead", async () => {
+    const { refusals, simulations, queries } = await run<{
+      readonly refusals: Readonly<Record<string, Refusal>>;
+      readonly simulations: Readonly<Record<string, string>>;
+      readonly queries: Readonly<Record<string, string>>;
+    }>("cosmjs-absent.mjs");
+    const authz = /this chain has no x\/authz: every account signs its own messages/;
+    const feegrant = /this chain has no x\/feegrant: who signs pays, so leave fee\.granter/;
+    const messages = Object.entries({
+      MsgGrant: authz,
+      MsgExec: authz,
+      MsgRevoke: authz,
+      MsgGrantAllowance: feegrant,
+      MsgRevokeAllowance: feegrant,
+    });
+    expect(Object.keys(simulations)).toEqual(messages.map(([name]) => name));
+    for (const [name, words] of messages) {
+      const { code, codespace, log = "" } = refusals[name] ?? {};
+      expect([name, code, codespace]).toEqual([name, 2, "sdk"]);
+      expect(log).toMatch(new RegExp(`^.*type URL .*${name}.*${words.source}.*: tx parse error$`));
+      expect(simulations[name]).toMatch(words);
+    }
+    for (const name of ["fee.granter", "fee.payer"]) {
+      const log = expect.stringMatching(new RegExp(`leave ${name} empty: feature not supported$`));
+      expect([name, refusals[name]]).toEqual([name, { code: 37, codespace: "sdk", log }]);
+    }
+    expect(Object.keys(queries)).toHaveLength(5);
+    for (const [name, text] of Object.entries(queries)) {
+      expect(text).toMatch(/^Query failed with \(6\): unknown query path: .*: unknown request$/);
+      expect(text).toMatch(name.startsWith("authz") ? authz : feegrant);
+    }
+    // Gateways of the SDK say no more of routes that they do not have.
+    const routes = ["authz/v1beta1/grants", "feegrant/v1beta1/allowances/x"];
+    for (const route of routes) {
+      const reply = await fetch(`${node.url("rest")}/cosmos/${route}`);
+      expect([reply.status, await reply.json()]).toEqual([
+        501,
+        { code: 12, message: "Not Implemented", details: [] },
+      ]);
+    }
+  });
+
   it("sees its messages fail in blocks with the SDK's codes and words", async () => {
     const { failures: theirs } = JSON.parse(
       fs.readFileSync("test/fixtures/rpc/sdk-failures.json", "utf8"),

@@ -264,20 +264,24 @@ describe("messages of every kind", () => {
     }
   });
 
-  it("of modules that the chain does not have are refused by name", () => {
+  it("of modules that the chain does not have are refused by name, with what to do instead", () => {
     const typeUrls = [
-      "/cosmos.authz.v1beta1.MsgExec",
-      "/cosmos.authz.v1beta1.MsgGrant",
-      "/cosmos.feegrant.v1beta1.MsgGrantAllowance",
-    ];
-    const requests = typeUrls.map((typeUrl) => ({
+      ["/cosmos.authz.v1beta1.MsgExec", "authz: every account signs its own"],
+      ["/cosmos.authz.v1beta1.MsgGrant", "authz: every account signs its own"],
+      ["/cosmos.authz.v1beta1.MsgRevoke", "authz: every account signs its own"],
+      ["/cosmos.feegrant.v1beta1.MsgGrantAllowance", "feegrant: who signs pays"],
+      ["/cosmos.feegrant.v1beta1.MsgRevokeAllowance", "feegrant: who signs pays"],
+      ["/cosmos.vesting.v1beta1.MsgCreateVestingAccount", "vesting: coins are locked by the gen"],
+      ["/ibc.applications.transfer.v1.MsgTransfer", "ibc: send to accounts of this chain"],
+    ] as const;
+    const requests = typeUrls.map(([typeUrl]) => ({
       messages: [{ typeUrl, value: {} }],
       chainId: LIMITS.cosmosChainId,
     }));
     for (const [index, { raw: bytes }] of signWithCosmJs(MNEMONIC, requests).entries()) {
-      const typeUrl = typeUrls[index] ?? "";
-      const reason = `unable to resolve type URL "${typeUrl}": this chain has no x/`;
-      expect(() => decodeCosmosTransaction(bytes)).toThrow(reason + typeUrl.split(".")[1]);
+      const [typeUrl, instead] = typeUrls[index] ?? [];
+      const reason = `unable to resolve type URL "${typeUrl}": this chain has no x/${instead}`;
+      expect(() => decodeCosmosTransaction(bytes)).toThrow(reason);
     }
   });
 
