@@ -119,18 +119,42 @@ function addTypes(
       fields.push({ name, type: "string[]" });
       continue;
     }
-    const item = isList ? (value as readonly JsonValue[])[0] : value;
-    if (item === undefined || item === null || Array.isArray(item)) return undefined;
-    let type = primitiveOf(item);
-    if (isObject(item)) {
-      const nested = addTypes(types, { root: at.root, prefix: `${at.prefix}.${name}` }, item);
-      if (nested === undefined) return undefined;
-      type = sanitized(nested);
-    }
+    const items = isList ? (value as readonly JsonValue[]) : [value];
+    const type = typeOfAll(types, { root: at.root, prefix: `${at.prefix}.${name}` }, items);
+    if (type === undefined) return undefined;
     fields.push({ name, type: isList ? `${type}[]` : type });
   }
   const base = at.prefix === "_" ? at.root : sanitized(at.prefix);
   return addType(types, base, fields);
+}
+
+/**
+ * The one type of all items. A list has the type of its first one, and a signature covers nothing that
+ * another item holds beside it: such a list could be changed by anybody.
+ */
+function typeOfAll(
+  types: Types,
+  at: { readonly root: string; readonly prefix: string },
+  items: readonly JsonValue[],
+): string | undefined {
+  let all: string | undefined;
+  for (const item of items) {
+    const type = typeOf(types, at, item);
+    if (type === undefined || (all !== undefined && all !== type)) return undefined;
+    all = type;
+  }
+  return all;
+}
+
+function typeOf(
+  types: Types,
+  at: { readonly root: string; readonly prefix: string },
+  item: JsonValue,
+): string | undefined {
+  if (item === null || Array.isArray(item)) return undefined;
+  if (!isObject(item)) return primitiveOf(item);
+  const nested = addTypes(types, at, item);
+  return nested === undefined ? undefined : sanitized(nested);
 }
 
 function primitiveOf(value: JsonValue): string {

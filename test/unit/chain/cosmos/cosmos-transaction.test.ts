@@ -55,6 +55,9 @@ function read(options: Options = {}): CosmosTransaction {
   if (tx === undefined) throw new Error("nothing was signed");
   return tx;
 }
+function raise(): never {
+  throw new Error("there is no typed data");
+}
 const faultOf = (tx: CosmosTransaction) =>
   staticCosmosFault(tx, LIMITS) ?? signatureFault(tx, LIMITS);
 interface RawParts {
@@ -339,6 +342,47 @@ describe("amino JSON and EIP-712", () => {
     const expected = keccak256(Buffer.from(`1901${domain.slice(2)}${message.slice(2)}`, "hex"));
     expect(Buffer.from(digest).toString("hex")).toBe(Buffer.from(expected).toString("hex"));
     expect(faultOf(signedBy(draft, digest))).toBeUndefined();
+  });
+
+  it("typed data covers every item of a list, or there is none", () => {
+    const gov = toBech32(parseAddress(`0x${"805".padStart(40, "0")}`));
+    const spend = (amount: string) => ({
+      typeUrl: "/cosmos.distribution.v1beta1.MsgCommunityPoolSpend",
+      value: { authority: gov, recipient: receiver, amount: [{ denom: "atoken", amount }] },
+    });
+    const cancel = {
+      typeUrl: "/cosmos.upgrade.v1beta1.MsgCancelUpgrade",
+      value: { authority: gov },
+    };
+    const proposal = (...messages: readonly CosmJsMessage[]) => {
+      const texts = { proposer: sender, metadata: "", title: "t", summary: "s", expedited: false };
+      const value = { messages, initialDeposit: [], ...texts };
+      return aminoDraft({ messages: [{ typeUrl: "/cosmos.gov.v1.MsgSubmitProposal", value }] });
+    };
+    const typedOf = (tx: CosmosTransaction) =>
+      typedDataOf(aminoSignDoc(tx, LIMITS.cosmosChainId), 6940n);
+    // The items of a list have one type. Of what another one holds beside it wallets sign nothing,
+    // so that anybody could write another amount under the same signature.
+    expect(typedOf(proposal(cancel, spend("7")))).toBeUndefined();
+    expect(typedOf(proposal(spend("7"), cancel))).toBeUndefined();
+    const [seven, nine] = ["7", "9"].map((amount) => proposal(spend("1"), spend(amount)));
+    if (seven === undefined || nine === undefined) throw new Error("nothing was read");
+    const digest = typedDataDigest(typedOf(seven) ?? raise());
+    expect(faultOf(signedBy(seven, digest))).toBeUndefined();
+    expect(faultOf(signedBy(nine, digest))?.code).toBe(4);
+    const ballot = (...options: readonly object[]) =>
+      aminoDraft({
+        messages: [
+          {
+            typeUrl: "/cosmos.gov.v1.MsgVoteWeighted",
+            value: { proposalId: "1n", voter: sender, options, metadata: "" },
+          },
+        ],
+      });
+    // A member that is empty is left out of the document, and makes it another type.
+    const [whole, half] = [1, 3].map((option) => ({ option, weight: "0.5" }));
+    expect(typedOf(ballot(whole ?? {}, half ?? {}))).toBeDefined();
+    expect(typedOf(ballot({ option: 0, weight: "" }, half ?? {}))).toBeUndefined();
   });
 
   it("typed data does not cover a timeout, so it does not count with one", () => {
