@@ -298,9 +298,9 @@ function isEmpty(value: ProtoValue): boolean {
 
 function aminoOfValue(field: FieldSchema, value: ProtoValue): JsonValue {
   if (value === undefined) return null;
-  if (field.kind === "decimal") return decimalText(typeof value === "string" ? value : "");
+  if (field.kind === "decimal") return exactDecimal(typeof value === "string" ? value : "");
   if (field.kind === "timestamp") return exactTime(value as ProtoMessage);
-  if (field.kind === "duration") return durationNs(value as ProtoMessage).toString();
+  if (field.kind === "duration") return exactDuration(value as ProtoMessage);
   if (isAny(value)) return aminoOfAny(value);
   if (value instanceof Uint8Array) return base64(value);
   if (typeof value === "bigint") return value.toString();
@@ -372,6 +372,24 @@ function nanosText(nanos: number): string {
     .toString()
     .padStart(9, "0")
     .replace(/(000)+$/, "")}`;
+}
+
+/**
+ * A decimal has one spelling: what JSON shows for "0500000000000000000" and for "0.500000000000000000",
+ * which is no decimal of a message, is what it shows for half of one.
+ */
+function exactDecimal(units: string): string {
+  if (units === "" || /^(0|-?[1-9][0-9]{0,99})$/.test(units)) return decimalText(units);
+  throw invalidMessage("a decimal is no whole number of 10^-18");
+}
+
+/** A duration has one spelling, too: no whole second is in its nanoseconds. */
+function exactDuration(value: ProtoMessage): string {
+  const { seconds, nanos } = value;
+  const [whole, rest] = [Number(seconds ?? 0n), Number(nanos ?? 0)];
+  const isOne = Math.abs(rest) < Number(NS_PER_SECOND) && whole * rest >= 0;
+  if (!isOne) throw invalidMessage("a duration is out of range");
+  return durationNs(value).toString();
 }
 
 /** What is signed is what is meant: no other time in place of one that JSON cannot say. */

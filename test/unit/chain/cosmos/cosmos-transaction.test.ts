@@ -314,6 +314,30 @@ describe("amino JSON and EIP-712", () => {
     expect(faultOf(signedBy(draft, keccak256(doc)))).toBeUndefined();
   });
 
+  it("a decimal has one spelling under a signature over JSON, so that nobody can write another", () => {
+    const ballot = (weight: string) => ({
+      typeUrl: "/cosmos.gov.v1beta1.MsgVoteWeighted",
+      value: { proposalId: "1n", voter: sender, options: [{ option: 1, weight }] },
+    });
+    const half = "500000000000000000";
+    const draft = aminoDraft({ messages: [ballot(half)] });
+    const document = aminoSignDoc(draft, LIMITS.cosmosChainId);
+    const digests = [
+      keccak256(aminoSignBytes(document)),
+      typedDataDigest(typedDataOf(document, 6940n) ?? raise()),
+    ];
+    for (const digest of digests) {
+      const signed = signedBy(draft, digest);
+      expect(faultOf(signed)).toBeUndefined();
+      // In JSON all of these are 0.5; the first one makes its message fail, for the signer's fee.
+      for (const weight of ["0.500000000000000000", `0${half}`, `000${half}`]) {
+        const { bodyBytes } = aminoDraft({ messages: [ballot(weight)] });
+        const changed = decodeCosmosTransaction(raw({ bodyBytes }, signed));
+        expect([weight, faultOf(changed)?.code]).toEqual([weight, 4]);
+      }
+    }
+  });
+
   it("typed data has the digest that ethers works out, and its signature counts", () => {
     const draft = aminoDraft({ messages: [send(), send("9")] });
     const typed = typedDataOf(aminoSignDoc(draft, LIMITS.cosmosChainId), 6940n);
