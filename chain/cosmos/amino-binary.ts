@@ -52,7 +52,7 @@ export class AminoTypes {
     const content = bytes.subarray(PREFIX_BYTES);
     const typeUrl = `/${schema.name}`;
     if (isKey(schema)) return { typeUrl, schema, message: { key: keyOf(content) } };
-    const read = decodeMessage(aminoSchema(schema), content, () => undefined, depth);
+    const read = decodeMessage(aminoSchema(schema), content, () => undefined, { depth });
     return { typeUrl, schema, message: this.fromAmino(schema, read, depth) };
   }
 

@@ -14,6 +14,7 @@ import {
   type AnyMessage,
   decodeAny,
   encodeAny,
+  MessageRoom,
   type MessageSchema,
   type ProtoMessage,
   type ProtoValue,
@@ -32,6 +33,9 @@ export const PUBLIC_KEY_TYPE_URLS: readonly string[] = [
 
 /** Messages of one transaction, at most. */
 export const MAX_MESSAGES = 100;
+
+/** All that lie in each other: sends to 1,170 accounts, all that gas allows, have 2,400. */
+const MAX_MESSAGES_INSIDE = 2_560;
 
 /** Coins of a fee, and extension options, that are read before they are refused. */
 const MAX_LIST = 8;
@@ -96,18 +100,20 @@ export function isCosmosBytes(bytes: Uint8Array): boolean {
 /**
  * Untrusted bytes to a transaction; size and signature are for the caller to check.
  * @param options.isSimulated nobody signs what is simulated, so its encoding may be any
+ * @param options.isTaken of a block or a pool's journal: it is read whatever the bounds are now
  * @throws INVALID_MESSAGE with what is wrong
  */
 export function decodeCosmosTransaction(
   raw: Uint8Array,
-  options: { readonly isSimulated?: boolean } = {},
+  options: { readonly isSimulated?: boolean; readonly isTaken?: boolean } = {},
 ): CosmosTransaction {
   // A copy: a large body is not to be kept alive by one of its transactions.
   const bytes = Uint8Array.from(raw);
   const reader = new ProtoReader(bytes, [1, 2], { 3: MAX_LIST });
   const [bodyBytes, authInfoBytes] = [reader.bytes(1), reader.bytes(2)];
   const signatures = reader.repeated(3);
-  const body = decodeBody(bodyBytes);
+  const room = options.isTaken === true ? undefined : new MessageRoom(MAX_MESSAGES_INSIDE);
+  const body = decodeBody(bodyBytes, room);
   const auth = decodeAuthInfo(authInfoBytes);
   const [signature, ...otherSignatures] = signatures;
   if (otherSignatures.length > 0 || auth.signerCount > 1) {
@@ -155,7 +161,7 @@ interface BodyOptions {
   readonly nonCritical: readonly Uint8Array[];
 }
 
-function decodeBody(bytes: Uint8Array): Body {
+function decodeBody(bytes: Uint8Array, room: MessageRoom | undefined): Body {
   const reader = new ProtoReader(bytes, [2, 3, 4, 5], {
     1: MAX_MESSAGES,
     [EXTENSION_OPTIONS]: MAX_LIST,
@@ -165,7 +171,7 @@ function decodeBody(bytes: Uint8Array): Body {
   const nonCritical = reader.repeated(NON_CRITICAL_OPTIONS);
   const typeUrlOf = (option: Uint8Array) => new ProtoReader(option, [1, 2]).text(1);
   return {
-    messages: reader.repeated(1).map((item) => decodeAny(item, schemaOf)),
+    messages: reader.repeated(1).map((item) => decodeAny(item, schemaOf, { depth: 0, room })),
     memo: reader.text(2),
     timeoutHeight: BigInt.asUintN(64, reader.int64(3)),
     isUnordered: reader.int64(4) !== 0n,

@@ -29,6 +29,9 @@ const DOMAIN: readonly TypedField[] = [
 /** Different fields under one type name, at most (cosmos/evm). */
 const MAX_DUPLICATES = 1_000;
 
+/** Objects of a document, at most: more than any wallet shows, and each is hashed before it is paid for. */
+const MAX_OBJECTS = 500;
+
 /** Typed data of a sign document, as wallets take it (`eth_signTypedData_v4`). */
 export interface TypedData {
   readonly types: { readonly [name: string]: readonly TypedField[] };
@@ -40,14 +43,14 @@ export interface TypedData {
 /**
  * The typed data of an amino document.
  * @param evmChainId EIP-155 chain id
- * @returns undefined for documents that have none: without messages, or with a message whose
- * lists are of several types
+ * @returns undefined for documents that have none: without messages, with a message whose lists are of
+ * several types, or with more objects than anybody signs in this way
  */
 export function typedDataOf(document: JsonObject, evmChainId: bigint): TypedData | undefined {
   const { msgs, ...rest } = document;
   if (!Array.isArray(msgs) || msgs.length === 0) return undefined;
   const messages = (msgs as readonly JsonValue[]).filter(isObject);
-  if (messages.length !== msgs.length) return undefined;
+  if (messages.length !== msgs.length || objectsIn(msgs) > MAX_OBJECTS) return undefined;
   const types: Types = new Map([
     ["EIP712Domain", DOMAIN],
     [
@@ -97,6 +100,12 @@ export function typedDataOf(document: JsonObject, evmChainId: bigint): TypedData
     },
     message,
   };
+}
+
+function objectsIn(value: JsonValue): number {
+  if (typeof value !== "object" || value === null) return 0;
+  const inside: readonly JsonValue[] = Object.values(value);
+  return inside.reduce((sum: number, one) => sum + objectsIn(one), Array.isArray(value) ? 0 : 1);
 }
 
 function isObject(value: JsonValue): value is JsonObject {
@@ -192,39 +201,53 @@ function capitalized(text: string): string {
 
 /** Digest that is signed: keccak256(0x1901 ‖ domain ‖ message) (EIP-712). */
 export function typedDataDigest(data: TypedData): Uint8Array {
-  const domain = hashStruct(data, "EIP712Domain", data.domain);
-  const message = hashStruct(data, data.primaryType, data.message);
+  const hasher = new StructHasher(data.types);
+  const domain = hasher.struct("EIP712Domain", data.domain);
+  const message = hasher.struct(data.primaryType, data.message);
   return keccak256(Buffer.concat([Uint8Array.of(0x19, 0x01), domain, message]));
 }
 
-function hashStruct(data: TypedData, type: string, value: JsonObject): Uint8Array {
-  const fields = data.types[type] ?? [];
-  const parts = fields.map(({ name, type: kind }) => encodeField(data, kind, value[name]));
-  return keccak256(Buffer.concat([keccak256(Buffer.from(typeText(data, type))), ...parts]));
-}
+/** Hashes values of one document; each type is hashed once, however many values have it. */
+class StructHasher {
+  private readonly typeHashes = new Map<string, Uint8Array>();
 
-function encodeField(data: TypedData, type: string, value: JsonValue | undefined): Uint8Array {
-  if (type.endsWith("[]")) {
-    const items = Array.isArray(value) ? (value as readonly JsonValue[]) : [];
-    return keccak256(
-      Buffer.concat(items.map((item) => encodeField(data, type.slice(0, -2), item))),
-    );
+  constructor(private readonly types: TypedData["types"]) {}
+
+  struct(type: string, value: JsonObject): Uint8Array {
+    const fields = this.types[type] ?? [];
+    const parts = fields.map(({ name, type: kind }) => this.field(kind, value[name]));
+    return keccak256(Buffer.concat([this.typeHash(type), ...parts]));
   }
-  if (type === "string") return keccak256(Buffer.from(typeof value === "string" ? value : ""));
-  if (type === "bool") return bigintToWord(value === true ? 1n : 0n);
-  if (type === "uint256" || type === "int64") {
-    return bigintToWord(BigInt.asUintN(256, BigInt((value ?? 0) as string | number)));
+
+  private field(type: string, value: JsonValue | undefined): Uint8Array {
+    if (type.endsWith("[]")) {
+      const items = Array.isArray(value) ? (value as readonly JsonValue[]) : [];
+      return keccak256(Buffer.concat(items.map((item) => this.field(type.slice(0, -2), item))));
+    }
+    if (type === "string") return keccak256(Buffer.from(typeof value === "string" ? value : ""));
+    if (type === "bool") return bigintToWord(value === true ? 1n : 0n);
+    if (type === "uint256" || type === "int64") {
+      return bigintToWord(BigInt.asUintN(256, BigInt((value ?? 0) as string | number)));
+    }
+    return this.struct(type, (value ?? {}) as JsonObject);
   }
-  return hashStruct(data, type, (value ?? {}) as JsonObject);
+
+  private typeHash(type: string): Uint8Array {
+    const known = this.typeHashes.get(type);
+    if (known !== undefined) return known;
+    const hash = keccak256(Buffer.from(typeText(this.types, type)));
+    this.typeHashes.set(type, hash);
+    return hash;
+  }
 }
 
 /** `Tx(...)Coin(...)...`: the type and all that it refers to, these sorted. */
-function typeText(data: TypedData, type: string): string {
+function typeText(types: TypedData["types"], type: string): string {
   const found = new Set<string>();
   const visit = (name: string): void => {
-    for (const field of data.types[name] ?? []) {
+    for (const field of types[name] ?? []) {
       const base = field.type.replace(/\[\]$/, "");
-      if (data.types[base] === undefined || found.has(base) || base === type) continue;
+      if (types[base] === undefined || found.has(base) || base === type) continue;
       found.add(base);
       visit(base);
     }
@@ -233,7 +256,7 @@ function typeText(data: TypedData, type: string): string {
   const names = [type, ...[...found].toSorted()];
   return names
     .map((name) => {
-      const fields = (data.types[name] ?? []).map((field) => `${field.type} ${field.name}`);
+      const fields = (types[name] ?? []).map((field) => `${field.type} ${field.name}`);
       return `${name}(${fields.join(",")})`;
     })
     .join("");

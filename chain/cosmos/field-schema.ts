@@ -80,6 +80,36 @@ export type SchemaLookup = (typeUrl: string) => MessageSchema | undefined;
 const MAX_DEPTH = 8;
 
 /**
+ * Messages of one transaction, all that lie in others included. Two bytes on the wire are one, which takes
+ * a hundred times as long to read, and ten times that to be signed over JSON; nobody has paid for it yet.
+ */
+export class MessageRoom {
+  private left: number;
+
+  constructor(private readonly most: number) {
+    this.left = most;
+  }
+
+  /** Throws INVALID_MESSAGE for one too many. */
+  take(): void {
+    this.left -= 1;
+    if (this.left < 0) throw invalidMessage(`more than ${this.most} messages in each other`);
+  }
+}
+
+/** How deep a message lies in others, and the room for it and those in it; absent: any number. */
+export interface Nesting {
+  readonly depth: number;
+  readonly room?: MessageRoom | undefined;
+}
+
+const OUTERMOST: Nesting = { depth: 0 };
+
+function deeper({ depth, room }: Nesting): Nesting {
+  return { depth: depth + 1, room };
+}
+
+/**
  * Untrusted bytes to a message.
  * @throws INVALID_MESSAGE for unknown or repeated fields, unknown types and malformed bytes
  */
@@ -87,9 +117,10 @@ export function decodeMessage(
   schema: MessageSchema,
   bytes: Uint8Array,
   lookup: SchemaLookup,
-  depth = 0,
+  nesting = OUTERMOST,
 ): ProtoMessage {
-  if (depth > MAX_DEPTH) throw invalidMessage("messages are nested too deep");
+  if (nesting.depth > MAX_DEPTH) throw invalidMessage("messages are nested too deep");
+  nesting.room?.take();
   const single = schema.fields.filter(({ most }) => most === undefined).map((one) => one.number);
   const repeated: Record<number, number> = {};
   for (const { number, most } of schema.fields) if (most !== undefined) repeated[number] = most;
@@ -99,8 +130,8 @@ export function decodeMessage(
     const { number, name, most } = field;
     message[name] =
       most === undefined
-        ? decodeSingle(field, reader, lookup, depth)
-        : reader.repeated(number).map((item) => decodeItem(field, item, lookup, depth));
+        ? decodeSingle(field, reader, lookup, nesting)
+        : reader.repeated(number).map((item) => decodeItem(field, item, lookup, nesting));
   }
   return message;
 }
@@ -109,7 +140,7 @@ function decodeSingle(
   field: FieldSchema,
   reader: ProtoReader,
   lookup: SchemaLookup,
-  depth: number,
+  nesting: Nesting,
 ): ProtoValue {
   const { number, kind } = field;
   switch (kind) {
@@ -133,7 +164,7 @@ function decodeSingle(
       const bytes = reader.bytes(number);
       const isNested = kind !== "string" && kind !== "decimal" && kind !== "bytes";
       if (isNested && !reader.has(number)) return undefined;
-      return decodeItem(field, bytes, lookup, depth);
+      return decodeItem(field, bytes, lookup, nesting);
     }
   }
 }
@@ -142,7 +173,7 @@ function decodeItem(
   { kind, schema, number }: FieldSchema,
   bytes: Uint8Array,
   lookup: SchemaLookup,
-  depth: number,
+  nesting: Nesting,
 ): ProtoValue {
   switch (kind) {
     case "string":
@@ -151,14 +182,14 @@ function decodeItem(
     case "bytes":
       return Uint8Array.from(bytes);
     case "any":
-      return decodeAny(bytes, lookup, depth + 1);
+      return decodeAny(bytes, lookup, deeper(nesting));
     case "timestamp":
-      return decodeMessage(TIMESTAMP, bytes, lookup, depth + 1);
+      return decodeMessage(TIMESTAMP, bytes, lookup, deeper(nesting));
     case "duration":
-      return decodeMessage(DURATION, bytes, lookup, depth + 1);
+      return decodeMessage(DURATION, bytes, lookup, deeper(nesting));
     case "message":
       if (schema === undefined) throw new RangeError("a message field without a schema");
-      return decodeMessage(schema, bytes, lookup, depth + 1);
+      return decodeMessage(schema, bytes, lookup, deeper(nesting));
     default:
       throw new RangeError(`a list of ${kind} is not described`);
   }
@@ -178,7 +209,11 @@ function textOf(bytes: Uint8Array, number: number): string {
  * Untrusted bytes of an Any.
  * @throws INVALID_MESSAGE in the SDK's words for a type that this chain does not know
  */
-export function decodeAny(bytes: Uint8Array, lookup: SchemaLookup, depth = 0): AnyMessage {
+export function decodeAny(
+  bytes: Uint8Array,
+  lookup: SchemaLookup,
+  nesting = OUTERMOST,
+): AnyMessage {
   const reader = new ProtoReader(bytes, [1, 2]);
   const typeUrl = textOf(reader.bytes(1), 1);
   const schema = lookup(typeUrl);
@@ -187,7 +222,8 @@ export function decodeAny(bytes: Uint8Array, lookup: SchemaLookup, depth = 0): A
     const absent = absentModuleText(typeUrl);
     throw invalidMessage(absent === undefined ? text : `${text}: ${absent}`);
   }
-  return { typeUrl, schema, message: decodeMessage(schema, reader.bytes(2), lookup, depth + 1) };
+  const message = decodeMessage(schema, reader.bytes(2), lookup, deeper(nesting));
+  return { typeUrl, schema, message };
 }
 
 /** The one encoding of a message. */

@@ -1,5 +1,4 @@
 /** Transactions between consensus (SDK Tx bytes, D20) and execution. */
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Block } from "../../chain/block.js";
 import { ChainError } from "../../chain/errors.js";
 import {
@@ -14,6 +13,7 @@ import {
   wrapsEthereum,
 } from "../../chain/consensus/sdk-transaction-decode.js";
 import { allAtOnce, mapInSteps, type Steps } from "../../chain/steps/steps.js";
+import { Slices } from "../../runtime/process/slices.js";
 import { blockInvalid } from "./block-error.js";
 
 /** Bytes of a block's transactions in `data.txs`. */
@@ -30,17 +30,16 @@ export function* encodeTransactionSteps(block: Block): Steps<Uint8Array[]> {
   return inDataOrder(evm, cosmos).map((one) => ("raw" in one ? one.raw : one));
 }
 
-/** Transactions that are decoded before other work gets its turn: a few milliseconds. */
-const DECODED_PER_TURN = 256;
-
 /** All transactions of a proposal, in order. Throws BLOCK_INVALID. */
 export async function decodeAll(
   transactions: readonly Uint8Array[],
 ): Promise<(SdkTransaction | CosmosTransaction)[]> {
+  const slices = new Slices();
   const decoded: (SdkTransaction | CosmosTransaction)[] = [];
   for (const bytes of transactions) {
     decoded.push(decodeBlockTransaction(bytes));
-    if (decoded.length % DECODED_PER_TURN === 0) await nextTurn();
+    const turn = slices.pause();
+    if (turn !== undefined) await turn;
   }
   return decoded;
 }
@@ -48,7 +47,8 @@ export async function decodeAll(
 /** The SDK Tx around an EVM transaction names its message; every other one is a Cosmos one. */
 function decodeBlockTransaction(bytes: Uint8Array): SdkTransaction | CosmosTransaction {
   try {
-    return wrapsEthereum(bytes) ? decodeSdkTransaction(bytes) : decodeCosmosTransaction(bytes);
+    if (wrapsEthereum(bytes)) return decodeSdkTransaction(bytes);
+    return decodeCosmosTransaction(bytes, { isTaken: true });
   } catch (error) {
     if (!(error instanceof ChainError)) throw error;
     throw blockInvalid(`a transaction cannot be read: ${error.code}`);

@@ -38,14 +38,20 @@ export interface IntakePorts {
   readonly recovery: SenderRecovery;
 }
 
-/** Transactions that are decoded before other work gets its turn: about 1 ms. */
+/** Plain transactions that are decoded before other work gets its turn: about 1 ms. */
 const DECODED_PER_TURN = 256;
 
 /** Entries that are made before other work gets its turn: about 1 ms, most of it their SDK hashes. */
 const NUMBERED_PER_TURN = 64;
 
-/** Signatures of Cosmos transactions before other work gets its turn: about 1.5 ms. */
+/** Signatures of plain Cosmos transactions before other work gets its turn: about 1.5 ms. */
 const VERIFIED_PER_TURN = 16;
+
+/**
+ * Bytes for which a transaction counts as one more plain one. The largest take a thousand times as long
+ * as those: each of them is all that is done in a turn.
+ */
+const BYTES_OF_ONE = 512;
 
 /**
  * Transactions that may be decoded and not yet handed on: twice what the recovery thread has at
@@ -70,7 +76,7 @@ export type Prepared = PoolEntry | KnownTransaction | PoolError;
 /** Turns raw transactions into entries, numbered in the order of receipt. */
 export class Intake {
   private nextSequence = 0;
-  private sinceTurn = 0;
+  private decoded = 0;
   private numbered = 0;
   private verified = 0;
   private decodedAhead = 0;
@@ -128,7 +134,10 @@ export class Intake {
     for (const raw of raws) {
       decoded.push(this.decode(ownBytes(raw), origin));
       // Counted over all calls: many small ones would hold up the process like one large one.
-      if (++this.sinceTurn % DECODED_PER_TURN === 0) await nextTurn();
+      this.decoded += weightOf(raw);
+      if (this.decoded < DECODED_PER_TURN) continue;
+      this.decoded = 0;
+      await nextTurn();
     }
     return decoded;
   }
@@ -168,7 +177,10 @@ export class Intake {
       if (isSettled(item) || item.type !== "cosmos") continue;
       const fault = signatureFault(item, this.ports.rules);
       if (fault !== undefined) refused.set(item, sdkRefusal(fault));
-      if (++this.verified % VERIFIED_PER_TURN === 0) await nextTurn();
+      this.verified += weightOf(item.raw);
+      if (this.verified < VERIFIED_PER_TURN) continue;
+      this.verified = 0;
+      await nextTurn();
     }
     return refused;
   }
@@ -216,6 +228,11 @@ export class Intake {
  */
 function ownBytes(raw: Uint8Array): Uint8Array {
   return raw.length === raw.buffer.byteLength ? raw : Uint8Array.from(raw);
+}
+
+/** How many plain transactions one is. */
+function weightOf(raw: Uint8Array): number {
+  return 1 + Math.floor(raw.length / BYTES_OF_ONE);
 }
 
 type Decoded = AnyTransaction | KnownTransaction | PoolError;

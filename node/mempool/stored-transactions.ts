@@ -11,7 +11,9 @@ import { cosmosFault } from "./cosmos-admission.js";
 
 /** Decodes what the pool took before. Throws INVALID_TRANSACTION, INVALID_MESSAGE. */
 export function decodeStored(raw: Uint8Array): AnyTransaction {
-  return isCosmosBytes(raw) ? decodeCosmosTransaction(raw) : decodeTransaction(raw);
+  return isCosmosBytes(raw)
+    ? decodeCosmosTransaction(raw, { isTaken: true })
+    : decodeTransaction(raw);
 }
 
 /** Why no block can hold it, in words: an older version may have taken it. */

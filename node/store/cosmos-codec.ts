@@ -47,7 +47,7 @@ export function decodeCosmosItem(item: RlpItem | undefined): MinedCosmosTransact
   const [raw, from, index, result, changes] = rlpList(item);
   const [code, codespace, log, data, gasUsed, events] = rlpList(result);
   return {
-    tx: decodeCosmosTransaction(rlpBytes(raw)),
+    tx: decodeCosmosTransaction(rlpBytes(raw), { isTaken: true }),
     from: bytesToAddress(rlpBytes(from)),
     index: safeInteger(index),
     result: {

@@ -3,7 +3,10 @@ import {
   decodeSdkTransaction,
   wrapsEthereum,
 } from "../../../chain/consensus/sdk-transaction-decode.js";
-import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
+import {
+  decodeCosmosTransaction,
+  isCosmosBytes,
+} from "../../../chain/cosmos/cosmos-transaction.js";
 import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
 import { recoverSender } from "../../../chain/transaction.js";
 import { type Refusal, refusalOf, undecodable, WRONG_SENDER } from "./check-codes.js";
@@ -46,7 +49,9 @@ export async function submitTransaction(
   { pool }: Pick<CometChain, "pool">,
   bytes: Uint8Array,
 ): Promise<Refusal | undefined> {
-  const transaction = readTransaction(bytes);
+  // A Cosmos transaction is read by the pool, in its turn, and nowhere else before.
+  const isRead = wrapsEthereum(bytes) || !isCosmosBytes(bytes);
+  const transaction = isRead ? readTransaction(bytes) : { raw: bytes };
   if ("code" in transaction) return transaction;
   const [answer] = await pool.submit([transaction.raw]);
   if (answer === undefined) throw new RangeError("the pool gave no answer");

@@ -53,6 +53,40 @@ async function fixture() {
 }
 
 describe("Cosmos transactions", () => {
+  it("that are long to verify let others have their turn between any two of them", async () => {
+    const made = await fixture();
+    const [plain] = base.messages;
+    const coins = [{ denom: "atoken", amount: "1" }];
+    const message = {
+      typeUrl: "/cosmos.bank.v1beta1.MsgMultiSend",
+      value: {
+        inputs: [{ address: plain?.value.fromAddress, coins }],
+        outputs: Array.from({ length: 150 }, () => ({ address: receiver, coins })),
+      },
+    };
+    // Signed for another chain: all of it is hashed to find that out, and nobody pays for it.
+    const asked = Array.from({ length: 12 }, (_, sequence) => ({
+      messages: [message],
+      chainId: "chain_6941-1",
+      gas: 5_000_000,
+      fee: fee(500_000_000),
+      sequence,
+    }));
+    let turns = 0;
+    let isDone = false;
+    const count = () => {
+      turns += 1;
+      if (!isDone) setImmediate(count);
+    };
+    setImmediate(count);
+    const answers = await made.pool.submit(signWithCosmJs(MNEMONIC, asked).map(({ raw }) => raw));
+    isDone = true;
+    expect(answers.map((one) => refusal(one).message)).toEqual(
+      asked.map(() => expect.stringMatching(/^signature verification failed/)),
+    );
+    expect(turns).toBeGreaterThanOrEqual(asked.length);
+  });
+
   it("come back after a restart, in nonce order", async () => {
     const made = await fixture();
     expect(await made.pool.submit([first, second])).toEqual([first, second].map(hashOf));

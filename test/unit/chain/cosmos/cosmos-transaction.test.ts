@@ -300,6 +300,42 @@ describe("messages of every kind", () => {
   });
 });
 
+describe("what somebody asks to be read and verified, and has not paid for", () => {
+  const coins = [{ denom: "atoken", amount: "1" }];
+  const sends = (outputs: number, coinsOfEach: number) => ({
+    typeUrl: "/cosmos.bank.v1beta1.MsgMultiSend",
+    value: {
+      inputs: [{ address: sender, coins }],
+      outputs: Array.from({ length: outputs }, () => ({
+        address: receiver,
+        coins: Array.from({ length: coinsOfEach }, () => ({ denom: "", amount: "" })),
+      })),
+    },
+  });
+
+  it("is bounded by what gas can pay, and what a chain has taken before is read", () => {
+    // 25,000 gas an output: all that a transaction of 30,000,000 gas can pay.
+    const most = { messages: [sends(1_000, 1), sends(170, 1)] };
+    expect(read(most).messages).toHaveLength(2);
+    const [answer] = signWithCosmJs(MNEMONIC, [
+      { messages: [sends(10, 256)], chainId: LIMITS.cosmosChainId },
+    ]);
+    const bytes = answer?.raw ?? Buffer.alloc(0);
+    expect(() => decodeCosmosTransaction(bytes)).toThrow("more than 2560 messages in each other");
+    const simulated = { isSimulated: true };
+    expect(() => decodeCosmosTransaction(bytes, simulated)).toThrow("more than 2560 messages");
+    expect(decodeCosmosTransaction(bytes, { isTaken: true }).messages).toHaveLength(1);
+  });
+
+  it("is signed as typed data up to what a wallet can show", () => {
+    const typedOf = (outputs: number) =>
+      typedDataOf(aminoSignDoc(read({ messages: [sends(outputs, 1)] }), "chain_6940-1"), 6940n);
+    // The message, its value, an input with its coin, and two objects of each output.
+    expect(typedOf(247)).toBeDefined();
+    expect(typedOf(249)).toBeUndefined();
+  });
+});
+
 describe("amino JSON and EIP-712", () => {
   function signedBy(tx: CosmosTransaction, digest: Uint8Array): CosmosTransaction {
     const { r, s } = secp256k1.sign(digest, privateKey);
