@@ -79,7 +79,7 @@ function bond(context: ModuleContext, validator: ValidatorRecord): void {
 function beginUnbonding(context: ModuleContext, validator: ValidatorRecord): void {
   bookRewards(context.state, validator);
   const { operator } = validator;
-  const entry = new Delegations(context.state).add({
+  const begun = {
     kind: ENTRY_KIND.validator,
     delegator: operator,
     source: operator,
@@ -90,7 +90,8 @@ function beginUnbonding(context: ModuleContext, validator: ValidatorRecord): voi
     height: context.height,
     endMs: context.timeMs + unbondingTimeMs(context),
     borneSlashes: 0,
-  });
+  };
+  const entry = new Delegations(context.state).add(begun, context.appVersion);
   const unbonding = { height: context.height, timeMs: entry.endMs, entry: entry.id };
   validator.setStatus(BOND_STATUS.unbonding, unbonding);
 }

@@ -87,7 +87,7 @@ export function undelegate(
     return kind === ENTRY_KIND.unbonding && source === operator;
   };
   assertRoom(context, delegator, isOfPair, "tooManyUnbondings");
-  const entry = delegations.add({
+  const begun = {
     kind: ENTRY_KIND.unbonding,
     delegator,
     source: operator,
@@ -98,7 +98,8 @@ export function undelegate(
     height: context.height,
     endMs: context.timeMs + unbondingTimeMs(context),
     borneSlashes: validator.slashCount,
-  });
+  };
+  const entry = delegations.add(begun, context.appVersion);
   context.emit("unbond", {
     delegator: accountText(delegator),
     validator: operatorText(operator),
@@ -138,21 +139,20 @@ export function redelegate(
   const borneSlashes = source.slashCount;
   const taken = takeStake(context, source, delegator, amountAtoken);
   const shares = addShares(context, destination, delegator, taken);
-  const { height, timeMs } = context;
-  const endMs = !answers
-    ? timeMs
-    : delegations.add({
-        kind: ENTRY_KIND.redelegation,
-        delegator,
-        source: source.operator,
-        destination: destination.operator,
-        amountAtoken: taken,
-        initialAtoken: taken,
-        destinationShares: shares,
-        height,
-        endMs: timeMs + unbondingTimeMs(context),
-        borneSlashes,
-      }).endMs;
+  const { height, timeMs, appVersion } = context;
+  const begun = () => ({
+    kind: ENTRY_KIND.redelegation,
+    delegator,
+    source: source.operator,
+    destination: destination.operator,
+    amountAtoken: taken,
+    initialAtoken: taken,
+    destinationShares: shares,
+    height,
+    endMs: timeMs + unbondingTimeMs(context),
+    borneSlashes,
+  });
+  const endMs = answers ? delegations.add(begun(), appVersion).endMs : timeMs;
   context.emit("redelegate", {
     delegator: accountText(delegator),
     source_validator: operatorText(source.operator),

@@ -6,12 +6,17 @@
  *  20 number of entries made | 21 number of entries that are over | 22 completion of the newest (ms)
  *  23 mapping id -> entry | 24 mapping delegator -> set of its entries
  *  25 mapping operator -> set of the entries that leave it
+ *  26 number of parts of the queue that are closed | 27 mapping place -> part: 0 number of its entries
+ *  that are over, counted from the first entry of all, 1 its last id
  *
  * An entry: 0 kind, 1 delegator, 2 operator that is left, 3 operator that is gone to, 4 amount
  * left and 5 at first (atoken), 6 shares at the destination, 7 height and 8 end (ms), 9 slashes of
- * the operator that it has borne. Ids count from 1; entries end in the order of their ids.
+ * the operator that it has borne. Ids count from 1, and entries end in their order, but where the unbonding
+ * time has become shorter: then the part of the queue up to there is closed, and 21 and 22 are of the part
+ * that begins behind it.
  */
 import type { Address } from "../../../chain/address.js";
+import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import {
   addressWord,
@@ -32,6 +37,11 @@ const NEWEST_END = 22n;
 const ENTRIES = 23n;
 const ENTRIES_OF_DELEGATOR = 24n;
 const ENTRIES_OF_OPERATOR = 25n;
+const CLOSED_PARTS = 26n;
+const PARTS = 27n;
+
+/** Each is looked at in every block; one is made by a vote alone, and goes when its last entry does. */
+const MAX_CLOSED_PARTS = 32n;
 
 /** What ends with an entry of the queue. */
 export const ENTRY_KIND = { unbonding: 1, redelegation: 2, validator: 3 } as const;
@@ -122,14 +132,17 @@ export class Delegations {
   }
 
   /**
-   * Puts an entry at the end of the queue.
-   * @param endMs when it is to end; it ends no sooner than those before it
+   * Puts an entry at the end of the queue. By the first rules it ends no sooner than those before it:
+   * an unbonding time that was shortened counted for nobody until the last old entry was over.
    */
-  add(entry: Omit<QueueEntry, "id">): QueueEntry {
-    const id = this.storage.word(ENTRIES_MADE) + 1n;
+  add(entry: Omit<QueueEntry, "id">, appVersion: number): QueueEntry {
+    const made = this.storage.word(ENTRIES_MADE);
+    const id = made + 1n;
     this.storage.setWord(ENTRIES_MADE, id);
     const newestEndMs = Number(this.storage.word(NEWEST_END));
-    const endMs = Math.max(entry.endMs, newestEndMs);
+    const isSooner = entry.endMs < newestEndMs && appVersion >= SDK_REFUSALS_VERSION;
+    const endMs =
+      isSooner && this.closePart(made) ? entry.endMs : Math.max(entry.endMs, newestEndMs);
     this.storage.setWord(NEWEST_END, BigInt(endMs));
     const added = { ...entry, id, endMs };
     this.write(added);
@@ -155,17 +168,63 @@ export class Delegations {
     this.setOf(ENTRIES_OF_OPERATOR, entry.source).remove(entry.id);
   }
 
+  /** Closes the queue up to an entry. @returns false where there are too many parts already */
+  private closePart(last: bigint): boolean {
+    const count = this.storage.word(CLOSED_PARTS);
+    const over = this.storage.word(ENTRIES_OVER);
+    if (over < last) {
+      if (count >= MAX_CLOSED_PARTS) return false;
+      const part = mapSlot(PARTS, count);
+      this.storage.setWord(part, over);
+      this.storage.setWord(part + 1n, last);
+      this.storage.setWord(CLOSED_PARTS, count + 1n);
+    }
+    this.storage.setWord(ENTRIES_OVER, last);
+    return true;
+  }
+
+  /** Forgets a closed part; the last one takes its place. */
+  private removePart(place: bigint): void {
+    const newest = this.storage.word(CLOSED_PARTS) - 1n;
+    const [part, other] = [mapSlot(PARTS, place), mapSlot(PARTS, newest)];
+    for (const member of [0n, 1n]) {
+      this.storage.setWord(part + member, this.storage.word(other + member));
+      this.storage.setWord(other + member, 0n);
+    }
+    this.storage.setWord(CLOSED_PARTS, newest);
+  }
+
   /**
    * The next entry that is over; places of removed ones are passed over.
    * @param left places that may still be looked at, at least 1
    * @returns the entry and how many places were passed; undefined entry when none is over
    */
   nextOver(timeMs: number, left: number): { entry: QueueEntry | undefined; passed: number } {
-    const made = this.storage.word(ENTRIES_MADE);
-    const first = this.storage.word(ENTRIES_OVER);
+    let passed = 0;
+    for (let place = this.storage.word(CLOSED_PARTS); place > 0n && passed < left; place--) {
+      const part = mapSlot(PARTS, place - 1n);
+      const last = this.storage.word(part + 1n);
+      const found = this.walk(part, last, { timeMs, left: left - passed });
+      passed += found.passed;
+      if (this.storage.word(part) === last) this.removePart(place - 1n);
+      if (found.entry !== undefined) return { entry: found.entry, passed };
+    }
+    if (passed >= left) return { entry: undefined, passed };
+    const last = this.storage.word(ENTRIES_MADE);
+    const found = this.walk(ENTRIES_OVER, last, { timeMs, left: left - passed });
+    return { entry: found.entry, passed: passed + found.passed };
+  }
+
+  /** Looks at one part of the queue; `overSlot` has how far it has come, and gets it. */
+  private walk(
+    overSlot: bigint,
+    last: bigint,
+    { timeMs, left }: { readonly timeMs: number; readonly left: number },
+  ): { entry: QueueEntry | undefined; passed: number } {
+    const first = this.storage.word(overSlot);
     let over = first;
     let entry: QueueEntry | undefined;
-    while (over < made && over - first < BigInt(left)) {
+    while (over < last && over - first < BigInt(left)) {
       const next = this.entry(over + 1n);
       const isRemoved = next.initialAtoken === 0n && next.endMs === 0;
       if (!isRemoved && next.endMs > timeMs) break;
@@ -174,7 +233,7 @@ export class Delegations {
       entry = next;
       break;
     }
-    if (over !== first) this.storage.setWord(ENTRIES_OVER, over);
+    if (over !== first) this.storage.setWord(overSlot, over);
     return { entry, passed: Number(over - first) };
   }
 

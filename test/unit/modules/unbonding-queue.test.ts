@@ -1,0 +1,128 @@
+/** Stake comes back after the unbonding time of when it began to leave, whatever others wait for. */
+import { describe, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
+import { setModuleParam } from "../../../node/modules/module-params.js";
+import {
+  cancelUnbonding,
+  delegate,
+  redelegate,
+  undelegate,
+  validatorOf,
+} from "../../../node/modules/staking/delegating.js";
+import { Delegations } from "../../../node/modules/staking/delegation-record.js";
+import { MODULE_ACCOUNTS, SystemStorage } from "../../../node/modules/system-storage.js";
+import { FIRST_APP_VERSION } from "../../../node/settings/app-version.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
+import { createRandom } from "../../helpers/random.js";
+
+const TOKEN = 10n ** 18n;
+const [FIRST, SECOND] = [accountAt(0), accountAt(1)];
+const [ALICE, BOB, CAROL] = [accountAt(11), accountAt(12), accountAt(13)];
+const SEED = Number(process.env["CAUSEWAY_TEST_SEED"] ?? 20_261_122);
+
+function newChain(people: readonly Address[], genesis = stakedGenesis([100, 50])): ModuleChain {
+  const chain = new ModuleChain(genesis);
+  for (const person of people) {
+    chain.mint(person, 10n * TOKEN);
+    done(chain, (context) => delegate(context, person, validatorOf(context, FIRST), 10n * TOKEN));
+  }
+  return chain;
+}
+
+function done(chain: ModuleChain, work: Parameters<ModuleChain["run"]>[0]): void {
+  expect(chain.run(work)?.message).toBeUndefined();
+}
+
+/** What a vote does. */
+function setTime({ state }: ModuleChain, seconds: number): void {
+  setModuleParam(state, "staking", "unbonding_time", BigInt(seconds) * 1_000n);
+}
+
+/** All of somebody's stake leaves. @returns seconds until it is back, as the answer says */
+function leave(chain: ModuleChain, person: Address, amount = 10n * TOKEN): number {
+  let endMs = 0;
+  done(chain, (context) => {
+    ({ endMs } = undelegate(context, person, validatorOf(context, FIRST), amount));
+  });
+  return (endMs - chain.timeMs) / 1_000;
+}
+
+const closedParts = ({ state }: ModuleChain) => new SystemStorage(state, "staking").word(26n);
+
+describe("stake that leaves after the unbonding time was shortened", () => {
+  it("is not kept by what began to leave before", () => {
+    const chain = newChain([ALICE, BOB, CAROL]);
+    setTime(chain, 315_360_000);
+    expect(leave(chain, ALICE)).toBe(315_360_000);
+    setTime(chain, 1_000);
+    expect(leave(chain, BOB)).toBe(1_000);
+    setTime(chain, 10);
+    done(chain, (context) => {
+      const route = {
+        source: validatorOf(context, FIRST),
+        destination: validatorOf(context, SECOND),
+      };
+      redelegate(context, CAROL, route, 4n * TOKEN);
+    });
+    expect(leave(chain, CAROL, 6n * TOKEN)).toBe(10);
+    expect(closedParts(chain)).toBe(2n);
+    const back = () => [ALICE, BOB, CAROL].map((person) => chain.balance(person));
+    chain.endBlock({ seconds: 9 });
+    expect(back()).toEqual([0n, 0n, 0n]);
+    chain.endBlock({ seconds: 1 });
+    expect(back()).toEqual([0n, 0n, 6n * TOKEN]);
+    expect(new Delegations(chain.state).entriesOf(CAROL)).toEqual([]);
+    chain.endBlock({ seconds: 990 });
+    expect(back()).toEqual([0n, 10n * TOKEN, 6n * TOKEN]);
+    expect(closedParts(chain)).toBe(1n);
+    // Longer again: behind those that it follows.
+    setTime(chain, 2_000);
+    done(chain, (context) => delegate(context, BOB, validatorOf(context, FIRST), TOKEN));
+    expect(leave(chain, BOB, TOKEN)).toBe(2_000);
+    chain.endBlock({ seconds: 315_360_000 });
+    expect(back()).toEqual([10n * TOKEN, 10n * TOKEN, 6n * TOKEN]);
+    expect(closedParts(chain)).toBe(0n);
+  });
+
+  it("waits as it did by the first rules", () => {
+    const genesis = { ...stakedGenesis([100, 50]), appVersion: FIRST_APP_VERSION };
+    const chain = newChain([ALICE, BOB], genesis);
+    setTime(chain, 1_000);
+    expect(leave(chain, ALICE)).toBe(1_000);
+    setTime(chain, 10);
+    expect(leave(chain, BOB)).toBe(1_000);
+    expect(closedParts(chain)).toBe(0n);
+  });
+
+  it("comes back once and in time, however often the time changes and whatever is cancelled", () => {
+    const random = createRandom(SEED);
+    const people = Array.from({ length: 60 }, (_, index) => accountAt(100 + index));
+    const chain = newChain(people);
+    const due = new Map<Address, number>();
+    const pending = [...people];
+    const mustHave = (person: Address) => (due.get(person) ?? Infinity) <= chain.timeMs;
+    while (pending.length > 0 || [...due.values()].some((endMs) => endMs > chain.timeMs)) {
+      const person = pending.shift();
+      if (person !== undefined) {
+        setTime(chain, 1 + random.integer(200));
+        const height = chain.height;
+        const seconds = leave(chain, person);
+        if (random.integer(5) === 0) {
+          const unbonding = { amountAtoken: 10n * TOKEN, height };
+          done(chain, (context) => {
+            cancelUnbonding(context, person, validatorOf(context, FIRST), unbonding);
+          });
+        } else due.set(person, chain.timeMs + seconds * 1_000);
+      }
+      chain.endBlock({ seconds: random.integer(4) });
+      for (const one of people) {
+        const what = `seed ${SEED}, height ${chain.height}, ${one}`;
+        expect([what, chain.balance(one) > 0n]).toEqual([what, mustHave(one)]);
+      }
+    }
+    const cancelled = BigInt(people.length - due.size) * 10n * TOKEN;
+    expect(chain.balance(MODULE_ACCOUNTS.staking)).toBe(150n * TOKEN + cancelled);
+    chain.endBlock({ seconds: 1_000 });
+    expect(closedParts(chain)).toBe(0n);
+  });
+});
