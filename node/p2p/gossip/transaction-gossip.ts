@@ -5,6 +5,7 @@
  */
 import { LRUCache } from "lru-cache";
 import { isCosmosBytes } from "../../../chain/cosmos/cosmos-transaction.js";
+import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import { keccak256Hex, sha256 } from "../../../chain/hashes.js";
 import { bytesToHash32, type Hash32 } from "../../../chain/hex.js";
 import { AppError, errorCode } from "../../../chain/errors.js";
@@ -96,8 +97,14 @@ const USELESS_BURST = 30_000;
 /** Peers whose useless transactions are remembered, also while they are away. */
 const MAX_JUDGED = 1_000;
 
-/** Codes of the SDK that depend on a node's state or settings: funds, fee, timeout, sequence. */
-const STATE_CODES: ReadonlySet<unknown> = new Set([5, 13, 30, 32]);
+/** Codes of the SDK that depend on a node's head or settings: whoever passed it on had another one. */
+const STATE_CODES: ReadonlySet<unknown> = new Set([
+  SDK_CODE.insufficientFunds,
+  SDK_CODE.insufficientFee,
+  SDK_CODE.timeoutHeight,
+  SDK_CODE.wrongSequence,
+  SDK_CODE.timeout,
+]);
 
 /** The hash by which the pool names a transaction of either kind. */
 function hashOfRaw(raw: Uint8Array): Hash32 {

@@ -10,6 +10,9 @@ import { secp256k1 } from "../../../chain/crypto.js";
 import { present } from "../../../chain/errors.js";
 import { bytesToHash32, type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import { sha256 } from "../../../chain/hashes.js";
+import { TransactionGossip } from "../../../node/p2p/gossip/transaction-gossip.js";
+import type { NodeId } from "../../../node/p2p/node-key.js";
+import { encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { createFixture, refusal } from "./support.js";
 
@@ -177,6 +180,40 @@ describe("Cosmos transactions", () => {
     expect(refusal((await made.pool.submit([signedUntil(1_800_000_000)]))[0])).toMatchObject({
       message: expect.stringMatching(/^block time: 2027-01-15 08:00:00.001 .*: tx timeout$/),
     });
+  });
+});
+
+describe("Cosmos transactions that peers pass on", () => {
+  const peer = "aa".repeat(20) as NodeId;
+
+  /** What a node says of a peer whose pool took a transaction a moment ago. */
+  async function judged(rules: object, transaction: Uint8Array, balanceAtoken = 10n ** 18n) {
+    const made = await createFixture({ rules });
+    const own = parseAddress(new Wallet(`0x${"5a".repeat(32)}`).address);
+    for (const account of [own, address]) made.state.balances.set(account, balanceAtoken);
+    const reports: string[] = [];
+    const gossip = new TransactionGossip({
+      pool: made.pool,
+      publish: () => undefined,
+      report: (_nodeId, offence) => reports.push(offence),
+      clock: { nowMs: () => 0, monotonicMs: () => 0 },
+    });
+    const verdict = await gossip.onGossip(encodeTransactions([transaction]), peer);
+    await gossip.onDirect([transaction], peer);
+    return { verdict, reports };
+  }
+
+  it("are no fault of theirs where this node's head or settings alone refuse them", async () => {
+    const nothing = { verdict: "drop", reports: [] };
+    const later = { headHeight: () => 9, headTimeMs: () => 1_800_000_000_001 };
+    expect(await judged(later, timed)).toEqual(nothing);
+    expect(await judged(later, signedUntil(1_800_000_000))).toEqual(nothing);
+    expect(await judged({}, first, 5n)).toEqual(nothing);
+    expect(await judged({}, free)).toEqual(nothing);
+    // Nobody who has looked at these would have passed them on.
+    const fault = { verdict: "invalid", reports: ["invalidMessage"] };
+    expect(await judged({}, foreign)).toEqual(fault);
+    expect(await judged({}, Buffer.from("0a00", "hex"))).toEqual(fault);
   });
 });
 
