@@ -97,7 +97,7 @@ export class MessageRoom {
   }
 }
 
-/** How deep a message lies in others, and the room for it and those in it; absent: any number. */
+/** How deep a message lies in others, and the room for it and those in it, where it is bounded. */
 export interface Nesting {
   readonly depth: number;
   readonly room?: MessageRoom | undefined;

@@ -27,15 +27,16 @@ const allowance = packed("/cosmos.feegrant.v1beta1.BasicAllowance", BasicAllowan
 const own = [packed("/cosmos.bank.v1beta1.MsgSend", MsgSend, send)];
 
 const messages = [
-  ["authz", "MsgGrant", MsgGrant, { ...pair, grant: { authorization } }],
-  ["authz", "MsgExec", MsgExec, { grantee: address, msgs: own }],
-  ["authz", "MsgRevoke", MsgRevoke, { ...pair, msgTypeUrl: "/cosmos.bank.v1beta1.MsgSend" }],
-  ["feegrant", "MsgGrantAllowance", MsgGrantAllowance, { ...pair, allowance }],
-  ["feegrant", "MsgRevokeAllowance", MsgRevokeAllowance, pair],
+  { type: MsgGrant, value: { ...pair, grant: { authorization } } },
+  { type: MsgExec, value: { grantee: address, msgs: own } },
+  { type: MsgRevoke, value: { ...pair, msgTypeUrl: "/cosmos.bank.v1beta1.MsgSend" } },
+  { type: MsgGrantAllowance, value: { ...pair, allowance } },
+  { type: MsgRevokeAllowance, value: pair },
 ];
 const simulations = {};
-for (const [module, name, type, value] of messages) {
-  const typeUrl = `/cosmos.${module}.v1beta1.${name}`;
+for (const { type, value } of messages) {
+  const { typeUrl } = type;
+  const name = typeUrl.slice(typeUrl.lastIndexOf(".") + 1);
   client.registry.register(typeUrl, type);
   const message = { typeUrl, value: type.fromPartial(value) };
   await refused(name, [message]);
