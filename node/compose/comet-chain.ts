@@ -58,7 +58,7 @@ export function createCometChain(parts: CometChainParts): CometChain {
       if (!isCosmosBytes(raw)) return dryCheck(raw, ports);
       return dryCosmosCheck(raw, ports, (from) => pool.pendingNonce(from));
     },
-    simulate: async (tx) => simulateCosmos(tx, { ...parts, params: genesis.params }),
+    simulate: (tx) => simulateCosmos(tx, { ...parts, params: genesis.params }),
     addEvidence: (evidence) => consensus.addEvidence(evidence),
     consensusEvents: {
       onMoment: (listener) => consensus.onMoment(listener),

@@ -67,8 +67,8 @@ export interface CometChain {
   readonly network: CometNetwork;
   /** Why the pool would refuse a transaction now; nothing is admitted. */
   checkTransaction(raw: Uint8Array): Promise<Error | undefined>;
-  /** What the next block would make of a Cosmos transaction; nothing of it is kept. */
-  simulate(tx: CosmosTransaction): Promise<CosmosResult | SdkFault>;
+  /** What the next block would make of a Cosmos transaction, without a pause; nothing of it is kept. */
+  simulate(tx: CosmosTransaction): CosmosResult | SdkFault;
   /** Hands evidence to consensus, which verifies it. */
   addEvidence(evidence: DuplicateVoteEvidence): Promise<Reception>;
   /** Absent on a node that only follows. */

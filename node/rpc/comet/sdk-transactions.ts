@@ -34,12 +34,14 @@ import { gasWantedOf, submitTransaction } from "./submission.js";
 import { searchTransactions } from "./search/event-search.js";
 import { parseQuery } from "./search/query.js";
 import { SearchLane } from "./search/search-lane.js";
+import { SimulationLane } from "./simulation-lane.js";
 
 const NOTHING = new Uint8Array(0);
 
-/** Makes the port. Searches of all its users share one lane. */
+/** Makes the port. Searches of all its users share one lane, and so do simulations. */
 export function createSdkTransactions(chain: CometChain): SdkTransactions {
   const lane = new SearchLane();
+  const simulations = new SimulationLane();
   return {
     byHash: (hash) => {
       const place = chain.view.locateBySdkHash(hash);
@@ -56,7 +58,7 @@ export function createSdkTransactions(chain: CometChain): SdkTransactions {
     search: (query, signal) =>
       lane.run(signal, () => searchTransactions(chain, parseQuery(query), signal)),
     submit: (bytes) => submit(chain, bytes),
-    simulate: (bytes) => simulate(chain, bytes),
+    simulate: (bytes, signal) => simulations.run(signal, () => simulate(chain, bytes)),
   };
 }
 
@@ -119,7 +121,7 @@ async function submit(chain: CometChain, bytes: Uint8Array): Promise<SdkSubmissi
   return { hash: hashOf(bytes), result: refusedResult(refusal, gasWantedOf(bytes)) };
 }
 
-async function simulate(chain: CometChain, bytes: Uint8Array): Promise<SdkResult> {
+function simulate(chain: CometChain, bytes: Uint8Array): SdkResult {
   if (bytes.length > MAX_TRANSACTION_BYTES) {
     return refusedResult(sdkFault(SDK_CODE.transactionTooLarge, ""), 0n);
   }
@@ -129,7 +131,7 @@ async function simulate(chain: CometChain, bytes: Uint8Array): Promise<SdkResult
   }
   try {
     const tx = decodeCosmosTransaction(bytes, { isSimulated: true });
-    const outcome = await chain.simulate(tx);
+    const outcome = chain.simulate(tx);
     return "events" in outcome
       ? { ...outcome, gasWanted: tx.gasLimit }
       : refusedResult(outcome, tx.gasLimit);

@@ -315,7 +315,9 @@ export class CometTestChain {
     return {
       view,
       consensus: this.consensus,
-      simulate: () => Promise.reject(new Error("nothing is simulated here")),
+      simulate: () => {
+        throw new Error("nothing is simulated here");
+      },
       pool: this.pool,
       bus: this.bus,
       events: new EventStore(stores.database),
