@@ -3,7 +3,7 @@
  * Recovery of several calls may be under way together; they are handed on one after the other,
  * so that the order of receipt holds.
  */
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as rest } from "node:timers/promises";
 import type { Address } from "../../chain/address.js";
 import { senderOf, signatureFault } from "../../chain/cosmos/ante.js";
 import { type AnyTransaction, isCosmosBytes } from "../../chain/cosmos/cosmos-transaction.js";
@@ -17,6 +17,7 @@ import {
 } from "../../chain/transaction.js";
 import { sizeFault } from "../../chain/transaction-rules.js";
 import type { Clock } from "../../runtime/process/clock.js";
+import { SLICE_MS } from "../../runtime/process/main-thread.js";
 import { ownFault, type PoolRules } from "./admission.js";
 import { ownCosmosFault, readCosmos, sdkRefusal } from "./cosmos-admission.js";
 import { createPoolEntry, type PoolEntry } from "./pool-entry.js";
@@ -173,10 +174,15 @@ export class Intake {
   /** Verified on this thread, a few at a time. */
   private async verify(decoded: readonly Decoded[]): Promise<ReadonlyMap<Decoded, PoolError>> {
     const refused = new Map<Decoded, PoolError>();
+    const { clock, rules } = this.ports;
     for (const item of decoded) {
       if (isSettled(item) || item.type !== "cosmos") continue;
-      const fault = signatureFault(item, this.ports.rules);
+      const startMs = clock.monotonicMs();
+      const fault = signatureFault(item, rules);
       if (fault !== undefined) refused.set(item, sdkRefusal(fault));
+      const tookMs = clock.monotonicMs() - startMs;
+      // Nobody has paid for it yet: the making of blocks gets as much of the thread.
+      if (tookMs >= SLICE_MS) await rest(tookMs, undefined, { ref: false });
       this.verified += weightOf(item.raw);
       if (this.verified < VERIFIED_PER_TURN) continue;
       this.verified = 0;

@@ -14,6 +14,7 @@ import { ChainError } from "../../../chain/errors.js";
 import { sha256 } from "../../../chain/hashes.js";
 import { bytesToHash32, type Hash32, type Height } from "../../../chain/hex.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import { longWork } from "../../../runtime/process/resting-lane.js";
 import type {
   SdkResult,
   SdkSubmission,
@@ -34,14 +35,12 @@ import { gasWantedOf, submitTransaction } from "./submission.js";
 import { searchTransactions } from "./search/event-search.js";
 import { parseQuery } from "./search/query.js";
 import { SearchLane } from "./search/search-lane.js";
-import { SimulationLane } from "./simulation-lane.js";
 
 const NOTHING = new Uint8Array(0);
 
-/** Makes the port. Searches of all its users share one lane, and so do simulations. */
+/** Makes the port. Searches of all its users share one lane. */
 export function createSdkTransactions(chain: CometChain): SdkTransactions {
   const lane = new SearchLane();
-  const simulations = new SimulationLane();
   return {
     byHash: (hash) => {
       const place = chain.view.locateBySdkHash(hash);
@@ -58,7 +57,7 @@ export function createSdkTransactions(chain: CometChain): SdkTransactions {
     search: (query, signal) =>
       lane.run(signal, () => searchTransactions(chain, parseQuery(query), signal)),
     submit: (bytes) => submit(chain, bytes),
-    simulate: (bytes, signal) => simulations.run(signal, () => simulate(chain, bytes)),
+    simulate: (bytes, signal) => longWork.run(signal, () => simulate(chain, bytes)),
   };
 }
 

@@ -5,6 +5,7 @@
 import { absentModuleText } from "../../../chain/cosmos/absent-modules.js";
 import { errorMessage } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
+import { readInTurn } from "../../../runtime/process/resting-lane.js";
 import { answerBytes } from "./answers.js";
 import { faultOf, type QueryFault } from "./errors.js";
 import { type QueryRegistry, readRequest } from "./registry.js";
@@ -60,7 +61,8 @@ export async function abciAnswer(
     return queryFailure(UNKNOWN_REQUEST, `${reason}: unknown request`);
   }
   try {
-    const answer = await served.run(readRequest(served, data), { height, signal });
+    const message = await readInTurn(data.length, signal, () => readRequest(served, data));
+    const answer = await served.run(message, { height, signal });
     const value = await answerBytes(served.output, answer, signal);
     return { code: 0, log: "", codespace: "", value };
   } catch (error) {

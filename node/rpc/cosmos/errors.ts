@@ -75,6 +75,7 @@ export function faultOf(error: unknown): QueryFault | undefined {
     case "CALL_TIMEOUT":
       return new QueryFault("DEADLINE_EXCEEDED", text);
     case "CALL_QUEUE_FULL":
+    case "LANE_FULL":
     case "TRACE_TOO_LARGE":
       return new QueryFault("RESOURCE_EXHAUSTED", text);
     default:

@@ -15,6 +15,7 @@ import { errorMessage } from "../../../chain/errors.js";
 import { formatListenAddress, type ListenAddress } from "../../../runtime/config/config-values.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
+import { readInTurn } from "../../../runtime/process/resting-lane.js";
 import { limitedSignal } from "../../../runtime/process/task.js";
 import { answerBytes } from "../cosmos/answers.js";
 import { faultOf, GRPC_CODES, QueryFault } from "../cosmos/errors.js";
@@ -154,7 +155,10 @@ class Calls {
       }
       const height = queries.heightOf(call.metadata.get(HEIGHT_KEY)[0]?.toString());
       const signal = limitedSignal([gone.signal], timeoutMs);
-      const answer = await served.run(readRequest(served, call.request), { height, signal });
+      const { request } = call;
+      const read = () => readRequest(served, request);
+      const message = await readInTurn(request.length, signal, read);
+      const answer = await served.run(message, { height, signal });
       const bytes = await answerBytes(served.output, answer, signal);
       const metadata = new Metadata();
       metadata.set(HEIGHT_KEY, height.toString());

@@ -9,6 +9,7 @@ import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import { readInTurn } from "../../../runtime/process/resting-lane.js";
 import { limitedSignal } from "../../../runtime/process/task.js";
 import type { ClientMemory } from "../client-memory.js";
 import { statusText } from "../cosmos/abci-answer.js";
@@ -174,7 +175,9 @@ class Rest {
       }
       const height = queries.heightOf(heightNamed(request));
       const { served } = match;
-      const message = requestOf(match, this.reader, query, body);
+      const message = await readInTurn(query.length + (body?.length ?? 0), signal, () =>
+        requestOf(match, this.reader, query, body),
+      );
       const answer = await served.run(message, { height, signal });
       const pieces = await this.writer.pieces(served.output, answer, () => breathe(signal));
       if (response.destroyed) return;

@@ -8,6 +8,7 @@ import {
   type ProtoMessage,
 } from "../../../../chain/protobuf/values.js";
 import { type Height, parseHash32 } from "../../../../chain/hex.js";
+import { longWork, readInTurn } from "../../../../runtime/process/resting-lane.js";
 import type { SdkTransactionPlace, SdkTransactionRecord } from "../../../view/sdk-transactions.js";
 import { decidedBlock, needHeight } from "../decided-block.js";
 import { invalidArgument, notFound, QueryFault } from "../errors.js";
@@ -65,7 +66,8 @@ export function txQueries(sources: QuerySources): QueryHandlers {
     [`${SERVICE}/Simulate`]: async (request, { signal }) => {
       const bytes = request.bytes("tx_bytes");
       const isOld = bytes.length === 0 && request.has("tx");
-      const tx = isOld ? encodeMessage(type, request.submessage("tx").value) : bytesOf(request);
+      const encoded = () => encodeMessage(type, request.submessage("tx").value);
+      const tx = isOld ? await longWork.run(signal, encoded) : bytesOf(request);
       const result = await transactions.simulate(tx, signal);
       if (result.code !== 0) {
         throw new QueryFault("UNKNOWN", `${result.log} with gas used: '${result.gasUsed}'`);
@@ -75,24 +77,26 @@ export function txQueries(sources: QuerySources): QueryHandlers {
         result: { data: result.data, log: result.log, events: eventMessages(result) },
       };
     },
-    [`${SERVICE}/TxDecode`]: (request) => {
+    [`${SERVICE}/TxDecode`]: async (request, { signal }) => {
       const bytes = bytesOf(request);
-      decodeMessage(type, bytes);
+      await readInTurn(bytes.length, signal, () => decodeMessage(type, bytes));
       return { tx: new EncodedMessage(bytes) };
     },
-    [`${SERVICE}/TxDecodeAmino`]: (request) => {
+    [`${SERVICE}/TxDecodeAmino`]: async (request, { signal }) => {
       const bytes = request.bytes("amino_binary");
       if (bytes.length === 0) throw invalidArgument("invalid empty tx bytes");
-      return { amino_json: decodeStdTx(bytes) };
+      return { amino_json: await readInTurn(bytes.length, signal, () => decodeStdTx(bytes)) };
     },
-    [`${SERVICE}/TxEncodeAmino`]: (request) => {
+    [`${SERVICE}/TxEncodeAmino`]: async (request, { signal }) => {
       const json = request.text("amino_json");
       if (json === "") throw invalidArgument("invalid empty tx json");
-      return { amino_binary: encodeStdTx(json) };
+      return { amino_binary: await readInTurn(json.length, signal, () => encodeStdTx(json)) };
     },
-    [`${SERVICE}/TxEncode`]: (request) => {
+    [`${SERVICE}/TxEncode`]: async (request, { signal }) => {
       if (!request.has("tx")) throw invalidArgument("invalid empty tx");
-      return { tx_bytes: encodeMessage(type, request.submessage("tx").value) };
+      const { value } = request.submessage("tx");
+      // Its size is that of its bytes, which are to be made.
+      return { tx_bytes: await longWork.run(signal, () => encodeMessage(type, value)) };
     },
   };
 }

@@ -1,13 +1,13 @@
-/** Simulations take turns, and leave as much of the thread to others as they take. */
+/** Long work takes turns, and leaves as much of the thread to others as it takes. */
 import { describe, expect, it } from "@jest/globals";
-import { SimulationLane } from "../../../node/rpc/comet/simulation-lane.js";
+import { RestingLane } from "../../../runtime/process/resting-lane.js";
 
 /** A lane whose work takes as long as it says; rests end when the test says so. */
 function newLane() {
   let nowMs = 0;
   const rests: number[] = [];
   const ends: (() => void)[] = [];
-  const lane = new SimulationLane({
+  const lane = new RestingLane({
     monotonicMs: () => nowMs,
     rest: (ms) => {
       rests.push(ms);
@@ -36,7 +36,7 @@ function newLane() {
   return { lane, run, log, rests, settle, endRest };
 }
 
-describe("simulations", () => {
+describe("pieces of long work", () => {
   it("that are long are followed by a rest of the same length, also where they fail", async () => {
     const { run, log, rests, settle, endRest } = newLane();
     const answers = Promise.allSettled([run("a", 40), run("bad", 25), run("b", 100), run("c", 1)]);
@@ -72,7 +72,7 @@ describe("simulations", () => {
     const waiting = Promise.allSettled(
       Array.from({ length: 1_000 }, () => lane.run(gone.signal, () => log.push("too late"))),
     );
-    await expect(run("one more", 1)).rejects.toThrow("too many simulations at once, try again");
+    await expect(run("one more", 1)).rejects.toMatchObject({ code: "LANE_FULL" });
     gone.abort(new Error("the client is gone"));
     await endRest();
     expect(await first).toBe("first");
