@@ -7,6 +7,7 @@ import { sha256 } from "../../../../chain/hashes.js";
 import { bytesToHash32, type Hash32 } from "../../../../chain/hex.js";
 import type { AnyTransaction } from "../../../../chain/cosmos/cosmos-transaction.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
+import { readInTurn } from "../../../../runtime/process/resting-lane.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import type { Arguments } from "../arguments.js";
 import { bytesOf, executedAt } from "../chain-reads.js";
@@ -45,9 +46,10 @@ export function broadcastRoutes(
     route("broadcast_tx_commit", ["tx"], (values, { signal }) =>
       broadcast.untilMined(values.bytes("tx"), signal),
     ),
-    route("check_tx", ["tx"], async (values) => {
+    route("check_tx", ["tx"], async (values, { signal }) => {
       const bytes = values.bytes("tx");
-      return checkJson(await check(chain, bytes), gasWantedOf(bytes));
+      const refusal = await readInTurn(bytes.length, signal, () => check(chain, bytes));
+      return checkJson(refusal, gasWantedOf(bytes));
     }),
     route("unconfirmed_txs", ["limit"], (values) => unconfirmed(chain, sizes, values)),
     route("num_unconfirmed_txs", [], async () => ({ ...(await sizes.totals()), txs: null })),
