@@ -7,7 +7,7 @@ import { present } from "../../chain/errors.js";
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import type { LoggedTransfer } from "../withdrawals/slot-outcomes.js";
+import type { LoggedTransfer } from "../withdrawals/payment-terms.js";
 import type { HotWallet } from "../wallets/wallet.js";
 import { DEPOSIT_ADDRESSES } from "./accounts.js";
 import {

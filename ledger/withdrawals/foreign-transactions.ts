@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
+import type { AccountCode } from "../books/accounts.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 
 /** A foreign transaction as the watcher booked it, not acknowledged yet. */
@@ -41,6 +42,37 @@ export async function lockExplanation(
     [wallet, hash],
   );
   return rows[0]?.explanation ?? undefined;
+}
+
+/** A transaction that a person booked as an outflow. */
+export interface AcceptedOutflow {
+  /** Who bears what it took of each asset beside its fee. */
+  readonly bornBy: ReadonlyMap<string, AccountCode>;
+}
+
+/** Those of these transactions of wallets that a person booked as outflows. */
+export async function acceptedOutflows(
+  sql: Sql,
+  transactions: readonly { readonly wallet: Address; readonly hash: Hash32 }[],
+): Promise<ReadonlyMap<Hash32, AcceptedOutflow>> {
+  if (transactions.length === 0) return new Map();
+  const rows = await sql.query<{ hash: string; asset: string; debit: AccountCode }>(
+    `SELECT DISTINCT ON (mined.hash, p.asset) mined.hash, p.asset, p.debit
+       FROM unnest($1::text[], $2::text[]) AS mined (wallet, hash)
+       JOIN journal_entry e ON e.idem_key = 'outflow:' || mined.hash || ':' || mined.wallet
+       JOIN posting p ON p.journal_id = e.id
+      -- The fee stands last, and alone where nothing else was taken.
+      ORDER BY mined.hash, p.asset, p.place`,
+    [transactions.map(({ wallet }) => wallet), transactions.map(({ hash }) => hash)],
+  );
+  const found = new Map<Hash32, { readonly bornBy: Map<string, AccountCode> }>();
+  for (const row of rows) {
+    const hash = storedHash(row.hash);
+    const outflow = found.get(hash) ?? { bornBy: new Map<string, AccountCode>() };
+    outflow.bornBy.set(row.asset, row.debit);
+    found.set(hash, outflow);
+  }
+  return found;
 }
 
 /**

@@ -343,7 +343,7 @@ export function adoptPayment(
       ],
     );
     if (rows.length === 0) return false;
-    await refuseBooked(tx, wallet, payment.hash);
+    await refuseBooked(tx, options);
     await tx.query(
       `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
          reserved_atoken)
@@ -385,10 +385,22 @@ export function adoptPayment(
   });
 }
 
-/** Booked as something else, its coins would be counted twice. */
-async function refuseBooked(tx: Sql, wallet: Address, hash: Hash32): Promise<void> {
+/**
+ * Booked as something else, it is no withdrawal's any more. What a person took for an outflow is still
+ * the payment of the withdrawal that its nonce was given to: nothing else could ever end that one.
+ */
+async function refuseBooked(
+  tx: Sql,
+  { wallet, id, payment: { hash, nonce } }: Parameters<typeof adoptPayment>[1],
+): Promise<void> {
   const explanation = await lockExplanation(tx, { wallet, hash });
   if (explanation !== "recovered" && explanation !== "outflow") return;
+  const own = await tx.query(
+    `SELECT 1 FROM nonce_slot
+      WHERE wallet = $1 AND nonce = $2::numeric AND withdrawal_id = $3 AND outcome IS NULL`,
+    [wallet, nonce.toString(), id],
+  );
+  if (explanation === "outflow" && own.length > 0) return;
   const by = explanation === "recovered" ? "a recovery" : "an operator as an outflow";
   throw new LedgerError(
     "INVALID_DECISION",

@@ -70,3 +70,26 @@ export function isSamePayment(one: PaidTerms, other: PaidTerms | undefined): boo
     one.contract === other.contract
   );
 }
+
+/** A transfer as a contract logged it. */
+export interface LoggedTransfer {
+  readonly contract: Address;
+  /** Undefined for a mint. */
+  readonly from: Address | undefined;
+  /** Undefined for a burn. */
+  readonly to: Address | undefined;
+  readonly units: bigint;
+}
+
+/**
+ * Pure: whether a mined payment of a token did what it was to do, and took nothing else of it: one
+ * transfer of the contract from the wallet, and that is the withdrawal's.
+ */
+export function isTransferLogged(
+  { wallet, contract, destination, amountUnits }: PaidTerms & { readonly wallet: Address },
+  transfers: readonly LoggedTransfer[],
+): boolean {
+  const taken = transfers.filter((one) => one.contract === contract && one.from === wallet);
+  const [only] = taken;
+  return taken.length === 1 && only?.to === destination && only.units === amountUnits;
+}

@@ -17,7 +17,8 @@ import { LedgerError } from "../errors.js";
 import { storedAddress } from "../stored-values.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
-import type { PaidTerms } from "./payment-terms.js";
+import { type AcceptedOutflow, acceptedOutflows } from "./foreign-transactions.js";
+import { isTransferLogged, type LoggedTransfer } from "./payment-terms.js";
 import {
   type Inclusion,
   type LiveSlot,
@@ -51,6 +52,8 @@ export interface SlotReceipt extends Inclusion {
   readonly isProven: boolean;
   /** Set when it is the cancelling transfer that was mined: the payment never will be. */
   readonly cancelled: LiveSlot["cancel"];
+  /** Found on the chain, not signed by this ledger: it may have been booked as an outflow. */
+  readonly isAdopted?: boolean;
 }
 
 /** What failed payouts cost the customer who asked for them. */
@@ -74,29 +77,6 @@ export interface MinedReceipt {
   readonly transfers: readonly LoggedTransfer[];
 }
 
-/** A transfer as a contract logged it. */
-export interface LoggedTransfer {
-  readonly contract: Address;
-  /** Undefined for a mint. */
-  readonly from: Address | undefined;
-  /** Undefined for a burn. */
-  readonly to: Address | undefined;
-  readonly units: bigint;
-}
-
-/**
- * Pure: whether a mined payment of a token did what it was to do, and took nothing else of it: one
- * transfer of the contract from the wallet, and that is the withdrawal's.
- */
-export function isTransferLogged(
-  { wallet, contract, destination, amountUnits }: PaidTerms & { readonly wallet: Address },
-  transfers: readonly LoggedTransfer[],
-): boolean {
-  const taken = transfers.filter((one) => one.contract === contract && one.from === wallet);
-  const [only] = taken;
-  return taken.length === 1 && only?.to === destination && only.units === amountUnits;
-}
-
 /** Proof that another transaction consumed a slot's nonce: none of its attempts can ever pay. */
 export interface ForeignNonce {
   readonly slotId: string;
@@ -110,7 +90,7 @@ export function receiptOfSlot(
   slot: LiveSlot,
   byHash: ReadonlyMap<Hash32, MinedReceipt>,
 ): SlotReceipt | undefined {
-  for (const { hash, kind } of slot.attempts) {
+  for (const { hash, kind, raw } of slot.attempts) {
     const receipt = byHash.get(hash);
     if (receipt === undefined || receipt.from !== slot.wallet) continue;
     const isPayment = kind === "payment" && receipt.status === 1;
@@ -123,6 +103,7 @@ export function receiptOfSlot(
         !isPayment || slot.contract === undefined || isTransferLogged(slot, receipt.transfers),
       // Without its cause a mined cancellation would count as the payment.
       cancelled: kind === "cancel" ? present(slot.cancel, "cause of a cancellation") : undefined,
+      isAdopted: raw === undefined,
       hash,
       blockNumber: receipt.height,
       blockHash: receipt.blockHash,
@@ -228,7 +209,8 @@ export async function decideTransfer(
   const again = await stepWithdrawals(tx, "included", [{ id, data }], ["frozen"]);
   const { wallet } = slot;
   const common = { ...inclusion, slotId, wallet, withdrawalId: id, cancelled: undefined };
-  const receipt = { ...common, isSuccess: isPaid, isProven: false };
+  const isAdopted = mined.raw === undefined;
+  const receipt = { ...common, isSuccess: isPaid, isProven: false, isAdopted };
   const { events } = await settleInside(tx, [receipt], { failureFeeAtoken: 0n });
   return [...again.events, ...events];
 }
@@ -257,11 +239,16 @@ async function settleInside(
   const ended = receipts.filter(({ withdrawalId }) => moved.has(withdrawalId));
   await closeSlots(tx, ended, moved);
   await recordFailures(tx, ended, moved);
+  const booked = await acceptedOutflows(
+    tx,
+    ended.filter(({ isAdopted }) => isAdopted === true),
+  );
   await postJournals(
     tx,
     ended.flatMap((receipt) => {
       const withdrawal = moved.get(receipt.withdrawalId);
-      return withdrawal === undefined ? [] : [endingEntry(receipt, withdrawal, rules)];
+      const outflow = booked.get(receipt.hash);
+      return withdrawal === undefined ? [] : [endingEntry(receipt, withdrawal, rules, outflow)];
     }),
   );
   return { ended: new Set(moved.keys()), events };
@@ -433,17 +420,20 @@ async function closeSlots(
 
 /**
  * Postings of an ending; the network's fee is the exchange's expense, never the customer's. A fee
- * for a failed payout is the exchange's own, and only where its settings ask for one.
+ * for a failed payout is the exchange's own, and only where its settings ask for one. What a person
+ * booked as an outflow left the wallet then: whoever was to bear it gets it back, and its fee is paid.
  */
 function endingEntry(
   receipt: SlotReceipt,
   withdrawal: MovedWithdrawal,
   rules: FailureRules,
+  outflow: AcceptedOutflow | undefined,
 ): JournalEntry {
   const customerId = parseCustomerId(withdrawal.customerId);
   const { asset, amountUnits } = withdrawal;
   const debit = heldAccount(customerId);
-  const paying = walletAccount(receipt.wallet);
+  const wallet = walletAccount(receipt.wallet);
+  const paying = outflow?.bornBy.get(asset) ?? wallet;
   const end = endOf(receipt);
   const chargedUnits = chargeOf(receipt, withdrawal, rules);
   const principal: Posting = {
@@ -459,8 +449,8 @@ function endingEntry(
     {
       asset: NATIVE_ASSET,
       debit: NETWORK_FEE,
-      credit: paying,
-      amountUnits: receipt.gasUsed * receipt.effectiveGasPriceAtoken,
+      credit: wallet,
+      amountUnits: outflow === undefined ? receipt.gasUsed * receipt.effectiveGasPriceAtoken : 0n,
     },
   ];
   return {

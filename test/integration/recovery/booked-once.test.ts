@@ -2,10 +2,13 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { bytesToHex } from "../../../chain/hex.js";
+import { signLegacy } from "../../../chain/transaction.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
-import { Desk, destination, TOKEN, WALLET } from "./desk.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { Desk, destination, KEY, TOKEN, WALLET } from "./desk.js";
 
 let desk: Desk;
 
@@ -49,6 +52,59 @@ describe("an outflow that a person accepted", () => {
     await expect(adopt).rejects.toMatchObject({ code: "INVALID_DECISION" });
     await desk.work(2);
     expect(await desk.breaks()).toBe("");
+  });
+});
+
+describe("an outflow that a person accepted, on the nonce of the withdrawal that it paid", () => {
+  /** Paid behind the backup by dearer bytes; the home remembers nothing, and a person takes it for foreign. */
+  async function acceptPaid(): Promise<{ readonly id: WithdrawalId; readonly hash: string }> {
+    desk.chain.unmined.add(destination(1));
+    const { id } = await desk.request({ key: "w", ...FIELDS });
+    await desk.lane().runRound(desk.signal);
+    const backup = await desk.backup();
+    desk.chain.unmined.clear();
+    const dearer = {
+      chainId: FAKE_CHAIN_ID,
+      nonce: 0n,
+      gasPriceAtoken: 60_000_000n,
+      gasLimit: 25_200n,
+      to: destination(1),
+      valueAtoken: FIELDS.amountAtoken,
+      data: new Uint8Array(0),
+    };
+    desk.chain.submit(bytesToHex(signLegacy(dearer, KEY)));
+    desk.chain.mine();
+    rmSync(join(desk.home, "data"), { recursive: true, force: true });
+    await desk.useDatabase(backup);
+    await desk.watch();
+    await desk.work(4);
+    const [hash = ""] = desk.ownHashes();
+    await desk.causeway("ledger", "accept-outflow", hash, ...REASON);
+    return { id, hash };
+  }
+
+  /** Paid once, charged once, and nobody bears anything. */
+  async function expectSettled(id: WithdrawalId): Promise<void> {
+    await desk.work(3);
+    await desk.watch();
+    expect((await desk.read(id)).status).toBe("settled");
+    expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+    expect(await desk.availableAtoken("alice")).toBe(6n * TOKEN);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
+  }
+
+  it("is booked once where a recovery finds it", async () => {
+    const { id } = await acceptPaid();
+    await desk.causeway("recover", "--declare", "restored", "--apply", "--operator", "ann");
+    await expectSettled(id);
+  });
+
+  it("is booked once where a person finds it, and leaves nothing frozen for ever", async () => {
+    const { id, hash } = await acceptPaid();
+    await desk.causeway("withdrawals", "release", "--accept-foreign");
+    expect((await desk.read(id)).status).toBe("frozen");
+    await desk.causeway("withdrawals", "release", id, "--paid-by", hash);
+    await expectSettled(id);
   });
 });
 
@@ -109,6 +165,17 @@ describe("a nonce that the lost ledger used up for nothing", () => {
     expect((await desk.read(id)).status).toBe("cancelled");
     expect(desk.paidAtoken(destination(1))).toBe(0n);
     expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+  });
+
+  it("costs its fee once where a person took it for foreign before", async () => {
+    const id = await loseCancellation(() => Promise.resolve());
+    await desk.causeway("ledger", "accept-outflow", desk.ownHashes().at(-1) ?? "", ...REASON);
+    await desk.causeway("withdrawals", "release", "--accept-foreign");
+    await desk.work(3);
+    await desk.watch();
+    expect((await desk.read(id)).status).toBe("cancelled");
+    expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
   });
 
   it("gives no hold back while an equal payment is nobody's", async () => {
