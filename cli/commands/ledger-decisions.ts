@@ -132,9 +132,10 @@ function openLines(open: OpenMatters): string[] {
       );
     }),
     ...open.addresses.map(
-      ({ index, address, asset, suspenseUnits }) =>
-        `address ${toChecksumAddress(address)} (index ${index}) has no customer, ` +
-        `${amountText(asset, suspenseUnits)} of it in suspense: assign-address`,
+      ({ index, address, asset, suspenseUnits, isAssigned }) =>
+        `address ${toChecksumAddress(address)} (index ${index}) has ` +
+        `${isAssigned ? "its" : "no"} customer, ${amountText(asset, suspenseUnits)} of it in ` +
+        `suspense: ${isAssigned ? "assign-deposit" : "assign-address"}`,
     ),
     ...open.frozen.map(({ id, reason }) => `withdrawal ${id} is frozen: ${reason}`),
     ...open.outflows.map(

@@ -19,6 +19,7 @@ import { broughtBack } from "../deposits/deposit-credit.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import { acceptRemined } from "../recovery/remined-payments.js";
+import { IS_GAS } from "../treasury/moves.js";
 import { decideTransfer } from "../withdrawals/slot-outcomes.js";
 import { lockExplanation } from "../withdrawals/foreign-transactions.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
@@ -76,7 +77,11 @@ async function assignAddress(tx: Sql, terms: Terms<"assign-address">): Promise<N
   return withDeposits ? assignDeposits(tx, customerId, { address }) : [];
 }
 
-/** Deposits in suspense become the customer's: one by its id, or all unassigned ones of an address. */
+/**
+ * Deposits in suspense become the customer's: one by its id, or all unassigned ones of an address. What
+ * our own wallets paid there and a lost ledger had asked for may be gas for a sweep: a person names such
+ * a deposit by its id.
+ */
 async function assignDeposits(
   tx: Sql,
   customerId: CustomerId,
@@ -93,9 +98,11 @@ async function assignDeposits(
     tx_hash: string;
   }>(
     `WITH moved AS (
-       UPDATE deposit SET status = 'credited', customer_id = $1
-        WHERE status = 'suspense'
-          AND CASE WHEN $2::text IS NULL THEN address = $3 AND customer_id = $4 ELSE id = $2 END
+       UPDATE deposit d SET status = 'credited', customer_id = $1
+        WHERE status = 'suspense' AND NOT ${IS_GAS}
+          AND CASE WHEN $2::text IS NULL
+                   THEN address = $3 AND customer_id = $4 AND NOT ${IS_OUR_PAYMENT}
+                   ELSE id = $2 END
        RETURNING seq, id, address, asset, amount_units, height, tx_hash)
      SELECT id, address, asset, amount_units::text, height::text, tx_hash FROM moved
       ORDER BY seq`,
@@ -136,6 +143,12 @@ async function assignDeposits(
   }
   return events;
 }
+
+/** SQL: of a deposit `d`, whether a hot wallet paid it and nobody has said for which request. */
+const IS_OUR_PAYMENT = `(
+  EXISTS (SELECT 1 FROM recovered_payment r WHERE r.tx_hash = d.tx_hash AND r.withdrawal_id IS NULL)
+  OR EXISTS (SELECT 1 FROM foreign_outflow f JOIN wallet w ON w.address = f.wallet
+              WHERE f.tx_hash = d.tx_hash))`;
 
 /** Books what an unasked transaction took from our addresses against the account that explains it. */
 async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<NewEvent[]> {

@@ -12,17 +12,20 @@ import {
   storedHeight,
   storedInteger,
 } from "../stored-values.js";
+import { IS_GAS } from "../treasury/moves.js";
 import { type Decision, listDecisions } from "./decision-log.js";
 
 /** Everything that waits, each list oldest first and bounded. */
 export interface OpenMatters {
   readonly payments: readonly RecoveredPayment[];
-  /** Addresses without a customer that hold something; the others can wait. */
+  /** Addresses without a customer when they were found, that hold something; the others can wait. */
   readonly addresses: readonly {
     readonly index: number;
     readonly address: Address;
     readonly asset: string;
     readonly suspenseUnits: bigint;
+    /** A person has named its customer: what is left there is given by its deposits' ids. */
+    readonly isAssigned: boolean;
   }[];
   readonly frozen: readonly { readonly id: string; readonly reason: string }[];
   readonly outflows: readonly {
@@ -39,10 +42,14 @@ export interface OpenMatters {
 
 /** Reads at most `limit` rows of each kind. */
 export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatters> {
-  const addresses = await sql.query<Record<"index" | "address" | "asset" | "amount", string>>(
-    `SELECT a.index::text, a.address, d.asset, sum(d.amount_units)::text AS amount
+  const addresses = await sql.query<
+    Record<"index" | "address" | "asset" | "amount", string> & { readonly is_assigned: boolean }
+  >(
+    `SELECT a.index::text, a.address, d.asset, sum(d.amount_units)::text AS amount,
+            EXISTS (SELECT 1 FROM address_assignment t WHERE t.address = a.address) AS is_assigned
        FROM deposit_address a JOIN deposit d ON d.address = a.address
       WHERE a.customer_id = $1 AND d.customer_id = $1 AND d.status = 'suspense'
+        AND NOT ${IS_GAS}
       GROUP BY a.index, a.address, d.asset ORDER BY a.index, d.asset LIMIT $2`,
     [UNASSIGNED, limit],
   );
@@ -72,6 +79,7 @@ export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatt
       address: storedAddress(row.address),
       asset: row.asset,
       suspenseUnits: storedAtoken(row.amount),
+      isAssigned: row.is_assigned,
     })),
     frozen: frozen.map(({ id, reason }) => ({ id, reason: reason ?? "" })),
     outflows: outflows.map((row) => ({

@@ -166,6 +166,17 @@ export function endMoves(database: SqlDatabase): Promise<number> {
   });
 }
 
+/**
+ * SQL: of a deposit `d`, whether it is gas that the treasury is known to have paid. `endMoves` takes it
+ * out of suspense, and it keeps its status: it is nobody's deposit.
+ */
+export const IS_GAS = `EXISTS (
+  SELECT 1 FROM treasury_move m
+    JOIN nonce_slot s ON s.withdrawal_id = m.withdrawal_id AND s.outcome = 'paid'
+     AND s.mined_hash = d.tx_hash
+   WHERE m.kind = 'top-up' AND m.destination = d.address AND m.asset = d.asset
+     AND m.amount_units = d.amount_units)`;
+
 /** Without gas that suspense does not hold any more: a person has booked it elsewhere. */
 async function withinSuspense(tx: Sql, rows: readonly EndedRow[]): Promise<readonly EndedRow[]> {
   if (!rows.some(isLateGas)) return rows;

@@ -128,6 +128,52 @@ it("is taken back with its block where the chain came back without it, and books
   }
 });
 
+it("is nobody's deposit any more once it has ended", async () => {
+  const { id, hash } = await recovered();
+  await desk.watch();
+  await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
+  await expectArrived();
+  const [deposit] = await desk.database.query<{ id: string }>(
+    `SELECT id FROM deposit WHERE tx_hash = $1 AND status = 'suspense'`,
+    [hash],
+  );
+  const given = desk.causeway(
+    "ledger",
+    "assign-deposit",
+    `${deposit?.id}`,
+    "--customer",
+    "bob",
+    ...word,
+  );
+  await expect(given).rejects.toMatchObject({ code: "INVALID_DECISION" });
+  await expectArrived();
+});
+
+it("is given to nobody with the other deposits of an address whose customer a person names", async () => {
+  const { address } = await desk.register("bob");
+  desk.pay([address, 7n]);
+  await desk.request({ key: "x", customer: "alice", to: address, amountAtoken: GAS_ATOKEN });
+  await desk.work(3);
+  await desk.watch();
+  await desk.useEmptyDatabase();
+  await desk.watch();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  const whose = ["--customer", "bob", "--with-deposits"];
+  await desk.causeway("ledger", "assign-address", address, ...whose, ...word);
+  expect(await desk.availableAtoken("bob")).toBe(7n);
+  const { text } = await desk.causeway("ledger", "open");
+  expect(text).toContain("assign-deposit");
+  // It was no gas: another customer had withdrawn to this address.
+  const [deposit] = await desk.database.query<{ id: string }>(
+    `SELECT id FROM deposit WHERE address = $1 AND status = 'suspense'`,
+    [address],
+  );
+  await desk.causeway("ledger", "assign-deposit", `${deposit?.id}`, "--customer", "bob", ...word);
+  expect(await desk.availableAtoken("bob")).toBe(7n + GAS_ATOKEN);
+  expect((await desk.causeway("reconcile")).code).toBe(0);
+});
+
 /** The chain comes back without a transaction's block, and the watcher goes back on it. */
 async function loseBlockOf(hash: Hash32): Promise<void> {
   const height = desk.chain.blocks.findIndex(({ transactions }) =>
