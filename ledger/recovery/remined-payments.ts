@@ -11,6 +11,7 @@ import {
   type AccountCode,
   BREAK,
   DEPOSIT_ADDRESSES,
+  IN_TRANSIT,
   NATIVE_ASSET,
   NETWORK_FEE,
   walletAccount,
@@ -54,11 +55,14 @@ interface Mined extends Taken {
 interface Booked extends Taken {
   readonly withdrawalId: string;
   readonly status: string;
+  /** Where what the ending did not take stands, until a person says who bears it. */
+  readonly missing: AccountCode;
 }
 
 /**
  * Books what the chain took otherwise than the endings of these transactions' withdrawals say; a person's
- * matter freezes signing in the same commit. A fee alone is the exchange's expense, and nobody's matter.
+ * matter freezes signing in the same commit. A fee alone is the exchange's expense, and nobody's matter;
+ * nor is gas for a deposit address: the watcher books there what came, or did not.
  * Asked of every block: a watcher that was behind when the chain lost blocks goes on without a rewind.
  * @param flows.rewinds losses of blocks that the watcher went back for
  * @returns the outflows of which nothing is booked yet
@@ -156,17 +160,23 @@ async function readBooked(tx: Sql, mined: readonly Mined[]): Promise<ReadonlyMap
     asset: string | null;
     units: string | null;
     is_fee: boolean | null;
+    is_gas: boolean;
   }>(
     `SELECT input.wallet, input.hash, b.withdrawal_id AS id, b.status, b.asset,
-            b.units::text AS units, b.is_fee
+            b.units::text AS units, b.is_fee,
+            EXISTS (SELECT 1 FROM treasury_move m
+                     WHERE m.withdrawal_id = b.withdrawal_id AND m.kind = 'top-up') AS is_gas
        FROM unnest($1::text[], $2::text[]) AS input (wallet, hash)
       CROSS JOIN LATERAL booked_of_payment(input.wallet, input.hash) AS b`,
     [mined.map(({ wallet }) => wallet), mined.map(({ hash }) => hash)],
   );
   const bookedOf = new Map<string, Booked>();
-  for (const { wallet, hash, id: withdrawalId, status, asset, units, is_fee: isFee } of rows) {
+  for (const { wallet, hash, id: withdrawalId, status, asset, units, ...row } of rows) {
+    const { is_fee: isFee } = row;
     const place = placeOf({ wallet, hash });
-    const booked = bookedOf.get(place) ?? { withdrawalId, status, units: new Map(), feeAtoken: 0n };
+    const missing = row.is_gas ? IN_TRANSIT : BREAK;
+    const nothing = { withdrawalId, status, missing, units: new Map<string, bigint>() };
+    const booked = bookedOf.get(place) ?? { ...nothing, feeAtoken: 0n };
     if (isFee === true) booked.feeAtoken += storedAtoken(units);
     else if (asset !== null) add(booked.units, asset, storedAtoken(units));
     bookedOf.set(place, booked);
@@ -182,7 +192,7 @@ function differences(mined: Mined, booked: Booked): Posting[] {
   const unitsOf = (taken: Taken, asset: string) => taken.units.get(asset) ?? 0n;
   return [
     ...[...assets].map((asset) =>
-      moved(asset, unitsOf(mined, asset) - unitsOf(booked, asset), BREAK, credit),
+      moved(asset, unitsOf(mined, asset) - unitsOf(booked, asset), booked.missing, credit),
     ),
     moved(NATIVE_ASSET, mined.feeAtoken - booked.feeAtoken, NETWORK_FEE, credit),
   ].filter(({ amountUnits }) => amountUnits > 0n);

@@ -28,6 +28,7 @@ import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { grantLedgerRoles } from "../../../ledger/roles.js";
 import { foundInHome, readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
+import { SWITCH_UNTOUCHED } from "../../../ledger/policy/kill-switch-level.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
@@ -47,7 +48,7 @@ import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import type { LaneKey } from "../../../withdrawal-worker/lanes.js";
 import { signerWithoutKey } from "../../../withdrawal-worker/wallet-keys.js";
-import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
+import { ANY_REQUEST, laneRules, PERMISSIVE, type RuleFiles } from "../../helpers/signing.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { change, FAKE_CHAIN_ID, FakeChain, testAddress } from "../../helpers/chains/fake-chain.js";
 import {
@@ -117,6 +118,8 @@ export class Desk {
   readonly signal = new AbortController().signal;
   /** Further variables of the commands that are typed. */
   readonly env: Record<string, string> = {};
+  /** Nothing is forbidden unless a test says so. */
+  readonly files: RuleFiles = { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED };
   /** Of lanes that are made from now on. */
   leaseMs = LANE.leaseMs;
   readonly #drops: (() => Promise<void>)[] = [];
@@ -330,6 +333,8 @@ export class Desk {
       chainId: FAKE_CHAIN_ID,
       limits: { gasPriceCapAtoken: GAS.priceCapAtoken, gasLimitMax: GAS.limitMax },
       sql: this.workerDatabase,
+      files: this.files,
+      depositAddressAt: (index) => derivation.addressAt(index),
     });
   }
 

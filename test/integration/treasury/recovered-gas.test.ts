@@ -1,10 +1,15 @@
-/** Gas for a sweep that a ledger paid and forgot: its backup knows that it asked for it, and no more. */
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+/**
+ * Gas for a sweep that a ledger paid and forgot: its backup knows that it asked for it, and no more. And
+ * gas that a chain mines again with another outcome.
+ */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { endMoves, openMove } from "../../../ledger/treasury/moves.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
 import { toWithdrawalId, type WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { Desk, WALLET } from "../recovery/desk.js";
 import { ANY_SWEEP } from "./treasury-bench.js";
@@ -172,6 +177,68 @@ it("is given to nobody with the other deposits of an address whose customer a pe
   await desk.causeway("ledger", "assign-deposit", `${deposit?.id}`, "--customer", "bob", ...word);
   expect(await desk.availableAtoken("bob")).toBe(7n + GAS_ATOKEN);
   expect((await desk.causeway("reconcile")).code).toBe(0);
+});
+
+describe("gas on a chain that came back without its block", () => {
+  /** Gas for bob's address is asked for; `cancelled` has a transfer of nothing mined in its place. */
+  async function pay({ isCancelled }: { readonly isCancelled: boolean }) {
+    const { address } = await desk.register("bob");
+    await desk.watch();
+    const kept = desk.chain.head;
+    desk.files.policy = policy;
+    if (isCancelled) desk.chain.unmined.add(address);
+    await askForGas(address);
+    const [row] = await desk.database.query<{ id: string }>(
+      `SELECT withdrawal_id AS id FROM treasury_move`,
+    );
+    const id = toWithdrawalId(row?.id ?? "");
+    await desk.lane().runRound(desk.signal);
+    const payment = desk.chain.arrived.at(-1) ?? "";
+    if (isCancelled) await cancelWithdrawal(desk.database, id, "it is not needed");
+    await desk.work(4);
+    await desk.watch();
+    await endMoves(desk.workerDatabase);
+    const { status } = await desk.read(id);
+    expect(status).toBe(isCancelled ? "cancelled" : "settled");
+    return { address, kept, payment };
+  }
+
+  /** Nothing is in transit, missing or left to a person. */
+  async function expectEven(): Promise<void> {
+    for (const account of ["asset:in_transit", "asset:break", "liability:suspense"]) {
+      expect([account, await unitsOf(account)]).toEqual([account, "0"]);
+    }
+    const { code, text } = await desk.causeway("reconcile");
+    expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+    expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
+    expect((await readFreeze(desk.database, WALLET)).reason).not.toContain("ended as");
+  }
+
+  it("is even where it is paid in the place of its cancellation", async () => {
+    const { address, kept, payment } = await pay({ isCancelled: true });
+    const lost = desk.chain.head;
+    desk.chain.rollBack(kept);
+    desk.chain.unmined.clear();
+    desk.chain.submit(payment);
+    while (desk.chain.head <= lost) desk.chain.mine();
+    await desk.watch();
+    await desk.causeway("recover", "--apply");
+    await desk.watch();
+    expect(desk.paidAtoken(address)).toBe(GAS_ATOKEN);
+    await expectEven();
+  });
+
+  it("is even where it fails that had arrived", async () => {
+    const { address, kept } = await pay({ isCancelled: false });
+    expect(desk.paidAtoken(address)).toBe(GAS_ATOKEN);
+    desk.chain.revertingOnChain.add(address);
+    await desk.loseAbove(kept);
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    desk.chain.mine();
+    await desk.watch();
+    expect(desk.paidAtoken(address)).toBe(0n);
+    await expectEven();
+  });
 });
 
 /** The chain comes back without a transaction's block, and the watcher goes back on it. */
