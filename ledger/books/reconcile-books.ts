@@ -273,7 +273,7 @@ async function readDecidedEntries(tx: Sql, { asset, height }: Scope): Promise<De
        FROM operator_decision decision
       CROSS JOIN LATERAL (
               SELECT 'adjustment:' || decision.key AS idem_key WHERE decision.kind = 'adjustment'
-              UNION ALL
+              UNION
               SELECT 'outflow:' || tx_hash || ':' || wallet FROM foreign_outflow
                WHERE decision.kind = 'outflow' AND tx_hash = decision.key) AS booked
        JOIN journal_entry entry ON entry.idem_key = booked.idem_key

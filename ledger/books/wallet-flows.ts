@@ -70,7 +70,7 @@ export async function bookWalletFlows(
     })),
   );
   const foreign = await withoutExplained(tx, flows.outflows);
-  await recordForeignOutflows(tx, foreign);
+  await recordForeignOutflows(tx, foreign, flows.rewinds);
   for (const outflow of foreign.filter((each) => each.role === "hot-wallet")) {
     const { wallet, txHash } = outflow;
     const known = await readAcknowledged(tx, wallet, [txHash]);
@@ -132,13 +132,17 @@ async function withoutExplained(tx: Sql, outflows: readonly Outflow[]): Promise<
   return outflows.filter((outflow) => outflow.role !== "hot-wallet" || !own.has(outflow.txHash));
 }
 
-async function recordForeignOutflows(tx: Sql, outflows: readonly Outflow[]): Promise<void> {
+async function recordForeignOutflows(
+  tx: Sql,
+  outflows: readonly Outflow[],
+  rewinds: number,
+): Promise<void> {
   if (outflows.length === 0) return;
   await tx.query(
-    `INSERT INTO foreign_outflow (wallet, tx_hash, amount_units, fee_atoken, height, asset)
-     SELECT * FROM unnest($1::text[], $2::text[], $3::numeric[], $4::numeric[], $5::bigint[],
-                          $6::text[])
-     ON CONFLICT (tx_hash, wallet, asset) DO NOTHING`,
+    `INSERT INTO foreign_outflow (wallet, tx_hash, amount_units, fee_atoken, height, asset, rewinds)
+     SELECT *, $7::integer FROM unnest($1::text[], $2::text[], $3::numeric[], $4::numeric[],
+                                       $5::bigint[], $6::text[])
+     ON CONFLICT (tx_hash, wallet, asset, rewinds) DO NOTHING`,
     [
       outflows.map((outflow) => outflow.wallet),
       outflows.map((outflow) => outflow.txHash),
@@ -146,6 +150,7 @@ async function recordForeignOutflows(tx: Sql, outflows: readonly Outflow[]): Pro
       outflows.map((outflow) => outflow.feeAtoken.toString()),
       outflows.map((outflow) => outflow.height),
       outflows.map((outflow) => outflow.asset),
+      rewinds,
     ],
   );
 }

@@ -21,7 +21,7 @@ import type { NewEvent } from "../events.js";
 import { acceptRemined } from "../recovery/remined-payments.js";
 import { IS_GAS } from "../treasury/moves.js";
 import { decideTransfer } from "../withdrawals/slot-outcomes.js";
-import { lockExplanation } from "../withdrawals/foreign-transactions.js";
+import { lockExplanation, STANDS } from "../withdrawals/foreign-transactions.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import type { DecisionTerms } from "./decision.js";
 import { claimPayment, linkPayment, payWithdrawal, writeOffPayment } from "./payment-decisions.js";
@@ -163,7 +163,7 @@ async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<N
   }>(
     `SELECT wallet, asset, amount_units::text, fee_atoken::text, height::text,
             EXISTS (SELECT 1 FROM deposit_address d WHERE d.address = f.wallet) AS is_deposit
-       FROM foreign_outflow f WHERE tx_hash = $1 ORDER BY wallet, asset`,
+       FROM foreign_outflow f WHERE tx_hash = $1 AND ${STANDS} ORDER BY wallet, asset`,
     [hash],
   );
   const explained = await Promise.all(

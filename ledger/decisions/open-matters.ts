@@ -13,6 +13,7 @@ import {
   storedInteger,
 } from "../stored-values.js";
 import { IS_GAS } from "../treasury/moves.js";
+import { STANDS } from "../withdrawals/foreign-transactions.js";
 import { type Decision, listDecisions } from "./decision-log.js";
 
 /** Everything that waits, each list oldest first and bounded. */
@@ -68,7 +69,7 @@ export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatt
   }>(
     `SELECT tx_hash, wallet, asset, amount_units::text, fee_atoken::text, height::text
        FROM foreign_outflow f
-      WHERE explanation_of(f.wallet, f.tx_hash) IS NULL
+      WHERE ${STANDS} AND explanation_of(f.wallet, f.tx_hash) IS NULL
       ORDER BY id LIMIT $1`,
     [limit],
   );

@@ -24,6 +24,10 @@ export interface Acknowledgement {
   readonly reason: string;
 }
 
+/** SQL: of an outflow `f`, whether no loss of blocks that the watcher went back for has taken it. */
+export const STANDS = `NOT EXISTS (
+  SELECT 1 FROM chain_rewind r WHERE r.id > f.rewinds AND f.height > r.to_height)`;
+
 /** Outflows that one release names at most; further ones follow once these are acknowledged. */
 const MAX_NAMED = 1_000;
 
@@ -87,12 +91,12 @@ export async function readUnacknowledged(sql: Sql, wallet: Address): Promise<For
     amount_units: string;
     fee_atoken: string;
   }>(
-    `SELECT o.tx_hash, o.height, o.asset, o.amount_units::text, o.fee_atoken::text
-       FROM foreign_outflow o
-      WHERE o.wallet = $1 AND explanation_of(o.wallet, o.tx_hash) IS NULL AND NOT EXISTS (
-        SELECT 1 FROM foreign_transaction_acknowledged a
-         WHERE a.wallet = o.wallet AND a.tx_hash = o.tx_hash)
-      ORDER BY o.id LIMIT $2`,
+    `SELECT f.tx_hash, f.height, f.asset, f.amount_units::text, f.fee_atoken::text
+       FROM foreign_outflow f
+      WHERE f.wallet = $1 AND ${STANDS} AND explanation_of(f.wallet, f.tx_hash) IS NULL
+        AND NOT EXISTS (SELECT 1 FROM foreign_transaction_acknowledged a
+                         WHERE a.wallet = f.wallet AND a.tx_hash = f.tx_hash)
+      ORDER BY f.id LIMIT $2`,
     [wallet, MAX_NAMED],
   );
   return rows.map((row) => ({

@@ -1,0 +1,106 @@
+/** Transactions that nobody asked for, in blocks that a chain has lost: what a person sees, and what waits behind. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { bytesToHex } from "../../../chain/hex.js";
+import type { Address } from "../../../chain/address.js";
+import { signLegacy } from "../../../chain/transaction.js";
+import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { Desk, destination, KEY, TOKEN, WALLET } from "./desk.js";
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.openWithAlice();
+});
+afterEach(() => desk.close());
+
+const REASON = ["--reason", "looked at the chain"];
+
+/** Bytes that somebody with the key signs elsewhere for the wallet's first nonce. */
+function foreign(to: Address, valueAtoken: bigint): string {
+  const intent = { chainId: FAKE_CHAIN_ID, nonce: 0n, gasPriceAtoken: 30_000_000n };
+  const rest = { gasLimit: 21_000n, to, valueAtoken, data: new Uint8Array(0) };
+  return bytesToHex(signLegacy({ ...intent, ...rest }, KEY));
+}
+
+/** Mined, seen, and let go by a person. @returns the block below it */
+async function letGo(raw: string): Promise<number> {
+  const kept = desk.chain.head;
+  desk.chain.submit(raw);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.work(2);
+  expect((await desk.causeway("withdrawals", "release", "--accept-foreign")).code).toBe(0);
+  return kept;
+}
+
+/** The chain comes back without the blocks above a height, and a person recovers. */
+async function loseAbove(height: number): Promise<void> {
+  await desk.loseAbove(height);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+}
+
+it("has nothing signed behind the nonce that it had used, and says so until somebody uses it", async () => {
+  await loseAbove(await letGo(foreign(destination(7), TOKEN)));
+  await desk.causeway("withdrawals", "release");
+  expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
+  const fields = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
+  const { id } = await desk.request({ key: "behind", ...fields });
+  await desk.work(3);
+  // Signed now, it could never be mined, and nobody would know why.
+  expect((await desk.read(id)).status).toBe("accepted");
+  const { frozen, reason } = await readFreeze(desk.database, WALLET);
+  expect({ frozen, reason }).toMatchObject({ frozen: true });
+  expect(reason).toContain("nonce 0");
+  expect(desk.lane().status().blockedReason).toContain("nonce 0");
+  // By hand, as docs/restore.md says: a transfer of nothing to the wallet itself.
+  const byHand = foreign(WALLET, 0n);
+  desk.chain.submit(byHand);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.causeway("withdrawals", "release", "--accept-foreign");
+  await desk.work();
+  await desk.watch();
+  expect((await desk.read(id)).status).toBe("settled");
+  await desk.causeway("ledger", "accept-outflow", desk.ownHashes()[0] ?? "", ...REASON);
+  expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
+});
+
+it("names what is behind a payment that cannot be mined again without it", async () => {
+  const kept = await letGo(foreign(destination(7), TOKEN));
+  const fields = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
+  const { id } = await desk.request({ key: "behind", ...fields });
+  await desk.work();
+  await desk.watch();
+  expect((await desk.read(id)).status).toBe("settled");
+  await loseAbove(kept);
+  await desk.work(3);
+  expect(desk.paidAtoken(destination(1))).toBe(0n);
+  expect((await readFreeze(desk.database, WALLET)).reason).toContain("used up by hand");
+  desk.chain.submit(foreign(WALLET, 0n));
+  desk.chain.mine();
+  await desk.watch();
+  await desk.causeway("withdrawals", "release", "--accept-foreign");
+  await desk.work(2);
+  await desk.watch();
+  // The stored bytes wait in the pool behind it, and pay once.
+  expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+  await desk.causeway("ledger", "accept-outflow", desk.ownHashes()[0] ?? "", ...REASON);
+  expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
+});
+
+it("is what the chain that came back shows of it, where it is mined again and does otherwise", async () => {
+  desk.chain.revertingOnChain.add(destination(7));
+  const raw = foreign(destination(7), TOKEN);
+  const kept = await letGo(raw);
+  desk.chain.revertingOnChain.clear();
+  await loseAbove(kept);
+  desk.chain.submit(raw);
+  desk.chain.mine();
+  await desk.watch();
+  expect(desk.paidAtoken(destination(7))).toBe(TOKEN);
+  expect((await desk.causeway("ledger", "open")).text).toContain("1 TOKEN");
+  await desk.causeway("ledger", "accept-outflow", desk.ownHashes()[0] ?? "", ...REASON);
+  expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", TOKEN]);
+});
