@@ -1,4 +1,9 @@
 /** The part of `causeway recover` for a chain that came back without blocks that are booked. */
+import { existsSync } from "node:fs";
+import { readKillSwitch } from "../../ledger/policy/kill-switch.js";
+import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
+import { stops, stricter } from "../../ledger/policy/kill-switch-level.js";
+import { killSwitchPath } from "../../ledger/policy/policy-paths.js";
 import {
   planRewind,
   type RewindChain,
@@ -19,7 +24,8 @@ interface Resent {
 }
 
 /**
- * Shows what the chain lost; with `apply` it goes back and sends the stored bytes again.
+ * Shows what the chain lost; with `apply` it goes back and sends the stored bytes again, unless sending
+ * is stopped.
  * @returns 0 when nothing is missing, or it was done; else 1
  */
 export async function recoverChain(
@@ -37,9 +43,11 @@ export async function recoverChain(
   const { cursor, to } = plan;
   let result: RewindResult | undefined;
   let resent: Resent[] | undefined;
+  let stopped: string | undefined;
   if (options.apply === true) {
     if (to.height < cursor.height) result = await applyRewind(database, plan, options.operator);
-    resent = await resend(command, opened, plan);
+    stopped = await stoppedReason(command, opened);
+    resent = stopped === undefined ? await resend(command, opened, plan) : [];
   }
   if (command.json) {
     const { payments, ...rest } = plan;
@@ -48,11 +56,24 @@ export async function recoverChain(
       isStored: raw !== undefined,
     }));
     const rewind = { ...rest, payments: shown };
-    command.print(toJson({ plan: null, rewind, result: result ?? null, resent: resent ?? null }));
+    const done = { result: result ?? null, resent: resent ?? null, stopped: stopped ?? null };
+    command.print(toJson({ plan: null, rewind, ...done }));
   } else {
-    for (const line of rewindLines(plan, result, resent)) command.print(line);
+    for (const line of rewindLines(plan, { result, resent, stopped })) command.print(line);
   }
-  return options.apply === true ? 0 : 1;
+  return options.apply === true && (stopped === undefined || plan.payments.length === 0) ? 0 : 1;
+}
+
+/** Why nothing may be sent: the stricter of ledger and home, as for the worker. */
+async function stoppedReason(
+  { home }: LedgerCommand,
+  { database }: OpenedLedger,
+): Promise<string | undefined> {
+  const file = killSwitchPath(home);
+  const state = await readKillSwitch(database);
+  // A home that only watches has no copy.
+  const { level, reason } = existsSync(file) ? stricter(readKillSwitchFile(file), state) : state;
+  return stops(level, "stop-broadcast") ? `kill switch ${level}: ${reason}` : undefined;
 }
 
 function rewindChain({ signal }: LedgerCommand, { node }: OpenedLedger): RewindChain {
@@ -93,8 +114,15 @@ async function resend(
 
 function rewindLines(
   plan: RewindPlan,
-  result: RewindResult | undefined,
-  resent: readonly Resent[] | undefined,
+  {
+    result,
+    resent,
+    stopped,
+  }: {
+    readonly result: RewindResult | undefined;
+    readonly resent: readonly Resent[] | undefined;
+    readonly stopped: string | undefined;
+  },
 ): string[] {
   const { cursor, to, headHeight, deposits, inflows, payments } = plan;
   const goesBack = to.height < cursor.height;
@@ -119,6 +147,9 @@ function rewindLines(
         `${withdrawalId ?? "a recovered payment"}${raw === undefined ? ": its bytes are not here" : ""}`,
     ),
     ...(resent ?? []).map(({ hash, outcome }) => `sent again: ${hash}: ${outcome}`),
+    ...(stopped === undefined || payments.length === 0
+      ? []
+      : [`NOT SENT: ${stopped}; once it is lifted: causeway recover --apply`]),
     ...(result?.short ?? []).map(
       ({ asset, amountUnits }) =>
         `customers have withdrawn ${amountText(asset, amountUnits)} of the reversed deposits: ` +

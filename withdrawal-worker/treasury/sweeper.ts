@@ -354,7 +354,7 @@ export class Sweeper {
    * sent as they are; a node that is only behind refuses them.
    */
   async #sendVanished(looked: readonly SweepFacts[], round: Round): Promise<void> {
-    const { database, node, log } = this.#context;
+    const { database, node, log, killSwitch } = this.#context;
     const free = looked.flatMap(({ due: { address, nextNonce }, state }) => {
       const isFree = state.nonce < nextNonce && state.pendingNonce === state.nonce;
       return isFree ? [{ address, nonce: state.nonce }] : [];
@@ -368,6 +368,7 @@ export class Sweeper {
       }
       return;
     }
+    if (stops((await killSwitch.read()).level, "stop-broadcast")) return;
     await node.send(raws, { signal: round.signal });
     log.warn({ sweeps: raws.length }, "sweeps that the chain has lost are sent again");
   }

@@ -28,4 +28,26 @@ describe("the kill switch", () => {
     await desk.causeway("recover", "--declare", "restored", "--apply", "--operator", "bea");
     expect((await readFreeze(desk.database, WALLET)).frozen).toBe(true);
   });
+
+  it("keeps what a chain has lost from being sent again, until it is lifted", async () => {
+    const kept = desk.chain.head;
+    const { id } = await desk.request({ key: "a", ...FIELDS });
+    await desk.work();
+    await desk.watch();
+    expect((await desk.read(id)).status).toBe("settled");
+    await desk.loseAbove(kept);
+    const why = ["--reason", "the key may be stolen", "--operator", "bea"];
+    await desk.causeway("killswitch", "set", "stop-broadcast", ...why);
+    const stopped = await desk.causeway("recover", "--apply");
+    expect([stopped.code, stopped.text]).toEqual([1, expect.stringContaining("NOT SENT")]);
+    desk.chain.mine();
+    await desk.watch();
+    expect(desk.paidAtoken(destination(1))).toBe(0n);
+    await desk.causeway("killswitch", "lift", ...why);
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    desk.chain.mine();
+    await desk.watch();
+    expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+    expect(await desk.breaks()).toBe("");
+  });
 });
