@@ -150,6 +150,9 @@ function rewindLines(
     ...(stopped === undefined || payments.length === 0
       ? []
       : [`NOT SENT: ${stopped}; once it is lifted: causeway recover --apply`]),
+    ...(result?.uncovered ?? []).map(
+      (id) => `rejected: ${id} waited, and the deposits that covered it are gone`,
+    ),
     ...(result?.short ?? []).map(
       ({ asset, amountUnits }) =>
         `customers have withdrawn ${amountText(asset, amountUnits)} of the reversed deposits: ` +

@@ -17,6 +17,10 @@ import { appendEvents, type NewEvent } from "../events.js";
 import { resumeCrediting } from "../incidents.js";
 import { storedAtoken } from "../stored-values.js";
 import { lookAgainAbove } from "../treasury/sweep-due.js";
+import { endBeforeSlotInside } from "../withdrawals/endings.js";
+import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
+import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
+import type { Step, StepResult } from "../withdrawals/withdrawal-steps.js";
 import {
   isChainDoubted,
   type RewindPlan,
@@ -31,6 +35,8 @@ export interface RewindResult {
    * break.
    */
   readonly short: readonly { readonly asset: string; readonly amountUnits: bigint }[];
+  /** Requests that waited without a nonce and that nothing covers any more: they ended. */
+  readonly uncovered: readonly WithdrawalId[];
 }
 
 /**
@@ -73,9 +79,11 @@ export function applyRewind(
     ]);
     const short = new Map<string, bigint>();
     const reversed: NewEvent[] = [];
+    const uncovered: WithdrawalId[] = [];
     for (const deposit of plan.deposits) {
-      const { takenUnits, missingUnits } = await reverseDeposit(tx, deposit);
-      reversed.push(reversedEvent(deposit, takenUnits));
+      const { takenUnits, missingUnits, ended } = await reverseDeposit(tx, deposit);
+      uncovered.push(...ended.moved.keys());
+      reversed.push(...ended.events, reversedEvent(deposit, takenUnits));
       if (missingUnits === 0n) continue;
       short.set(deposit.asset, (short.get(deposit.asset) ?? 0n) + missingUnits);
     }
@@ -84,7 +92,10 @@ export function applyRewind(
     await lookAgainAbove(tx, plan.to.height, vanished);
     await resumeCrediting(tx, operator);
     await appendEvents(tx, reversed);
-    return { short: [...short].map(([asset, amountUnits]) => ({ asset, amountUnits })) };
+    return {
+      short: [...short].map(([asset, amountUnits]) => ({ asset, amountUnits })),
+      uncovered,
+    };
   });
 }
 
@@ -116,7 +127,11 @@ interface Reversal {
   readonly takenUnits: bigint;
   /** What is no longer there to take. */
   readonly missingUnits: bigint;
+  /** Requests that had to end for it. */
+  readonly ended: StepResult;
 }
+
+const NOTHING_ENDED: StepResult = { moved: new Map(), events: [] };
 
 async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<Reversal> {
   const { id, status, amountUnits, height, txHash } = deposit;
@@ -125,7 +140,9 @@ async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<Revers
     status,
   ]);
   let takenUnits = 0n;
-  if (status !== "credited" && status !== "suspense") return { takenUnits, missingUnits: 0n };
+  let ended = NOTHING_ENDED;
+  if (status !== "credited" && status !== "suspense")
+    return { takenUnits, missingUnits: 0n, ended };
   // What had only filled a break was given to nobody.
   const givenUnits = amountUnits - (await broughtBack(tx, id));
   const parts: { debit: AccountCode; amountUnits: bigint }[] = [];
@@ -133,7 +150,11 @@ async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<Revers
     parts.push({ debit: SUSPENSE, amountUnits: givenUnits });
     parts.push({ debit: BREAK, amountUnits: amountUnits - givenUnits });
   } else {
-    const available = await lockAvailable(tx, deposit);
+    let available = await lockAvailable(tx, deposit);
+    if (available < givenUnits) {
+      ended = await endUncovered(tx, deposit, givenUnits - available);
+      available = await lockAvailable(tx, deposit);
+    }
     takenUnits = available < givenUnits ? available : givenUnits;
     const customer = customerAccount(parseCustomerId(deposit.customerId));
     parts.push({ debit: customer, amountUnits: takenUnits });
@@ -152,7 +173,33 @@ async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<Revers
     (sum, part) => sum + (part.debit === BREAK ? part.amountUnits : 0n),
     0n,
   );
-  return { takenUnits, missingUnits };
+  return { takenUnits, missingUnits, ended };
+}
+
+/**
+ * What only waits is not withdrawn, and would be paid out of nothing: requests without a nonce end, the
+ * newest first, until their holds are enough. What another transaction is at work on is left to it.
+ */
+async function endUncovered(
+  tx: Sql,
+  { id, customerId, asset, txHash }: VanishedDeposit,
+  shortUnits: bigint,
+): Promise<StepResult> {
+  const rows = await tx.query<{ id: string; units: string }>(
+    `SELECT id, (amount_units + fee_units)::text AS units FROM withdrawal
+      WHERE phase = 'waiting' AND status = ANY ($3::text[]) AND customer_id = $1 AND asset = $2
+      ORDER BY position DESC FOR UPDATE SKIP LOCKED`,
+    [customerId, asset, WAITING_STATUSES],
+  );
+  const steps: Step[] = [];
+  let leftUnits = shortUnits;
+  for (const row of rows) {
+    if (leftUnits <= 0n) break;
+    leftUnits -= storedAtoken(row.units);
+    const reason = `rule DEPOSIT_LOST: the chain came back without the deposit ${id} (${txHash})`;
+    steps.push({ id: toWithdrawalId(row.id), reason, data: { rule: "DEPOSIT_LOST" } });
+  }
+  return endBeforeSlotInside(tx, "rejected", steps);
 }
 
 async function lockAvailable(

@@ -90,6 +90,35 @@ describe("a deposit that was reversed", () => {
     }
   });
 
+  it("pays nothing that its customer only asked for: what waits ends, and the hold goes with it", async () => {
+    const { address } = await desk.register("bob");
+    desk.pay([address, 2n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    const kept = desk.chain.head;
+    desk.pay([address, 5n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    const ask = (key: string, amountAtoken: bigint) =>
+      desk.request({ key, customer: "bob", to: destination(1), amountAtoken });
+    const first = await ask("w1", TOKEN);
+    const second = await ask("w2", 3n * TOKEN);
+    const third = await ask("w3", 3n * TOKEN);
+    const text = await loseAbove(kept);
+    expect(text).toContain(second.id);
+    await desk.causeway("withdrawals", "release");
+    await desk.work();
+    await desk.watch();
+    // Two are there, and the first request asks for one of them.
+    const statuses = [first, second, third].map(async ({ id }) => (await desk.read(id)).status);
+    expect(await Promise.all(statuses)).toEqual(["settled", "rejected", "rejected"]);
+    expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+    expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([TOKEN, 0n]);
+    expect(await desk.breaks()).toBe("");
+    // Who counts by events comes to the same balance.
+    expect(await countedAtoken("bob")).toBe(TOKEN);
+  });
+
   it("takes of a customer only what it had given", async () => {
     const { address, payment, before: first } = await spendDeposit(5n * TOKEN);
     await loseAbove(first);
@@ -212,10 +241,11 @@ async function countedAtoken(customer: string): Promise<bigint> {
 }
 
 /** The chain comes back without the blocks above a height; payments of ours are mined again. */
-async function loseAbove(height: number): Promise<void> {
+async function loseAbove(height: number): Promise<string> {
   await desk.loseAbove(height);
   const { code, text } = await desk.causeway("recover", "--apply");
   expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
   desk.chain.mine();
   await desk.watch();
+  return text;
 }
