@@ -96,6 +96,12 @@ export function customerAccount(customerId: CustomerId): AccountCode {
   return `liability:customer:${customerId}` as AccountCode;
 }
 
+/** Whose account it is, as `customerAccount` names it; undefined for every other account. */
+export function customerOf(account: AccountCode): CustomerId | undefined {
+  const prefix = customerAccount("" as CustomerId);
+  return account.startsWith(prefix) ? parseCustomerId(account.slice(prefix.length)) : undefined;
+}
+
 /** What is reserved for the customer's withdrawals on their way. */
 export function heldAccount(customerId: CustomerId): AccountCode {
   return `liability:held:${customerId}` as AccountCode;

@@ -25,6 +25,14 @@ import { freezeSigning } from "../withdrawals/signing-freeze.js";
 /** Entries of `bookRemined`. */
 export const REMINED = "withdrawal.remined";
 
+/** Before the name in their keys. */
+export const REMINED_KEY = "remined:";
+
+/** Key of the entry of a person's word about one. */
+export function decisionKey(name: string): string {
+  return `remined-accepted:${name}`;
+}
+
 /** A payment whose second outcome waits for a person. */
 export interface ReminedPayment {
   /** What it is called: the withdrawal and the loss of blocks that it belongs to. */
@@ -81,7 +89,7 @@ export async function bookRemined(
     if (postings.length === 0) continue;
     entries.push({
       kind: REMINED,
-      idemKey: `remined:${booked.withdrawalId}-r${flows.rewinds}`,
+      idemKey: `${REMINED_KEY}${booked.withdrawalId}-r${flows.rewinds}`,
       effectiveHeight: one.height,
       memo: `${one.hash} ${one.wallet}`,
       postings,
@@ -127,7 +135,7 @@ export async function acceptRemined(
   }
   await postJournal(tx, {
     kind: "ledger.remined",
-    idemKey: `remined-accepted:${name}`,
+    idemKey: decisionKey(name),
     // Before this block nobody owed it.
     effectiveHeight: first.height,
     memo: first.hash,

@@ -4,6 +4,7 @@ import {
   type AccountCode,
   BREAK,
   customerAccount,
+  customerOf,
   DEPOSIT_ADDRESSES,
   parseCustomerId,
   SUSPENSE,
@@ -17,6 +18,7 @@ import { appendEvents, type NewEvent } from "../events.js";
 import { resumeCrediting } from "../incidents.js";
 import { storedAtoken } from "../stored-values.js";
 import { lookAgainAbove } from "../treasury/sweep-due.js";
+import { decisionKey, REMINED_KEY } from "./remined-payments.js";
 import { endBeforeSlotInside } from "../withdrawals/endings.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
@@ -87,7 +89,12 @@ export function applyRewind(
       if (missingUnits === 0n) continue;
       short.set(deposit.asset, (short.get(deposit.asset) ?? 0n) + missingUnits);
     }
-    for (const inflow of plan.inflows) await reverseEntry(tx, inflow);
+    for (const inflow of plan.inflows) {
+      await reverseEntry(tx, inflow);
+      for (const { asset, missingUnits } of await undoDecision(tx, inflow)) {
+        short.set(asset, (short.get(asset) ?? 0n) + missingUnits);
+      }
+    }
     const vanished = plan.inflows.map(({ txHash }) => txHash);
     await lookAgainAbove(tx, plan.to.height, vanished);
     await resumeCrediting(tx, operator);
@@ -216,26 +223,66 @@ async function lockAvailable(
 
 /** The same postings with the sides changed, at the same height: together they are nothing. */
 async function reverseEntry(tx: Sql, inflow: VanishedInflow): Promise<void> {
-  const rows = await tx.query<{ asset: string; debit: string; credit: string; amount: string }>(
-    `SELECT p.asset, p.debit, p.credit, p.amount_units::text AS amount
-       FROM posting p JOIN journal_entry e ON e.id = p.journal_id
-      WHERE e.idem_key = $1 ORDER BY p.place`,
-    [inflow.idemKey],
-  );
   await postJournal(tx, {
     kind: "wallet.reversal",
     idemKey: `reversal:${inflow.idemKey}`,
     effectiveHeight: inflow.height,
     memo: inflow.memo,
-    postings: rows.map(
-      (row): Posting => ({
-        asset: row.asset,
-        debit: row.credit as AccountCode,
-        credit: row.debit as AccountCode,
-        amountUnits: storedAtoken(row.amount),
-      }),
-    ),
+    postings: await readReversed(tx, inflow.idemKey),
   });
+}
+
+/**
+ * A person had said who bears a payment that was mined with another outcome, and that block is gone as
+ * well: who was given coins for it gives them back, as far as they are there. Left as it was, the payment
+ * could be mined as it is booked, and nothing would be said of what was given besides.
+ * @returns what is no longer there to take, and stays a break
+ */
+async function undoDecision(
+  tx: Sql,
+  { idemKey, memo, height }: VanishedInflow,
+): Promise<readonly { readonly asset: string; readonly missingUnits: bigint }[]> {
+  if (!idemKey.startsWith(REMINED_KEY)) return [];
+  const decided = decisionKey(idemKey.slice(REMINED_KEY.length));
+  const postings: Posting[] = [];
+  const missing: { asset: string; missingUnits: bigint }[] = [];
+  for (const posting of await readReversed(tx, decided)) {
+    const { asset, debit, amountUnits: wantedUnits } = posting;
+    const customerId = customerOf(debit);
+    const available =
+      customerId === undefined ? wantedUnits : await lockAvailable(tx, { customerId, asset });
+    const amountUnits = available < wantedUnits ? available : wantedUnits;
+    if (amountUnits > 0n) postings.push({ ...posting, amountUnits });
+    if (amountUnits < wantedUnits) missing.push({ asset, missingUnits: wantedUnits - amountUnits });
+  }
+  if (postings.length === 0) return missing;
+  const kind = "wallet.reversal";
+  await postJournal(tx, {
+    kind,
+    idemKey: `reversal:${decided}`,
+    effectiveHeight: height,
+    memo,
+    postings,
+  });
+  return missing;
+}
+
+/** The postings of an entry with their sides changed; none where there is no such entry. */
+async function readReversed(tx: Sql, idemKey: string): Promise<Posting[]> {
+  const rows = await tx.query<{ asset: string; debit: string; credit: string; amount: string }>(
+    `SELECT p.asset, p.debit, p.credit, p.amount_units::text AS amount
+       FROM posting p JOIN journal_entry e ON e.id = p.journal_id
+      WHERE e.idem_key = $1 ORDER BY p.place`,
+    [idemKey],
+  );
+  return rows.map(
+    (row): Posting => ({
+      asset: row.asset,
+      debit: row.credit as AccountCode,
+      credit: row.debit as AccountCode,
+      amountUnits: storedAtoken(row.amount),
+    }),
+  );
 }
 
 function reversedEvent(deposit: VanishedDeposit, takenUnits: bigint): NewEvent {

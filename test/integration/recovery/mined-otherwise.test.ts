@@ -107,6 +107,51 @@ describe("a payment that was settled on a lost chain", () => {
     expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
   });
 
+  it("takes back what a person gave for it where those blocks are lost as well", async () => {
+    const kept = desk.chain.head;
+    const settled = await desk.request({ key: "s", ...FIELDS });
+    await desk.work();
+    await desk.watch();
+    desk.chain.revertingOnChain.add(destination(1));
+    await loseAbove(kept);
+    await accept(`${settled.id}-r1`, "liability:customer:alice");
+    expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+    desk.chain.revertingOnChain.clear();
+    await loseAbove(kept);
+    // It pays again, as it was booked: given back besides, it would be paid twice, and nobody told.
+    expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+    expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
+    expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
+    // And once more the other way: the matter is a new one.
+    desk.chain.revertingOnChain.add(destination(1));
+    await loseAbove(kept);
+    await accept(`${settled.id}-r3`, "expense:write_off");
+    expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
+  });
+
+  it("leaves as a break what was given for it and is withdrawn when those blocks are lost", async () => {
+    const kept = desk.chain.head;
+    const settled = await desk.request({ key: "s", ...FIELDS });
+    await desk.work();
+    await desk.watch();
+    desk.chain.revertingOnChain.add(destination(1));
+    await loseAbove(kept);
+    await accept(`${settled.id}-r1`, "liability:customer:alice");
+    await desk.causeway("withdrawals", "release");
+    const all = { customer: "alice", to: destination(2), amountAtoken: 10n * TOKEN };
+    await desk.request({ key: "all", ...all });
+    await desk.work();
+    await desk.watch();
+    desk.chain.revertingOnChain.clear();
+    expect(await loseAbove(kept)).toContain("customers have withdrawn 1 TOKEN");
+    desk.chain.mine();
+    await desk.watch();
+    expect([1, 2].map((n) => desk.paidAtoken(destination(n)))).toEqual([TOKEN, 10n * TOKEN]);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", TOKEN]);
+  });
+
   it("costs what the new chain took for it, without anybody", async () => {
     const kept = desk.chain.head;
     const settled = await desk.request({ key: "s", ...FIELDS });
@@ -185,13 +230,14 @@ describe("a payment that is mined again in a lower block than before", () => {
 });
 
 /** The chain comes back without the blocks above a height, and a person recovers. */
-async function loseAbove(height: number): Promise<void> {
+async function loseAbove(height: number): Promise<string> {
   await desk.loseAbove(height);
   await desk.work(3);
   const { code, text } = await desk.causeway("recover", "--apply");
   expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
   desk.chain.mine();
   await desk.watch();
+  return text;
 }
 
 async function accept(remined: string, account: string): Promise<void> {
