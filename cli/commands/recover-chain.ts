@@ -50,10 +50,11 @@ export async function recoverChain(
     resent = stopped === undefined ? await resend(command, opened, plan) : [];
   }
   if (command.json) {
-    const { payments, ...rest } = plan;
-    const shown = payments.map(({ raw, ...payment }) => ({
+    const { payments, paidOtherwise, ...rest } = plan;
+    const shown = payments.map(({ raw, former: _former, ...payment }) => ({
       ...payment,
       isStored: raw !== undefined,
+      notSent: paidOtherwise.get(payment.hash) ?? null,
     }));
     const rewind = { ...rest, payments: shown };
     const done = { result: result ?? null, resent: resent ?? null, stopped: stopped ?? null };
@@ -61,7 +62,9 @@ export async function recoverChain(
   } else {
     for (const line of rewindLines(plan, { result, resent, stopped })) command.print(line);
   }
-  return options.apply === true && (stopped === undefined || plan.payments.length === 0) ? 0 : 1;
+  const isHeldBack =
+    plan.paidOtherwise.size > 0 || (stopped !== undefined && plan.payments.length > 0);
+  return options.apply === true && !isHeldBack ? 0 : 1;
 }
 
 /** Why nothing may be sent: the stricter of ledger and home, as for the worker. */
@@ -92,9 +95,11 @@ function rewindChain({ signal }: LedgerCommand, { node }: OpenedLedger): RewindC
 async function resend(
   { signal }: LedgerCommand,
   { node }: OpenedLedger,
-  { payments }: RewindPlan,
+  { payments, paidOtherwise }: RewindPlan,
 ): Promise<Resent[]> {
-  const stored = payments.flatMap(({ raw, hash }) => (raw === undefined ? [] : [{ raw, hash }]));
+  const stored = payments.flatMap(({ raw, hash }) =>
+    raw === undefined || paidOtherwise.has(hash) ? [] : [{ raw, hash }],
+  );
   const resent: Resent[] = [];
   for (let start = 0; start < stored.length; start += SEND_CHUNK) {
     const part = stored.slice(start, start + SEND_CHUNK);
@@ -147,6 +152,7 @@ function rewindLines(
         `${withdrawalId ?? "a recovered payment"}${raw === undefined ? ": its bytes are not here" : ""}`,
     ),
     ...(resent ?? []).map(({ hash, outcome }) => `sent again: ${hash}: ${outcome}`),
+    ...[...plan.paidOtherwise].map(([hash, reason]) => `NOT SENT: ${hash}: ${reason}`),
     ...(stopped === undefined || payments.length === 0
       ? []
       : [`NOT SENT: ${stopped}; once it is lifted: causeway recover --apply`]),

@@ -10,7 +10,7 @@ import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
 import { listWallets } from "../wallets/wallet.js";
 import { REMINED } from "./remined-payments.js";
-import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 
 /** A payment that was mined once and is not on the chain. */
 export interface VanishedPayment {
@@ -24,6 +24,14 @@ export interface VanishedPayment {
   readonly amountUnits: bigint;
   /** The signed bytes; undefined for a transaction that this ledger did not sign. */
   readonly raw: Hex | undefined;
+  /** What was signed for the same withdrawal on nonces that foreign transactions had used. */
+  readonly former: readonly FormerAttempt[];
+}
+
+interface FormerAttempt {
+  readonly wallet: Address;
+  readonly nonce: bigint;
+  readonly hash: Hash32;
 }
 
 /** A deposit whose block is not on the chain. */
@@ -55,6 +63,11 @@ export interface RewindPlan {
   readonly deposits: readonly VanishedDeposit[];
   readonly inflows: readonly VanishedInflow[];
   readonly payments: readonly VanishedPayment[];
+  /**
+   * Of the payments those that must not be sent again, by their hashes, each with the reason: bytes that
+   * were signed for them before may pay, or have paid.
+   */
+  readonly paidOtherwise: ReadonlyMap<Hash32, string>;
 }
 
 /** What is asked of the chain. */
@@ -132,7 +145,33 @@ export async function planRewind(
     deposits,
     inflows,
     payments,
+    paidOtherwise: await findPaidOtherwise(chain, payments),
   };
+}
+
+/**
+ * A payment has a second nonce only with proof that a foreign transaction had used its first one. A chain
+ * that lost that transaction, too, takes the first bytes again, from whoever has them: sent as well, the
+ * second ones would pay once more.
+ */
+async function findPaidOtherwise(
+  chain: RewindChain,
+  payments: readonly VanishedPayment[],
+): Promise<ReadonlyMap<Hash32, string>> {
+  const found = new Map<Hash32, string>();
+  for (const { hash, former } of payments) {
+    const areMined = await chain.areMined(former.map((attempt) => attempt.hash));
+    for (const [place, attempt] of former.entries()) {
+      const { wallet, nonce } = attempt;
+      if (areMined[place] === true) {
+        found.set(hash, `${attempt.hash}, which was signed for it before, was mined`);
+      } else if (!found.has(hash) && nonce >= (await chain.nextNonce(wallet))) {
+        const how = `nonce ${nonce} of ${wallet} is free, and ${attempt.hash} may pay it there`;
+        found.set(hash, `${how}: use the nonce up first`);
+      }
+    }
+  }
+  return found;
 }
 
 /**
@@ -222,8 +261,15 @@ async function readPayments(
     asset: string;
     amount: string;
     raw: string | null;
+    former: readonly Record<"wallet" | "nonce" | "hash", string>[] | null;
   }>(
-    `SELECT withdrawal_id, nonce::text, hash, height::text, asset, amount::text, raw FROM (
+    `SELECT withdrawal_id, nonce::text, hash, height::text, asset, amount::text, raw,
+            (SELECT json_agg(json_build_object('wallet', f.wallet, 'nonce', f.nonce::text,
+                                               'hash', t.hash) ORDER BY f.id, t.n)
+               FROM nonce_slot f JOIN withdrawal_attempt t ON t.slot_id = f.id
+              WHERE f.withdrawal_id = mined.withdrawal_id AND f.outcome = 'foreign'
+                AND t.kind = 'payment') AS former
+       FROM (
        SELECT s.wallet, s.withdrawal_id, s.nonce, s.mined_hash AS hash, s.block_number AS height,
               w.asset, w.amount_units AS amount, a.raw
          FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id
@@ -249,6 +295,11 @@ async function readPayments(
     asset: row.asset,
     amountUnits: storedAtoken(row.amount),
     raw: row.raw === null ? undefined : parseHex(row.raw),
+    former: (row.former ?? []).map((attempt) => ({
+      wallet: storedAddress(attempt.wallet),
+      nonce: storedAtoken(attempt.nonce),
+      hash: storedHash(attempt.hash),
+    })),
   }));
 }
 
