@@ -120,6 +120,13 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
     result === undefined
       ? "Nothing was changed. To carry it out: causeway recover --apply"
       : "The ledger is open again.",
+    ...(result === undefined
+      ? []
+      : [
+          "What persons did behind the backup is undone: keys that were revoked open again, wallets " +
+            "that were drained or retired pay again, lists and the kill switch of the ledger are those " +
+            "of then: causeway keys list, wallets list, killswitch show",
+        ]),
   ];
 }
 

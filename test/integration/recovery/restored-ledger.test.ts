@@ -78,7 +78,8 @@ describe("an older database that was put back", () => {
     expect(plan.text).toContain("register 2 addresses without a customer, indexes 1 to 2");
     expect(plan.text).toContain("book 2 payments");
     expect(plan.text).toContain("Nothing was changed");
-    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    const applied = await desk.causeway("recover", "--apply");
+    expect([applied.code, applied.text]).toEqual([0, expect.stringContaining("keys list")]);
     expect((await desk.causeway("recover")).text).toContain("nothing to do");
 
     // Open again: no number twice, no index twice.
