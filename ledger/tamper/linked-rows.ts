@@ -1,7 +1,8 @@
 /**
  * The rows that are linked, read as they are hashed. Columns that change by design (a deposit's
  * status, its customer until a person has said it; a withdrawal's state and wallet) are left out: each
- * of their changes is an event and, where coins move, an entry of its own.
+ * of their changes is an event and, where coins move, an entry of its own. An export says beside the
+ * links whose each deposit is, which its events have to say, too.
  */
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedInteger } from "../stored-values.js";

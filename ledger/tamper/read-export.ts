@@ -35,10 +35,19 @@ export interface KeptBalance {
   readonly held: string;
 }
 
+/** Whose a deposit is, which may be said later: no link is about it, but each word about it is an event. */
+export interface KeptDeposit {
+  readonly depositId: string;
+  readonly customerId: string;
+  readonly status: string;
+}
+
 /** The first line of an export. */
 export interface ExportHead extends ChainRoot {
   readonly chainId: string;
   readonly head: ChainHead;
+  /** How many there are. */
+  readonly deposits: number;
 }
 
 /** Rows that one statement reads. */
@@ -56,7 +65,9 @@ export async function beginLook(tx: Sql): Promise<void> {
 export async function readExportHead(tx: Sql): Promise<ExportHead> {
   const [row] = await tx.query<{ value: string }>(`SELECT value FROM meta WHERE key = 'chain_id'`);
   const { value: chainId } = present(row, "chain id of the ledger");
-  return { ...(await readRoot(tx)), chainId, head: await readHead(tx) };
+  const [counted] = await tx.query<{ count: string }>(`SELECT count(*) FROM deposit`);
+  const deposits = storedInteger(counted?.count);
+  return { ...(await readRoot(tx)), chainId, head: await readHead(tx), deposits };
 }
 
 /** All links, in their order. */
@@ -126,5 +137,22 @@ export async function* readKeptBalances(tx: Sql): AsyncGenerator<KeptBalance> {
     const end = rows.at(-1);
     if (end === undefined || rows.length < PAGE_ROWS) return;
     last = [end.customer_id, end.asset];
+  }
+}
+
+/** All deposits as they stand, in the order in which they were seen. */
+export async function* readKeptDeposits(tx: Sql): AsyncGenerator<KeptDeposit> {
+  for (let last = "0"; ; ) {
+    const rows = await tx.query<Record<"seq" | "id" | "customer_id" | "status", string>>(
+      `SELECT seq::text, id, customer_id, status FROM deposit WHERE seq > $1::bigint
+        ORDER BY seq LIMIT ${PAGE_ROWS}`,
+      [last],
+    );
+    for (const { id: depositId, customer_id: customerId, status } of rows) {
+      yield { depositId, customerId, status };
+    }
+    const end = rows.at(-1);
+    if (end === undefined || rows.length < PAGE_ROWS) return;
+    last = end.seq;
   }
 }

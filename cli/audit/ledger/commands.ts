@@ -5,6 +5,7 @@ import {
   beginLook,
   readExportHead,
   readKeptBalances,
+  readKeptDeposits,
   readLinks,
   readUnlinkedRows,
 } from "../../../ledger/tamper/read-export.js";
@@ -59,7 +60,7 @@ export async function runExportLedger(
 }
 
 async function* exportLines(tx: Sql): AsyncGenerator<Exclude<ExportLine, { type: "end" }>> {
-  const { head, ledgerId, genesisHash, chainId } = await readExportHead(tx);
+  const { head, ledgerId, genesisHash, chainId, deposits } = await readExportHead(tx);
   yield {
     type: "ledger",
     format: EXPORT_FORMAT,
@@ -69,6 +70,7 @@ async function* exportLines(tx: Sql): AsyncGenerator<Exclude<ExportLine, { type:
     exportedAt: new Date().toISOString(),
     links: head.n,
     head: head.hash,
+    deposits,
   };
   for await (const { row, ...link } of readLinks(tx)) {
     yield { type: "link", ...link, row: row === null ? null : [...row] };
@@ -77,6 +79,7 @@ async function* exportLines(tx: Sql): AsyncGenerator<Exclude<ExportLine, { type:
     yield { type: "unlinked", kind, key, isLate, row: [...row] };
   }
   for await (const balance of readKeptBalances(tx)) yield { type: "balance", ...balance };
+  for await (const deposit of readKeptDeposits(tx)) yield { type: "deposit", ...deposit };
 }
 
 /** Checks an export; exit 1 when something does not hold, with what it is. */

@@ -43,6 +43,8 @@ const line = z.discriminatedUnion("type", [
     exportedAt: z.string().max(40),
     links: count,
     head: hash,
+    /** Lines of deposits; absent in exports of former releases, which had none. */
+    deposits: count.optional(),
   }),
   z.strictObject({
     type: z.literal("link"),
@@ -67,6 +69,12 @@ const line = z.discriminatedUnion("type", [
     asset: z.string().max(100),
     available: units,
     held: units,
+  }),
+  z.strictObject({
+    type: z.literal("deposit"),
+    depositId: z.string().max(100),
+    customerId: z.string().max(100),
+    status: z.string().max(30),
   }),
   z.strictObject({ type: z.literal("end"), lines: count, sha256: hash }),
 ]);

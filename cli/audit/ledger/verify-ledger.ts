@@ -1,7 +1,8 @@
 /**
  * Checks an export with nothing but itself: every link follows and is about the row that stands
- * there, no row lies behind the chain, every entry's debits are its credits, and the balances that
- * are kept follow from the postings. The first thing that does not hold is named.
+ * there, no row lies behind the chain, every entry's debits are its credits, the balances that are
+ * kept follow from the postings, and every deposit is whose the last event about it says. The first
+ * thing that does not hold is named.
  */
 import { rootHash, linkHash, type LinkKind, rowDigest } from "../../../ledger/tamper/link-rules.js";
 import type { ExportLine } from "./export-file.js";
@@ -28,6 +29,9 @@ const MAX_FAULTS = 20;
 /** Places of an entry's fields (`linked-rows.ts`). */
 const ENTRY = { idemKey: 2, postings: 6 } as const;
 const POSTING_FIELDS = 6;
+
+/** Places of an event's fields. */
+const EVENT = { type: 2, data: 3 } as const;
 
 /** Largest amount: 256 bits. */
 const MAX_UNITS = 2n ** 256n - 1n;
@@ -66,6 +70,9 @@ class LedgerCheck {
   };
   readonly #accounts = new Map<string, bigint>();
   readonly #kept = new Map<string, bigint>();
+  /** What the last event about each deposit says. */
+  readonly #told = new Map<string, { readonly type: string; readonly customerId: string }>();
+  #deposits = 0;
   #ledger: Extract<ExportLine, { readonly type: "ledger" }> | undefined;
   #before = { n: 0, hash: "" };
   #isKnownHeadSeen: boolean;
@@ -86,6 +93,7 @@ class LedgerCheck {
     else if (line.type === "link") this.#takeLink(line);
     else if (line.type === "unlinked") this.#takeUnlinked(line);
     else if (line.type === "balance") this.#takeBalance(line);
+    else if (line.type === "deposit") this.#takeDeposit(line);
   }
 
   verdict(): LedgerVerdict {
@@ -100,6 +108,11 @@ class LedgerCheck {
     }
     this.#checkBalances();
     this.#checkAssets();
+    const { deposits = this.#deposits } = this.#ledger ?? {};
+    const rows = this.#ledger?.deposits === undefined ? deposits : this.#rows.deposit;
+    if (deposits !== this.#deposits || rows !== deposits) {
+      this.#fault(`of ${rows} deposits the export says of ${this.#deposits} whose they are`);
+    }
     return {
       ledgerId,
       links: this.#before.n,
@@ -155,8 +168,45 @@ class LedgerCheck {
     }
   }
 
+  /** All events stand before the deposits. */
+  #takeDeposit(line: Extract<ExportLine, { readonly type: "deposit" }>): void {
+    const { depositId, customerId, status } = line;
+    this.#deposits += 1;
+    const told = this.#told.get(depositId);
+    if (told === undefined) {
+      this.#fault(`deposit ${depositId} is told by no event`);
+      return;
+    }
+    if (told.customerId !== customerId) {
+      this.#fault(
+        `deposit ${depositId} is ${customerId}'s, and was ${told.customerId}'s when told`,
+      );
+    }
+    if ((told.type === "deposit.credited") !== (status === "credited")) {
+      this.#fault(`deposit ${depositId} is ${status}, and the last that was told is ${told.type}`);
+    }
+  }
+
+  /** What an event says of a deposit; one that cannot be read has another digest, and is named. */
+  #hear(row: Row): void {
+    const [type, text] = [row?.[EVENT.type], row?.[EVENT.data]];
+    if (typeof type !== "string" || !type.startsWith("deposit.") || typeof text !== "string")
+      return;
+    try {
+      const data: unknown = JSON.parse(text);
+      const read = (field: string): unknown => Reflect.get(Object(data), field);
+      const [depositId, customerId] = [read("depositId"), read("customerId")];
+      if (typeof depositId === "string" && typeof customerId === "string") {
+        this.#told.set(depositId, { type, customerId });
+      }
+    } catch {
+      return;
+    }
+  }
+
   #count(kind: LinkKind, row: Row, name: string): void {
     this.#rows[kind] += 1;
+    if (kind === "event") this.#hear(row);
     if (kind !== "entry" || row === null) return;
     const postings = row[ENTRY.postings];
     if (!Array.isArray(postings)) {

@@ -261,6 +261,18 @@ describe("an export of the ledger", () => {
       /^TAMPERED: deposit 1 \(1-0-\d\) was changed/,
     ],
     [
+      "whose a deposit is",
+      "deposit",
+      `UPDATE deposit SET customer_id = '${BOB}' WHERE ${first("deposit", "seq")}`,
+      /^TAMPERED: deposit 1-0-\d is bob's, and was alice's when told/,
+    ],
+    [
+      "what became of a deposit",
+      "deposit",
+      `UPDATE deposit SET status = 'suspense' WHERE ${first("deposit", "seq")}`,
+      /^TAMPERED: deposit 1-0-\d is suspense, and the last that was told is deposit\.credited/,
+    ],
+    [
       "what a withdrawal pays",
       "withdrawal",
       `UPDATE withdrawal SET amount_units = 1`,
