@@ -6,7 +6,7 @@
  */
 import { createHash } from "node:crypto";
 
-/** Kinds of rows that are linked: what moved coins, and what allowed it. */
+/** Kinds of rows that are linked: what moved coins, what allowed it, and whose addresses are. */
 export const LINK_KINDS = [
   "event",
   "entry",
@@ -21,6 +21,8 @@ export const LINK_KINDS = [
   "approval",
   "verdict",
   "kill_switch",
+  "address",
+  "assignment",
 ] as const;
 
 /** One of `LINK_KINDS`. */

@@ -198,6 +198,25 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
     time: "r.at",
     fields: ["r.id::text", "r.level", "r.reason", "r.set_by", timeText("r.at")],
   },
+  address: {
+    from: "deposit_address r",
+    // Indexes begin at 0, and keys of links at 1.
+    key: "(r.index + 1)",
+    time: "r.registered_at",
+    fields: [
+      "r.index::text",
+      "r.address",
+      "r.customer_id",
+      "r.from_height::text",
+      timeText("r.registered_at"),
+    ],
+  },
+  assignment: {
+    from: "address_assignment r",
+    key: "r.id",
+    time: "r.assigned_at",
+    fields: ["r.id::text", "r.address", "r.customer_id", timeText("r.assigned_at")],
+  },
 };
 
 /**

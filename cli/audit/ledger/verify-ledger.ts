@@ -67,6 +67,8 @@ class LedgerCheck {
     approval: 0,
     verdict: 0,
     kill_switch: 0,
+    address: 0,
+    assignment: 0,
   };
   readonly #accounts = new Map<string, bigint>();
   readonly #kept = new Map<string, bigint>();

@@ -199,6 +199,8 @@ describe("an export of the ledger", () => {
       approval: 1,
       verdict: 1,
       kill_switch: 1,
+      address: 2,
+      assignment: 0,
     });
     expect(verdict.postings).toBe(await count("posting"));
     expect(verdict.accounts[`TOKEN liability:held:${BOB}`]).toBe("-400");
@@ -265,6 +267,12 @@ describe("an export of the ledger", () => {
       "deposit",
       `UPDATE deposit SET customer_id = '${BOB}' WHERE ${first("deposit", "seq")}`,
       /^TAMPERED: deposit 1-0-\d is bob's, and was alice's when told/,
+    ],
+    [
+      "whose an address is",
+      "deposit_address",
+      `UPDATE deposit_address SET customer_id = '${BOB}' WHERE index = 0`,
+      /^TAMPERED: address 1 \(0x[0-9a-f]{40}\) was changed after link \d+ .*"bob"/,
     ],
     [
       "what became of a deposit",
