@@ -91,7 +91,10 @@ export function applyRewind(
     }
     for (const inflow of plan.inflows) {
       await reverseEntry(tx, inflow);
-      for (const { asset, missingUnits } of await undoDecision(tx, inflow)) {
+      const undone = await undoDecision(tx, inflow);
+      uncovered.push(...undone.ended.flatMap(({ moved }) => [...moved.keys()]));
+      reversed.push(...undone.ended.flatMap(({ events }) => events));
+      for (const { asset, missingUnits } of undone.missing) {
         short.set(asset, (short.get(asset) ?? 0n) + missingUnits);
       }
     }
@@ -157,12 +160,8 @@ async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<Revers
     parts.push({ debit: SUSPENSE, amountUnits: givenUnits });
     parts.push({ debit: BREAK, amountUnits: amountUnits - givenUnits });
   } else {
-    let available = await lockAvailable(tx, deposit);
-    if (available < givenUnits) {
-      ended = await endUncovered(tx, deposit, givenUnits - available);
-      available = await lockAvailable(tx, deposit);
-    }
-    takenUnits = available < givenUnits ? available : givenUnits;
+    const what = `the deposit ${id} (${txHash})`;
+    ({ takenUnits, ended } = await takeBack(tx, deposit, { wantedUnits: givenUnits, what }));
     const customer = customerAccount(parseCustomerId(deposit.customerId));
     parts.push({ debit: customer, amountUnits: takenUnits });
     parts.push({ debit: BREAK, amountUnits: amountUnits - takenUnits });
@@ -184,14 +183,18 @@ async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<Revers
 }
 
 /**
- * What only waits is not withdrawn, and would be paid out of nothing: requests without a nonce end, the
- * newest first, until their holds are enough. What another transaction is at work on is left to it.
+ * What a customer has of coins that are gone. What only waits is not withdrawn, and would be paid out of
+ * nothing: requests without a nonce end, the newest first, until their holds are enough. What another
+ * transaction is at work on is left to it.
  */
-async function endUncovered(
+async function takeBack(
   tx: Sql,
-  { id, customerId, asset, txHash }: VanishedDeposit,
-  shortUnits: bigint,
-): Promise<StepResult> {
+  owner: Pick<VanishedDeposit, "customerId" | "asset">,
+  { wantedUnits, what }: { readonly wantedUnits: bigint; readonly what: string },
+): Promise<Pick<Reversal, "takenUnits" | "ended">> {
+  const available = await lockAvailable(tx, owner);
+  if (available >= wantedUnits) return { takenUnits: wantedUnits, ended: NOTHING_ENDED };
+  const { customerId, asset } = owner;
   const rows = await tx.query<{ id: string; units: string }>(
     `SELECT id, (amount_units + fee_units)::text AS units FROM withdrawal
       WHERE phase = 'waiting' AND status = ANY ($3::text[]) AND customer_id = $1 AND asset = $2
@@ -199,14 +202,16 @@ async function endUncovered(
     [customerId, asset, WAITING_STATUSES],
   );
   const steps: Step[] = [];
-  let leftUnits = shortUnits;
+  let leftUnits = wantedUnits - available;
   for (const row of rows) {
     if (leftUnits <= 0n) break;
     leftUnits -= storedAtoken(row.units);
-    const reason = `rule DEPOSIT_LOST: the chain came back without the deposit ${id} (${txHash})`;
+    const reason = `rule DEPOSIT_LOST: the chain came back without ${what}`;
     steps.push({ id: toWithdrawalId(row.id), reason, data: { rule: "DEPOSIT_LOST" } });
   }
-  return endBeforeSlotInside(tx, "rejected", steps);
+  const ended = await endBeforeSlotInside(tx, "rejected", steps);
+  const found = await lockAvailable(tx, owner);
+  return { takenUnits: found < wantedUnits ? found : wantedUnits, ended };
 }
 
 async function lockAvailable(
@@ -236,26 +241,34 @@ async function reverseEntry(tx: Sql, inflow: VanishedInflow): Promise<void> {
  * A person had said who bears a payment that was mined with another outcome, and that block is gone as
  * well: who was given coins for it gives them back, as far as they are there. Left as it was, the payment
  * could be mined as it is booked, and nothing would be said of what was given besides.
- * @returns what is no longer there to take, and stays a break
+ * @returns what is no longer there to take, and stays a break; requests that ended for it
  */
 async function undoDecision(
   tx: Sql,
-  { idemKey, memo, height }: VanishedInflow,
-): Promise<readonly { readonly asset: string; readonly missingUnits: bigint }[]> {
-  if (!idemKey.startsWith(REMINED_KEY)) return [];
+  { idemKey, memo, txHash, height }: VanishedInflow,
+): Promise<{
+  readonly missing: readonly { readonly asset: string; readonly missingUnits: bigint }[];
+  readonly ended: readonly StepResult[];
+}> {
+  const missing: { asset: string; missingUnits: bigint }[] = [];
+  const ended: StepResult[] = [];
+  if (!idemKey.startsWith(REMINED_KEY)) return { missing, ended };
   const decided = decisionKey(idemKey.slice(REMINED_KEY.length));
   const postings: Posting[] = [];
-  const missing: { asset: string; missingUnits: bigint }[] = [];
   for (const posting of await readReversed(tx, decided)) {
     const { asset, debit, amountUnits: wantedUnits } = posting;
     const customerId = customerOf(debit);
-    const available =
-      customerId === undefined ? wantedUnits : await lockAvailable(tx, { customerId, asset });
-    const amountUnits = available < wantedUnits ? available : wantedUnits;
+    let amountUnits = wantedUnits;
+    if (customerId !== undefined) {
+      const what = `what was given for ${txHash}`;
+      const taken = await takeBack(tx, { customerId, asset }, { wantedUnits, what });
+      amountUnits = taken.takenUnits;
+      ended.push(taken.ended);
+    }
     if (amountUnits > 0n) postings.push({ ...posting, amountUnits });
     if (amountUnits < wantedUnits) missing.push({ asset, missingUnits: wantedUnits - amountUnits });
   }
-  if (postings.length === 0) return missing;
+  if (postings.length === 0) return { missing, ended };
   const kind = "wallet.reversal";
   await postJournal(tx, {
     kind,
@@ -264,7 +277,7 @@ async function undoDecision(
     memo,
     postings,
   });
-  return missing;
+  return { missing, ended };
 }
 
 /** The postings of an entry with their sides changed; none where there is no such entry. */

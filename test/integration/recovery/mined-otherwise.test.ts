@@ -152,6 +152,23 @@ describe("a payment that was settled on a lost chain", () => {
     expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", TOKEN]);
   });
 
+  it("takes back what a person gave for it from requests that only wait, too", async () => {
+    const kept = desk.chain.head;
+    const settled = await desk.request({ key: "s", ...FIELDS });
+    await desk.work();
+    await desk.watch();
+    desk.chain.revertingOnChain.add(destination(1));
+    await loseAbove(kept);
+    await accept(`${settled.id}-r1`, "liability:customer:alice");
+    const all = { customer: "alice", to: destination(2), amountAtoken: 10n * TOKEN };
+    const waiting = await desk.request({ key: "all", ...all });
+    desk.chain.revertingOnChain.clear();
+    expect(await loseAbove(kept)).toContain(waiting.id);
+    expect((await desk.read(waiting.id)).status).toBe("rejected");
+    expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
+  });
+
   it("costs what the new chain took for it, without anybody", async () => {
     const kept = desk.chain.head;
     const settled = await desk.request({ key: "s", ...FIELDS });
