@@ -107,6 +107,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
   const before = await openDatabase({ ...common, migrations: [], poolSize: 1 });
   try {
     await checkIdentity(before, identity);
+    await checkMigrations(before);
   } finally {
     await before.close();
   }
@@ -117,6 +118,8 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
     },
   );
   try {
+    // A newer release may have migrated since the look before.
+    await checkMigrations(database);
     await writeIdentity(database, identity);
     await checkIdentity(database, identity);
     return database;
@@ -189,6 +192,33 @@ async function writeIdentity(database: SqlDatabase, identity: ChainIdentity): Pr
     `INSERT INTO meta (key, value) SELECT * FROM unnest($1::text[], $2::text[])
      ON CONFLICT (key) DO NOTHING`,
     [Object.keys(rows), Object.values(rows)],
+  );
+}
+
+/** Where the migrations that a database has had are noted. */
+const MIGRATION_TABLE = "schema_migration";
+
+/**
+ * A migration of a later release may have given a column its meaning, or a row its rules, without any
+ * statement of this one failing: such tables are not worked with (ADR 67).
+ * @throws NEWER_LEDGER
+ */
+async function checkMigrations(sql: Sql): Promise<void> {
+  const tables = await sql.query<{ found: string | null }>(
+    `SELECT to_regclass('${MIGRATION_TABLE}')::text AS found`,
+  );
+  if (typeof tables[0]?.found !== "string") return;
+  const known: ReadonlySet<string> = new Set(
+    LEDGER_MIGRATIONS.map((migration) => new migration().name),
+  );
+  const done = await sql.query<{ name: string }>(`SELECT name FROM ${MIGRATION_TABLE} ORDER BY id`);
+  const unknown = done.map(({ name }) => name).filter((name) => !known.has(name));
+  if (unknown.length === 0) return;
+  throw new LedgerError(
+    "NEWER_LEDGER",
+    `the ledger's tables were changed by a release that this program does not know ` +
+      `(${unknown.join(", ")}): start that release, or a newer one`,
+    { details: { unknown } },
   );
 }
 

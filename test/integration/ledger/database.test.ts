@@ -13,6 +13,19 @@ import { createTestDatabase } from "../../helpers/services/postgres.js";
 
 const { signal } = new AbortController();
 
+/** What a release to come might do: nothing fails here, and rows mean something else. */
+class OfLater1799999999999 {
+  readonly name = "OfLater1799999999999";
+
+  async up(runner: { query(text: string): Promise<unknown> }): Promise<void> {
+    await runner.query(`ALTER TABLE customer ADD COLUMN tier text`);
+  }
+
+  async down(): Promise<void> {
+    await Promise.reject(new Error("not taken back"));
+  }
+}
+
 describe("opening the ledger", () => {
   it("refuses the ledger of another chain and names the remedy, without touching it", async () => {
     const ledger = await openTestLedger();
@@ -40,6 +53,27 @@ describe("opening the ledger", () => {
       openLedger({ url: ledger.url, log: silentLog, signal, identity: TEST_IDENTITY }),
     ).rejects.toMatchObject({ code: "NEWER_LEDGER" });
     await ledger.drop();
+  });
+
+  it("refuses tables that a later release has changed, and changes nothing itself", async () => {
+    const { url, drop } = await createTestDatabase();
+    const options = { url, log: silentLog, signal };
+    const later = await openDatabase({
+      ...options,
+      applicationName: "later",
+      migrations: [...LEDGER_MIGRATIONS.slice(0, 3), OfLater1799999999999],
+      poolSize: 2,
+    });
+    await later.query(`INSERT INTO meta VALUES ('format_version', '2')`);
+    const dones = () => later.query(`SELECT name FROM schema_migration ORDER BY id`);
+    const before = await dones();
+    await expect(openLedger({ ...options, identity: TEST_IDENTITY })).rejects.toMatchObject({
+      code: "NEWER_LEDGER",
+      message: expect.stringContaining("OfLater1799999999999"),
+    });
+    expect(await dones()).toEqual(before);
+    await later.close();
+    await drop();
   });
 
   it("opens the same ledger again and tells its chain", async () => {
