@@ -29,7 +29,13 @@ export function mapIndexerError(error: unknown): ErrorReply {
   }
   if (error instanceof IndexerError) {
     const status = STATUS_OF[error.code];
-    if (status !== undefined) return problem(status, error.code, error.message, error.details);
+    if (status !== undefined) {
+      // A 5xx of these goes by itself: blocks are still coming, or readers are.
+      return {
+        ...problem(status, error.code, error.message, error.details),
+        isExpected: true,
+      };
+    }
   }
   if (error instanceof SqlError || (error instanceof AppError && error.retriable)) {
     return problem(503, "UNAVAILABLE", "the index cannot be asked at the moment", {});

@@ -113,7 +113,7 @@ export class Exports {
     if (state.status !== "done") {
       throw new IndexerError("NOT_FOUND", `the export is ${state.status}: there is no file`);
     }
-    return { state, bytes: createReadStream(this.path(state)) };
+    return { state, bytes: bytesOf(this.path(state)) };
   }
 
   /** Resolves when nothing is being written. */
@@ -179,6 +179,11 @@ export class Exports {
   private path({ id, format }: Pick<ExportState, "id" | "format">): string {
     return join(this.options.folder, `${id}.${format}`);
   }
+}
+
+/** Opened with the first piece: a client that is gone by then leaves nothing open. */
+async function* bytesOf(path: string): AsyncGenerator<Buffer, void> {
+  yield* createReadStream(path);
 }
 
 const hex = (column: string) => `'0x' || encode(${column}, 'hex')`;

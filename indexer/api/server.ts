@@ -15,6 +15,7 @@ import { addressRoutes } from "./address-routes.js";
 import { blockRoutes } from "./block-routes.js";
 import { dexRoutes } from "./dex-routes.js";
 import { mapIndexerError } from "./errors.js";
+import { withEntityTags } from "./entity-tags.js";
 import type { Exports } from "./exports.js";
 import {
   assertForward,
@@ -63,7 +64,7 @@ export function createIndexerServer(parts: ApiParts): HttpServer {
     apiSpecPath: API_FILE,
     listen: config.api.listen,
     corsOrigins: config.api["cors-origins"],
-    routes: limit.around(routes),
+    routes: limit.around(withEntityTags(routes)),
     mapError: mapIndexerError,
     readiness: () => readinessOf(context, config.indexer["max-lag-blocks"]),
     log,

@@ -35,31 +35,31 @@ export class BlockStream {
 
   /** @throws TOO_MANY_STREAMS */
   async open({ headers, signal }: HttpRequest): Promise<HttpReply> {
-    if (this.bells.size >= this.options.maxReaders) {
-      throw new IndexerError("TOO_MANY_STREAMS", "too many readers: poll /v1/blocks instead");
-    }
-    const bell = createWakeup();
-    this.bells.add(bell);
+    this.assertRoom();
     const last = headers["last-event-id"];
     const isHeight = typeof last === "string" && /^[0-9]{1,9}$/.test(last);
-    const progress = await readProgress(this.context.database, s).catch((error: unknown) => {
-      this.bells.delete(bell);
-      throw error;
-    });
+    const progress = await readProgress(this.context.database, s);
+    // Others may have come meanwhile.
+    this.assertRoom();
     const start = isHeight ? Number(last) : (progress?.height ?? -1);
     const ending = AbortSignal.any([signal, this.options.signal]);
-    const stream = this.events(start, bell, ending);
     return {
       headers: { "content-type": "text/event-stream", "cache-control": "no-store" },
-      stream,
+      stream: this.events(start, ending),
     };
   }
 
-  private async *events(
-    start: number,
-    bell: Wakeup,
-    signal: AbortSignal,
-  ): AsyncGenerator<Buffer, void> {
+  /** @throws TOO_MANY_STREAMS */
+  private assertRoom(): void {
+    if (this.bells.size >= this.options.maxReaders) {
+      throw new IndexerError("TOO_MANY_STREAMS", "too many readers: poll /v1/blocks instead");
+    }
+  }
+
+  /** A reader counts from the first piece on: who was gone before it is never told that it is over. */
+  private async *events(start: number, signal: AbortSignal): AsyncGenerator<Buffer, void> {
+    const bell = createWakeup();
+    this.bells.add(bell);
     let height = start;
     let silentMs = 0;
     try {

@@ -3,6 +3,7 @@ import { type ServerResponse, STATUS_CODES } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Duplex } from "node:stream";
+import { isHeadOnly } from "./readers.js";
 
 /** A handler's answer: a JSON value, checked against the API file, finished bytes, or a stream. */
 export interface HttpReply {
@@ -13,7 +14,10 @@ export interface HttpReply {
   readonly body?: unknown;
   /** Serialised JSON, sent as it is and without response validation. */
   readonly bytes?: Uint8Array;
-  /** Pieces that are sent as they come, at the client's pace; `headers` name their type. */
+  /**
+   * Pieces that are sent as they come, at the client's pace; `headers` name their type. It holds nothing
+   * before its first piece is asked for: where the client is gone, or wants the head alone, none is.
+   */
   readonly stream?: AsyncIterable<Uint8Array>;
 }
 
@@ -70,7 +74,9 @@ export function sendReply(
     response.setHeader(name, value);
   }
   const status = reply.status ?? 200;
-  if (reply.stream !== undefined) {
+  if (reply.stream !== undefined && isHeadOnly(response)) {
+    response.writeHead(status).end();
+  } else if (reply.stream !== undefined) {
     response.writeHead(status);
     // Without a byte the client would not see the head.
     response.flushHeaders();

@@ -12,6 +12,7 @@ import * as OpenApiValidator from "express-openapi-validator";
 import { errorCode } from "../../chain/errors.js";
 import type { ListenAddress } from "../config/config-values.js";
 import { type Caller, type HttpAccess, HttpGate } from "./http-access.js";
+import { createAllowedMethods } from "./allowed-methods.js";
 import { assertReadable, pathPattern } from "./api-schema.js";
 import { isJsonType, parseJsonBody, readBody } from "./http-body.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
@@ -82,6 +83,8 @@ export interface ErrorReply {
   readonly status: number;
   readonly body: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** True for a 5xx that nobody has to act on. */
+  readonly isExpected?: boolean;
 }
 
 /** An API file with the handlers of its operations. */
@@ -188,6 +191,7 @@ class OpenApiServer implements HttpServer {
   readonly #gate: HttpGate | undefined;
   readonly #lane: DirectLane<HttpRoute>;
   readonly #isAnswered: ReturnType<typeof createReaders>;
+  readonly #allowedMethods: ReturnType<typeof createAllowedMethods>;
 
   constructor(options: HttpServerOptions) {
     this.name = options.name;
@@ -196,6 +200,7 @@ class OpenApiServer implements HttpServer {
     this.#timer = new ReplyTimer(options.name, options.metrics);
     const apis = [options, ...(options.moreApis ?? [])];
     const gated = apis.flatMap((api) => api.routes);
+    this.#allowedMethods = createAllowedMethods(gated, options.access === undefined);
     this.#gate =
       options.access === undefined
         ? undefined
@@ -437,7 +442,7 @@ class OpenApiServer implements HttpServer {
     const normalised = normaliseHttpError(error);
     const reply = this.#options.mapError(normalised);
     const isOurs = !(normalised instanceof HttpError) || normalised.status >= 500;
-    if (reply.status >= 500 && isOurs) {
+    if (reply.status >= 500 && isOurs && reply.isExpected !== true) {
       this.#options.log.error({ err: normalised, server: this.name }, "request failed");
     } else {
       this.#options.log.debug({ err: normalised, status: reply.status }, "request refused");
@@ -451,6 +456,10 @@ class OpenApiServer implements HttpServer {
     }
     if (normalised instanceof HttpError && normalised.status === 401) {
       response.setHeader("www-authenticate", "Bearer");
+    }
+    if (normalised instanceof HttpError && normalised.status === 405) {
+      const allowed = this.#allowedMethods(response.req.url?.split("?", 1)[0] ?? "/");
+      if (allowed !== undefined) response.setHeader("allow", allowed);
     }
     // Unread bytes of the request would be taken for the next one.
     if (!response.req.complete) {

@@ -8,14 +8,22 @@ export function isAllowedOrigin(origin: string, allowed: readonly string[]): boo
 
 /** Headers of answers that pages of other origins may read. */
 const EXPOSED =
-  "RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Content-SHA256";
+  "ETag, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Content-SHA256";
 
 /** What a browser is told before it asks. */
 const PREFLIGHT = {
   "access-control-allow-methods": "GET, HEAD, POST",
-  "access-control-allow-headers": "Content-Type, Last-Event-ID",
+  "access-control-allow-headers": "Content-Type, If-None-Match, Last-Event-ID",
   "access-control-max-age": "600",
 };
+
+/** Responses to HEAD, whose requests the routes see as GET. */
+const HEAD_ONLY = new WeakSet<ServerResponse>();
+
+/** Whether the client asked for the head alone. */
+export function isHeadOnly(response: ServerResponse): boolean {
+  return HEAD_ONLY.has(response);
+}
 
 /**
  * Makes an open API's first look at a request. Without origins there is nothing of CORS in its answers.
@@ -24,7 +32,10 @@ const PREFLIGHT = {
 export function createReaders(origins: readonly string[]) {
   return (request: IncomingMessage, response: ServerResponse): boolean => {
     // The response was made for a HEAD: of what GET would say it sends no body.
-    if (request.method === "HEAD") request.method = "GET";
+    if (request.method === "HEAD") {
+      request.method = "GET";
+      HEAD_ONLY.add(response);
+    }
     if (origins.length === 0) return false;
     const { origin } = request.headers;
     if (!origins.includes("*")) response.appendHeader("vary", "Origin");

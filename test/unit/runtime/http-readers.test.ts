@@ -61,10 +61,63 @@ describe("HEAD", () => {
     expect((await rawRequest(port, "/v1/nothing", { method: "HEAD" })).status).toBe(404);
   });
 
+  it("of a stream ends with its head, and nothing of the stream is begun", async () => {
+    let isBegun = false;
+    async function* pieces(): AsyncGenerator<Buffer, void> {
+      isBegun = true;
+      yield Buffer.from("x".repeat(100));
+      await new Promise(() => undefined);
+    }
+    const route = { method: "get" as const, path: "/v1/things" };
+    const headers = { "content-type": "text/plain" };
+    const port = await serve({
+      routes: [{ ...route, handler: async () => ({ headers, stream: pieces() }) }],
+    });
+    const head = await rawRequest(port, "/v1/things", { method: "HEAD" });
+    expect([head.status, head.headers["content-type"]]).toEqual([200, "text/plain"]);
+    expect(isBegun).toBe(false);
+  });
+
   it("of an API with keys is not another word for GET", async () => {
     const port = await serve({ access: singleKeyAccess("k".repeat(64)) });
     const headers = { authorization: `Bearer ${"k".repeat(64)}` };
     expect((await rawRequest(port, "/v1/things", { method: "HEAD", headers })).status).toBe(405);
+  });
+});
+
+describe("a method that a path does not have", () => {
+  it("is answered with those that it has", async () => {
+    const open = await serve({});
+    const answer = await rawRequest(open, "/v1/things?limit=5", { method: "DELETE" });
+    expect([answer.status, answer.headers["allow"]]).toEqual([405, "GET, HEAD, POST"]);
+    expect((await rawRequest(open, "/v1/nothing")).headers["allow"]).toBeUndefined();
+    await server?.stop();
+    const gated = await serve({ access: singleKeyAccess("k".repeat(64)) });
+    const headers = { authorization: `Bearer ${"k".repeat(64)}` };
+    const refused = await rawRequest(gated, "/v1/things", { method: "PUT", headers });
+    expect([refused.status, refused.headers["allow"]]).toEqual([405, "GET, POST"]);
+  });
+});
+
+describe("a 5xx", () => {
+  it("is an error in the log unless nobody has to act on it", async () => {
+    const lines: string[] = [];
+    const log = createLogger({
+      component: "test",
+      destination: { write: (line) => lines.push(line) },
+    });
+    for (const isExpected of [true, false]) {
+      const port = await serve({
+        log,
+        routes: [
+          { method: "get", path: "/v1/things", handler: () => Promise.reject(new Error("gone")) },
+        ],
+        mapError: () => ({ status: 503, body: {}, isExpected }),
+      });
+      expect((await rawRequest(port, "/v1/things")).status).toBe(503);
+      expect(lines.filter((line) => line.includes('"error"')).length).toBe(isExpected ? 0 : 1);
+      await server?.stop();
+    }
   });
 });
 

@@ -1,0 +1,110 @@
+/** What the indexer's API does for readers that come again, and for those that go. */
+import { describe, expect, it } from "@jest/globals";
+import { withEntityTags } from "../../../indexer/api/entity-tags.js";
+import { mapIndexerError } from "../../../indexer/api/errors.js";
+import { BlockStream } from "../../../indexer/api/stream.js";
+import { IndexerError } from "../../../indexer/errors.js";
+import type { HttpRequest, HttpRoute } from "../../../runtime/http/http-server.js";
+import { createGate } from "../../helpers/gate.js";
+import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
+
+function requestWith(
+  headers: HttpRequest["headers"],
+  signal: AbortSignal = new AbortController().signal,
+): HttpRequest {
+  const rawBody = new Uint8Array();
+  return {
+    method: "GET",
+    path: "/",
+    params: {},
+    query: {},
+    headers,
+    body: undefined,
+    rawBody,
+    signal,
+  };
+}
+
+describe("the stream of blocks", () => {
+  const noRows = { query: () => Promise.resolve([]) };
+  const options = { maxReaders: 1, signal: new AbortController().signal };
+
+  it("keeps no place for a reader that was gone before its first piece", async () => {
+    const answer = createGate();
+    const slow = {
+      query: async () => {
+        await answer.opened;
+        return [];
+      },
+    };
+    const stream = new BlockStream(contextWithoutNode(slow, 7), options);
+    const reader = new AbortController();
+    const opening = stream.open(requestWith({}, reader.signal));
+    reader.abort();
+    answer.open();
+    // As a pipeline ends what it never read.
+    await (await opening).stream?.[Symbol.asyncIterator]().return?.();
+    await expect(stream.open(requestWith({}))).resolves.toHaveProperty("stream");
+  });
+
+  it("has no more readers than it may have, and room again behind each that ends", async () => {
+    const stream = new BlockStream(contextWithoutNode(noRows, 7), options);
+    const first = (await stream.open(requestWith({}))).stream?.[Symbol.asyncIterator]();
+    await first?.next();
+    const code = "TOO_MANY_STREAMS";
+    await expect(stream.open(requestWith({}))).rejects.toMatchObject({ code });
+    await first?.return?.();
+    await expect(stream.open(requestWith({}))).resolves.toHaveProperty("stream");
+  });
+});
+
+describe("tags of final things", () => {
+  const route = (path: string, block: () => unknown): HttpRoute => {
+    let height = 10;
+    const handler = async () => ({ body: { meta: { indexedHeight: height++ }, block: block() } });
+    return { method: "get", path, handler };
+  };
+  const asked = async (one: HttpRoute | undefined, known?: string) =>
+    one?.handler(requestWith(known === undefined ? {} : { "if-none-match": known }));
+
+  it("a block that is known is not sent again, whatever the index has got meanwhile", async () => {
+    const [block] = withEntityTags([route("/v1/blocks/{id}", () => ({ height: 5 }))]);
+    const first = await asked(block);
+    const tag = first?.headers?.["etag"] ?? "";
+    expect(tag).toMatch(/^W\/"[\w-]{43}"$/);
+    expect(first?.body).toMatchObject({ block: { height: 5 } });
+    for (const known of [tag, tag.slice(2), `"a", ${tag}`, "*"]) {
+      const again = await asked(block, known);
+      expect({ known, reply: again }).toEqual({
+        known,
+        reply: { status: 304, headers: { etag: tag, "cache-control": "no-cache" } },
+      });
+    }
+    for (const known of ['"a"', tag.slice(3, -1), ""]) {
+      expect({ known, body: (await asked(block, known))?.body }).toMatchObject({
+        known,
+        body: { block: { height: 5 } },
+      });
+    }
+  });
+
+  it("another block under the same name is sent", async () => {
+    let height = 5;
+    const [latest] = withEntityTags([route("/v1/blocks/{id}", () => ({ height: height++ }))]);
+    const tag = (await asked(latest))?.headers?.["etag"] ?? "";
+    expect((await asked(latest, tag))?.body).toMatchObject({ block: { height: 6 } });
+  });
+
+  it("what changes with every block has none", async () => {
+    const [list] = withEntityTags([route("/v1/blocks", () => [])]);
+    expect((await asked(list))?.headers).toBeUndefined();
+  });
+});
+
+describe("an index that is not there yet", () => {
+  it("is an answer, and no error of this program", () => {
+    const reply = mapIndexerError(new IndexerError("NO_INDEX", "no block is indexed yet"));
+    expect(reply).toMatchObject({ status: 503, isExpected: true });
+    expect(mapIndexerError(new Error("x"))).not.toHaveProperty("isExpected");
+  });
+});
