@@ -1,23 +1,24 @@
 /** What 405 has to tell (RFC 9110, 15.5.6): the methods that a path has. */
+import type { ServerResponse } from "node:http";
 import { pathPattern } from "./api-schema.js";
 
 /**
- * The value of `Allow` for a path, in alphabetical order; undefined where no route has the path.
+ * Makes what sets `Allow`, in alphabetical order, on the answer to a request whose path is one of the
+ * routes'.
  * @param isOpen an API without keys answers HEAD where it answers GET
  */
 export function createAllowedMethods(
   routes: readonly { readonly method: string; readonly path: string }[],
   isOpen: boolean,
-): (path: string) => string | undefined {
-  const known = routes.map(({ method, path }) => ({ method, pattern: pathPattern(path) }));
-  return (path) => {
-    const methods = known.flatMap(({ method, pattern }) =>
-      pattern.test(path)
-        ? isOpen && method === "get"
-          ? ["GET", "HEAD"]
-          : [method.toUpperCase()]
-        : [],
-    );
-    return methods.length === 0 ? undefined : [...new Set(methods)].toSorted().join(", ");
+): (response: ServerResponse) => void {
+  const known = routes.map(({ method, path }) => ({
+    methods: isOpen && method === "get" ? ["GET", "HEAD"] : [method.toUpperCase()],
+    pattern: pathPattern(path),
+  }));
+  return (response) => {
+    const path = response.req.url?.split("?", 1)[0] ?? "/";
+    const methods = known.flatMap((one) => (one.pattern.test(path) ? one.methods : []));
+    if (methods.length > 0)
+      response.setHeader("allow", [...new Set(methods)].toSorted().join(", "));
   };
 }

@@ -191,7 +191,7 @@ class OpenApiServer implements HttpServer {
   readonly #gate: HttpGate | undefined;
   readonly #lane: DirectLane<HttpRoute>;
   readonly #isAnswered: ReturnType<typeof createReaders>;
-  readonly #allowedMethods: ReturnType<typeof createAllowedMethods>;
+  readonly #allow: ReturnType<typeof createAllowedMethods>;
 
   constructor(options: HttpServerOptions) {
     this.name = options.name;
@@ -200,7 +200,7 @@ class OpenApiServer implements HttpServer {
     this.#timer = new ReplyTimer(options.name, options.metrics);
     const apis = [options, ...(options.moreApis ?? [])];
     const gated = apis.flatMap((api) => api.routes);
-    this.#allowedMethods = createAllowedMethods(gated, options.access === undefined);
+    this.#allow = createAllowedMethods(gated, options.access === undefined);
     this.#gate =
       options.access === undefined
         ? undefined
@@ -457,10 +457,7 @@ class OpenApiServer implements HttpServer {
     if (normalised instanceof HttpError && normalised.status === 401) {
       response.setHeader("www-authenticate", "Bearer");
     }
-    if (normalised instanceof HttpError && normalised.status === 405) {
-      const allowed = this.#allowedMethods(response.req.url?.split("?", 1)[0] ?? "/");
-      if (allowed !== undefined) response.setHeader("allow", allowed);
-    }
+    if (normalised instanceof HttpError && normalised.status === 405) this.#allow(response);
     // Unread bytes of the request would be taken for the next one.
     if (!response.req.complete) {
       response.setHeader("connection", "close");
