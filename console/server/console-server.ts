@@ -38,7 +38,7 @@ import { ExchangeApi, type ExchangeApiOptions } from "../sources/exchange-api.js
 import { textsOf } from "../text/catalogue.js";
 import { isAble } from "../users/roles.js";
 import type { UserDesk } from "../users/desk.js";
-import { type FormFields, readForm } from "./form-body.js";
+import { contentOf, type FormFields, readForm } from "./form-body.js";
 import { checkHost, checkOrigin } from "./request-guards.js";
 import type { ConsolePage, ConsoleRequest, ConsoleRoutes } from "./route.js";
 import { RouteTable } from "./route-table.js";
@@ -254,7 +254,7 @@ class Pages implements ConsoleServer {
     }
   }
 
-  /** Carries an action out, once for each form: who sends it again gets the first answer. */
+  /** Carries an action out, once for each form: who sends the same again gets the first answer. */
   private async act(exchange: Exchange, session: Session, form: FormFields): Promise<void> {
     const { response, asked } = exchange;
     const found = this.table.action(asked.path);
@@ -273,14 +273,19 @@ class Pages implements ConsoleServer {
       query: new URLSearchParams(),
       signal,
     });
-    const known = session.sentForms.get(formKey);
-    const sent = known ?? this.turns.run(signal, () => route.act({ ...common, form, formKey }));
-    if (known === undefined) {
+    const content = contentOf(asked.path, form);
+    let sent = session.sentForms.get(formKey);
+    if (sent === undefined) {
+      const answer = this.turns.run(signal, () => route.act({ ...common, form, formKey }));
+      sent = { content, answer };
       session.sentForms.set(formKey, sent);
       // What was refused, or may not have arrived, may be sent again under the same key.
-      sent.catch(() => session.sentForms.delete(formKey));
+      answer.catch(() => session.sentForms.delete(formKey));
+    } else if (sent.content !== content) {
+      // A page that a browser kept, filled in anew: the first answer would be no answer to this.
+      throw new ConsoleError("FORM_REFUSED", "the form was sent with other words before");
     }
-    const location = await sent;
+    const location = await sent.answer;
     log.info({ user: session.user, action: asked.path, formKey }, "done for a user");
     this.redirect(exchange, location);
   }

@@ -1,4 +1,5 @@
 /** Forms as browsers send them: bounded, one value for each name. */
+import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { HttpError } from "../../runtime/http/http-errors.js";
 import { readBody } from "../../runtime/http/http-body.js";
@@ -41,4 +42,11 @@ export async function readForm(request: IncomingMessage): Promise<FormFields> {
     if (fields.size > MAX_FIELDS) throw badRequest("the form has too many fields");
   }
   return fields;
+}
+
+/** Digest of a form: where it was sent, and its fields in the order in which they came. */
+export function contentOf(path: string, form: FormFields): string {
+  return createHash("sha256")
+    .update(JSON.stringify([path, ...form]))
+    .digest("hex");
 }

@@ -17,8 +17,16 @@ export interface Session {
   readonly mustChange: boolean;
   /** What every form of this session carries. */
   readonly formToken: string;
-  /** Answers to forms of this session that were sent, by their keys: each is carried out once. */
-  readonly sentForms: LRUCache<string, Promise<string>>;
+  /** Forms of this session that were sent, by their keys: each is carried out once. */
+  readonly sentForms: LRUCache<string, SentForm>;
+}
+
+/** A form that was sent. */
+export interface SentForm {
+  /** Digest of where it was sent and of all that was written. */
+  readonly content: string;
+  /** Where its sender is led. */
+  readonly answer: Promise<string>;
 }
 
 /** Bounds of sessions. */
@@ -72,7 +80,7 @@ export class SessionStore {
   begin(who: Pick<Session, "user" | "role" | "apiKey" | "mustChange">): string {
     const id = newToken();
     const nowMs = this.clock.monotonicMs();
-    const sentForms = new LRUCache<string, Promise<string>>({ max: MAX_SENT_FORMS });
+    const sentForms = new LRUCache<string, SentForm>({ max: MAX_SENT_FORMS });
     const session = { ...who, formToken: newToken(), sentForms };
     this.sessions.set(digestOf(id), { session, startedMs: nowMs, usedMs: nowMs });
     return id;

@@ -113,8 +113,8 @@ export const ENGLISH = {
   forbiddenText: "Your role is {role}; this needs another one.",
   forbiddenTitle: "Not with this role",
   formRefusedText:
-    "The form was not made for this session, or was opened too long ago. Nothing was " +
-    "done: go back, load the page again and send it anew.",
+    "The form was not made for this session, was opened too long ago, or was sent with other words " +
+    "before. Nothing was done now: go back, load the page again and send it anew.",
   formRefusedTitle: "This form is not valid any more",
   free: "Free",
   from: "From",

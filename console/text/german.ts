@@ -116,8 +116,8 @@ export const GERMAN: Catalogue = {
   forbiddenText: "Ihre Rolle ist {role}; dafür wird eine andere gebraucht.",
   forbiddenTitle: "Nicht mit dieser Rolle",
   formRefusedText:
-    "Das Formular gehört nicht zu dieser Sitzung oder ist zu alt. Es wurde nichts getan: " +
-    "Gehen Sie zurück, laden Sie die Seite neu und senden Sie es erneut.",
+    "Das Formular gehört nicht zu dieser Sitzung, ist zu alt oder wurde schon mit anderem Inhalt gesendet. " +
+    "Es wurde jetzt nichts getan: Gehen Sie zurück, laden Sie die Seite neu und senden Sie es erneut.",
   formRefusedTitle: "Dieses Formular gilt nicht mehr",
   free: "Frei",
   from: "Von",

@@ -313,6 +313,15 @@ describe("an action", () => {
       `/v1/withdrawals/${id}/cancel`,
     ]);
     expect(calls).toHaveLength(1);
+    // The same page, kept by a browser and sent for something else: the first answer would be a lie.
+    const other = await request();
+    const elsewhere = await operator.send(`/withdrawals/${other}/cancel`, body.toString());
+    expect(elsewhere.status).toBe(403);
+    body.set("reason", "for another reason");
+    const reworded = await operator.send(`/withdrawals/${id}/cancel`, body.toString());
+    expect(reworded.status).toBe(403);
+    expect(all(reworded.root, "pre").map(textOf)).toEqual(["for another reason"]);
+    expect(await statusOf(other)).not.toBe("cancelled");
   });
 
   it("loses nothing that was written when the session has ended", async () => {
