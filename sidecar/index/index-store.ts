@@ -3,7 +3,7 @@
  * All records of a height are written in one batch and never change, so reads need no snapshot.
  */
 import { existsSync } from "node:fs";
-import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
 import { AppError, errorMessage } from "../../chain/errors.js";
@@ -15,6 +15,7 @@ import {
   type Height,
   hexToBytes,
 } from "../../chain/hex.js";
+import { ensureFolder } from "../../runtime/files/folder.js";
 import {
   type LevelRange,
   type LevelStore,
@@ -333,7 +334,8 @@ export class IndexStore {
 
   private async openLevel(): Promise<void> {
     try {
-      await mkdir(dirname(this.folder), { recursive: true });
+      // Deposits are read out of it: whatever the process' mask is, only its owner may change it.
+      ensureFolder(this.folder);
       this.level = await openLevelStore(this.folder, {
         cacheBytes: CACHE_BYTES,
         writeBufferBytes: WRITE_BUFFER_BYTES,

@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
@@ -123,6 +124,19 @@ describe("an index with a torn file", () => {
     expect(store.tip()).toBeUndefined();
     await store.close();
   });
+});
+
+it("is its owner's alone where the process lets everybody write", async () => {
+  const home = mkdtempSync(join(tmpdir(), "open-home-"));
+  closers.push(() => rmSync(home, { recursive: true }));
+  const mask = process.umask(0);
+  closers.push(() => void process.umask(mask));
+  const store = new IndexStore(join(home, "data", "sidecar"));
+  await store.open();
+  await store.startOver();
+  await store.close();
+  const modes = ["data", join("data", "sidecar")].map((name) => statSync(join(home, name)).mode);
+  expect(modes.map((mode) => mode & 0o077)).toEqual([0, 0]);
 });
 
 describe("an index that is to begin anew and cannot", () => {
