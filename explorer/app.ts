@@ -113,7 +113,7 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     limitsLoopback: config.limits.loopback,
     concurrentPages: config.limits["concurrent-pages"],
     head: () => tracker.head,
-    generation: () => store?.generation ?? 0,
+    generation: () => (store?.generation ?? 0) + tracker.generation,
     readiness: () => readiness(context, config.node["max-block-age-ms"], signal),
     clock,
     log,

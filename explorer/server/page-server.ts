@@ -88,6 +88,21 @@ const COSTLY = 5;
 /** A day: what is final stays, but the frame around it may be another one after an update. */
 const FINAL_CACHING = "public, max-age=86400, immutable";
 
+/** A client asks whether it still is so. */
+const ASKED_AGAIN = "no-cache";
+
+const HASH = /^(0x)?[0-9a-f]{64}$/i;
+
+/**
+ * What clients may do with an answer. A hash is of one thing for ever. A height is of another block when
+ * a new chain is made on the same port, or one has lost blocks: whoever kept its page would be shown it
+ * for a day, as final.
+ */
+function cachingOf(isFinal: boolean, parameter: string, query: URLSearchParams): string {
+  const isHash = HASH.test(parameter) || HASH.test(query.get("tx") ?? "");
+  return isFinal && isHash ? FINAL_CACHING : ASKED_AGAIN;
+}
+
 const PAGE_VARY = "Accept-Language, Cookie";
 
 /** Makes the server; it listens after `start()`. */
@@ -265,10 +280,11 @@ class Pages implements PageServer {
       const time = limitedSignal([signal], PAGE_TIMEOUT_MS);
       const answer = await route.handle({ ...found, language, t, signal: time });
       if ("location" in answer) return redirectAnswer(answer.location, found.isSent);
-      if ("json" in answer) return downloadAnswer(answer);
+      const caching = (isFinal: boolean) => cachingOf(isFinal, found.parameter, found.query);
+      if ("json" in answer) return downloadAnswer(answer, caching(answer.isFinal));
       // What was sent is not part of the address to which the languages lead.
       const query = found.isSent ? new URLSearchParams() : found.query;
-      return this.pageAnswer(answer, { ...asked, query });
+      return this.pageAnswer(answer, { ...asked, query }, caching);
     };
     const isQueued = found.isSent && route.form?.hasOwnQueue === true;
     return isQueued ? work() : this.turns.run(limitedSignal([signal], PAGE_TIMEOUT_MS), work);
@@ -286,7 +302,11 @@ class Pages implements PageServer {
     return undefined;
   }
 
-  private pageAnswer(page: Page, asked: Asked): FinishedAnswer {
+  private pageAnswer(
+    page: Page,
+    asked: Asked,
+    caching: (isFinal: boolean) => string = () => ASKED_AGAIN,
+  ): FinishedAnswer {
     const { network, assets } = this.options;
     const { query, language } = asked;
     const document = layout({
@@ -309,7 +329,7 @@ class Pages implements PageServer {
         "content-type": "text/html; charset=utf-8",
         "content-language": language,
         vary: PAGE_VARY,
-        "cache-control": isFinal ? FINAL_CACHING : "no-cache",
+        "cache-control": caching(isFinal),
       },
       body,
       etag: etagOf(body),
@@ -362,17 +382,17 @@ class Pages implements PageServer {
 }
 
 function redirectAnswer(location: string, isSent: boolean): FinishedAnswer {
-  const headers = { ...SECURITY_HEADERS, location, "cache-control": "no-cache" };
+  const headers = { ...SECURITY_HEADERS, location, "cache-control": ASKED_AGAIN };
   return { status: isSent ? 303 : 302, headers, body: Buffer.alloc(0), etag: "", isFinal: false };
 }
 
-function downloadAnswer({ json, fileName, isFinal }: Download): FinishedAnswer {
+function downloadAnswer({ json, fileName, isFinal }: Download, caching: string): FinishedAnswer {
   const body = Buffer.from(JSON.stringify(json, null, 1), "utf8");
   const headers = {
     ...SECURITY_HEADERS,
     "content-type": "application/json; charset=utf-8",
     "content-disposition": `inline; filename="${fileName}"`,
-    "cache-control": isFinal ? FINAL_CACHING : "no-cache",
+    "cache-control": caching,
   };
   return { status: 200, headers, body, etag: etagOf(body), isFinal };
 }

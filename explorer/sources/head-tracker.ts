@@ -1,14 +1,26 @@
-/** Follows the head: it wakes open pages, and nothing depends on it. */
+/**
+ * Follows the head: it wakes open pages, and notices when the node tells another chain than before. A
+ * published block never changes, but a node can lose blocks with its disk, or be another one.
+ */
+import type { Height } from "../../chain/hex.js";
 import type { Service } from "../../runtime/process/lifecycle.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { createWakeup } from "../../runtime/process/task.js";
+import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../../rpc-client/ws-subscription.js";
 import type { HeadEvent } from "../server/live-streams.js";
-import type { ChainSource } from "./chain-source.js";
+import type { HeaderView } from "./evm-json.js";
+
+/** What is remembered of a head. */
+type SeenBlock = Pick<HeaderView, "height" | "hash" | "timestampSeconds">;
 
 /** What the tracker works with. */
 export interface HeadTrackerOptions {
-  readonly chain: Pick<ChainSource, "head">;
+  readonly chain: {
+    head(options: RpcOptions): Promise<SeenBlock>;
+    /** Those that the node has. */
+    blocks(heights: readonly Height[], options: RpcOptions): Promise<readonly SeenBlock[]>;
+  };
   readonly wsUrl: string;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -21,7 +33,8 @@ const POLL_MS = 1_000;
 /** The newest head that was seen. */
 export class HeadTracker implements Service {
   readonly name = "head tracker";
-  private current: HeadEvent | undefined;
+  private current: SeenBlock | undefined;
+  private replacements = 0;
   private following: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: HeadTrackerOptions) {}
@@ -29,6 +42,11 @@ export class HeadTracker implements Service {
   /** Undefined until the node has answered for the first time. */
   get head(): HeadEvent | undefined {
     return this.current;
+  }
+
+  /** How often the chain was another one than before: pages that were final are not any more. */
+  get generation(): number {
+    return this.replacements;
   }
 
   /** Begins to follow, until the signal fires. */
@@ -45,10 +63,11 @@ export class HeadTracker implements Service {
     const { chain, signal, log, onHead } = this.options;
     while (!signal.aborted) {
       try {
-        const { height, timestampSeconds } = await chain.head({ signal });
-        if (height !== this.current?.height) {
-          this.current = { height, timestampSeconds };
-          onHead(this.current);
+        const { height, hash, timestampSeconds } = await chain.head({ signal });
+        if (hash !== this.current?.hash) {
+          if (!(await this.hasCurrent(height))) this.replacements += 1;
+          this.current = { height, hash, timestampSeconds };
+          onHead({ height, timestampSeconds });
         }
       } catch (error) {
         if (!signal.aborted) log.debug({ err: error }, "the node does not tell its head");
@@ -56,6 +75,16 @@ export class HeadTracker implements Service {
       // The signal ends the wait by an error, and then the loop.
       await bell.wait({ signal, timeoutMs: POLL_MS }).catch(() => undefined);
     }
+  }
+
+  /** Whether the block that was the head is still in the chain; true before the first. */
+  private async hasCurrent(newest: Height): Promise<boolean> {
+    const { current } = this;
+    if (current === undefined) return true;
+    if (newest < current.height) return false;
+    const { chain, signal } = this.options;
+    const [block] = await chain.blocks([current.height], { signal });
+    return block?.hash === current.hash;
   }
 
   private async listen(bell: ReturnType<typeof createWakeup>): Promise<void> {

@@ -515,9 +515,18 @@ describe("the server", () => {
   });
 
   it("lets final pages be kept, others only be asked for again, and knows what a client has", async () => {
-    const target = `/block/${scene.plain.blockNumber}`;
+    const target = `/block/${scene.plain.blockHash}`;
     const first = await stage.get(target);
     expect(first.headers["cache-control"]).toBe("public, max-age=86400, immutable");
+    // A height is of another block after a loss of blocks, or on a chain that was made anew.
+    const { blockNumber } = scene.plain;
+    for (const path of [`/block/${blockNumber}`, `/proof/header/${blockNumber}`]) {
+      const { status, headers } = await stage.get(path);
+      const caching = headers["cache-control"];
+      expect({ path, status, caching }).toEqual({ path, status: 200, caching: "no-cache" });
+      const known = await stage.get(path, { "if-none-match": String(headers["etag"]) });
+      expect({ path, status: known.status }).toEqual({ path, status: 304 });
+    }
     expect(first.headers["vary"]).toBe("Accept-Language, Cookie, Accept-Encoding");
     const again = await stage.get(target, { "if-none-match": String(first.headers["etag"]) });
     expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: "" });
