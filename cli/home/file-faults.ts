@@ -80,7 +80,7 @@ function faultOf(file: string, read: (file: string) => unknown): readonly Config
     const reason = error instanceof AppError ? errorMessage(error) : fileCause(error);
     const isOurs = error instanceof AppError || systemCode(error) !== "UNKNOWN";
     if (!isOurs) throw error;
-    const allowed = `the file as it was written: ${reason}`;
+    const allowed = `the file as it was written, by a release that this one knows: ${reason}`;
     return [{ file, key: "(whole file)", value: "unusable", allowed }];
   }
 }
