@@ -1,6 +1,6 @@
 /** The database folder: where it lies, how it is made whole or not at all, its password. */
 import { execFile } from "node:child_process";
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import {
   chmodSync,
   existsSync,
@@ -24,6 +24,7 @@ import {
 import { syncFolderSync } from "../../runtime/files/folder.js";
 import { type PostgresAccount, accountFor, canEnter, giveTree } from "./account.js";
 import { type PostgresBinaries, SHARED_FOLDER } from "./binaries.js";
+import { claimCluster, sharedPlaceOf } from "./cluster-owner.js";
 import { EmbeddedPostgresError, folderError, folderErrorFromOutput } from "./errors.js";
 
 /** Where the cluster of a home is, or is going to be. */
@@ -116,6 +117,7 @@ export async function createCluster(options: {
     syncFolderSync(dirname(place.folder));
     if (place.link !== undefined) {
       symlinkSync(place.folder, place.link);
+      await claimCluster(place.folder, options.home, place.link);
     }
   } catch (error) {
     throw error instanceof AppError ? error : folderError(place.folder, error);
@@ -207,14 +209,13 @@ function placeOutside(
   account: PostgresAccount,
   notice: (sentence: string) => void,
 ): ClusterPlace {
-  const hash = createHash("sha256").update(realpathSync(home)).digest("hex").slice(0, 16);
-  const folder = join(SHARED_FOLDER, hash);
+  let folder = sharedPlaceOf(home);
   mkdirSync(SHARED_FOLDER, { recursive: true, mode: 0o711 });
   if (existsSync(folder)) {
-    // A home that once stood here was deleted. Its database may hold money, so it is kept.
-    const kept = `${folder}.kept-${randomBytes(4).toString("hex")}`;
-    renameSync(folder, kept);
-    notice(`The database of an earlier home at ${home} is kept in ${kept}.`);
+    // A home that once stood here was deleted, or moved aside and still links to it. Its database may
+    // hold money, so it is kept, and where it is.
+    notice(`The database of an earlier home at ${home} is kept in ${folder}.`);
+    folder = `${folder}-${randomBytes(4).toString("hex")}`;
   }
   notice(`PostgreSQL may not enter ${home}, so its database lies in ${folder}.`);
   return { folder, isNew: true, link, account };

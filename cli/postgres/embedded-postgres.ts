@@ -12,6 +12,7 @@ import { sleep } from "../../runtime/process/task.js";
 import { type PostgresBinaries, preparePostgresBinaries } from "./binaries.js";
 import { type ClusterPlace, checkCluster, createCluster, placeCluster } from "./cluster.js";
 import { EmbeddedPostgresError, folderErrorFromOutput } from "./errors.js";
+import { claimCluster } from "./cluster-owner.js";
 import { endServer, readPostmasterFile, stopSurvivor } from "./survivor.js";
 
 /** How a server process ended. */
@@ -102,6 +103,7 @@ export async function startEmbeddedPostgres(
   if (place.isNew) {
     await createCluster(context);
   } else {
+    if (place.link !== undefined) await claimCluster(place.folder, home, place.link);
     await stopSurvivor(place.folder, signal);
     await checkCluster(context);
   }

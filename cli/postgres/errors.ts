@@ -7,6 +7,7 @@ export type EmbeddedPostgresErrorCode =
   | "BINARIES_UNUSABLE"
   | "FOLDER_UNUSABLE"
   | "CLUSTER_MISSING"
+  | "CLUSTER_SHARED"
   | "CLUSTER_VERSION"
   | "PORT_TAKEN"
   | "START_FAILED"

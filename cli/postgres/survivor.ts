@@ -40,7 +40,8 @@ export function readPostmasterFile(folder: string): PostmasterFile | undefined {
 
 /**
  * Stops a server that still runs on this folder and removes a stale `postmaster.pid`, whose process
- * id may by now belong to a stranger. The caller holds the home's lock, so no other kit uses it.
+ * id may by now belong to a stranger. The caller holds the home's lock and has claimed a folder that
+ * the home links to, so no other kit uses it.
  * @throws SURVIVOR_STUCK when it cannot be ended, or the signal's reason
  */
 export async function stopSurvivor(folder: string, signal: AbortSignal): Promise<void> {
@@ -48,13 +49,20 @@ export async function stopSurvivor(folder: string, signal: AbortSignal): Promise
   if (file === undefined) {
     return;
   }
-  const identity = identifyProcess(file.pid);
-  if (identity !== undefined && isServerOf(identity.pid, folder)) {
-    await endServer(identity, signal);
+  const server = findServer(folder);
+  if (server !== undefined) {
+    await endServer(server, signal);
   }
-  if (process.platform === "linux" || identity === undefined) {
+  if (process.platform === "linux" || identifyProcess(file.pid) === undefined) {
     rmSync(join(folder, "postmaster.pid"), { force: true });
   }
+}
+
+/** The server that runs on a cluster now; undefined for none. */
+export function findServer(folder: string): ProcessIdentity | undefined {
+  const file = readPostmasterFile(folder);
+  const identity = file === undefined ? undefined : identifyProcess(file.pid);
+  return identity !== undefined && isServerOf(identity.pid, folder) ? identity : undefined;
 }
 
 /**

@@ -245,12 +245,58 @@ describe("embedded PostgreSQL", () => {
     expect(existsSync(join(kept, "PG_VERSION"))).toBe(true);
     rmSync(kept, { recursive: true });
 
-    renameSync(folder, `${folder}.away`);
+    const folderAgain = realpathSync(link);
+    renameSync(folderAgain, `${folderAgain}.away`);
     await expect(start({ home: join(closed, "home") })).rejects.toMatchObject({
       code: "CLUSTER_MISSING",
     });
-    rmSync(`${folder}.away`, { recursive: true });
+    rmSync(`${folderAgain}.away`, { recursive: true });
   });
+
+  forRoot(
+    "outside its home is that of one home: not of a copy, but of one that was moved",
+    async () => {
+      home = makeHome();
+      const closed = join(home, "closed");
+      mkdirSync(closed, { mode: 0o700 });
+      const [first, copy, aside] = ["first", "copy", "aside"].map((name) => join(closed, name));
+      const linkOf = (one = "") => join(one, "data", "postgres");
+      const server = await start({ home: first });
+      const folder = realpathSync(linkOf(first));
+      const mark = async (url: string) => {
+        await queryOne(url, "CREATE TABLE mark AS SELECT 7 AS value");
+      };
+      await mark(server.url);
+      spawnSync("cp", ["-a", first ?? "", copy ?? ""]);
+      // While the first one's server runs, and after it: the copy may have neither.
+      const shared = {
+        code: "CLUSTER_SHARED",
+        message: expect.stringContaining(`cp -a ${folder} `),
+      };
+      await expect(start({ home: copy })).rejects.toMatchObject(shared);
+      expect(await queryOne(server.url, "SELECT value FROM mark")).toBe(7);
+      await server.stop();
+      await expect(start({ home: copy })).rejects.toMatchObject(shared);
+
+      // As the message says.
+      spawnSync("cp", ["-a", folder, `${folder}-copy`]);
+      spawnSync("ln", ["-sfn", `${folder}-copy`, linkOf(copy)]);
+      const ofCopy = await start({ home: copy });
+      expect(await queryOne(ofCopy.url, "SELECT value FROM mark")).toBe(7);
+      await ofCopy.stop();
+
+      // Moved aside for a new one at its place: each has its own.
+      renameSync(first ?? "", aside ?? "");
+      const fresh = await start({ home: first });
+      expect(await queryOne(fresh.url, "SELECT to_regclass('mark') IS NULL AS value")).toBe(true);
+      await fresh.stop();
+      const moved = await start({ home: aside });
+      expect(await queryOne(moved.url, "SELECT value FROM mark")).toBe(7);
+      await moved.stop();
+      for (const one of [first, copy, aside])
+        rmSync(realpathSync(linkOf(one)), { recursive: true });
+    },
+  );
 
   forRoot("names folder and cause on a full disk, and works once there is space", async () => {
     home = makeHome();
