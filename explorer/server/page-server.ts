@@ -88,19 +88,22 @@ const COSTLY = 5;
 /** A day: what is final stays, but the frame around it may be another one after an update. */
 const FINAL_CACHING = "public, max-age=86400, immutable";
 
+/**
+ * A minute: what is final at a height is of another block when a new chain is made on the same port, or
+ * one has lost blocks. Who kept its page for long would be shown it as final.
+ */
+const FINAL_HEIGHT_CACHING = "public, max-age=60";
+
 /** A client asks whether it still is so. */
 const ASKED_AGAIN = "no-cache";
 
 const HASH = /^(0x)?[0-9a-f]{64}$/i;
 
-/**
- * What clients may do with an answer. A hash is of one thing for ever. A height is of another block when
- * a new chain is made on the same port, or one has lost blocks: whoever kept its page would be shown it
- * for a day, as final.
- */
+/** What clients may do with an answer. A hash is of one thing for ever. */
 function cachingOf(isFinal: boolean, parameter: string, query: URLSearchParams): string {
+  if (!isFinal) return ASKED_AGAIN;
   const isHash = HASH.test(parameter) || HASH.test(query.get("tx") ?? "");
-  return isFinal && isHash ? FINAL_CACHING : ASKED_AGAIN;
+  return isHash ? FINAL_CACHING : FINAL_HEIGHT_CACHING;
 }
 
 const PAGE_VARY = "Accept-Language, Cookie";

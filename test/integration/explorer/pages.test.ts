@@ -523,7 +523,11 @@ describe("the server", () => {
     for (const path of [`/block/${blockNumber}`, `/proof/header/${blockNumber}`]) {
       const { status, headers } = await stage.get(path);
       const caching = headers["cache-control"];
-      expect({ path, status, caching }).toEqual({ path, status: 200, caching: "no-cache" });
+      expect({ path, status, caching }).toEqual({
+        path,
+        status: 200,
+        caching: "public, max-age=60",
+      });
       const known = await stage.get(path, { "if-none-match": String(headers["etag"]) });
       expect({ path, status: known.status }).toEqual({ path, status: 304 });
     }
