@@ -153,7 +153,7 @@ function signersFault(tx: CosmosTransaction): SdkFault | undefined {
  * @param price atoken per gas as a fraction
  */
 export function feeFault(
-  { fee, feeAtoken, gasLimit }: CosmosTransaction,
+  { fee, feeAtoken, gasLimit }: Pick<CosmosTransaction, "fee" | "feeAtoken" | "gasLimit">,
   price: { readonly numerator: bigint; readonly denominator: bigint },
 ): SdkFault | undefined {
   const { numerator, denominator } = price;

@@ -1,5 +1,15 @@
 /** Batches of transactions: when they go out, what is relayed, who is greeted. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import {
+  balanceFault,
+  feeFault,
+  sequenceFault,
+  timeoutFault,
+  timestampFault,
+} from "../../../chain/cosmos/ante.js";
+import { present } from "../../../chain/errors.js";
+import { sdkRefusal } from "../../../node/mempool/cosmos-admission.js";
 import { PoolError } from "../../../node/mempool/pool-error.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { decodeTransactions, encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";
@@ -85,6 +95,33 @@ describe("gossip of transactions", () => {
     expect(await gossip.onGossip(Buffer.from("junk"), peer)).toBe("invalid");
     await gossip.onDirect([Buffer.from([0])], peer);
     expect(reports).toEqual(["invalidMessage"]);
+  });
+
+  it("holds nothing against a peer whose head, state or settings are others", async () => {
+    const seconds = new ProtoWriter().integer(1, 1_800_000_000).finish();
+    const price = { numerator: 1n, denominator: 1n };
+    const faults = {
+      "a fee below this node's floor": feeFault({ fee: [], feeAtoken: 0n, gasLimit: 2n }, price),
+      "a balance that was spent": balanceFault(1n, 2n),
+      "a sequence that was used": sequenceFault(2n, 1n),
+      "a height that has passed": timeoutFault({ timeoutHeight: 5n }, 6),
+      "a time that has passed": timestampFault({ timeoutTimestamp: seconds }, 1_800_000_000_001),
+    };
+    for (const [what, fault] of Object.entries(faults)) {
+      const refusal = sdkRefusal(present(fault, what));
+      pool.submit = async (raws) => raws.map(() => refusal);
+      expect([what, await gossip.onGossip(encodeTransactions([raw(what)]), peer)]).toEqual([
+        what,
+        "drop",
+      ]);
+      await gossip.onDirect([raw(what)], peer);
+    }
+    expect(reports).toEqual([]);
+    // What is no time at all was relayed by nobody who looked at it, whatever its head.
+    const timeoutTimestamp = Buffer.from("ffff", "hex");
+    const refusal = sdkRefusal(present(timestampFault({ timeoutTimestamp }, 0), "no time"));
+    pool.submit = async (raws) => raws.map(() => refusal);
+    expect(await gossip.onGossip(encodeTransactions([raw("junk")]), peer)).toBe("invalid");
   });
 
   it("does not look at what comes from a peer that sent too much that is useless", async () => {
