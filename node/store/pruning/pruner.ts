@@ -80,6 +80,8 @@ export class Pruner {
   private sweptAt: { readonly versions: number; readonly kept: number } | undefined;
   /** Reverse diffs below this height are deleted. */
   private trimmedTo: Height = 0;
+  /** Validators of heights below this one are deleted. */
+  private setsFrom: Height = 0;
   private stretchStartMs = 0;
 
   constructor(private readonly options: PrunerOptions) {}
@@ -122,6 +124,7 @@ export class Pruner {
     const isRaised = yield* this.raiseStates(head);
     if (isRaised || this.isFirst) yield* this.trimDiffs();
     yield* this.pruneBlocks(head);
+    yield* this.pruneSets();
     yield* this.sweep();
     if (this.isFirst || head % COMPACTION_BLOCKS === 0) yield* this.compact();
     this.isFirst = false;
@@ -165,7 +168,7 @@ export class Pruner {
   }
 
   private async *pruneBlocks(head: Height): AsyncGenerator<void> {
-    const { base, blocks, database, retainedFrom, isPastEvidence, log } = this.options;
+    const { base, blocks, retainedFrom, isPastEvidence, log } = this.options;
     const before = base.get().base;
     const bound = retainedFrom(head);
     for (let height = Math.max(1, before); height < bound; height++) {
@@ -177,16 +180,38 @@ export class Pruner {
       if (height % COMPACTION_BLOCKS === 0) yield* this.compact();
     }
     const after = base.get().base;
-    if (after === before && !this.isFirst) return;
     if (after > before) log.debug({ from: before, to: after }, "blocks pruned");
-    const from = this.isFirst ? 0 : Math.max(0, before - SETS_REACH_BLOCKS);
+  }
+
+  /** Validators of heights below the oldest block, and headers that state sync fetched of them. */
+  private async *pruneSets(): AsyncGenerator<void> {
+    const { database } = this.options;
+    const bound = this.oldestJudged();
+    if (bound === this.setsFrom && !this.isFirst) return;
+    const from = this.isFirst ? 0 : Math.max(0, this.setsFrom - SETS_REACH_BLOCKS);
     for (;;) {
-      const range = { from, base: after, limit: SLICE_KEYS };
+      const range = { from, base: bound, limit: SLICE_KEYS };
       const deletions = await validatorDeletions(database, range);
-      if (deletions.length === 0) return;
+      if (deletions.length === 0) break;
       await this.write({}, deletions);
       yield;
     }
+    this.setsFrom = bound;
+  }
+
+  /**
+   * The oldest height at or below the oldest block whose double signing still counts: a node that began
+   * by state sync judges it by headers and validators alone, and without them halts at the first block
+   * that punishes somebody. Heights grow too old in their order.
+   */
+  private oldestJudged(): Height {
+    let [low, high] = [this.setsFrom, this.options.base.get().base];
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if (this.options.isPastEvidence(middle)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   /** Deletes the versions that only refused heights can see. */
