@@ -1,5 +1,6 @@
 /** What a vote is for: a block's header hash and the header of its part set; and times. */
 import { bytesToHash32, type Hash32, hexToBytes } from "../hex.js";
+import { isTime } from "../protobuf/json-texts.js";
 import { invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
 
 /** Identity of a proposed block: header hash plus how its bytes are divided into parts. */
@@ -75,12 +76,16 @@ export function encodeTime(timeNs: bigint): Buffer {
   return new ProtoWriter().integer(1, seconds).integer(2, nanos).finish();
 }
 
-/** Untrusted bytes to nanoseconds since 1970. Throws INVALID_MESSAGE. */
+/**
+ * Untrusted bytes to nanoseconds since 1970. Years beyond 9999 are no times, as in CometBFT: no text can
+ * say them, and one validator that signs such a time would keep everybody's commits from being shown.
+ * Throws INVALID_MESSAGE.
+ */
 export function decodeTime(bytes: Uint8Array): bigint {
   const reader = new ProtoReader(bytes, [1, 2]);
-  const nanos = reader.int64(2);
-  if (nanos < 0n || nanos >= NS_PER_SECOND) throw invalidMessage("nanoseconds out of range");
-  return reader.int64(1) * NS_PER_SECOND + nanos;
+  const [seconds, nanos] = [reader.int64(1), reader.int64(2)];
+  if (!isTime(seconds, Number(nanos))) throw invalidMessage("a time is out of range");
+  return seconds * NS_PER_SECOND + nanos;
 }
 
 /** A time as RFC 3339 with as many digits of the second as it has, as Go's RFC3339Nano writes. */
