@@ -82,17 +82,18 @@ export interface DecidedBlock {
   readonly commit: Commit;
 }
 
-/** A block that this version cannot read; whether it was decided the commit has to show. */
-export interface UnreadableBlock {
+/**
+ * A block as it came from a peer. Its bytes are not read before the commit proves them: whoever makes
+ * them up could make reading take seconds.
+ */
+export interface UnreadBlock {
   /** `tendermint.types.Block` of some version, or anything else. */
   readonly blockBytes: Uint8Array;
   readonly commit: Commit;
-  /** Why it cannot be read, in words. */
-  readonly reason: string;
 }
 
-/** What a peer gives as a decided block. */
-export type ReceivedBlock = DecidedBlock | UnreadableBlock;
+/** What is given as a decided block. */
+export type ReceivedBlock = DecidedBlock | UnreadBlock;
 
 /** The height that a received block is said to be of. */
 export function heightOfReceived(received: ReceivedBlock): Height {

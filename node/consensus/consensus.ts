@@ -4,19 +4,18 @@
  */
 import path from "node:path";
 import type { Address } from "../../chain/address.js";
-import { isSameBlockId } from "../../chain/consensus/block-id.js";
 import type { DuplicateVoteEvidence } from "../../chain/consensus/evidence.js";
 import { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { Vote } from "../../chain/consensus/vote.js";
 import { type Commit, COMMIT_FLAG } from "../../chain/consensus/commit.js";
 import {
-  blockIdOf,
   type ConsensusBlock,
+  decodeConsensusBlock,
   encodeConsensusBlock,
   partSteps,
-  splitIntoParts,
 } from "../../chain/consensus/consensus-block.js";
-import { errorCode, errorMessage } from "../../chain/errors.js";
+import { hashConsensusHeader } from "../../chain/consensus/consensus-header.js";
+import { ChainError, errorCode, errorMessage } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
@@ -51,7 +50,6 @@ import type {
   Reception,
   RoundStatus,
   RefusedBlock,
-  UnreadableBlock,
 } from "./consensus-ports.js";
 import { ConsensusDriver } from "./driver.js";
 import { EvidencePool, isEvidenceExpired } from "./evidence-pool.js";
@@ -289,17 +287,11 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   /** See `BlockSyncTarget`; one call at a time. */
   async apply(received: ReceivedBlock): Promise<void> {
     const tip = this.followed;
-    if (!("block" in received)) return this.refuseUnreadable(tip, received);
-    const { block, commit } = received;
     if (this.driver !== undefined) throw new RangeError("consensus has started");
     if (this.isApplying) throw new RangeError("a block is being applied");
     this.isApplying = true;
     try {
-      const partSet = await new Slices().run(partSteps(encodeConsensusBlock(block)));
-      const blockId = blockIdOf(block, partSet);
-      const { chainId, validators } = tip;
-      // First what costs little and only the validators can make.
-      verifyCommit(commit, { chainId, height: tip.height + 1, blockId, validators });
+      const { block, blockId, commit } = await this.prove(tip, received);
       const executed = await this.executeDecided(tip, block);
       this.followed = await this.application.settle(
         tip,
@@ -318,25 +310,27 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   }
 
   /**
-   * Who is to blame for bytes that are no block here: this node's version, where two thirds of the
-   * validators have signed them, else whoever sent them. Votes name the bytes by their parts, so
-   * that nothing of them need be understood.
+   * Holds a block against its commit: first of all, because it costs little and only the validators
+   * can make it. Votes name the block's bytes by their parts, so that nothing of them need be
+   * understood.
+   * @throws BLOCK_INVALID, DECIDED_BLOCK_REFUSED
    */
-  private refuseUnreadable(tip: ChainTip, { blockBytes, commit, reason }: UnreadableBlock): never {
+  private async prove(tip: ChainTip, received: ReceivedBlock) {
+    const { commit } = received;
     const { chainId, validators } = tip;
-    const { blockId } = commit;
     const height = tip.height + 1;
-    const { header: parts } = splitIntoParts(blockBytes);
-    if (blockId === undefined || !isSameBlockId(blockId, { hash: blockId.hash, parts })) {
-      throw blockInvalid(`it cannot be read (${reason}), and its commit is for another block`);
-    }
+    const isRead = "block" in received;
+    const bytes = isRead ? encodeConsensusBlock(received.block) : received.blockBytes;
+    const { header: parts } = await new Slices().run(partSteps(bytes));
+    const hash = isRead ? hashConsensusHeader(received.block.header) : commit.blockId?.hash;
+    if (hash === undefined) throw blockInvalid("the commit is for another block");
+    const blockId = { hash, parts };
     verifyCommit(commit, { chainId, height, blockId, validators });
-    throw new BlockError(
-      "DECIDED_BLOCK_REFUSED",
-      `two thirds of the validators decided block ${height}, and this node cannot read it ` +
-        `(${reason}): it is of a later version. Run the version that the network runs`,
-      { details: { height } },
-    );
+    return {
+      block: isRead ? received.block : readDecided(bytes, { height, hash }),
+      blockId,
+      commit,
+    };
   }
 
   /**
@@ -443,6 +437,30 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
       );
     }
   }
+}
+
+/**
+ * A block whose bytes two thirds have signed; it is this node's version that cannot read them.
+ * @throws DECIDED_BLOCK_REFUSED
+ */
+function readDecided(
+  blockBytes: Uint8Array,
+  { height, hash }: { readonly height: Height; readonly hash: Hash32 },
+): ConsensusBlock {
+  let reason = "its header has another hash";
+  try {
+    const block = decodeConsensusBlock(blockBytes);
+    if (hashConsensusHeader(block.header) === hash) return block;
+  } catch (error) {
+    if (!(error instanceof ChainError)) throw error;
+    reason = error.message;
+  }
+  throw new BlockError(
+    "DECIDED_BLOCK_REFUSED",
+    `two thirds of the validators decided block ${height}, and this node cannot read it ` +
+      `(${reason}): it is of a later version. Run the version that the network runs`,
+    { details: { height } },
+  );
 }
 
 function genesisValidators(genesis: Genesis): ValidatorSet {

@@ -2,21 +2,17 @@
  * Decided blocks on request: how far a peer is, and ranges of blocks. Each request is a stream of
  * its own that ends with the answer.
  */
-import {
-  decodeConsensusBlock,
-  encodeConsensusBlock,
-  MAX_BLOCK_BYTES,
-} from "../../../chain/consensus/consensus-block.js";
-import { decodeCommit, encodeCommit } from "../../../chain/consensus/commit.js";
+import { encodeConsensusBlock, MAX_BLOCK_BYTES } from "../../../chain/consensus/consensus-block.js";
+import { decodeCommitSteps, encodeCommit } from "../../../chain/consensus/commit.js";
 import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
-import { ChainError } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
+import { Slices } from "../../../runtime/process/slices.js";
 import { withTimeout } from "../../../runtime/process/task.js";
 import {
   type BlockArchive,
   type DecidedBlock,
-  heightOfReceived,
   type ReceivedBlock,
+  type UnreadBlock,
 } from "../../consensus/consensus-ports.js";
 import { type Channel, framedBytes } from "../channel.js";
 import type { ProtocolHandler } from "../host.js";
@@ -131,8 +127,8 @@ export function blockSource(link: PeerLink): BlockSource {
             onLater?.();
             continue;
           }
-          const received = parsed(() => decodeDecided(bytes));
-          if (heightOfReceived(received) !== request.from + count) {
+          const received = await readDecided(bytes);
+          if (received.commit.height !== request.from + count) {
             throw new P2pError("PEER_PROTOCOL", "a block that nobody asked for");
           }
           count++;
@@ -245,16 +241,16 @@ function encodeDecided({ block, commit }: DecidedBlock): Buffer {
     .finish();
 }
 
-/** A block that cannot be read may be of a later version: its commit tells, when its turn comes. */
-function decodeDecided(bytes: Uint8Array): ReceivedBlock {
-  const reader = new ProtoReader(bytes, [1, 2]);
-  const blockBytes = reader.bytes(1);
-  const commit = decodeCommit(reader.bytes(2));
+/** The commit alone is read: it tells whether anything of the block is worth reading. */
+async function readDecided(bytes: Uint8Array): Promise<UnreadBlock> {
+  const { blockBytes, commitBytes } = parsed(() => {
+    const reader = new ProtoReader(bytes, [1, 2]);
+    return { blockBytes: reader.bytes(1), commitBytes: reader.bytes(2) };
+  });
   try {
-    return { block: decodeConsensusBlock(blockBytes), commit };
-  } catch (error) {
-    if (!(error instanceof ChainError)) throw error;
-    return { blockBytes, commit, reason: error.message };
+    return { blockBytes, commit: await new Slices().run(decodeCommitSteps(commitBytes)) };
+  } catch (cause) {
+    throw unreadable(cause);
   }
 }
 
@@ -271,6 +267,10 @@ function parsed<T>(parse: () => T): T {
   try {
     return parse();
   } catch (cause) {
-    throw new P2pError("PEER_PROTOCOL", "an unreadable message", { cause });
+    throw unreadable(cause);
   }
+}
+
+function unreadable(cause: unknown): P2pError {
+  return new P2pError("PEER_PROTOCOL", "an unreadable message", { cause });
 }

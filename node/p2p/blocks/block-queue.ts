@@ -10,6 +10,12 @@ const WINDOW_BLOCKS = 512;
 /** Blocks that are here and wait for their turn; nothing more is asked for beyond that. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
+/**
+ * Blocks that may come of what was asked for before there was so much; beyond that all but the next one
+ * is let go, and asked for again. A liar's answer has no end but this.
+ */
+const MOST_WAITING_BYTES = 4 * MAX_WAITING_BYTES;
+
 /** Blocks of one request: with four at once a peer has at most a quarter of the window. */
 const REQUEST_BLOCKS = Math.min(32, MAX_BLOCKS_PER_REQUEST);
 
@@ -86,11 +92,13 @@ export class BlockQueue {
     return false;
   }
 
-  /** A block has come; one that is not wanted any more is let go. */
+  /** A block has come; one that is not wanted any more, or has no room, is let go. */
   put(received: ReceivedBlock, { from, sizeBytes }: Omit<WaitingBlock, "received">): void {
     const height = heightOfReceived(received);
     const isWanted = height >= this.nextHeight && height < this.nextHeight + WINDOW_BLOCKS;
     if (!isWanted || this.waiting.has(height)) return;
+    const hasRoom = this.waitingBytes + sizeBytes <= MOST_WAITING_BYTES;
+    if (!hasRoom && height !== this.nextHeight) return;
     this.waiting.set(height, { received, from, sizeBytes });
     this.waitingBytes += sizeBytes;
   }

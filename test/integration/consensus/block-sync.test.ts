@@ -8,12 +8,13 @@ import {
   hashExecutionResults,
 } from "../../../chain/consensus/execution-result.js";
 import { encodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
-import { parseHexBytes } from "../../../chain/hex.js";
+import { type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
 import type { DecidedBlock, ReceivedBlock } from "../../../node/consensus/consensus-ports.js";
 import { type BlockChoice, idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
 import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
+import { countedBytes } from "../../helpers/counted-bytes.js";
 
 const faucet = new Wallet(`0x${"11".repeat(32)}`);
 const { genesis, seeds } = validatorGenesis(4, { faucet: faucet.address });
@@ -340,21 +341,43 @@ describe("evidence in blocks", () => {
   });
 });
 
-describe("a block that this version cannot read", () => {
+describe("a block as it came from a peer", () => {
   /** As a later version might write it: with a field more. */
   function unreadable(who?: readonly number[]) {
     const block = chain.makeBlock();
     const blockBytes = Buffer.concat([encodeConsensusBlock(block), Buffer.from("4801", "hex")]);
     const blockId = { hash: idOf(block).hash, parts: splitIntoParts(blockBytes).header };
-    const reason = "field 9 is unknown";
-    return { blockBytes, commit: chain.commitFor(blockId, block.header, who), reason };
+    return { blockBytes, commit: chain.commitFor(blockId, block.header, who) };
   }
 
-  it("is the own fault where two thirds have signed these very bytes", async () => {
+  it("is the own fault where two thirds have signed bytes that cannot be read", async () => {
     await take();
     await refuses(unreadable(), /decided block 2, and this node cannot read it.*field 9.*version/);
     await refuses(unreadable([0, 2, 3]), /cannot read it/);
     await take();
+  });
+
+  it("is taken where it can be read, and read only where they have signed it", async () => {
+    const block = chain.makeBlock();
+    const decided = chain.decide(block);
+    const { commit } = decided;
+    const watched = () => countedBytes(Uint8Array.from(encodeConsensusBlock(block)));
+    const unsigned = watched();
+    const few = chain.commitFor(idOf(block), block.header, [0, 1]);
+    await blames({ blockBytes: unsigned.bytes, commit: few }, /no two thirds/);
+    const signed = watched();
+    await node.consensus.apply({ blockBytes: signed.bytes, commit });
+    expect(node.consensus.load(1)).toEqual(decided);
+    // One piece for the block's one part; whoever reads it takes a piece for each field.
+    expect([unsigned.pieces(), signed.pieces() > 4]).toEqual([1, true]);
+  });
+
+  it("is refused where two thirds have signed its bytes under another hash", async () => {
+    const block = chain.makeBlock();
+    const blockBytes = encodeConsensusBlock(block);
+    const blockId = { ...idOf(block), hash: `0x${"ab".repeat(32)}` as Hash32 };
+    const commit = chain.commitFor(blockId, block.header);
+    await refuses({ blockBytes, commit }, /decided block 1.*header has another hash/);
   });
 
   it("is the sender's fault where they have not", async () => {
@@ -362,7 +385,7 @@ describe("a block that this version cannot read", () => {
     await blames(unreadable([0, 1]), /no two thirds/);
     const { blockBytes, ...signed } = unreadable();
     const others = Buffer.concat([blockBytes, Buffer.from("5001", "hex")]);
-    await blames({ ...signed, blockBytes: others }, /cannot be read.*another block/);
+    await blames({ ...signed, blockBytes: others }, /commit is for another block/);
     const { commit } = signed;
     await blames({ ...signed, blockBytes, commit: { ...commit, height: 3 } }, /another height/);
     const nil = { ...commit, blockId: undefined };

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Address } from "../../../chain/address.js";
 import { COMMIT_FLAG, EMPTY_COMMIT } from "../../../chain/consensus/commit.js";
-import { splitIntoParts } from "../../../chain/consensus/consensus-block.js";
+import { decodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import { blockInvalid } from "../../../node/blocks/block-error.js";
@@ -11,6 +11,7 @@ import type {
   ConsensusInbox,
   ConsensusMessage,
   DecidedBlock,
+  ReceivedBlock,
   Reception,
   RoundStatus,
 } from "../../../node/consensus/consensus-ports.js";
@@ -72,6 +73,13 @@ export function trueBlock(height: Height, payloadBytes = 200): DecidedBlock {
   };
 }
 
+/** A received block, read whatever its commit says. */
+export function readBlock(received: ReceivedBlock): DecidedBlock {
+  if ("block" in received) return received;
+  const { blockBytes, commit } = received;
+  return { block: decodeConsensusBlock(blockBytes), commit };
+}
+
 /** A store of such blocks; takes only true ones, in order. */
 export class FakeChain implements BlockSyncTarget {
   readonly blocks: DecidedBlock[] = [];
@@ -109,7 +117,8 @@ export class FakeChain implements BlockSyncTarget {
     return commit.blockId?.hash === trueBlock(commit.height).commit.blockId?.hash;
   }
 
-  async apply(decided: DecidedBlock): Promise<void> {
+  async apply(received: ReceivedBlock): Promise<void> {
+    const decided = readBlock(received);
     const { height, appHash } = decided.block.header;
     this.appliedCount++;
     if (height !== this.height() + 1) throw new Error(`block ${height} out of turn`);

@@ -1,11 +1,11 @@
 /** A server that has too much to do: it says so, and nobody holds that against it. */
 import { afterEach, describe, expect, it } from "@jest/globals";
-import type { ReceivedBlock } from "../../../node/consensus/consensus-ports.js";
+import type { DecidedBlock } from "../../../node/consensus/consensus-ports.js";
 import { blockHandler, blockSource } from "../../../node/p2p/blocks/block-protocol.js";
 import { BlockSync } from "../../../node/p2p/blocks/block-sync.js";
 import { until } from "../../helpers/until.js";
 import { TestClock } from "../../unit/p2p/clock.js";
-import { FakeChain, trueBlock } from "./fakes.js";
+import { FakeChain, readBlock, trueBlock } from "./fakes.js";
 import { startHost, stopHosts, testLog as log } from "./support.js";
 
 afterEach(stopHosts);
@@ -28,12 +28,12 @@ async function throttled() {
 describe("a server without time", () => {
   it("says later for as long as the peer waits for its turn, then gives", async () => {
     const { link } = await throttled();
-    const came: (ReceivedBlock | "later")[] = [];
+    const came: (DecidedBlock | "later")[] = [];
     const count = await blockSource(link).blocks(
       { from: 1, count: 3 },
       {
         signal,
-        onBlock: (received) => came.push(received),
+        onBlock: (received) => came.push(readBlock(received)),
         onLater: () => came.push("later"),
       },
     );

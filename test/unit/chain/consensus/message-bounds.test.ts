@@ -4,27 +4,14 @@ import { decodeConsensusBlock } from "../../../../chain/consensus/consensus-bloc
 import { encodeConsensusHeader } from "../../../../chain/consensus/consensus-header.js";
 import { ProtoReader, ProtoWriter } from "../../../../chain/consensus/protobuf.js";
 import { lightChain } from "../../../helpers/chains/light-blocks.js";
+import { countedBytes } from "../../../helpers/counted-bytes.js";
 
 /** Two bytes on the wire for each element of field 1. */
 const empties = (count: number) => Buffer.alloc(count * 2, Buffer.from("0a00", "hex"));
 
-/** Counts the pieces that are taken of bytes, and of large pieces of them. */
-function counted(bytes: Uint8Array): { readonly bytes: Uint8Array; readonly pieces: () => number } {
-  let pieces = 0;
-  const watch = (whole: Uint8Array): Uint8Array => {
-    const subarray = (from?: number, to?: number) => {
-      pieces++;
-      const piece = Uint8Array.prototype.subarray.call(whole, from, to);
-      return piece.length > 1_000 ? watch(piece) : piece;
-    };
-    return Object.defineProperty(whole, "subarray", { value: subarray });
-  };
-  return { bytes: watch(bytes), pieces: () => pieces };
-}
-
 describe("elements of a repeated field", () => {
   it("are refused with the first one that is too many, not when all are kept", () => {
-    const { bytes, pieces } = counted(empties(12_000));
+    const { bytes, pieces } = countedBytes(empties(12_000));
     expect(() => new ProtoReader(bytes, [], { 1: 1_000 })).toThrow("malformed");
     expect(pieces()).toBe(1_001);
     expect(new ProtoReader(empties(1_000), [], { 1: 1_000 }).repeated(1)).toHaveLength(1_000);
@@ -43,7 +30,7 @@ describe("elements of a repeated field", () => {
     if (first === undefined) throw new Error("no header");
     const header = encodeConsensusHeader(first.header);
     const block = new ProtoWriter().message(1, header).message(2, empties(11_000_000)).finish();
-    const { bytes, pieces } = counted(block);
+    const { bytes, pieces } = countedBytes(block);
     expect(() => decodeConsensusBlock(bytes)).toThrow("occurs more than 200000 times");
     // The parts of block and header, and as many transactions as any block has.
     expect(pieces()).toBeGreaterThan(200_000);
