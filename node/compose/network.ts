@@ -71,10 +71,8 @@ const READABLE_CODES: ReadonlySet<string> = new Set([
 
 /** What consensus is run with. */
 export interface ConsensusRunParts {
-  readonly network: Network;
+  readonly network: Pick<Network, "attach" | "broadcast" | "catchUp" | "detach" | "fallenBehind">;
   readonly consensus: Consensus;
-  /** Whether this node may be the first of its network: it has a vote in the next height. */
-  readonly mayBeFirst: () => boolean;
   readonly log: Logger;
   readonly signal: AbortSignal;
   readonly halt: (reason: string) => void;
@@ -87,9 +85,9 @@ export interface ConsensusRunParts {
  * must not happen halts the node or, where it cannot write or a loop died, ends the process.
  */
 export async function runConsensus(parts: ConsensusRunParts): Promise<void> {
-  const { network, log, signal } = parts;
+  const { network, consensus, log, signal } = parts;
   try {
-    do await network.catchUp({ signal, mayBeFirst: parts.mayBeFirst() });
+    do await network.catchUp({ signal, mayBeFirst: consensus.decidesAlone() });
     while (await takePart(parts));
   } catch (error) {
     if (signal.aborted) return;
@@ -121,7 +119,7 @@ async function takePart({ network, consensus, signal }: ConsensusRunParts): Prom
 
 /** True when the node fell behind, false when the signal fired before. */
 async function fallsBehind(
-  network: Network,
+  network: Pick<Network, "fallenBehind">,
   consensus: Consensus,
   signal: AbortSignal,
 ): Promise<boolean> {

@@ -222,7 +222,6 @@ function startProduction(options: NodeOptions, parts: NodeParts, stages: Stages)
       ...options,
       network,
       consensus,
-      mayBeFirst: () => consensus.hasVote(),
       halt: halt.set,
     });
   const { signal } = options;

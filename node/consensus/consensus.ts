@@ -390,11 +390,22 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     return this.driver === undefined;
   }
 
-  /** Whether this node's key has a vote in the height after the newest. */
-  hasVote(): boolean {
+  /**
+   * Whether this node's key decides the height after the newest by itself. Any other validator has to
+   * hear of the others before it signs: what they have decided tells what it signed, where its home
+   * came back older.
+   */
+  decidesAlone(): boolean {
+    const { power, validators } = this.ownVote();
+    return validators.isQuorum(power);
+  }
+
+  /** Power of this node's key in the height after the newest; 0 without a vote. */
+  private ownVote() {
     const address = this.ownAddress();
     const { validators } = this.driver?.tip ?? this.followed;
-    return address !== undefined && validators.indexOf(address) >= 0;
+    const own = address === undefined ? undefined : validators.at(validators.indexOf(address));
+    return { power: own?.power ?? 0n, validators };
   }
 
   /** A key whose past is unknown, or that another process may be using, must not sign. */
@@ -402,7 +413,7 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     const { signer } = this.options;
     // At the very beginning nobody can have signed anything.
     const isPastUnknown = signer?.isStateMissing === true && this.height() > 0;
-    if (isPastUnknown && this.hasVote()) {
+    if (isPastUnknown && this.ownVote().power > 0n) {
       throw new ConsensusError(
         "VALIDATOR_STATE_MISSING",
         `${signer.stateFile} is missing, so that nobody knows what this validator's key has ` +

@@ -35,7 +35,7 @@ export interface BlockSyncPorts {
 export interface BlockSyncLimits {
   /** Shortest catching up: peers that come up at the same time shall have found each other. */
   readonly settleMs: number;
-  /** How long a validator waits for the first peer. */
+  /** How long who need not waits for the first peer. */
   readonly lonelyMs: number;
   /** A peer that does not say within this how far it is does not hold up the others. */
   readonly silentMs: number;
@@ -72,8 +72,8 @@ const USUAL_LIMITS: BlockSyncLimits = {
 export interface CatchUpOptions {
   readonly signal: AbortSignal;
   /**
-   * Whether to go on without having found anybody: a validator may be the first that starts. A
-   * node that only follows waits for ever.
+   * Whether to go on without having found anybody: only who decides blocks alone has nobody to wait
+   * for. All others wait for ever.
    */
   readonly mayBeFirst: boolean;
 }

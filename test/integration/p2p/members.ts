@@ -93,7 +93,6 @@ export async function join(
     runConsensus({
       network,
       consensus: node.consensus,
-      mayBeFirst: () => seed !== undefined,
       log,
       signal: inner,
       halt: (reason) => faults.push(reason),
