@@ -24,6 +24,7 @@ import { type NodeId, type NodeKey } from "./node-key.js";
 import { P2pError } from "./p2p-error.js";
 import { multiaddrTextOf, type PeerAddress } from "./peers/peer-address.js";
 import { placeFor } from "./peers/inbound-places.js";
+import { MAX_PENDING_INBOUND } from "./peers/pending-inbound.js";
 import { PeerLink } from "./peers/peer-link.js";
 import { type LoadLimits, MS_PER_ASKED_BYTE, MS_PER_BYTE, PeerLoad } from "./peers/peer-load.js";
 import { PeerScores } from "./peers/peer-scores.js";
@@ -68,9 +69,6 @@ const NEGOTIATION_TIMEOUT_MS = 10_000;
  * (a test network on one machine, an office); each handshake costs some milliseconds.
  */
 const INBOUND_PER_SECOND = 20;
-
-/** Handshakes at once; what comes beyond is refused until some are done. */
-const MAX_PENDING_INBOUND = 16;
 
 /** Handshakes and replaced connections for a moment exist beside the peers. */
 const CONNECTION_SLACK = 32;

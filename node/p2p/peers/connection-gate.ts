@@ -6,6 +6,7 @@
 import type { ConnectionGater, MultiaddrConnection, PeerId } from "@libp2p/interface";
 import { P2pError, type P2pErrorCode } from "../p2p-error.js";
 import { type NodeId, nodeIdOf } from "../node-key.js";
+import { PendingInbound } from "./pending-inbound.js";
 
 /** A connection that is up, as far as the gate is concerned. */
 export interface GateLink {
@@ -32,6 +33,7 @@ interface PendingDial {
 /** libp2p's gater, plus the list of the dials that we make ourselves. */
 export class ConnectionGate implements ConnectionGater {
   private readonly dials = new Map<string, PendingDial>();
+  private readonly pending = new PendingInbound();
 
   constructor(private readonly ports: GatePorts) {}
 
@@ -68,6 +70,16 @@ export class ConnectionGate implements ConnectionGater {
   /** Announced addresses are not even remembered. */
   filterMultiaddrForPeer = (): boolean => false;
 
+  /** Somebody dials in: may he try to prove a key? */
+  denyInboundConnection = (connection: MultiaddrConnection): boolean => {
+    const name = connection.remoteAddr.toString();
+    // Of one that has ended nobody would tell again.
+    if (connection.status !== "open") return true;
+    if (!this.pending.begin(name, ipOf(connection.remoteAddr))) return true;
+    connection.addEventListener("close", () => this.pending.end(name), { once: true });
+    return false;
+  };
+
   /** The key is proved: is it the dialled one? */
   denyOutboundEncryptedConnection = (peer: PeerId, connection: MultiaddrConnection): boolean => {
     const pending = this.dials.get(connection.remoteAddr.toString());
@@ -94,8 +106,10 @@ export class ConnectionGate implements ConnectionGater {
   };
 
   /** Called last, with the transport of the connection. */
-  denyInboundUpgradedConnection = (peer: PeerId, connection: MultiaddrConnection): boolean =>
-    this.finish(peer, connection);
+  denyInboundUpgradedConnection = (peer: PeerId, connection: MultiaddrConnection): boolean => {
+    this.pending.end(connection.remoteAddr.toString());
+    return this.finish(peer, connection);
+  };
 
   /** Called last, with the transport of the connection. */
   denyOutboundUpgradedConnection = (peer: PeerId, connection: MultiaddrConnection): boolean =>

@@ -1,4 +1,6 @@
 /** Peers that do what no honest node does: the answer is bounded and the peer is gone. */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { blockHandler, blockSource } from "../../../node/p2p/blocks/block-protocol.js";
 import { Gossip } from "../../../node/p2p/gossip/gossip.js";
@@ -71,11 +73,42 @@ async function scene(
 const openPeerStream = ({ link }: Scene) =>
   link.open(PEER_PROTOCOL, { ...LARGE, signal: stopping.signal });
 
+/** Connections of another address that never say anything. */
+async function idlers(to: TestHost, count: number): Promise<readonly Socket[]> {
+  const { host, port } = to.address;
+  const sockets = Array.from({ length: count }, () => {
+    return connect({ host, port, localAddress: "127.0.0.2" }).on("error", () => undefined);
+  });
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  return sockets;
+}
+
 const isGone = (host: Host) => host.peers().length === 0;
 
 /** Whether the victim has counted a fault: one more of the gravest kind is then a ban. */
 const hasPoints = ({ victim, attacker }: Scene) =>
   victim.host.scores.report(attacker.key.nodeId, "malformed");
+
+describe("connections that never prove a key", () => {
+  it("keep nobody of another address out", async () => {
+    const [victim, honest] = [await startHost(), await startHost()];
+    const sockets = await idlers(victim, 40);
+    const { signal } = stopping;
+    expect((await honest.host.dial(victim.address, { signal })).nodeId).toBe(victim.key.nodeId);
+    await until(() => victim.host.linkTo(honest.key.nodeId) !== undefined, { timeoutMs: 5_000 });
+    // Of one address few are waited for.
+    await until(() => sockets.filter(({ closed }) => !closed).length <= 16, { timeoutMs: 5_000 });
+    for (const socket of sockets) socket.destroy();
+  });
+
+  it("are forgotten once they have proved one, so that the next ones have their places", async () => {
+    const [victim, honest] = [await startHost(), await startHost({ listen: undefined })];
+    for (let count = 0; count < 18; count++) {
+      const { signal } = new AbortController();
+      (await honest.host.dial(victim.address, { signal })).close("again");
+    }
+  });
+});
 
 describe("a peer that", () => {
   it("never says hello is let go", async () => {
