@@ -18,6 +18,7 @@ import { type Channel, framedBytes } from "../channel.js";
 import type { ProtocolHandler } from "../host.js";
 import { P2pError } from "../p2p-error.js";
 import type { PeerLink } from "../peers/peer-link.js";
+import { UntakenAnswers } from "./untaken-answers.js";
 
 /** Blocks that a peer can give. */
 export interface ArchiveRange {
@@ -84,6 +85,7 @@ export function blockHandler(
   options: { readonly requestMs?: number; readonly laterMs?: number } = {},
 ): ProtocolHandler {
   const { requestMs = REQUEST_TIMEOUT_MS, laterMs = LATER_INTERVAL_MS } = options;
+  const untaken = new UntakenAnswers();
   return {
     protocol: PROTOCOL,
     maxMessageBytes: MAX_REQUEST_BYTES,
@@ -92,7 +94,7 @@ export function blockHandler(
       const limits = { timeoutMs: requestMs, signal: link.signal };
       const request = parseRequest(await channel.readRequest(limits));
       const give = (signal: AbortSignal) =>
-        answer(archive, { link, channel, request, laterMs, signal });
+        answer(archive, { link, channel, request, laterMs, untaken, signal });
       await withTimeout(give, {
         timeoutMs: ANSWER_TIMEOUT_MS,
         signal: link.signal,
@@ -162,17 +164,18 @@ async function open(
   return channel;
 }
 
-async function answer(
-  archive: BlockArchive,
-  options: {
-    readonly link: PeerLink;
-    readonly channel: Channel;
-    readonly request: { readonly from: Height; readonly count: number };
-    readonly laterMs: number;
-    readonly signal: AbortSignal;
-  },
-): Promise<void> {
-  const { link, channel, request, signal } = options;
+/** One request, and who asks. */
+interface AnswerOptions {
+  readonly link: PeerLink;
+  readonly channel: Channel;
+  readonly request: { readonly from: Height; readonly count: number };
+  readonly laterMs: number;
+  readonly untaken: UntakenAnswers;
+  readonly signal: AbortSignal;
+}
+
+async function answer(archive: BlockArchive, options: AnswerOptions): Promise<void> {
+  const { link, channel, request, untaken, signal } = options;
   if (request.count === 0) {
     await channel.write(encodeRange({ base: archive.base(), height: archive.height() }), signal);
     return channel.close(signal);
@@ -180,33 +183,52 @@ async function answer(
   const last = Math.min(request.from + request.count - 1, archive.height());
   let sentBytes = 0;
   for (let height = request.from; height <= last && sentBytes < ANSWER_BYTES; height++) {
-    await turn(options);
-    const bytes = link.load.serve(link.nodeId, () => {
-      const decided = archive.load(height);
-      return decided === undefined ? undefined : encodeDecided(decided);
-    });
+    const bytes = await nextBlock(archive, height, options);
     if (bytes === undefined) break;
-    if (sentBytes > 0 && sentBytes + bytes.length > ANSWER_BYTES) break;
-    sentBytes += bytes.length;
-    await channel.write(bytes, signal);
+    try {
+      if (sentBytes > 0 && sentBytes + bytes.length > ANSWER_BYTES) break;
+      sentBytes += bytes.length;
+      await channel.write(bytes, signal);
+    } finally {
+      untaken.taken(link, bytes.length);
+    }
   }
   await channel.close(signal);
 }
 
-/** Waits for the peer's turn to get something; it is told that it waits, for else it seems forgotten. */
-async function turn(options: {
-  readonly link: PeerLink;
-  readonly channel: Channel;
-  readonly laterMs: number;
-  readonly signal: AbortSignal;
-}): Promise<void> {
-  const { link, channel, laterMs, signal } = options;
+/** A block for the peer, once it is its turn and it has taken what it was given; it counts as untaken. */
+async function nextBlock(
+  archive: BlockArchive,
+  height: Height,
+  options: AnswerOptions,
+): Promise<Uint8Array | undefined> {
+  const { link, untaken, signal } = options;
+  await told(options, () => untaken.begin(link, signal));
+  let sizeBytes = 0;
+  try {
+    await told(options, () => link.load.turn(link.nodeId, signal));
+    const bytes = link.load.serve(link.nodeId, () => {
+      const decided = archive.load(height);
+      return decided === undefined ? undefined : encodeDecided(decided);
+    });
+    sizeBytes = bytes?.length ?? 0;
+    return bytes;
+  } finally {
+    untaken.made(link, sizeBytes);
+  }
+}
+
+/** Waits for something that the peer waits for, too; it is told that it does, for else it seems forgotten. */
+async function told(
+  { channel, laterMs }: Pick<AnswerOptions, "channel" | "laterMs">,
+  wait: () => Promise<void>,
+): Promise<void> {
   const telling = setInterval(() => {
     // Who does not read what it is told need not be told more.
     if (channel.unsentBytes === 0) channel.send(LATER);
   }, laterMs);
   try {
-    await link.load.turn(link.nodeId, signal);
+    await wait();
   } finally {
     clearInterval(telling);
   }

@@ -1,0 +1,90 @@
+/** Peers that ask for blocks and do not read them: what they hold of this node's memory is little. */
+import { describe, expect, it } from "@jest/globals";
+import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { blockHandler } from "../../../node/p2p/blocks/block-protocol.js";
+import type { Channel } from "../../../node/p2p/channel.js";
+import type { NodeId } from "../../../node/p2p/node-key.js";
+import type { PeerLink } from "../../../node/p2p/peers/peer-link.js";
+import { PeerLoad } from "../../../node/p2p/peers/peer-load.js";
+import { until } from "../../helpers/until.js";
+import { FakeChain, trueBlock } from "../../integration/p2p/fakes.js";
+import { TestClock } from "./clock.js";
+
+/** With three of them a peer holds more than it may. */
+const BLOCK_BYTES = 1_500_000;
+const STREAMS = 8;
+
+/** Time for answers is not what these tests are about. */
+const FREE = {
+  servedMsPerSecond: 1e9,
+  servedBurstMs: 1e9,
+  allServedMsPerSecond: 1e9,
+  allServedBurstMs: 1e9,
+};
+
+class LargeChain extends FakeChain {
+  override load(height: number) {
+    super.load(height);
+    return trueBlock(height, BLOCK_BYTES);
+  }
+}
+
+function stage() {
+  const chain = new LargeChain(30);
+  const handler = blockHandler(chain);
+  const load = new PeerLoad({
+    clock: new TestClock(),
+    reservedIds: new Set(),
+    onHoldUp: () => undefined,
+    onOverload: () => undefined,
+    limits: FREE,
+  });
+  const { signal } = new AbortController();
+  const linkOf = (name: string) =>
+    ({ nodeId: name as NodeId, load, signal }) as unknown as PeerLink;
+  /** Asks for some blocks; `taken` is called with each and says when it is read. */
+  const ask = (link: PeerLink, from: number, taken: (bytes: Uint8Array) => Promise<void>) => {
+    const request = new ProtoWriter().integer(1, from).integer(2, 2).finish();
+    const channel = {
+      readRequest: async () => request,
+      write: taken,
+      send: () => undefined,
+      close: async () => undefined,
+      unsentBytes: 0,
+    };
+    return handler.serve(link, channel as unknown as Channel);
+  };
+  const servedFrom = (from: number) => chain.served.filter((height) => height >= from).length;
+  return { chain, linkOf, ask, servedFrom };
+}
+
+describe("answers that a peer does not take", () => {
+  it("are few, whatever it asks for, and hold up nobody else", async () => {
+    const { chain, linkOf, ask, servedFrom } = stage();
+    const reads: (() => void)[] = [];
+    const liar = linkOf("liar");
+    const unread = () => new Promise<void>((resolve) => reads.push(resolve));
+    const answers = Array.from({ length: STREAMS }, () => ask(liar, 1, unread));
+    await until(() => reads.length >= 3, { timeoutMs: 5_000 });
+    let readBytes = 0;
+    await ask(linkOf("honest"), 20, async ({ length }) => void (readBytes += length));
+    expect(readBytes).toBeGreaterThan(2 * BLOCK_BYTES);
+    expect(servedFrom(20)).toBe(2);
+    expect(chain.served.length - servedFrom(20)).toBe(3);
+    // Whoever reads gets all of it.
+    const reading = setInterval(() => reads.splice(0).forEach((read) => read()), 1);
+    await Promise.all(answers);
+    clearInterval(reading);
+    expect(chain.served.length - servedFrom(20)).toBe(2 * STREAMS);
+  });
+
+  it("are forgotten when the stream breaks", async () => {
+    const { chain, linkOf, ask } = stage();
+    const link = linkOf("leaving");
+    for (let count = 0; count < 2 * STREAMS; count++) {
+      const breaks = () => Promise.reject(new Error("broken"));
+      await expect(ask(link, 1, breaks)).rejects.toThrow("broken");
+    }
+    expect(chain.served).toHaveLength(2 * STREAMS);
+  });
+});
