@@ -76,7 +76,8 @@ export async function blockDeletions(
 
 /**
  * Deletions of validators and of headers fetched by state sync that no height from the base on
- * needs, at most `limit` of each kind; none when there are no more.
+ * needs, at most `limit` of each kind; none when there are no more. Sets go when no height names them
+ * any more: one that is named and not there is damage, and ends the process of whoever looks.
  * @param range.from where to begin to look: deleted keys are dear to walk over
  */
 export async function validatorDeletions(
@@ -84,19 +85,17 @@ export async function validatorDeletions(
   range: { readonly from: Height; readonly base: Height; readonly limit: number },
 ): Promise<StoreWrite[]> {
   const { from, base, limit } = range;
-  const pointer = database.get(storeKey("validatorsAt", heightBytes(base)));
-  const oldestSet = pointer === undefined ? 0 : readHeight(pointer, 0);
-  const bounds = [
-    ["validatorsAt", base],
-    ["validatorSet", oldestSet],
-    ["backfilledHeader", base],
-  ] as const;
   const writes: StoreWrite[] = [];
-  for (const [space, bound] of bounds) {
+  const add = async (space: KeySpace, bound: Height) => {
     for await (const key of keysBelow(database, space, { from, bound, limit })) {
       writes.push({ key, value: undefined });
     }
-  }
+  };
+  await add("backfilledHeader", base);
+  await add("validatorsAt", base);
+  if (writes.length > 0) return writes;
+  const pointer = database.get(storeKey("validatorsAt", heightBytes(base)));
+  await add("validatorSet", pointer === undefined ? 0 : readHeight(pointer, 0));
   return writes;
 }
 
