@@ -193,12 +193,15 @@ export class Mempool implements TransactionPool, BlockPool {
 
   /** See `TransactionPool`; walks the whole pool. */
   content(): ReadonlyMap<Address, SenderContent> {
-    const content = new Map<Address, SenderContent>();
+    return new Map(this.senders());
+  }
+
+  /** See `TransactionPool`. */
+  *senders(): Iterable<readonly [Address, SenderContent]> {
     for (const { address } of this.contents.allSenders()) {
       const own = this.contentFrom(address);
-      if (own.pending.length + own.queued.length > 0) content.set(address, own);
+      if (own.pending.length + own.queued.length > 0) yield [address, own];
     }
-    return content;
   }
 
   /** See `TransactionPool`. */

@@ -66,5 +66,7 @@ export interface TransactionPool {
   /** Counts of executable and queued transactions. */
   counts(): { readonly pending: number; readonly queued: number };
   content(): ReadonlyMap<Address, SenderContent>;
+  /** The same, one sender after the other: whoever needs a part of it stops, before others run. */
+  senders(): Iterable<readonly [Address, SenderContent]>;
   contentFrom(address: Address): SenderContent;
 }

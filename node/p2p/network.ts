@@ -67,7 +67,7 @@ export interface NetworkOptions {
 /** What the network needs of the node. */
 export interface NetworkPorts {
   readonly blocks: BlockSyncTarget;
-  readonly pool: Pick<TransactionPool, "submit" | "content">;
+  readonly pool: Pick<TransactionPool, "submit" | "senders">;
   readonly clock: Clock;
   readonly log: Logger;
   /** Uniform in [0, 1). */
@@ -352,7 +352,7 @@ function connectParts(made: {
     log,
   });
   const publish = publishTo(topics.transactions);
-  const transactions = new TransactionGossip({ pool, publish, report, clock });
+  const transactions = new TransactionGossip({ pool, publish, report, load, clock });
   gossip.subscribe(topics.consensus, (bytes, from) => reactor.onGossip(bytes, from));
   gossip.subscribe(topics.transactions, (bytes, from) => transactions.onGossip(bytes, from));
   sessions.onReady((session) => {

@@ -16,6 +16,7 @@ import type { PoolErrorCode, TransactionPool } from "../../mempool/pool-port.js"
 import type { Verdict } from "./gossip.js";
 import type { NodeId } from "../node-key.js";
 import { decodeTransactions, encodeTransactions, MAX_BATCH_COUNT } from "../peers/peer-codec.js";
+import { MS_PER_BYTE, type PeerLoad } from "../peers/peer-load.js";
 import type { Offence } from "../peers/peer-scores.js";
 import { TokenBucket } from "../peers/traffic-meter.js";
 
@@ -28,9 +29,11 @@ export interface TransactionNeighbour {
 
 /** What this part needs. */
 export interface TransactionGossipPorts {
-  readonly pool: Pick<TransactionPool, "submit" | "content">;
+  readonly pool: Pick<TransactionPool, "submit" | "senders">;
   publish(bytes: Uint8Array): void;
   report(nodeId: NodeId, offence: Offence): void;
+  /** What peers cost this node. */
+  readonly load: Pick<PeerLoad, "mayServe" | "serve" | "served">;
   readonly clock: Clock;
 }
 
@@ -216,14 +219,26 @@ export class TransactionGossip {
   }
 
   private greetNewcomers(): void {
-    const nowMs = this.ports.clock.monotonicMs();
+    const { clock, load } = this.ports;
+    const nowMs = clock.monotonicMs();
     for (const [nodeId, { neighbour, dueMs }] of this.newcomers) {
-      if (nowMs < dueMs) continue;
+      // Keys are free, and a greeting is megabytes: it is given as what is asked for, in turns.
+      if (nowMs < dueMs || !load.mayServe(nodeId)) continue;
       this.newcomers.delete(nodeId);
       this.greetedAtMs.set(nodeId, nowMs);
-      for (const raws of greetingOf(this.ports.pool))
-        neighbour.send({ type: "transactions", raws });
+      const sizeBytes = load.serve(nodeId, () => this.greet(neighbour));
+      load.served(nodeId, sizeBytes * MS_PER_BYTE);
     }
+  }
+
+  /** @returns bytes that were sent, which are encrypted later */
+  private greet(neighbour: TransactionNeighbour): number {
+    let sizeBytes = 0;
+    for (const raws of greetingOf(this.ports.pool)) {
+      neighbour.send({ type: "transactions", raws });
+      for (const { length } of raws) sizeBytes += length;
+    }
+    return sizeBytes;
   }
 
   private flush(): void {
@@ -238,10 +253,10 @@ export class TransactionGossip {
 const IDLE_MS = 3_600_000;
 
 /** The beginning of what is pending, in batches; each sender's transactions in nonce order. */
-function greetingOf(pool: Pick<TransactionPool, "content">): Uint8Array[][] {
+function greetingOf(pool: Pick<TransactionPool, "senders">): Uint8Array[][] {
   const batches: Uint8Array[][] = [];
   let [batchBytes, totalBytes] = [0, 0];
-  for (const { pending } of pool.content().values()) {
+  for (const [, { pending }] of pool.senders()) {
     for (const { tx } of pending) {
       if (totalBytes + tx.raw.length > GREETING_BYTES) return batches;
       const last = batches.at(-1);

@@ -174,6 +174,7 @@ export const freeOfCharge = {
   forgive: () => undefined,
   mayServe: () => true,
   serve: <T>(_nodeId: unknown, work: () => T): T => work(),
+  served: () => undefined,
 };
 
 /** Collects what it hears; votes and parts are new once. */
@@ -207,7 +208,7 @@ export class FakeDriver implements ConsensusInbox {
 }
 
 /** A pool whose transactions are any bytes; those that begin with 0 are invalid. */
-export class FakePool implements Pick<TransactionPool, "submit" | "content"> {
+export class FakePool implements Pick<TransactionPool, "submit" | "senders"> {
   readonly admitted = new Map<Hash32, Uint8Array>();
   submitCount = 0;
   onAdmitted: (transactions: readonly PendingTransaction[]) => void = () => undefined;
@@ -227,9 +228,14 @@ export class FakePool implements Pick<TransactionPool, "submit" | "content"> {
     return Promise.resolve(answers);
   }
 
-  content(): ReadonlyMap<Address, SenderContent> {
-    const list = [...this.admitted.values()].map(pending);
-    return new Map([[ADDRESS, { pending: list, queued: [] }]]);
+  /** Looked at by greetings, in all. */
+  lookedCount = 0;
+
+  *senders(): Iterable<readonly [Address, SenderContent]> {
+    for (const raw of this.admitted.values()) {
+      this.lookedCount++;
+      yield [ADDRESS, { pending: [pending(raw)], queued: [] }];
+    }
   }
 }
 

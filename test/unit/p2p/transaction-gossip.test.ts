@@ -15,7 +15,7 @@ import type { NodeId } from "../../../node/p2p/node-key.js";
 import { decodeTransactions, encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";
 import { TransactionGossip } from "../../../node/p2p/gossip/transaction-gossip.js";
 import { until } from "../../helpers/until.js";
-import { FakePool } from "../../integration/p2p/fakes.js";
+import { FakePool, freeOfCharge } from "../../integration/p2p/fakes.js";
 import { TestClock } from "./clock.js";
 
 const peer = "aa".repeat(20) as NodeId;
@@ -27,7 +27,14 @@ let gossip: TransactionGossip;
 let stopping: AbortController;
 let clock: TestClock;
 
+/** Peers that were greeted, with what it cost; so many may be. */
+let greetings: number[];
+let most: number;
+const spend = (_nodeId: NodeId, spentMs: number) => void greetings.push(spentMs);
+
 beforeEach(() => {
+  greetings = [];
+  most = Number.POSITIVE_INFINITY;
   published = [];
   reports = [];
   pool = new FakePool();
@@ -36,6 +43,7 @@ beforeEach(() => {
     pool,
     publish: (bytes) => published.push(decodeTransactions(bytes)),
     report: (_nodeId, offence) => reports.push(offence),
+    load: { ...freeOfCharge, mayServe: () => greetings.length < most, served: spend },
     clock,
   });
   pool.onAdmitted = (transactions) => gossip.onAdmitted(transactions);
@@ -160,6 +168,24 @@ describe("gossip of transactions", () => {
     await gossip.onDirect([raw("missed")], peer);
     await until(() => published.length === 1, { timeoutMs: 5_000 });
     expect(published).toEqual([[raw("missed")]]);
+  });
+
+  it("greets as many newcomers as there is time for, and looks no further than it has to", async () => {
+    await pool.submit(Array.from({ length: 9_000 }, (_, index) => raw(`${index} `, 1_000)));
+    const heard: string[] = [];
+    most = 2;
+    for (const name of ["a", "b", "c", "d"]) {
+      gossip.add({ nodeId: name as NodeId, unsentBytes: 0, send: () => heard.push(name) });
+    }
+    clock.timeMs += 2_000;
+    await until(() => greetings.length === 2, { timeoutMs: 5_000 });
+    expect(new Set(heard)).toEqual(new Set(["a", "b"]));
+    // Four mebibytes each, of nine, and what they cost beside the work itself.
+    expect(pool.lookedCount).toBeLessThan(2 * 4_300);
+    for (const spentMs of greetings) expect(spentMs).toBeGreaterThan(20);
+    most = 4;
+    await until(() => greetings.length === 4, { timeoutMs: 5_000 });
+    expect(new Set(heard)).toEqual(new Set(["a", "b", "c", "d"]));
   });
 
   it("greets a newcomer with what is pending, once gossip reaches it", async () => {
