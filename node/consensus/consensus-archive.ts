@@ -11,9 +11,10 @@ import {
 import type { ConsensusParams } from "../../chain/consensus/consensus-params.js";
 import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { BlockStore } from "../store/block-store.js";
 import type { ConsensusRecord, ConsensusStore } from "../store/consensus-store.js";
-import { encodeBlockTransactions } from "../blocks/block-transactions.js";
+import { encodeTransactionSteps } from "../blocks/block-transactions.js";
 import { type ChainTip, resultsHashOf } from "../blocks/chain-tip.js";
 import type { BlockArchive, DecidedBlock, DecidedOutline } from "./consensus-ports.js";
 
@@ -48,10 +49,15 @@ export class ConsensusArchive implements BlockArchive {
   }
 
   load(height: Height): DecidedBlock | undefined {
+    return allAtOnce(this.loadSteps(height));
+  }
+
+  /** The same in steps. */
+  *loadSteps(height: Height): Steps<DecidedBlock | undefined> {
     const record = this.record(height);
     const commit = this.commitOf(height);
     if (record === undefined || commit === undefined) return undefined;
-    return { block: this.blockOf(record), commit };
+    return { block: yield* this.blockSteps(record), commit };
   }
 
   /** A block without its transactions, which are not read for it. */
@@ -89,7 +95,7 @@ export class ConsensusArchive implements BlockArchive {
     if (cached !== undefined) return cached;
     const record = this.record(height);
     if (record === undefined) return undefined;
-    const parts = splitIntoParts(encodeConsensusBlock(this.blockOf(record)));
+    const parts = splitIntoParts(encodeConsensusBlock(allAtOnce(this.blockSteps(record))));
     this.partSets.set(height, parts);
     return parts;
   }
@@ -107,9 +113,9 @@ export class ConsensusArchive implements BlockArchive {
     return size;
   }
 
-  private blockOf({ header, evidence, lastCommit }: ConsensusRecord): ConsensusBlock {
+  private *blockSteps({ header, evidence, lastCommit }: ConsensusRecord): Steps<ConsensusBlock> {
     const { block } = this.parts.blocks.block(header.height);
-    return { header, evidence, lastCommit, transactions: encodeBlockTransactions(block) };
+    return { header, evidence, lastCommit, transactions: yield* encodeTransactionSteps(block) };
   }
 }
 

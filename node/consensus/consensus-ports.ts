@@ -12,6 +12,7 @@ import type { DuplicateVoteEvidence } from "../../chain/consensus/evidence.js";
 import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { Proposal, Vote } from "../../chain/consensus/vote.js";
 import type { Height } from "../../chain/hex.js";
+import type { Steps } from "../../chain/steps/steps.js";
 import type { DecidedReport } from "../blocks/decision.js";
 import type { MomentName, Step } from "./machine/consensus-state.js";
 
@@ -117,6 +118,8 @@ export interface BlockArchive {
   /** Oldest height that `load` still has. */
   base(): Height;
   load(height: Height): DecidedBlock | undefined;
+  /** The same in steps: of a full block it takes a quarter of a second. */
+  loadSteps(height: Height): Steps<DecidedBlock | undefined>;
 }
 
 /** Takes decided blocks in order, while consensus is not running. */

@@ -17,6 +17,7 @@ import {
 import { hashConsensusHeader } from "../../chain/consensus/consensus-header.js";
 import { ChainError, errorCode, errorMessage } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import type { Steps } from "../../chain/steps/steps.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Logger } from "../../runtime/process/logger.js";
@@ -272,6 +273,11 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   /** See `BlockArchive`. */
   load(height: Height): DecidedBlock | undefined {
     return this.archive.load(height);
+  }
+
+  /** See `BlockArchive`. */
+  loadSteps(height: Height): Steps<DecidedBlock | undefined> {
+    return this.archive.loadSteps(height);
   }
 
   /** The last blocks that broke a rule, the newest first. */

@@ -48,10 +48,7 @@ export interface MempoolPorts {
   locate(hash: Hash32): TransactionLocation | undefined;
   /** Why nothing may be admitted now; undefined in normal operation. */
   haltReason(): string | undefined;
-  /**
-   * Told of a failed journal write, or of a state that cannot be read; the pool itself goes on
-   * and tries again with the next call.
-   */
+  /** Told of a failed journal write or a state that cannot be read; the next call tries again. */
   onJournalFault(error: unknown): void;
   /** The default recovers on this thread. */
   readonly recovery?: SenderRecovery;

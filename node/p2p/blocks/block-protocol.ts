@@ -6,11 +6,11 @@ import { encodeConsensusBlock, MAX_BLOCK_BYTES } from "../../../chain/consensus/
 import { decodeCommitSteps, encodeCommit } from "../../../chain/consensus/commit.js";
 import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import type { Height } from "../../../chain/hex.js";
+import type { Steps } from "../../../chain/steps/steps.js";
 import { Slices } from "../../../runtime/process/slices.js";
 import { withTimeout } from "../../../runtime/process/task.js";
 import {
   type BlockArchive,
-  type DecidedBlock,
   type ReceivedBlock,
   type UnreadBlock,
 } from "../../consensus/consensus-ports.js";
@@ -207,10 +207,7 @@ async function nextBlock(
   let sizeBytes = 0;
   try {
     await told(options, () => link.load.turn(link.nodeId, signal));
-    const bytes = link.load.serve(link.nodeId, () => {
-      const decided = archive.load(height);
-      return decided === undefined ? undefined : encodeDecided(decided);
-    });
+    const bytes = await link.load.serveSteps(link.nodeId, encodedSteps(archive, height));
     sizeBytes = bytes?.length ?? 0;
     return bytes;
   } finally {
@@ -256,11 +253,13 @@ function decodeRange(bytes: Uint8Array): ArchiveRange {
   return { base, height };
 }
 
-function encodeDecided({ block, commit }: DecidedBlock): Buffer {
-  return new ProtoWriter()
-    .message(1, encodeConsensusBlock(block))
-    .message(2, encodeCommit(commit))
-    .finish();
+/** A block and its commit; undefined where there is none of that height. */
+function* encodedSteps(archive: BlockArchive, height: Height): Steps<Buffer | undefined> {
+  const decided = yield* archive.loadSteps(height);
+  if (decided === undefined) return undefined;
+  const blockBytes = encodeConsensusBlock(decided.block);
+  yield;
+  return new ProtoWriter().message(1, blockBytes).message(2, encodeCommit(decided.commit)).finish();
 }
 
 /** The commit alone is read: it tells whether anything of the block is worth reading. */

@@ -5,7 +5,9 @@
  * apart: too much of the first is held against a stranger in the end, of the second nobody is.
  */
 import { LRUCache } from "lru-cache";
+import type { Steps } from "../../../chain/steps/steps.js";
 import type { Clock } from "../../../runtime/process/clock.js";
+import { Slices } from "../../../runtime/process/slices.js";
 import { startWatch } from "../../../runtime/process/thread-time.js";
 import type { NodeId } from "../node-key.js";
 import { MAX_BURSTS, TokenBucket } from "./traffic-meter.js";
@@ -113,6 +115,9 @@ export class PeerLoad {
   private windowAtMs: number;
   private spentMs = 0;
   private servedAtOnceMs = 0;
+  /** Answers in steps that are under way. */
+  private slicedCount = 0;
+  private slicing: Promise<unknown> = Promise.resolve();
   /** What an answer has cost lately: those that have their turn and have not begun count so much. */
   private usualAnswerMs = 1;
 
@@ -189,7 +194,7 @@ export class PeerLoad {
    */
   turn(nodeId: NodeId, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    if (this.waiting.size === 0 && this.mayServe(nodeId)) {
+    if (this.waiting.size === 0 && this.slicedCount === 0 && this.mayServe(nodeId)) {
       this.countAtOnce();
       return Promise.resolve();
     }
@@ -218,6 +223,36 @@ export class PeerLoad {
       return work();
     } finally {
       this.served(nodeId, spentMs());
+    }
+  }
+
+  /**
+   * The same of an answer in steps, between which others have their turns. One at a time, and nobody
+   * gets a turn meanwhile: many at once would be a stretch again.
+   */
+  async serveSteps<T>(nodeId: NodeId, steps: Steps<T>): Promise<T> {
+    this.slicedCount++;
+    const made = this.slicing.then(() => new Slices().run(this.countedSteps(nodeId, steps)));
+    this.slicing = made.catch(() => undefined);
+    try {
+      return await made;
+    } finally {
+      this.slicedCount--;
+    }
+  }
+
+  private *countedSteps<T>(nodeId: NodeId, steps: Steps<T>): Steps<T> {
+    let spentMs = 0;
+    try {
+      for (;;) {
+        const watch = startWatch();
+        const step = steps.next();
+        spentMs += watch();
+        if (step.done === true) return step.value;
+        yield;
+      }
+    } finally {
+      this.served(nodeId, spentMs);
     }
   }
 
@@ -263,6 +298,7 @@ export class PeerLoad {
 
   /** Of those that wait and may be given something, the one that has had least. */
   private nextToServe(): NodeId | undefined {
+    if (this.slicedCount > 0) return undefined;
     let best: { readonly nodeId: NodeId; readonly levelMs: number } | undefined;
     for (const nodeId of this.waiting.keys()) {
       if (!this.mayServe(nodeId)) continue;

@@ -31,6 +31,7 @@ import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import { ValidatorSet, type ValidatorUpdate } from "../../../chain/consensus/validator-set.js";
 import { VOTE_TYPE, voteSignBytes } from "../../../chain/consensus/vote.js";
 import { bytesToHash32, EMPTY_CODE_HASH, type Hash32, type Height } from "../../../chain/hex.js";
+import type { Steps } from "../../../chain/steps/steps.js";
 import { NETWORKS } from "../../../chain/networks.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import type { ConsensusParams } from "../../../chain/consensus/consensus-params.js";
@@ -117,6 +118,10 @@ export class FixtureConsensus implements CometConsensus {
   height = (): Height => this.decided.length;
   base = (): Height => Math.min(1, this.decided.length);
   load = (height: Height) => this.decided[height - 1];
+  *loadSteps(height: Height): Steps<DecidedBlock | undefined> {
+    yield;
+    return this.load(height);
+  }
   outline(height: Height) {
     const decided = this.decided[height - 1];
     if (decided === undefined) return undefined;

@@ -5,6 +5,7 @@ import { COMMIT_FLAG, EMPTY_COMMIT } from "../../../chain/consensus/commit.js";
 import { decodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
+import type { Steps } from "../../../chain/steps/steps.js";
 import { blockInvalid } from "../../../node/blocks/block-error.js";
 import type {
   BlockSyncTarget,
@@ -111,6 +112,11 @@ export class FakeChain implements BlockSyncTarget {
     const decided = this.blocks[height - 1];
     this.served.push(height);
     return decided === undefined ? undefined : (this.options.lie?.(decided) ?? decided);
+  }
+
+  *loadSteps(height: Height): Steps<DecidedBlock | undefined> {
+    yield;
+    return this.load(height);
   }
 
   isProof(commit: DecidedBlock["commit"]): boolean {

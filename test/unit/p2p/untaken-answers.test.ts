@@ -88,3 +88,40 @@ describe("answers that a peer does not take", () => {
     expect(chain.served).toHaveLength(2 * STREAMS);
   });
 });
+
+describe("a block that takes long to make", () => {
+  it("is made in slices, one at a time", async () => {
+    const { chain, linkOf, ask } = stage();
+    const events: string[] = [];
+    const busy = () => {
+      const endMs = performance.now() + 2;
+      while (performance.now() < endMs);
+    };
+    chain.loadSteps = function* (height) {
+      events.push(`${height} begins`);
+      for (let step = 0; step < 10; step++) {
+        busy();
+        yield;
+      }
+      events.push(`${height} ends`);
+      return trueBlock(height);
+    };
+    let turns = 0;
+    const turning = setInterval(() => turns++, 0);
+    const read = () => Promise.resolve();
+    // The first one is given at once; what it costs is not known before.
+    const first = ask(linkOf("one"), 1, read);
+    await until(() => events.length > 0, { timeoutMs: 5_000 });
+    const turnsBefore = turns;
+    await Promise.all([first, ask(linkOf("other"), 20, read)]);
+    clearInterval(turning);
+    expect(turns - turnsBefore).toBeGreaterThan(2);
+    const open = events.map((event) => (event.endsWith("begins") ? 1 : -1));
+    let most = 0;
+    open.reduce((sum, one) => {
+      most = Math.max(most, sum + one);
+      return sum + one;
+    }, 0);
+    expect([events.length, most]).toEqual([8, 1]);
+  });
+});
