@@ -14,6 +14,7 @@ import { TransactionGossip } from "../../../node/p2p/gossip/transaction-gossip.j
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
+import { freeOfCharge } from "../../integration/p2p/fakes.js";
 import { createFixture, refusal } from "./support.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";
@@ -196,6 +197,7 @@ describe("Cosmos transactions that peers pass on", () => {
       pool: made.pool,
       publish: () => undefined,
       report: (_nodeId, offence) => reports.push(offence),
+      load: { ...freeOfCharge, mayServe: () => true, served: () => undefined },
       clock: { nowMs: () => 0, monotonicMs: () => 0 },
     });
     const verdict = await gossip.onGossip(encodeTransactions([transaction]), peer);
