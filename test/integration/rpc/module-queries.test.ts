@@ -13,6 +13,7 @@ import type { SigningStargateClient as Signing } from "@cosmjs/stargate";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 import { until } from "../../helpers/until.js";
+import { plain, shape, without } from "./answer-shapes.js";
 
 declare const cosmjs: typeof import("@cosmjs/tendermint-rpc");
 declare const cosmjsStargate: typeof import("@cosmjs/stargate");
@@ -92,32 +93,6 @@ async function decoded<T>(
   const { code, log, value } = answer.result.response;
   expect([path, code, log]).toEqual([path, 0, ""]);
   return type.decode(Buffer.from(value, "base64"));
-}
-
-/** Names of the .proto file for those of CosmJS; numbers as digits; times as they are compared. */
-function plain(value: unknown): unknown {
-  if (typeof value === "bigint") return value.toString();
-  if (Array.isArray(value)) return value.map(plain);
-  if (value instanceof Uint8Array) return Buffer.from(value).toString("base64");
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => [
-      name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-      plain(one),
-    ]),
-  );
-}
-
-/** Names of the members of JSON, all the way down; of lists those of their first element. */
-function shape(value: unknown): unknown {
-  if (Array.isArray(value)) return value.length === 0 ? [] : [shape(value[0])];
-  if (typeof value !== "object" || value === null) return "";
-  // What REST writes as one text, messages have as an object.
-  if ("seconds" in value && "nanos" in value) return "";
-  if ("type_url" in value) return "any";
-  if ("@type" in value) return "any";
-  const names = Object.keys(value).toSorted();
-  return Object.fromEntries(names.map((name) => [name, shape(Reflect.get(value, name))]));
 }
 
 describe("an unmodified CosmJS wallet", () => {
@@ -445,16 +420,6 @@ describe("REST", () => {
     }
   });
 });
-
-/** Two lists that the published files have and CosmJS' older ones have not; pages that may be empty. */
-function without(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(without);
-  if (typeof value !== "object" || value === null) return value;
-  const left = Object.entries(value).filter(
-    ([name]) => name !== "pagination" && name !== "next_key",
-  );
-  return Object.fromEntries(left.map(([name, one]) => [name, without(one)]));
-}
 
 describe("a validator that does not sign", () => {
   it("is shown as jailed everywhere, loses stake, and comes back when it asks", async () => {

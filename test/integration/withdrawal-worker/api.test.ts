@@ -1,94 +1,29 @@
 /** The withdrawal API over HTTP: idempotency for ever, refusals by the contract, pages. */
 import { randomUUID } from "node:crypto";
-import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import request from "supertest";
-import { toChecksumAddress } from "../../../chain/address.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
-import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
-import { singleKeyAccess } from "../../../runtime/http/http-access.js";
-import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
-import { createLogger } from "../../../runtime/process/logger.js";
-import { systemClock } from "../../../runtime/process/clock.js";
-import { createMetrics, type Metrics } from "../../../runtime/process/metrics.js";
-import type { Sql } from "../../../runtime/sql/sql.js";
-import { SqlError } from "../../../runtime/sql/sql-errors.js";
-import { AcceptQueue } from "../../../withdrawal-worker/api/accept-queue.js";
-import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js";
-import { createWalletRoutes } from "../../../withdrawal-worker/api/wallet-routes.js";
-import { Lane } from "../../../withdrawal-worker/lane/lane.js";
-import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js";
-import {
-  registerWorkerFigures,
-  registerWorkerHealth,
-} from "../../../withdrawal-worker/worker-metrics.js";
+import { type HttpServer } from "../../../runtime/http/http-server.js";
 import { freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
+import { bearer, bodyOf, createApi, GOLD } from "./api-stage.js";
 
 let house: House;
 let server: HttpServer;
 
 const API_KEY = "the key of the tests";
-const bearer = { Authorization: "Bearer k3y" };
-
-/** Contract of a listed token, of which nobody has any. */
-const GOLD = freshAddress();
-
-const policy = { current: async () => house.files.policy };
-function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
-  return createHttpServer({
-    name: "withdrawal-api",
-    apiSpecPath: resolve("openapi/withdrawal.yaml"),
-    listen: { host: "127.0.0.1", port: 0 },
-    routes: [
-      ...createWithdrawalRoutes({
-        database: house.database,
-        accept: new AcceptQueue(house.database, {
-          onAccepted: () => undefined,
-          minimumAtoken,
-          policy,
-          isStopped: () => false,
-          clock: systemClock,
-          signal: new AbortController().signal,
-        }),
-        policy,
-        chainId: 6940n,
-        tokens: [{ symbol: "GOLD", contract: GOLD }],
-        onCancelled: () => undefined,
-      }),
-      ...createWalletRoutes(house.database),
-    ],
-    access: singleKeyAccess("k3y"),
-    mapError: mapWithdrawalError,
-    readiness: () => ({ ready: true }),
-    log: createLogger({ component: "test", level: "silent" }),
-    metrics: createMetrics({ processMetrics: false }),
-    ...(keyedMetrics === undefined ? {} : { keyedMetrics }),
-    bodyLimitBytes: 4_096,
-  });
-}
-
 beforeAll(async () => {
   house = await House.open();
   await house.fund("alice", 1_000n * TOKEN);
-  server = createServer();
+  server = createApi(house);
   await server.start();
 });
 
 afterAll(async () => {
   await server.stop();
   await house.close();
-});
-
-const bodyOf = (fields: Record<string, unknown> = {}) => ({
-  customerId: "alice",
-  asset: "TOKEN",
-  to: freshAddress(),
-  amountAtoken: "1000",
-  ...fields,
 });
 
 const base = () => `http://127.0.0.1:${server.port}`;
@@ -192,7 +127,7 @@ describe("POST /v1/withdrawals", () => {
     const body = bodyOf({ amountAtoken: "7" });
     const before = await house.balance("alice");
     // Two processes race: each has its own queue of requests on the same tables.
-    const other = createServer();
+    const other = createApi(house);
     await other.start();
     const ports = [server.port, other.port];
     const answers = await Promise.all(
@@ -313,20 +248,12 @@ describe("POST /v1/withdrawals", () => {
   });
 });
 
-const laneStatus = () => ({
-  blockedReason: "test",
-  isFrozen: true,
-  holdsLease: true,
-  openSlots: 3,
-  stalledMs: 4_000,
-});
-
 describe("a request below the minimum", () => {
   it("is refused, unless it is a repeat of one that was accepted before", async () => {
     const body = bodyOf({ amountAtoken: "9" });
     const key = randomUUID();
     const accepted = await post(body, key);
-    const strict = createServer(10n);
+    const strict = createApi(house, { minimumAtoken: 10n });
     await strict.start();
     const ask = (with_: string) =>
       request(`http://127.0.0.1:${strict.port}`)
@@ -432,116 +359,6 @@ describe("requests in one commit", () => {
       "INSUFFICIENT_BALANCE",
     ]);
     expect(await house.balance("frank")).toEqual({ available: 0n, held: 10n });
-  });
-});
-
-describe("the wallets", () => {
-  it("are listed with what they hold, what is on its way and who works for them", async () => {
-    const ask = () => request(base()).get("/v1/wallets").set(bearer);
-    const fresh = await ask();
-    expect(fresh.status).toBe(200);
-    expect(fresh.body.wallets).toEqual([
-      {
-        address: toChecksumAddress(WALLET),
-        label: "wallet-0",
-        status: "active",
-        since: expect.stringMatching(/Z$/),
-        reason: "a wallet of the tests",
-        balanceAtoken: null,
-        balanceHeight: null,
-        reservedAtoken: "0",
-        freeAtoken: "0",
-        nextNonce: null,
-        openSlots: 0,
-        oldestSlot: null,
-        frozen: false,
-        frozenReason: null,
-        leaseHolder: null,
-      },
-    ]);
-    const { body } = await post(bodyOf());
-    const context = house.context();
-    await new Lane(context, "host:1:worker").runRound(house.signal);
-    await freezeSigning(house.database, WALLET, "a drill");
-    const [wallet] = (await ask()).body.wallets;
-    expect(wallet).toMatchObject({
-      balanceAtoken: (1_000n * TOKEN).toString(),
-      frozen: true,
-      frozenReason: "a drill",
-      leaseHolder: "host:1:worker",
-    });
-    expect(wallet.openSlots).toBeGreaterThan(0);
-    expect(wallet.nextNonce).toBe(wallet.openSlots);
-    expect(wallet.oldestSlot).toMatchObject({ nonce: 0 });
-    expect(BigInt(wallet.freeAtoken) + BigInt(wallet.reservedAtoken)).toBe(1_000n * TOKEN);
-    const paying = await request(base()).get(`/v1/withdrawals/${body.id}`).set(bearer);
-    expect(paying.body.wallet).toBe(toChecksumAddress(WALLET));
-    await releaseSigning(house.database, WALLET, "a drill");
-  });
-});
-
-describe("the metrics", () => {
-  it("tell withdrawals by status, age, flight and freeze, and survive a lost database", async () => {
-    const metrics = createMetrics({ processMetrics: false });
-    let isDown = false;
-    const database: Sql = {
-      query: (text, values) =>
-        isDown
-          ? Promise.reject(new SqlError("DATABASE_UNAVAILABLE", "gone", { retriable: true }))
-          : house.database.query(text, values),
-    };
-    registerWorkerFigures(metrics, database);
-    const walletStatus = "active" as const;
-    const laneStatuses = () => [{ wallet: WALLET, hasKey: true, walletStatus, ...laneStatus() }];
-    registerWorkerHealth(metrics, { laneStatuses, isQueueOpen: () => false });
-    const { body } = await post(bodyOf());
-    const page = await metrics.page();
-    expect(page).toMatch(/causeway_withdrawals\{status="accepted"\} [1-9]/);
-    expect(page).toMatch(/causeway_withdrawals_oldest_open_age_seconds [0-9]/);
-    expect(page).toContain(`causeway_withdrawals_in_flight{wallet="${WALLET}"} 3`);
-    expect(page).toContain(`causeway_withdrawal_lane_stalled_seconds{wallet="${WALLET}"} 4`);
-    expect(page).toContain(`causeway_signing_frozen{wallet="${WALLET}"} 1`);
-    expect(page).toContain("causeway_withdrawal_queue_open 0");
-    expect(page).toContain('causeway_withdrawals_ended_total{status="cancelled"} 0');
-    await cancelWithdrawal(house.database, body.id, "for the metrics");
-    // Of the page that is asked for, not of the one before; two at once count once.
-    for (const shown of await Promise.all([metrics.page(), metrics.page()])) {
-      expect(shown).toContain('causeway_withdrawals_ended_total{status="cancelled"} 1');
-    }
-    isDown = true;
-    const later = await metrics.page();
-    expect(later).not.toContain('status="accepted"');
-    expect(later).toContain(`causeway_signing_frozen{wallet="${WALLET}"} 1`);
-  });
-
-  it("tell their business to nobody without the key", async () => {
-    const keyedMetrics = createMetrics({ processMetrics: false });
-    registerWorkerFigures(keyedMetrics, house.database);
-    const keyed = createServer(0n, keyedMetrics);
-    await keyed.start();
-    const ask = (headers: Record<string, string>) =>
-      request(`http://127.0.0.1:${keyed.port}`).get("/metrics").set(headers);
-    for (const [name, value] of [
-      ["X-None", "none"],
-      ["Authorization", "Bearer wrong"],
-    ] as const) {
-      const page = await ask({ [name]: value });
-      expect([page.status, page.text.includes("causeway_withdrawals")]).toEqual([200, false]);
-    }
-    expect((await ask(bearer)).text).toContain("causeway_withdrawals_ended_total");
-    await keyed.stop();
-  });
-
-  it("read open withdrawals by their index and events by their number, whatever the table holds", async () => {
-    const explain = await house.ledger.owner.transaction(async (tx) => {
-      await tx.query("SET LOCAL enable_seqscan = off");
-      return tx.query<Record<string, string>>(
-        `EXPLAIN SELECT status, created_at FROM withdrawal
-          WHERE phase IN ('waiting', 'open') ORDER BY position LIMIT 100000`,
-      );
-    });
-    const text = explain.map((row) => Object.values(row)[0]).join("\n");
-    expect(text).toContain("withdrawal_open");
   });
 });
 
