@@ -32,7 +32,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 33,
     name: "a payment that the pool let go",
-    files: [`${WORKER}/lane`],
+    files: [`${WORKER}/sending`],
     tests: [
       "sends again what a restarted node forgot",
       "sends the same bytes until a full pool that let them go takes them again",
@@ -53,7 +53,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 40,
     name: "the hot wallet is drained in the middle of a batch",
-    files: [`${WORKER}/lane`],
+    files: [`${WORKER}/lane`, `${WORKER}/sending`],
     tests: [
       "keeps the slot and pauses when the wallet suddenly cannot pay",
       "waits while the balance is reserved for payments that are not mined yet",
@@ -181,7 +181,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 56,
     name: "payouts to contracts that burn all their gas, over and over",
-    files: [`${WORKER}/exits`],
+    files: [`${WORKER}/code-payouts`],
     tests: [
       "are estimated with the price that is signed, within what the wallet can pay",
       "get nonces behind plain payments, and no more gas at once than their share",
