@@ -18,7 +18,7 @@ import { Tokens1760000000012 } from "./migrations/0012-tokens.js";
 import { Wallets1760000000013 } from "./migrations/0013-wallets.js";
 import { Guards1760000000015 } from "./migrations/0015-guards.js";
 import { PostingTime1760000000016 } from "./migrations/0016-posting-time.js";
-import { LinkedKinds1760000000017 } from "./migrations/0017-linked-kinds.js";
+import { LinkedKinds1760000000017 } from "./migrations/tamper/0017-linked-kinds.js";
 import { WithdrawalPhases1760000000018 } from "./migrations/0018-withdrawal-phases.js";
 import { Treasury1760000000019 } from "./migrations/treasury/0019-treasury.js";
 import { Operators1760000000020 } from "./migrations/0020-operators.js";
@@ -29,7 +29,7 @@ import { TreasuryExits1760000000024 } from "./migrations/treasury/0024-treasury-
 import { LookupsByKey1760000000025 } from "./migrations/lookups/0025-lookups-by-key.js";
 import { BookedPayments1760000000027 } from "./migrations/lookups/0027-booked-payments.js";
 import { BalancesWithoutBound1760000000028 } from "./migrations/0028-balances-without-bound.js";
-import { LinkedAddresses1760000000030 } from "./migrations/0030-linked-addresses.js";
+import { LinkedAddresses1760000000030 } from "./migrations/tamper/0030-linked-addresses.js";
 import { OutflowsOfLostBlocks1760000000029 } from "./migrations/recovery/0029-outflows-of-lost-blocks.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";

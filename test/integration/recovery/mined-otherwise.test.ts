@@ -107,7 +107,8 @@ describe("a payment that was settled on a lost chain", () => {
     expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
   });
 
-  it("takes back what a person gave for it where those blocks are lost as well", async () => {
+  /** A settled payment fails on the chain that came back, and a person gives its coins to who asked. */
+  async function failedAndGiven() {
     const kept = desk.chain.head;
     const settled = await desk.request({ key: "s", ...FIELDS });
     await desk.work();
@@ -115,6 +116,11 @@ describe("a payment that was settled on a lost chain", () => {
     desk.chain.revertingOnChain.add(destination(1));
     await loseAbove(kept);
     await accept(`${settled.id}-r1`, "liability:customer:alice");
+    return { kept, settled };
+  }
+
+  it("takes back what a person gave for it where those blocks are lost as well", async () => {
+    const { kept, settled } = await failedAndGiven();
     expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
     desk.chain.revertingOnChain.clear();
     await loseAbove(kept);
@@ -132,13 +138,7 @@ describe("a payment that was settled on a lost chain", () => {
   });
 
   it("leaves as a break what was given for it and is withdrawn when those blocks are lost", async () => {
-    const kept = desk.chain.head;
-    const settled = await desk.request({ key: "s", ...FIELDS });
-    await desk.work();
-    await desk.watch();
-    desk.chain.revertingOnChain.add(destination(1));
-    await loseAbove(kept);
-    await accept(`${settled.id}-r1`, "liability:customer:alice");
+    const { kept } = await failedAndGiven();
     await desk.causeway("withdrawals", "release");
     const all = { customer: "alice", to: destination(2), amountAtoken: 10n * TOKEN };
     await desk.request({ key: "all", ...all });
@@ -153,13 +153,7 @@ describe("a payment that was settled on a lost chain", () => {
   });
 
   it("takes back what a person gave for it from requests that only wait, too", async () => {
-    const kept = desk.chain.head;
-    const settled = await desk.request({ key: "s", ...FIELDS });
-    await desk.work();
-    await desk.watch();
-    desk.chain.revertingOnChain.add(destination(1));
-    await loseAbove(kept);
-    await accept(`${settled.id}-r1`, "liability:customer:alice");
+    const { kept } = await failedAndGiven();
     const all = { customer: "alice", to: destination(2), amountAtoken: 10n * TOKEN };
     const waiting = await desk.request({ key: "all", ...all });
     desk.chain.revertingOnChain.clear();
