@@ -18,6 +18,7 @@ import { appendEvents, type NewEvent } from "../events.js";
 import { resumeCrediting } from "../incidents.js";
 import { storedAtoken } from "../stored-values.js";
 import { lookAgainAbove } from "../treasury/sweep-due.js";
+import { emptyRefills } from "../treasury/treasury-flows.js";
 import { decisionKey, REMINED_KEY } from "./remined-payments.js";
 import { endBeforeSlotInside } from "../withdrawals/endings.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
@@ -98,6 +99,10 @@ export function applyRewind(
         short.set(asset, (short.get(asset) ?? 0n) + missingUnits);
       }
     }
+    await emptyRefills(
+      tx,
+      plan.inflows.map(({ idemKey }) => idemKey),
+    );
     const vanished = plan.inflows.map(({ txHash }) => txHash);
     await lookAgainAbove(tx, plan.to.height, vanished);
     await resumeCrediting(tx, operator);

@@ -399,7 +399,8 @@ async function bookReturns(
   );
   await tx.query(
     `UPDATE refill_request r
-        SET came_units = r.came_units + input.units, changed_at = now(),
+        -- Behind the entries: what is lost later is told by it from what came when none was open.
+        SET came_units = r.came_units + input.units, changed_at = clock_timestamp(),
             state = CASE WHEN r.came_units + input.units >= r.amount_units THEN 'filled'
                          ELSE 'open' END
        FROM (SELECT asset, sum(units) AS units
@@ -410,6 +411,37 @@ async function bookReturns(
   );
   const isReturn = new Set(returns);
   return walletInflows.filter((inflow) => !isReturn.has(inflow));
+}
+
+/**
+ * Coins of cold storage that a chain has lost fill nothing: the requests that had counted them ask for
+ * them again. Of an asset one can be open: the newest, which the older ones' coins fill, too.
+ * @param idemKeys entries that are reversed, of whichever kind
+ */
+export async function emptyRefills(tx: Sql, idemKeys: readonly string[]): Promise<void> {
+  if (idemKeys.length === 0) return;
+  await tx.query(
+    `WITH lost AS (
+       SELECT r.id, sum(p.amount_units) AS units
+         FROM journal_entry e
+         JOIN posting p ON p.journal_id = e.id
+        CROSS JOIN LATERAL (
+                SELECT id FROM refill_request r
+                 WHERE r.asset = p.asset AND r.created_at <= e.posted_at
+                   AND (r.state = 'open' OR r.state = 'filled' AND r.changed_at >= e.posted_at)
+                 ORDER BY id LIMIT 1) AS r
+        WHERE e.idem_key = ANY ($1::text[]) AND e.kind = '${COLD_RETURN}'
+        GROUP BY r.id)
+     UPDATE refill_request r
+        SET came_units = greatest(0, r.came_units - lost.units), changed_at = clock_timestamp(),
+            state = 'open'
+       FROM lost
+      WHERE r.id = lost.id
+        AND NOT EXISTS (SELECT 1 FROM refill_request later
+                         WHERE later.asset = r.asset AND later.id > r.id
+                           AND (later.state = 'open' OR later.id IN (SELECT id FROM lost)))`,
+    [idemKeys],
+  );
 }
 
 function suffixOf(rewinds: number): string {
