@@ -88,6 +88,11 @@ function rewindChain({ signal }: LedgerCommand, { node }: OpenedLedger): RewindC
       return receipts.map((receipt) => receipt !== undefined);
     },
     nextNonce: (wallet) => node.getTransactionCount(wallet, "latest", { signal }),
+    coinsAt: (address, height) => node.getBalance(address, height, { signal }),
+    unitsAt: (token, accounts, at) => {
+      const queries = accounts.map((account) => ({ token, account, at }));
+      return node.tokenBalances(queries, { signal });
+    },
   };
 }
 

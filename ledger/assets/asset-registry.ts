@@ -60,8 +60,11 @@ export async function readTokenAssets(sql: Sql): Promise<TokenAsset[]> {
     decimals: number;
     from_height: string;
   }>(
-    `SELECT symbol, contract, decimals, from_height::text FROM asset
-      WHERE contract IS NOT NULL ORDER BY symbol`,
+    // A chain that came back to a block before the registration is booked from there on.
+    `SELECT symbol, contract, decimals,
+            least(from_height, (SELECT min(r.to_height) + 1 FROM chain_rewind r
+                                 WHERE r.at >= a.registered_at))::text AS from_height
+       FROM asset a WHERE contract IS NOT NULL ORDER BY symbol`,
   );
   return rows.map((row) => ({
     symbol: row.symbol,

@@ -52,15 +52,17 @@ export function bookOpening(
 /**
  * The entry of one address; the same for a token that is younger than the address and for an address
  * that is younger than the token.
+ * @param suffix of the key, where a chain has lost the block
  */
 export function openingEntry(
   owner: { readonly address: Address; readonly fromHeight: Height; readonly isHotWallet?: boolean },
   { asset, amountUnits }: TokenBalance,
+  suffix = "",
 ): JournalEntry {
   const { address, fromHeight, isHotWallet = false } = owner;
   return {
     kind: isHotWallet ? "wallet.opening" : TOKEN_OPENING,
-    idemKey: `token-opening:${asset}:${address}`,
+    idemKey: `token-opening:${asset}:${address}${suffix}`,
     effectiveHeight: fromHeight - 1,
     // The opening of a token is no transaction: only the address is named.
     memo: `before ${address}`,

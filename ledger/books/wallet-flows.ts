@@ -4,7 +4,7 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { NATIVE_ASSET, OPENING_CAPITAL, SUSPENSE, walletAccount } from "./accounts.js";
 import type { TokenBalance } from "../assets/token-opening.js";
-import { postJournal, postJournals } from "./journal.js";
+import { type JournalEntry, postJournal, postJournals } from "./journal.js";
 import { readAcknowledged } from "../withdrawals/foreign-transactions.js";
 import { freezeSigning } from "../withdrawals/signing-freeze.js";
 
@@ -105,16 +105,32 @@ export async function bookWalletPast(
   const coins = { asset: NATIVE_ASSET, amountUnits: amountAtoken };
   const held = [coins, ...tokens].filter(({ amountUnits }) => amountUnits > 0n);
   if (held.length === 0) return true;
-  await postJournal(tx, {
+  await postJournal(tx, pastEntry({ wallet, height, held }));
+  return true;
+}
+
+/**
+ * The entry of what a wallet held after the block before its first one.
+ * @param suffix of the key, where a chain has lost that block
+ */
+export function pastEntry(
+  past: {
+    readonly wallet: Address;
+    readonly height: Height;
+    readonly held: readonly TokenBalance[];
+  },
+  suffix = "",
+): JournalEntry {
+  const { wallet, height, held } = past;
+  return {
     kind: "wallet.past",
-    idemKey: `wallet-past:${wallet}`,
+    idemKey: `wallet-past:${wallet}${suffix}`,
     effectiveHeight: height,
     memo: `balance after block ${height}`,
     postings: held.map(({ asset, amountUnits }) => {
       return { asset, debit: walletAccount(wallet), credit: SUSPENSE, amountUnits };
     }),
-  });
-  return true;
+  };
 }
 
 /**

@@ -9,6 +9,7 @@ import { readCursor, type WatchCursor, watchedFromHeight } from "../deposits/wat
 import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
 import { listWallets } from "../wallets/wallet.js";
+import { type HoldingsChain, type LostOpenings, readLostOpenings } from "./lost-openings.js";
 import { REMINED } from "./remined-payments.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 
@@ -63,6 +64,8 @@ export interface RewindPlan {
   readonly deposits: readonly VanishedDeposit[];
   readonly inflows: readonly VanishedInflow[];
   readonly payments: readonly VanishedPayment[];
+  /** What wallets and tokens that were taken in later held at the block that is gone back to. */
+  readonly openings: LostOpenings;
   /**
    * Of the payments those that must not be sent again, by their hashes, each with the reason: bytes that
    * were signed for them before may pay, or have paid.
@@ -71,7 +74,7 @@ export interface RewindPlan {
 }
 
 /** What is asked of the chain. */
-export interface RewindChain {
+export interface RewindChain extends HoldingsChain {
   readonly headHeight: () => Promise<Height>;
   /** Hash of a block; undefined above the head. */
   readonly blockHash: (height: Height) => Promise<Hash32 | undefined>;
@@ -145,6 +148,7 @@ export async function planRewind(
     deposits,
     inflows,
     payments,
+    openings: await readLostOpenings(database, chain, to.height),
     paidOtherwise: await findPaidOtherwise(chain, payments),
   };
 }
@@ -341,7 +345,7 @@ async function readInflows(sql: Sql, above: Height, limit: number): Promise<Vani
                                WHERE e.idem_key = 'treasury-move:' || m.id || ':end'
                                  AND s.outcome = 'paid')) AS memo
        FROM journal_entry e
-      WHERE e.kind IN ('wallet.inflow', 'deposit.surplus', 'sweep.out', 'sweep.in', 'sweep.top-up',
+      WHERE e.kind IN ('wallet.inflow', 'deposit.surplus', 'deposit.past_outflow', 'sweep.out', 'sweep.in', 'sweep.top-up',
                       'sweep.short', 'treasury.return', 'treasury.late', '${REMINED}')
         AND e.effective_height > $1
         AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)

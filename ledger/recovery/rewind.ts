@@ -19,7 +19,9 @@ import { resumeCrediting } from "../incidents.js";
 import { storedAtoken } from "../stored-values.js";
 import { lookAgainAbove } from "../treasury/sweep-due.js";
 import { emptyRefills } from "../treasury/treasury-flows.js";
+import { reopen } from "./lost-openings.js";
 import { decisionKey, REMINED_KEY } from "./remined-payments.js";
+import { readReversed, reverseEntry } from "./reversals.js";
 import { endBeforeSlotInside } from "../withdrawals/endings.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
@@ -99,6 +101,7 @@ export function applyRewind(
         short.set(asset, (short.get(asset) ?? 0n) + missingUnits);
       }
     }
+    await reopen(tx, plan.openings, { height: plan.to.height, rewinds: rewinds + 1 });
     await emptyRefills(
       tx,
       plan.inflows.map(({ idemKey }) => idemKey),
@@ -231,17 +234,6 @@ async function lockAvailable(
   return rows[0] === undefined ? 0n : storedAtoken(rows[0].available);
 }
 
-/** The same postings with the sides changed, at the same height: together they are nothing. */
-async function reverseEntry(tx: Sql, inflow: VanishedInflow): Promise<void> {
-  await postJournal(tx, {
-    kind: "wallet.reversal",
-    idemKey: `reversal:${inflow.idemKey}`,
-    effectiveHeight: inflow.height,
-    memo: inflow.memo,
-    postings: await readReversed(tx, inflow.idemKey),
-  });
-}
-
 /**
  * A person had said who bears a payment that was mined with another outcome, and that block is gone as
  * well: who was given coins for it gives them back, as far as they are there. Left as it was, the payment
@@ -283,24 +275,6 @@ async function undoDecision(
     postings,
   });
   return { missing, ended };
-}
-
-/** The postings of an entry with their sides changed; none where there is no such entry. */
-async function readReversed(tx: Sql, idemKey: string): Promise<Posting[]> {
-  const rows = await tx.query<{ asset: string; debit: string; credit: string; amount: string }>(
-    `SELECT p.asset, p.debit, p.credit, p.amount_units::text AS amount
-       FROM posting p JOIN journal_entry e ON e.id = p.journal_id
-      WHERE e.idem_key = $1 ORDER BY p.place`,
-    [idemKey],
-  );
-  return rows.map(
-    (row): Posting => ({
-      asset: row.asset,
-      debit: row.credit as AccountCode,
-      credit: row.debit as AccountCode,
-      amountUnits: storedAtoken(row.amount),
-    }),
-  );
 }
 
 function reversedEvent(deposit: VanishedDeposit, takenUnits: bigint): NewEvent {

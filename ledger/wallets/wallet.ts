@@ -48,8 +48,12 @@ interface WalletRow {
 /** All wallets, the first registered first. */
 export async function listWallets(sql: Sql): Promise<HotWallet[]> {
   const rows = await sql.query<WalletRow>(
-    `SELECT address, status, since, reason, operator, label, from_height::text, past_booked
-       FROM wallet ORDER BY place`,
+    // A chain that came back to a block before the registration is booked from there on.
+    `SELECT address, status, since, reason, operator, label, past_booked,
+            least(from_height, (SELECT min(r.to_height) + 1 FROM chain_rewind r
+                                 WHERE r.at >= (SELECT min(c.at) FROM wallet_change c
+                                                 WHERE c.address = w.address)))::text AS from_height
+       FROM wallet w ORDER BY place`,
   );
   return rows.map((row) => ({
     address: storedAddress(row.address),

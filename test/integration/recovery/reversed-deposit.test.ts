@@ -48,6 +48,8 @@ describe("a deposit that was reversed", () => {
       blockHash: (height: number) => Promise.resolve(desk.chain.blocks[height]?.hash),
       areMined: (hashes: readonly string[]) => Promise.resolve(hashes.map(() => false)),
       nextNonce: () => Promise.resolve(0n),
+      coinsAt: () => Promise.resolve(0n),
+      unitsAt: () => Promise.resolve([]),
     };
     // More than a plan holds is refused, never cut: the cursor would go back over all of it.
     const cut = planRewind(desk.database, chain, { maxRows: 0 });

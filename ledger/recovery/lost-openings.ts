@@ -1,0 +1,183 @@
+/**
+ * What our addresses held when a wallet or a token was taken in stands in the books as a sum, at the block
+ * before its first one. Where a chain has lost that block, the watcher goes through the blocks before the
+ * registration as well, and books what they move as it comes: the sum is taken back, and what was held at the
+ * block that is gone back to takes its place.
+ */
+import type { Address } from "../../chain/address.js";
+import type { Height } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { readTokenAssets, type TokenAsset } from "../assets/asset-registry.js";
+import { openingEntry } from "../assets/token-opening.js";
+import { readTokenStates } from "../assets/token-state.js";
+import { NATIVE_ASSET } from "../books/accounts.js";
+import { postJournals } from "../books/journal.js";
+import { pastEntry } from "../books/wallet-flows.js";
+import { addressesFrom } from "../deposits/deposit-addresses.js";
+import { LedgerError } from "../errors.js";
+import { storedHeight, storedInteger } from "../stored-values.js";
+import { listWallets } from "../wallets/wallet.js";
+import { reverseEntry } from "./reversals.js";
+
+/** What the chain is asked. */
+export interface HoldingsChain {
+  /** Coins of an account after a block. */
+  readonly coinsAt: (address: Address, height: Height) => Promise<bigint>;
+  /** Units of a token that accounts have after a block; undefined of one that does not tell. */
+  readonly unitsAt: (
+    token: Address,
+    accounts: readonly Address[],
+    height: Height,
+  ) => Promise<readonly (bigint | undefined)[]>;
+}
+
+/** What one of our addresses held after the block that is gone back to. */
+interface Held {
+  readonly address: Address;
+  readonly asset: string;
+  /** Greater than zero. */
+  readonly amountUnits: bigint;
+  /** As it was booked first: of a wallet with its coins, or of a token that was taken in later. */
+  readonly as: "wallet-past" | "token-opening";
+  readonly isHotWallet: boolean;
+}
+
+/** What takes the place of the sums that are lost. */
+export interface LostOpenings {
+  readonly held: readonly Held[];
+  /** What there was when the chain was asked: with more of it the plan is not whole. */
+  readonly known: string;
+}
+
+/** Addresses asked at once. */
+const ADDRESS_PAGE = 1_000;
+
+/** Asks the chain for them; nothing is asked where all registrations are older than the block. */
+export async function readLostOpenings(
+  sql: Sql,
+  chain: HoldingsChain,
+  height: Height,
+): Promise<LostOpenings> {
+  const known = await readKnown(sql);
+  // Before the first block nobody had anything.
+  if (height < 0) return { held: [], known };
+  const wallets = (await listWallets(sql)).filter(({ pastBooked }) => pastBooked);
+  const held: Held[] = [];
+  for (const { address, fromHeight } of wallets) {
+    if (fromHeight <= height + 1) continue;
+    const amountUnits = await chain.coinsAt(address, height);
+    const base = { address, asset: NATIVE_ASSET, amountUnits, isHotWallet: true };
+    held.push({ ...base, as: "wallet-past" });
+  }
+  const walletFrom = new Map(wallets.map((wallet) => [wallet.address, wallet.fromHeight]));
+  const states = await readTokenStates(sql);
+  const tokens = await readTokenAssets(sql);
+  for (const token of tokens.filter(({ symbol }) => states.get(symbol)?.isOpened === true)) {
+    for await (const accounts of registeredLater(sql, walletFrom, { token, height })) {
+      const units = await chain.unitsAt(token.contract, accounts, height);
+      accounts.forEach((address, index) => {
+        const from = walletFrom.get(address);
+        held.push({
+          address,
+          asset: token.symbol,
+          amountUnits: units[index] ?? 0n,
+          as: from !== undefined && from >= token.fromHeight ? "wallet-past" : "token-opening",
+          isHotWallet: from !== undefined,
+        });
+      });
+    }
+  }
+  return { held: held.filter(({ amountUnits }) => amountUnits > 0n), known };
+}
+
+/** Our addresses of which, together with the token, the younger one is of a block that is lost. */
+async function* registeredLater(
+  sql: Sql,
+  wallets: ReadonlyMap<Address, Height>,
+  { token, height }: { readonly token: TokenAsset; readonly height: Height },
+): AsyncGenerator<readonly Address[]> {
+  const isLater = (fromHeight: Height) => Math.max(fromHeight, token.fromHeight) > height + 1;
+  const later = [...wallets].flatMap(([address, from]) => (isLater(from) ? [address] : []));
+  if (later.length > 0) yield later;
+  // Addresses are given out in the order of blocks.
+  let firstIndex = isLater(0) ? 0 : await firstIndexAbove(sql, height + 1);
+  while (firstIndex !== undefined) {
+    const page = await addressesFrom(sql, { firstIndex, limit: ADDRESS_PAGE });
+    const accounts = page.flatMap(({ address, fromHeight }) => {
+      return isLater(fromHeight) && !wallets.has(address) ? [address] : [];
+    });
+    if (accounts.length > 0) yield accounts;
+    const last = page.at(-1);
+    firstIndex = page.length < ADDRESS_PAGE || last === undefined ? undefined : last.index + 1;
+  }
+}
+
+async function firstIndexAbove(sql: Sql, fromHeight: Height): Promise<number | undefined> {
+  const rows = await sql.query<{ index: string | null }>(
+    `SELECT min(index)::text AS index FROM deposit_address WHERE from_height > $1`,
+    [fromHeight],
+  );
+  const index = rows[0]?.index ?? null;
+  return index === null ? undefined : storedInteger(index);
+}
+
+/**
+ * Takes the sums back that are above the block, and books what was held there.
+ * @param rewinds losses of blocks with this one: the new entries have keys of their own
+ * @throws RECOVERY when something was registered since the chain was asked, or is not opened yet
+ */
+export async function reopen(
+  tx: Sql,
+  { held, known }: LostOpenings,
+  { height, rewinds }: { readonly height: Height; readonly rewinds: number },
+): Promise<void> {
+  if ((await readKnown(tx)) !== known) {
+    throw new LedgerError("RECOVERY", "wallets or tokens were added meanwhile: run it again");
+  }
+  await assertOpened(tx, height);
+  const rows = await tx.query<{ idem_key: string; memo: string; height: string }>(
+    `SELECT e.idem_key, e.memo, e.effective_height::text AS height FROM journal_entry e
+      WHERE (e.kind = 'wallet.past' OR e.idem_key LIKE 'token-opening:%')
+        AND e.effective_height > $1
+        AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
+      ORDER BY e.id`,
+    [height],
+  );
+  for (const { idem_key: idemKey, memo, height: at } of rows) {
+    await reverseEntry(tx, { idemKey, memo, height: storedHeight(at) });
+  }
+  const suffix = `-r${rewinds}`;
+  const pasts = new Map<Address, Held[]>();
+  for (const one of held.filter((each) => each.as === "wallet-past")) {
+    pasts.set(one.address, [...(pasts.get(one.address) ?? []), one]);
+  }
+  const openings = held.filter((one) => one.as === "token-opening");
+  await postJournals(tx, [
+    ...[...pasts].map(([wallet, own]) => pastEntry({ wallet, height, held: own }, suffix)),
+    ...openings.map((one) => openingEntry({ ...one, fromHeight: height + 1 }, one, suffix)),
+  ]);
+}
+
+/** Registered and not looked at yet: what it held would be booked by its former first block. */
+async function assertOpened(tx: Sql, height: Height): Promise<void> {
+  const waiting = await tx.query(
+    `SELECT 1 FROM wallet WHERE NOT past_booked AND from_height - 1 > $1
+      UNION ALL
+     SELECT 1 FROM asset a JOIN token_state s ON s.asset = a.symbol
+      WHERE NOT s.opened AND a.from_height - 1 > $1 LIMIT 1`,
+    [height],
+  );
+  if (waiting.length === 0) return;
+  throw new LedgerError(
+    "RECOVERY",
+    "a wallet or a token waits for what it held to be booked: resume once with the whole chain, then rewind",
+  );
+}
+
+async function readKnown(sql: Sql): Promise<string> {
+  const [row] = await sql.query<{ known: string }>(
+    `SELECT (SELECT count(*) FROM wallet) || ' ' || (SELECT count(*) FROM asset) || ' '
+            || (SELECT next_address_index FROM watch_cursor) AS known`,
+  );
+  return row?.known ?? "";
+}

@@ -1,0 +1,38 @@
+/** Entries of blocks that a chain has lost, undone by entries of their own: nothing is ever deleted. */
+import type { Sql } from "../../runtime/sql/sql.js";
+import type { AccountCode } from "../books/accounts.js";
+import { postJournal, type Posting } from "../books/journal.js";
+import { storedAtoken } from "../stored-values.js";
+import type { VanishedInflow } from "./older-chain.js";
+
+/** The same postings with the sides changed, at the same height: together they are nothing. */
+export async function reverseEntry(
+  tx: Sql,
+  inflow: Pick<VanishedInflow, "idemKey" | "memo" | "height">,
+): Promise<void> {
+  await postJournal(tx, {
+    kind: "wallet.reversal",
+    idemKey: `reversal:${inflow.idemKey}`,
+    effectiveHeight: inflow.height,
+    memo: inflow.memo,
+    postings: await readReversed(tx, inflow.idemKey),
+  });
+}
+
+/** The postings of an entry with their sides changed; none where there is no such entry. */
+export async function readReversed(tx: Sql, idemKey: string): Promise<Posting[]> {
+  const rows = await tx.query<{ asset: string; debit: string; credit: string; amount: string }>(
+    `SELECT p.asset, p.debit, p.credit, p.amount_units::text AS amount
+       FROM posting p JOIN journal_entry e ON e.id = p.journal_id
+      WHERE e.idem_key = $1 ORDER BY p.place`,
+    [idemKey],
+  );
+  return rows.map(
+    (row): Posting => ({
+      asset: row.asset,
+      debit: row.credit as AccountCode,
+      credit: row.debit as AccountCode,
+      amountUnits: storedAtoken(row.amount),
+    }),
+  );
+}
