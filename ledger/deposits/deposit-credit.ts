@@ -81,7 +81,8 @@ export async function depositEntries(
 
 /**
  * Marks payments that lay in suspense on a chain that was lost and that no person gave to whom their
- * address belongs: mined again, they lie there again. Crediting them would decide it.
+ * address belongs: mined again, they lie there again. Crediting them would decide it. So do units of a
+ * token that were seen before it was listed: they were part of a sum there.
  * @param rewinds how often the chain came back without blocks
  */
 export async function withoutUndecided<
@@ -103,7 +104,16 @@ export async function withoutUndecided<
         -- What was decided after an earlier loss counts.
         AND NOT EXISTS (SELECT 1 FROM deposit later
                          WHERE later.tx_hash = d.tx_hash AND later.address = d.address
-                           AND later.asset = d.asset AND later.rewind > d.rewind)`,
+                           AND later.asset = d.asset AND later.rewind > d.rewind)
+     UNION
+     SELECT paid.hash, paid.address, paid.asset
+       FROM unnest($1::text[], $2::text[], $3::text[]) AS paid (hash, address, asset)
+       JOIN token_sighting s ON s.tx_hash = paid.hash AND s.address = paid.address
+        AND s.reason = 'UNKNOWN_TOKEN'
+       JOIN asset a ON a.contract = s.contract AND a.symbol = paid.asset
+      WHERE NOT EXISTS (SELECT 1 FROM deposit d
+                         WHERE d.tx_hash = paid.hash AND d.address = paid.address
+                           AND d.asset = paid.asset)`,
     [
       deposits.map(({ txHash }) => txHash),
       deposits.map(({ address }) => address),

@@ -123,7 +123,9 @@ export function depositKey(index: number): HDNodeWallet {
 /** The exchange; `close` ends all of it. */
 export class TokenBench {
   readonly #nonces = new Map<string, number>();
-  readonly #stop = new AbortController();
+  /** Of each block behind genesis: its transactions, and how many each sender had then sent. */
+  readonly #blocks: { raws: readonly string[]; nonces: ReadonlyMap<string, number> }[] = [];
+  #stop = new AbortController();
   #loops: Promise<void>[] = [];
   readonly faults: unknown[] = [];
 
@@ -137,13 +139,17 @@ export class TokenBench {
     readonly home: string,
   ) {}
 
-  /** A chain without blocks but genesis, its sidecar, and an empty ledger. */
-  static async open(): Promise<TokenBench> {
+  /**
+   * A chain without blocks but genesis, its sidecar, and an empty ledger.
+   * @param former whose ledger and home it has instead
+   */
+  static async open(former?: Pick<TokenBench, "ledger" | "home">): Promise<TokenBench> {
     const chain = await ServedChain.open(testGenesis(ISSUER.address.toLowerCase()));
     const online = onlineServer(chain.url, { registry: new TokenRegistry(TOKENS) });
     await online.server.start();
     const genesisHash = chain.chain.view.genesis().block.hash;
-    const ledger = await openTestLedger({ chainId: 6940n, genesisHash }, "watcher");
+    const ledger =
+      former?.ledger ?? (await openTestLedger({ chainId: 6940n, genesisHash }, "watcher"));
     await registerTestWallets(ledger.database, WALLET);
     const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 30_000 });
     const source = createDataApiClient({
@@ -151,7 +157,7 @@ export class TokenBench {
       network: { blockchain: "token", network: "testnet" },
       timeoutMs: 30_000,
     });
-    const home = mkdtempSync(join(tmpdir(), "causeway-tokens-"));
+    const home = former?.home ?? mkdtempSync(join(tmpdir(), "causeway-tokens-"));
     return new TokenBench(chain, online, ledger, rpc, createEvmClient(rpc), source, home);
   }
 
@@ -159,12 +165,25 @@ export class TokenBench {
     return this.ledger.database;
   }
 
-  /** Starts the watcher, which stores the tokens. */
-  async watch(): Promise<TokenBook> {
+  /** The chain comes back without the blocks above one. @returns it, over the same ledger */
+  async without(height: number): Promise<TokenBench> {
+    await this.#end();
+    const back = await TokenBench.open(this);
+    for (const { raws, nonces } of this.#blocks.slice(0, height)) {
+      await back.mine([], raws);
+      for (const [sender, nonce] of nonces) back.#nonces.set(sender, nonce);
+    }
+    return back;
+  }
+
+  /** Starts the watcher anew, which stores the tokens. */
+  async watch(listed: readonly TokenEntry[] = TOKENS): Promise<TokenBook> {
+    await this.stopWatching();
     const { node, source, database } = this;
-    const signal = this.#stop.signal;
+    this.#stop = new AbortController();
+    const { signal } = this.#stop;
     const parts = { database, node, log: silentLog };
-    const tokens = await TokenBook.open(parts, TOKENS, { signal });
+    const tokens = await TokenBook.open(parts, listed, { signal });
     const guard = await LedgerGuard.open({ database, home: this.home, reporter: "test" });
     const watcher = new Watcher({
       database,
@@ -221,6 +240,7 @@ export class TokenBench {
       signed.push(await from.signTransaction({ ...common, nonce, ...message }));
     }
     const { committed } = await this.chain.mine(signed);
+    this.#blocks.push({ raws: signed, nonces: new Map(this.#nonces) });
     await this.online.indexed(committed.block.header.height);
     return committed.block.transactions.map(({ tx }) => tx.hash);
   }
@@ -248,16 +268,25 @@ export class TokenBench {
     return reconcile(this.ledger.owner, chain, await listWallets(this.ledger.owner));
   }
 
-  async close(): Promise<void> {
+  async stopWatching(): Promise<void> {
     this.#stop.abort();
     await Promise.all(this.#loops);
+  }
+
+  async close(): Promise<void> {
+    await this.#end();
+    await this.ledger.drop();
+    rmSync(this.home, { recursive: true, force: true });
+  }
+
+  /** Everything but what outlives a chain. */
+  async #end(): Promise<void> {
+    await this.stopWatching();
     this.rpc.close();
     this.source.close();
     await this.online.server.stop();
     await this.online.rpc.close();
-    await this.ledger.drop();
     await this.chain.close();
-    rmSync(this.home, { recursive: true, force: true });
   }
 }
 

@@ -1,0 +1,96 @@
+/** A token, and a wallet, that were taken in above the block that a chain came back to. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
+import { openIncident } from "../../../ledger/incidents.js";
+import { planRewind } from "../../../ledger/recovery/older-chain.js";
+import { applyRewind } from "../../../ledger/recovery/rewind.js";
+import { until } from "../../helpers/until.js";
+import { WALLET } from "../withdrawal-worker/house.js";
+import { callOf, TokenBench } from "./token-bench.js";
+
+const { signal } = new AbortController();
+
+let bench: TokenBench;
+
+beforeEach(async () => {
+  bench = await TokenBench.open();
+  await bench.watch([]);
+  await bench.deploy();
+});
+afterEach(() => bench.close());
+
+/** Somebody who has many of them sends some. */
+const send = (to: string, units: bigint) => callOf("PlainToken", "mint", [to, units]);
+
+/** The watcher goes back, as `causeway recover --apply` lets it. */
+async function recover(): Promise<void> {
+  const { node, ledger } = bench;
+  await bench.watch();
+  await until(async () => (await openIncident(ledger.owner)) !== undefined, {
+    timeoutMs: 30_000,
+    what: "the watcher halts",
+  });
+  const plan = await planRewind(ledger.owner, {
+    headHeight: () => node.blockNumber({ signal }),
+    blockHash: async (height) => (await node.getBlockHeader(height, { signal }))?.hash,
+    areMined: async (hashes) => hashes.map(() => false),
+    nextNonce: (wallet) => node.getTransactionCount(wallet, "latest", { signal }),
+    coinsAt: (address, height) => node.getBalance(address, height, { signal }),
+    unitsAt: (token, accounts, at) =>
+      node.tokenBalances(
+        accounts.map((account) => ({ token, account, at })),
+        { signal },
+      ),
+  });
+  if (plan === undefined) throw new Error("nothing is missing");
+  await applyRewind(ledger.owner, plan, "ann");
+  await bench.caughtUp();
+}
+
+async function assertEven(): Promise<void> {
+  const { clean, halted, tokens } = await bench.reconcile();
+  const plain = tokens.find(({ asset }) => asset === "PLAIN");
+  expect({ clean, halted, lines: plain?.lines }).toMatchObject({ clean: true, halted: undefined });
+}
+
+async function plainOf(customer: string): Promise<bigint | undefined> {
+  const balances = await customerBalances(bench.database, parseCustomerId(customer));
+  return balances?.find(({ asset }) => asset === "PLAIN")?.availableUnits;
+}
+
+it("has units of a token that came before it was listed once, as a sum or as deposits", async () => {
+  const alice = await bench.register("alice");
+  await bench.mine([send(alice, 3n), send(WALLET, 5n)]);
+  // A block that the ledger has a hash of.
+  await bench.mine([{ to: alice, value: 1_000n }]);
+  const { height: kept } = bench.chain.chain.view.head();
+  await bench.mine([send(alice, 40n), send(WALLET, 70n)]);
+  await bench.mine([]);
+  await bench.caughtUp();
+  await bench.watch();
+  await bench.mine([]);
+  await bench.caughtUp();
+  await assertEven();
+
+  bench = await bench.without(kept);
+  await bench.mine([]);
+  // The same transaction as before, and one that is new.
+  await bench.mine([send(alice, 40n)]);
+  await bench.mine([send(alice, 9n)]);
+  for (let block = 0; block < 4; block += 1) await bench.mine([]);
+  await recover();
+  await assertEven();
+  // What came before the token was listed is nobody's yet, as before.
+  expect(await plainOf("alice")).toBe(9n);
+  const found = `SELECT amount_units::text AS units FROM deposit
+                  WHERE asset = 'PLAIN' AND status = 'suspense'`;
+  expect(await bench.ledger.owner.query(found)).toEqual([{ units: "40" }]);
+
+  // Lost once more, and further down.
+  bench = await bench.without(kept - 2);
+  for (let block = 0; block < 12; block += 1) await bench.mine([]);
+  await recover();
+  await assertEven();
+  expect(await plainOf("alice")).toBe(0n);
+});
