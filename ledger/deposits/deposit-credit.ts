@@ -1,7 +1,7 @@
 /**
  * How deposits are booked: to the customer, or to suspense, but for what they have to bring back. What a
  * customer had withdrawn of a deposit that a chain lost stands as a break; the same payment, mined
- * again, fills that first. Else it would be paid out twice.
+ * again, fills that first. Else it would be paid out twice. So does what was only on its way out then.
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
@@ -11,10 +11,13 @@ import {
   customerAccount,
   type CustomerId,
   DEPOSIT_ADDRESSES,
+  parseCustomerId,
   SUSPENSE,
 } from "../books/accounts.js";
-import type { JournalEntry } from "../books/journal.js";
-import { storedAtoken } from "../stored-values.js";
+import { amountFields, balanceFields } from "../books/amount-fields.js";
+import { type JournalEntry, postJournals } from "../books/journal.js";
+import type { NewEvent } from "../events.js";
+import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 
 /** Kind of the entries of deposits that are nobody's yet. */
 const TO_SUSPENSE = "deposit.suspense";
@@ -138,8 +141,20 @@ export async function broughtBack(sql: Sql, id: string): Promise<bigint> {
   return storedAtoken(row?.units);
 }
 
+/**
+ * SQL: keys of the entries that make a deposit `d` short, and that bring it back: its booking, its reversal,
+ * and what holds gave that came back later.
+ */
+const SHORT_KEYS = `
+  SELECT 'deposit:' || d.id AS key UNION ALL SELECT 'reversal:deposit:' || d.id
+   UNION ALL SELECT 'reversal:deposit:' || d.id || ':' || w.id FROM withdrawal w
+              WHERE w.customer_id = d.customer_id AND w.asset = d.asset AND w.phase = 'unpaid'`;
+
 /** What reversals of the same payments found withdrawn, less what came back of it since. */
-async function readShort(tx: Sql, deposits: readonly DueDeposit[]): Promise<Map<string, bigint>> {
+async function readShort(
+  tx: Sql,
+  deposits: readonly Pick<DueDeposit, "txHash" | "address" | "asset">[],
+): Promise<Map<string, bigint>> {
   const rows = await tx.query<Record<"hash" | "address" | "asset" | "units", string>>(
     `SELECT d.tx_hash AS hash, d.address, d.asset,
             sum(CASE WHEN p.debit = $4 THEN p.amount_units ELSE -p.amount_units END)::text AS units
@@ -147,7 +162,8 @@ async function readShort(tx: Sql, deposits: readonly DueDeposit[]): Promise<Map<
                     AS input (hash, address, asset)) AS paid
        JOIN deposit d ON d.tx_hash = paid.hash AND d.address = paid.address
         AND d.asset = paid.asset AND d.status = 'reversed'
-       JOIN journal_entry e ON e.idem_key IN ('deposit:' || d.id, 'reversal:deposit:' || d.id)
+      CROSS JOIN LATERAL (${SHORT_KEYS}) AS entries
+       JOIN journal_entry e ON e.idem_key = entries.key
        JOIN posting p ON p.journal_id = e.id AND $4 IN (p.debit, p.credit)
       GROUP BY d.tx_hash, d.address, d.asset`,
     [
@@ -163,6 +179,100 @@ async function readShort(tx: Sql, deposits: readonly DueDeposit[]): Promise<Map<
       storedAtoken(units),
     ]),
   );
+}
+
+/** A withdrawal that ended without payment. */
+export interface ReturnedHold {
+  readonly withdrawalId: string;
+  /** What its customer has again. */
+  readonly units: bigint;
+}
+
+/**
+ * Holds that came back in this transaction: one of before a loss held coins of the deposits that were
+ * lost, which were taken for withdrawn. It fills what they are short of first, or its customer would
+ * have them after all; what was asked for later is of other coins.
+ * @returns events to append last
+ */
+export async function fillShort(tx: Sql, holds: readonly ReturnedHold[]): Promise<NewEvent[]> {
+  if (holds.length === 0) return [];
+  const rows = await tx.query<
+    Record<
+      "id" | "address" | "customer_id" | "asset" | "amount" | "height" | "tx_hash" | "withdrawal",
+      string
+    >
+  >(
+    `SELECT d.id, d.address, d.customer_id, d.asset, d.amount_units::text AS amount,
+            d.height::text, d.tx_hash, w.id AS withdrawal
+       FROM withdrawal w
+       JOIN deposit d ON d.customer_id = w.customer_id AND d.asset = w.asset
+        AND d.status = 'reversed'
+       JOIN journal_entry e ON e.idem_key = 'reversal:deposit:' || d.id
+        AND e.posted_at >= w.created_at
+      WHERE w.id = ANY ($1::text[])
+        AND EXISTS (SELECT 1 FROM watch_cursor WHERE rewinds > 0)
+      ORDER BY w.position, d.seq`,
+    [holds.map(({ withdrawalId }) => withdrawalId)],
+  );
+  if (rows.length === 0) return [];
+  const lost = rows.map((row) => ({
+    id: row.id,
+    address: storedAddress(row.address),
+    customerId: parseCustomerId(row.customer_id),
+    asset: row.asset,
+    amountUnits: storedAtoken(row.amount),
+    height: storedHeight(row.height),
+    txHash: storedHash(row.tx_hash),
+    withdrawalId: row.withdrawal,
+  }));
+  const shortUnits = await readShort(tx, lost);
+  const leftUnits = new Map(holds.map(({ withdrawalId, units }) => [withdrawalId, units]));
+  const entries: JournalEntry[] = [];
+  const events: NewEvent[] = [];
+  for (const deposit of lost) {
+    const { id, asset, height, txHash, withdrawalId } = deposit;
+    const [short, left] = [
+      shortUnits.get(placeOf(deposit)) ?? 0n,
+      leftUnits.get(withdrawalId) ?? 0n,
+    ];
+    const amountUnits = short < left ? short : left;
+    if (amountUnits <= 0n) continue;
+    shortUnits.set(placeOf(deposit), short - amountUnits);
+    leftUnits.set(withdrawalId, left - amountUnits);
+    const debit = customerAccount(deposit.customerId);
+    entries.push({
+      kind: "deposit.reversal",
+      idemKey: `reversal:deposit:${id}:${withdrawalId}`,
+      effectiveHeight: height,
+      memo: txHash,
+      postings: [{ asset, debit, credit: BREAK, amountUnits }],
+    });
+    events.push(reversedEvent(deposit, amountUnits));
+  }
+  await postJournals(tx, entries);
+  return events;
+}
+
+/** What is told of a deposit that was lost, with what its customer's balance fell by. */
+export function reversedEvent(
+  deposit: Pick<DueDeposit, "id" | "asset" | "amountUnits" | "height" | "txHash"> & {
+    readonly customerId: string;
+  },
+  takenUnits: bigint,
+): NewEvent {
+  const { id, customerId, asset, amountUnits, height, txHash } = deposit;
+  return {
+    type: "deposit.reversed",
+    data: {
+      depositId: id,
+      customerId,
+      asset,
+      ...amountFields(asset, amountUnits),
+      ...balanceFields("debited", asset, takenUnits),
+      blockNumber: height,
+      txHash,
+    },
+  };
 }
 
 function placeOf({

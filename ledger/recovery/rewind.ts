@@ -9,9 +9,8 @@ import {
   parseCustomerId,
   SUSPENSE,
 } from "../books/accounts.js";
-import { amountFields, balanceFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
-import { broughtBack } from "../deposits/deposit-credit.js";
+import { broughtBack, reversedEvent } from "../deposits/deposit-credit.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -214,12 +213,50 @@ async function takeBack(
   for (const row of rows) {
     if (leftUnits <= 0n) break;
     leftUnits -= storedAtoken(row.units);
-    const reason = `rule DEPOSIT_LOST: the chain came back without ${what}`;
-    steps.push({ id: toWithdrawalId(row.id), reason, data: { rule: "DEPOSIT_LOST" } });
+    const id = toWithdrawalId(row.id);
+    steps.push({ id, reason: reasonOf(what), data: { rule: "DEPOSIT_LOST" } });
   }
   const ended = await endBeforeSlotInside(tx, "rejected", steps);
+  if (leftUnits > 0n) await letNoneGoOn(tx, owner, leftUnits, reasonOf(what));
   const found = await lockAvailable(tx, owner);
   return { takenUnits: found < wantedUnits ? found : wantedUnits, ended };
+}
+
+function reasonOf(what: string): string {
+  return `rule DEPOSIT_LOST: the chain came back without ${what}`;
+}
+
+/**
+ * What is frozen without a nonce may have been paid, and keeps its hold until a person has looked. Where it
+ * was not, it ends instead of being paid out of coins that are not there.
+ */
+async function letNoneGoOn(
+  tx: Sql,
+  { customerId, asset }: Pick<VanishedDeposit, "customerId" | "asset">,
+  wantedUnits: bigint,
+  reason: string,
+): Promise<void> {
+  const rows = await tx.query<{ id: string; units: string }>(
+    `SELECT id, (amount_units + fee_units)::text AS units FROM withdrawal w
+      WHERE phase = 'open' AND status = 'frozen' AND customer_id = $1 AND asset = $2
+        AND NOT EXISTS (SELECT 1 FROM nonce_slot s
+                         WHERE s.withdrawal_id = w.id AND s.outcome IS DISTINCT FROM 'foreign')
+      ORDER BY position DESC FOR UPDATE SKIP LOCKED`,
+    [customerId, asset],
+  );
+  const ids: string[] = [];
+  let leftUnits = wantedUnits;
+  for (const { id, units } of rows) {
+    if (leftUnits <= 0n) break;
+    leftUnits -= storedAtoken(units);
+    ids.push(id);
+  }
+  if (ids.length === 0) return;
+  await tx.query(
+    `UPDATE withdrawal SET cancel_cause = 'policy', cancel_reason = $2
+      WHERE id = ANY ($1::text[]) AND cancel_cause IS NULL`,
+    [ids, reason],
+  );
 }
 
 async function lockAvailable(
@@ -275,20 +312,4 @@ async function undoDecision(
     postings,
   });
   return { missing, ended };
-}
-
-function reversedEvent(deposit: VanishedDeposit, takenUnits: bigint): NewEvent {
-  const { id, customerId, asset, amountUnits, height, txHash } = deposit;
-  return {
-    type: "deposit.reversed",
-    data: {
-      depositId: id,
-      customerId,
-      asset,
-      ...amountFields(asset, amountUnits),
-      ...balanceFields("debited", asset, takenUnits),
-      blockNumber: height,
-      txHash,
-    },
-  };
 }

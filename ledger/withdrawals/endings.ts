@@ -1,9 +1,10 @@
 /** Ends of withdrawals that have no nonce: the hold goes back, unless the chain may show the payment. */
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { postJournals } from "../books/journal.js";
+import { fillShort } from "../deposits/deposit-credit.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
-import { releasePostings } from "./holds.js";
+import { releasePostings, returnedHold } from "./holds.js";
 import { type CancelCause, endOfCancel, WAITING_STATUSES } from "./withdrawal-status.js";
 import { type Step, type StepResult, stepWithdrawals } from "./withdrawal-steps.js";
 import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
@@ -46,7 +47,11 @@ export async function endBeforeSlotInside(
       postings: releasePostings(withdrawal),
     })),
   );
-  return { moved, events: [...repeats.events, ...events] };
+  const filled = await fillShort(
+    tx,
+    [...moved].map(([id, withdrawal]) => returnedHold(id, withdrawal)),
+  );
+  return { moved, events: [...repeats.events, ...events, ...filled] };
 }
 
 /**

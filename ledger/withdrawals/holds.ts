@@ -7,6 +7,7 @@ import {
   WITHDRAWAL_FEES,
 } from "../books/accounts.js";
 import type { Posting } from "../books/journal.js";
+import type { ReturnedHold } from "../deposits/deposit-credit.js";
 
 /** What is held, and of whom. */
 export interface HeldTerms {
@@ -26,6 +27,15 @@ export function holdPostings(held: HeldTerms): Posting[] {
 export function releasePostings(held: HeldTerms): Posting[] {
   const customerId = parseCustomerId(held.customerId);
   return move(held, heldAccount(customerId), customerAccount(customerId));
+}
+
+/** What its customer has again of a withdrawal that ended without payment. @param keptUnits a fee for that */
+export function returnedHold(
+  withdrawalId: string,
+  { amountUnits, feeUnits }: HeldTerms,
+  keptUnits = 0n,
+): ReturnedHold {
+  return { withdrawalId, units: amountUnits + feeUnits - keptUnits };
 }
 
 /** The fee becomes the exchange's, when the payment is settled. */

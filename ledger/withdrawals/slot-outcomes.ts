@@ -13,6 +13,7 @@ import {
   TREASURY,
   walletAccount,
 } from "../books/accounts.js";
+import { fillShort, type ReturnedHold } from "../deposits/deposit-credit.js";
 import { LedgerError } from "../errors.js";
 import { storedAddress } from "../stored-values.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -27,7 +28,7 @@ import {
   toLiveSlot,
 } from "./slot-rows.js";
 import { endIfCancelled } from "./endings.js";
-import { earnedFeePostings, releasedFeePostings } from "./holds.js";
+import { earnedFeePostings, releasedFeePostings, returnedHold } from "./holds.js";
 import {
   type MovedWithdrawal,
   type Step,
@@ -251,7 +252,20 @@ async function settleInside(
       return withdrawal === undefined ? [] : [endingEntry(receipt, withdrawal, rules, outflow)];
     }),
   );
+  events.push(...(await fillShort(tx, holdsBack(ended, moved, rules))));
   return { ended: new Set(moved.keys()), events };
+}
+
+function holdsBack(
+  ended: readonly SlotReceipt[],
+  moved: ReadonlyMap<WithdrawalId, MovedWithdrawal>,
+  rules: FailureRules,
+): readonly ReturnedHold[] {
+  return ended.flatMap((receipt) => {
+    const withdrawal = moved.get(receipt.withdrawalId);
+    if (withdrawal === undefined || endOf(receipt) === "settled") return [];
+    return returnedHold(receipt.withdrawalId, withdrawal, chargeOf(receipt, withdrawal, rules));
+  });
 }
 
 /** What failed payouts tell beside the rest: what of the hold does not go back. */

@@ -1,0 +1,195 @@
+/** Requests whose deposit a chain has lost: what has a nonce, what is frozen, what was paid before. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { listEvents } from "../../../ledger/events.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { Desk, destination, STRANGER, TOKEN } from "./desk.js";
+
+/** What 5 TOKEN and 1 atoken are short of, with 4 TOKEN asked for and the 5 gone. */
+const SHORT = 4n * TOKEN - 1n;
+
+const REASON = ["--reason", "it was not"];
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.openWithAlice();
+});
+afterEach(() => desk.close());
+
+/** Bob is paid 1 atoken in a block that stays, and 5 TOKEN behind it. */
+async function lend() {
+  const { address } = await desk.register("bob");
+  desk.pay([address, 1n]);
+  await desk.watch();
+  const kept = desk.chain.head;
+  const payment = desk.chain.payment(STRANGER, address, 5n * TOKEN);
+  desk.chain.mine([payment]);
+  desk.chain.mine();
+  await desk.watch();
+  return { address, kept, payment };
+}
+
+const ask = (key: string, amountAtoken: bigint, place = 1) =>
+  desk.request({ key, customer: "bob", to: destination(place), amountAtoken });
+
+async function loseAbove(height: number): Promise<string> {
+  await desk.loseAbove(height);
+  const { code, text } = await desk.causeway("recover", "--apply");
+  expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+  desk.chain.mine();
+  await desk.watch();
+  return text;
+}
+
+async function heldAtoken(): Promise<bigint> {
+  const [row] = await desk.database.query<{ held: string }>(
+    `SELECT held_units::text AS held FROM customer_balance WHERE customer_id = 'bob'`,
+  );
+  return BigInt(row?.held ?? "0");
+}
+
+/** Bob's balance as somebody counts it who reads nothing but events; holds are in it. */
+async function countedAtoken(): Promise<bigint> {
+  let sum = 0n;
+  for (const { type, data } of await listEvents(desk.database, { afterSeq: 0, limit: 1_000 })) {
+    if (data["customerId"] !== "bob") continue;
+    const atoken = (field: string) => BigInt(String(data[field]));
+    if (type === "deposit.credited") sum += atoken("creditedAtoken");
+    if (type === "deposit.reversed") sum -= atoken("debitedAtoken");
+    if (type === "withdrawal.settled") sum -= atoken("amountAtoken");
+  }
+  return sum;
+}
+
+it("pays what has a nonce, once, and says that nobody's coins cover it", async () => {
+  const { kept } = await lend();
+  desk.chain.unmined.add(destination(1));
+  const { id } = await ask("w", 4n * TOKEN);
+  await desk.lane().runRound(desk.signal);
+  expect((await desk.read(id)).status).toBe("broadcast");
+  const text = await loseAbove(kept);
+  expect(text).toContain("customers have withdrawn 3.999999999999999999 TOKEN");
+  expect([(await desk.read(id)).status, await heldAtoken()]).toEqual(["broadcast", 4n * TOKEN]);
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([0n, SHORT]);
+  desk.chain.unmined.clear();
+  await desk.causeway("withdrawals", "release");
+  await desk.work();
+  await desk.watch();
+  expect([(await desk.read(id)).status, await heldAtoken()]).toEqual(["settled", 0n]);
+  expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([0n, SHORT]);
+  expect(await desk.breaks()).toBe("");
+});
+
+it("gives a hold that comes back to what is short of the deposit first", async () => {
+  const { address, kept, payment } = await lend();
+  desk.chain.unmined.add(destination(1));
+  const { id } = await ask("w", 4n * TOKEN);
+  await desk.lane().runRound(desk.signal);
+  await loseAbove(kept);
+  expect(await desk.breakAtoken()).toBe(SHORT);
+  // What is asked for afterwards is of other coins, which are nobody's debt.
+  desk.pay([address, 2n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const later = await ask("later", 2n * TOKEN, 2);
+  await cancelWithdrawal(desk.database, later.id, "not wanted any more");
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([
+    2n * TOKEN,
+    SHORT,
+  ]);
+  await cancelWithdrawal(desk.database, id, "not wanted any more");
+  await desk.causeway("withdrawals", "release");
+  await desk.work(6);
+  await desk.watch();
+  expect([(await desk.read(id)).status, await heldAtoken()]).toEqual(["cancelled", 0n]);
+  expect(desk.paidAtoken(destination(1))).toBe(0n);
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([
+    2n * TOKEN + 1n,
+    0n,
+  ]);
+  expect(await countedAtoken()).toBe(2n * TOKEN + 1n);
+  expect(await desk.breaks()).toBe("");
+  // Mined again, it is bob's as a whole; lost again, it is taken as a whole.
+  const before = desk.chain.head;
+  desk.chain.mine([payment]);
+  desk.chain.mine();
+  await desk.watch();
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([
+    7n * TOKEN + 1n,
+    0n,
+  ]);
+  await loseAbove(before);
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([
+    2n * TOKEN + 1n,
+    0n,
+  ]);
+  expect(await countedAtoken()).toBe(2n * TOKEN + 1n);
+  expect(await desk.breaks()).toBe("");
+});
+
+it("keeps a request that a lost ledger had paid for a person, and ends the others", async () => {
+  const { address } = await desk.register("bob");
+  desk.pay([address, 5n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const backup = await desk.backup();
+  await ask("lost", TOKEN);
+  await desk.work();
+  await desk.register("carol");
+  await desk.useDatabase(backup);
+  await desk.watch();
+  await desk.causeway("recover", "--apply");
+  await desk.watch();
+  const [hash = ""] = desk.ownHashes();
+  desk.pay([address, 1n]);
+  await desk.watch();
+  const kept = desk.chain.head;
+  desk.pay([address, 3n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const other = await ask("other", 6n * TOKEN, 2);
+  // Nobody has looked at it since: it waits like any other.
+  const paid = await ask("again", TOKEN);
+  expect((await desk.read(paid.id)).status).toBe("accepted");
+  await loseAbove(kept);
+  const status = async () => [
+    (await desk.read(other.id)).status,
+    (await desk.read(paid.id)).status,
+  ];
+  expect(await status()).toEqual(["rejected", "frozen"]);
+  expect([await desk.availableAtoken("bob"), await heldAtoken()]).toEqual([4n * TOKEN + 1n, TOKEN]);
+  const link = ["ledger", "link-payment", hash, "--withdrawal", paid.id, "--reason", "it is"];
+  expect(await desk.causeway(...link)).toMatchObject({ code: 0 });
+  await desk.work();
+  await desk.watch();
+  expect(await status()).toEqual(["rejected", "settled"]);
+  expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+  expect([await desk.availableAtoken("bob"), await heldAtoken()]).toEqual([4n * TOKEN + 1n, 0n]);
+  expect(await desk.breakAtoken()).toBe(0n);
+  expect(await desk.breaks()).toBe("");
+});
+
+it("does not pay a request that was frozen without a nonce, when a person lets it go on", async () => {
+  const { kept } = await lend();
+  const { id } = await ask("w", 4n * TOKEN);
+  const backup = await desk.backup();
+  await desk.register("carol");
+  await desk.useDatabase(backup);
+  await desk.watch();
+  // What waits in a ledger that came back waits for a person.
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  expect((await desk.read(id)).status).toBe("frozen");
+  await loseAbove(kept);
+  const { code } = await desk.causeway("withdrawals", "release", id, "--not-paid", ...REASON);
+  expect(code).toBe(0);
+  await desk.causeway("withdrawals", "release");
+  await desk.work();
+  await desk.watch();
+  expect([(await desk.read(id)).status, await heldAtoken()]).toEqual(["rejected", 0n]);
+  expect(desk.paidAtoken(destination(1))).toBe(0n);
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([1n, 0n]);
+  expect(await countedAtoken()).toBe(1n);
+  expect(await desk.breaks()).toBe("");
+});
