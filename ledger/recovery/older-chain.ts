@@ -345,8 +345,9 @@ async function readInflows(sql: Sql, above: Height, limit: number): Promise<Vani
                                WHERE e.idem_key = 'treasury-move:' || m.id || ':end'
                                  AND s.outcome = 'paid')) AS memo
        FROM journal_entry e
-      WHERE e.kind IN ('wallet.inflow', 'deposit.surplus', 'deposit.past_outflow', 'sweep.out', 'sweep.in', 'sweep.top-up',
-                      'sweep.short', 'treasury.return', 'treasury.late', '${REMINED}')
+      WHERE e.kind IN ('wallet.inflow', 'deposit.surplus', 'deposit.past_outflow', 'sweep.out',
+                       'sweep.in', 'sweep.top-up', 'sweep.short', 'treasury.return',
+                       'treasury.late', '${REMINED}')
         AND e.effective_height > $1
         AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
       ORDER BY e.id LIMIT $2`,

@@ -1,21 +1,21 @@
 /** Entries of blocks that a chain has lost, undone by entries of their own: nothing is ever deleted. */
+import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import type { AccountCode } from "../books/accounts.js";
 import { postJournal, type Posting } from "../books/journal.js";
 import { storedAtoken } from "../stored-values.js";
-import type { VanishedInflow } from "./older-chain.js";
 
 /** The same postings with the sides changed, at the same height: together they are nothing. */
 export async function reverseEntry(
   tx: Sql,
-  inflow: Pick<VanishedInflow, "idemKey" | "memo" | "height">,
+  entry: { readonly idemKey: string; readonly memo: string; readonly height: Height },
 ): Promise<void> {
   await postJournal(tx, {
     kind: "wallet.reversal",
-    idemKey: `reversal:${inflow.idemKey}`,
-    effectiveHeight: inflow.height,
-    memo: inflow.memo,
-    postings: await readReversed(tx, inflow.idemKey),
+    idemKey: `reversal:${entry.idemKey}`,
+    effectiveHeight: entry.height,
+    memo: entry.memo,
+    postings: await readReversed(tx, entry.idemKey),
   });
 }
 
