@@ -18,6 +18,7 @@ import { resumeCrediting } from "../incidents.js";
 import { storedAtoken } from "../stored-values.js";
 import { lookAgainAbove } from "../treasury/sweep-due.js";
 import { emptyRefills } from "../treasury/treasury-flows.js";
+import { bringForward } from "./lost-heights.js";
 import { reopen } from "./lost-openings.js";
 import { decisionKey, REMINED_KEY } from "./remined-payments.js";
 import { readReversed, reverseEntry } from "./reversals.js";
@@ -81,6 +82,7 @@ export function applyRewind(
       plan.to.height,
       plan.to.hash ?? null,
     ]);
+    await bringForward(tx, { height: plan.to.height, rewinds: rewinds + 1 });
     const short = new Map<string, bigint>();
     const reversed: NewEvent[] = [];
     const uncovered: WithdrawalId[] = [];

@@ -28,6 +28,8 @@ export interface HotWalletState {
   readonly nextNonce: bigint;
   /** Highest block whose effect on the wallet is booked. */
   readonly settledHeight: number;
+  /** Losses of blocks that the watcher went back for: behind one, lower heights are no old ones. */
+  readonly rewinds: number;
   /** Fees of all wallets' transactions that were booked today (UTC): the budget is the exchange's. */
   readonly feesOfDayAtoken: bigint;
 }
@@ -36,6 +38,7 @@ interface HotWalletRow {
   readonly status: string;
   readonly next_nonce: string;
   readonly settled_height: string;
+  readonly rewinds: number;
   readonly fees_of_day: string;
 }
 
@@ -45,13 +48,14 @@ const FEES_OF_DAY = `
 
 const HOT_WALLET_COLUMNS = `
   (SELECT w.status FROM wallet w WHERE w.address = hot_wallet.wallet) AS status,
-  next_nonce::text, settled_height::text, (${FEES_OF_DAY})::text AS fees_of_day`;
+  next_nonce::text, settled_height::text, (SELECT rewinds FROM watch_cursor) AS rewinds, (${FEES_OF_DAY})::text AS fees_of_day`;
 
 function toHotWallet(row: HotWalletRow): HotWalletState {
   return {
     status: storedWalletStatus(row.status),
     nextNonce: storedAtoken(row.next_nonce),
     settledHeight: storedInteger(row.settled_height),
+    rewinds: row.rewinds,
     feesOfDayAtoken: storedAtoken(row.fees_of_day),
   };
 }

@@ -120,6 +120,7 @@ export class ModelLedger {
         status: "active" as const,
         nextNonce: this.nextNonce,
         settledHeight: this.settledHeight,
+        rewinds: 0,
         feesOfDayAtoken: this.feesOfDayAtoken,
       }),
       createHotWallet: async () => undefined,

@@ -66,6 +66,7 @@ export class Lane {
   readonly #wakeup = createWakeup();
   #lease: WalletLease | undefined;
   #lastHeight = 0;
+  #rewinds = 0;
   #pausedUntilMs = 0;
   #killSwitch: KillSwitchState = SWITCH_UNTOUCHED;
   #blockedReason: string | undefined = "the first round has not ended yet";
@@ -267,8 +268,13 @@ export class Lane {
     return created;
   }
 
-  /** A node below what is already booked shows old balances and nonces: nothing is done by it. */
+  /**
+   * A node below what is already booked shows old balances and nonces: nothing is done by it. A chain that
+   * came back shorter, and that a person let the watcher go back on, is no such node.
+   */
   #checkHeight(view: WalletView, wallet: HotWalletState): void {
+    if (wallet.rewinds !== this.#rewinds) this.#lastHeight = 0;
+    this.#rewinds = wallet.rewinds;
     const knownHeight = Math.max(this.#lastHeight, wallet.settledHeight);
     if (view.height < knownHeight) {
       throw new WorkerError(

@@ -86,8 +86,11 @@ export class Sweeper {
   async round(signal: AbortSignal): Promise<boolean> {
     const { database, node, policy, killSwitch } = this.#context;
     await endMoves(database);
-    // Also one that is no recovery: what the chain shows is in doubt.
-    if ((await openIncident(database)) !== undefined) return false;
+    // Also one that is no recovery: what the chain shows is in doubt, and heights with it.
+    if ((await openIncident(database)) !== undefined) {
+      this.#lastHeight = 0;
+      return false;
+    }
     const current = await policy.current();
     const rules = current.policy.treasury;
     if (rules === undefined) return false;

@@ -1,0 +1,87 @@
+/**
+ * Heights of what stays booked although a chain has lost its blocks: payments are not reversed, since their
+ * bytes are sent again. They would count from their former blocks on, and a chain that came back shorter
+ * reaches those later, if ever; until then wallets would have by the books what they have paid.
+ */
+import type { Height } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { type AccountCode, BREAK } from "../books/accounts.js";
+import { type JournalEntry, postJournals } from "../books/journal.js";
+import { storedAtoken, storedHeight } from "../stored-values.js";
+
+/** What took from wallets and is not reversed. */
+const STAYING_KINDS = [
+  "withdrawal.settle",
+  "withdrawal.fail",
+  "withdrawal.reject",
+  "withdrawal.cancel",
+  "recovery.payment",
+  "ledger.outflow",
+];
+
+/** Kinds of the two entries of `bringForward`: of them the first one may be brought forward again. */
+const FORWARD = "wallet.forward";
+const FORWARD_FROM = "wallet.forward_from";
+
+/**
+ * Has payments above a block count from the next one on: an entry there takes them, and one at the former
+ * height gives them back, so that together they are nothing. Wallets' heights go back as well: a worker
+ * waits for the chain to reach them.
+ * @param to.rewinds losses of blocks with this one
+ */
+export async function bringForward(
+  tx: Sql,
+  to: { readonly height: Height; readonly rewinds: number },
+): Promise<void> {
+  await tx.query(`UPDATE hot_wallet SET settled_height = $1 WHERE settled_height > $1`, [
+    Math.max(0, to.height),
+  ]);
+  const rows = await tx.query<
+    Record<"key" | "memo" | "height" | "asset" | "wallet" | "units", string>
+  >(
+    `SELECT e.idem_key AS key, coalesce(e.memo, s.mined_hash, '') AS memo,
+            e.effective_height::text AS height, p.asset, p.credit AS wallet,
+            sum(p.amount_units)::text AS units
+       FROM journal_entry e
+       JOIN posting p ON p.journal_id = e.id AND is_wallet_account(p.credit)
+       LEFT JOIN nonce_slot s ON e.idem_key = 'withdrawal:' || s.withdrawal_id || ':end'
+                             AND s.outcome IN ('paid', 'reverted', 'cancelled')
+      WHERE e.effective_height > $1 AND e.kind = ANY ($2::text[])
+        AND NOT EXISTS (SELECT 1 FROM journal_entry f
+                         WHERE f.idem_key = 'forward-from:' || e.idem_key)
+      GROUP BY e.id, s.mined_hash, p.asset, p.credit ORDER BY e.id`,
+    [to.height + 1, [...STAYING_KINDS, FORWARD]],
+  );
+  const taken = new Map<string, Taken>();
+  for (const { key, memo, height, asset, wallet, units } of rows) {
+    const known = taken.get(key) ?? { memo, height: storedHeight(height), parts: [] };
+    known.parts.push({ asset, credit: wallet as AccountCode, amountUnits: storedAtoken(units) });
+    taken.set(key, known);
+  }
+  await postJournals(
+    tx,
+    [...taken].flatMap(([key, { memo, height, parts }]): JournalEntry[] => [
+      {
+        kind: FORWARD,
+        idemKey: `forward-r${to.rewinds}:${key}`,
+        effectiveHeight: to.height + 1,
+        memo,
+        postings: parts.map((part) => ({ ...part, debit: BREAK })),
+      },
+      {
+        kind: FORWARD_FROM,
+        idemKey: `forward-from:${key}`,
+        effectiveHeight: height,
+        memo,
+        postings: parts.map(({ credit: debit, ...part }) => ({ ...part, debit, credit: BREAK })),
+      },
+    ]),
+  );
+}
+
+/** What an entry took of wallets. */
+interface Taken {
+  readonly memo: string;
+  readonly height: Height;
+  readonly parts: { asset: string; credit: AccountCode; amountUnits: bigint }[];
+}

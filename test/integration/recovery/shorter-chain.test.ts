@@ -1,0 +1,52 @@
+/** A chain that lost many blocks, and is shorter than it was long after the recovery. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { Desk, destination, TOKEN } from "./desk.js";
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.openWithAlice();
+});
+afterEach(() => desk.close());
+
+const ask = (key: string, place: number) =>
+  desk.request({ key, customer: "alice", to: destination(place), amountAtoken: TOKEN });
+
+it("is paid on at once, by a worker that saw the longer one, too", async () => {
+  const kept = desk.chain.head;
+  const lost = await ask("lost", 1);
+  await desk.work();
+  for (let block = 0; block < 40; block += 1) desk.chain.mine();
+  const late = await ask("late", 2);
+  await desk.work();
+  await desk.watch();
+  expect([(await desk.read(lost.id)).status, (await desk.read(late.id)).status]).toEqual([
+    "settled",
+    "settled",
+  ]);
+  const former = desk.chain.head;
+  // The watcher halts on it, and it comes back once more.
+  await desk.loseAbove(kept);
+  desk.chain.rollBack(kept);
+  desk.chain.mine();
+  // The worker goes on looking meanwhile, and does nothing.
+  await desk.lane().runRound(desk.signal).catch(() => undefined);
+  const { code, text } = await desk.causeway("recover", "--apply");
+  expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+  desk.chain.mine();
+  await desk.watch();
+  await desk.work(2);
+  await desk.causeway("withdrawals", "release");
+  const next = await ask("next", 3);
+  await desk.work();
+  await desk.watch();
+  expect((await desk.read(next.id)).status).toBe("settled");
+  expect([1, 2, 3].map((place) => desk.paidAtoken(destination(place)))).toEqual([
+    TOKEN,
+    TOKEN,
+    TOKEN,
+  ]);
+  expect(desk.chain.head).toBeLessThan(former);
+  expect(await desk.availableAtoken("alice")).toBe(7n * TOKEN);
+  expect(await desk.breaks()).toBe("");
+});
