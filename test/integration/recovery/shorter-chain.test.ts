@@ -30,7 +30,10 @@ it("is paid on at once, by a worker that saw the longer one, too", async () => {
   desk.chain.rollBack(kept);
   desk.chain.mine();
   // The worker goes on looking meanwhile, and does nothing.
-  await desk.lane().runRound(desk.signal).catch(() => undefined);
+  await desk
+    .lane()
+    .runRound(desk.signal)
+    .catch(() => undefined);
   const { code, text } = await desk.causeway("recover", "--apply");
   expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
   desk.chain.mine();
@@ -49,4 +52,16 @@ it("is paid on at once, by a worker that saw the longer one, too", async () => {
   expect(desk.chain.head).toBeLessThan(former);
   expect(await desk.availableAtoken("alice")).toBe(7n * TOKEN);
   expect(await desk.breaks()).toBe("");
+  // Lost once more, from the same block on.
+  await desk.loseAbove(kept);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  desk.chain.mine();
+  await desk.watch();
+  expect([1, 2, 3].map((place) => desk.paidAtoken(destination(place)))).toEqual([
+    TOKEN,
+    TOKEN,
+    TOKEN,
+  ]);
+  expect(await desk.breaks()).toBe("");
+  expect(await desk.breakAtoken()).toBe(0n);
 });

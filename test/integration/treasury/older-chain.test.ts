@@ -4,7 +4,10 @@ import { Mnemonic } from "ethers";
 import type { Address } from "../../../chain/address.js";
 import { readDepositSeed } from "../../../chain/derivation/deposit-keys.js";
 import { present } from "../../../chain/errors.js";
-import { SWITCH_UNTOUCHED } from "../../../ledger/policy/kill-switch-level.js";
+import {
+  type KillSwitchState,
+  SWITCH_UNTOUCHED,
+} from "../../../ledger/policy/kill-switch-level.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { listSweeps, type Sweep } from "../../../ledger/treasury/sweeps.js";
 import {
@@ -47,7 +50,10 @@ afterEach(async () => {
 });
 
 /** A treasury that has just started, as after every restore. */
-async function sweeper(wallets: readonly Address[] = [WALLET]): Promise<Sweeper> {
+async function sweeper(
+  wallets: readonly Address[] = [WALLET],
+  readSwitch = (): KillSwitchState => SWITCH_UNTOUCHED,
+): Promise<Sweeper> {
   const words = Mnemonic.fromPhrase(`${"test ".repeat(11)}junk`).phrase;
   const keys = present(await readDepositSeed(words), "the seed");
   const identity = { chainId: FAKE_CHAIN_ID, genesisHash: desk.chain.genesisHash };
@@ -67,7 +73,7 @@ async function sweeper(wallets: readonly Address[] = [WALLET]): Promise<Sweeper>
     signer,
     wallets: () => wallets,
     policy: { current: async () => policy },
-    killSwitch: { read: async () => SWITCH_UNTOUCHED },
+    killSwitch: { read: async () => readSwitch() },
     chainId: FAKE_CHAIN_ID,
     settings: {
       sweepsAtOnce: 10,
@@ -160,6 +166,49 @@ it("has those sweeps made again by their stored bytes, and strands no later depo
   expect(desk.chain.balances.get(address)).toBe(0n);
   const { code, text } = await desk.causeway("reconcile");
   expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+});
+
+it("makes none again behind a kill switch that was thrown during the round", async () => {
+  const { address, made } = await vanishedSweep();
+  let looks = 0;
+  const stopped: KillSwitchState = { ...SWITCH_UNTOUCHED, level: "stop-broadcast" };
+  const treasury = await sweeper([WALLET], () => {
+    looks += 1;
+    return looks % 2 === 1 ? SWITCH_UNTOUCHED : stopped;
+  });
+  await treasury.round(desk.signal);
+  expect(looks).toBe(2);
+  desk.chain.mine();
+  await desk.watch();
+  expect(desk.chain.balances.get(address)).toBe(TOKEN);
+  await desk.database.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
+  await sweep(await sweeper());
+  const mined = desk.chain.blocks.at(-1)?.transactions.map(({ hash }) => hash);
+  expect([mined, desk.chain.balances.get(address)]).toEqual([[made.minedHash], 0n]);
+  expect((await desk.causeway("reconcile")).code).toBe(0);
+});
+
+it("goes on at once on a chain that is still shorter than it was", async () => {
+  const treasury = await sweeper();
+  const { address } = await desk.register("alice");
+  desk.pay([address, TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const kept = desk.chain.head;
+  for (let block = 0; block < 20; block += 1) desk.chain.mine();
+  await sweep(treasury);
+  const former = desk.chain.head;
+  await desk.loseAbove(kept);
+  // It looks while the chain is in doubt, and does nothing.
+  await treasury.round(desk.signal);
+  desk.chain.rollBack(kept);
+  desk.chain.mine();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  await sweep(treasury);
+  expect(desk.chain.head).toBeLessThan(former);
+  expect(desk.chain.balances.get(address)).toBe(0n);
+  expect((await desk.causeway("reconcile")).code).toBe(0);
 });
 
 it("has them made again however often the chain loses them", async () => {
