@@ -142,13 +142,21 @@ export async function broughtBack(sql: Sql, id: string): Promise<bigint> {
 }
 
 /**
- * SQL: keys of the entries that make a deposit `d` short, and that bring it back: its booking, its reversal,
- * and what holds gave that came back later.
+ * SQL: keys of the entries of a deposit: its booking, its reversal, and what holds gave that came back
+ * later, which are numbered.
+ * @param id an expression
  */
-const SHORT_KEYS = `
-  SELECT 'deposit:' || d.id AS key UNION ALL SELECT 'reversal:deposit:' || d.id
-   UNION ALL SELECT 'reversal:deposit:' || d.id || ':' || w.id FROM withdrawal w
-              WHERE w.customer_id = d.customer_id AND w.asset = d.asset AND w.phase = 'unpaid'`;
+export function keysOfDeposit(id: string): string {
+  return `
+    WITH RECURSIVE filled (n) AS (
+      SELECT 0 UNION ALL
+      SELECT n + 1 FROM filled
+       WHERE EXISTS (SELECT 1 FROM journal_entry f
+                      WHERE f.idem_key = 'reversal:deposit:' || ${id} || ':' || (n + 1)))
+    SELECT 'deposit:' || ${id} AS key
+     UNION ALL SELECT 'reversal:deposit:' || ${id} || CASE n WHEN 0 THEN '' ELSE ':' || n END
+                 FROM filled`;
+}
 
 /** What reversals of the same payments found withdrawn, less what came back of it since. */
 async function readShort(
@@ -162,7 +170,7 @@ async function readShort(
                     AS input (hash, address, asset)) AS paid
        JOIN deposit d ON d.tx_hash = paid.hash AND d.address = paid.address
         AND d.asset = paid.asset AND d.status = 'reversed'
-      CROSS JOIN LATERAL (${SHORT_KEYS}) AS entries
+      CROSS JOIN LATERAL (${keysOfDeposit("d.id")}) AS entries
        JOIN journal_entry e ON e.idem_key = entries.key
        JOIN posting p ON p.journal_id = e.id AND $4 IN (p.debit, p.credit)
       GROUP BY d.tx_hash, d.address, d.asset`,
@@ -191,7 +199,8 @@ export interface ReturnedHold {
 /**
  * Holds that came back in this transaction: one of before a loss held coins of the deposits that were
  * lost, which were taken for withdrawn. It fills what they are short of first, or its customer would
- * have them after all; what was asked for later is of other coins.
+ * have them after all; what was asked for later is of other coins. The balances are locked by the holds'
+ * own entries: two that come back at once are counted one after the other.
  * @returns events to append last
  */
 export async function fillShort(tx: Sql, holds: readonly ReturnedHold[]): Promise<NewEvent[]> {
@@ -200,10 +209,11 @@ export async function fillShort(tx: Sql, holds: readonly ReturnedHold[]): Promis
     Record<
       "id" | "address" | "customer_id" | "asset" | "amount" | "height" | "tx_hash" | "withdrawal",
       string
-    >
+    > & { readonly count: number }
   >(
     `SELECT d.id, d.address, d.customer_id, d.asset, d.amount_units::text AS amount,
-            d.height::text, d.tx_hash, w.id AS withdrawal
+            d.height::text, d.tx_hash, w.id AS withdrawal,
+            (SELECT count(*)::integer FROM (${keysOfDeposit("d.id")}) AS entries) - 2 AS count
        FROM withdrawal w
        JOIN deposit d ON d.customer_id = w.customer_id AND d.asset = w.asset
         AND d.status = 'reversed'
@@ -224,7 +234,9 @@ export async function fillShort(tx: Sql, holds: readonly ReturnedHold[]): Promis
     height: storedHeight(row.height),
     txHash: storedHash(row.tx_hash),
     withdrawalId: row.withdrawal,
+    count: row.count,
   }));
+  const counts = new Map(lost.map(({ id, count }) => [id, count]));
   const shortUnits = await readShort(tx, lost);
   const leftUnits = new Map(holds.map(({ withdrawalId, units }) => [withdrawalId, units]));
   const entries: JournalEntry[] = [];
@@ -240,9 +252,11 @@ export async function fillShort(tx: Sql, holds: readonly ReturnedHold[]): Promis
     shortUnits.set(placeOf(deposit), short - amountUnits);
     leftUnits.set(withdrawalId, left - amountUnits);
     const debit = customerAccount(deposit.customerId);
+    const n = (counts.get(id) ?? 0) + 1;
+    counts.set(id, n);
     entries.push({
       kind: "deposit.reversal",
-      idemKey: `reversal:deposit:${id}:${withdrawalId}`,
+      idemKey: `reversal:deposit:${id}:${n}`,
       effectiveHeight: height,
       memo: txHash,
       postings: [{ asset, debit, credit: BREAK, amountUnits }],

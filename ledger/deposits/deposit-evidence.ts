@@ -1,4 +1,5 @@
 /** What the ledger itself has on a deposit: the rows of a transaction, and the entries of a deposit. */
+import { keysOfDeposit } from "./deposit-credit.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedAtoken, storedHeight } from "../stored-values.js";
@@ -40,9 +41,11 @@ export async function entriesOfDeposit(sql: Sql, id: string): Promise<readonly P
             (SELECT jsonb_agg(jsonb_build_object('asset', asset, 'debit', debit, 'credit', credit,
                       'amount', amount_units::text) ORDER BY place)
                FROM posting WHERE journal_id = entry.id) AS postings
-       FROM journal_entry entry WHERE entry.idem_key = ANY ($1::text[])
+       FROM journal_entry entry
+      WHERE entry.idem_key IN (SELECT 'suspense-release:' || $1::text
+                                UNION ALL SELECT key FROM (${keysOfDeposit("$1::text")}) AS keys)
       ORDER BY entry.id LIMIT ${MAX_ENTRIES}`,
-    [[`deposit:${id}`, `suspense-release:${id}`, `reversal:deposit:${id}`]],
+    [id],
   );
   return rows.map((row) => ({
     kind: row.kind,

@@ -1,5 +1,6 @@
 /** Requests whose deposit a chain has lost: what has a nonce, what is frozen, what was paid before. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { entriesOfDeposit } from "../../../ledger/deposits/deposit-evidence.js";
 import { listEvents } from "../../../ledger/events.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { Desk, destination, STRANGER, TOKEN } from "./desk.js";
@@ -110,6 +111,15 @@ it("gives a hold that comes back to what is short of the deposit first", async (
   ]);
   expect(await countedAtoken()).toBe(2n * TOKEN + 1n);
   expect(await desk.breaks()).toBe("");
+  const [lost] = await desk.database.query<{ id: string }>(
+    `SELECT id FROM deposit WHERE status = 'reversed'`,
+  );
+  const entries = await entriesOfDeposit(desk.database, lost?.id ?? "");
+  expect(entries.map(({ kind }) => kind)).toEqual([
+    "deposit.credit",
+    "deposit.reversal",
+    "deposit.reversal",
+  ]);
   // Mined again, it is bob's as a whole; lost again, it is taken as a whole.
   const before = desk.chain.head;
   desk.chain.mine([payment]);
