@@ -163,6 +163,22 @@ async function readShort(
   tx: Sql,
   deposits: readonly Pick<DueDeposit, "txHash" | "address" | "asset">[],
 ): Promise<Map<string, bigint>> {
+  const paid = [
+    deposits.map(({ txHash }) => txHash),
+    deposits.map(({ address }) => address),
+    deposits.map(({ asset }) => asset),
+  ];
+  // A hold that comes back at this moment fills it, too: its own entry holds the balance.
+  await tx.query(
+    `SELECT 1 FROM customer_balance b
+      WHERE (b.customer_id, b.asset) IN (
+        SELECT d.customer_id, d.asset
+          FROM unnest($1::text[], $2::text[], $3::text[]) AS paid (hash, address, asset)
+          JOIN deposit d ON d.tx_hash = paid.hash AND d.address = paid.address
+           AND d.asset = paid.asset AND d.status = 'reversed')
+      ORDER BY b.customer_id, b.asset FOR UPDATE`,
+    paid,
+  );
   const rows = await tx.query<Record<"hash" | "address" | "asset" | "units", string>>(
     `SELECT d.tx_hash AS hash, d.address, d.asset,
             sum(CASE WHEN p.debit = $4 THEN p.amount_units ELSE -p.amount_units END)::text AS units
@@ -174,12 +190,7 @@ async function readShort(
        JOIN journal_entry e ON e.idem_key = entries.key
        JOIN posting p ON p.journal_id = e.id AND $4 IN (p.debit, p.credit)
       GROUP BY d.tx_hash, d.address, d.asset`,
-    [
-      deposits.map(({ txHash }) => txHash),
-      deposits.map(({ address }) => address),
-      deposits.map(({ asset }) => asset),
-      BREAK,
-    ],
+    [...paid, BREAK],
   );
   return new Map(
     rows.map(({ hash, address, asset, units }) => [

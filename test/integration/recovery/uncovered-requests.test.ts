@@ -3,6 +3,9 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { entriesOfDeposit } from "../../../ledger/deposits/deposit-evidence.js";
 import { listEvents } from "../../../ledger/events.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { resumeUnpaid } from "../../../ledger/withdrawals/operator-decisions.js";
+import type { Sql } from "../../../runtime/sql/sql.js";
+import { until } from "../../helpers/until.js";
 import { Desk, destination, STRANGER, TOKEN } from "./desk.js";
 
 /** What 5 TOKEN and 1 atoken are short of, with 4 TOKEN asked for and the 5 gone. */
@@ -180,8 +183,9 @@ it("keeps a request that a lost ledger had paid for a person, and ends the other
   expect(await desk.breaks()).toBe("");
 });
 
-it("does not pay a request that was frozen without a nonce, when a person lets it go on", async () => {
-  const { kept } = await lend();
+/** A request of 4 TOKEN that a recovered ledger has frozen, and the loss of the deposit behind it. */
+async function loseFrozen() {
+  const { kept, payment } = await lend();
   const { id } = await ask("w", 4n * TOKEN);
   const backup = await desk.backup();
   await desk.register("carol");
@@ -192,6 +196,11 @@ it("does not pay a request that was frozen without a nonce, when a person lets i
   await desk.watch();
   expect((await desk.read(id)).status).toBe("frozen");
   await loseAbove(kept);
+  return { id, payment };
+}
+
+it("does not pay a request that was frozen without a nonce, when a person lets it go on", async () => {
+  const { id } = await loseFrozen();
   const { code } = await desk.causeway("withdrawals", "release", id, "--not-paid", ...REASON);
   expect(code).toBe(0);
   await desk.causeway("withdrawals", "release");
@@ -201,5 +210,36 @@ it("does not pay a request that was frozen without a nonce, when a person lets i
   expect(desk.paidAtoken(destination(1))).toBe(0n);
   expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([1n, 0n]);
   expect(await countedAtoken()).toBe(1n);
+  expect(await desk.breaks()).toBe("");
+});
+
+it("takes what is short once where its hold comes back while it is mined again", async () => {
+  const { id, payment } = await loseFrozen();
+  expect(await desk.breakAtoken()).toBe(SHORT);
+  desk.chain.mine([payment]);
+  await desk.watch();
+  let watching: Promise<void> | undefined;
+  await desk.database.transaction(async (tx) => {
+    const inside = {
+      ...desk.database,
+      transaction: <T>(work: (inner: Sql) => Promise<T>) => work(tx),
+    };
+    expect(await resumeUnpaid(inside, id)).toBe(true);
+    desk.chain.mine();
+    watching = desk.watch();
+    watching.catch(() => undefined);
+    const waiting = `SELECT 1 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+                      WHERE NOT l.granted AND a.datname = current_database()`;
+    await until(async () => (await desk.database.query(waiting)).length > 0, {
+      timeoutMs: 20_000,
+      what: "the watcher waits for the one that ends it",
+    });
+  });
+  await watching;
+  expect([(await desk.read(id)).status, await heldAtoken()]).toEqual(["rejected", 0n]);
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([
+    5n * TOKEN + 1n,
+    0n,
+  ]);
   expect(await desk.breaks()).toBe("");
 });
