@@ -191,7 +191,7 @@ export interface ScannedChain<Transaction> {
 /**
  * Transactions of a wallet from the one with a nonce on, and perhaps some before it. The scan starts at
  * the block of the payment before it. One that was mined again goes on naming its block of a chain that is
- * lost, which may be too high: where something is missing, the chain's nonces say how much.
+ * lost, which may be too high, or above the head: where something is missing, the chain's nonces say how much.
  * @param asked.from first block that counts
  * @param isComplete whether these are all that there have to be
  */
@@ -207,7 +207,7 @@ export async function transactionsSince<Transaction>(
   isComplete: (found: readonly Transaction[]) => boolean,
 ): Promise<readonly Transaction[]> {
   const { nonce, to } = asked;
-  const start = Math.max(asked.from, await heightBelowNonce(sql, asked));
+  const start = Math.max(asked.from, Math.min(to, await heightBelowNonce(sql, asked)));
   const found = await chain.transactions({ from: start, to });
   if (isComplete(found)) return found;
   let from = start;

@@ -48,7 +48,8 @@ const FEES_OF_DAY = `
 
 const HOT_WALLET_COLUMNS = `
   (SELECT w.status FROM wallet w WHERE w.address = hot_wallet.wallet) AS status,
-  next_nonce::text, settled_height::text, (SELECT rewinds FROM watch_cursor) AS rewinds, (${FEES_OF_DAY})::text AS fees_of_day`;
+  next_nonce::text, settled_height::text, (SELECT rewinds FROM watch_cursor) AS rewinds,
+  (${FEES_OF_DAY})::text AS fees_of_day`;
 
 function toHotWallet(row: HotWalletRow): HotWalletState {
   return {

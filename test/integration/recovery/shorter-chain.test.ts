@@ -1,6 +1,9 @@
 /** A chain that lost many blocks, and is shorter than it was long after the recovery. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { Desk, destination, TOKEN } from "./desk.js";
+import { bytesToHex } from "../../../chain/hex.js";
+import { signLegacy } from "../../../chain/transaction.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { Desk, destination, KEY, TOKEN } from "./desk.js";
 
 let desk: Desk;
 
@@ -64,4 +67,40 @@ it("is paid on at once, by a worker that saw the longer one, too", async () => {
   ]);
   expect(await desk.breaks()).toBe("");
   expect(await desk.breakAtoken()).toBe(0n);
+});
+
+it("finds what somebody else signed there, whichever blocks the lost payments were in", async () => {
+  const kept = desk.chain.head;
+  for (let block = 0; block < 40; block += 1) desk.chain.mine();
+  const lost = await ask("lost", 1);
+  await desk.work();
+  await desk.watch();
+  await desk.loseAbove(kept);
+  desk.chain.rollBack(kept);
+  desk.chain.mine();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.causeway("withdrawals", "release");
+  const intent = { chainId: FAKE_CHAIN_ID, nonce: 1n, gasPriceAtoken: 90_000_000n };
+  const rest = { gasLimit: 21_000n, to: destination(7), valueAtoken: 5n, data: new Uint8Array(0) };
+  desk.chain.submit(bytesToHex(signLegacy({ ...intent, ...rest }, KEY)));
+  desk.chain.mine();
+  await desk.watch();
+  await desk.work(2);
+  expect(desk.lane().status().isFrozen).toBe(true);
+  const words = ["withdrawals", "release", "--accept-foreign", "--reason", "looked at the chain"];
+  const { code, text } = await desk.causeway(...words);
+  expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+  const next = await ask("next", 2);
+  await desk.work();
+  await desk.watch();
+  expect([(await desk.read(lost.id)).status, (await desk.read(next.id)).status]).toEqual([
+    "settled",
+    "settled",
+  ]);
+  expect([desk.paidAtoken(destination(1)), desk.paidAtoken(destination(2))]).toEqual([
+    TOKEN,
+    TOKEN,
+  ]);
 });
