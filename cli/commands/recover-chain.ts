@@ -164,6 +164,9 @@ function rewindLines(
     ...(result?.uncovered ?? []).map(
       (id) => `rejected: ${id} waited, and the deposits that covered it are gone`,
     ),
+    ...(result?.frozen ?? []).map(
+      (id) => `frozen: ${id} is not paid when it is let go on: it ends as rejected`,
+    ),
     ...(result?.short ?? []).map(
       ({ asset, amountUnits }) =>
         `customers have withdrawn ${amountText(asset, amountUnits)} of the reversed deposits: ` +

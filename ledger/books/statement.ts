@@ -205,8 +205,10 @@ async function readMovements(
             w.id AS withdrawal_id, s.mined_hash, l.n, l.hash
        FROM moved JOIN journal_entry e USING (id)
        LEFT JOIN deposit d
-         ON e.idem_key IN ('deposit:' || d.id, 'suspense-release:' || d.id,
-                           'reversal:deposit:' || d.id) AND d.id = regexp_replace(e.idem_key, '^.*:', '')
+         ON d.id = CASE e.kind WHEN 'deposit.reversal' THEN split_part(e.idem_key, ':', 3)
+                               ELSE regexp_replace(e.idem_key, '^.*:', '') END
+        AND (e.kind = 'deposit.reversal'
+             OR e.idem_key IN ('deposit:' || d.id, 'suspense-release:' || d.id))
        LEFT JOIN withdrawal w ON e.idem_key LIKE 'withdrawal:%' AND w.id = split_part(e.idem_key, ':', 2)
        LEFT JOIN nonce_slot s ON s.withdrawal_id = w.id AND e.idem_key LIKE '%:end'
          AND s.outcome IN ('paid', 'reverted', 'cancelled')

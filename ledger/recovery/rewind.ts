@@ -42,6 +42,8 @@ export interface RewindResult {
   readonly short: readonly { readonly asset: string; readonly amountUnits: bigint }[];
   /** Requests that waited without a nonce and that nothing covers any more: they ended. */
   readonly uncovered: readonly WithdrawalId[];
+  /** Frozen requests that nothing covers: they end, too, once a person lets them go on. */
+  readonly frozen: readonly WithdrawalId[];
 }
 
 /**
@@ -114,6 +116,7 @@ export function applyRewind(
     return {
       short: [...short].map(([asset, amountUnits]) => ({ asset, amountUnits })),
       uncovered,
+      frozen: await readMarked(tx),
     };
   });
 }
@@ -224,8 +227,10 @@ async function takeBack(
   return { takenUnits: found < wantedUnits ? found : wantedUnits, ended };
 }
 
+const DEPOSIT_LOST = "rule DEPOSIT_LOST";
+
 function reasonOf(what: string): string {
-  return `rule DEPOSIT_LOST: the chain came back without ${what}`;
+  return `${DEPOSIT_LOST}: the chain came back without ${what}`;
 }
 
 /**
@@ -259,6 +264,15 @@ async function letNoneGoOn(
       WHERE id = ANY ($1::text[]) AND cancel_cause IS NULL`,
     [ids, reason],
   );
+}
+
+async function readMarked(tx: Sql): Promise<readonly WithdrawalId[]> {
+  const rows = await tx.query<{ id: string }>(
+    `SELECT id FROM withdrawal WHERE phase = 'open' AND status = 'frozen'
+        AND cancel_cause = 'policy' AND cancel_reason LIKE $1 ORDER BY position`,
+    [`${DEPOSIT_LOST}%`],
+  );
+  return rows.map(({ id }) => toWithdrawalId(id));
 }
 
 async function lockAvailable(

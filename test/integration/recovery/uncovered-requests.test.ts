@@ -195,7 +195,7 @@ async function loseFrozen() {
   expect((await desk.causeway("recover", "--apply")).code).toBe(0);
   await desk.watch();
   expect((await desk.read(id)).status).toBe("frozen");
-  await loseAbove(kept);
+  expect(await loseAbove(kept)).toContain(`frozen: ${id} is not paid`);
   return { id, payment };
 }
 
