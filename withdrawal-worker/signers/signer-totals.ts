@@ -27,6 +27,12 @@ const HOUR_MS = 3_600_000;
 const WINDOW_HOURS = 25;
 
 /**
+ * Hours of an asset that are kept, the latest that something was signed in. By their number, not by the
+ * clock: one that runs ahead for a moment would have the day forgotten.
+ */
+const MAX_HOURS = 200;
+
+/**
  * Payments that are known one by one, the latest: as many as can be open at once. What is signed
  * anew behind them counts again.
  */
@@ -130,8 +136,7 @@ export class SignerTotals {
     const hour = this.#hour();
     const sums = new Map(
       [...this.#content.sums].map(([asset, hours]) => {
-        const recent = [...hours].filter(([at]) => at > hour - WINDOW_HOURS);
-        return [asset, new Map(recent)] as const;
+        return [asset, new Map([...hours].slice(-MAX_HOURS))] as const;
       }),
     );
     for (const payment of payments) addTo(sums, payment, hour);

@@ -193,6 +193,15 @@ describe("the total of a day", () => {
     expect(await signed(start(), paymentOn(2n, 1n))).toEqual(["signed"]);
   });
 
+  it("is forgotten for no clock that ran ahead for a while", async () => {
+    const { clock, start } = counted();
+    expect(await signed(start(), paymentOn(1n, 9n))).toEqual(["signed"]);
+    clock.ms += 400 * 24 * HOUR_MS;
+    expect(await signed(start(), paymentOn(2n, 1n))).toEqual(["signed"]);
+    clock.ms -= 400 * 24 * HOUR_MS;
+    expect(await signed(start(), paymentOn(3n, 1n))).toEqual(["DAY_TOTAL"]);
+  });
+
   it("counts what was signed before there was a bound, also over a restart", async () => {
     const { clock, file } = counted();
     const files: RuleFiles = { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED };
