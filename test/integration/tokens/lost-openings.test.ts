@@ -7,9 +7,14 @@ import { planRewind } from "../../../ledger/recovery/older-chain.js";
 import { applyRewind } from "../../../ledger/recovery/rewind.js";
 import { until } from "../../helpers/until.js";
 import { WALLET } from "../withdrawal-worker/house.js";
+import { registerTestWallets } from "../../helpers/services/ledger.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { callOf, TokenBench } from "./token-bench.js";
 
 const { signal } = new AbortController();
+
+/** A hot wallet that comes later. */
+const SECOND = testAddress(0x5ec);
 
 let bench: TokenBench;
 
@@ -93,4 +98,36 @@ it("has units of a token that came before it was listed once, as a sum or as dep
   await recover();
   await assertEven();
   expect(await plainOf("alice")).toBe(0n);
+});
+
+it("has what a younger wallet held of coins and of a token once", async () => {
+  await bench.watch();
+  const alice = await bench.register("alice");
+  await bench.mine([send(SECOND, 3n), { to: SECOND, value: 30n }]);
+  await bench.mine([{ to: alice, value: 1_000n }]);
+  const { height: kept } = bench.chain.chain.view.head();
+  await bench.mine([send(SECOND, 40n), { to: SECOND, value: 400n }]);
+  await bench.caughtUp();
+  await registerTestWallets(bench.database, SECOND);
+  await bench.mine([send(SECOND, 5n)]);
+  await bench.caughtUp();
+  const waiting = `SELECT 1 FROM wallet WHERE NOT past_booked`;
+  await until(async () => (await bench.database.query(waiting)).length === 0, {
+    timeoutMs: 20_000,
+    what: "what the wallet held is booked",
+  });
+  await assertEven();
+
+  bench = await bench.without(kept);
+  await bench.mine([]);
+  await bench.mine([send(SECOND, 40n)]);
+  for (let block = 0; block < 4; block += 1) await bench.mine([]);
+  await recover();
+  await assertEven();
+  const [row] = await bench.ledger.owner.query<{ units: string }>(
+    `SELECT sum(CASE WHEN debit = $1 THEN amount_units ELSE -amount_units END)::text AS units
+       FROM posting WHERE asset = 'PLAIN' AND $1 IN (debit, credit)`,
+    [`asset:wallet:${SECOND}`],
+  );
+  expect(row?.units).toBe("43");
 });
