@@ -191,7 +191,8 @@ export interface ScannedChain<Transaction> {
 /**
  * Transactions of a wallet from the one with a nonce on, and perhaps some before it. The scan starts at
  * the block of the payment before it. One that was mined again goes on naming its block of a chain that is
- * lost, which may be too high, or above the head: where something is missing, the chain's nonces say how much.
+ * lost, which may be too high, or above the head: where something is missing, the chain's nonces say how
+ * much.
  * @param asked.from first block that counts
  * @param isComplete whether these are all that there have to be
  */
