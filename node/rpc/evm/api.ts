@@ -15,7 +15,7 @@ import { nodeMethods, poolMethods } from "./methods/node-methods.js";
 import type { EvmApiOptions } from "./options.js";
 import { stateMethods } from "./methods/state-methods.js";
 import { SubmitQueue } from "./submit-queue.js";
-import { SubscriptionHub } from "./subscriptions.js";
+import { SubscriptionHub } from "./subscriptions/hub.js";
 import { transactionMethods } from "./methods/transaction-methods.js";
 
 /** The API as its HTTP and WebSocket servers use it. */

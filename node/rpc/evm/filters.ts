@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { bytesToHex, type Hash32, type Hex, type Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { PendingTransaction } from "../../view/event-bus.js";
+import { CriteriaRoom } from "./criteria-room.js";
 import { RpcFault } from "./errors.js";
 import type { LogFilter } from "./log-filter.js";
 
@@ -34,6 +35,7 @@ const ID_BYTES = 16;
 /** All filters of the node, of HTTP and WebSocket clients alike. */
 export class FilterRegistry {
   private readonly entries = new Map<Hex, Entry>();
+  private readonly room = new CriteriaRoom();
   private hashes: Hash32[] = [];
   /** Position of the first kept hash; positions only grow. */
   private firstPosition = 0;
@@ -49,6 +51,7 @@ export class FilterRegistry {
     if (this.entries.size >= this.limits.filters) {
       throw new RpcFault("LIMIT_EXCEEDED", `more than ${this.limits.filters} filters`);
     }
+    if (filter.kind === "log") this.room.take(filter.filter.criteria);
     const id = bytesToHex(randomBytes(ID_BYTES));
     this.entries.set(id, { filter, usedAtMs: this.clock.monotonicMs() });
     return id;
@@ -68,6 +71,8 @@ export class FilterRegistry {
 
   /** True when there was such a filter. */
   uninstall(id: Hex): boolean {
+    const filter = this.entries.get(id)?.filter;
+    if (filter?.kind === "log") this.room.give(filter.filter.criteria);
     return this.entries.delete(id);
   }
 
@@ -97,7 +102,7 @@ export class FilterRegistry {
   /** Hashes since the filter's position, which moves on. Throws SERVER_ERROR. */
   takePending(id: Hex, filter: InstalledFilter & { readonly kind: "pending" }): readonly Hash32[] {
     if (filter.next < this.firstPosition) {
-      this.entries.delete(id);
+      this.uninstall(id);
       throw new RpcFault("SERVER_ERROR", "filter not found");
     }
     const taken = this.hashes.slice(filter.next - this.firstPosition);
@@ -109,7 +114,7 @@ export class FilterRegistry {
     const oldestMs = this.clock.monotonicMs() - this.limits.filterIdleMs;
     for (const [id, entry] of this.entries) {
       if (entry.usedAtMs > oldestMs) return;
-      this.entries.delete(id);
+      this.uninstall(id);
     }
   }
 }

@@ -22,6 +22,8 @@ export type RpcResult = JsonValue | RawJson;
 export interface Subscriber {
   /** Sends one notification, or drops the connection when its backlog is too large. */
   notify(text: string): void;
+  /** Drops the connection: more is to be told to it than can be sent. */
+  tooSlow(): void;
   /** Resolves when little is waiting to be sent; rejects when the connection is gone. */
   drained(): Promise<void>;
   /** Calls back once when the connection ends. */

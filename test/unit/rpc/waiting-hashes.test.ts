@@ -1,7 +1,7 @@
 /** Who waits for which transactions, within a bound. */
 import { expect, it } from "@jest/globals";
 import { keccak256Hex } from "../../../chain/hashes.js";
-import { WaitingHashes } from "../../../node/rpc/evm/waiting-hashes.js";
+import { WaitingHashes } from "../../../node/rpc/evm/subscriptions/waiting-hashes.js";
 
 const hash = (index: number) => keccak256Hex(Uint8Array.of(index));
 

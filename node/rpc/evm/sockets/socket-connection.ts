@@ -66,11 +66,24 @@ export class SocketConnection implements Subscriber {
   notify(text: string): void {
     if (!this.isOpen) return;
     if (this.socket.bufferedAmount > this.api.limits.backlogBytes) {
-      this.dropSlow();
+      this.tooSlow();
       return;
     }
     this.socket.send(text, this.onSent);
     this.unsent.update(this.socket.bufferedAmount);
+  }
+
+  tooSlow(): void {
+    if (!this.isOpen) return;
+    this.isOpen = false;
+    const { bufferedAmount } = this.socket;
+    this.api.log.warn({ bufferedAmount }, "WebSocket subscriber dropped: too slow");
+    // A paused socket would never see the client's close frame.
+    this.socket.resume();
+    this.socket.close(TOO_SLOW, "subscription backlog exceeded");
+    const timer = setTimeout(() => this.socket.terminate(), CLOSE_GRACE_MS);
+    this.socket.once("close", () => clearTimeout(timer));
+    this.release();
   }
 
   drained(): Promise<void> {
@@ -150,18 +163,6 @@ export class SocketConnection implements Subscriber {
       this.socket.bufferedAmount > this.api.limits.backlogBytes;
     if (isBusy && !this.socket.isPaused) this.socket.pause();
     if (!isBusy && this.socket.isPaused) this.socket.resume();
-  }
-
-  private dropSlow(): void {
-    this.isOpen = false;
-    const { bufferedAmount } = this.socket;
-    this.api.log.warn({ bufferedAmount }, "WebSocket subscriber dropped: too slow");
-    // A paused socket would never see the client's close frame.
-    this.socket.resume();
-    this.socket.close(TOO_SLOW, "subscription backlog exceeded");
-    const timer = setTimeout(() => this.socket.terminate(), CLOSE_GRACE_MS);
-    this.socket.once("close", () => clearTimeout(timer));
-    this.release();
   }
 
   private onClosed(): void {

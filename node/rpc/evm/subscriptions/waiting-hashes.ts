@@ -1,6 +1,6 @@
 /** Who waits for which transactions: what a block means to them costs one look for each of its own. */
-import type { Hash32 } from "../../../chain/hex.js";
-import { RpcFault } from "./errors.js";
+import type { Hash32 } from "../../../../chain/hex.js";
+import { RpcFault } from "../errors.js";
 
 /** Waiters by transaction hash, within a bound. */
 export class WaitingHashes<Waiter> {

@@ -1,0 +1,281 @@
+/**
+ * One client's subscriptions. What they are due is sent in slices, in turn with what other clients
+ * are due: however much a block or a burst of transactions means to one client, the thread that
+ * decides blocks goes on, and so does everybody else.
+ */
+import type { Hash32, Height, Hex } from "../../../../chain/hex.js";
+import { isEvm } from "../../../../chain/block.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
+import type { BlockOutline } from "../../../view/block-pages.js";
+import type { ChainView } from "../../../view/chain-view.js";
+import type { PendingTransaction } from "../../../view/event-bus.js";
+import type { BlockJson } from "../block-json.js";
+import { headerJson, pendingTransactionJson, placeOf, receiptJson } from "../encode.js";
+import { matches, mayContain } from "../log-filter.js";
+import { searchLogs } from "../log-search.js";
+import type { Subscriber } from "../method.js";
+import type { LiveBlock } from "./live-block.js";
+import { type ChainTopic, isOfChain, type Topic } from "./topic.js";
+
+/** One eth_subscribe of a client. */
+export interface Subscription {
+  readonly id: Hex;
+  readonly topic: Topic;
+  /** Text of a notification up to its result. */
+  readonly prefix: string;
+  /** First height that was not sent yet. */
+  next: Height;
+  /** Its id has been answered: only then something is sent. */
+  isStarted: boolean;
+  /** Ends whatever is being made for it. */
+  readonly ending: AbortController;
+}
+
+/** What happened at a moment. */
+export type Moment =
+  | { readonly kind: "syncing"; readonly isCatchingUp: boolean }
+  | {
+      readonly kind: "newPendingTransactions";
+      readonly transactions: readonly PendingTransaction[];
+    };
+
+/** What a lane reads. */
+export interface LanePorts {
+  readonly view: ChainView;
+  readonly json: Pick<BlockJson, "receipts">;
+  readonly newest: () => LiveBlock<Subscription> | undefined;
+  readonly onEnd: (subscription: Subscription) => void;
+}
+
+/** Blocks and logs that a subscription to the past is sent before it is waited for the client. */
+const HEIGHTS_AT_ONCE = 1_000;
+const PAST_LOGS_AT_ONCE = { maxResults: 1_000, maxBytes: 4 * 1024 * 1024 };
+
+/**
+ * Transactions that may wait to be told to one client: as many as a filter of pending ones may be
+ * behind. With more its subscriptions are more than what can be sent to it.
+ */
+const MAX_WAITING_TRANSACTIONS = 65_536;
+
+/** Sends one client what its subscriptions are due. */
+export class ClientLane {
+  /** Whose turn it is next comes first. */
+  private readonly own = new Map<Hex, Subscription>();
+  /** Own subscriptions to moments; nothing is kept for a client that has none. */
+  private readonly listening = { newPendingTransactions: 0, syncing: 0 };
+  private readonly moments: Moment[] = [];
+  private waitingTransactions = 0;
+  private isRunning = false;
+
+  constructor(
+    private readonly subscriber: Subscriber,
+    private readonly ports: LanePorts,
+  ) {}
+
+  get size(): number {
+    return this.own.size;
+  }
+
+  get(id: Hex): Subscription | undefined {
+    return this.own.get(id);
+  }
+
+  add(subscription: Subscription): void {
+    const { id, topic } = subscription;
+    this.own.set(id, subscription);
+    if (!isOfChain(topic)) this.listening[topic.kind] += 1;
+  }
+
+  /** To be called when the answer with the subscription's id has left. */
+  start(subscription: Subscription): void {
+    subscription.isStarted = true;
+    this.wake();
+  }
+
+  end(subscription: Subscription): void {
+    const { id, topic, ending } = subscription;
+    if (!this.own.delete(id)) return;
+    if (!isOfChain(topic)) this.listening[topic.kind] -= 1;
+    ending.abort();
+    this.ports.onEnd(subscription);
+  }
+
+  endAll(): void {
+    for (const subscription of this.own.values()) this.end(subscription);
+    this.moments.length = 0;
+  }
+
+  /** There is a new block. */
+  wake(): void {
+    if (!this.isRunning) void this.run();
+  }
+
+  /** Something happened that a subscription of the client may want to know. */
+  tell(moment: Moment): void {
+    if (this.listening[moment.kind] === 0) return;
+    this.waitingTransactions += weightOf(moment);
+    if (this.waitingTransactions > MAX_WAITING_TRANSACTIONS && this.moments.length > 0) {
+      this.subscriber.tooSlow();
+      return;
+    }
+    this.moments.push(moment);
+    this.wake();
+  }
+
+  private async run(): Promise<void> {
+    this.isRunning = true;
+    for (;;) {
+      await breathe();
+      // No await from the look that finds nothing to the end: what comes then wakes it again.
+      const [moment] = this.moments;
+      const subscription = moment === undefined ? this.firstDue() : undefined;
+      if (moment !== undefined) await this.sendMoment(moment);
+      else if (subscription !== undefined) await this.sendNext(subscription);
+      else break;
+    }
+    this.isRunning = false;
+  }
+
+  /** The first one with a block to be sent; it goes to the end of the row. */
+  private firstDue(): Subscription | undefined {
+    const head = this.ports.view.head().height;
+    for (const subscription of this.own.values()) {
+      const { id, topic, next, isStarted } = subscription;
+      if (!isStarted || next > head || !isOfChain(topic)) continue;
+      this.own.delete(id);
+      this.own.set(id, subscription);
+      return subscription;
+    }
+    return undefined;
+  }
+
+  private async sendMoment(moment: Moment): Promise<void> {
+    for (const subscription of this.own.values()) {
+      const { topic, isStarted, ending } = subscription;
+      if (!isStarted || topic.kind !== moment.kind) continue;
+      try {
+        for (const text of textsOf(moment, topic)) {
+          this.send(subscription, text);
+          await breathe(ending.signal);
+        }
+      } catch {
+        this.end(subscription); // It was ended, or the connection is gone.
+      }
+    }
+    this.waitingTransactions -= weightOf(moment);
+    this.moments.shift();
+  }
+
+  /** Sends a block, or some blocks of the past. */
+  private async sendNext(subscription: Subscription): Promise<void> {
+    const { topic } = subscription;
+    if (!isOfChain(topic)) return;
+    const live = this.ports.newest();
+    try {
+      if (live?.height === subscription.next) {
+        subscription.next += 1;
+        await this.sendLive(subscription, topic, live);
+      } else {
+        await this.sendPast(subscription, topic);
+        await this.subscriber.drained();
+      }
+    } catch {
+      this.end(subscription); // It was ended, the connection is gone, or its block.
+    }
+  }
+
+  private async sendLive(
+    subscription: Subscription,
+    topic: ChainTopic,
+    block: LiveBlock<Subscription>,
+  ): Promise<void> {
+    const { signal } = subscription.ending;
+    if (topic.kind === "newHeads") {
+      this.send(subscription, block.header());
+    } else if (topic.kind === "logs") {
+      if (!mayContain(topic.criteria, block.logsBloom)) return;
+      for (const { log, text } of await block.logs()) {
+        if (matches(topic.criteria, log)) this.send(subscription, text());
+        await breathe(signal);
+      }
+    } else if (block.transactionCount > 0) {
+      if (topic.hashes.size === 0) return this.sendReceipts(subscription, block.height);
+      const receipts = block.receipts(subscription);
+      if (receipts.length > 0) this.send(subscription, `[${receipts.join(",")}]`);
+    }
+  }
+
+  /** Sends some of the blocks from the subscription's next one on that are published already. */
+  private async sendPast(subscription: Subscription, topic: ChainTopic): Promise<void> {
+    const { view } = this.ports;
+    const { next, ending } = subscription;
+    if (topic.kind !== "logs") {
+      const outline = view.outline(next);
+      if (outline === undefined) throw new Error(`block ${next} is missing`);
+      if (topic.kind === "newHeads") this.send(subscription, headerJson(outline));
+      else if (outline.transactionCount > 0) {
+        await this.sendPastReceipts(subscription, outline, topic.hashes);
+      }
+      subscription.next = next + 1;
+      return;
+    }
+    const to = Math.min(view.head().height, next + HEIGHTS_AT_ONCE - 1);
+    const bounds = { ...PAST_LOGS_AT_ONCE, signal: ending.signal };
+    const found = await searchLogs(view, topic.criteria, { from: next, to }, bounds);
+    for (const text of found.logs) {
+      this.send(subscription, text);
+      await breathe(ending.signal);
+    }
+    subscription.next = found.next ?? to + 1;
+  }
+
+  private async sendPastReceipts(
+    subscription: Subscription,
+    outline: BlockOutline,
+    hashes: ReadonlySet<Hash32>,
+  ): Promise<void> {
+    const { height } = outline.header;
+    if (hashes.size === 0) return this.sendReceipts(subscription, height);
+    const place = placeOf(outline);
+    const found: string[] = [];
+    for (const page of this.ports.view.pages(height)) {
+      const wanted = page.hashes().map((hash) => hashes.has(hash));
+      if (!wanted.includes(true)) continue;
+      const [mined, receipts] = [page.transactions(), page.receipts()];
+      for (const [item, isWanted] of wanted.entries()) {
+        const [transaction, receipt] = [mined[item], receipts[item]];
+        if (!isWanted || transaction === undefined || receipt === undefined) continue;
+        found.push(receiptJson(transaction, receipt, { place, index: page.first + item }));
+      }
+      await breathe(subscription.ending.signal);
+    }
+    if (found.length > 0) this.send(subscription, `[${found.join(",")}]`);
+  }
+
+  private async sendReceipts(subscription: Subscription, height: Height): Promise<void> {
+    const all = await this.ports.json.receipts(height);
+    if (all !== undefined) this.send(subscription, all.content.toString());
+  }
+
+  private send(subscription: Subscription, result: string): void {
+    if (subscription.ending.signal.aborted) return;
+    this.subscriber.notify(`${subscription.prefix}${result}}}`);
+  }
+}
+
+/** What a subscription of the moment's kind is told of it. */
+function* textsOf(moment: Moment, topic: Topic): Generator<string> {
+  if (moment.kind === "syncing") {
+    yield String(moment.isCatchingUp);
+    return;
+  }
+  const isFull = topic.kind === "newPendingTransactions" && topic.full;
+  for (const pending of moment.transactions) {
+    // Ethereum's clients ask for each hash and would be told that there is no such one.
+    if (isEvm(pending)) yield isFull ? pendingTransactionJson(pending) : `"${pending.tx.hash}"`;
+  }
+}
+
+function weightOf(moment: Moment): number {
+  return moment.kind === "syncing" ? 1 : moment.transactions.length;
+}
