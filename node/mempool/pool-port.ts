@@ -66,7 +66,10 @@ export interface TransactionPool {
   /** Counts of executable and queued transactions. */
   counts(): { readonly pending: number; readonly queued: number };
   content(): ReadonlyMap<Address, SenderContent>;
-  /** The same, one sender after the other: whoever needs a part of it stops, before others run. */
+  /**
+   * The same, one sender after the other, each as it is when it is come to. Who lets others run in
+   * between may be given a sender again that left and came back.
+   */
   senders(): Iterable<readonly [Address, SenderContent]>;
   contentFrom(address: Address): SenderContent;
 }

@@ -50,7 +50,7 @@ export function createEvmApi(options: EvmApiOptions): EvmApi {
       ...feeMethods(view, options.suggestedGasPriceAtoken, limits.feeHistoryBlocks),
       ...filterMethods({ view, json, filters, limits }),
       ...hub.methods(),
-      ...poolMethods(pool),
+      ...poolMethods(pool, limits.responseBytes),
       ...capabilityMethods(options),
       ...fillMethods({ ...options, chainId }),
       ...debugMethods({ ...options, chainId }),

@@ -160,7 +160,7 @@ class Broadcast {
 
 /** Executable transactions of the pool, by sender and nonce. */
 function* pendingOf(chain: CometChain): Generator<PendingTransaction> {
-  for (const { pending } of chain.pool.content().values()) yield* pending;
+  for (const [, { pending }] of chain.pool.senders()) yield* pending;
 }
 
 async function unconfirmed(chain: CometChain, sizes: PoolSizes, values: Arguments) {
