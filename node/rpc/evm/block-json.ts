@@ -13,6 +13,7 @@ import type { BlockOutline, BlockPage } from "../../view/block-pages.js";
 import type { ChainView } from "../../view/chain-view.js";
 import { BLOCK_END, blockStartJson, minedTransactionJson, placeOf, receiptJson } from "./encode.js";
 import { journalEndJson, journalStartJson, pageJournalJson } from "./journal-json.js";
+import { LARGE_BYTES, LargeLane } from "./large-lane.js";
 import { RawJson } from "./method.js";
 
 /** The parts of a block's text: what comes first, each page's items, what comes last. */
@@ -56,6 +57,9 @@ type Variant = keyof typeof VARIANTS;
 /** Part of the byte budget for answers of eth_getLogs. */
 const LOG_SHARE = 0.25;
 
+/** Nobody's end stops what others wait for. */
+const NEVER = new AbortController().signal;
+
 /** Memory that an entry takes beside its bytes. */
 const ENTRY_BYTES = 200;
 
@@ -63,6 +67,8 @@ const ENTRY_BYTES = 200;
 export class BlockJson {
   private readonly buffers: LRUCache<string, RawJson>;
   private readonly making = new Map<string, Promise<RawJson | undefined>>();
+  /** Of its own: who waits for a block that is being made may have a place in the requests' lane. */
+  private readonly lane = new LargeLane();
   /** Answers of eth_getLogs by range and criteria. */
   readonly logAnswers: LRUCache<string, RawJson>;
 
@@ -115,15 +121,23 @@ export class BlockJson {
     const texts: BlockTexts = VARIANTS[variant];
     const claims = variant === "journal" ? this.claims?.begin(height) : undefined;
     const pieces = [Buffer.from(texts.start(outline))];
-    for (const page of this.view.pages(height)) {
-      const text = texts.page(outline, page);
-      pieces.push(Buffer.from(page.first === 0 ? text : `,${text}`));
-      if (claims !== undefined) notePage(claims, page);
-      await breathe();
+    let sizeBytes = 0;
+    let leave: (() => void) | undefined;
+    try {
+      for (const page of this.view.pages(height)) {
+        if (sizeBytes > LARGE_BYTES) leave ??= await this.lane.enter(NEVER);
+        const text = texts.page(outline, page);
+        pieces.push(Buffer.from(page.first === 0 ? text : `,${text}`));
+        sizeBytes += text.length;
+        if (claims !== undefined) notePage(claims, page);
+        await breathe();
+      }
+      const moves = claims === undefined ? undefined : await this.claimsOf(claims, outline);
+      pieces.push(Buffer.from(texts.end(outline, this.view, moves)));
+      return new RawJson(Buffer.concat(pieces));
+    } finally {
+      leave?.();
     }
-    const moves = claims === undefined ? undefined : await this.claimsOf(claims, outline);
-    pieces.push(Buffer.from(texts.end(outline, this.view, moves)));
-    return new RawJson(Buffer.concat(pieces));
   }
 
   /** The journal of a block is there longer than the state before it. */
@@ -138,7 +152,7 @@ export class BlockJson {
     const { blockChanges, moduleEvents } = this.view.blockChanges(height);
     claims.note(undefined, blockChanges, moduleEvents);
     try {
-      return await claims.changes(new AbortController().signal);
+      return await claims.changes(NEVER);
     } catch (error) {
       if (errorCode(error) === "HISTORY_PRUNED") return null;
       throw error;

@@ -4,7 +4,6 @@
  */
 import { errorCode } from "../../../chain/errors.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
-import { BatchLane } from "./batch-lane.js";
 import { isRounded, parseBatchText, parseRequestText, WrittenId } from "./batch-text.js";
 import {
   INTERNAL_ERROR,
@@ -14,6 +13,7 @@ import {
   type RpcErrorObject,
   toRpcError,
 } from "./errors.js";
+import { LARGE_BYTES, LargeLane } from "./large-lane.js";
 import { type MethodEntries, RawJson, type RpcMethod, type RpcResult } from "./method.js";
 import type { EvmApiOptions } from "./options.js";
 import { Params } from "./params.js";
@@ -42,9 +42,6 @@ const BATCH_CONCURRENCY = 32;
 /** Batches of more bytes are read in slices. */
 const SLICED_BYTES = 128 * 1024;
 
-/** A batch whose answer has become larger than this goes on when few others do. */
-const LARGE_BYTES = 1024 * 1024;
-
 /** Results below this size are merged into the text around them; larger ones stay bytes. */
 const MERGE_BYTES = 4_096;
 
@@ -69,7 +66,7 @@ function idText(message: object): { readonly text: string | undefined; readonly 
 export class Dispatcher {
   private readonly methods: ReadonlyMap<string, Observed>;
   private readonly observeUnknown: (startMs: number, failed: boolean) => void;
-  private readonly lane = new BatchLane();
+  private readonly lane = new LargeLane();
 
   constructor(
     entries: MethodEntries,
@@ -95,6 +92,7 @@ export class Dispatcher {
 
   /** Answers one request body; a plain value where nothing had to be waited for. */
   handle(body: Buffer, context: RequestContext): Reply | Promise<Reply> {
+    context.useLane(this.lane);
     if (body.length > SLICED_BYTES && firstCharacter(body) === "[") {
       return this.slicedBatch(body, context);
     }
@@ -134,9 +132,8 @@ export class Dispatcher {
     // All raw transactions of a batch start in this turn, so that the pool gets them whole.
     const sends = entries.map((entry) => (isSend(entry) ? this.answer(entry, context) : undefined));
     const joined = new JoinedReply();
-    const place = new LargePlace(this.lane, context);
     for (let start = 0; start < entries.length; start += BATCH_CONCURRENCY) {
-      const mayGrow = joined.sizeBytes <= LARGE_BYTES || (await place.taken());
+      const mayGrow = joined.sizeBytes <= LARGE_BYTES || (await hasPlace(context));
       const isFull = !mayGrow || joined.sizeBytes > this.options.limits.batchResponseBytes;
       const answers: (Answer | Promise<Answer>)[] = [];
       for (const [offset, entry] of entries.slice(start, start + BATCH_CONCURRENCY).entries()) {
@@ -278,27 +275,12 @@ function tooLarge(entry: unknown): Answer {
   return faultText(call.id, "RESPONSE_TOO_LARGE", "response too large");
 }
 
-/** A batch's place among those with large answers, until its answer is handed over. */
-class LargePlace {
-  private waiting: Promise<boolean> | undefined;
-
-  constructor(
-    private readonly lane: BatchLane,
-    private readonly context: RequestContext,
-  ) {}
-
-  /** Waits for the place, once; false when the request's time is over before. */
-  taken(): Promise<boolean> {
-    const { lane, context } = this;
-    this.waiting ??= lane.enter(context.signal).then(
-      (leave) => {
-        context.afterReply(leave);
-        return true;
-      },
-      () => false,
-    );
-    return this.waiting;
-  }
+/** Waits for the batch's place in the lane; false when the request's time is over before. */
+function hasPlace(context: RequestContext): Promise<boolean> {
+  return context.becameLarge().then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Joins the answers of a batch, merging text so that few pieces are left. */

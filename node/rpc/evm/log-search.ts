@@ -11,14 +11,18 @@ import type { ChainView, LogTerm, LogTest } from "../../view/chain-view.js";
 import type { BlockJson } from "./block-json.js";
 import { logJson, placeOf } from "./encode.js";
 import { invalidParams, RpcFault } from "./errors.js";
+import { LARGE_BYTES } from "./large-lane.js";
 import { type HeightRange, type LogCriteria, mayContain } from "./log-filter.js";
-import { RawJson } from "./method.js";
+import { type CallContext, RawJson } from "./method.js";
 
 /** Terms that one search looks up; with more of them the blooms are the shorter way. */
 const MAX_TERMS = 32;
 
 /** Heights whose pages are gathered at once: bounds the memory of a search with many terms. */
 const HEIGHTS_AT_ONCE = 1_000;
+
+/** Of a byte. */
+const HEX_DIGITS = 2;
 
 /** Logs whose texts are turned into bytes at a stretch. */
 const LOGS_PER_PIECE = 256;
@@ -28,6 +32,8 @@ export interface SearchOptions {
   readonly maxResults: number;
   readonly maxBytes: number;
   readonly signal: AbortSignal;
+  /** Awaited when more than `LARGE_BYTES` are found. */
+  readonly becameLarge: CallContext["becameLarge"];
 }
 
 /** What a search found. */
@@ -54,42 +60,71 @@ export async function searchLogs(
   const { maxResults, maxBytes, signal } = options;
   const isWanted = logTest(criteria);
   const found: string[] = [];
-  let foundBytes = 0;
+  const size: SearchSize = { bytes: 0, isLarge: false };
   let exceeded: SearchResult["exceeded"];
   for await (const { height, starts } of candidates(view, criteria, range, signal)) {
     const hits: string[] = [];
-    let bytes = 0;
     for (const start of starts) {
-      for (const text of pageTexts(view, height, start, isWanted)) {
-        hits.push(text);
-        bytes += text.length + 1;
-      }
+      const page = { view, height, start, isWanted };
+      for await (const text of pageTexts(page, options, size)) hits.push(text);
       await breathe(signal);
     }
     if (found.length + hits.length > maxResults) exceeded = "results";
-    else if (foundBytes + bytes > maxBytes) exceeded = "bytes";
+    else if (size.bytes > maxBytes) exceeded = "bytes";
     if (exceeded !== undefined && height !== range.from && hits.length > 0) {
       return { logs: found, next: height, exceeded };
     }
     for (const hit of hits) found.push(hit);
-    foundBytes += bytes;
   }
   return { logs: found, next: undefined, exceeded };
 }
 
-/** Matching logs of one page as JSON texts. */
-function pageTexts(
-  view: ChainView,
-  height: Height,
-  start: number,
-  isWanted: LogTest,
-): readonly string[] {
+/** How much a search has given so far. */
+interface SearchSize {
+  bytes: number;
+  /** It has its place among the large ones. */
+  isLarge: boolean;
+}
+
+/** A page of a block, and what is looked for in it. */
+interface SearchedPage {
+  readonly view: ChainView;
+  readonly height: Height;
+  readonly start: number;
+  readonly isWanted: LogTest;
+}
+
+/**
+ * Matching logs of one page as JSON texts. A page may hold tens of megabytes: it is let go of while
+ * a large answer waits for its place, and read again.
+ * @param size counts what is given
+ */
+async function* pageTexts(
+  { view, height, start, isWanted }: SearchedPage,
+  { becameLarge, signal }: SearchOptions,
+  size: SearchSize,
+): AsyncGenerator<string> {
   const outline = view.outline(height);
   if (outline === undefined) throw new Error(`block ${height} is missing`);
   const place = placeOf(outline);
-  return view
-    .pageLogs(height, start, isWanted)
-    .map(({ log, ...at }) => logJson(log, { ...at, place }));
+  const read = () => view.pageLogs(height, start, isWanted);
+  let logs = read();
+  for (let index = 0; index < logs.length; index++) {
+    const nextBytes = HEX_DIGITS * (logs[index]?.log.data.length ?? 0);
+    if (size.bytes + nextBytes > LARGE_BYTES && !size.isLarge) {
+      logs = [];
+      await becameLarge();
+      size.isLarge = true;
+      logs = read();
+    }
+    const placed = logs[index];
+    if (placed === undefined) throw new RangeError(`the page has no log ${index} any more`);
+    const { log, ...at } = placed;
+    const text = logJson(log, { ...at, place });
+    size.bytes += text.length + 1;
+    yield text;
+    await breathe(signal);
+  }
 }
 
 /** A block that may have matching logs, and the pages in which they can be. */

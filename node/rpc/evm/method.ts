@@ -38,6 +38,12 @@ export interface CallContext {
   readonly subscriber: Subscriber | undefined;
   /** Runs the callback when the answer has been handed to the socket. */
   afterReply(callback: () => void): void;
+  /**
+   * To be awaited by who makes an answer that has become larger than `LARGE_BYTES`: few requests go
+   * on from there at the same time.
+   * @throws REQUEST_TIMED_OUT
+   */
+  becameLarge(): Promise<void>;
 }
 
 /** One method: how many parameters it takes at most, and what it does. */

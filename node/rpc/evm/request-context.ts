@@ -1,5 +1,6 @@
 /** What one request (a call or a whole batch) carries while it is answered. */
 import { RpcFault } from "./errors.js";
+import { type LargeLane, LargePlace } from "./large-lane.js";
 import type { CallContext, Subscriber } from "./method.js";
 
 /** Context of one request. The signal is made only when a method asks for it. */
@@ -9,6 +10,7 @@ export class RequestContext implements CallContext {
   private callbacks: (() => void)[] = [];
   private gone = false;
   private isFinished = false;
+  private place: LargePlace | undefined;
 
   constructor(
     private readonly timeoutMs: number,
@@ -26,6 +28,18 @@ export class RequestContext implements CallContext {
 
   afterReply(callback: () => void): void {
     this.callbacks.push(callback);
+  }
+
+  /** Whose lane the answer takes when it becomes large. */
+  useLane(lane: LargeLane): void {
+    this.place = new LargePlace(lane, (leave) => {
+      if (this.isFinished) leave();
+      else this.afterReply(leave);
+    });
+  }
+
+  async becameLarge(): Promise<void> {
+    await this.place?.taken(this.signal);
   }
 
   /** The client went away: what still runs for it ends. After the answer nothing does. */

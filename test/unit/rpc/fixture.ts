@@ -334,7 +334,7 @@ export class FakePool implements TransactionPool {
       [...this.pending.values()].map((entry) => [entry.from, { pending: [entry], queued: [] }]),
     );
   }
-  senders = () => this.content();
+  senders: TransactionPool["senders"] = () => this.content();
   contentFrom(address: Address) {
     return this.content().get(address) ?? { pending: [], queued: [] };
   }

@@ -10,7 +10,8 @@ import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { SenderContent, TransactionPool } from "../../../mempool/pool-port.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import { RpcFault } from "../errors.js";
-import { RawJson } from "../method.js";
+import { LARGE_BYTES } from "../large-lane.js";
+import { type CallContext, RawJson } from "../method.js";
 
 /** How a transaction of the pool is shown, as JSON text. */
 export type Describe = (pending: BlockTransaction) => string;
@@ -18,7 +19,7 @@ export type Describe = (pending: BlockTransaction) => string;
 /** Bounds of one list. */
 export interface ListBounds {
   readonly maxBytes: number;
-  readonly signal: AbortSignal;
+  readonly context: Pick<CallContext, "signal" | "becameLarge">;
 }
 
 const PARTS = ["pending", "queued"] as const;
@@ -46,7 +47,7 @@ export function contentJson(
         const own = content[part].filter(isEvm);
         if (own.length > 0) await lists[part].add(`${name}:{`, byNonce(own, describe), "}");
       }
-      await breathe(bounds.signal);
+      await breathe(bounds.context.signal);
     }
   });
 }
@@ -68,7 +69,7 @@ export function poolHashesJson(pool: TransactionPool, bounds: ListBounds): Promi
   return listsJson(bounds, ["[", "]"], async (lists) => {
     for (const [, content] of sendersOnce(pool)) {
       for (const part of PARTS) await lists[part].add("", hashes(content[part]), "");
-      await breathe(bounds.signal);
+      await breathe(bounds.context.signal);
     }
   });
 }
@@ -100,8 +101,8 @@ async function listsJson(
   [open, close]: readonly [string, string],
   fill: (lists: Lists) => Promise<void>,
 ): Promise<RawJson> {
-  const room = { leftBytes: bounds.maxBytes };
-  const lists = { pending: new PartText(room, bounds), queued: new PartText(room, bounds) };
+  const size = { bytes: 0 };
+  const lists = { pending: new PartText(size, bounds), queued: new PartText(size, bounds) };
   await fill(lists);
   const between = Buffer.from(`${close},"queued":${open}`);
   return new RawJson(
@@ -122,7 +123,8 @@ class PartText {
   private isEmpty = true;
 
   constructor(
-    private readonly room: { leftBytes: number },
+    /** Of both lists. */
+    private readonly size: { bytes: number },
     private readonly bounds: ListBounds,
   ) {}
 
@@ -133,7 +135,8 @@ class PartText {
       this.push(`${this.isEmpty ? "" : ","}${lead}${item}`);
       this.isEmpty = false;
       lead = "";
-      await breathe(this.bounds.signal);
+      if (this.size.bytes > LARGE_BYTES) await this.bounds.context.becameLarge();
+      await breathe(this.bounds.context.signal);
     }
     if (behind !== "") this.push(behind);
   }
@@ -145,8 +148,10 @@ class PartText {
   }
 
   private push(text: string): void {
-    this.room.leftBytes -= text.length;
-    if (this.room.leftBytes < 0) throw new RpcFault("RESPONSE_TOO_LARGE", "response too large");
+    this.size.bytes += text.length;
+    if (this.size.bytes > this.bounds.maxBytes) {
+      throw new RpcFault("RESPONSE_TOO_LARGE", "response too large");
+    }
     this.texts.push(text);
     if (this.texts.length >= TEXTS_PER_PIECE) this.finish();
   }

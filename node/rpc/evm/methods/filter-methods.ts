@@ -5,8 +5,14 @@ import type { BlockJson } from "../block-json.js";
 import { RpcFault } from "../errors.js";
 import type { FilterRegistry, InstalledFilter } from "../filters.js";
 import { type LogFilter, parseLogFilter, rangeOf } from "../log-filter.js";
-import { getLogs, searchLogs } from "../log-search.js";
-import { type MethodEntries, method, RawJson, type RpcResult } from "../method.js";
+import { getLogs, type SearchOptions, searchLogs } from "../log-search.js";
+import {
+  type CallContext,
+  type MethodEntries,
+  method,
+  RawJson,
+  type RpcResult,
+} from "../method.js";
 import type { EvmRpcLimits } from "../options.js";
 import { ParamError } from "../params.js";
 
@@ -27,16 +33,13 @@ function parseFilterId(value: unknown): Hex {
 /** Log queries and polled filters. */
 export function filterMethods(ports: FilterMethodPorts): MethodEntries {
   const { view, json, filters, limits } = ports;
-  const search = (signal: AbortSignal) => ({
-    maxResults: limits.logResults,
-    maxBytes: limits.responseBytes,
-    signal,
-  });
-  const logsOf = (filter: LogFilter, signal: AbortSignal) =>
-    getLogs(view, json, filter.criteria, rangeOf(view, filter, limits.logBlocks), search(signal));
+  const logsOf = (filter: LogFilter, context: CallContext) => {
+    const range = rangeOf(view, filter, limits.logBlocks);
+    return getLogs(view, json, filter.criteria, range, searchBounds(limits, context));
+  };
   return [
-    method("eth_getLogs", 1, (params, { signal }) =>
-      logsOf(params.required(0, parseLogFilter), signal),
+    method("eth_getLogs", 1, (params, context) =>
+      logsOf(params.required(0, parseLogFilter), context),
     ),
     method("eth_newFilter", 1, (params) => {
       const filter = params.required(0, parseLogFilter);
@@ -54,7 +57,7 @@ export function filterMethods(ports: FilterMethodPorts): MethodEntries {
     method("eth_uninstallFilter", 1, (params) =>
       filters.uninstall(params.required(0, parseFilterId)),
     ),
-    method("eth_getFilterChanges", 1, (params, { signal }) => {
+    method("eth_getFilterChanges", 1, (params, context) => {
       const id = params.required(0, parseFilterId);
       const filter = filters.use(id);
       switch (filter.kind) {
@@ -63,15 +66,24 @@ export function filterMethods(ports: FilterMethodPorts): MethodEntries {
         case "pending":
           return filters.takePending(id, filter);
         default:
-          return newLogs(ports, filter, signal);
+          return newLogs(ports, filter, context);
       }
     }),
-    method("eth_getFilterLogs", 1, (params, { signal }) => {
+    method("eth_getFilterLogs", 1, (params, context) => {
       const filter = filters.use(params.required(0, parseFilterId));
       if (filter.kind !== "log") throw new RpcFault("SERVER_ERROR", "filter not found");
-      return logsOf(filter.filter, signal);
+      return logsOf(filter.filter, context);
     }),
   ];
+}
+
+function searchBounds(limits: EvmRpcLimits, context: CallContext): SearchOptions {
+  return {
+    maxResults: limits.logResults,
+    maxBytes: limits.responseBytes,
+    signal: context.signal,
+    becameLarge: () => context.becameLarge(),
+  };
 }
 
 /** A log filter reports blocks after the present head, or from a later `fromBlock` on. */
@@ -99,7 +111,7 @@ function newBlocks(
 async function newLogs(
   ports: FilterMethodPorts,
   installed: InstalledFilter & { readonly kind: "log" },
-  signal: AbortSignal,
+  context: CallContext,
 ): Promise<RawJson> {
   const { view, limits } = ports;
   const { filter } = installed;
@@ -109,7 +121,7 @@ async function newLogs(
   const to = Math.min(end, from + limits.logBlocks - 1);
   if (from > to) return new RawJson("[]");
   // What does not fit into one answer comes with the next poll, so a bound never loses a log.
-  const bounds = { maxResults: limits.logResults, maxBytes: limits.responseBytes, signal };
+  const bounds = searchBounds(limits, context);
   const { logs, next } = await searchLogs(view, filter.criteria, { from, to }, bounds);
   // Two polls at once must not move it back.
   installed.next = Math.max(installed.next, next ?? to + 1);

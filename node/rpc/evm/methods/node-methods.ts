@@ -49,18 +49,18 @@ export function poolMethods(pool: TransactionPool, maxBytes: number): MethodEntr
       const { pending, queued } = pool.counts();
       return { pending: toQuantity(pending), queued: toQuantity(queued) };
     }),
-    method("txpool_content", 0, (_params, { signal }) =>
-      contentJson(pool, pendingTransactionJson, { maxBytes, signal }),
+    method("txpool_content", 0, (_params, context) =>
+      contentJson(pool, pendingTransactionJson, { maxBytes, context }),
     ),
-    method("txpool_contentFrom", 1, (params, { signal }) => {
+    method("txpool_contentFrom", 1, (params, context) => {
       const content = pool.contentFrom(params.required(0, parseAddressParam));
-      return contentFromJson(content, pendingTransactionJson, { maxBytes, signal });
+      return contentFromJson(content, pendingTransactionJson, { maxBytes, context });
     }),
-    method("txpool_inspect", 0, (_params, { signal }) =>
-      contentJson(pool, summary, { maxBytes, signal }),
+    method("txpool_inspect", 0, (_params, context) =>
+      contentJson(pool, summary, { maxBytes, context }),
     ),
-    method("causeway_getPoolHashes", 0, (_params, { signal }) =>
-      poolHashesJson(pool, { maxBytes, signal }),
+    method("causeway_getPoolHashes", 0, (_params, context) =>
+      poolHashesJson(pool, { maxBytes, context }),
     ),
   ];
 }

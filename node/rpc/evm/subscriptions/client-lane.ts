@@ -11,6 +11,7 @@ import type { ChainView } from "../../../view/chain-view.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import type { BlockJson } from "../block-json.js";
 import { headerJson, pendingTransactionJson, placeOf, receiptJson } from "../encode.js";
+import type { LargeLane } from "../large-lane.js";
 import { matches, mayContain } from "../log-filter.js";
 import { searchLogs } from "../log-search.js";
 import type { Subscriber } from "../method.js";
@@ -43,6 +44,8 @@ export type Moment =
 export interface LanePorts {
   readonly view: ChainView;
   readonly json: Pick<BlockJson, "receipts">;
+  /** For large pieces of the past, of all clients. */
+  readonly past: LargeLane;
   readonly newest: () => LiveBlock<Subscription> | undefined;
   readonly onEnd: (subscription: Subscription) => void;
 }
@@ -220,13 +223,22 @@ export class ClientLane {
       return;
     }
     const to = Math.min(view.head().height, next + HEIGHTS_AT_ONCE - 1);
-    const bounds = { ...PAST_LOGS_AT_ONCE, signal: ending.signal };
-    const found = await searchLogs(view, topic.criteria, { from: next, to }, bounds);
-    for (const text of found.logs) {
-      this.send(subscription, text);
-      await breathe(ending.signal);
+    const { signal } = ending;
+    let leave: (() => void) | undefined;
+    const becameLarge = async () => {
+      leave ??= await this.ports.past.enter(signal);
+    };
+    try {
+      const bounds = { ...PAST_LOGS_AT_ONCE, signal, becameLarge };
+      const found = await searchLogs(view, topic.criteria, { from: next, to }, bounds);
+      for (const text of found.logs) {
+        this.send(subscription, text);
+        await breathe(signal);
+      }
+      subscription.next = found.next ?? to + 1;
+    } finally {
+      leave?.();
     }
-    subscription.next = found.next ?? to + 1;
   }
 
   private async sendPastReceipts(

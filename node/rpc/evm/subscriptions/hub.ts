@@ -11,6 +11,7 @@ import type { CommittedBlock, EventBus } from "../../../view/event-bus.js";
 import type { BlockJson } from "../block-json.js";
 import { CriteriaRoom } from "../criteria-room.js";
 import { invalidParams, RpcFault } from "../errors.js";
+import { LargeLane } from "../large-lane.js";
 import { type CallContext, type MethodEntries, method, type Subscriber } from "../method.js";
 import type { EvmRpcLimits } from "../options.js";
 import { type BlockRef, ParamError, type Params } from "../params.js";
@@ -37,6 +38,7 @@ export class SubscriptionHub {
   private readonly lanes = new Map<Subscriber, ClientLane>();
   private readonly waiting = new WaitingHashes<Subscription>(MAX_WAITING_HASHES);
   private readonly room = new CriteriaRoom();
+  private readonly past = new LargeLane();
   private newest: LiveBlock<Subscription> | undefined;
   private readonly endings: (() => void)[];
   private wasCatchingUp: boolean;
@@ -122,6 +124,7 @@ export class SubscriptionHub {
     const lane = new ClientLane(subscriber, {
       view,
       json,
+      past: this.past,
       newest: () => this.newest,
       onEnd: (subscription) => this.ended(subscription),
     });
