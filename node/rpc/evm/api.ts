@@ -48,7 +48,7 @@ export function createEvmApi(options: EvmApiOptions): EvmApi {
       ...stateMethods(view, pool),
       ...callMethods(view, calls, chainId),
       ...feeMethods(view, options.suggestedGasPriceAtoken, limits.feeHistoryBlocks),
-      ...filterMethods({ view, json, filters, limits }),
+      ...filterMethods({ view, json, pool, filters, limits }),
       ...hub.methods(),
       ...poolMethods(pool, limits.responseBytes),
       ...capabilityMethods(options),

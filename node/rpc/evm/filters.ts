@@ -14,8 +14,8 @@ import type { LogFilter } from "./log-filter.js";
 export type InstalledFilter =
   | { readonly kind: "block"; next: Height }
   | { readonly kind: "log"; readonly filter: LogFilter; next: Height }
-  /** `next` is a position in the shared list of pending hashes. */
-  | { readonly kind: "pending"; next: number };
+  /** `next` is a position in the shared list of pending hashes; `isFull`: whole transactions. */
+  | { readonly kind: "pending"; readonly isFull: boolean; next: number };
 
 interface Entry {
   readonly filter: InstalledFilter;

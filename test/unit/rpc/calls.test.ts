@@ -339,6 +339,28 @@ describe("traces", () => {
   });
 });
 
+describe("options that are not carried out", () => {
+  it("are refused as parameters, as geth 1.16.7 does with a limit that is no number", async () => {
+    const hash = node.chain.block(1)?.block.transactions[0]?.tx.hash;
+    for (const limit of ["0x3", -1, 1.5, 2 ** 40]) {
+      const { error } = await node.ask("debug_traceTransaction", hash, { limit });
+      expect({ limit, code: error?.code }).toEqual({ limit, code: -32602 });
+    }
+    const onIndex = await node.ask("debug_traceCall", {}, "latest", { txIndex: "0x0" });
+    expect(onIndex.error?.code).toBe(-32602);
+  });
+
+  it("are refused for delegations of accounts, which this chain does not have", async () => {
+    const call = { to: BOB.address, authorizationList: [] };
+    for (const method of ["eth_call", "eth_estimateGas", "eth_createAccessList"]) {
+      expect((await node.ask(method, call)).error).toEqual({
+        code: -32602,
+        message: "invalid argument 0: EIP-7702 is not supported",
+      });
+    }
+  });
+});
+
 describe("fee history", () => {
   it("always answers: zero base fees, real gas ratios, percentiles of prices paid", async () => {
     expect(await node.call("eth_feeHistory", "0x2", "latest", [0, 50, 100])).toEqual({

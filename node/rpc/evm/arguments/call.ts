@@ -41,6 +41,9 @@ export function callRequestParser(chainId: bigint): (value: unknown) => CallRequ
     }
     const blobs = optionalField(fields, "blobVersionedHashes", (list) => list);
     if (blobs !== undefined) throw new ParamError("blob transactions are not supported");
+    // What is not done must not be answered as if it were: accounts would be without their code.
+    const delegations = optionalField(fields, "authorizationList", (list) => list);
+    if (delegations !== undefined) throw new ParamError("EIP-7702 is not supported");
     const from = optionalField(fields, "from", parseAddressParam) ?? ZERO_ADDRESS;
     return {
       from,

@@ -1,7 +1,7 @@
 /** The options of the debug_trace methods, parsed. */
 import type { TraceKind } from "../../../execution/calls/call-port.js";
 import { RpcFault } from "../errors.js";
-import { optionalField, parseBoolean, parseObject } from "../params.js";
+import { optionalField, ParamError, parseBoolean, parseObject } from "../params.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -92,7 +92,7 @@ function parseLimit(value: unknown): number {
   if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= MAX_LIMIT) {
     return value;
   }
-  throw new TypeError("not a size");
+  throw new ParamError(`expected a number from 0 to ${MAX_LIMIT}`);
 }
 
 /** The trace when a client gives no options: the struct logger, as in go-ethereum. */

@@ -13,6 +13,7 @@ import { RpcFault } from "../errors.js";
 import { type MethodEntries, method, RawJson } from "../method.js";
 import {
   optionalField,
+  ParamError,
   parseBlockNumberOrTag,
   parseBlockRef,
   parseHashParam,
@@ -74,6 +75,7 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
       const request = params.required(0, parseCall);
       const height = stateHeight(view, params.optional(1, parseBlockRef));
       const kind = params.optional(2, parseTraceConfig) ?? DEFAULT_TRACE;
+      params.optional(2, refuseTransactionIndex);
       const overrides = params.optional(2, (value) => ({
         overrides: optionalField(parseObject(value), "stateOverrides", parseOverrides),
         blockOverrides: optionalField(parseObject(value), "blockOverrides", parseBlockOverrides),
@@ -82,6 +84,12 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
       return new RawJson(JSON.stringify(trace));
     }),
   ];
+}
+
+/** Not ignored: the state within a block is another one than that behind it. */
+function refuseTransactionIndex(value: unknown): void {
+  if (optionalField(parseObject(value), "txIndex", (index) => index) === undefined) return;
+  throw new ParamError("txIndex is not supported: calls are traced on the state behind the block");
 }
 
 function rawMethods({ view, pool }: DebugMethodPorts): MethodEntries {

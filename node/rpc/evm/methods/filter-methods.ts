@@ -1,8 +1,13 @@
 /** eth_getLogs and the filter methods. */
-import type { Hex } from "../../../../chain/hex.js";
+import { isEvm } from "../../../../chain/block.js";
+import type { Hash32, Hex } from "../../../../chain/hex.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
+import type { TransactionPool } from "../../../mempool/pool-port.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { BlockJson } from "../block-json.js";
+import { pendingTransactionJson } from "../encode.js";
 import { RpcFault } from "../errors.js";
+import { LARGE_BYTES } from "../large-lane.js";
 import type { FilterRegistry, InstalledFilter } from "../filters.js";
 import { type LogFilter, parseLogFilter, rangeOf } from "../log-filter.js";
 import { getLogs, type SearchOptions, searchLogs } from "../log-search.js";
@@ -14,12 +19,13 @@ import {
   type RpcResult,
 } from "../method.js";
 import type { EvmRpcLimits } from "../options.js";
-import { ParamError } from "../params.js";
+import { ParamError, parseBoolean } from "../params.js";
 
 /** What these methods read. */
 export interface FilterMethodPorts {
   readonly view: ChainView;
   readonly json: BlockJson;
+  readonly pool: Pick<TransactionPool, "get">;
   readonly filters: FilterRegistry;
   readonly limits: EvmRpcLimits;
 }
@@ -51,9 +57,10 @@ export function filterMethods(ports: FilterMethodPorts): MethodEntries {
     method("eth_newBlockFilter", 0, () =>
       filters.install({ kind: "block", next: view.head().height + 1 }),
     ),
-    method("eth_newPendingTransactionFilter", 1, () =>
-      filters.install({ kind: "pending", next: filters.pendingPosition() }),
-    ),
+    method("eth_newPendingTransactionFilter", 1, (params) => {
+      const isFull = params.optional(0, parseBoolean) ?? false;
+      return filters.install({ kind: "pending", isFull, next: filters.pendingPosition() });
+    }),
     method("eth_uninstallFilter", 1, (params) =>
       filters.uninstall(params.required(0, parseFilterId)),
     ),
@@ -64,7 +71,7 @@ export function filterMethods(ports: FilterMethodPorts): MethodEntries {
         case "block":
           return newBlocks(view, filter, limits.logBlocks);
         case "pending":
-          return filters.takePending(id, filter);
+          return newPending(ports, id, filter, context);
         default:
           return newLogs(ports, filter, context);
       }
@@ -106,6 +113,36 @@ function newBlocks(
     filter.next += 1;
   }
   return hashes;
+}
+
+/** Hashes; or the transactions of those that the pool still has, or a block. */
+async function newPending(
+  { view, pool, filters, limits }: FilterMethodPorts,
+  id: Hex,
+  filter: InstalledFilter & { readonly kind: "pending" },
+  context: CallContext,
+): Promise<RpcResult> {
+  const from = filter.next;
+  const hashes = filters.takePending(id, filter);
+  if (!filter.isFull) return hashes;
+  const texts: string[] = [];
+  let sizeBytes = 0;
+  for (const [index, hash] of hashes.entries()) {
+    const place = view.locate(hash);
+    const found =
+      place === undefined ? pool.get(hash) : view.transaction(place.height, place.index);
+    const text = found !== undefined && isEvm(found) ? pendingTransactionJson(found) : "";
+    if (texts.length > 0 && sizeBytes + text.length > limits.responseBytes / 2) {
+      // The rest comes with the next poll.
+      filter.next = from + index;
+      break;
+    }
+    if (text !== "") texts.push(text);
+    sizeBytes += text.length + 1;
+    if (sizeBytes > LARGE_BYTES) await context.becameLarge();
+    await breathe(context.signal);
+  }
+  return new RawJson(`[${texts.join(",")}]`);
 }
 
 async function newLogs(
