@@ -52,7 +52,7 @@ export async function runJob(job: Job, environment: JobEnvironment): Promise<unk
   if (work.kind === "traceBlock") {
     prefetch(work.transactions, block, remembering, environment);
     const state = stateOf(remembering, block, settings);
-    const traced = { settings, state, block };
+    const traced = { settings, state, block, blockHash: job.block.hash };
     return traceTransactions(work.transactions, work.index, work.trace, traced);
   }
   if (work.kind === "simulate") {

@@ -125,6 +125,11 @@ export interface PrestateOptions {
 /** Which trace is wanted; options as in geth's tracers. */
 export type TraceKind =
   | { readonly tracer: "callTracer"; readonly onlyTopCall: boolean; readonly withLog: boolean }
+  | {
+      readonly tracer: "flatCallTracer";
+      readonly convertParityErrors: boolean;
+      readonly includePrecompiles: boolean;
+    }
   | ({ readonly tracer: "prestateTracer" } & PrestateOptions)
   | { readonly tracer: "4byteTracer" | "noopTracer" }
   /** Several at once; the answer has each under its name. */

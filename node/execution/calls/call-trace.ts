@@ -14,6 +14,7 @@ import { Engine } from "../interpreter/engine.js";
 import type { BlockContext } from "../message.js";
 import type { AnyPrecompile } from "../native/table.js";
 import { CallTracer } from "../tracers/call-tracer.js";
+import { FlatCallTracer } from "../tracers/flat-call-tracer.js";
 import { FourByteTracer } from "../tracers/four-byte-tracer.js";
 import { MuxTracer, NOOP_TRACER } from "../tracers/mux-tracer.js";
 import { PrestateTracer } from "../tracers/prestate-tracer.js";
@@ -49,7 +50,7 @@ export async function traceTransactions(
   transactions: readonly TracedTransaction[],
   index: number | undefined,
   kind: TraceKind,
-  environment: TraceEnvironment,
+  environment: TraceEnvironment & { readonly blockHash: Hash32 },
 ): Promise<TransactionTrace[]> {
   const { state, block, settings } = environment;
   const { chainId, feeCollector, computeWeights } = settings;
@@ -73,7 +74,13 @@ export async function traceTransactions(
     if (isWanted) {
       const isCreation = tx.to === undefined;
       const target = tx.to ?? contractAddressOf(from, tx.nonce);
-      tracer.start({ from, target, isCreation, gasLimit: tx.gasLimit });
+      const place = {
+        blockHash: environment.blockHash,
+        blockNumber: block.height,
+        transactionHash: tx.hash,
+        transactionPosition: position,
+      };
+      tracer.start({ from, target, isCreation, gasLimit: tx.gasLimit, place });
     }
     const watcher = isWanted ? tracer.watcher : undefined;
     const bounds = { limits, compute, computeWeights };
@@ -161,6 +168,8 @@ function createTracer(kind: TraceKind, traced: Traced, budget: TraceBudget): Tra
   switch (kind.tracer) {
     case "callTracer":
       return new CallTracer(kind, budget);
+    case "flatCallTracer":
+      return new FlatCallTracer(kind, budget);
     case "structLogger":
       return new StructLogger(state, kind, budget);
     case "4byteTracer":

@@ -23,7 +23,8 @@ interface FrameLog {
   readonly position: Hex;
 }
 
-interface Frame {
+/** One message frame, or a self-destruct. */
+export interface CallFrame {
   readonly type: string;
   readonly isCreation: boolean;
   readonly from: Address;
@@ -36,7 +37,7 @@ interface Frame {
   output: Hex;
   error: string | undefined;
   revertReason: string | undefined;
-  readonly calls: Frame[];
+  readonly calls: CallFrame[];
   readonly logs: FrameLog[];
 }
 
@@ -49,8 +50,8 @@ export interface CallTracerOptions {
 /** Records messages as they are entered and left. */
 export class CallTracer implements Tracer {
   readonly watcher: Watcher;
-  private readonly open: Frame[] = [];
-  private top: Frame | undefined;
+  private readonly open: CallFrame[] = [];
+  private top: CallFrame | undefined;
   private gasLimit = 0n;
   private logCount = 0;
   private depth = 0;
@@ -78,10 +79,15 @@ export class CallTracer implements Tracer {
   }
 
   finish(summary: TraceSummary): unknown {
+    return toJson(this.topFrame(summary), false);
+  }
+
+  /** The frame of the message itself, with all others in it. */
+  topFrame({ gasUsed }: TraceSummary): CallFrame {
     const { top } = this;
     if (top === undefined) throw new TypeError("no message was traced");
-    top.gasUsed = summary.gasUsed;
-    return toJson(top, false);
+    top.gasUsed = gasUsed;
+    return top;
   }
 
   private enter(message: Message, address: Address): void {
@@ -89,7 +95,7 @@ export class CallTracer implements Tracer {
     this.depth = depth;
     if (this.options.onlyTopCall && depth > 0) return;
     const isDelegated = opcode === MESSAGE_OPCODES.DELEGATECALL;
-    const frame: Frame = {
+    const frame: CallFrame = {
       type: opcodeName(opcode),
       isCreation: to === undefined,
       // The sender of a DELEGATECALL shows its own caller to the code, and is who calls here.
@@ -110,7 +116,7 @@ export class CallTracer implements Tracer {
     this.top ??= frame;
   }
 
-  private add(frame: Frame): void {
+  private add(frame: CallFrame): void {
     this.budget.take(FRAME_BYTES + frame.input.length);
     this.open.at(-1)?.calls.push(frame);
   }
@@ -166,7 +172,7 @@ export class CallTracer implements Tracer {
 }
 
 /** Keys in geth's order; what geth leaves out when empty is left out. */
-function toJson(frame: Frame, hasParentFailed: boolean): unknown {
+function toJson(frame: CallFrame, hasParentFailed: boolean): unknown {
   const hasFailed = hasParentFailed || frame.error !== undefined;
   const { to, output, error, revertReason: reason, value } = frame;
   // Logs of a failed frame, or below one, were never emitted.

@@ -1,5 +1,6 @@
 /** What all tracers share: their life around one transaction, and the bound of their output. */
 import type { Address } from "../../../chain/address.js";
+import type { Hash32, Height } from "../../../chain/hex.js";
 import { CallError } from "../calls/call-error.js";
 import type { Watcher } from "../interpreter/watcher.js";
 
@@ -26,6 +27,14 @@ export class TraceBudget {
   }
 }
 
+/** Where the transaction that is traced is in the chain. */
+export interface TracePlace {
+  readonly blockHash: Hash32;
+  readonly blockNumber: Height;
+  readonly transactionHash: Hash32;
+  readonly transactionPosition: number;
+}
+
 /** The message that the trace is about. */
 export interface TracedMessage {
   readonly from: Address;
@@ -34,6 +43,8 @@ export interface TracedMessage {
   readonly isCreation: boolean;
   /** Of the transaction, intrinsic gas included. */
   readonly gasLimit: bigint;
+  /** Undefined for a message that is in no block. */
+  readonly place?: TracePlace;
 }
 
 /** How the message ended. */

@@ -33,8 +33,18 @@ interface GethCase {
   }[];
 }
 
-const file = new URL("../../fixtures/execution/geth-traces.json", import.meta.url);
-const { cases } = JSON.parse(readFileSync(file, "utf8")) as { cases: readonly GethCase[] };
+interface FlatCase {
+  readonly name: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly result: unknown;
+}
+
+function fixture<Case>(name: string): readonly Case[] {
+  const file = new URL(`../../fixtures/execution/${name}`, import.meta.url);
+  return (JSON.parse(readFileSync(file, "utf8")) as { cases: readonly Case[] }).cases;
+}
+
+const cases = fixture<GethCase>("geth-traces.json");
 
 function stateOf(alloc: GethCase["alloc"]): MemoryState {
   const entries = Object.entries(alloc).map(([address, account]): [string, FixtureAccount] => {
@@ -52,16 +62,19 @@ function plain(trace: unknown): unknown {
   return JSON.parse(text);
 }
 
+function requestOf({ from, to, value, data, gas }: GethCase["message"]) {
+  return {
+    from: parseAddress(from),
+    to: to === null ? undefined : parseAddress(to),
+    valueAtoken: BigInt(value),
+    data: hexToBytes(data),
+    gasLimit: BigInt(gas),
+  };
+}
+
 describe("traces", () => {
   it.each(cases)("are go-ethereum's: $name", async ({ name, alloc, message, traces }) => {
-    const { from, to, value, data, gas } = message;
-    const request = {
-      from: parseAddress(from),
-      to: to === null ? undefined : parseAddress(to),
-      valueAtoken: BigInt(value),
-      data: hexToBytes(data),
-      gasLimit: BigInt(gas),
-    };
+    const request = requestOf(message);
     for (const { tracer, config, result } of traces) {
       const options = tracer === "" ? config : { tracer, tracerConfig: config };
       const trace = plain(await traceCall(stateOf(alloc), request, parseTraceConfig(options)));
@@ -70,4 +83,16 @@ describe("traces", () => {
       if (tracer !== "") expect(JSON.stringify(trace)).toBe(JSON.stringify(result));
     }
   });
+
+  it.each(fixture<FlatCase>("geth-flat-traces.json"))(
+    "as a list are go-ethereum 1.16.7's: $name",
+    async ({ name, config, result }) => {
+      const found = cases.find((one) => one.name === name);
+      if (found === undefined) throw new Error(`no case ${name}`);
+      const kind = parseTraceConfig({ tracer: "flatCallTracer", tracerConfig: config });
+      const trace = plain(await traceCall(stateOf(found.alloc), requestOf(found.message), kind));
+      expect(trace).toEqual(result);
+      expect(JSON.stringify(trace)).toBe(JSON.stringify(result));
+    },
+  );
 });

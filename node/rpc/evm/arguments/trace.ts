@@ -40,6 +40,12 @@ function parseNamedTracer(tracer: unknown, config: Fields, depth: number): Trace
         onlyTopCall: option(config, "onlyTopCall"),
         withLog: option(config, "withLog"),
       };
+    case "flatCallTracer":
+      return {
+        tracer,
+        convertParityErrors: option(config, "convertParityErrors"),
+        includePrecompiles: option(config, "includePrecompiles"),
+      };
     case "prestateTracer":
       return parsePrestate(config);
     case "4byteTracer":
@@ -83,8 +89,8 @@ function parseMux(config: Fields, depth: number): readonly (readonly [string, Tr
 function unknownText(tracer: unknown): string {
   if (typeof tracer === "string" && NAME.test(tracer)) return "tracer not found";
   return (
-    "JavaScript tracers are not served: use callTracer, prestateTracer, 4byteTracer, muxTracer " +
-    "or no tracer for struct logs"
+    "JavaScript tracers are not served: use callTracer, flatCallTracer, prestateTracer, " +
+    "4byteTracer, muxTracer or no tracer for struct logs"
   );
 }
 
