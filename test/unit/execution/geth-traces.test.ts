@@ -39,12 +39,13 @@ interface FlatCase {
   readonly result: unknown;
 }
 
-function fixture<Case>(name: string): readonly Case[] {
+function fixture(name: string): unknown {
   const file = new URL(`../../fixtures/execution/${name}`, import.meta.url);
-  return (JSON.parse(readFileSync(file, "utf8")) as { cases: readonly Case[] }).cases;
+  return JSON.parse(readFileSync(file, "utf8"));
 }
 
-const cases = fixture<GethCase>("geth-traces.json");
+const { cases } = fixture("geth-traces.json") as { cases: readonly GethCase[] };
+const { cases: flatCases } = fixture("geth-flat-traces.json") as { cases: readonly FlatCase[] };
 
 function stateOf(alloc: GethCase["alloc"]): MemoryState {
   const entries = Object.entries(alloc).map(([address, account]): [string, FixtureAccount] => {
@@ -84,7 +85,7 @@ describe("traces", () => {
     }
   });
 
-  it.each(fixture<FlatCase>("geth-flat-traces.json"))(
+  it.each(flatCases)(
     "as a list are go-ethereum 1.16.7's: $name",
     async ({ name, config, result }) => {
       const found = cases.find((one) => one.name === name);

@@ -33,10 +33,12 @@ async function startNode() {
     const text = JSON.stringify(calls.length === 1 ? body[0] : body);
     const made = Promise.resolve(node.api.dispatcher.handle(Buffer.from(text), context));
     const client = { isMade: false, context, made, size: 0 };
-    void made.then((reply) => {
+    const watch = async () => {
+      const reply = await made;
       client.isMade = true;
       client.size = reply?.reduce((sum, piece) => sum + piece.length, 0) ?? 0;
-    });
+    };
+    void watch();
     return client;
   };
   return { ...node, read, ask };

@@ -1,6 +1,6 @@
 /** eth_getLogs and the filter methods. */
 import { isEvm } from "../../../../chain/block.js";
-import type { Hash32, Hex } from "../../../../chain/hex.js";
+import type { Hex } from "../../../../chain/hex.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import type { ChainView } from "../../../view/chain-view.js";
