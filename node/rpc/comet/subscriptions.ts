@@ -202,7 +202,12 @@ export class SubscriptionHub {
     for (const group of groups) {
       if (!matchesQuery(group.query, values)) continue;
       rest ??= dataText(await event.data(), values);
-      for (const member of group.members) if (member.after < height) this.push(member, rest);
+      for (const member of group.members) {
+        if (member.after < height) this.push(member, rest);
+        // Each has to be encoded, tens of megabytes of a large one. Moments are small, and in order
+        // because nothing comes between them.
+        if (Number.isFinite(height)) await breathe();
+      }
     }
   }
 

@@ -1,9 +1,11 @@
 /** Events of the consensus RPC over WebSocket: kinds, order, limits, clients that do not read. */
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { Wallet } from "ethers";
 import { type ClientOptions, type RawData, WebSocket } from "ws";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { VOTE_TYPE } from "../../../chain/consensus/vote.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { jsonArguments } from "../../../node/rpc/comet/arguments.js";
 import { ResultTexts } from "../../../node/rpc/comet/json/result-texts.js";
 import type { EventReceiver } from "../../../node/rpc/comet/route.js";
@@ -207,6 +209,35 @@ describe("events", () => {
     await chain.mine();
     await chain.mine();
     expect(early).toHaveLength(2);
+  });
+
+  it("of a height are told to a hundred clients over many turns", async () => {
+    const log = createLogger({ component: "test", level: "silent" });
+    const hub = new SubscriptionHub(chain.ports, new ResultTexts(chain.ports.view), log);
+    const subscribe = new Map(hub.routes()).get("subscribe");
+    const { signal } = new AbortController();
+    const large = new Uint8Array(300_000);
+    let [turn, told] = [0, 0];
+    const toldIn = new Map<number, number>();
+    for (let count = 0; count < 100; count++) {
+      const connection: EventReceiver = {
+        push: () => {
+          // As long as it takes to encode a large event.
+          keccak256Hex(large);
+          told += 1;
+          toldIn.set(turn, (toldIn.get(turn) ?? 0) + 1);
+          return "sent";
+        },
+        cutOff: () => undefined,
+        onClose: () => undefined,
+      };
+      const values = jsonArguments({ query: "tm.event='NewBlockHeader'" }, ["query"]);
+      subscribe?.run(values, { signal, client: { requestId: 1, connection } });
+    }
+    await chain.mine();
+    for (; told < 100; turn++) await nextTurn();
+    hub.close();
+    expect(Math.max(...toldIn.values())).toBeLessThan(100);
   });
 
   it("can be chosen by attributes alone, with & as the specification writes it", async () => {
