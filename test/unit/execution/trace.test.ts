@@ -6,6 +6,7 @@ import { bigintToWord, bytesToHex, hexToBytes } from "../../../chain/hex.js";
 import { TraceBudget } from "../../../node/execution/tracers/tracer.js";
 import {
   ALICE,
+  BLOCK,
   BOB,
   callCode,
   CONTRACT,
@@ -244,6 +245,30 @@ describe("traces of a block", () => {
     );
     const [last] = await traceBlock(state, sent, CALLS, 2);
     expect(last).toEqual(traces[2]);
+  });
+
+  it("say in each entry of a flat list where its transaction is, as geth 1.16.7", async () => {
+    const state = chain(counter);
+    const sent = [0n, 1n].map((nonce) => transaction({ nonce, gasLimit: 100_000n }));
+    const flat = {
+      tracer: "flatCallTracer",
+      convertParityErrors: false,
+      includePrecompiles: false,
+    } as const;
+    const traces = await traceBlock(state, sent, flat);
+    expect(traces.map(({ result }) => result)).toMatchObject(
+      sent.map(({ tx }, transactionPosition) => [
+        {
+          blockHash: BLOCK.hash,
+          blockNumber: BLOCK.height,
+          transactionHash: tx.hash,
+          transactionPosition,
+          traceAddress: [],
+          subtraces: 0,
+          type: "call",
+        },
+      ]),
+    );
   });
 
   it("refuse a transaction that the state does not allow", async () => {
