@@ -233,32 +233,34 @@ export function transferOf(topics: readonly Hash32[], data: Hex): Transfer {
     const isSingle = signature === ERC1155_TOPICS.transferSingle;
     const id = isSingle && data.length === TWO_WORDS ? wordAt(data, 0) : undefined;
     const isStandard = third !== undefined && (!isSingle || id !== undefined);
-    return { standard: "erc1155", ...sides(second, third, isStandard), value: id };
+    return transfer("erc1155", second, third, id, isStandard);
   }
-  if (third !== undefined) {
-    return {
-      standard: "erc721",
-      ...sides(first, second, data === "0x"),
-      value: BigInt(third),
-    };
-  }
+  if (third !== undefined) return transfer("erc721", first, second, BigInt(third), data === "0x");
   if (first === undefined && data.length === THREE_WORDS) {
     // Nothing is indexed: tokens older than the standard.
     const [from, to] = [wordText(data, 0), wordText(data, 1)];
-    return { standard: "erc20", ...sides(from, to, false), value: wordAt(data, 2) };
+    return transfer("erc20", from, to, wordAt(data, 2), false);
   }
   const units = data.length === ONE_WORD ? wordAt(data, 0) : undefined;
-  const isStandard = second !== undefined && units !== undefined;
-  return { standard: "erc20", ...sides(first, second, isStandard), value: units };
+  return transfer("erc20", first, second, units, second !== undefined && units !== undefined);
 }
 
-function sides(
-  from: string | undefined,
-  to: string | undefined,
+/** Put together at once: an index reads one of each log of the chain. */
+function transfer(
+  standard: Transfer["standard"],
+  fromWord: string | undefined,
+  toWord: string | undefined,
+  value: bigint | undefined,
   isStandard: boolean,
-): Pick<Transfer, "from" | "to" | "isStandard"> {
-  const isClean = from?.startsWith(PADDING) !== false && to?.startsWith(PADDING) !== false;
-  return { from: accountOf(from), to: accountOf(to), isStandard: isStandard && isClean };
+): Transfer {
+  const isClean = fromWord?.startsWith(PADDING) !== false && toWord?.startsWith(PADDING) !== false;
+  return {
+    standard,
+    from: accountOf(fromWord),
+    to: accountOf(toWord),
+    value,
+    isStandard: isStandard && isClean,
+  };
 }
 
 /** What is before an address in its word. */

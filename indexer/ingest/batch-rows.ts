@@ -6,7 +6,7 @@ import type { Address } from "../../chain/address.js";
 import type { Height, Hex } from "../../chain/hex.js";
 import type { RangedBlock, RangedTransaction } from "../../rpc-client/indexing/block-range.js";
 import { burnedFeesAtoken, paidFeeAtoken } from "../../rpc-client/indexing/paid-fees.js";
-import { CopyRows, CopyText } from "../../runtime/sql/copy-rows.js";
+import { copyField as field, CopyRows, CopyText } from "../../runtime/sql/copy-rows.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { type DexEvent, dexEventOf } from "./dex-logs.js";
 import { type Transfer, transfersOf } from "./transfers.js";
@@ -101,11 +101,14 @@ class BatchBuilder {
     for (const transaction of block.transactions) {
       this.addTransaction(block.height, transaction, burned.get(transaction) ?? 0n);
       for (const log of transaction.logs) {
-        const topics: Hex = `0x${log.topics.map((topic) => topic.slice(2)).join("")}`;
-        const place = [block.height, logIndex, transaction.index];
-        this.rows.log.add(...place, log.address, topics, log.data);
+        let topics = field(COIN);
+        for (const topic of log.topics) topics += topic.slice(2);
+        const place = `${block.height}\t${logIndex}\t${transaction.index}`;
+        this.rows.log.addLine(`${place}\t${field(log.address)}\t${topics}\t${field(log.data)}`);
         const event = dexEventOf(log);
-        if (event !== undefined) this.addDex(event, log.address, transaction, place);
+        if (event !== undefined) {
+          this.addDex(event, log.address, transaction, [block.height, logIndex, transaction.index]);
+        }
         logIndex += 1;
       }
     }
@@ -143,28 +146,18 @@ class BatchBuilder {
     transaction: RangedTransaction,
     burnedAtoken: bigint,
   ): void {
-    const failure = transaction.changes.find(({ error }) => error !== undefined)?.error;
-    this.rows.transaction.add(
-      height,
-      transaction.index,
-      transaction.hash,
-      transaction.sdkHash,
-      transaction.status,
-      transaction.from,
-      transaction.to,
-      transaction.contractAddress,
-      transaction.valueAtoken,
-      transaction.nonce,
-      transaction.type,
-      transaction.gasLimit,
-      transaction.gasUsed,
-      transaction.gasPriceAtoken,
-      paidFeeAtoken(transaction),
-      burnedAtoken,
-      transaction.input,
-      textOf(transaction.status === 1 ? undefined : failure),
-      textOf(transaction.cosmos?.messages.join(",")),
-      textOf(transaction.cosmos?.memo),
+    const failure =
+      transaction.status === 1
+        ? undefined
+        : transaction.changes.find(({ error }) => error !== undefined)?.error;
+    const { gasLimit, gasUsed, gasPriceAtoken, valueAtoken, nonce, cosmos } = transaction;
+    this.rows.transaction.addLine(
+      `${height}\t${transaction.index}\t${field(transaction.hash)}\t${field(transaction.sdkHash)}\t` +
+        `${transaction.status}\t${field(transaction.from)}\t${field(transaction.to)}\t` +
+        `${field(transaction.contractAddress)}\t${valueAtoken}\t${nonce}\t` +
+        `${field(transaction.type)}\t${gasLimit}\t${gasUsed}\t${gasPriceAtoken}\t` +
+        `${paidFeeAtoken(transaction)}\t${burnedAtoken}\t${field(transaction.input)}\t` +
+        `${text(failure)}\t${text(cosmos?.messages.join(","))}\t${text(cosmos?.memo)}`,
     );
   }
 
@@ -173,25 +166,18 @@ class BatchBuilder {
     const tokens = new Map<Hex, { standard: string; count: number; supply: bigint }>();
     for (const one of moved) {
       const { from, to, amountUnits, kind, tokenId, asset = COIN } = one;
-      const place = [height, one.txIndex, one.seq];
-      this.rows.transfer.add(
-        ...place,
-        textOf(kind),
-        textOf(one.reason),
-        asset,
-        from,
-        to,
-        amountUnits,
-        tokenId,
-        one.logIndex,
-        textOf(one.tracePath),
+      const place = `${height}\t${one.txIndex}\t${one.seq}`;
+      const [assetField, sender, recipient] = [field(asset), field(from), field(to)];
+      this.rows.transfer.addLine(
+        `${place}\t${kind}\t${text(one.reason)}\t${assetField}\t${sender}\t${recipient}\t` +
+          `${amountUnits}\t${field(tokenId)}\t${field(one.logIndex)}\t${text(one.tracePath)}`,
       );
       if (from !== undefined) {
         const role = from === to ? "self" : "out";
-        this.rows.activity.add(from, ...place, textOf(role), asset);
+        this.rows.activity.addLine(`${sender}\t${place}\t${role}\t${assetField}`);
       }
       if (to !== undefined && to !== from) {
-        this.rows.activity.add(to, ...place, textOf("in"), asset);
+        this.rows.activity.addLine(`${recipient}\t${place}\tin\t${assetField}`);
       }
       const id = kind === "erc1155" ? (tokenId ?? NO_TOKEN_ID) : NO_TOKEN_ID;
       const isPaidFee = kind === "fee" && one.reason === "FEE";
@@ -202,11 +188,14 @@ class BatchBuilder {
       }
       if (to !== undefined) deltas.of(to, asset, id).credit += amountUnits;
       if (one.asset !== undefined) {
-        const token = tokens.get(asset) ?? { standard: kind, count: 0, supply: 0n };
+        let token = tokens.get(asset);
+        if (token === undefined) {
+          token = { standard: kind, count: 0, supply: 0n };
+          tokens.set(asset, token);
+        }
         token.count += 1;
         if (from === undefined) token.supply += amountUnits;
         else if (to === undefined) token.supply -= amountUnits;
-        tokens.set(asset, token);
       }
     }
     for (const { address, asset, id, credit, debit, fee } of deltas.all()) {
@@ -219,41 +208,26 @@ class BatchBuilder {
 
   /** Who was part of which transaction, and how often who was seen. */
   private addAccounts(block: RangedBlock, moved: readonly Transfer[]): void {
-    const seen = new Map<Address, { transactions: number; transfers: number; contract: boolean }>();
-    const of = (address: Address) => {
-      const known = seen.get(address) ?? { transactions: 0, transfers: 0, contract: false };
-      seen.set(address, known);
-      return known;
-    };
-    const parties = new Map<number, Set<Address>>();
-    for (const { from, to, txIndex, kind } of moved) {
-      // What the collector got of fees is no transaction of its own.
-      const isPart = kind !== "fee" && txIndex < block.transactions.length;
-      const all = isPart ? partiesOf(parties, txIndex) : undefined;
-      if (from !== undefined) {
-        of(from).transfers += 1;
-        all?.add(from);
-      }
-      if (to !== undefined && to !== from) {
-        of(to).transfers += 1;
-        all?.add(to);
-      }
-    }
+    const seen = new Map<Address, Seen>();
+    const parties = new Set<Address>();
+    let next = 0;
     for (const { index, from, to, contractAddress, status, logs } of block.transactions) {
-      const all = partiesOf(parties, index).add(from);
-      if (to !== undefined) all.add(to);
+      parties.clear();
+      for (; moved[next]?.txIndex === index; next++) addSides(seen, moved[next], parties);
+      parties.add(from);
+      if (to !== undefined) parties.add(to);
       if (contractAddress !== undefined && status === 1) {
-        all.add(contractAddress);
-        of(contractAddress).contract = true;
+        parties.add(contractAddress);
+        seenOf(seen, contractAddress).contract = true;
       }
-      for (const { address } of logs) of(address).contract = true;
-    }
-    for (const [index, addresses] of parties) {
-      for (const address of addresses) {
-        of(address).transactions += 1;
-        this.rows.addressTransaction.add(address, block.height, index);
+      for (const { address } of logs) seenOf(seen, address).contract = true;
+      const place = `${block.height}\t${index}`;
+      for (const address of parties) {
+        seenOf(seen, address).transactions += 1;
+        this.rows.addressTransaction.addLine(`${field(address)}\t${place}`);
       }
     }
+    for (; next < moved.length; next++) addSides(seen, moved[next], undefined);
     for (const [address, { transactions, transfers, contract }] of seen) {
       this.rows.seen.add(address, block.height, transactions, transfers, contract);
     }
@@ -286,16 +260,15 @@ class BatchBuilder {
   }
 }
 
-/** Texts of columns are few words, mostly. */
-const WORDS = new Map<string, CopyText>(
-  ["in", "out", "self", "native", "internal", "fee", "erc20", "FEE", "CALL"].map((word) => [
-    word,
-    new CopyText(word),
-  ]),
-);
+/** A text as a field of a row. */
+function text(value: string | undefined): string {
+  return value === undefined ? NULL : field(textOf(value));
+}
 
-function textOf(text: string | undefined): CopyText | undefined {
-  return text === undefined ? undefined : (WORDS.get(text) ?? new CopyText(text));
+const NULL = field(undefined);
+
+function textOf(value: string): CopyText {
+  return new CopyText(value);
 }
 
 /** Sums of a block, by asset, then by account and id. */
@@ -318,8 +291,37 @@ class Deltas {
   }
 }
 
-function partiesOf(parties: Map<number, Set<Address>>, index: number): Set<Address> {
-  const known = parties.get(index) ?? new Set<Address>();
-  parties.set(index, known);
-  return known;
+/** How often an account was seen in a block. */
+interface Seen {
+  transactions: number;
+  transfers: number;
+  contract: boolean;
+}
+
+function seenOf(seen: Map<Address, Seen>, address: Address): Seen {
+  const known = seen.get(address);
+  if (known !== undefined) return known;
+  const fresh = { transactions: 0, transfers: 0, contract: false };
+  seen.set(address, fresh);
+  return fresh;
+}
+
+/** Counts a transfer for both sides; they are parties of the transaction that made it. */
+function addSides(
+  seen: Map<Address, Seen>,
+  transfer: Transfer | undefined,
+  parties: Set<Address> | undefined,
+): void {
+  if (transfer === undefined) return;
+  const { from, to, kind } = transfer;
+  // What the collector got of fees is no transaction of its own.
+  const isPart = parties !== undefined && kind !== "fee";
+  if (from !== undefined) {
+    seenOf(seen, from).transfers += 1;
+    if (isPart) parties.add(from);
+  }
+  if (to !== undefined && to !== from) {
+    seenOf(seen, to).transfers += 1;
+    if (isPart) parties.add(to);
+  }
 }

@@ -1,6 +1,7 @@
 /** Writes one batch: rows, balances, counts and progress in one transaction. */
 import type { Hash32, Height } from "../../chain/hex.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
+import type { Sql } from "../../runtime/sql/sql.js";
 import type { CopySql, SqlSession } from "../../runtime/sql/sql-session.js";
 import type { RangedBlock } from "../../rpc-client/indexing/block-range.js";
 import { IndexerError } from "../errors.js";
@@ -28,6 +29,7 @@ export class IndexMoved extends Error {}
 
 /**
  * Appends consecutive blocks to the index.
+ * @param prepared their rows, where somebody has made them already
  * @returns the new tip, and how many transfers were written
  * @throws CONTRADICTED when the first block does not follow the tip; IndexMoved
  */
@@ -35,6 +37,7 @@ export async function writeBatch(
   target: BatchTarget,
   tip: Tip,
   blocks: readonly RangedBlock[],
+  prepared?: { readonly batch: Batch; readonly before: RunningTotals },
 ): Promise<{ readonly tip: Tip; readonly transfers: number }> {
   const [first, last] = [blocks[0], blocks.at(-1)];
   if (first === undefined || last === undefined) return { tip, transfers: 0 };
@@ -43,7 +46,11 @@ export async function writeBatch(
   const transfers = await session.transaction(async (tx) => {
     const stored = await readProgress(tx, schema, { lock: true });
     if (stored?.height !== tip.height || stored.hash !== tip.hash) throw new IndexMoved();
-    const batch = batchOf(blocks, await readTotals(tx, schema, tip.height));
+    const totals = await readTotals(tx, schema, tip.height);
+    const isFitting =
+      prepared?.before.mintedAtoken === totals.mintedAtoken &&
+      prepared.before.burnedAtoken === totals.burnedAtoken;
+    const batch = isFitting ? prepared.batch : batchOf(blocks, totals);
     await stage(tx);
     await copyRows(tx, schema, batch);
     failpoint("indexer.after-copy");
@@ -73,8 +80,9 @@ function assertFollows(tip: Tip, first: RangedBlock): void {
   );
 }
 
-async function readTotals(
-  tx: CopySql,
+/** Sums up to a block of the index; none before block 0. */
+export async function readTotals(
+  tx: Sql,
   schema: IndexSchema,
   height: Height,
 ): Promise<RunningTotals> {

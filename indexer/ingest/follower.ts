@@ -24,7 +24,8 @@ import { IndexerError } from "../errors.js";
 import { type IndexIdentity, openIndexes, openTables } from "../store/progress.js";
 import type { IndexSchema } from "../store/schema.js";
 import { checkBalances } from "./balance-check.js";
-import { IndexMoved, type Tip, writeBatch } from "./batch-write.js";
+import { IndexMoved, readTotals, type Tip, writeBatch } from "./batch-write.js";
+import { type PreparedBatch, prepareBatch } from "./read-ahead.js";
 import { confirmPairs, readTokenFacts } from "./token-facts.js";
 
 /** The node as the indexer needs it. */
@@ -208,20 +209,19 @@ export class IndexFollower {
     onProgress: () => void,
   ): Promise<void> {
     const target = { session, schema: this.options.schema };
-    let ahead: Promise<BlockRange> | undefined;
+    const read = (from: Height) => this.read(from, signal);
+    let totals = await readTotals(session, this.options.schema, this.tip.height);
+    let ahead: Promise<PreparedBatch> | undefined;
     let hasIndexes = false;
     while (!signal.aborted) {
-      const range = await (ahead ?? this.read(this.tip.height + 1, signal));
-      ahead = undefined;
+      const prepared = await (ahead ?? prepareBatch(read, this.tip.height + 1, totals));
+      const { range, batch } = prepared;
       failpoint("indexer.after-read");
       this.nodeHeight = range.head.height;
-      if (range.next !== undefined) {
-        // The next range is on its way while this one is written.
-        ahead = this.read(range.next, signal);
-        ahead.catch(() => undefined);
-      }
-      const written = await writeBatch(target, this.tip, range.blocks);
+      ahead = prepared.next();
+      const written = await writeBatch(target, this.tip, range.blocks, prepared);
       this.tip = written.tip;
+      totals = batch.totals;
       this.figures.blocks.inc(range.blocks.length);
       this.figures.transfers.inc(written.transfers);
       if (range.blocks.length > 0) this.options.onBlocks?.(range.blocks);

@@ -41,54 +41,66 @@ export interface Transfer {
   readonly tracePath: string | undefined;
 }
 
-type Moved = Omit<Transfer, "height" | "txIndex" | "seq">;
-
 /** Reasons of value that code moved: at the top level it is the transaction's own. */
 const VALUE_REASONS: ReadonlySet<string> = new Set(["CALL", "CREATE", "CREATE2", "SELFDESTRUCT"]);
 
 /** Shares of fees, on their way to and from the collector. */
 const FEE_REASONS: ReadonlySet<string> = new Set(["FEE", "TREASURY"]);
 
-/** Tokens have no place in the journal. */
-const NO_JOURNAL = { reason: undefined, tracePath: undefined };
-
 /** All transfers of a block. */
 export function transfersOf(block: RangedBlock): Transfer[] {
   const { height, transactions, blockChanges } = block;
   const transfers: Transfer[] = [];
   let logIndex = 0;
-  for (const { index, changes, logs } of transactions) {
-    const first = logIndex;
-    logIndex += logs.length;
-    const tokens = tokensMoved(logs, first).map((one) => ({ ...NO_JOURNAL, ...one }));
-    const moved: readonly Moved[] = [...changes.flatMap(coinsMoved), ...tokens];
-    for (const [seq, one] of moved.entries()) {
-      transfers.push({ height, txIndex: index, seq, ...one });
+  for (const { index: txIndex, changes, logs } of transactions) {
+    const first = transfers.length;
+    addCoins(transfers, changes, { height, txIndex });
+    for (const one of tokensMoved(logs, logIndex)) {
+      transfers.push({
+        height,
+        txIndex,
+        seq: transfers.length - first,
+        kind: one.kind,
+        reason: undefined,
+        asset: one.asset,
+        from: one.from,
+        to: one.to,
+        amountUnits: one.amountUnits,
+        tokenId: one.tokenId,
+        logIndex: one.logIndex,
+        tracePath: undefined,
+      });
     }
+    logIndex += logs.length;
   }
-  const txIndex = transactions.length;
-  for (const [seq, one] of blockChanges.flatMap(coinsMoved).entries()) {
-    transfers.push({ height, txIndex, seq, ...one });
-  }
+  addCoins(transfers, blockChanges, { height, txIndex: transactions.length });
   return transfers;
 }
 
-function coinsMoved(change: BalanceChange): Moved[] {
-  const { reason, from, to, amountAtoken, effective, tracePath } = change;
-  if (!effective || amountAtoken === 0n) return [];
-  return [
-    {
+/** Changes that moved something, numbered from 0 on. */
+function addCoins(
+  transfers: Transfer[],
+  changes: readonly BalanceChange[],
+  { height, txIndex }: Pick<Transfer, "height" | "txIndex">,
+): void {
+  const first = transfers.length;
+  for (const change of changes) {
+    if (!change.effective || change.amountAtoken === 0n) continue;
+    transfers.push({
+      height,
+      txIndex,
+      seq: transfers.length - first,
       kind: kindOf(change),
-      reason,
+      reason: change.reason,
       asset: undefined,
-      from,
-      to,
-      amountUnits: amountAtoken,
+      from: change.from,
+      to: change.to,
+      amountUnits: change.amountAtoken,
       tokenId: undefined,
       logIndex: undefined,
-      tracePath,
-    },
-  ];
+      tracePath: change.tracePath,
+    });
+  }
 }
 
 function kindOf({ reason, from, to, tracePath }: BalanceChange): TransferKind {

@@ -163,15 +163,22 @@ export function decodeChange(item: RlpItem): BalanceChange {
   const reason = BALANCE_REASONS[safeInteger(reasonItem)];
   if (reason === undefined) throw new StoreError("STORE_CORRUPT", "unknown balance reason");
   const address = (bytes: Uint8Array) => (bytes.length === 0 ? undefined : bytesToAddress(bytes));
-  const path = Buffer.from(rlpBytes(pathItem)).toString("ascii");
-  const error = Buffer.from(rlpBytes(errorItem)).toString("utf8");
-  return {
+  const path = textOf(rlpBytes(pathItem), "ascii");
+  const error = textOf(rlpBytes(errorItem), "utf8");
+  const change = {
     reason,
     from: address(rlpBytes(from)),
     to: address(rlpBytes(to)),
     amountAtoken: rlpInteger(amount),
     effective: rlpInteger(effective) === 1n,
     tracePath: path === "" ? undefined : path.slice(1),
-    ...(error === "" ? {} : { error }),
   };
+  return error === "" ? change : { ...change, error };
+}
+
+/** Text of a change. Most have the outermost path or none, and no error. */
+function textOf(bytes: Uint8Array, encoding: "ascii" | "utf8"): string {
+  if (bytes.length === 0) return "";
+  if (bytes.length === 1 && bytes[0] === OUTERMOST[0]) return "/";
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(encoding);
 }

@@ -33,6 +33,7 @@ export function burnedFeesAtoken<T extends Paid>(
 
 /** As they stand in `data.txs`: Cosmos transactions say their places, the others fill the rest. */
 function inDataOrder<T extends Paid>(transactions: readonly T[]): readonly T[] {
+  if (transactions.every(({ cosmos }) => cosmos === undefined)) return transactions;
   const waiting = transactions.filter(({ cosmos }) => cosmos === undefined);
   const placed = transactions
     .flatMap((one) => (one.cosmos === undefined ? [] : [{ one, place: one.cosmos.dataIndex }]))

@@ -27,29 +27,34 @@ export interface TokenMove {
  * @param first index of the first log in its block
  */
 export function tokensMoved(logs: readonly JournaledLog[], first: number): readonly TokenMove[] {
-  const claims = logs.flatMap((log, position) => claimsOf(log, first + position));
+  const claims: TokenMove[] = [];
+  for (const [position, log] of logs.entries()) addClaims(claims, log, first + position);
   return withoutEchoes(claims, logs, first);
 }
 
-function claimsOf(log: JournaledLog, logIndex: number): TokenMove[] {
-  const signature: string | undefined = log.topics[0];
-  const common = { asset: log.address, logIndex };
+function addClaims(claims: TokenMove[], log: JournaledLog, logIndex: number): void {
+  const { topics, data, address: asset } = log;
+  const signature: string | undefined = topics[0];
   if (signature === ERC20_TOPICS.deposit || signature === ERC20_TOPICS.withdrawal) {
-    return wrapped(log, signature).map((one) => ({ ...common, ...one }));
+    const one = wrapped(log, signature, logIndex);
+    if (one !== undefined) claims.push(one);
+    return;
   }
-  if (!isTransferSignature(signature)) return [];
-  const { standard: kind, from, to, value, isStandard } = transferOf(log.topics, log.data);
-  const moved = (amountUnits: bigint, tokenId: bigint | undefined): TokenMove => {
-    return { ...common, kind, from, to, amountUnits, tokenId };
-  };
+  if (!isTransferSignature(signature)) return;
+  const { standard: kind, from, to, value, isStandard } = transferOf(topics, data);
   if (kind === "erc1155") {
-    const word = log.topics[0];
-    if (word === undefined || log.topics.length < 4) return [];
-    const parts = decodeErc1155(word, log.data) ?? [];
-    return parts.map(({ id, units }) => moved(units, id));
+    const word = topics[0];
+    if (word === undefined || topics.length < 4) return;
+    for (const { id, units } of decodeErc1155(word, data) ?? []) {
+      claims.push({ kind, asset, from, to, amountUnits: units, tokenId: id, logIndex });
+    }
+    return;
   }
-  if (value === undefined || (!isStandard && kind === "erc721")) return [];
-  return [kind === "erc721" ? moved(1n, value) : moved(value, undefined)];
+  if (value === undefined || (!isStandard && kind === "erc721")) return;
+  const isOne = kind === "erc721";
+  const amountUnits = isOne ? 1n : value;
+  const tokenId = isOne ? value : undefined;
+  claims.push({ kind, asset, from, to, amountUnits, tokenId, logIndex });
 }
 
 /**
@@ -92,22 +97,23 @@ const PADDING = `0x${"00".repeat(12)}`;
 
 /** WETH9 and its kind: `Deposit(address indexed, uint256)` mints, `Withdrawal` burns. */
 function wrapped(
-  { topics, data }: JournaledLog,
+  { address: asset, topics, data }: JournaledLog,
   signature: string,
-): Pick<TokenMove, "kind" | "from" | "to" | "amountUnits" | "tokenId">[] {
+  logIndex: number,
+): TokenMove | undefined {
   const [, account] = topics;
   if (topics.length !== 2 || data.length !== ONE_WORD || account?.startsWith(PADDING) !== true) {
-    return [];
+    return undefined;
   }
   const address = `0x${account.slice(PADDING.length)}` as Address;
   const isMint = signature === ERC20_TOPICS.deposit;
-  return [
-    {
-      kind: "erc20",
-      from: isMint ? undefined : address,
-      to: isMint ? address : undefined,
-      amountUnits: BigInt(data),
-      tokenId: undefined,
-    },
-  ];
+  return {
+    kind: "erc20",
+    asset,
+    from: isMint ? undefined : address,
+    to: isMint ? address : undefined,
+    amountUnits: BigInt(data),
+    tokenId: undefined,
+    logIndex,
+  };
 }

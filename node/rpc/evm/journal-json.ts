@@ -85,7 +85,7 @@ export function journaledTransactions(
     if (receipt === undefined || changes?.transactionHash !== tx.hash) {
       throw new Error(`receipt or journal of transaction ${index} does not match`);
     }
-    return {
+    const whole = {
       hash: tx.hash,
       index,
       status: toQuantity(receipt.status),
@@ -95,12 +95,11 @@ export function journaledTransactions(
       gasUsed: toQuantity(receipt.gasUsed),
       gasPrice: toQuantity(receipt.effectiveGasPriceAtoken),
       nonce: toQuantity(tx.nonce),
-      ...(isWhole
-        ? { input: bytesToHex(tx.data) }
-        : { input: bytesToHex(tx.data.subarray(0, inputBytes)), inputBytes: tx.data.length }),
+      input: bytesToHex(isWhole ? tx.data : tx.data.subarray(0, inputBytes)),
       changes: changes.changes.map(changeJson),
       logs: receipt.logs.map((log) => logJson(log, room)),
     };
+    return isWhole ? whole : { ...whole, inputBytes: tx.data.length };
   });
 }
 

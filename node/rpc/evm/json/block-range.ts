@@ -107,13 +107,14 @@ function pageText(page: BlockPage, room: DataRoom): string {
       const mined = transactions[item];
       if (mined === undefined) throw new Error("a journal has no transaction");
       const { tx, from, sdkHash } = mined;
-      return JSON.stringify({
-        ...journaled,
+      const extra = JSON.stringify({
         value: toQuantity(tx.valueAtoken),
         gas: toQuantity(tx.gasLimit),
         type: toQuantity(tx.type),
         sdkHash: sdkHash ?? sdkTransactionHash(tx, from),
       });
+      // As texts: spread into one object, they are three times the work.
+      return `${JSON.stringify(journaled).slice(0, -1)},${extra.slice(1)}`;
     })
     .join(",");
 }
