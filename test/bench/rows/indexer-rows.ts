@@ -3,6 +3,7 @@
  * of transactions beside Ponder, and in blocks full of events, of which Ponder cannot hold one in
  * 4 GB; then its reads over what it has, and pages of the explorer over both.
  */
+import { setTimeout } from "node:timers/promises";
 import { Client } from "pg";
 import { Interface } from "ethers";
 import type { Address } from "../../../chain/address.js";
@@ -63,6 +64,7 @@ const CALL_GAS = 20_000_000n;
 const TRANSFER_GAS = 80_000n;
 const READ_CONNECTIONS = 4;
 const WAIT_TIMEOUT_MS = 600_000;
+const LOOK_MS = 50;
 
 /** What the project wants of ours / Ponder's. */
 const AIM = { ratio: 5 };
@@ -272,7 +274,7 @@ async function catchUp(
     async () => {
       const reply = await fetch(`${home.url("indexer")}/v1/status`);
       const body = (await reply.json()) as { meta?: { indexedHeight: number } };
-      return (body.meta?.indexedHeight ?? -1) >= head;
+      return (body.meta?.indexedHeight ?? -1) >= head || pause();
     },
     { timeoutMs: WAIT_TIMEOUT_MS, what: "the indexer is at the head" },
   );
@@ -283,7 +285,7 @@ async function catchUp(
     async () => {
       const reply = await fetch(`${home.url("indexer")}/v1/status`);
       const body = (await reply.json()) as { status?: { unverifiedBalances: number } };
-      return (body.status?.unverifiedBalances ?? 1) < HOLDERS / 4;
+      return (body.status?.unverifiedBalances ?? 1) < HOLDERS / 4 || pause();
     },
     { timeoutMs: WAIT_TIMEOUT_MS, what: "balances are held against state" },
   );
@@ -296,6 +298,12 @@ async function catchUp(
   ];
   say(`${title}: ${formatFigure(written / seconds)} ${unit}; ${details.join("")}`);
   return { title, unit, ours: written / seconds, details };
+}
+
+/** Between two looks: an answer is some milliseconds of the work of whom is measured. */
+async function pause(): Promise<false> {
+  await setTimeout(LOOK_MS);
+  return false;
 }
 
 /** Reads of an index that has lived long. */
