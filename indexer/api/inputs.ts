@@ -1,5 +1,6 @@
 /** What clients send, parsed once. */
 import { type Address, parseAddress, parseBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
+import { isOfCalendar } from "../../chain/encoding/calendar.js";
 import { type Hash32, type Height, parseHash32 } from "../../chain/hex.js";
 import { IndexerError } from "../errors.js";
 import { bytesOf, type Snapshot } from "./reads.js";
@@ -41,13 +42,17 @@ export function readHashText(text: unknown, field = "hash"): Hash32 {
   }
 }
 
-/** A moment. @throws INVALID_FIELD */
+/** A day, or RFC 3339 with or without seconds. */
+const TIME_PATTERN =
+  /^(?<day>\d{4}-\d\d-\d\d)([T ](?<minute>\d\d:\d\d)((?<second>:\d\d)(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d))?$/;
+
+/** A moment. @throws INVALID_FIELD for a day or an hour, too, that no calendar or clock has */
 export function readTime(text: unknown, field: string): Date {
-  const isForm =
-    typeof text === "string" &&
-    /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d))?$/.test(text);
-  const time = new Date(isForm ? text : Number.NaN);
-  if (Number.isNaN(time.getTime())) {
+  const written = typeof text === "string" ? TIME_PATTERN.exec(text) : null;
+  const { day = "", minute = "00:00", second = ":00" } = written?.groups ?? {};
+  const time = new Date(written?.[0] ?? Number.NaN);
+  const isOne = !Number.isNaN(time.getTime()) && isOfCalendar(`${day}T${minute}${second}`);
+  if (!isOne) {
     throw invalidField(field, "a moment is RFC 3339, for example 2026-01-31T00:00:00Z");
   }
   return time;

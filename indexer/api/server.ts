@@ -1,6 +1,6 @@
 /** The REST API: all routes behind one server, with a limit for each client where one is set. */
 import { fileURLToPath } from "node:url";
-import { readApiFile } from "../../runtime/http/api-schema.js";
+import { onFirstUse, readApiFile } from "../../runtime/http/api-schema.js";
 import {
   createHttpServer,
   type HttpRoute,
@@ -86,7 +86,11 @@ function readinessOf({ status }: ApiContext, maxLagBlocks: number) {
 }
 
 function serviceRoutes({ context, stream }: ApiParts): readonly HttpRoute[] {
-  const description = Buffer.from(JSON.stringify(readApiFile(API_FILE)));
+  // Of those that start an indexer few ask for it, and all would wait for it.
+  const description = onFirstUse(() => {
+    const bytes = Buffer.from(JSON.stringify(readApiFile(API_FILE)));
+    return () => bytes;
+  });
   return [
     {
       method: "get",
@@ -118,7 +122,7 @@ function serviceRoutes({ context, stream }: ApiParts): readonly HttpRoute[] {
     {
       method: "get",
       path: "/v1/openapi.json",
-      handler: () => Promise.resolve({ bytes: description }),
+      handler: () => Promise.resolve({ bytes: description() }),
     },
     { method: "get", path: "/v1/stream", handler: (request) => stream.open(request) },
   ];

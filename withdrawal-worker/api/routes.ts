@@ -1,5 +1,6 @@
 /** The withdrawal API (openapi/withdrawal.yaml): requests in, withdrawals out. */
 import { parseStrictAddress, toChecksumAddress } from "../../chain/address.js";
+import { isOfCalendar } from "../../chain/encoding/calendar.js";
 import { parseAtoken } from "../../chain/units.js";
 import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
 import {
@@ -282,16 +283,10 @@ function readTime(field: string, value: unknown): number | undefined {
   const text = typeof value === "string" ? value.toUpperCase() : "";
   const local = TIME_PATTERN.exec(text)?.[1];
   const timeMs = local === undefined ? NaN : Date.parse(text);
-  // Date takes 24 hours, and the 30th of February for the 1st or 2nd of March: another deadline.
+  // Of another moment than was written it would be another deadline.
   const isCalendars = local !== undefined && isOfCalendar(local);
   if (Number.isNaN(timeMs) || timeMs >= YEAR_10000_MS || !isCalendars) {
     throw invalidField(field, "expected a time as in RFC 3339");
   }
   return timeMs;
-}
-
-/** Whether a calendar and a clock have it: read and written again it stays the same. */
-function isOfCalendar(local: string): boolean {
-  const timeMs = Date.parse(`${local}Z`);
-  return !Number.isNaN(timeMs) && new Date(timeMs).toISOString().startsWith(local);
 }

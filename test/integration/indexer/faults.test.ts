@@ -225,6 +225,12 @@ describe("requests that were made up", () => {
       ["/blocks/-1", 422],
       ["/blocks/by-time?t=9999-12-31T23:59:59-23:59", 200],
       ["/blocks/by-time?t=0000-01-01", 404],
+      // Days and hours that there are not, which would be taken for others: March, the next day.
+      ["/blocks/by-time?t=2027-02-30", 422],
+      ["/blocks/by-time?t=2027-02-29T00:00:00Z", 422],
+      ["/blocks/by-time?t=2027-01-31T24:00Z", 422],
+      ["/blocks/by-time?t=2028-02-29T23:59:59.5Z", 200],
+      [`/addresses/${bob.address}/statement?to=2027-04-31`, 422],
       [`/addresses/${bob.address}/transfers?fromBlock=99999999999999999`, 200],
       [`/addresses/${bob.address}/transfers?fromBlock=99999999999999999&toBlock=1`, 422],
       [`/addresses/${bob.address}/transfers?min=${"9".repeat(78)}`, 200],
