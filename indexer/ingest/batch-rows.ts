@@ -6,6 +6,7 @@ import type { Address } from "../../chain/address.js";
 import type { Height, Hex } from "../../chain/hex.js";
 import type { RangedBlock, RangedTransaction } from "../../rpc-client/indexing/block-range.js";
 import { burnedFeesAtoken, paidFeeAtoken } from "../../rpc-client/indexing/paid-fees.js";
+import { breathe } from "../../runtime/process/main-thread.js";
 import { copyField as field, CopyRows, CopyText } from "../../runtime/sql/copy-rows.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { type DexEvent, dexEventOf } from "./dex-logs.js";
@@ -52,6 +53,23 @@ const COIN: Hex = "0x";
 export function batchOf(blocks: readonly RangedBlock[], totals: RunningTotals): Batch {
   const builder = new BatchBuilder(totals);
   for (const block of blocks) builder.add(block);
+  return builder.finish();
+}
+
+/**
+ * The same block by block, so that rows of the batch before go on to the database meanwhile.
+ * @throws the signal's reason
+ */
+export async function batchInSlices(
+  blocks: readonly RangedBlock[],
+  totals: RunningTotals,
+  signal: AbortSignal,
+): Promise<Batch> {
+  const builder = new BatchBuilder(totals);
+  for (const block of blocks) {
+    builder.add(block);
+    await breathe(signal);
+  }
   return builder.finish();
 }
 

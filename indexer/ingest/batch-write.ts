@@ -2,13 +2,14 @@
 import type { Hash32, Height } from "../../chain/hex.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Sql } from "../../runtime/sql/sql.js";
+import type { CopyRows } from "../../runtime/sql/copy-rows.js";
 import type { CopySql, SqlSession } from "../../runtime/sql/sql-session.js";
 import type { RangedBlock } from "../../rpc-client/indexing/block-range.js";
 import { IndexerError } from "../errors.js";
 import { mergeCandles } from "../store/candles.js";
 import { readProgress } from "../store/progress.js";
 import type { IndexSchema } from "../store/schema.js";
-import { type Batch, batchOf, type RunningTotals } from "./batch-rows.js";
+import { type Batch, batchOf, type BatchRows, type RunningTotals } from "./batch-rows.js";
 import { holdersChange } from "./holders.js";
 
 /** Where a batch is written. */
@@ -54,7 +55,7 @@ export async function writeBatch(
     await stage(tx);
     await copyRows(tx, schema, batch);
     failpoint("indexer.after-copy");
-    for (const statement of mergeStatements(schema)) await tx.query(statement);
+    await tx.query(mergeStatements(schema, batch.rows).join(";\n"));
     await tx.query(`UPDATE ${schema}.progress SET height = $1, hash = $2, time = $3`, [
       last.height,
       Buffer.from(last.hash.slice(2), "hex"),
@@ -113,9 +114,10 @@ async function stage(tx: CopySql): Promise<void> {
     `stage_liquidity (pair bytea, height integer, log_index integer, tx_index integer, kind text,
        sender bytea, recipient bytea, origin bytea, amount0 numeric, amount1 numeric)`,
   ];
-  for (const table of tables) {
-    await tx.query(`CREATE TEMPORARY TABLE IF NOT EXISTS ${table} ON COMMIT DELETE ROWS`);
-  }
+  const statements = tables.map(
+    (table) => `CREATE TEMPORARY TABLE IF NOT EXISTS ${table} ON COMMIT DELETE ROWS`,
+  );
+  await tx.query(statements.join(";\n"));
 }
 
 async function copyRows(tx: CopySql, s: IndexSchema, { rows }: Batch): Promise<void> {
@@ -134,8 +136,11 @@ async function copyRows(tx: CopySql, s: IndexSchema, { rows }: Batch): Promise<v
   await tx.copyIn("stage_liquidity", rows.liquidity);
 }
 
-/** What follows from the staged rows, in an order in which each statement finds what it needs. */
-function mergeStatements(s: IndexSchema): readonly string[] {
+/**
+ * What follows from the staged rows, in an order in which each statement finds what it needs; sent as
+ * one text, because on a busy machine a way to the database and back costs more than most of them.
+ */
+function mergeStatements(s: IndexSchema, rows: BatchRows): readonly string[] {
   return [
     "ANALYZE stage_delta",
     `INSERT INTO ${s}.token (address, standard, first_seen, transfers, holders, supply_logged)
@@ -176,24 +181,47 @@ function mergeStatements(s: IndexSchema): readonly string[] {
        last_seen = excluded.last_seen, transactions = address.transactions + excluded.transactions,
        transfers = address.transfers + excluded.transfers,
        is_contract = address.is_contract OR excluded.is_contract`,
-    `INSERT INTO ${s}.pair (address, factory, token0, token1, height, log_index)
+    ...exchangeStatements(s, rows),
+  ];
+}
+
+/** The same of pairs; most batches have none of their events. */
+function exchangeStatements(s: IndexSchema, rows: BatchRows): readonly string[] {
+  const statements: readonly (readonly [CopyRows, string])[] = [
+    [
+      rows.pair,
+      `INSERT INTO ${s}.pair (address, factory, token0, token1, height, log_index)
      SELECT DISTINCT ON (address) address, factory, token0, token1, height, log_index
      FROM stage_pair ORDER BY address, height, log_index
      ON CONFLICT (address) DO UPDATE SET factory = excluded.factory, token0 = excluded.token0,
        token1 = excluded.token1, height = excluded.height, log_index = excluded.log_index,
        is_confirmed = NULL
      WHERE pair.is_confirmed IS NOT TRUE`,
-    `UPDATE ${s}.pair p SET reserve0 = r.reserve0, reserve1 = r.reserve1
+    ],
+    [
+      rows.sync,
+      `UPDATE ${s}.pair p SET reserve0 = r.reserve0, reserve1 = r.reserve1
      FROM (SELECT DISTINCT ON (pair) * FROM stage_sync ORDER BY pair, height DESC, log_index DESC) r
      WHERE p.address = r.pair`,
-    `INSERT INTO ${s}.swap SELECT w.* FROM stage_swap w JOIN ${s}.pair p ON p.address = w.pair`,
-    `INSERT INTO ${s}.liquidity
+    ],
+    [
+      rows.swap,
+      `INSERT INTO ${s}.swap SELECT w.* FROM stage_swap w JOIN ${s}.pair p ON p.address = w.pair`,
+    ],
+    [
+      rows.liquidity,
+      `INSERT INTO ${s}.liquidity
      SELECT l.* FROM stage_liquidity l JOIN ${s}.pair p ON p.address = l.pair`,
-    `UPDATE ${s}.pair p SET swaps = p.swaps + w.swaps, volume0 = p.volume0 + w.volume0,
+    ],
+    [
+      rows.swap,
+      `UPDATE ${s}.pair p SET swaps = p.swaps + w.swaps, volume0 = p.volume0 + w.volume0,
        volume1 = p.volume1 + w.volume1
      FROM (SELECT pair, count(*) AS swaps, sum(amount0_in + amount0_out) AS volume0,
          sum(amount1_in + amount1_out) AS volume1 FROM stage_swap GROUP BY pair) w
      WHERE p.address = w.pair`,
-    mergeCandles(s),
+    ],
+    [rows.swap, mergeCandles(s)],
   ];
+  return statements.flatMap(([staged, statement]) => (staged.isEmpty ? [] : [statement]));
 }

@@ -214,7 +214,7 @@ export class IndexFollower {
     let ahead: Promise<PreparedBatch> | undefined;
     let hasIndexes = false;
     while (!signal.aborted) {
-      const prepared = await (ahead ?? prepareBatch(read, this.tip.height + 1, totals));
+      const prepared = await (ahead ?? prepareBatch(read, this.tip.height + 1, totals, signal));
       const { range, batch } = prepared;
       failpoint("indexer.after-read");
       this.nodeHeight = range.head.height;

@@ -4,7 +4,7 @@
  */
 import type { BlockRange } from "../../rpc-client/indexing/block-range.js";
 import type { Height } from "../../chain/hex.js";
-import { type Batch, batchOf, type RunningTotals } from "./batch-rows.js";
+import { type Batch, batchInSlices, type RunningTotals } from "./batch-rows.js";
 
 /** A range that was read, and its rows on the condition of what is before it. */
 export interface PreparedBatch {
@@ -24,24 +24,26 @@ export function prepareBatch(
   read: RangeReader,
   from: Height,
   before: RunningTotals,
+  signal: AbortSignal,
 ): Promise<PreparedBatch> {
-  return prepared(read, read(from), before);
+  return prepared(read, read(from), before, signal);
 }
 
 async function prepared(
   read: RangeReader,
   reading: Promise<BlockRange>,
   before: RunningTotals,
+  signal: AbortSignal,
 ): Promise<PreparedBatch> {
   const range = await reading;
   // Asked for before the rows are made: the node works meanwhile.
   const behind = range.next === undefined ? undefined : read(range.next);
   // Nobody may come for it, where writing fails; who comes gets the fault.
   behind?.catch(() => undefined);
-  const batch = batchOf(range.blocks, before);
+  const batch = await batchInSlices(range.blocks, before, signal);
   const next = () => {
     if (behind === undefined) return undefined;
-    const following = prepared(read, behind, batch.totals);
+    const following = prepared(read, behind, batch.totals, signal);
     following.catch(() => undefined);
     return following;
   };
