@@ -1,6 +1,7 @@
 /**
  * Batches ahead of their writing: while the database takes one, the next is made into rows and the
- * node makes the one behind it. Three are under way at most, so that memory has a bound.
+ * node makes the one behind it. Three are under way at most, and nothing behind a large one, so that
+ * memory has a bound.
  */
 import type { BlockRange } from "../../rpc-client/indexing/block-range.js";
 import type { Height } from "../../chain/hex.js";
@@ -12,7 +13,7 @@ export interface PreparedBatch {
   /** Sums that the rows carry on; whoever writes them holds these against the tables. */
   readonly before: RunningTotals;
   readonly batch: Batch;
-  /** What comes behind; undefined at the node's head. */
+  /** What comes behind; undefined at the node's head, and where it is to be read after the writing. */
   readonly next: () => Promise<PreparedBatch> | undefined;
 }
 
@@ -37,7 +38,7 @@ async function prepared(
 ): Promise<PreparedBatch> {
   const range = await reading;
   // Asked for before the rows are made: the node works meanwhile.
-  const behind = range.next === undefined ? undefined : read(range.next);
+  const behind = range.next === undefined || isLarge(range) ? undefined : read(range.next);
   // Nobody may come for it, where writing fails; who comes gets the fault.
   behind?.catch(() => undefined);
   const batch = await batchInSlices(range.blocks, before, signal);
@@ -48,4 +49,21 @@ async function prepared(
     return following;
   };
   return { range, before, batch, next };
+}
+
+/**
+ * Hex digits of a large range: more than any answer holds. One block may have five times as much in
+ * calls and logs, which are asked for by transaction, and whoever pays for one such block pays for many.
+ */
+const LARGE_DIGITS = 32 * 1024 * 1024;
+
+function isLarge({ blocks }: BlockRange): boolean {
+  let digits = 0;
+  for (const { transactions } of blocks) {
+    for (const { input, logs } of transactions) {
+      digits += input.length;
+      for (const { data } of logs) digits += data.length;
+    }
+  }
+  return digits > LARGE_DIGITS;
 }
