@@ -366,7 +366,7 @@ async function reads(chain: Chain, options: IndexerRowsOptions): Promise<BenchRo
 async function pages({ home, token }: Chain, options: IndexerRowsOptions): Promise<BenchRow[]> {
   const explorer = await startPart(home, "explorer", options.profileFolder);
   const rpcUrl = home.url("jsonRpc");
-  const small = await lastTransaction(rpcUrl, "0x5");
+  const small = await transactionFrom(rpcUrl, 5);
   const large = await lastTransaction(rpcUrl, "latest");
   const url = home.url("explorer");
   let turn = 0;
@@ -382,6 +382,16 @@ async function pages({ home, token }: Chain, options: IndexerRowsOptions): Promi
   } finally {
     await explorer.stop();
   }
+}
+
+/** The last transaction of the first block from this one on that has any. */
+async function transactionFrom(url: string, height: number): Promise<string> {
+  const tag = `0x${height.toString(16)}`;
+  const block = await callRpc<{ transactions: string[] }>(url, "eth_getBlockByNumber", [
+    tag,
+    false,
+  ]);
+  return block.transactions.at(-1) ?? transactionFrom(url, height + 1);
 }
 
 /** The last transaction of the newest block up to this one that has any. */
