@@ -24,7 +24,7 @@ export interface QueryTarget {
 }
 
 const refusalSchema = z.object({ message: z.string(), data: z.string().optional() });
-const answerSchema = z.object({ result: z.unknown(), error: refusalSchema.optional() });
+const answerSchema = z.object({ result: z.unknown().optional(), error: refusalSchema.optional() });
 const querySchema = z.object({
   response: z.object({ code: z.number(), log: z.string(), value: z.string().nullable() }),
 });
@@ -95,7 +95,8 @@ export class QueryRefusal extends CliError {}
 
 /**
  * Calls a method of the consensus RPC.
- * @throws CLIENT_FAILED when the node refuses or does not answer in the method's form
+ * @throws CLIENT_FAILED when the node refuses (with its `reason`) or does not answer in the method's
+ *   form
  */
 export async function callComet<Result>(
   method: string,
@@ -114,7 +115,8 @@ export async function callComet<Result>(
   const error = parsed.data?.error;
   if (error !== undefined) {
     const reason = error.data ?? error.message;
-    throw new CliError("CLIENT_FAILED", `The node refused ${method}: ${reason}`);
+    const text = `The node refused ${method}: ${reason}`;
+    throw new CliError("CLIENT_FAILED", text, { details: { reason } });
   }
   const result = schema.safeParse(parsed.data?.result);
   if (result.success) return result.data;

@@ -1,6 +1,7 @@
 /** `causeway tx <module> <command>`: from the command line to a draft, a signature and a block. */
 import { createInterface } from "node:readline/promises";
 import { toBech32 } from "../../chain/address.js";
+import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import { errorMessage } from "../../chain/errors.js";
 import { sha256 } from "../../chain/hashes.js";
 import { type GasPriceRational, parseMinimumGasPrices } from "../../chain/units.js";
@@ -261,7 +262,8 @@ export async function broadcast(
     throw usage(`--broadcast-mode is sync, async or block, not "${mode.slice(0, 50)}".`);
   }
   let answer = await sent(node, bytes, mode === "async" ? "async" : "sync");
-  if (mode === "block" && answer.code === 0) {
+  // What pool or chain have already is waited for like what was just taken.
+  if (mode === "block" && (answer.code === 0 || answer.code === SDK_CODE.alreadyInMempool)) {
     answer = await node.waitFor(answer.hash, BLOCK_WAIT_MS);
   }
   print(context, outputOf(flags), answer.response);

@@ -1,11 +1,14 @@
 /** What transactions need of a node: the sender's sequence, gas, prices, and the way into a block. */
 import { z } from "zod";
 import { type Address, toBech32 } from "../../chain/address.js";
+import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
+import { sha256 } from "../../chain/hashes.js";
 import type { Descriptors } from "../../chain/protobuf/descriptors.js";
 import { JsonWriter } from "../../chain/protobuf/json.js";
 import type { ProtoMessage } from "../../chain/protobuf/values.js";
 import { parseMinimumGasPrices } from "../../chain/units.js";
 import { systemClock } from "../../runtime/process/clock.js";
+import { CliError } from "../errors.js";
 import { askNode, callComet, QueryRefusal, type QueryTarget } from "../queries/node-query.js";
 import { waitFor } from "../probe/waiting.js";
 
@@ -62,11 +65,14 @@ export class TxNode {
   /**
    * Hands signed bytes to the pool.
    * @param mode "sync": answers when the pool has it or refused it; "async": at once
-   * @returns `TxResponse` as JSON, with the code of a refusal
+   * @returns `TxResponse` as JSON, with the code of a refusal; what CometBFT's mempool refuses has a
+   *   code, too, as the SDK's command line shows it
    */
   async broadcast(bytes: Uint8Array, mode: "sync" | "async"): Promise<BroadcastAnswer> {
     const tx = Buffer.from(bytes).toString("base64");
-    const answer = await callComet(`broadcast_tx_${mode}`, { tx }, BROADCAST, this.target);
+    const answer = await callComet(`broadcast_tx_${mode}`, { tx }, BROADCAST, this.target).catch(
+      (error: unknown) => mempoolRefusal(error, bytes),
+    );
     const { code, codespace, log, data, hash } = answer;
     const response = { txhash: hash, code, codespace, raw_log: log, data: data.toUpperCase() };
     const type = this.types.message(TX_RESPONSE);
@@ -102,6 +108,23 @@ export class TxNode {
       },
     );
   }
+}
+
+/** Refusals of CometBFT's mempool, which are no results, by the code that they have in the SDK. */
+const MEMPOOL_REFUSALS = [
+  ["tx already exists in cache", SDK_CODE.alreadyInMempool],
+  ["mempool is full", SDK_CODE.mempoolFull],
+  ["tx too large", SDK_CODE.transactionTooLarge],
+] as const;
+
+/** A refusal of the mempool as a result (SDK `client/broadcast.go`); throws any other error. */
+function mempoolRefusal(error: unknown, bytes: Uint8Array): z.infer<typeof BROADCAST> {
+  const reason = error instanceof CliError ? error.details["reason"] : undefined;
+  if (typeof reason !== "string") throw error;
+  const [, code] = MEMPOOL_REFUSALS.find(([words]) => reason.includes(words)) ?? [];
+  if (code === undefined) throw error;
+  const hash = Buffer.from(sha256(bytes)).toString("hex").toUpperCase();
+  return { code, codespace: "sdk", log: reason, data: "", hash };
 }
 
 /** What became of a transaction. */

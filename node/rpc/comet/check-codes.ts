@@ -42,6 +42,12 @@ export class MempoolFault extends CometFault {
   }
 }
 
+/** The refusal of bytes that pool or chain have already. */
+export function alreadyKnown(): MempoolFault {
+  const text = "tx already exists in cache";
+  return new MempoolFault(text, { code: SDK_CODE.alreadyInMempool, log: text, codespace: "sdk" });
+}
+
 /** A refused transaction as a result: `code` is never 0. */
 export interface Refusal {
   readonly code: number;

@@ -7,9 +7,11 @@ import {
   decodeCosmosTransaction,
   isCosmosBytes,
 } from "../../../chain/cosmos/cosmos-transaction.js";
+import { sha256 } from "../../../chain/hashes.js";
+import { bytesToHash32 } from "../../../chain/hex.js";
 import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
 import { recoverSender } from "../../../chain/transaction.js";
-import { type Refusal, refusalOf, undecodable, WRONG_SENDER } from "./check-codes.js";
+import { alreadyKnown, type Refusal, refusalOf, undecodable, WRONG_SENDER } from "./check-codes.js";
 import type { CometChain } from "./ports.js";
 
 /** A transaction as the pool takes it. */
@@ -43,12 +45,16 @@ export function gasWantedOf(bytes: Uint8Array): bigint {
 
 /**
  * Hands a transaction to the pool, and answers when that has it on disk or has refused it.
- * @throws CometFault for what is wrong with the pool, not with the transaction
+ * Bytes that a block has are known, as they are to CometBFT's cache: told of a wrong sequence instead
+ * (code 32), who lost the first answer signs for the next one and pays twice.
+ * @throws MempoolFault for bytes that are known or have no place, CometFault for what is wrong with
+ *   the pool, not with the transaction
  */
 export async function submitTransaction(
-  { pool }: Pick<CometChain, "pool">,
+  { pool, view }: Pick<CometChain, "pool" | "view">,
   bytes: Uint8Array,
 ): Promise<Refusal | undefined> {
+  if (view.locateBySdkHash(bytesToHash32(sha256(bytes))) !== undefined) throw alreadyKnown();
   // A Cosmos transaction is read by the pool, in its turn, and nowhere else before.
   const isRead = wrapsEthereum(bytes) || !isCosmosBytes(bytes);
   const transaction = isRead ? readTransaction(bytes) : { raw: bytes };

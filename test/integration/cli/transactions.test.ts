@@ -153,6 +153,15 @@ describe("causeway tx makes", () => {
     expect(await balance(friend)).toBe(11n);
     const twice = await node.run("tx", "broadcast", signed, "--output", "json");
     expect(twice.code).toBe(1);
+    // As evmd's (SDK 0.54.3): known, and not of a wrong sequence, for which one would sign again.
+    const known = { txhash, code: 19, codespace: "sdk" };
+    expect(JSON.parse(twice.out)).toMatchObject(known);
+    const waited = ["--broadcast-mode", "block", "--output", "json"];
+    const thrice = await node.run("tx", "broadcast", signed, ...waited);
+    expect([thrice.code, JSON.parse(thrice.out)]).toMatchObject([0, { txhash, code: 0 }]);
+    const body = JSON.stringify({ tx_bytes: (await node.run("tx", "encode", signed)).out.trim() });
+    const rest = await fetch(`${node.url("rest")}/cosmos/tx/v1beta1/txs`, { method: "POST", body });
+    expect(await rest.json()).toMatchObject({ tx_response: known });
     expect(await balance(friend)).toBe(11n);
     const { out: encoded } = await node.run("tx", "encode", signed);
     const { out: decoded } = await node.run("tx", "decode", encoded);

@@ -283,6 +283,20 @@ describe("CosmJS", () => {
     expect(await client.numUnconfirmedTxs()).toMatchObject({ total: 0, totalBytes: 0 });
   });
 
+  it("knows bytes that a block has: who sends them again is not told to sign anew", async () => {
+    const mined = wrap(await send(2, 5n));
+    expect((await client.tx({ hash: hashTx(mined) })).height).toBe(3);
+    // As a node of cosmos/evm (SDK 0.54.3, CometBFT 0.39.3) says it, not a wrong sequence.
+    const text = { code: -32603, message: "Internal error", data: "tx already exists in cache" };
+    for (const method of ["broadcast_tx_sync", "broadcast_tx_commit"]) {
+      const params = { tx: Buffer.from(mined).toString("base64") };
+      const request = { jsonrpc: "2.0", id: 1, method, params };
+      const answer = await fetch(chain.url, { method: "POST", body: JSON.stringify(request) });
+      expect([method, await answer.json()]).toMatchObject([method, { error: text }]);
+    }
+    expect(chain.pool.counts()).toMatchObject({ pending: 0, queued: 0 });
+  });
+
   it("takes CosmJS' batches", async () => {
     const batch = new HttpBatchClient(chain.url, { batchSizeLimit: 20, dispatchInterval: 5 });
     const batched = Comet38Client.create(batch);
