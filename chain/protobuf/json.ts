@@ -24,6 +24,13 @@ export type Pause = () => Promise<void> | undefined;
 /** Elements of a list that are written between two pauses. */
 const SLICE_ELEMENTS = 8;
 
+/**
+ * Types that the SDK writes with Go's own JSON instead (x/staking `RedelegationResponse.MarshalJSON`):
+ * 64-bit integers are numbers there, and clients are typed accordingly. Where they are zero Go leaves them
+ * out; here they are always there, as in every other type.
+ */
+const PLAIN_NUMBERS: readonly string[] = ["cosmos.staking.v1beta1.RedelegationEntry"];
+
 /** Messages to JSON. */
 export class JsonWriter {
   constructor(private readonly types: Descriptors) {}
@@ -97,8 +104,13 @@ export class JsonWriter {
 
   private members(type: MessageType, message: ProtoMessage): string {
     const members: string[] = [];
+    const isPlain = PLAIN_NUMBERS.includes(type.name);
     for (const field of type.fields) {
       const value = message[field.name];
+      if (isPlain && /^u?int64$/.test(field.kind)) {
+        members.push(`"${field.name}":${typeof value === "bigint" ? value : 0}`);
+        continue;
+      }
       // Of a oneof only the member that is there is shown.
       if (field.isOptional && value === undefined) continue;
       members.push(`"${field.name}":${this.value(field, value)}`);

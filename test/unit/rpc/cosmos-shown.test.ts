@@ -20,6 +20,53 @@ function shown(name: string, message: ProtoMessage): unknown {
   return JSON.parse(writer.text(ANY, decodeMessage(ANY, bytes)));
 }
 
+describe("a redelegation", () => {
+  const type = types.message("cosmos.staking.v1beta1.RedelegationResponse");
+
+  it("has its height and id as numbers, as the SDK's REST interface", () => {
+    const entry = {
+      redelegation_entry: {
+        creation_height: 14n,
+        completion_time: { seconds: 1_796_913_631n, nanos: 457_045_278 },
+        initial_balance: 500_000_000_000_000_000n,
+        shares_dst: 500_000_000_000_000_000_000_000_000_000_000_000n,
+        unbonding_id: 2n,
+      },
+      balance: 495_714_285_714_285_714n,
+    };
+    // An entry of cosmos/evm (SDK 0.54.3).
+    expect(JSON.parse(writer.text(type, { entries: [entry] }))).toMatchObject({
+      entries: [
+        {
+          redelegation_entry: {
+            creation_height: 14,
+            completion_time: "2026-12-10T14:40:31.457045278Z",
+            initial_balance: "500000000000000000",
+            shares_dst: "500000000000000000.000000000000000000",
+            unbonding_id: 2,
+          },
+          balance: "495714285714285714",
+        },
+      ],
+    });
+  });
+
+  it("has them as numbers, too, where they are zero", () => {
+    const entries = [{ redelegation_entry: {} }];
+    expect(JSON.parse(writer.text(type, { entries }))).toMatchObject({
+      entries: [
+        {
+          redelegation_entry: {
+            creation_height: 0,
+            unbonding_id: 0,
+            unbonding_on_hold_ref_count: 0,
+          },
+        },
+      ],
+    });
+  });
+});
+
 describe("an odd message", () => {
   it("has texts where its sender wrote texts in place of numbers", () => {
     const amount = [
