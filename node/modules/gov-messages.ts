@@ -48,7 +48,7 @@ const GAS = {
 };
 
 /** Value of `message.module` (as in the SDK). */
-const MODULE = "governance";
+const MODULE = "gov";
 
 /** Handlers by message. */
 export function govHandlers(isRoutable: IsRoutable): (readonly [string, MessageHandler])[] {

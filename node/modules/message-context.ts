@@ -16,6 +16,18 @@ export interface MessageContext extends ModuleContext {
   useGas(gas: bigint, location: string): void;
 }
 
+/**
+ * What older releases of the SDK called a module in `message.module`: x/gov was "governance" up to
+ * 0.46. Both words are told, the older one in an event of its own as those had it (D6).
+ */
+const OLDER_MODULE_WORDS: Readonly<Record<string, string>> = { gov: "governance" };
+
+/** All values of `message.module` for a module, the present one first. */
+export function moduleWords(module: string): readonly string[] {
+  const older = OLDER_MODULE_WORDS[module];
+  return older === undefined ? [module] : [module, older];
+}
+
 /** What runs a message: synchronous, so that nothing comes between its reads and its writes. */
 export interface MessageHandler {
   /** Value of the attribute `module` of the message's event. */

@@ -258,7 +258,7 @@ function calls(): Readonly<Record<string, Call>> {
     "cosmos.staking.v1beta1.Query/Validators": [{}, /"operatorAddress"/],
     [`${TX}/BroadcastTx`]: [
       { tx_bytes: txBytes, mode: "BROADCAST_MODE_SYNC" },
-      /account sequence mismatch/,
+      /already exists in cache/,
     ],
     [`${TX}/GetBlockWithTxs`]: [{ height: txHeight }, /MsgVote/],
     [`${TX}/GetTx`]: [{ hash: txHash }, /MsgVote/],

@@ -31,7 +31,7 @@ import type { WeightsVersion } from "../../../chain/evm/compute-weights.js";
 import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { isBlockedAccount } from "../../modules/blocked-accounts.js";
-import type { MessageContext } from "../../modules/message-context.js";
+import { type MessageContext, moduleWords } from "../../modules/message-context.js";
 import { MessageFailure } from "../../modules/module-context.js";
 import { handlerOf, routingFault } from "../../modules/message-router.js";
 import { moveBalances } from "../../modules/move-coins.js";
@@ -277,9 +277,11 @@ class MessageRun implements WordListener {
     if (message === undefined || handler === undefined) {
       throw new RangeError("a message without a handler");
     }
-    const { module } = handler;
+    const [module = "", ...older] = moduleWords(handler.module);
+    const sender = accountText(from);
     const emitted = [
-      event("message", { action: message.typeUrl, sender: accountText(from), module }),
+      event("message", { action: message.typeUrl, sender, module }),
+      ...older.map((word) => event("message", { module: word, sender })),
     ];
     const bytes = handler.run(message.message, this.context(emitted));
     this.responses.push({ typeUrl: message.typeUrl, bytes });

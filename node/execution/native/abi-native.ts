@@ -1,6 +1,5 @@
 /** A contract of the chain behind a Solidity interface: from call data to a function and back. */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
-import { accountText } from "../../../chain/consensus/abci-event.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import { present } from "../../../chain/errors.js";
 import type { AbiContract, AbiFunction } from "../../../chain/evm/abi/abi-contract.js";
@@ -64,7 +63,7 @@ export function abiNative({
       const found = bySelector.get(bytesToHex(input.subarray(0, SELECTOR_BYTES)));
       if (found === undefined) throw refusal("unknown method");
       if (isStatic && !found.isView) throw STATIC_STATE_CHANGE;
-      if (!found.isView) announce(call, module);
+      if (!found.isView && module !== undefined) call.announce(module);
       const output = encodeAbi(found.outputs, found.run(argumentsOf(found, input), call));
       chargeData(call, output.length);
       return output;
@@ -80,12 +79,6 @@ function chargeData(call: NativeCall, bytes: number): void {
 /** Refuses coins: nobody could get them back. */
 export function assertNoValue({ message }: NativeCall): void {
   if (message.valueAtoken > 0n) throw refusal("this contract takes no coins");
-}
-
-/** The sender of a message and its module, as searches of SDK chains ask for them. */
-function announce(call: NativeCall, module: string | undefined): void {
-  if (module === undefined) return;
-  call.emit("message", { module, sender: accountText(call.message.caller) });
 }
 
 function argumentsOf({ inputs }: AbiFunction, input: Uint8Array): Arguments {

@@ -82,7 +82,7 @@ const functions: Readonly<Record<string, NativeFunction>> = {
 };
 
 /** The contract. */
-export const GOV = abiNative({ abi: ABI, module: "governance", functions });
+export const GOV = abiNative({ abi: ABI, module: "gov", functions });
 
 /** Who acts: the sender, and nobody else. */
 function actor(args: Arguments, name: string, call: NativeCall): Address {

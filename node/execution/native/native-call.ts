@@ -1,10 +1,10 @@
 /** One call of a contract of the chain: its meter, its logs, and what modules act through. */
 import { type Address, parseBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import type { BalanceReason } from "../../../chain/balance-change.js";
-import { event } from "../../../chain/consensus/abci-event.js";
+import { accountText, event } from "../../../chain/consensus/abci-event.js";
 import { bytesToBigint } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";
-import type { MessageContext } from "../../modules/message-context.js";
+import { type MessageContext, moduleWords } from "../../modules/message-context.js";
 import { moveBalances } from "../../modules/move-coins.js";
 import { isBlockedAccount } from "../../modules/blocked-accounts.js";
 import { appVersion } from "../../modules/upgrade/plan.js";
@@ -109,6 +109,18 @@ export class NativeCall implements WordListener {
     this.charge(EVENT_GAS, EVENT_NS);
     this.host.recorder?.emit(event(type, attributes));
     if (type === "withdraw_rewards") this.log(rewardLog(attributes));
+  }
+
+  /**
+   * The sender of a message and its module, as searches of SDK chains ask for them. One event is paid
+   * for, however many words the module has: gas is a rule of the chain, words are none.
+   */
+  announce(module: string): void {
+    this.charge(EVENT_GAS, EVENT_NS);
+    const sender = accountText(this.message.caller);
+    for (const word of moduleWords(module)) {
+      this.host.recorder?.emit(event("message", { module: word, sender }));
+    }
   }
 
   private moveCoins(

@@ -96,6 +96,8 @@ describe("proposals", () => {
     for (const [condition, { txhash }] of [
       ["submit_proposal.proposal_id=1", made],
       [`proposal_vote.voter=${operator}&proposal_vote.proposal_id=1`, voted],
+      // The SDK's word since 0.47 (recorded from cosmos/evm, SDK 0.54.3), and the one before.
+      ["message.module=gov", voted],
       ["message.module=governance", voted],
     ] as const) {
       const { out } = await node.run("query", "txs", "--events", condition, "--output", "json");
