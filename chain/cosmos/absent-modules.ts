@@ -14,12 +14,12 @@ const INSTEAD: Readonly<Record<string, string>> = {
   ibc: "send to accounts of this chain, addr1... or 0x...",
 };
 
-/** Type URLs of messages and paths of methods, with the name of their module. */
-const NAME = /^\/(?:cosmos\.([a-z]+)|(ibc))\./;
+/** Type URLs of messages, paths of methods and routes of REST, with the name of their module. */
+const NAME = /^\/(?:cosmos[./]([a-z]+)|(ibc))[./]/;
 
 /**
- * Says of a message or a method of such a module that it is not here.
- * @param name type URL or path of a method, as a client sent it
+ * Says of a message, a method or a route of such a module that it is not here.
+ * @param name type URL or path, as a client sent it
  * @returns undefined for every other name
  */
 export function absentModuleText(name: string): string | undefined {

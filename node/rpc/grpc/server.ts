@@ -11,7 +11,9 @@ import {
   type ServerUnaryCall,
   type ServiceDefinition,
 } from "@grpc/grpc-js";
+import { absentModuleText } from "../../../chain/cosmos/absent-modules.js";
 import { errorMessage } from "../../../chain/errors.js";
+import type { MethodType } from "../../../chain/protobuf/descriptor-file.js";
 import { formatListenAddress, type ListenAddress } from "../../../runtime/config/config-values.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
@@ -79,6 +81,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<RpcSe
     if (Object.keys(definition).length === 0) throw new RangeError(`${name} serves nothing`);
     server.addService(definition, handlers);
   }
+  for (const { methods } of queries.types.services()) addAbsent(server, [...methods.values()]);
   const names = [...queries.services().map(({ name }) => name), ...REFLECTION_SERVICES];
   for (const [definition, handlers] of reflectionService(queries.types, names)) {
     server.addService(definition, handlers);
@@ -89,6 +92,19 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<RpcSe
     address: { host: options.listen.host, port },
     stop: () => stop(server),
   };
+}
+
+/** Methods of a module that other SDK chains have say what serves the same end here. */
+function addAbsent(server: Server, methods: readonly MethodType[]): void {
+  const definition: Record<string, ServiceDefinition[string]> = {};
+  const handlers: Record<string, handleUnaryCall<Buffer, Buffer>> = {};
+  for (const { name, path } of methods) {
+    const details = absentModuleText(path);
+    if (details === undefined) continue;
+    definition[name] = { path, ...UNARY };
+    handlers[name] = (_call, done) => done({ code: GRPC_CODES.UNIMPLEMENTED, details });
+  }
+  if (Object.keys(definition).length > 0) server.addService(definition, handlers);
 }
 
 const same = (bytes: Buffer): Buffer => bytes;

@@ -3,6 +3,7 @@
  * descriptors; answers are the registry's as JSON, refusals `{code, message, details}`.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { absentModuleText } from "../../../chain/cosmos/absent-modules.js";
 import { JsonWriter } from "../../../chain/protobuf/json.js";
 import { JsonReader } from "../../../chain/protobuf/json-reader.js";
 import type { ListenAddress } from "../../../runtime/config/config-values.js";
@@ -134,7 +135,9 @@ class Rest {
     }
     // The SDK's gateway says the same of a path that is none and of another verb.
     if (typeof match === "object") return match;
-    return new QueryFault("UNIMPLEMENTED", "Not Implemented");
+    const absent = absentModuleText(path);
+    const text = absent === undefined ? "Not Implemented" : `Not Implemented: ${absent}`;
+    return new QueryFault("UNIMPLEMENTED", text);
   }
 
   private readPost(exchanged: Exchanged, cors: Headers, match: MatchedRoute, query: string): void {

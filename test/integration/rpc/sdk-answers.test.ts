@@ -269,14 +269,19 @@ describe("a CosmJS wallet", () => {
       expect(text).toMatch(/^Query failed with \(6\): unknown query path: .*: unknown request$/);
       expect(text).toMatch(name.startsWith("authz") ? authz : feegrant);
     }
-    // Gateways of the SDK say no more of routes that they do not have.
-    const routes = ["authz/v1beta1/grants", "feegrant/v1beta1/allowances/x"];
-    for (const route of routes) {
-      const reply = await fetch(`${node.url("rest")}/cosmos/${route}`);
-      expect([reply.status, await reply.json()]).toEqual([
-        501,
-        { code: 12, message: "Not Implemented", details: [] },
-      ]);
+    // Status and code are those of the SDK's gateways for routes that they do not have.
+    const routes = {
+      "cosmos/authz/v1beta1/grants": authz,
+      "cosmos/feegrant/v1beta1/allowances/x": feegrant,
+      "ibc/apps/transfer/v1/params": /this chain has no x\/ibc: send to accounts of this chain/,
+      "cosmos/nothing/v1beta1/params": /^Not Implemented$/,
+    };
+    for (const [route, words] of Object.entries(routes)) {
+      const reply = await fetch(`${node.url("rest")}/${route}`);
+      const { message, ...body } = (await reply.json()) as { message: string };
+      expect([reply.status, body]).toEqual([501, { code: 12, details: [] }]);
+      expect(message).toMatch(/^Not Implemented/);
+      expect(message).toMatch(words);
     }
   });
 
