@@ -72,11 +72,23 @@ export function staticCosmosFault(
   );
 }
 
+/** Signatures over typed data as ethermint had them, in an option of the transaction. */
+const OLDER_TYPED_DATA = /\.ExtensionOptionsWeb3Tx$/;
+
+/** What their signers do instead: those types follow from the first message, and cover no other one. */
+const OLDER_TYPED_DATA_TEXT =
+  "ExtensionOptionsWeb3Tx, the older form of EIP-712 (msgs: Msg[]), signs the fields of its first " +
+  "message alone: sign typed data with msg0, msg1, ... or amino JSON, with the signature in its own " +
+  "place and no option";
+
 function optionsFault(tx: CosmosTransaction): SdkFault | undefined {
   if (tx.messages.length === 0) {
     return sdkFault(SDK_CODE.invalidRequest, "must contain at least one message");
   }
-  if (tx.extensionOptions.length > 0) return sdkFault(SDK_CODE.unknownExtension, "");
+  if (tx.extensionOptions.length > 0) {
+    const isOlderForm = tx.extensionOptions.some((url) => OLDER_TYPED_DATA.test(url));
+    return sdkFault(SDK_CODE.unknownExtension, isOlderForm ? OLDER_TYPED_DATA_TEXT : "");
+  }
   if (tx.isUnordered) {
     return sdkFault(SDK_CODE.notSupported, "unordered transactions are not supported");
   }

@@ -481,6 +481,26 @@ describe("what is not in order", () => {
     );
   });
 
+  it("says what to sign instead of the older form of EIP-712, which covers one message alone", () => {
+    const tx = read();
+    const withOption = (typeUrl: string) => {
+      const option = new ProtoWriter().message(1023, new ProtoWriter().bytes(1, typeUrl)).finish();
+      const bodyBytes = Buffer.concat([tx.bodyBytes, option]);
+      return faultOf(decodeCosmosTransaction(raw({ bodyBytes, signatures: [] }, tx)));
+    };
+    for (const name of ["/ethermint.types.v1", "/cosmos.evm.eip712.v1"]) {
+      expect([name, withOption(`${name}.ExtensionOptionsWeb3Tx`)]).toMatchObject([
+        name,
+        { code: 31, log: expect.stringMatching(/sign typed data with msg0, .*: unknown extension/) },
+      ]);
+    }
+    expect(withOption("/x.Y")).toEqual({
+      code: 31,
+      codespace: "sdk",
+      log: "unknown extension options",
+    });
+  });
+
   it("has one encoding and one signature: every other form is refused", () => {
     const tx = read();
     const bytes = Buffer.from(tx.raw);
