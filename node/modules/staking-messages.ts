@@ -6,6 +6,7 @@ import type { ProtoMessage, ProtoValue } from "../../chain/cosmos/field-schema.j
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import { BASE_DENOM } from "../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../settings/app-version.js";
+import { ONE } from "../settings/module-params.js";
 import {
   fundCommunityPool,
   noCommission,
@@ -42,7 +43,7 @@ import {
   selfDelegationIn,
   undelegated,
 } from "./staking/stake-messages.js";
-import { stakingFailure } from "./staking/staking-failure.js";
+import { noLeastStakeFailure, stakingFailure } from "./staking/staking-failure.js";
 import { type Description, DESCRIPTION_FIELDS, Validators } from "./staking/validator-record.js";
 
 /** Gas of messages beside bytes and signature: by the slots that they write. */
@@ -142,6 +143,8 @@ export const STAKING_HANDLERS: readonly (readonly [string, MessageHandler])[] = 
 
 function register(message: ProtoMessage, context: MessageContext): Uint8Array {
   const operator = operatorOf(message, "validator_address");
+  const isFirst = context.appVersion < SDK_REFUSALS_VERSION;
+  if (!isFirst && nested(message["pubkey"])["typeUrl"] === undefined) throw stakingFailure("noKey");
   const { publicKey, address } = consensusKey(message["pubkey"]);
   assertNotTombstoned(context.state, address);
   const delegator = textOf(message, "delegator_address");
@@ -149,6 +152,7 @@ function register(message: ProtoMessage, context: MessageContext): Uint8Array {
     throw messageFailure(SDK_CODE.invalidRequest, "validator address is invalid");
   }
   const rates = nested(message["commission"]);
+  if (!isFirst) assertNoneNegative(rates);
   registerValidator(context, {
     operator,
     publicKey,
@@ -159,24 +163,42 @@ function register(message: ProtoMessage, context: MessageContext): Uint8Array {
       maxChangeRate: fractionIn(rates, "max_change_rate"),
     },
     minSelfDelegation: wholeNumberIn(message, "min_self_delegation"),
-    selfDelegationAtoken:
-      context.appVersion < SDK_REFUSALS_VERSION
-        ? amountIn(message, "value")
-        : selfDelegationIn(message, "value"),
+    selfDelegationAtoken: isFirst ? amountIn(message, "value") : selfDelegationIn(message, "value"),
   });
   return NO_RESPONSE;
 }
 
+/** Rates below zero, in the SDK's order. */
+function assertNoneNegative(rates: ProtoMessage): void {
+  const isNegative = (field: string) => textOf(rates, field).startsWith("-");
+  if (isNegative("max_rate") || isNegative("rate")) throw stakingFailure("commissionNegative");
+  if (isNegative("max_change_rate")) throw stakingFailure("commissionChangeNegative");
+}
+
 function edit(message: ProtoMessage, context: MessageContext): Uint8Array {
-  const validator = validatorOf(context, operatorOf(message, "validator_address"));
+  const operator = operatorOf(message, "validator_address");
   const hasRate = textOf(message, "commission_rate") !== "";
   const hasLeast = textOf(message, "min_self_delegation") !== "";
+  if (context.appVersion >= SDK_REFUSALS_VERSION) {
+    if (hasLeast && wholeNumberIn(message, "min_self_delegation") === 0n) {
+      throw noLeastStakeFailure();
+    }
+    if (hasRate) assertRate(textOf(message, "commission_rate"));
+  }
+  const validator = validatorOf(context, operator);
   editValidator(context, validator, {
     description: descriptionOf(message["description"]),
     rate: hasRate ? fractionIn(message, "commission_rate") : undefined,
     minSelfDelegation: hasLeast ? wholeNumberIn(message, "min_self_delegation") : undefined,
   });
   return NO_RESPONSE;
+}
+
+/** A rate that a validator changes to, before anybody looks who it is. */
+function assertRate(text: string): void {
+  if (!text.startsWith("-") && (!/^[0-9]{1,70}$/.test(text) || BigInt(text) <= ONE)) return;
+  const words = "commission rate must be between 0 and 1 (inclusive)";
+  throw messageFailure(SDK_CODE.invalidRequest, words);
 }
 
 /** An ed25519 key in an Any, and its address. */

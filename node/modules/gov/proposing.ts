@@ -225,7 +225,8 @@ function pay(
   const needed = leastDeposit(params, proposal.isExpedited);
   const least = (needed * params.minDepositRatio) / ONE;
   if (amountAtoken < least) {
-    const text = `received ${amountText(amountAtoken)} but need at least ${amountText(least)}`;
+    const needs = `but need at least one of the following: ${amountText(least)}`;
+    const text = `received ${amountText(amountAtoken)} ${needs}`;
     throw govFailure("depositTooSmall", text);
   }
   const isKnown = proposal.depositOf(depositor) > 0n;

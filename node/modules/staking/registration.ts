@@ -3,13 +3,14 @@ import type { Address } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
+import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { fractionText, ONE } from "../../settings/module-params.js";
 import { bookRewards } from "../distribution/rewards.js";
 import { MessageFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
 import { delegate, tokensOf } from "./delegating.js";
 import { Delegations } from "./delegation-record.js";
-import { stakingFailure } from "./staking-failure.js";
+import { noLeastStakeFailure, stakingFailure } from "./staking-failure.js";
 import { operatorText } from "./staking-texts.js";
 import {
   type Commission,
@@ -70,7 +71,7 @@ export function registerValidator(context: ModuleContext, registration: Registra
 }
 
 function assertRegistrable(
-  { state }: ModuleContext,
+  { state, appVersion }: ModuleContext,
   { operator, publicKey, ...registration }: Registration,
 ): void {
   const validators = new Validators(state);
@@ -84,6 +85,7 @@ function assertRegistrable(
   }
   const { commission, minSelfDelegation, selfDelegationAtoken, description } = registration;
   assertCommission(commission, moduleParam(state, "staking", "min_commission_rate"));
+  if (minSelfDelegation === 0n && appVersion >= SDK_REFUSALS_VERSION) throw noLeastStakeFailure();
   if (minSelfDelegation === 0n || selfDelegationAtoken < minSelfDelegation) {
     throw stakingFailure("selfDelegation");
   }

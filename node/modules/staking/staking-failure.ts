@@ -12,9 +12,11 @@ const TEXTS = {
   keyExists: [5, "validator already exist for this pubkey; must use new validator pubkey"],
   keyKind: [6, "validator pubkey type is not supported"],
   jailed: [7, "validator for this address is currently jailed"],
+  commissionNegative: [9, "commission must be positive"],
   commissionRange: [10, "commission cannot be more than 100%"],
   commissionMost: [11, "commission cannot be more than the max rate"],
   commissionTime: [12, "commission cannot be changed more than once in 24h"],
+  commissionChangeNegative: [13, "commission change rate must be positive"],
   commissionChange: [14, "commission change rate cannot be more than the max rate"],
   commissionStep: [15, "commission cannot be changed more than max change rate"],
   selfDelegation: [
@@ -39,6 +41,7 @@ const TEXTS = {
     "too many redelegation entries for (delegator, src-validator, dst-validator) tuple",
   ],
   exchangeRate: [34, "cannot delegate to validators with invalid (zero) ex-rate"],
+  noKey: [39, "empty validator public key"],
   commissionLeast: [40, "commission cannot be less than min rate"],
 } as const;
 
@@ -46,6 +49,12 @@ const TEXTS = {
 export function stakingFailure(name: keyof typeof TEXTS, what = ""): MessageFailure {
   const [code, words] = TEXTS[name];
   return moduleFailure("staking", code, what === "" ? words : `${what}: ${words}`);
+}
+
+/** The failure of a validator that would need no stake of its own. */
+export function noLeastStakeFailure(): MessageFailure {
+  const text = "minimum self delegation must be a positive integer";
+  return new MessageFailure(sdkFault(SDK_CODE.invalidRequest, text));
 }
 
 /** The failure of cancelling what does not leave: no unbonding began at a height. */

@@ -43,6 +43,37 @@ const reward = (name: string, validator: string) => ({
   message: { delegator_address: account, validator_address: validator },
 });
 
+const sent = (inputs: readonly object[], outputs: readonly object[]) => ({
+  type: "cosmos.bank.v1beta1.MsgMultiSend",
+  message: { inputs, outputs } as unknown as ProtoMessage,
+});
+const ofAlice = { address: account, coins: [one] };
+
+const tenth = "100000000000000000";
+const registered = (more: object, rates: object = {}) => ({
+  type: "cosmos.staking.v1beta1.MsgCreateValidator",
+  message: {
+    description: { moniker: "x" },
+    commission: { rate: tenth, max_rate: tenth, max_change_rate: tenth, ...rates },
+    min_self_delegation: "1",
+    validator_address: toBech32(ALICE, VALIDATOR_PREFIX),
+    pubkey: {
+      typeUrl: "/cosmos.crypto.ed25519.PubKey",
+      message: { key: new Uint8Array(32).fill(9) },
+    },
+    value: one,
+    ...more,
+  } as unknown as ProtoMessage,
+});
+const edited = (more: object) => ({
+  type: "cosmos.staking.v1beta1.MsgEditValidator",
+  message: {
+    description: { moniker: "x" },
+    validator_address: operatorOf(0),
+    ...more,
+  } as unknown as ProtoMessage,
+});
+
 /** Failing messages: code and codespace by the rules of version 1, and of the SDK. */
 const FAILURES = [
   ["a delegation of another coin", stake("MsgDelegate", other), [5, "sdk"], [18, "sdk"]],
@@ -78,6 +109,38 @@ const FAILURES = [
     [2, "gov"],
     [3, "gov"],
   ],
+  // From here on recorded on a node of cosmos/evm (SDK 0.54.3), or x/bank's and x/staking's errors.
+  ["coins from nobody", sent([], [ofAlice]), [18, "sdk"], [2, "bank"]],
+  ["coins to nobody", sent([ofAlice], []), [18, "sdk"], [3, "bank"]],
+  ["more coins than are given", sent([ofAlice], [ofAlice, ofAlice]), [18, "sdk"], [4, "bank"]],
+  ["coins from two", sent([ofAlice, ofAlice], [ofAlice]), [18, "sdk"], [9, "bank"]],
+  [
+    "a validator with a commission below zero",
+    registered({}, { rate: "-1" }),
+    [10, "staking"],
+    [9, "staking"],
+  ],
+  [
+    "a validator whose commission may change by less than zero",
+    registered({}, { max_change_rate: "-1" }),
+    [10, "staking"],
+    [13, "staking"],
+  ],
+  [
+    "a validator that need not have stake",
+    registered({ min_self_delegation: "0" }),
+    [16, "staking"],
+    [18, "sdk"],
+  ],
+  ["a validator without a key", registered({ pubkey: undefined }), [6, "staking"], [39, "staking"]],
+  [
+    "a commission above one",
+    edited({ commission_rate: "1900000000000000000" }),
+    [12, "staking"],
+    [18, "sdk"],
+  ],
+  ["a commission below zero", edited({ commission_rate: "-1" }), [10, "staking"], [18, "sdk"]],
+  ["a least stake of nothing", edited({ min_self_delegation: "0" }), [17, "staking"], [18, "sdk"]],
 ] as const;
 
 function genesisOf(version: number | undefined): Genesis {

@@ -14,9 +14,11 @@ const OF_STAKING: Readonly<Record<Refusal, readonly [number, string]>> = {
   keyExists: [5, "validator already exist for this pubkey; must use new validator pubkey"],
   keyKind: [6, "validator pubkey type is not supported"],
   jailed: [7, "validator for this address is currently jailed"],
+  commissionNegative: [9, "commission must be positive"],
   commissionRange: [10, "commission cannot be more than 100%"],
   commissionMost: [11, "commission cannot be more than the max rate"],
   commissionTime: [12, "commission cannot be changed more than once in 24h"],
+  commissionChangeNegative: [13, "commission change rate must be positive"],
   commissionChange: [14, "commission change rate cannot be more than the max rate"],
   commissionStep: [15, "commission cannot be changed more than max change rate"],
   selfDelegation: [
@@ -41,6 +43,7 @@ const OF_STAKING: Readonly<Record<Refusal, readonly [number, string]>> = {
     "too many redelegation entries for (delegator, src-validator, dst-validator) tuple",
   ],
   exchangeRate: [34, "cannot delegate to validators with invalid (zero) ex-rate"],
+  noKey: [39, "empty validator public key"],
   commissionLeast: [40, "commission cannot be less than min rate"],
 };
 
