@@ -200,6 +200,17 @@ describe("a CosmJS wallet", () => {
     readonly simulations: Readonly<Record<string, { status: number; body: { message: string } }>>;
   }
 
+  /** What a simulation answers of two sends (cosmos/evm, SDK 0.54.3). */
+  const TWO_SENDS = {
+    data:
+      "EiYKJC9jb3Ntb3MuYmFuay52MWJldGExLk1zZ1NlbmRSZXNwb25zZRImCiQvY29zbW9zLmJhbmsudjFiZXRhMS5Nc2dT" +
+      "ZW5kUmVzcG9uc2U=",
+    msg_responses: [
+      { "@type": "/cosmos.bank.v1beta1.MsgSendResponse" },
+      { "@type": "/cosmos.bank.v1beta1.MsgSendResponse" },
+    ],
+  };
+
   /** What a script of the oracle prints that has the stranger's key. */
   async function run<Result>(script: string): Promise<Result> {
     const input = {
@@ -235,6 +246,14 @@ describe("a CosmJS wallet", () => {
     expect(simulations["of a failure"]).toMatchObject({
       status: 500,
       body: { message: expect.stringMatching(/validator does not exist with gas used: '\d+'$/) },
+    });
+  });
+
+  it("is told what each message of a simulation answered", async () => {
+    const { simulations } = await run<Told>("cosmjs-refusals.mjs");
+    expect(simulations["of two messages"]).toMatchObject({
+      status: 200,
+      body: { result: TWO_SENDS },
     });
   });
 

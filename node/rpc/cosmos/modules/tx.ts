@@ -40,6 +40,7 @@ const ORDER_DESCENDING = 2;
 export function txQueries(sources: QuerySources): QueryHandlers {
   const { types, transactions } = sources;
   const type = types.message(TX);
+  const messageData = types.message("cosmos.base.abci.v1beta1.TxMsgData");
   const bytesOf = (request: MessageReader) => {
     const bytes = request.bytes("tx_bytes");
     if (bytes.length === 0) throw invalidArgument("invalid empty tx");
@@ -74,7 +75,13 @@ export function txQueries(sources: QuerySources): QueryHandlers {
       }
       return {
         gas_info: { gas_wanted: result.gasWanted, gas_used: result.gasUsed },
-        result: { data: result.data, log: result.log, events: eventMessages(result) },
+        result: {
+          data: result.data,
+          log: result.log,
+          events: eventMessages(result),
+          // Where clients of SDK 0.46 and later look for it.
+          msg_responses: decodeMessage(messageData, result.data)["msg_responses"] ?? [],
+        },
       };
     },
     [`${SERVICE}/TxDecode`]: async (request, { signal }) => {

@@ -57,6 +57,7 @@ const base64 = (bytes) => Buffer.from(bytes).toString("base64");
 const failing = await sent([delegate(nobodyOperator, coin(1))]);
 const simulations = {
   "of a failure": await post("simulate", { tx_bytes: base64(failing) }),
+  "of two messages": await post("simulate", { tx_bytes: base64(await sent([...one, ...one])) }),
   "of no bytes": await post("simulate", { tx_bytes: "" }),
 };
 client.disconnect();
