@@ -357,6 +357,11 @@ describe("searches", () => {
     const { txs } = byEvm.result as { txs: { hash: string; proof: object }[] };
     const bySdk = await get(`tx?hash=0x${txs[0]?.hash ?? ""}&prove=true`);
     expect(bySdk.result).toEqual(txs[0]);
+    // In either case of its digits, as CometBFT, which reads them as bytes.
+    for (const digits of [txs[0]?.hash ?? "", txs[0]?.hash.toLowerCase() ?? ""]) {
+      const found = await get(`tx_search?query="tx.hash='${digits}'"&prove=true`);
+      expect([digits, found.result]).toEqual([digits, { txs, total_count: "1" }]);
+    }
     const wrong = await get(
       `tx_search?query="tx.hash='${txs[0]?.hash ?? ""}'%20AND%20tx.height=4"`,
     );

@@ -60,11 +60,12 @@ const HEIGHT_TAGS = { transactions: "tx.height", blocks: "block.height" } as con
 /** Transactions whose events satisfy the query, in the order of the chain. Throws INTERNAL. */
 export async function searchTransactions(
   chain: CometChain,
-  query: EventQuery,
+  asked: EventQuery,
   signal: AbortSignal,
   limits = DEFAULT_SEARCH_LIMITS,
 ): Promise<FoundTransaction[]> {
   const found: FoundTransaction[] = [];
+  const query = withHashesAsShown(asked);
   const only = locatedBy(chain, query);
   if (only === "none") return found;
   const search = new Search(chain, limits, signal);
@@ -195,6 +196,17 @@ class Search {
 
 function* everyHeight(from: Height, to: Height): Generator<Height> {
   for (let height = from; height <= to; height++) yield height;
+}
+
+/** The digits of `tx.hash` may be of either case: CometBFT reads them as bytes. */
+function withHashesAsShown(query: EventQuery): EventQuery {
+  const conditions = query.conditions.map((condition) => {
+    const { tag, argument } = condition;
+    const hash = tag === "tx.hash" ? hashOf(argument?.text ?? "") : undefined;
+    if (hash === undefined || argument === undefined) return condition;
+    return { ...condition, argument: { ...argument, text: upperHex(hash) } };
+  });
+  return { ...query, conditions };
 }
 
 /** The one transaction that the query can match, when it names a hash; "none" for an unknown. */
