@@ -49,13 +49,13 @@ function addCommand(parent: Command, name: string, query: QueryCommand, run: Run
 
 function addTransactionCommands(query: Command, run: Runner): void {
   addFlags(query.command("tx"))
-    .description("a transaction by its hash: that of the SDK or that of the EVM")
-    .argument("<hash>", "64 hex digits, 0x in front or not")
-    .option("--type <type>", "only hash", "hash")
-    .action((hash: string, own: Options) =>
+    .description("a transaction by its hash, that of the SDK or that of the EVM, or as --type says")
+    .argument("<hash|acc_seq|signature>", "64 hex digits; ADDRESS/SEQUENCE; base64, by commas")
+    .option("--type <type>", "hash, acc_seq or signature", "hash")
+    .action((given: string, own: Options) =>
       run<Options>(async (context, flags) => {
         const { runQueryTx } = await import("./run.js");
-        return runQueryTx(context, hash, flags);
+        return runQueryTx(context, given, flags);
       })(own),
     );
   addFlags(query.command("txs"))

@@ -54,16 +54,58 @@ export async function runQuery(
   return 0;
 }
 
-/** `query tx HASH`: the transaction's `TxResponse`, by either hash. */
+/**
+ * `query tx`: a transaction's `TxResponse`, by either hash, by the sequence of its account or by its
+ * signatures, as `--type` says (x/auth `client/cli/query.go`).
+ */
 export async function runQueryTx(
   context: CommandContext,
-  hash: string,
+  given: string,
   flags: QueryFlags,
 ): Promise<number> {
+  const type = textFlag(flags, "type") ?? "hash";
+  const response =
+    type === "hash"
+      ? await transactionByHash(context, given, flags)
+      : await transactionByEvent(context, given, type, flags);
+  print(context, flags, response);
+  return 0;
+}
+
+async function transactionByHash(context: CommandContext, hash: string, flags: QueryFlags) {
   const path = "/cosmos.tx.v1beta1.Service/GetTx";
   const answer = await queryNode(loadDescriptors(), path, { hash }, targetOf(context, flags));
-  print(context, flags, memberOf(answer, "tx_response"));
-  return 0;
+  return memberOf(answer, "tx_response");
+}
+
+/** The one transaction with a sequence or with signatures. Throws USAGE, CLIENT_FAILED. */
+async function transactionByEvent(
+  context: CommandContext,
+  given: string,
+  type: string,
+  flags: QueryFlags,
+) {
+  const path = "/cosmos.tx.v1beta1.Service/GetTxsEvent";
+  const fields = { query: eventOf(given, type), limit: "2" };
+  const answer = await queryNode(loadDescriptors(), path, fields, targetOf(context, flags));
+  const found = memberOf(answer, "tx_responses");
+  const list: readonly unknown[] = Array.isArray(found) ? found : [];
+  if (list.length === 1) return list[0];
+  const count = list.length === 0 ? "no" : "several";
+  const what = type === "acc_seq" ? "address and sequence combination" : "signatures";
+  throw new CliError("CLIENT_FAILED", `found ${count} txs matching given ${what}`);
+}
+
+function eventOf(given: string, type: string): string {
+  if (type === "acc_seq" && /^[a-z0-9]+\/[0-9]{1,20}$/.test(given)) {
+    return `tx.acc_seq='${given}'`;
+  }
+  if (type === "signature" && /^[A-Za-z0-9+/=]+(,[A-Za-z0-9+/=]+)*$/.test(given)) {
+    const conditions = given.split(",").map((signature) => `tx.signature='${signature}'`);
+    return conditions.join(" AND ");
+  }
+  const forms = "--type=hash HASH, --type=acc_seq ADDRESS/SEQUENCE, --type=signature BASE64,...";
+  throw new CliError("USAGE", `query tx takes ${forms}.`);
 }
 
 /** `query txs`: the SDK's `SearchTxsResult`. */

@@ -166,8 +166,26 @@ describe("causeway tx makes", () => {
     const { out: encoded } = await node.run("tx", "encode", signed);
     const { out: decoded } = await node.run("tx", "decode", encoded);
     expect(JSON.parse(decoded)).toEqual(JSON.parse(fs.readFileSync(signed, "utf8")));
-    const found = await node.run("query", "tx", txhash, "--output", "json");
-    expect(JSON.parse(found.out)).toMatchObject({ txhash, code: 0 });
+    const { signatures } = JSON.parse(fs.readFileSync(signed, "utf8")) as { signatures: string[] };
+    const { body: own } = JSON.parse(out) as { body: { messages: { from_address: string }[] } };
+    const payer = own.messages[0]?.from_address ?? "";
+    for (const words of [
+      [txhash],
+      ["--type=hash", txhash],
+      ["--type=acc_seq", `${payer}/0`],
+      ["--type=signature", signatures.join(",")],
+    ]) {
+      const found = await node.run("query", "tx", ...words, "--output", "json");
+      expect([words, found.code, JSON.parse(found.out)]).toMatchObject([
+        words,
+        0,
+        { txhash, code: 0 },
+      ]);
+    }
+    const missing = await node.run("query", "tx", "--type=acc_seq", `${payer}/77`);
+    expect([missing.code, missing.err]).toEqual([1, expect.stringContaining("found no txs")]);
+    const odd = await node.run("query", "tx", "--type=acc_seq", txhash);
+    expect([odd.code, odd.err]).toEqual([1, expect.stringContaining("ADDRESS/SEQUENCE")]);
   });
 
   it("signatures of amino JSON, and of a keystore", async () => {
