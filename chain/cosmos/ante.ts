@@ -41,6 +41,9 @@ const SIGNATURE_GAS = 21_000n;
 /** Largest sequence that can be executed, as for EVM transactions (EIP-2681). */
 const MAX_SEQUENCE = 2n ** 64n - 2n;
 
+/** r and s: without a recovery id a signature has one form, and a transaction one hash. */
+const SIGNATURE_BYTES = 64;
+
 /** What the chain asks of every Cosmos transaction. */
 export interface CosmosLimits {
   readonly cosmosChainId: string;
@@ -270,7 +273,17 @@ export function signatureFault(tx: CosmosTransaction, limits: CosmosLimits): Sdk
   const text =
     "signature verification failed; please verify account number " +
     `(${ACCOUNT_NUMBER}), sequence (${tx.nonce}) and chain-id (${limits.cosmosChainId})`;
-  return sdkFault(SDK_CODE.unauthorized, `${text}: (unable to verify single signer signature)`);
+  return sdkFault(SDK_CODE.unauthorized, `${text}: (${reasonOf(tx.signature)})`);
+}
+
+/** Why a signature does not count, for those who can mend it. */
+function reasonOf({ length }: Uint8Array): string {
+  const usual = "unable to verify single signer signature";
+  // What Go's ethsecp256k1 keys and Ethereum wallets make.
+  const isRecoverable = length === SIGNATURE_BYTES + 1;
+  return isRecoverable
+    ? `${usual}: it has 65 bytes, send the first 64, r and s, without the recovery id`
+    : usual;
 }
 
 /** Digests that count, the usual one first; the others are made only if it does not fit. */
@@ -301,7 +314,7 @@ function documentOf(tx: CosmosTransaction, cosmosChainId: string) {
 }
 
 function isSignedBy(signature: Uint8Array, digest: Uint8Array, point: Uint8Array): boolean {
-  if (signature.length !== 64) return false;
+  if (signature.length !== SIGNATURE_BYTES) return false;
   const s = bytesToBigint(signature.subarray(32));
   if (s === 0n || s > SECP256K1_ORDER / 2n) return false;
   return [0, 1].some((recoveryId) => {
