@@ -169,18 +169,14 @@ describe("causeway tx makes", () => {
     const { signatures } = JSON.parse(fs.readFileSync(signed, "utf8")) as { signatures: string[] };
     const { body: own } = JSON.parse(out) as { body: { messages: { from_address: string }[] } };
     const payer = own.messages[0]?.from_address ?? "";
-    for (const words of [
+    for (const by of [
       [txhash],
       ["--type=hash", txhash],
       ["--type=acc_seq", `${payer}/0`],
       ["--type=signature", signatures.join(",")],
     ]) {
-      const found = await node.run("query", "tx", ...words, "--output", "json");
-      expect([words, found.code, JSON.parse(found.out)]).toMatchObject([
-        words,
-        0,
-        { txhash, code: 0 },
-      ]);
+      const found = await node.run("query", "tx", ...by, "--output", "json");
+      expect([by, found.code, JSON.parse(found.out)]).toMatchObject([by, 0, { txhash, code: 0 }]);
     }
     const missing = await node.run("query", "tx", "--type=acc_seq", `${payer}/77`);
     expect([missing.code, missing.err]).toEqual([1, expect.stringContaining("found no txs")]);
