@@ -21,12 +21,22 @@ export interface Outcome {
   readonly result: ByOption;
 }
 
-/** The counting of one proposal, from where the last block left it. */
+/** How far a counting has come. */
+export interface TallyProgress {
+  /** Voters that were counted. */
+  readonly voters: number;
+  readonly sums: ByOption;
+  readonly total: bigint;
+  /** Shares by validator that were counted since the last block left it. */
+  readonly shares: ReadonlyMap<Address, bigint>;
+}
+
+/** The counting of one proposal, from where the last block left it or from further on. */
 export class TallyCount {
   private readonly delegations: Delegations;
   private readonly bonded: ReadonlyMap<Address, ValidatorRecord>;
   /** Shares of a validator's delegators that were counted by their own votes. */
-  private readonly counted = new Map<Address, bigint>();
+  private readonly counted: Map<Address, bigint>;
   private readonly sums: Sums;
   private total: bigint;
   private voters: number;
@@ -34,11 +44,13 @@ export class TallyCount {
   constructor(
     state: JournaledState,
     private readonly proposal: ProposalRecord,
+    from?: TallyProgress,
   ) {
     this.delegations = new Delegations(state);
     const bonded = new Validators(state).inConsensus().filter(({ isBonded }) => isBonded);
     this.bonded = new Map(bonded.map((validator) => [validator.operator, validator]));
-    const { voters, sums, total } = proposal.counted;
+    const { voters, sums, total } = from ?? proposal.counted;
+    this.counted = new Map(from?.shares);
     this.voters = voters;
     this.sums = { ...sums };
     this.total = total;
@@ -85,6 +97,12 @@ export class TallyCount {
       if (weights[option] > 0n) this.sums[option] += (power * weights[option]) / ONE;
     }
     this.total += power;
+  }
+
+  /** How far it has come. */
+  get progress(): TallyProgress {
+    const { voters, sums, total, counted } = this;
+    return { voters, sums: { ...sums }, total, shares: new Map(counted) };
   }
 
   /** Leaves the rest to the next block. */
@@ -160,4 +178,25 @@ export function currentTally(
 ): ByOption | undefined {
   const count = new TallyCount(state, proposal);
   return count.count(MAX_QUERY_STEPS) === undefined ? undefined : count.outcome(params).result;
+}
+
+/** Delegations that a query looks at before others get the thread: some milliseconds. */
+const SLICE_STEPS = 100;
+
+/** A tally, or how far it has come. */
+export type TallySlice = { readonly result: ByOption } | { readonly progress: TallyProgress };
+
+/**
+ * Counts a slice of a proposal's votes as they are now, for queries, which must not hold up blocks.
+ * @param from what the slice before came to; undefined for the first one
+ */
+export function tallySlice(
+  state: JournaledState,
+  proposal: ProposalRecord,
+  params: GovParams,
+  from: TallyProgress | undefined,
+): TallySlice {
+  const count = new TallyCount(state, proposal, from);
+  if (count.count(SLICE_STEPS) === undefined) return { progress: count.progress };
+  return { result: count.outcome(params).result };
 }

@@ -14,7 +14,7 @@ import {
   type Vote,
   VOTE_OPTIONS,
 } from "../gov/proposal-record.js";
-import { currentTally } from "../gov/tally.js";
+import { type TallyProgress, type TallySlice, tallySlice } from "../gov/tally.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { appVersion, upgradeHeight, upgradePlan } from "../upgrade/plan.js";
 
@@ -25,6 +25,7 @@ export {
   FIRST_APP_VERSION,
   govParams,
   PROPOSAL_STATUS,
+  type TallyProgress,
   upgradeHeight,
   upgradePlan,
   type Vote,
@@ -158,11 +159,17 @@ export function voteOf(state: JournaledState, id: bigint, voter: Address): Vote 
 }
 
 /**
- * What a proposal's votes come to: of one that is voted on, now; atoken.
- * @returns undefined without such a proposal; "too many" where a query cannot count them
+ * What a proposal's votes come to, atoken: of one that is voted on, now, a slice at a time.
+ * @param from what the slice before came to; undefined for the first one
+ * @returns undefined without such a proposal
  */
-export function readTally(state: JournaledState, id: bigint): ByOption | "too many" | undefined {
+export function readTally(
+  state: JournaledState,
+  id: bigint,
+  from: TallyProgress | undefined,
+): TallySlice | undefined {
   const record = existing(state, id);
-  if (record === undefined || record.status !== PROPOSAL_STATUS.voting) return record?.result;
-  return currentTally(state, record, govParams(state)) ?? "too many";
+  if (record === undefined) return undefined;
+  if (record.status !== PROPOSAL_STATUS.voting) return { result: record.result };
+  return tallySlice(state, record, govParams(state), from);
 }

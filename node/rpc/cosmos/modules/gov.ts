@@ -14,10 +14,11 @@ import {
   readProposal,
   readTally,
   type Slice,
+  type TallyProgress,
   voteOf,
   votesOf,
 } from "../../../modules/reads/gov-reads.js";
-import { invalidArgument, notFound, QueryFault } from "../errors.js";
+import { invalidArgument, notFound, type QueryFault } from "../errors.js";
 import { coinsOf, secondsOf } from "../module-values.js";
 import { type Page, type PageRequest, pageRequest } from "../paging.js";
 import type { QueryContext, QueryHandlers } from "../registry.js";
@@ -105,11 +106,15 @@ function versionQueries(sources: ModuleSources, service: string, form: GovForm):
     },
     [`${service}/TallyResult`]: async (request, { height, signal }) => {
       const id = idIn(request);
-      const tally = await modules.at(height).read((state) => readTally(state, id), signal);
-      if (tally === undefined) throw noProposal(id);
-      if (tally !== "too many") return { tally: form.tally(tally) };
-      const text = `proposal ${id} has too many votes to be counted for a query: wait for its end`;
-      throw new QueryFault("RESOURCE_EXHAUSTED", text);
+      // One state for all slices: what a block changes meanwhile is read from history.
+      const state = modules.at(height);
+      for (let from: TallyProgress | undefined; ; ) {
+        const slice = await state.read((now) => readTally(now, id, from), signal);
+        if (slice === undefined) throw noProposal(id);
+        if ("result" in slice) return { tally: form.tally(slice.result) };
+        from = slice.progress;
+        await breathe(signal);
+      }
     },
   };
 }
