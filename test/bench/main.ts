@@ -8,13 +8,14 @@ import { parseArgs } from "node:util";
 import { errorMessage } from "../../chain/errors.js";
 import { CHAIN_ROWS, type ChainRowName, type RunLength, runChainRows } from "./rows/chain-rows.js";
 import { INDEXER_ROWS, runIndexerRows } from "./rows/indexer-rows.js";
+import { LARGE_STATE_ROWS, runLargeStateRows } from "./rows/large-state-rows.js";
 import { MODULE_ROWS, runModuleRows } from "./rows/module-rows.js";
 import { OLD_BLOCK_ROWS, runOldBlockRows } from "./rows/old-block-rows.js";
 import { NETWORK_ROWS, type NetworkRowName, runNetworkRows } from "./rows/network-rows.js";
 import { type BenchRow, describeMachine, isMet, ratioOf, renderTable } from "./report.js";
 import { runStackRows, STACK_ROWS, type StackRowName } from "./rows/stack-rows.js";
 import { runCommitWeightsRow } from "./commit/weights-row.js";
-import { LARGE_STATE_ROWS, runLargeStateRows } from "./commit/large-state-rows.js";
+import { COMMIT_STATE_ROWS, runCommitStateRows } from "./commit/state-rows.js";
 import { runWeightsRow, WEIGHT_ROWS } from "./weights.js";
 
 const ALL_ROWS = [
@@ -26,6 +27,7 @@ const ALL_ROWS = [
   ...WEIGHT_ROWS,
   ...MODULE_ROWS,
   ...LARGE_STATE_ROWS,
+  ...COMMIT_STATE_ROWS,
 ];
 
 const HELP = `Usage: npm run bench [-- OPTIONS]
@@ -56,6 +58,7 @@ interface Arguments {
   readonly wantsWeights: boolean;
   readonly wantsModules: boolean;
   readonly wantsLargeState: boolean;
+  readonly wantsCommitState: boolean;
   readonly out: string | undefined;
   readonly profileFolder: string | undefined;
 }
@@ -89,6 +92,7 @@ function readArguments(): Arguments {
     wantsIndexer: INDEXER_ROWS.some((name) => wanted.includes(name)),
     wantsWeights: WEIGHT_ROWS.some((name) => wanted.includes(name)),
     wantsLargeState: LARGE_STATE_ROWS.some((name) => wanted.includes(name)),
+    wantsCommitState: COMMIT_STATE_ROWS.some((name) => wanted.includes(name)),
     wantsModules: MODULE_ROWS.some((name) => wanted.includes(name)),
     out: values.out,
     profileFolder: values.profile,
@@ -106,6 +110,7 @@ async function run(): Promise<void> {
     wantsWeights,
     wantsModules,
     wantsLargeState,
+    wantsCommitState,
     out,
     profileFolder,
   } = readArguments();
@@ -151,7 +156,11 @@ async function run(): Promise<void> {
     await collect("the rows of the modules", () => runModuleRows({ ...length, say }));
   }
   if (wantsLargeState) {
-    await collect("the rows of a large state", () => runLargeStateRows({ ...length, say }));
+    const options = { length, profileFolder, say };
+    await collect("the rows of a large state", () => runLargeStateRows(options));
+  }
+  if (wantsCommitState) {
+    await collect("the rows of its commit", () => runCommitStateRows({ ...length, say }));
   }
   if (wantsWeights) {
     await collect("the row of weights", async () => runWeightsRow(length));

@@ -3,7 +3,7 @@ import { type Accepted, judgeTrial, RateSearch, type SeenBlock } from "./held-ra
 import type { TrialVerdict } from "./held-rate.js";
 import type { ChainTarget } from "./targets/chain-target.js";
 import { encodeCall, LoadConnection } from "./http-load.js";
-import { type Batch, createBatches, type Payment, type Sender } from "./senders.js";
+import { type Batch, createBatches, createSenders, type Payment, type Sender } from "./senders.js";
 import type { Turns } from "./turns.js";
 
 /** Connections that send; each waits for its answer before the next batch. */
@@ -17,6 +17,14 @@ const BATCH_SIZE = 100;
 
 /** Senders of one trial; each trial has fresh ones, so that a failed one leaves no nonce gaps. */
 export const SENDERS_PER_TRIAL = 200;
+
+/** Fresh senders for so many trials. */
+export function senderGroups(count: number, label: string): Sender[][] {
+  const senders = createSenders(count * SENDERS_PER_TRIAL, label);
+  return Array.from({ length: count }, (_, group) =>
+    senders.slice(group * SENDERS_PER_TRIAL, (group + 1) * SENDERS_PER_TRIAL),
+  );
+}
 
 /** Time between two looks at the head. */
 const POLL_MS = 20;

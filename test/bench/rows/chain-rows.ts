@@ -1,13 +1,12 @@
 /** Rows of a chain with 2 s blocks, ours beside anvil: transfers, ERC-20 transfers, reads. */
 import { Interface } from "ethers";
 import type { Address } from "../../../chain/address.js";
-import { bytesToHex } from "../../../chain/hex.js";
-import { MINT_GAS_LIMIT, mintDatas, tokenBytecode } from "../bench-token.js";
+import { deployToken, mint } from "../contracts.js";
 import { startAnvilTarget } from "../targets/anvil-target.js";
 import { startCausewayTarget } from "../targets/causeway-target.js";
 import type { ChainTarget } from "../targets/chain-target.js";
 import { closedLoop, encodeCall, type LoadResult } from "../http-load.js";
-import { blockNumber, callRpc, transactionCount } from "../json-rpc.js";
+import { blockNumber, transactionCount } from "../json-rpc.js";
 import { type BenchRow, formatFigure } from "../report.js";
 import {
   createRecipients,
@@ -17,7 +16,7 @@ import {
   type Sender,
   signNext,
 } from "../senders.js";
-import { findHeldRate, type HeldResult, maxTrials, SENDERS_PER_TRIAL } from "../transfer-trial.js";
+import { findHeldRate, type HeldResult, maxTrials, senderGroups } from "../transfer-trial.js";
 import { Turns } from "../turns.js";
 
 /** How much a run measures. */
@@ -169,56 +168,6 @@ async function measureErc20({
 /** Trials of the ERC-20 row; its ceiling is near where it starts. */
 const ERC20_TRIALS = 4;
 
-async function deployToken(url: string, owner: Sender): Promise<Address> {
-  const data = tokenBytecode();
-  const hash = await send(url, owner, { to: undefined, data, gasLimit: 3_000_000n });
-  return (await waitForReceipt(url, hash)).contractAddress;
-}
-
-/** Gives every holder of all groups coins. */
-async function mint(
-  url: string,
-  owner: Sender,
-  token: Address,
-  groups: readonly (readonly Sender[])[],
-): Promise<void> {
-  const hashes: string[] = [];
-  for (const data of mintDatas(groups.flat().map(({ address }) => address))) {
-    hashes.push(await send(url, owner, { to: token, data, gasLimit: MINT_GAS_LIMIT }));
-  }
-  for (const hash of hashes) {
-    if ((await waitForReceipt(url, hash)).status !== "0x1") throw new Error("a mint was reverted");
-  }
-}
-
-interface Receipt {
-  readonly status: string;
-  readonly contractAddress: Address;
-  readonly blockNumber: string;
-}
-
-function send(
-  url: string,
-  sender: Sender,
-  payment: { to: Address | undefined; data: Uint8Array; gasLimit: bigint },
-): Promise<string> {
-  const raw = signNext(sender, { ...payment, valueAtoken: 0n });
-  return callRpc<string>(url, "eth_sendRawTransaction", [bytesToHex(raw)]);
-}
-
-/** Time for transactions to be mined; mints take several blocks of call gas. */
-const RECEIPT_TIMEOUT_MS = 60_000;
-
-async function waitForReceipt(url: string, hash: string): Promise<Receipt> {
-  const deadlineMs = performance.now() + RECEIPT_TIMEOUT_MS;
-  while (performance.now() < deadlineMs) {
-    const receipt = await callRpc<Receipt | null>(url, "eth_getTransactionReceipt", [hash]);
-    if (receipt !== null) return receipt;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`${hash} was not mined within ${RECEIPT_TIMEOUT_MS} ms`);
-}
-
 async function measureReads({
   target,
   turns,
@@ -289,10 +238,7 @@ class SenderPool {
   constructor(trials: number) {
     // Reads, and for both kinds of transfer a burst and the trials.
     const count = 1 + (maxTrials(trials) + 1) + (maxTrials(ERC20_TRIALS) + 1);
-    const senders = createSenders(count * SENDERS_PER_TRIAL, "sender");
-    this.groups = Array.from({ length: count }, (_, group) =>
-      senders.slice(group * SENDERS_PER_TRIAL, (group + 1) * SENDERS_PER_TRIAL),
-    );
+    this.groups = senderGroups(count, "sender");
     const [owner] = createSenders(1, "owner");
     if (owner === undefined) throw new Error("no owner");
     this.owner = owner;
@@ -357,7 +303,12 @@ function toRows(
   return rows;
 }
 
-function heldDetail(name: string, result: HeldResult, memoryMib: number | undefined): string {
+/** A held rate in words: of the search, of waiting, of processor time and memory. */
+export function heldDetail(
+  name: string,
+  result: HeldResult,
+  memoryMib: number | undefined,
+): string {
   const { verdict, cpuMicroseconds, burstPerSecond } = result;
   const parts = [`burst accepted at ${formatFigure(burstPerSecond ?? 0)}/s`];
   if (verdict !== undefined) {

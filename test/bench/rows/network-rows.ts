@@ -7,8 +7,8 @@ import type { RunLength } from "./chain-rows.js";
 import { type NetworkTarget, startNetworkTarget } from "../targets/network-target.js";
 import { type ProbeFigures, ReadProbe } from "../read-probe.js";
 import { type BenchRow, formatFigure } from "../report.js";
-import { createRecipients, createSenders, type Sender } from "../senders.js";
-import { findHeldRate, type HeldResult, maxTrials, SENDERS_PER_TRIAL } from "../transfer-trial.js";
+import { createRecipients } from "../senders.js";
+import { findHeldRate, type HeldResult, maxTrials, senderGroups } from "../transfer-trial.js";
 import { Turns } from "../turns.js";
 
 /** Names of the rows here, for `--only`. */
@@ -91,7 +91,7 @@ async function measure(
   { length, profileFolder, say }: NetworkRowsOptions,
 ): Promise<NetworkFigures> {
   const trials = length.quick ? TRIALS.quick : TRIALS.full;
-  const groups = senderGroups(maxTrials(trials) + 1);
+  const groups = senderGroups(maxTrials(trials) + 1, "network");
   const [[watched] = []] = groups;
   if (watched === undefined) throw new Error("no senders");
   const funded = groups.flat().map(({ address }) => address);
@@ -123,13 +123,6 @@ async function measure(
   } finally {
     await target.stop();
   }
-}
-
-function senderGroups(count: number): Sender[][] {
-  const senders = createSenders(count * SENDERS_PER_TRIAL, "network");
-  return Array.from({ length: count }, (_, group) =>
-    senders.slice(group * SENDERS_PER_TRIAL, (group + 1) * SENDERS_PER_TRIAL),
-  );
 }
 
 /** Intervals of the blocks that held transactions, by the times in their signed headers. */
