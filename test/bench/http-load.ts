@@ -46,7 +46,11 @@ export function encodeRequest(url: string, request: LoadRequest): Buffer {
 }
 
 /** The bytes of a JSON-RPC call. */
-export function encodeCall(url: string, method: string, params: readonly unknown[]): Buffer {
+export function encodeCall(
+  url: string,
+  method: string,
+  params: readonly unknown[] | Readonly<Record<string, unknown>>,
+): Buffer {
   return encodeRequest(url, { body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }) });
 }
 

@@ -13,6 +13,7 @@ import { MODULE_ROWS, runModuleRows } from "./rows/module-rows.js";
 import { OLD_BLOCK_ROWS, runOldBlockRows } from "./rows/old-block-rows.js";
 import { NETWORK_ROWS, type NetworkRowName, runNetworkRows } from "./rows/network-rows.js";
 import { type BenchRow, describeMachine, isMet, ratioOf, renderTable } from "./report.js";
+import { runSendRows, SEND_ROWS } from "./rows/send-rows.js";
 import { runStackRows, STACK_ROWS, type StackRowName } from "./rows/stack-rows.js";
 import { runCommitWeightsRow } from "./commit/weights-row.js";
 import { COMMIT_STATE_ROWS, runCommitStateRows } from "./commit/state-rows.js";
@@ -26,6 +27,7 @@ const ALL_ROWS = [
   ...NETWORK_ROWS,
   ...WEIGHT_ROWS,
   ...MODULE_ROWS,
+  ...SEND_ROWS,
   ...LARGE_STATE_ROWS,
   ...COMMIT_STATE_ROWS,
 ];
@@ -57,6 +59,7 @@ interface Arguments {
   readonly wantsIndexer: boolean;
   readonly wantsWeights: boolean;
   readonly wantsModules: boolean;
+  readonly wantsSends: boolean;
   readonly wantsLargeState: boolean;
   readonly wantsCommitState: boolean;
   readonly out: string | undefined;
@@ -94,6 +97,7 @@ function readArguments(): Arguments {
     wantsLargeState: LARGE_STATE_ROWS.some((name) => wanted.includes(name)),
     wantsCommitState: COMMIT_STATE_ROWS.some((name) => wanted.includes(name)),
     wantsModules: MODULE_ROWS.some((name) => wanted.includes(name)),
+    wantsSends: SEND_ROWS.some((name) => wanted.includes(name)),
     out: values.out,
     profileFolder: values.profile,
   };
@@ -109,6 +113,7 @@ async function run(): Promise<void> {
     wantsIndexer,
     wantsWeights,
     wantsModules,
+    wantsSends,
     wantsLargeState,
     wantsCommitState,
     out,
@@ -154,6 +159,10 @@ async function run(): Promise<void> {
   }
   if (wantsModules) {
     await collect("the rows of the modules", () => runModuleRows({ ...length, say }));
+  }
+  if (wantsSends) {
+    const options = { length, profileFolder, say };
+    await collect("the row of MsgSend", () => runSendRows(options));
   }
   if (wantsLargeState) {
     const options = { length, profileFolder, say };

@@ -6,6 +6,7 @@ import { bytesToHex, hexToBytes } from "../../chain/hex.js";
 import { NETWORKS } from "../../chain/networks.js";
 import { signLegacy } from "../../chain/transaction.js";
 import { encodeRequest } from "./http-load.js";
+import type { Wire } from "./wires.js";
 
 /** Chain id of both chains under test. */
 export const CHAIN_ID = NETWORKS.testnet.evmChainId;
@@ -85,7 +86,7 @@ export interface BatchPlan {
   readonly url: string;
   readonly senders: readonly Sender[];
   readonly count: number;
-  readonly batchSize: number;
+  readonly wire: Pick<Wire, "batchSize" | "sign" | "encode">;
   readonly connections: number;
   readonly payment: (index: number) => Payment;
 }
@@ -95,7 +96,8 @@ export interface BatchPlan {
  * overtake another on the way.
  */
 export function createBatches(plan: BatchPlan): Batch[][] {
-  const { url, senders, batchSize, connections } = plan;
+  const { url, senders, connections } = plan;
+  const { batchSize, sign, encode } = plan.wire;
   const lanes: Batch[][] = Array.from({ length: connections }, () => []);
   let index = 0;
   for (let lane = 0; index < plan.count; lane = (lane + 1) % connections) {
@@ -103,9 +105,9 @@ export function createBatches(plan: BatchPlan): Batch[][] {
     const raws: Uint8Array[] = [];
     for (let turn = 0; turn < batchSize && index < plan.count; turn += 1, index += 1) {
       const sender = own[turn % own.length];
-      if (sender !== undefined) raws.push(signNext(sender, plan.payment(index)));
+      if (sender !== undefined) raws.push(sign(sender, plan.payment(index)));
     }
-    lanes[lane]?.push({ bytes: encodeBatch(url, raws), count: raws.length });
+    lanes[lane]?.push({ bytes: encode(url, raws), count: raws.length });
   }
   return lanes;
 }

@@ -2,18 +2,13 @@
 import { type Accepted, judgeTrial, RateSearch, type SeenBlock } from "./held-rate.js";
 import type { TrialVerdict } from "./held-rate.js";
 import type { ChainTarget } from "./targets/chain-target.js";
-import { encodeCall, LoadConnection } from "./http-load.js";
+import { LoadConnection } from "./http-load.js";
 import { type Batch, createBatches, createSenders, type Payment, type Sender } from "./senders.js";
+import { ETHEREUM_WIRE, type Question, type Wire } from "./wires.js";
 import type { Turns } from "./turns.js";
 
-/** Connections that send; each waits for its answer before the next batch. */
-const CONNECTIONS = 4;
-
-/** The same for each node of a network: one waits while the other is answered. */
+/** Connections to each node of a network: one waits while the other is answered. */
 const CONNECTIONS_PER_NODE = 2;
-
-/** Transactions in one JSON-RPC batch. */
-const BATCH_SIZE = 100;
 
 /** Senders of one trial; each trial has fresh ones, so that a failed one leaves no nonce gaps. */
 export const SENDERS_PER_TRIAL = 200;
@@ -60,6 +55,8 @@ export interface TrialPlan {
   /** Fresh senders for each trial. */
   readonly senders: () => readonly Sender[];
   readonly payment: (index: number) => Payment;
+  /** How transactions go in and blocks are seen; Ethereum's JSON-RPC when absent. */
+  readonly wire?: Wire;
   readonly blocksPerTrial: number;
   readonly trials: number;
   /** Rate that the chain's rules allow at most, where they are what bounds it. */
@@ -138,7 +135,7 @@ interface Trial {
 
 /** One trial at a rate, or without one as fast as the server takes them. */
 async function runTrial(plan: TrialPlan, perSecond: number | undefined): Promise<Trial> {
-  const { target } = plan;
+  const { target, wire = ETHEREUM_WIRE } = plan;
   const seconds = (plan.blocksPerTrial * INTERVAL_MS) / 1_000;
   const ceiling = (plan.ceilingPerSecond ?? Number.POSITIVE_INFINITY) * seconds;
   const count = Math.ceil(
@@ -149,17 +146,17 @@ async function runTrial(plan: TrialPlan, perSecond: number | undefined): Promise
     url: target.url,
     senders: plan.senders(),
     count,
-    batchSize: BATCH_SIZE,
-    connections: Math.max(CONNECTIONS, urls.length * CONNECTIONS_PER_NODE),
+    wire,
+    connections: Math.max(wire.connections, urls.length * CONNECTIONS_PER_NODE),
     payment: plan.payment,
   });
-  const observer = new BlockObserver(target.url);
+  const observer = new BlockObserver(target.url, wire);
   try {
     await observer.nextBlock();
     const cpuBefore = target.process.cpuSeconds();
     plan.onStart?.();
     const startMs = performance.now();
-    const { accepted, refused } = await sendLanes(urls, lanes, { startMs, perSecond });
+    const { accepted, refused } = await sendLanes(urls, lanes, { startMs, perSecond, wire });
     const total = accepted.reduce((sum, one) => sum + one.count, 0);
     await observer.drained(total);
     const cpuAfter = target.process.cpuSeconds();
@@ -189,12 +186,13 @@ interface Schedule {
   readonly startMs: number;
   /** Undefined: no waiting between batches. */
   readonly perSecond: number | undefined;
+  readonly wire: Wire;
 }
 
 async function sendLanes(
   urls: readonly string[],
   lanes: readonly (readonly Batch[])[],
-  { startMs, perSecond }: Schedule,
+  { startMs, perSecond, wire }: Schedule,
 ): Promise<{ accepted: Accepted[]; refused: number }> {
   const accepted: Accepted[] = [];
   let refused = 0;
@@ -203,11 +201,11 @@ async function sendLanes(
     try {
       for (const [turn, { bytes, count }] of batches.entries()) {
         if (perSecond !== undefined) {
-          const place = (turn * lanes.length + lane) * BATCH_SIZE;
+          const place = (turn * lanes.length + lane) * wire.batchSize;
           await waitUntil(startMs + (place / perSecond) * 1_000);
         }
         const answer = await connection.send(bytes, { wantsBody: true });
-        const errors = answer.body.toString("latin1").split('"error"').length - 1;
+        const errors = wire.refusals(answer.body.toString("latin1"));
         refused += errors;
         accepted.push({ atMs: performance.now(), count: count - errors });
       }
@@ -233,7 +231,10 @@ class BlockObserver {
   private mined = 0;
   private fault: unknown;
 
-  constructor(private readonly url: string) {
+  constructor(
+    private readonly url: string,
+    private readonly wire: Wire,
+  ) {
     this.connection = new LoadConnection(url);
     this.loop = this.run().catch((error: unknown) => {
       this.fault = error;
@@ -271,15 +272,13 @@ class BlockObserver {
   }
 
   private async run(): Promise<void> {
-    const head = encodeCall(this.url, "eth_blockNumber", []);
+    const head = this.wire.head(this.url);
     let known = await this.number(head);
     while (!this.isClosed) {
       const height = await this.number(head);
       const atMs = performance.now();
       for (let next = known + 1; next <= height; next += 1) {
-        const params = [`0x${next.toString(16)}`];
-        const call = encodeCall(this.url, "eth_getBlockTransactionCountByNumber", params);
-        const transactions = await this.number(call);
+        const transactions = await this.number(this.wire.count(this.url, next));
         this.blocks.push({ height: next, atMs, transactions });
         this.mined += transactions;
       }
@@ -288,9 +287,8 @@ class BlockObserver {
     }
   }
 
-  private async number(call: Buffer): Promise<number> {
-    const { body } = await this.connection.send(call, { wantsBody: true });
-    const { result } = JSON.parse(body.toString()) as { result: string };
-    return Number(result);
+  private async number({ bytes, read }: Question): Promise<number> {
+    const { body } = await this.connection.send(bytes, { wantsBody: true });
+    return read(JSON.parse(body.toString()));
   }
 }

@@ -166,6 +166,8 @@ export interface NodeTargetOptions extends HomeOptions {
 
 /** Our node, which can be started again on its store. */
 export interface CausewayTarget extends ChainTarget {
+  /** Its consensus RPC. */
+  readonly cometUrl: string;
   /** Ends the process and starts another: what it had in memory is gone. */
   restart(): Promise<void>;
 }
@@ -179,6 +181,7 @@ export async function startCausewayTarget(options: NodeTargetOptions): Promise<C
     return {
       name: "causeway",
       url: home.url("jsonRpc"),
+      cometUrl: home.url("cometRpc"),
       metricsUrl: `${home.url("metrics")}/metrics`,
       get process() {
         return node;
