@@ -1,7 +1,7 @@
 /** A bounded cache of committed trie nodes in front of the node store. */
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
-import { isLeaf } from "./trie-nodes.js";
+import { isLeafNode } from "./trie-nodes.js";
 
 /**
  * What one entry costs beside its node: key string, typed array, its buffer, map slot, room of the
@@ -89,7 +89,7 @@ export class TrieCache implements TrieNodeReader {
   private insert(key: string, node: Uint8Array): void {
     const sizeBytes = node.length + ENTRY_OVERHEAD_BYTES;
     const generationBytes = this.options.maxSizeBytes / 2;
-    if (sizeBytes > generationBytes || (this.wasFull && isLeaf(node))) return;
+    if (sizeBytes > generationBytes || (this.wasFull && isLeafNode(node))) return;
     if (this.youngSizeBytes + sizeBytes > generationBytes) {
       this.old = this.young;
       this.oldSizeBytes = this.youngSizeBytes;

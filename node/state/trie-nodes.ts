@@ -91,7 +91,7 @@ export function isBranch(node: Uint8Array): boolean {
 }
 
 /** Whether a node is a leaf: its first item begins with the flags of one, and its second is its last. */
-export function isLeaf(node: Uint8Array): boolean {
+export function isLeafNode(node: Uint8Array): boolean {
   const start = (node[0] ?? 0) < 0xf8 ? 1 : (node[0] ?? 0) - 0xf6;
   const isFlagged = (node[stringStart(node, start)] ?? 0) >>> 5 === 1;
   return isFlagged && itemEnd(node, itemEnd(node, start)) === node.length;

@@ -412,8 +412,12 @@ class UpdatePass {
     const { key, former } = itemAt(this.updates, index);
     const start = offsets[nibble] ?? 0;
     const score = this.leavesAt[depth] ?? 0;
-    if (former === undefined || old[start] !== HASH_ITEM || score < LEAST_LEAF_SCORE) return;
-    if (this.reader.held?.(this.owner, childPath(key, depth, nibble)) !== undefined) return;
+    if (former === undefined || old[start] !== HASH_ITEM || score < LEAST_LEAF_SCORE) {
+      return undefined;
+    }
+    if (this.reader.held?.(this.owner, childPath(key, depth, nibble)) !== undefined) {
+      return undefined;
+    }
     const leaf = encodeLeaf(key, depth + 1, former());
     const isThere = bytesEqual(keccak256(leaf), old.subarray(start + 1, start + 1 + HASH_BYTES));
     this.leavesAt[depth] = score + (isThere ? 1 : -1);

@@ -6,7 +6,7 @@ import { RLP } from "@ethereumjs/rlp";
 import { beforeAll, describe, expect, it } from "@jest/globals";
 import { Slab } from "../../../chain/encoding/slab.js";
 import type { TrieUpdate } from "../../../node/state/trie-batch.js";
-import { encodeLeaf, isLeaf } from "../../../node/state/trie-nodes.js";
+import { encodeLeaf, isLeafNode } from "../../../node/state/trie-nodes.js";
 import { updateTrie } from "../../../node/state/trie.js";
 import { MemoryStore, Random, seedOf } from "./trie-fixtures.js";
 
@@ -103,7 +103,7 @@ describe("a leaf whose value the flat state tells", () => {
       const node = Buffer.from(hex, "hex");
       const items = RLP.decode(node) as Uint8Array[];
       const isShort = items.length === 2;
-      expect(isLeaf(node)).toBe(isShort && (items[0]?.[0] ?? 0) >= 0x20);
+      expect(isLeafNode(node)).toBe(isShort && (items[0]?.[0] ?? 0) >= 0x20);
       return items.length;
     });
     expect(new Set(kinds)).toEqual(new Set([2, 17]));
