@@ -279,14 +279,14 @@ export class JournaledState {
     return changed;
   }
 
-  /** The account that there was before; of one that was never asked for nobody knows. */
-  formerAccount(address: Address): AccountRecord | undefined {
-    return this.originals.get(address);
+  /** Whether there was an account before; of one that was never asked for nobody knows. */
+  hadAccount(address: Address): boolean {
+    return this.originals.get(address) !== undefined;
   }
 
-  /** What a slot that was read had before, without leading zeros. */
-  formerSlot(address: Address, slot: Hash32): Uint8Array {
-    return this.originalSlots.get(address)?.get(slot) ?? ZERO_VALUE;
+  /** Whether a slot that was read had another value than zero before. */
+  hadSlot(address: Address, slot: Hash32): boolean {
+    return (this.originalSlots.get(address)?.get(slot)?.length ?? 0) > 0;
   }
 
   /** Codes put since the start. */

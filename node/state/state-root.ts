@@ -6,8 +6,7 @@ import { encodeRlp } from "../../chain/encoding/rlp.js";
 import { allAtOnce, mapInSteps, type Steps } from "../../chain/steps/steps.js";
 import { type AccountRecord, encodeAccount } from "../store/account-record.js";
 import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
-import type { TrieUpdate } from "./trie-batch.js";
-import { updateTrieSteps } from "./trie.js";
+import { type TrieUpdate, updateTrieSteps } from "./trie.js";
 
 /** Owner of the account trie. */
 export const ACCOUNT_TRIE = "";
@@ -42,21 +41,9 @@ function moduleUpdates(values: ModuleValues): TrieUpdate[] {
 
 /** What the flat state had before a block: the tries must have had the same. */
 export interface FormerState {
-  /** Undefined for none, and of one that was never asked for. */
-  formerAccount(address: Address): AccountRecord | undefined;
-  /** Of a slot that was read, without leading zeros. */
-  formerSlot(address: Address, slot: Hash32): Uint8Array;
+  hadAccount(address: Address): boolean;
+  hadSlot(address: Address, slot: Hash32): boolean;
 }
-
-function formerSlot(value: Uint8Array) {
-  return value.length === 0 ? ABSENT : { existed: true, former: () => encodeRlp(value) };
-}
-
-function formerAccount(account: AccountRecord | undefined) {
-  return account === undefined ? ABSENT : { existed: true, former: () => encodeAccount(account) };
-}
-
-const ABSENT = { existed: false };
 
 /**
  * Computes the roots after a block from what it changed. Nothing is kept: the writes become real
@@ -90,7 +77,7 @@ export function* rootSteps(
     if (account === undefined) continue;
     const updates = yield* mapInSteps(slots, ([slot, value]) => ({
       ...storageUpdate(slot, value),
-      ...(former === undefined ? {} : formerSlot(former.formerSlot(address, slot))),
+      ...(former === undefined ? {} : { existed: former.hadSlot(address, slot) }),
     }));
     const { root, writes } = yield* updateTrieSteps(reader, address, updates, account.storageRoot);
     accounts.set(address, { ...account, storageRoot: root });
@@ -101,9 +88,7 @@ export function* rootSteps(
     const key = keccak256(addressToBytes(address));
     const value = account === undefined ? undefined : encodeAccount(account);
     updates.push(
-      former === undefined
-        ? { key, value }
-        : { key, value, ...formerAccount(former.formerAccount(address)) },
+      former === undefined ? { key, value } : { key, value, existed: former.hadAccount(address) },
     );
     yield;
   }

@@ -1,7 +1,6 @@
 /** A bounded cache of committed trie nodes in front of the node store. */
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
-import { isLeafNode } from "./trie-nodes.js";
 
 /**
  * What one entry costs beside its node: key string, typed array, its buffer, map slot, room of the
@@ -13,9 +12,7 @@ const ENTRY_OVERHEAD_BYTES = 500;
  * Reads through to the store and remembers what it saw, in two generations: when the young one has
  * half of the bound it becomes the old one, and the former old one is dropped; a hit in the old
  * one returns to the young. So the nodes near the root, which every block touches, stay. A node
- * larger than a whole generation is read through every time. Once a generation has been full, leaves
- * come in no more: an update makes them from the flat state, and of a large state they would take the
- * place of all branches.
+ * larger than a whole generation is read through every time.
  *
  * It holds committed nodes only: an update reads through it and changes nothing, so an abandoned
  * block needs no undoing. `apply` is called once the block's batch is durable, before the next
@@ -26,7 +23,6 @@ export class TrieCache implements TrieNodeReader {
   private old = new Map<string, Uint8Array>();
   private youngSizeBytes = 0;
   private oldSizeBytes = 0;
-  private wasFull = false;
 
   /** @param options.maxSizeBytes bound of memory held, bookkeeping included (estimated) */
   constructor(
@@ -47,23 +43,12 @@ export class TrieCache implements TrieNodeReader {
     hashOffset?: number,
   ): Uint8Array | undefined {
     const key = cacheKey(owner, path);
-    const held = this.find(key);
-    if (held !== undefined) return held;
-    const node = this.store.get(owner, path, parent, hashOffset);
-    if (node !== undefined) this.insert(key, node);
-    return node;
-  }
-
-  held(owner: string, path: Uint8Array): Uint8Array | undefined {
-    return this.find(cacheKey(owner, path));
-  }
-
-  private find(key: string): Uint8Array | undefined {
     const young = this.young.get(key);
     if (young !== undefined) return young;
     const kept = this.take(this.old, key);
-    if (kept !== undefined) this.insert(key, kept);
-    return kept;
+    const node = kept ?? this.store.get(owner, path, parent, hashOffset);
+    if (node !== undefined) this.insert(key, node);
+    return node;
   }
 
   damage(reason: string): Error {
@@ -89,13 +74,12 @@ export class TrieCache implements TrieNodeReader {
   private insert(key: string, node: Uint8Array): void {
     const sizeBytes = node.length + ENTRY_OVERHEAD_BYTES;
     const generationBytes = this.options.maxSizeBytes / 2;
-    if (sizeBytes > generationBytes || (this.wasFull && isLeafNode(node))) return;
+    if (sizeBytes > generationBytes) return;
     if (this.youngSizeBytes + sizeBytes > generationBytes) {
       this.old = this.young;
       this.oldSizeBytes = this.youngSizeBytes;
       this.young = new Map();
       this.youngSizeBytes = 0;
-      this.wasFull = true;
     }
     this.young.set(key, node);
     this.youngSizeBytes += sizeBytes;

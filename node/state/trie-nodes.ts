@@ -90,13 +90,6 @@ export function isBranch(node: Uint8Array): boolean {
   return itemEnd(node, itemEnd(node, listStart(node))) < node.length;
 }
 
-/** Whether a node is a leaf: its first item begins with the flags of one, and its second is its last. */
-export function isLeafNode(node: Uint8Array): boolean {
-  const start = (node[0] ?? 0) < 0xf8 ? 1 : (node[0] ?? 0) - 0xf6;
-  const isFlagged = (node[stringStart(node, start)] ?? 0) >>> 5 === 1;
-  return isFlagged && itemEnd(node, itemEnd(node, start)) === node.length;
-}
-
 /** A leaf or an extension taken apart; the content is a view of it. Throws INVALID_TRIE_NODE. */
 export function decodeShort(node: Uint8Array): ShortNode {
   const start = listStart(node);

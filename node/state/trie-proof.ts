@@ -16,8 +16,7 @@ import {
   TrieError,
 } from "./trie-nodes.js";
 import type { TrieNodeReader } from "../store/trie-port.js";
-import { TRIE_KEY_BYTES } from "./trie-batch.js";
-import { readNode } from "./trie.js";
+import { readNode, TRIE_KEY_BYTES } from "./trie.js";
 
 /**
  * RLP of the nodes from the root to the key's place, or to where its absence shows; embedded nodes

@@ -4,7 +4,7 @@
  * once, and whatever changed comes back as writes for the block's atomic batch. Pure: nothing is
  * kept between calls, so an abandoned block leaves no trace.
  */
-import { keccak256, keccak256Hex } from "../../chain/hashes.js";
+import { keccak256Hex } from "../../chain/hashes.js";
 import {
   bytesEqual,
   bytesToHex,
@@ -14,13 +14,6 @@ import {
 } from "../../chain/hex.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
-import {
-  compareKeys,
-  sortSteps,
-  TRIE_KEY_BYTES,
-  type TrieUpdate,
-  UPDATES_PER_STEP,
-} from "./trie-batch.js";
 import { buildSteps, buildTrie, groupEnd, itemAt, type TrieEntry } from "./trie-build.js";
 import {
   BRANCH_WIDTH,
@@ -32,7 +25,6 @@ import {
   EMPTY_ITEM,
   encodeBranch,
   encodeExtension,
-  encodeLeaf,
   encodeShort,
   HASH_ITEM,
   HASHED_NODE_BYTES,
@@ -44,6 +36,16 @@ import {
   TrieError,
 } from "./trie-nodes.js";
 
+/** One key's new value. */
+export interface TrieUpdate {
+  /** 32 bytes, already hashed by the caller. */
+  readonly key: Uint8Array;
+  /** RLP of the value, never empty; undefined deletes. */
+  readonly value: Uint8Array | undefined;
+  /** Whether the flat state had a value; where it is given and put, the trie must agree. */
+  readonly existed?: boolean;
+}
+
 /** The outcome of a batch. */
 export interface TrieChange {
   /** keccak256 of the root node, or EMPTY_TRIE_ROOT. */
@@ -52,15 +54,16 @@ export interface TrieChange {
   readonly writes: readonly TrieWrite[];
 }
 
+/** Bytes of every key. */
+export const TRIE_KEY_BYTES = 32;
+
 /** A reader without nodes: the trie of an account that is created (again) in this block. */
 export const emptyTrieReader: TrieNodeReader = { get: () => undefined };
 
-const HASH_BYTES = 32;
-
 const ROOT_PATH = new Uint8Array(0);
 
-/** Depths at which it is this much rarer to find leaves than branches are not tried any more. */
-const LEAST_LEAF_SCORE = -8;
+/** Updates of one step: some tenths of a millisecond. */
+const UPDATES_PER_STEP = 32;
 
 /**
  * Applies all updates in one pass; without updates it tells the present root.
@@ -149,6 +152,45 @@ function hashedChildPaths(node: Uint8Array, path: Uint8Array): Uint8Array[] {
   return paths;
 }
 
+/** Sorts a batch: keys are hashes, so their first bytes divide a large one evenly. */
+function* sortSteps(updates: readonly TrieUpdate[]): Steps<readonly TrieUpdate[]> {
+  for (const { key, value } of updates) {
+    if (key.length !== TRIE_KEY_BYTES || value?.length === 0) {
+      throw new TrieError("INVALID_TRIE_UPDATE", "a key has 32 bytes and a value is never empty");
+    }
+  }
+  const sorted: TrieUpdate[] = [];
+  for (const bucket of bucketsOf(updates)) {
+    bucket.sort((left, right) => compareKeys(left.key, right.key));
+    for (const update of bucket) {
+      const last = sorted.at(-1);
+      if (last !== undefined && compareKeys(last.key, update.key) === 0) {
+        throw new TrieError("INVALID_TRIE_UPDATE", "a batch names one key twice");
+      }
+      sorted.push(update);
+    }
+    yield;
+  }
+  return sorted;
+}
+
+/** A small batch whole, as most contracts have; a large one by the first bytes of its keys. */
+function bucketsOf(updates: readonly TrieUpdate[]): TrieUpdate[][] {
+  if (updates.length <= UPDATES_PER_STEP) return [[...updates]];
+  const buckets: TrieUpdate[][] = Array.from({ length: 256 }, () => []);
+  for (const update of updates) buckets[update.key[0] ?? 0]?.push(update);
+  return buckets;
+}
+
+/** In JavaScript on purpose: keys mostly differ in their first bytes, a native call costs more. */
+function compareKeys(left: Uint8Array, right: Uint8Array): number {
+  for (let index = 0; index < TRIE_KEY_BYTES; index++) {
+    const difference = (left[index] ?? 0) - (right[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
 /** How many nibbles of `prefix` a key follows from `depth` on. */
 function matchingNibbles(key: Uint8Array, depth: number, prefix: Uint8Array): number {
   let count = 0;
@@ -202,8 +244,6 @@ function noteChild(
  */
 class UpdatePass {
   readonly writes: TrieWrite[] = [];
-  /** By depth, how much more often leaves than branches were found where a leaf was made. */
-  private readonly leavesAt = new Int32Array(2 * TRIE_KEY_BYTES);
   private readonly emit = (path: Uint8Array, node: Uint8Array): void => {
     this.place(path, node, undefined);
   };
@@ -339,7 +379,7 @@ class UpdatePass {
       const nibble = nibbleAt(itemAt(this.updates, start).key, depth);
       const end = groupEnd(this.updates, start, to, depth);
       const isPreset = preset?.nibble === nibble;
-      const child = isPreset ? preset.node : this.childOfUpdates(state, nibble, start, end);
+      const child = isPreset ? preset.node : this.branchChild(state, nibble);
       noteChild(state, nibble, child, this.update(child, start, end, depth + 1), isPreset);
       start = end;
     }
@@ -389,39 +429,6 @@ class UpdatePass {
     if (child === undefined) return undefined;
     const short = decodeShort(child);
     return encodeShort({ ...short, nibbles: joinNibbles(prefix, short.nibbles) });
-  }
-
-  /** The child that updates go into. */
-  private childOfUpdates(
-    state: BranchState,
-    nibble: number,
-    from: number,
-    to: number,
-  ): Uint8Array | undefined {
-    // Two keys that part below mostly do so below a branch.
-    const leaf = to - from === 1 ? this.formerLeaf(state, nibble, from) : undefined;
-    return leaf ?? this.branchChild(state, nibble);
-  }
-
-  /** The leaf that an update replaces, where it is not at hand and the flat state tells what it was. */
-  private formerLeaf(
-    { old, offsets, depth }: BranchState,
-    nibble: number,
-    index: number,
-  ): Uint8Array | undefined {
-    const { key, former } = itemAt(this.updates, index);
-    const start = offsets[nibble] ?? 0;
-    const score = this.leavesAt[depth] ?? 0;
-    if (former === undefined || old[start] !== HASH_ITEM || score < LEAST_LEAF_SCORE) {
-      return undefined;
-    }
-    if (this.reader.held?.(this.owner, childPath(key, depth, nibble)) !== undefined) {
-      return undefined;
-    }
-    const leaf = encodeLeaf(key, depth + 1, former());
-    const isThere = bytesEqual(keccak256(leaf), old.subarray(start + 1, start + 1 + HASH_BYTES));
-    this.leavesAt[depth] = score + (isThere ? 1 : -1);
-    return isThere ? leaf : undefined;
   }
 
   private branchChild({ old, offsets, key, depth }: BranchState, nibble: number) {

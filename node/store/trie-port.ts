@@ -16,8 +16,6 @@ export interface TrieNodeReader {
     parent?: Uint8Array,
     hashOffset?: number,
   ): Uint8Array | undefined;
-  /** The same where it is at hand without asking the store; a cache has it. */
-  held?(owner: string, path: Uint8Array): Uint8Array | undefined;
   /** The error for a store that contradicts itself; undefined where there is no store. */
   damage?(reason: string): Error;
 }

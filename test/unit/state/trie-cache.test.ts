@@ -1,10 +1,4 @@
 import { beforeAll, describe, expect, it } from "@jest/globals";
-import {
-  branchOffsets,
-  EMPTY_BRANCH,
-  encodeBranch,
-  encodeLeaf,
-} from "../../../node/state/trie-nodes.js";
 import { type TrieChange, updateTrie } from "../../../node/state/trie.js";
 import { TrieCache } from "../../../node/state/trie-cache.js";
 import { MemoryStore, placeOf, Random, seedOf, toHex } from "./trie-fixtures.js";
@@ -140,21 +134,5 @@ describe("TrieCache", () => {
     }
     expect(hotReads).toBe(1);
     expect(cache.sizeBytes).toBeLessThanOrEqual(100_000);
-  });
-
-  it("takes leaves in until it has been full, and branches from then on", () => {
-    const cache = new TrieCache({ get: () => undefined }, { maxSizeBytes: 4_000 });
-    const leaf = encodeLeaf(new Uint8Array(32), 3, new Uint8Array(100).fill(1));
-    const branch = encodeBranch(EMPTY_BRANCH, branchOffsets(EMPTY_BRANCH), 0b11, [leaf, leaf]);
-    const apply = (place: number, node: Uint8Array) => {
-      cache.apply([{ owner: OWNER, path: Uint8Array.of(place), node }]);
-    };
-    for (let place = 0; place < 3; place++) apply(place, leaf);
-    expect(cache.held(OWNER, Uint8Array.of(2))).toEqual(leaf);
-    for (let place = 3; place < 6; place++) apply(place, branch);
-    apply(6, leaf);
-    apply(7, branch);
-    expect(cache.held(OWNER, Uint8Array.of(6))).toBeUndefined();
-    expect(cache.held(OWNER, Uint8Array.of(7))).toEqual(branch);
   });
 });

@@ -1,6 +1,6 @@
 /** What the trie tests share: a node store in memory, seeded randomness, and keys that collide. */
 import type { TrieNodeReader, TrieWrite } from "../../../node/store/trie-port.js";
-import type { TrieUpdate } from "../../../node/state/trie-batch.js";
+import type { TrieUpdate } from "../../../node/state/trie.js";
 
 /** Values short enough to be embedded, at the 55-byte edge of RLP, and longer than any account. */
 const VALUE_SIZES_BYTES = [1, 1, 2, 5, 28, 33, 55, 56, 80, 300];

@@ -2,8 +2,12 @@ import { createMPT } from "@ethereumjs/mpt";
 import { beforeAll, describe, expect, it } from "@jest/globals";
 import { keccak256 as ethersKeccak256, toUtf8Bytes } from "ethers";
 import { EMPTY_TRIE_ROOT, hexToBytes } from "../../../chain/hex.js";
-import type { TrieUpdate } from "../../../node/state/trie-batch.js";
-import { deleteTrie, emptyTrieReader, updateTrie } from "../../../node/state/trie.js";
+import {
+  deleteTrie,
+  emptyTrieReader,
+  type TrieUpdate,
+  updateTrie,
+} from "../../../node/state/trie.js";
 import { MemoryStore, placeOf, Random, seedOf, toHex } from "./trie-fixtures.js";
 
 const OWNER = "0x00000000000000000000000000000000000000aa";
