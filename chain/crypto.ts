@@ -28,6 +28,8 @@ export interface Secp256k1 {
   /** 64-byte compact signature + recovery id -> 64-byte public key (x, y); undefined if invalid. */
   recover(digest: Uint8Array, compact: Uint8Array, recoveryId: number): Uint8Array | undefined;
   sign(digest: Uint8Array, privateKey: Uint8Array): RecoverableSignature;
+  /** A key of 33 bytes, 2 or 3 and x -> x and y; undefined where there is no such point. */
+  expand(compressed: Uint8Array): Uint8Array | undefined;
 }
 
 /** Order of the secp256k1 group. */
@@ -41,6 +43,7 @@ interface NativeBinding {
     compressed: boolean,
   ): Uint8Array;
   ecdsaSign(message: Uint8Array, key: Uint8Array): { signature: Uint8Array; recid: number };
+  publicKeyConvert(key: Uint8Array, compressed: boolean): Uint8Array;
 }
 
 /**
@@ -119,6 +122,13 @@ function createNative(): Secp256k1 | undefined {
         const { signature, recid } = binding.ecdsaSign(digest, privateKey);
         return { r: signature.slice(0, 32), s: signature.slice(32, 64), recoveryId: recid };
       },
+      expand(compressed) {
+        try {
+          return binding.publicKeyConvert(compressed, false).subarray(1);
+        } catch {
+          return undefined; // The binding throws for what is no point.
+        }
+      },
     };
     return isSound(self) ? self : undefined;
   } catch {
@@ -126,7 +136,8 @@ function createNative(): Secp256k1 | undefined {
   }
 }
 
-async function createWasm(): Promise<Secp256k1 | undefined> {
+/** The back-end in WebAssembly; undefined where the host refuses it. */
+export async function createWasm(): Promise<Secp256k1 | undefined> {
   try {
     // Loaded where the binding does not work only: it takes longer than most commands.
     const { instantiateSecp256k1 } = await import("@bitauth/libauth");
@@ -143,6 +154,10 @@ async function createWasm(): Promise<Secp256k1 | undefined> {
         if (typeof signed === "string") throw new ChainError("INVALID_KEY", "cannot sign");
         const { signature, recoveryId } = signed;
         return { r: signature.slice(0, 32), s: signature.slice(32, 64), recoveryId };
+      },
+      expand(compressed) {
+        const key = wasm.uncompressPublicKey(compressed);
+        return typeof key === "string" ? undefined : key.subarray(1);
       },
     };
     return isSound(self) ? self : undefined;
@@ -170,18 +185,29 @@ export const nobleSecp256k1: Secp256k1 = {
       recoveryId: present(bytes[0], "recovery id"),
     };
   },
+  expand(compressed) {
+    try {
+      return noble.Point.fromBytes(compressed).toBytes(false).subarray(1);
+    } catch {
+      return undefined; // Not a point on the curve.
+    }
+  },
 };
 
-/** A back-end is used only if it signs and recovers a published vector on this machine. */
+/** A back-end is used only if it signs, recovers and expands a published vector on this machine. */
 function isSound(candidate: Secp256k1): boolean {
   const { privateKey, digest, publicKey } = KNOWN_SIGNATURE;
   const { r, s, recoveryId } = candidate.sign(digest, privateKey);
   const compact = Buffer.concat([r, s]);
   const recovered = candidate.recover(digest, compact, recoveryId);
+  const isOdd = ((publicKey.at(-1) ?? 0) & 1) === 1;
+  const expanded = candidate.expand(Buffer.of(isOdd ? 3 : 2, ...publicKey.subarray(0, 32)));
   return (
     recovered !== undefined &&
+    expanded !== undefined &&
     compact.equals(KNOWN_SIGNATURE.compact) &&
-    publicKey.equals(recovered)
+    publicKey.equals(recovered) &&
+    publicKey.equals(expanded)
   );
 }
 
@@ -202,9 +228,9 @@ export function parsePublicKey(bytes: Uint8Array): Uint8Array {
   if (bytes.length !== 33 && bytes.length !== 65) {
     throw new ChainError("INVALID_KEY", "a public key has 33 or 65 bytes");
   }
-  try {
-    return noble.Point.fromBytes(bytes).toBytes(false).subarray(1);
-  } catch (cause) {
-    throw new ChainError("INVALID_KEY", "not a point on secp256k1", { cause });
-  }
+  // Back-ends differ in what else they read: hybrid keys, whole points beside the curve.
+  const isCompressed = bytes.length === 33 && (bytes[0] === 2 || bytes[0] === 3);
+  const point = isCompressed ? secp256k1.expand(bytes) : nobleSecp256k1.expand(bytes);
+  if (point === undefined) throw new ChainError("INVALID_KEY", "not a point on secp256k1");
+  return point;
 }

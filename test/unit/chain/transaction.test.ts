@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { createCustomCommon, Hardfork, Mainnet } from "@ethereumjs/common";
 import { createTxFromRLP } from "@ethereumjs/tx";
-import { getAddress, keccak256 as ethersKeccak, Transaction, Wallet } from "ethers";
+import { getAddress, keccak256 as ethersKeccak, SigningKey, Transaction, Wallet } from "ethers";
 import {
   bytesToAddress,
   parseAddress,
@@ -12,7 +12,7 @@ import {
   toChecksumAddress,
 } from "../../../chain/address.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
-import { nobleSecp256k1, secp256k1 } from "../../../chain/crypto.js";
+import { createWasm, nobleSecp256k1, parsePublicKey, secp256k1 } from "../../../chain/crypto.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { intrinsicGas } from "../../../chain/transaction-rules.js";
 import { bytesToHex, hexToBytes, parseHexBytes } from "../../../chain/hex.js";
@@ -382,5 +382,41 @@ describe("addresses and hashes", () => {
     }
     const bytes = random.bytes(200);
     expect(keccak256Hex(bytes)).toBe(ethersKeccak(bytes));
+  });
+
+  it("expand public keys alike in every back-end, and refuse what is no point", async () => {
+    const wasm = await createWasm();
+    if (wasm === undefined) throw new Error("no WebAssembly");
+    const backends = [secp256k1, wasm, nobleSecp256k1];
+    const hex = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString("hex");
+    for (let round = 0; round < 50; round++) {
+      const key = new SigningKey(random.bytes(32));
+      const compressed = hexToBytes(key.compressedPublicKey);
+      const point = key.publicKey.slice(4);
+      for (const backend of backends) expect(hex(backend.expand(compressed))).toBe(point);
+      expect(hex(parsePublicKey(compressed))).toBe(point);
+      expect(hex(parsePublicKey(hexToBytes(key.publicKey)))).toBe(point);
+    }
+    // The field's order and more are no coordinates, and no point has x = 5.
+    const x = [
+      "fffffffffffffffffffffffffffffffffffffffffffffffffffffffefffffc2f",
+      "ff".repeat(32),
+      "05".padStart(64, "0"),
+      "00".repeat(32),
+    ];
+    for (const none of [...x.map((digits) => `02${digits}`), ...x.map((digits) => `03${digits}`)]) {
+      const bytes = Buffer.from(none, "hex");
+      for (const backend of backends) expect(hex(backend.expand(bytes))).toBeUndefined();
+      expect(() => parsePublicKey(bytes)).toThrow("not a point");
+    }
+    const { publicKey } = new SigningKey(random.bytes(32));
+    for (const prefix of ["00", "01", "04", "05", "06", "07"]) {
+      const start = Buffer.from(`${prefix}${publicKey.slice(4, 68)}`, "hex");
+      expect(() => parsePublicKey(start)).toThrow("not a point");
+    }
+    for (const hybrid of ["06", "07"]) {
+      const whole = Buffer.from(`${hybrid}${publicKey.slice(4)}`, "hex");
+      expect(() => parsePublicKey(whole)).toThrow("not a point");
+    }
   });
 });
