@@ -100,6 +100,12 @@ export class CommittedView implements ChainView {
     return this.isCommitted(height) ? this.stores.blocks.cosmos(height) : [];
   }
 
+  cosmosTransaction(height: Height, item: number): MinedCosmosTransaction | undefined {
+    return this.isCommitted(height)
+      ? this.stores.blocks.cosmosTransaction(height, item)
+      : undefined;
+  }
+
   changes(height: Height, index: number): readonly BalanceChange[] {
     return this.isCommitted(height) ? this.stores.blocks.changes(height, index) : [];
   }

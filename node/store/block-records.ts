@@ -189,11 +189,13 @@ export class BlockRecords {
   }
 
   /** The Cosmos transactions of a block, in order. */
-  cosmos({ header: { height }, cosmosPlaces }: StoredOutline): MinedCosmosTransaction[] {
-    const at = heightBytes(height);
-    return cosmosPlaces.map((_, item) =>
-      decodeCosmosItem(decodeRlp(this.need(cosmosKey(at, item), height))),
-    );
+  cosmos(outline: StoredOutline): MinedCosmosTransaction[] {
+    return outline.cosmosPlaces.map((_, item) => this.cosmosAt(outline, item));
+  }
+
+  /** One of them, by its number among them. Throws STORE_CORRUPT where it is missing. */
+  cosmosAt({ header: { height } }: StoredOutline, item: number): MinedCosmosTransaction {
+    return decodeCosmosItem(decodeRlp(this.need(cosmosKey(heightBytes(height), item), height)));
   }
 
   /** The page whose transactions begin with one of the outline's starts. */

@@ -112,6 +112,16 @@ export class BlockStore {
     return this.records.cosmos(this.outline(height));
   }
 
+  /** One of them, by its number among them; without the others, which may be thousands. */
+  cosmosTransaction(height: Height, item: number): MinedCosmosTransaction | undefined {
+    this.base.assertBlock(height);
+    const recent = this.recent.get(height);
+    if (recent !== undefined) return recent.block.cosmos?.[item];
+    const outline = this.outline(height);
+    const isThere = item >= 0 && item < outline.cosmosPlaces.length;
+    return isThere ? this.records.cosmosAt(outline, item) : undefined;
+  }
+
   /** What one EVM transaction of a block did to balances; nothing where the journal is not here. */
   changes(height: Height, index: number): readonly BalanceChange[] {
     this.base.assertBlock(height);

@@ -104,6 +104,8 @@ export interface ChainView {
   receipt(height: Height, index: number): PlacedReceipt | undefined;
   /** Cosmos transactions of a block with what execution made of them, in order. */
   cosmos(height: Height): readonly MinedCosmosTransaction[];
+  /** One of them, by its number among them: all of a full block take a while to decode. */
+  cosmosTransaction(height: Height, item: number): MinedCosmosTransaction | undefined;
   /** What an EVM transaction did to balances; nothing below `oldest().journal`. */
   changes(height: Height, index: number): readonly BalanceChange[];
   /** Events of modules that the code of one EVM transaction called. */

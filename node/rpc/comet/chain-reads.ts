@@ -1,7 +1,11 @@
 /** Reads that several routes share: one height's decided block with what execution made of it. */
 import { LRUCache } from "lru-cache";
 import type { AnyBlockTransaction } from "../../../chain/block.js";
-import { dataIndexOf, transactionAt } from "../../../chain/cosmos/cosmos-result.js";
+import {
+  dataIndexOf,
+  type MinedCosmosTransaction,
+  transactionAt,
+} from "../../../chain/cosmos/cosmos-result.js";
 import {
   type ExecutedEvmTransaction,
   type ExecutedTransaction,
@@ -76,7 +80,7 @@ export function executedAt(
   const { view } = chain;
   const at = transactionAt(index, committedOutline(chain, height).cosmosPlaces);
   if ("cosmos" in at) {
-    const found = view.cosmos(height)[at.cosmos];
+    const found = view.cosmosTransaction(height, at.cosmos);
     if (found === undefined) throw refused(`results of height ${height} are not available`);
     return found;
   }
@@ -112,16 +116,13 @@ export function bytesOf({ tx, from }: AnyBlockTransaction): Uint8Array {
 
 /** All transactions of a block with what execution made of them, in the order of `data.txs`. */
 export function* executedPages(
-  view: Pick<ChainView, "pages" | "cosmos" | "outline">,
+  view: Pick<ChainView, "pages" | "cosmosTransaction" | "outline">,
   height: Height,
 ): Generator<ExecutedTransaction[]> {
   const places = view.outline(height)?.cosmosPlaces ?? [];
   const evm = mapPages(view.pages(height), (page) => executedOf(page, places));
   let sumAtoken = 0n;
-  for (const page of withCosmos<ExecutedTransaction & { readonly index: number }>(
-    evm,
-    places.length === 0 ? [] : view.cosmos(height),
-  )) {
+  for (const page of withCosmos<ExecutedTransaction>(evm, places, cosmosReader(view, height))) {
     yield page.map((executed) => {
       const isOdd = sumAtoken % 2n === 1n;
       sumAtoken += feeOf(executed);
@@ -132,12 +133,21 @@ export function* executedPages(
 
 /** All transactions of a block in the order of `data.txs`. */
 export function* transactionPages(
-  view: Pick<ChainView, "pages" | "cosmos" | "outline">,
+  view: Pick<ChainView, "pages" | "cosmosTransaction" | "outline">,
   height: Height,
 ): Generator<AnyBlockTransaction[]> {
   const places = view.outline(height)?.cosmosPlaces ?? [];
   const evm = mapPages(view.pages(height), (page) => page.transactions());
-  yield* withCosmos<AnyBlockTransaction>(evm, places.length === 0 ? [] : view.cosmos(height));
+  yield* withCosmos<AnyBlockTransaction>(evm, places, cosmosReader(view, height));
+}
+
+/** Reads one Cosmos transaction of a block by its number among them. */
+function cosmosReader(view: Pick<ChainView, "cosmosTransaction">, height: Height) {
+  return (item: number): MinedCosmosTransaction => {
+    const found = view.cosmosTransaction(height, item);
+    if (found === undefined) throw refused(`results of height ${height} are not available`);
+    return found;
+  };
 }
 
 function* mapPages<Item>(
@@ -150,18 +160,21 @@ function* mapPages<Item>(
 /** Cosmos transactions of one page, at most. */
 const COSMOS_AT_ONCE = 64;
 
-/** Puts the Cosmos transactions of a block at their places; no page is empty. */
+/**
+ * Puts the Cosmos transactions of a block at their places; no page is empty. Each is read when its page
+ * is made: all of a full block at a stretch would hold up the thread for half a second.
+ */
 function* withCosmos<Item>(
   pages: Iterable<readonly Item[]>,
-  cosmos: readonly (Item & { readonly index: number })[],
+  places: readonly number[],
+  read: (item: number) => Item,
 ): Generator<Item[]> {
   let [next, index] = [0, 0];
   let page: Item[] = [];
-  const due = () => (cosmos[next]?.index === index ? cosmos[next] : undefined);
   for (const items of pages) {
     for (const item of items) {
-      for (let one = due(); one !== undefined; one = due()) {
-        page.push(one);
+      while (places[next] === index) {
+        page.push(read(next));
         [next, index] = [next + 1, index + 1];
         if (page.length >= COSMOS_AT_ONCE) {
           yield page;
@@ -174,8 +187,10 @@ function* withCosmos<Item>(
     if (page.length > 0) yield page;
     page = [];
   }
-  for (; next < cosmos.length; next += COSMOS_AT_ONCE) {
-    yield cosmos.slice(next, next + COSMOS_AT_ONCE);
+  for (; next < places.length; next += COSMOS_AT_ONCE) {
+    const count = Math.min(COSMOS_AT_ONCE, places.length - next);
+    const start = next;
+    yield Array.from({ length: count }, (_, offset) => read(start + offset));
   }
 }
 

@@ -180,6 +180,9 @@ export class FakeChain implements ChainView {
   cosmos() {
     return [];
   }
+  cosmosTransaction() {
+    return undefined;
+  }
 
   head() {
     const { block } = this.at(this.blocks.length - 1);

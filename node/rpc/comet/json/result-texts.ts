@@ -22,7 +22,7 @@ export class ResultTexts {
   private readonly making = new Map<Height, Promise<JsonPieces>>();
 
   constructor(
-    private readonly view: Pick<ChainView, "pages" | "cosmos" | "outline">,
+    private readonly view: Pick<ChainView, "pages" | "cosmosTransaction" | "outline">,
     cacheBytes = CACHED_BYTES,
   ) {
     this.texts = new LRUCache({

@@ -114,7 +114,7 @@ class OperationIndex {
   private changesOf({ height, transactionIndex }: AccountJournalEntry): readonly BalanceChange[] {
     const count = this.view.outline(height)?.transactionCount ?? 0;
     if (transactionIndex < count) return this.view.changes(height, transactionIndex);
-    return this.view.cosmos(height)[transactionIndex - count]?.changes ?? [];
+    return this.view.cosmosTransaction(height, transactionIndex - count)?.changes ?? [];
   }
 
   /** Numbers a transaction's operations once, however many of its changes are asked for. */
