@@ -239,12 +239,10 @@ export class BlockRecords {
 
   private need(key: Buffer, height: Height): Buffer {
     const bytes = this.database.get(key, this.snapshot);
-    if (bytes === undefined) {
-      throw new StoreError("STORE_CORRUPT", "a committed block is missing from the store", {
-        details: { height },
-      });
-    }
-    return bytes;
+    if (bytes !== undefined) return bytes;
+    throw new StoreError("STORE_CORRUPT", "a committed block is missing from the store", {
+      details: { height },
+    });
   }
 }
 
