@@ -164,12 +164,12 @@ export function judge(
   return { ...lost, isPassed: sums.yes * ONE > params.threshold * decided };
 }
 
-/** Delegations that a query looks at, at most. */
-const MAX_QUERY_STEPS = 20_000;
+/** Delegations that a contract's view looks at, at most: a rule of the chain, paid by gas. */
+const MAX_VIEW_STEPS = 20_000;
 
 /**
- * What a proposal's votes would come to now, atoken.
- * @returns undefined where there are too many votes to count for a query
+ * What a proposal's votes would come to now, atoken, for contracts; queries count in slices.
+ * @returns undefined where there are too many votes to count
  */
 export function currentTally(
   state: JournaledState,
@@ -177,7 +177,7 @@ export function currentTally(
   params: GovParams,
 ): ByOption | undefined {
   const count = new TallyCount(state, proposal);
-  return count.count(MAX_QUERY_STEPS) === undefined ? undefined : count.outcome(params).result;
+  return count.count(MAX_VIEW_STEPS) === undefined ? undefined : count.outcome(params).result;
 }
 
 /** Delegations that a query looks at before others get the thread: some milliseconds. */
