@@ -206,7 +206,8 @@ async function besidePonder(
   const { folder, portOffset } = home;
   const url = databaseUrl({ home: folder, env: process.env, portOffset });
   const rpcUrl = home.url("jsonRpc");
-  const run = await runPonder(program, { rpcUrl, databaseUrl: url, token }).catch(
+  const events = await transfersHere(url, token);
+  const run = await runPonder(program, { rpcUrl, databaseUrl: url, token, events }).catch(
     (error: unknown) => {
       say(`NOT COMPARED with Ponder, which did not get through: ${errorMessage(error)}`);
       return undefined;
@@ -220,6 +221,21 @@ async function besidePonder(
     `${formatFigure(run.cpuSeconds)} s; ${run.holders.size} balances are the same in both`;
   say(`${detail}; ${formatFigure(peer)} events/s`);
   return { ...ours, peer, peerName: "Ponder", aim: AIM, details: [...ours.details, detail] };
+}
+
+/** Logs of the token in our index: all of them are transfers. */
+async function transfersHere(url: string, token: Address): Promise<number> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query(
+      `SELECT count(*)::integer AS n FROM indexer.log WHERE address = $1`,
+      [hexToBytes(token)],
+    );
+    return Number(rows[0].n);
+  } finally {
+    await client.end();
+  }
 }
 
 async function assertSameBalances(url: string, token: Address, run: PonderRun): Promise<void> {
