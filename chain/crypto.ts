@@ -27,6 +27,8 @@ export interface Secp256k1 {
   readonly backend: Secp256k1Backend;
   /** 64-byte compact signature + recovery id -> 64-byte public key (x, y); undefined if invalid. */
   recover(digest: Uint8Array, compact: Uint8Array, recoveryId: number): Uint8Array | undefined;
+  /** Whether a key of 64 bytes (x, y) made a 64-byte compact signature; never where s is above the half. */
+  verify(digest: Uint8Array, compact: Uint8Array, publicKey: Uint8Array): boolean;
   sign(digest: Uint8Array, privateKey: Uint8Array): RecoverableSignature;
   /** A key of 33 bytes, 2 or 3 and x -> x and y; undefined where there is no such point. */
   expand(compressed: Uint8Array): Uint8Array | undefined;
@@ -42,6 +44,7 @@ interface NativeBinding {
     message: Uint8Array,
     compressed: boolean,
   ): Uint8Array;
+  ecdsaVerify(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean;
   ecdsaSign(message: Uint8Array, key: Uint8Array): { signature: Uint8Array; recid: number };
   publicKeyConvert(key: Uint8Array, compressed: boolean): Uint8Array;
 }
@@ -95,15 +98,19 @@ export function verifyP256({
   readonly publicKey: Uint8Array;
 }): boolean {
   try {
-    const point = Buffer.concat([UNCOMPRESSED, publicKey]);
-    return p256.verify(signature, digest, point, { prehash: false, lowS: false });
+    return p256.verify(signature, digest, uncompressed(publicKey), { prehash: false, lowS: false });
   } catch {
     return false; // The library throws for numbers out of range and points off the curve.
   }
 }
 
-/** First byte of a key with both coordinates (SEC 1). */
-const UNCOMPRESSED = Uint8Array.of(4);
+/** A key's x and y as SEC 1 writes both coordinates: behind a 4. */
+function uncompressed(publicKey: Uint8Array): Uint8Array {
+  const key = new Uint8Array(publicKey.length + 1);
+  key[0] = 4;
+  key.set(publicKey, 1);
+  return key;
+}
 
 function createNative(): Secp256k1 | undefined {
   try {
@@ -116,6 +123,13 @@ function createNative(): Secp256k1 | undefined {
           return binding.ecdsaRecover(compact, recoveryId, digest, false).subarray(1);
         } catch {
           return undefined; // The binding throws for a signature that recovers no point.
+        }
+      },
+      verify(digest, compact, publicKey) {
+        try {
+          return binding.ecdsaVerify(compact, digest, uncompressed(publicKey));
+        } catch {
+          return false; // The binding throws for numbers out of range and points off the curve.
         }
       },
       sign(digest, privateKey) {
@@ -149,6 +163,9 @@ export async function createWasm(): Promise<Secp256k1 | undefined> {
         const key = wasm.recoverPublicKeyUncompressed(compact, id, digest);
         return typeof key === "string" ? undefined : key.subarray(1);
       },
+      verify(digest, compact, publicKey) {
+        return wasm.verifySignatureCompactLowS(compact, uncompressed(publicKey), digest);
+      },
       sign(digest, privateKey) {
         const signed = wasm.signMessageHashRecoverableCompact(privateKey, digest);
         if (typeof signed === "string") throw new ChainError("INVALID_KEY", "cannot sign");
@@ -177,6 +194,14 @@ export const nobleSecp256k1: Secp256k1 = {
       return undefined; // Not a point on the curve.
     }
   },
+  verify(digest, compact, publicKey) {
+    try {
+      const key = uncompressed(publicKey);
+      return noble.verify(compact, digest, key, { prehash: false, lowS: true });
+    } catch {
+      return false; // The library throws for numbers out of range and points off the curve.
+    }
+  },
   sign(digest, privateKey) {
     const bytes = noble.sign(digest, privateKey, { prehash: false, format: "recovered" });
     return {
@@ -194,7 +219,7 @@ export const nobleSecp256k1: Secp256k1 = {
   },
 };
 
-/** A back-end is used only if it signs, recovers and expands a published vector on this machine. */
+/** A back-end is used only if it does with a published vector what it is for, on this machine. */
 function isSound(candidate: Secp256k1): boolean {
   const { privateKey, digest, publicKey } = KNOWN_SIGNATURE;
   const { r, s, recoveryId } = candidate.sign(digest, privateKey);
@@ -206,6 +231,8 @@ function isSound(candidate: Secp256k1): boolean {
     recovered !== undefined &&
     expanded !== undefined &&
     compact.equals(KNOWN_SIGNATURE.compact) &&
+    candidate.verify(digest, compact, publicKey) &&
+    !candidate.verify(compact.subarray(0, 32), compact, publicKey) &&
     publicKey.equals(recovered) &&
     publicKey.equals(expanded)
   );

@@ -4,9 +4,8 @@
  * who checks one. Pure.
  */
 import { type Address, toBech32 } from "../address.js";
-import { SECP256K1_ORDER, secp256k1 } from "../crypto.js";
+import { secp256k1 } from "../crypto.js";
 import { ChainError } from "../errors.js";
-import { bytesToBigint } from "../hex.js";
 import { BASE_DENOM } from "../units.js";
 import {
   amountOf,
@@ -265,9 +264,9 @@ function spentAtoken({ schema, message }: AnyMessage): bigint {
  */
 export function signatureFault(tx: CosmosTransaction, limits: CosmosLimits): SdkFault | undefined {
   const signer = signerOf(tx);
-  if (signer !== undefined) {
+  if (signer !== undefined && tx.signature.length === SIGNATURE_BYTES) {
     for (const digest of digests(tx, limits)) {
-      if (isSignedBy(tx.signature, digest, signer.point)) return undefined;
+      if (secp256k1.verify(digest, tx.signature, signer.point)) return undefined;
     }
   }
   const text =
@@ -311,16 +310,6 @@ function documentOf(tx: CosmosTransaction, cosmosChainId: string) {
     if (error instanceof ChainError) return undefined;
     throw error;
   }
-}
-
-function isSignedBy(signature: Uint8Array, digest: Uint8Array, point: Uint8Array): boolean {
-  if (signature.length !== SIGNATURE_BYTES) return false;
-  const s = bytesToBigint(signature.subarray(32));
-  if (s === 0n || s > SECP256K1_ORDER / 2n) return false;
-  return [0, 1].some((recoveryId) => {
-    const found = secp256k1.recover(digest, signature, recoveryId);
-    return found !== undefined && Buffer.compare(found, point) === 0;
-  });
 }
 
 /** The signer of a transaction that has none of the faults above. */

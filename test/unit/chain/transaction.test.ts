@@ -12,7 +12,13 @@ import {
   toChecksumAddress,
 } from "../../../chain/address.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
-import { createWasm, nobleSecp256k1, parsePublicKey, secp256k1 } from "../../../chain/crypto.js";
+import {
+  createWasm,
+  nobleSecp256k1,
+  parsePublicKey,
+  SECP256K1_ORDER,
+  secp256k1,
+} from "../../../chain/crypto.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { intrinsicGas } from "../../../chain/transaction-rules.js";
 import { bytesToHex, hexToBytes, parseHexBytes } from "../../../chain/hex.js";
@@ -382,6 +388,42 @@ describe("addresses and hashes", () => {
     }
     const bytes = random.bytes(200);
     expect(keccak256Hex(bytes)).toBe(ethersKeccak(bytes));
+  });
+
+  it("verify alike in every back-end: the signer's own signature with s in the lower half", async () => {
+    const wasm = await createWasm();
+    if (wasm === undefined) throw new Error("no WebAssembly");
+    const backends = [secp256k1, wasm, nobleSecp256k1];
+    const word = (value: bigint) => Buffer.from(value.toString(16).padStart(64, "0"), "hex");
+    for (let round = 0; round < 50; round++) {
+      const key = new SigningKey(random.bytes(32));
+      const digest = random.bytes(32);
+      const { r, s } = key.sign(digest);
+      const own = hexToBytes(key.publicKey).subarray(1);
+      const other = hexToBytes(new SigningKey(random.bytes(32)).publicKey).subarray(1);
+      const compact = Buffer.concat([hexToBytes(r), hexToBytes(s)]);
+      const of = (rValue: bigint, sValue: bigint) => Buffer.concat([word(rValue), word(sValue)]);
+      const refused = [
+        of(BigInt(r), SECP256K1_ORDER - BigInt(s)),
+        of(BigInt(r), 0n),
+        of(0n, BigInt(s)),
+        of(0n, 0n),
+        of(BigInt(r), SECP256K1_ORDER),
+        of(SECP256K1_ORDER, BigInt(s)),
+        of(BigInt(s), BigInt(r)),
+        Buffer.alloc(64, 255),
+        random.bytes(64),
+      ];
+      for (const { verify } of backends) {
+        expect(verify(digest, compact, own)).toBe(true);
+        expect(verify(digest, compact, other)).toBe(false);
+        expect(verify(random.bytes(32), compact, own)).toBe(false);
+        for (const signature of refused) expect(verify(digest, signature, own)).toBe(false);
+        for (const none of [new Uint8Array(64), Buffer.alloc(64, 255)]) {
+          expect(verify(digest, compact, none)).toBe(false);
+        }
+      }
+    }
   });
 
   it("expand public keys alike in every back-end, and refuse what is no point", async () => {
