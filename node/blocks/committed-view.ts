@@ -106,6 +106,10 @@ export class CommittedView implements ChainView {
       : undefined;
   }
 
+  cosmosBytes(height: Height, item: number): Uint8Array | undefined {
+    return this.isCommitted(height) ? this.stores.blocks.cosmosBytes(height, item) : undefined;
+  }
+
   changes(height: Height, index: number): readonly BalanceChange[] {
     return this.isCommitted(height) ? this.stores.blocks.changes(height, index) : [];
   }

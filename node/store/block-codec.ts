@@ -6,7 +6,14 @@ import { addressToBytes, bytesToAddress } from "../../chain/address.js";
 import { BALANCE_REASONS, type BalanceChange } from "../../chain/balance-change.js";
 import type { BlockHeader, BlockTransaction } from "../../chain/block.js";
 import { bigintToBytes, bytesToHash32, hexToBytes } from "../../chain/hex.js";
-import { encodeLogs, type Log, logsToBloom, type Receipt } from "../../chain/receipt.js";
+import {
+  BLOOM_BYTES,
+  EMPTY_BLOOM,
+  encodeLogs,
+  type Log,
+  logsToBloom,
+  type Receipt,
+} from "../../chain/receipt.js";
 import {
   decodeRlp,
   encodeRlp,
@@ -20,6 +27,12 @@ import { decodeTransaction, type TransactionType } from "../../chain/transaction
 import { StoreError } from "./database.js";
 
 const NOTHING = new Uint8Array(0);
+
+/** Bytes of a position in a bloom. */
+const POSITION_BYTES = 2;
+
+/** A bloom with more bits is kept as it is: 256 bytes are shorter then. */
+const MAX_POSITIONS = BLOOM_BYTES / POSITION_BYTES - 1;
 
 /** One array for each of the small numbers, of which a block has tens of thousands. */
 const SMALL = Array.from({ length: 16 }, (_, value) => bigintToBytes(BigInt(value)));
@@ -181,4 +194,34 @@ function textOf(bytes: Uint8Array, encoding: "ascii" | "utf8"): string {
   if (bytes.length === 0) return "";
   if (bytes.length === 1 && bytes[0] === OUTERMOST[0]) return "/";
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(encoding);
+}
+
+/** The bits of a receipt's bloom that are set, two bytes each; a log of a transfer sets twelve of 2,048. */
+export function packBloom({ logs, logsBloom }: Receipt): Uint8Array {
+  if (logs.length === 0) return NOTHING;
+  const positions: number[] = [];
+  for (let at = 0; at < BLOOM_BYTES; at++) {
+    const byte = logsBloom[at] ?? 0;
+    for (let bit = 0; byte >> bit !== 0; bit++) {
+      if (((byte >> bit) & 1) === 1) positions.push(at * 8 + bit);
+    }
+  }
+  if (positions.length > MAX_POSITIONS) return logsBloom;
+  const packed = Buffer.allocUnsafe(positions.length * POSITION_BYTES);
+  for (const [item, position] of positions.entries()) packed.writeUInt16BE(position, item * 2);
+  return packed;
+}
+
+/** What `packBloom` packed. Throws STORE_CORRUPT. */
+export function unpackBloom(packed: Uint8Array): Uint8Array {
+  if (packed.length === 0) return EMPTY_BLOOM;
+  if (packed.length === BLOOM_BYTES) return packed;
+  const bloom = new Uint8Array(BLOOM_BYTES);
+  for (let at = 0; at + 1 < packed.length; at += POSITION_BYTES) {
+    const position = ((packed[at] ?? 0) << 8) | (packed[at + 1] ?? 0);
+    const byte = position >> 3;
+    if (byte >= BLOOM_BYTES) throw new StoreError("STORE_CORRUPT", "a bloom has a bit too far");
+    bloom[byte] = (bloom[byte] ?? 0) | (1 << (position & 7));
+  }
+  return bloom;
 }

@@ -12,7 +12,7 @@ import { type BlockTransaction, hashHeader } from "../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import { bytesToHash32, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { heightBytes } from "../../chain/encoding/height-bytes.js";
-import { BLOOM_BYTES, EMPTY_BLOOM, type Receipt } from "../../chain/receipt.js";
+import type { Receipt } from "../../chain/receipt.js";
 import {
   decodeRlp,
   encodedRlpItems,
@@ -44,9 +44,11 @@ import {
   decodeTransactionItem,
   headerItem,
   integer,
+  packBloom,
   receiptFields,
   safeInteger,
   transactionItem,
+  unpackBloom,
 } from "./block-codec.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import { cosmosItem, decodeCosmosItem, decodeEvent, eventItem } from "./cosmos-codec.js";
@@ -74,17 +76,13 @@ const LOG_BYTES = 160;
 const CHANGE_BYTES = 64;
 const EVENT_BYTES = 300;
 
-/** Bytes of a place in lists of them, and of a position in a bloom. */
+/** Bytes of a place in lists of them. */
 const INDEX_BYTES = 4;
-const POSITION_BYTES = 2;
 const HASH_BYTES = 32;
 
 /** Fields of a receipt before its bloom, and which of them are its logs. */
 const RECEIPT_FIELDS = 7;
 const LOGS_FIELD = 6;
-
-/** A bloom with more bits is kept as it is: 256 bytes are shorter then. */
-const MAX_POSITIONS = BLOOM_BYTES / POSITION_BYTES - 1;
 
 /** An outline with where the block's pages begin. */
 export interface StoredOutline extends BlockOutline {
@@ -196,6 +194,13 @@ export class BlockRecords {
   /** One of them, by its number among them. Throws STORE_CORRUPT where it is missing. */
   cosmosAt({ header: { height } }: StoredOutline, item: number): MinedCosmosTransaction {
     return decodeCosmosItem(decodeRlp(this.need(cosmosKey(heightBytes(height), item), height)));
+  }
+
+  /** The bytes of one of them, of which nothing else is decoded. Throws as `cosmosAt`. */
+  cosmosBytes({ header: { height } }: StoredOutline, item: number): Uint8Array {
+    const [raw] = encodedRlpItems(this.need(cosmosKey(heightBytes(height), item), height));
+    if (raw === undefined) throw damaged("a Cosmos transaction has no bytes");
+    return rlpBytes(decodeRlp(raw));
   }
 
   /** The page whose transactions begin with one of the outline's starts. */
@@ -461,37 +466,6 @@ function decodeItem(encoded: readonly Uint8Array[], item: number): RlpItem {
   const bytes = encoded[item];
   if (bytes === undefined) throw damaged("a page of a block has another length");
   return decodeRlp(bytes);
-}
-
-const NOTHING = new Uint8Array(0);
-
-/** The bits that are set, two bytes each; a log of a transfer sets twelve of 2,048. */
-function packBloom({ logs, logsBloom }: Receipt): Uint8Array {
-  if (logs.length === 0) return NOTHING;
-  const positions: number[] = [];
-  for (let at = 0; at < BLOOM_BYTES; at++) {
-    const byte = logsBloom[at] ?? 0;
-    for (let bit = 0; byte >> bit !== 0; bit++) {
-      if (((byte >> bit) & 1) === 1) positions.push(at * 8 + bit);
-    }
-  }
-  if (positions.length > MAX_POSITIONS) return logsBloom;
-  const packed = Buffer.allocUnsafe(positions.length * POSITION_BYTES);
-  for (const [item, position] of positions.entries()) packed.writeUInt16BE(position, item * 2);
-  return packed;
-}
-
-function unpackBloom(packed: Uint8Array): Uint8Array {
-  if (packed.length === 0) return EMPTY_BLOOM;
-  if (packed.length === BLOOM_BYTES) return packed;
-  const bloom = new Uint8Array(BLOOM_BYTES);
-  for (let at = 0; at + 1 < packed.length; at += POSITION_BYTES) {
-    const position = ((packed[at] ?? 0) << 8) | (packed[at + 1] ?? 0);
-    const byte = position >> 3;
-    if (byte >= BLOOM_BYTES) throw damaged("a bloom has a bit too far");
-    bloom[byte] = (bloom[byte] ?? 0) | (1 << (position & 7));
-  }
-  return bloom;
 }
 
 function damaged(reason: string): StoreError {

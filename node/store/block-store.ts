@@ -122,6 +122,16 @@ export class BlockStore {
     return isThere ? this.records.cosmosAt(outline, item) : undefined;
   }
 
+  /** The bytes of a Cosmos transaction of a block, by its number among them, without decoding it. */
+  cosmosBytes(height: Height, item: number): Uint8Array | undefined {
+    this.base.assertBlock(height);
+    const recent = this.recent.get(height);
+    if (recent !== undefined) return recent.block.cosmos?.[item]?.tx.raw;
+    const outline = this.outline(height);
+    const isThere = item >= 0 && item < outline.cosmosPlaces.length;
+    return isThere ? this.records.cosmosBytes(outline, item) : undefined;
+  }
+
   /** What one EVM transaction of a block did to balances; nothing where the journal is not here. */
   changes(height: Height, index: number): readonly BalanceChange[] {
     this.base.assertBlock(height);

@@ -62,8 +62,8 @@ export async function sizeBytesOf(
   if (known !== undefined) return known;
   const outline = needOutline(chain, height);
   let dataBytes = 0;
-  for (const page of transactionPages(chain.view, height)) {
-    for (const one of page) dataBytes += dataItemBytes(bytesOf(one).length);
+  for (const page of dataPages(chain.view, height)) {
+    for (const { length } of page) dataBytes += dataItemBytes(length);
     await breathe(signal);
   }
   const sizeBytes = bytesAround(outline, dataBytes);
@@ -79,11 +79,7 @@ export function executedAt(
   assertResults(chain, height);
   const { view } = chain;
   const at = transactionAt(index, committedOutline(chain, height).cosmosPlaces);
-  if ("cosmos" in at) {
-    const found = view.cosmosTransaction(height, at.cosmos);
-    if (found === undefined) throw refused(`results of height ${height} are not available`);
-    return found;
-  }
+  if ("cosmos" in at) return resultOf(height, view.cosmosTransaction(height, at.cosmos));
   const mined = view.transaction(height, at.evm);
   const placed = view.receipt(height, at.evm);
   if (mined === undefined || placed === undefined) {
@@ -122,7 +118,8 @@ export function* executedPages(
   const places = view.outline(height)?.cosmosPlaces ?? [];
   const evm = mapPages(view.pages(height), (page) => executedOf(page, places));
   let sumAtoken = 0n;
-  for (const page of withCosmos<ExecutedTransaction>(evm, places, cosmosReader(view, height))) {
+  const cosmos = (item: number) => resultOf(height, view.cosmosTransaction(height, item));
+  for (const page of withCosmos<ExecutedTransaction>(evm, places, cosmos)) {
     yield page.map((executed) => {
       const isOdd = sumAtoken % 2n === 1n;
       sumAtoken += feeOf(executed);
@@ -131,23 +128,20 @@ export function* executedPages(
   }
 }
 
-/** All transactions of a block in the order of `data.txs`. */
-export function* transactionPages(
-  view: Pick<ChainView, "pages" | "cosmosTransaction" | "outline">,
+/** `data.txs` of a block; what Cosmos transactions say is not decoded for it. */
+export function* dataPages(
+  view: Pick<ChainView, "pages" | "cosmosBytes" | "outline">,
   height: Height,
-): Generator<AnyBlockTransaction[]> {
+): Generator<Uint8Array[]> {
   const places = view.outline(height)?.cosmosPlaces ?? [];
-  const evm = mapPages(view.pages(height), (page) => page.transactions());
-  yield* withCosmos<AnyBlockTransaction>(evm, places, cosmosReader(view, height));
+  const evm = mapPages(view.pages(height), (page) => page.transactions().map(bytesOf));
+  yield* withCosmos(evm, places, (item) => resultOf(height, view.cosmosBytes(height, item)));
 }
 
-/** Reads one Cosmos transaction of a block by its number among them. */
-function cosmosReader(view: Pick<ChainView, "cosmosTransaction">, height: Height) {
-  return (item: number): MinedCosmosTransaction => {
-    const found = view.cosmosTransaction(height, item);
-    if (found === undefined) throw refused(`results of height ${height} are not available`);
-    return found;
-  };
+/** What a height in range has of a Cosmos transaction. Throws INTERNAL when it is gone. */
+function resultOf<Result>(height: Height, found: Result | undefined): Result {
+  if (found === undefined) throw refused(`results of height ${height} are not available`);
+  return found;
 }
 
 function* mapPages<Item>(
@@ -235,8 +229,8 @@ export async function blockResult(
   const at = text.indexOf(TRANSACTIONS_MARK) + TRANSACTIONS_MARK.length;
   const pieces: (string | Buffer)[] = [text.slice(0, at)];
   let isFirst = true;
-  for (const page of transactionPages(chain.view, height)) {
-    const items = page.map((one) => `"${base64(bytesOf(one))}"`).join(",");
+  for (const page of dataPages(chain.view, height)) {
+    const items = page.map((bytes) => `"${base64(bytes)}"`).join(",");
     pieces.push(Buffer.from(isFirst ? items : `,${items}`, "latin1"));
     isFirst = false;
     await breathe(signal);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { createLocalGenesis } from "../../../node/settings/genesis.js";
-import { bytesOf, transactionPages } from "../../../node/rpc/comet/chain-reads.js";
+import { bytesOf, dataPages } from "../../../node/rpc/comet/chain-reads.js";
 import { ExecutionChain } from "../../helpers/chains/execution-chain.js";
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 
@@ -62,14 +62,14 @@ describe("transactions of a block", () => {
     const view = {
       outline: () => blocks.outline(1),
       pages: () => blocks.pages(1),
-      cosmosTransaction: (_height: number, item: number) => {
+      cosmosBytes: (_height: number, item: number) => {
         read.push(item);
-        return blocks.cosmosTransaction(1, item);
+        return blocks.cosmosBytes(1, item);
       },
     };
     const found: Uint8Array[] = [];
-    for (const page of transactionPages(view, 1)) {
-      found.push(...page.map(bytesOf));
+    for (const page of dataPages(view, 1)) {
+      found.push(...page);
       expect(page.length).toBeLessThanOrEqual(AT_ONCE);
       expect(read).toHaveLength(found.length);
     }
@@ -86,5 +86,9 @@ describe("transactions of a block", () => {
     const onDisk = items.map((item) => blocks.cosmosTransaction(1, item));
     expect(onDisk.map((one) => one?.tx.hash)).toEqual(inMemory.map((one) => one?.tx.hash));
     expect(onDisk.map((one) => one?.result)).toEqual(inMemory.map((one) => one?.result));
+    const bytes = items.map((item) => blocks.cosmosBytes(1, item));
+    const expected = inMemory.map((one) => one?.tx.raw);
+    const hex = (one: Uint8Array | undefined) => one && Buffer.from(one).toString("hex");
+    expect(bytes.map(hex)).toEqual(expected.map(hex));
   });
 });

@@ -183,6 +183,9 @@ export class FakeChain implements ChainView {
   cosmosTransaction() {
     return undefined;
   }
+  cosmosBytes() {
+    return undefined;
+  }
 
   head() {
     const { block } = this.at(this.blocks.length - 1);

@@ -19,10 +19,10 @@ import type { Arguments } from "../arguments.js";
 import {
   blockResult,
   bytesOf,
+  dataPages,
   executedAt,
   latestHeight,
   sizeBytesOf,
-  transactionPages,
 } from "../chain-reads.js";
 import { base64, transactionProofJson, upperHexOf } from "../json/encode.js";
 import { refused } from "../errors.js";
@@ -93,8 +93,8 @@ async function proofsOf(
   signal: AbortSignal,
 ): Promise<BlockProofs> {
   const leaves: Uint8Array[] = [];
-  for (const page of transactionPages(chain.view, height)) {
-    for (const one of page) leaves.push(sha256(bytesOf(one)));
+  for (const page of dataPages(chain.view, height)) {
+    leaves.push(...page.map((bytes) => sha256(bytes)));
     await breathe(signal);
   }
   return { root: merkleRootOf(leaves), proofs: merkleProofs(leaves) };
