@@ -258,6 +258,32 @@ function spentAtoken({ schema, message }: AnyMessage): bigint {
   return coins.reduce((sum, coin) => sum + (amountOf(coin) ?? 0n), 0n);
 }
 
+/** What is asked of the curve. */
+export interface SignatureCheck {
+  /** 32 bytes. */
+  readonly digest: Uint8Array;
+  /** 64 bytes, r then s. */
+  readonly signature: Uint8Array;
+  /** 64 bytes, x then y. */
+  readonly publicKey: Uint8Array;
+}
+
+/**
+ * The check that a transaction passes whose signature is of the usual form, for those who have it made
+ * elsewhere; undefined where no signature can pass. One that does not pass may still be of another form:
+ * `signatureFault` knows.
+ */
+export function usualSignatureCheck(
+  tx: CosmosTransaction,
+  limits: CosmosLimits,
+): SignatureCheck | undefined {
+  const signer = signerOf(tx);
+  if (signer === undefined || tx.signature.length !== SIGNATURE_BYTES) return undefined;
+  const [digest] = digests(tx, limits);
+  if (digest === undefined) return undefined;
+  return { digest, signature: tx.signature, publicKey: signer.point };
+}
+
 /**
  * Code 4 unless the named key signed this transaction for this chain. `s` must be in the lower
  * half and the signature exactly 64 bytes, r then s: nobody can make another one of it.

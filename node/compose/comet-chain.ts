@@ -10,6 +10,7 @@ import { simulateCosmos } from "./simulation.js";
 import { dryCheck, type PoolRules, type StateAtHead } from "../mempool/admission.js";
 import type { TransactionPool } from "../mempool/pool-port.js";
 import type { CometChain, CometNetwork } from "../rpc/comet/ports.js";
+import { SubmitLane } from "../rpc/submit-lane.js";
 import type { StateReader } from "../store/state-reader.js";
 import type { Database } from "../store/database.js";
 import { EventStore } from "../store/event-store.js";
@@ -33,6 +34,7 @@ export interface CometChainParts {
 export function createCometChain(parts: CometChainParts): CometChain {
   const { genesis, view, consensus, pool, bus, database, rules, state, network } = parts;
   const isKnown = (hash: Parameters<TransactionPool["get"]>[0]) => pool.get(hash) !== undefined;
+  const lane = new SubmitLane(pool);
   return {
     view,
     consensus,
@@ -53,6 +55,7 @@ export function createCometChain(parts: CometChainParts): CometChain {
       appState: encodeGenesis(genesis),
     },
     network,
+    submit: (raw) => lane.add(raw),
     checkTransaction: async (raw) => {
       const ports = { rules, state, isKnown };
       if (!isCosmosBytes(raw)) return dryCheck(raw, ports);

@@ -5,8 +5,17 @@
  */
 import { setImmediate as nextTurn, setTimeout as rest } from "node:timers/promises";
 import type { Address } from "../../chain/address.js";
-import { senderOf, signatureFault } from "../../chain/cosmos/ante.js";
-import { type AnyTransaction, isCosmosBytes } from "../../chain/cosmos/cosmos-transaction.js";
+import {
+  type SignatureCheck,
+  senderOf,
+  signatureFault,
+  usualSignatureCheck,
+} from "../../chain/cosmos/ante.js";
+import {
+  type AnyTransaction,
+  type CosmosTransaction,
+  isCosmosBytes,
+} from "../../chain/cosmos/cosmos-transaction.js";
 import { ChainError } from "../../chain/errors.js";
 import type { Hash32 } from "../../chain/hex.js";
 import {
@@ -171,24 +180,47 @@ export class Intake {
     return tx.feeAtoken / tx.gasLimit < priceAtoken ? underpriced(priceAtoken + 1n) : tx;
   }
 
-  /** Verified on this thread, a few at a time. */
+  /** Refusals of Cosmos transactions whose signatures are wrong. */
   private async verify(decoded: readonly Decoded[]): Promise<ReadonlyMap<Decoded, PoolError>> {
     const refused = new Map<Decoded, PoolError>();
-    const { clock, rules } = this.ports;
+    const { recovery, rules } = this.ports;
+    const asked: CosmosTransaction[] = [];
+    const checks: SignatureCheck[] = [];
+    const doubtful: CosmosTransaction[] = [];
     for (const item of decoded) {
       if (isSettled(item) || item.type !== "cosmos") continue;
-      const startMs = clock.monotonicMs();
-      const fault = signatureFault(item, rules);
+      const check = await this.paced(item, () => usualSignatureCheck(item, rules));
+      if (check === undefined) {
+        doubtful.push(item);
+      } else {
+        asked.push(item);
+        checks.push(check);
+      }
+    }
+    const isRight = checks.length > 0 ? await recovery.verify(checks) : [];
+    doubtful.push(...asked.filter((_, index) => isRight[index] !== true));
+    // Of another form, or nobody's: these are looked at as a whole.
+    for (const item of doubtful) {
+      const fault = await this.paced(item, () => signatureFault(item, rules));
       if (fault !== undefined) refused.set(item, sdkRefusal(fault));
-      const tookMs = clock.monotonicMs() - startMs;
-      // Nobody has paid for it yet: the making of blocks gets as much of the thread.
-      if (tookMs >= SLICE_MS) await rest(tookMs, undefined, { ref: false });
-      this.verified += weightOf(item.raw);
-      if (this.verified < VERIFIED_PER_TURN) continue;
+    }
+    return refused;
+  }
+
+  /** Work on a transaction on this thread, a few at a time. */
+  private async paced<Result>(item: CosmosTransaction, work: () => Result): Promise<Result> {
+    const { clock } = this.ports;
+    const startMs = clock.monotonicMs();
+    const result = work();
+    const tookMs = clock.monotonicMs() - startMs;
+    // Nobody has paid for it yet: the making of blocks gets as much of the thread.
+    if (tookMs >= SLICE_MS) await rest(tookMs, undefined, { ref: false });
+    this.verified += weightOf(item.raw);
+    if (this.verified >= VERIFIED_PER_TURN) {
       this.verified = 0;
       await nextTurn();
     }
-    return refused;
+    return result;
   }
 
   private async recoverAll(

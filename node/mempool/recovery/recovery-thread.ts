@@ -1,13 +1,21 @@
 /**
- * Sender recovery in a thread of its own: two thirds of what a transfer costs, beside the block
+ * Work on signatures in a thread of its own: two thirds of what a transfer costs, beside the block
  * producer and the servers instead of before them. The thread is a help, never a need: what it
- * does not answer is recovered here.
+ * does not answer is found out here.
  */
 import { Worker } from "node:worker_threads";
 import type { Address } from "../../../chain/address.js";
+import type { SignatureCheck } from "../../../chain/cosmos/ante.js";
 import type { SignedTransaction } from "../../../chain/transaction.js";
 import type { Logger } from "../../../runtime/process/logger.js";
-import { packQuestion, type RecoveryAnswer, unpackAnswer } from "./protocol.js";
+import {
+  packChecks,
+  packQuestion,
+  type RecoveryAnswer,
+  type RecoveryKind,
+  unpackAnswer,
+  unpackChecks,
+} from "./protocol.js";
 import { InlineRecovery, type SenderRecovery } from "./sender-recovery.js";
 
 /** Heap of the thread; it keeps nothing between two calls. */
@@ -31,9 +39,15 @@ export interface RecoveryThreadOptions {
 
 type Senders = readonly (Address | undefined)[];
 
+/** A question of either kind. */
 interface Call {
-  readonly transactions: readonly SignedTransaction[];
-  readonly resolve: (senders: Senders | Promise<Senders>) => void;
+  readonly kind: RecoveryKind;
+  readonly count: number;
+  /** The records of the question. */
+  readonly pack: () => Uint8Array<ArrayBuffer>;
+  readonly answered: (records: Uint8Array) => void;
+  /** Answers it without the thread. */
+  readonly answerHere: () => void;
 }
 
 interface Thread {
@@ -60,11 +74,45 @@ export class RecoveryThread implements SenderRecovery {
 
   /** See `SenderRecovery`; never rejects. */
   recover(transactions: readonly SignedTransaction[]): Promise<Senders> {
+    const here = () => this.inline.recover(transactions);
+    if (this.isInline(transactions.length)) return here();
+    return this.ask("senders", transactions.length, {
+      pack: () => packQuestion(transactions),
+      unpack: unpackAnswer,
+      here,
+    });
+  }
+
+  /** See `SenderRecovery`; never rejects. */
+  verify(checks: readonly SignatureCheck[]): Promise<readonly boolean[]> {
+    const here = () => this.inline.verify(checks);
+    if (this.isInline(checks.length)) return here();
+    return this.ask("checks", checks.length, {
+      pack: () => packChecks(checks),
+      unpack: unpackChecks,
+      here,
+    });
+  }
+
+  private isInline(count: number): boolean {
     if (this.thread === undefined && this.mayStart) this.start();
-    const isTooSmall = transactions.length < LEAST_WORTH_WAKING && this.sentCount === 0;
-    if (isTooSmall || this.thread?.isReady !== true) return this.inline.recover(transactions);
+    const isTooSmall = count < LEAST_WORTH_WAKING && this.sentCount === 0;
+    return isTooSmall || this.thread?.isReady !== true;
+  }
+
+  private ask<Answer>(
+    kind: RecoveryKind,
+    count: number,
+    parts: {
+      readonly pack: () => Uint8Array<ArrayBuffer>;
+      readonly unpack: (records: Uint8Array) => Answer;
+      readonly here: () => Promise<Answer>;
+    },
+  ): Promise<Answer> {
     return new Promise((resolve) => {
-      this.waiting.push({ transactions, resolve });
+      const { pack, unpack, here } = parts;
+      const answered = (records: Uint8Array) => resolve(unpack(records));
+      this.waiting.push({ kind, count, pack, answered, answerHere: () => resolve(here()) });
       this.send();
     });
   }
@@ -106,14 +154,14 @@ export class RecoveryThread implements SenderRecovery {
   private send(): void {
     const { thread } = this;
     for (let call = this.waiting[0]; call !== undefined; call = this.waiting[0]) {
-      const count = call.transactions.length;
+      const { kind, count } = call;
       if (this.sentCount > 0 && this.sentCount + count > MAX_SENT_COUNT) return;
       this.waiting.shift();
       const id = this.nextId++;
       this.sent.set(id, call);
       this.sentCount += count;
-      const records = packQuestion(call.transactions);
-      thread?.worker.postMessage({ id, records }, [records.buffer]);
+      const records = call.pack();
+      thread?.worker.postMessage({ id, kind, records }, [records.buffer]);
     }
   }
 
@@ -126,9 +174,9 @@ export class RecoveryThread implements SenderRecovery {
     const call = this.sent.get(answer.id);
     if (call === undefined) return;
     this.sent.delete(answer.id);
-    this.sentCount -= call.transactions.length;
+    this.sentCount -= call.count;
     this.send();
-    call.resolve(unpackAnswer(answer.records));
+    call.answered(answer.records);
   }
 
   private exited(thread: Thread): void {
@@ -146,6 +194,6 @@ export class RecoveryThread implements SenderRecovery {
     this.sent.clear();
     this.waiting = [];
     this.sentCount = 0;
-    for (const { transactions, resolve } of calls) resolve(this.inline.recover(transactions));
+    for (const call of calls) call.answerHere();
   }
 }

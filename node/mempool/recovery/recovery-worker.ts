@@ -1,4 +1,4 @@
-/** Entry of the recovery thread: recovers the senders of one buffer after the other. */
+/** Entry of the recovery thread: answers one buffer of signatures after the other. */
 import { parentPort } from "node:worker_threads";
 import { answerInPlace, type RecoveryAnswer, type RecoveryMessage } from "./protocol.js";
 
@@ -7,7 +7,7 @@ function post(answer: RecoveryAnswer, transfer: readonly ArrayBuffer[]): void {
 }
 
 parentPort?.on("message", (message: RecoveryMessage) => {
-  answerInPlace(message.records);
+  answerInPlace(message.kind, message.records);
   post(message, [message.records.buffer]);
 });
 post("ready", []);

@@ -1,11 +1,7 @@
 /** Reads that several routes share: one height's decided block with what execution made of it. */
 import { LRUCache } from "lru-cache";
 import type { AnyBlockTransaction } from "../../../chain/block.js";
-import {
-  dataIndexOf,
-  type MinedCosmosTransaction,
-  transactionAt,
-} from "../../../chain/cosmos/cosmos-result.js";
+import { dataIndexOf, transactionAt } from "../../../chain/cosmos/cosmos-result.js";
 import {
   type ExecutedEvmTransaction,
   type ExecutedTransaction,

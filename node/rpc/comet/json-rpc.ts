@@ -1,6 +1,7 @@
 /** JSON-RPC 2.0 as CometBFT speaks it: requests and batches in, texts out. */
 import { AppError, errorMessage } from "../../../chain/errors.js";
 import type { Logger } from "../../../runtime/process/logger.js";
+import type { LazySignal } from "../../../runtime/process/lazy-signal.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import { jsonArguments } from "./arguments.js";
 import { COMET_ERRORS, CometFault, type CometFaultCode } from "./errors.js";
@@ -38,20 +39,33 @@ export interface Answer {
   readonly isUnreadable?: boolean;
 }
 
+/** Who waits for an answer. */
+interface Asker {
+  /** Fires when nobody waits any more. */
+  readonly ending: LazySignal;
+  readonly client: RouteContext["client"];
+}
+
 /** Runs a route; never rejects. */
 export async function runRoute(
   route: Route,
   id: RequestId,
   values: () => Arguments,
-  context: RouteContext,
+  { ending, client }: Asker,
   log: Logger,
 ): Promise<Answer> {
+  const context: RouteContext = {
+    client,
+    get signal() {
+      return ending.signal;
+    },
+  };
   try {
     const result = await route.run(values(), context);
     return { pieces: resultPieces(id, result), isError: false };
   } catch (error) {
     const isExpected = error instanceof CometFault;
-    if (!isExpected && !context.signal.aborted) log.error({ err: error }, "consensus RPC failed");
+    if (!isExpected && !ending.isAborted) log.error({ err: error }, "consensus RPC failed");
     const code = isExpected ? error.code : "INTERNAL";
     // A foreign exception's text may name files and keys; those of ours never do.
     const data = error instanceof AppError ? error.message : "the request could not be answered";
@@ -63,7 +77,7 @@ export async function runRoute(
 export interface RequestScope {
   readonly routes: Routes;
   readonly log: Logger;
-  readonly signal: AbortSignal;
+  readonly ending: LazySignal;
   /** The WebSocket client for a request; undefined over HTTP. */
   client(id: RequestId): RouteContext["client"];
 }
@@ -86,7 +100,7 @@ export async function answerBody(body: Buffer, scope: RequestScope): Promise<Ans
   const answers: JsonPieces[] = [];
   let sizeBytes = 0;
   for (const request of message) {
-    if (scope.signal.aborted) return undefined;
+    if (scope.ending.isAborted) return undefined;
     const isFull = sizeBytes > MAX_BATCH_BYTES;
     const answer = isFull ? tooLarge(request) : await answerRequest(request, scope);
     if (answer === undefined) continue;
@@ -138,7 +152,7 @@ async function answerRequest(message: object, scope: RequestScope): Promise<Answ
     return { pieces: [errorText(id, "METHOD_NOT_FOUND", "")], isError: true };
   }
   const params = "params" in message ? message.params : undefined;
-  const { signal, log } = scope;
+  const { ending, log } = scope;
   const values = () => jsonArguments(params, route.parameters);
-  return runRoute(route, id, values, { signal, client }, log);
+  return runRoute(route, id, values, { ending, client }, log);
 }

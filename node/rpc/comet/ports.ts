@@ -65,6 +65,8 @@ export interface CometChain {
   readonly events: EventIndex;
   readonly genesis: CometGenesis;
   readonly network: CometNetwork;
+  /** The pool's answer to a transaction: its hash once that is on disk, or why it is refused. */
+  submit(raw: Uint8Array): Promise<Hash32 | Error>;
   /** Why the pool would refuse a transaction now; nothing is admitted. */
   checkTransaction(raw: Uint8Array): Promise<Error | undefined>;
   /** What the next block would make of a Cosmos transaction, without a pause; nothing of it is kept. */

@@ -112,12 +112,12 @@ function refusedResult(refusal: Refusal | undefined, gasWanted: bigint): SdkResu
 }
 
 async function submit(chain: CometChain, bytes: Uint8Array): Promise<SdkSubmission> {
-  const refusal = await submitTransaction(chain, bytes).catch((error: unknown) => {
+  const { hash, refusal } = await submitTransaction(chain, bytes).catch((error: unknown) => {
     // SDK clients are told the hash of what the pool has already, or has no room for.
-    if (error instanceof MempoolFault) return error.refusal;
+    if (error instanceof MempoolFault) return { hash: hashOf(bytes), refusal: error.refusal };
     throw error;
   });
-  return { hash: hashOf(bytes), result: refusedResult(refusal, gasWantedOf(bytes)) };
+  return { hash, result: refusedResult(refusal, gasWantedOf(bytes)) };
 }
 
 function simulate(chain: CometChain, bytes: Uint8Array): SdkResult {

@@ -6,6 +6,7 @@
 import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { systemClock } from "../../../runtime/process/clock.js";
+import { LazySignal } from "../../../runtime/process/lazy-signal.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { isAllowedOrigin } from "../../../runtime/http/readers.js";
 import { type ClientMemory, createClientMemory } from "../client-memory.js";
@@ -132,7 +133,7 @@ function pathOf(request: IncomingMessage): string {
 
 /** One HTTP request and its answer. */
 class Exchange {
-  private readonly ending = new AbortController();
+  private readonly ending = new LazySignal();
   private readonly headers: Readonly<Record<string, string>>;
   private readonly request: IncomingMessage;
   private readonly response: ServerResponse;
@@ -199,9 +200,9 @@ class Exchange {
     const url = this.request.url ?? "/";
     const at = url.indexOf("?");
     const values = () => urlArguments(at < 0 ? "" : url.slice(at), found.parameters);
-    const context = { signal: this.ending.signal, client: undefined };
-    void runRoute(found, URI_ID, values, context, this.options.log).then(({ pieces, isError }) =>
-      this.send(isError ? 500 : 200, pieces),
+    const { ending } = this;
+    void runRoute(found, URI_ID, values, { ending, client: undefined }, this.options.log).then(
+      ({ pieces, isError }) => this.send(isError ? 500 : 200, pieces),
     );
   }
 
@@ -217,11 +218,9 @@ class Exchange {
         } else if (body.length === 0) {
           this.listRoutes();
         } else {
-          const { signal } = this.ending;
-          const scope = { routes: this.routes, log: this.options.log, signal };
-          void answerBody(body, { ...scope, client: () => undefined }).then((answer) =>
-            this.sendAnswer(answer),
-          );
+          const { routes, ending } = this;
+          const scope = { routes, log: this.options.log, ending, client: () => undefined };
+          void answerBody(body, scope).then((answer) => this.sendAnswer(answer));
         }
       },
     );

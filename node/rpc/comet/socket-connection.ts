@@ -1,6 +1,7 @@
 /** One WebSocket client: its requests, its events, and what happens when it does not read. */
 import type { RawData, WebSocket } from "ws";
 import type { Holding } from "../../../runtime/http/held-bytes.js";
+import { LazySignal } from "../../../runtime/process/lazy-signal.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { type ClientMemory, holdMessage } from "../client-memory.js";
 import { answerBody } from "./json-rpc.js";
@@ -23,7 +24,7 @@ const CLOSE_GRACE_MS = 15_000;
 
 /** A connection as the routes see it. */
 export class CometConnection implements EventReceiver {
-  private readonly ending = new AbortController();
+  private readonly ending = new LazySignal();
   private readonly closeCallbacks: (() => void)[] = [];
   private inFlight = 0;
   private isAlive = true;
@@ -105,11 +106,11 @@ export class CometConnection implements EventReceiver {
     if (done === undefined) return;
     this.inFlight += 1;
     this.updateReading();
-    const { signal } = this.ending;
+    const { ending } = this;
     const answer = await answerBody(body, {
       routes,
       log,
-      signal,
+      ending,
       client: (requestId) => ({ requestId, connection: this }),
     });
     this.inFlight -= 1;

@@ -8,7 +8,7 @@ import {
   isCosmosBytes,
 } from "../../../chain/cosmos/cosmos-transaction.js";
 import { sha256 } from "../../../chain/hashes.js";
-import { bytesToHash32 } from "../../../chain/hex.js";
+import { bytesToHash32, type Hash32 } from "../../../chain/hex.js";
 import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
 import { recoverSender } from "../../../chain/transaction.js";
 import { alreadyKnown, type Refusal, refusalOf, undecodable, WRONG_SENDER } from "./check-codes.js";
@@ -43,6 +43,14 @@ export function gasWantedOf(bytes: Uint8Array): bigint {
   return "code" in transaction ? 0n : transaction.gasLimit;
 }
 
+/** What became of bytes that were handed in. */
+export interface Submission {
+  /** SHA-256 of the bytes. */
+  readonly hash: Hash32;
+  /** Undefined when the pool has the transaction on disk. */
+  readonly refusal: Refusal | undefined;
+}
+
 /**
  * Hands a transaction to the pool, and answers when that has it on disk or has refused it.
  * Bytes that a block has are known, as they are to CometBFT's cache: told of a wrong sequence instead
@@ -51,15 +59,15 @@ export function gasWantedOf(bytes: Uint8Array): bigint {
  *   the pool, not with the transaction
  */
 export async function submitTransaction(
-  { pool, view }: Pick<CometChain, "pool" | "view">,
+  { submit, view }: Pick<CometChain, "submit" | "view">,
   bytes: Uint8Array,
-): Promise<Refusal | undefined> {
-  if (view.locateBySdkHash(bytesToHash32(sha256(bytes))) !== undefined) throw alreadyKnown();
+): Promise<Submission> {
+  const hash = bytesToHash32(sha256(bytes));
+  if (view.locateBySdkHash(hash) !== undefined) throw alreadyKnown();
   // A Cosmos transaction is read by the pool, in its turn, and nowhere else before.
   const isRead = wrapsEthereum(bytes) || !isCosmosBytes(bytes);
   const transaction = isRead ? readTransaction(bytes) : { raw: bytes };
-  if ("code" in transaction) return transaction;
-  const [answer] = await pool.submit([transaction.raw]);
-  if (answer === undefined) throw new RangeError("the pool gave no answer");
-  return typeof answer === "string" ? undefined : refusalOf(answer);
+  if ("code" in transaction) return { hash, refusal: transaction };
+  const answer = await submit(transaction.raw);
+  return { hash, refusal: typeof answer === "string" ? undefined : refusalOf(answer) };
 }

@@ -1,27 +1,16 @@
-/**
- * Collects raw transactions that arrive in the same turn of the event loop, from a batch or from
- * many connections, into one call of the pool: one group commit instead of many.
- */
-import { Batcher } from "../../../runtime/process/batcher.js";
+/** The bound of raw transactions on their way into the pool, and what their senders are told. */
 import type { Hash32 } from "../../../chain/hex.js";
 import type { TransactionPool } from "../../mempool/pool-port.js";
+import { MAX_SUBMITTED, SubmitLane } from "../submit-lane.js";
 import { poolRefusal, RefusedTransaction, RpcFault } from "./errors.js";
-
-/** Transactions waiting for an answer at once: 50 full batches; more are told to come back. */
-const MAX_WAITING = 50_000;
 
 /** The way of raw transactions into the pool. */
 export class SubmitQueue {
-  private readonly batcher: Batcher<Uint8Array, Hash32 | Error>;
+  private readonly lane: SubmitLane;
   private waitingCount = 0;
 
   constructor(pool: TransactionPool) {
-    this.batcher = new Batcher({
-      run: (raws) => pool.submit(raws),
-      maxBatchItems: MAX_WAITING,
-      // The pool gathers what comes meanwhile itself, in order.
-      maxRunning: Number.POSITIVE_INFINITY,
-    });
+    this.lane = new SubmitLane(pool);
   }
 
   /**
@@ -29,12 +18,12 @@ export class SubmitQueue {
    * @throws RefusedTransaction with the pool's text, LIMIT_EXCEEDED when too many wait
    */
   async add(raw: Uint8Array): Promise<Hash32> {
-    if (this.waitingCount >= MAX_WAITING) {
+    if (this.waitingCount >= MAX_SUBMITTED) {
       throw new RpcFault("LIMIT_EXCEEDED", "too many transactions are being submitted");
     }
     this.waitingCount += 1;
     try {
-      const answer = await this.batcher.addOne(raw);
+      const answer = await this.lane.add(raw);
       if (typeof answer === "string") return answer;
       throw answer;
     } catch (cause) {

@@ -49,6 +49,7 @@ import { emptyProgress, voteList } from "./height-progress.js";
 import { dryCheck } from "../../../node/mempool/admission.js";
 import { Mempool, type MempoolPorts } from "../../../node/mempool/mempool.js";
 import { createModulesAt } from "../../../node/modules/reads/modules-at.js";
+import { SubmitLane } from "../../../node/rpc/submit-lane.js";
 import type { CometChain, CometConsensus } from "../../../node/rpc/comet/ports.js";
 import { moduleAccounts } from "../../../node/compose/queries.js";
 import { inflationPercent } from "../../../node/blocks/fees.js";
@@ -226,6 +227,7 @@ export class CometTestChain {
   readonly tellMoment = new Set<(moment: ConsensusMoment) => void>();
   readonly tellVote = new Set<(vote: Vote) => void>();
   reception: Reception = "new";
+  private readonly lane: SubmitLane;
   private served: CometChain | undefined;
   private registry: QueryRegistry | undefined;
 
@@ -235,7 +237,9 @@ export class CometTestChain {
     readonly bus: EventBus,
     readonly pool: Mempool,
     private server: RpcServer | undefined,
-  ) {}
+  ) {
+    this.lane = new SubmitLane(pool);
+  }
 
   static async open(faucet: string): Promise<CometTestChain> {
     const genesis = testGenesis(faucet);
@@ -360,6 +364,7 @@ export class CometTestChain {
           },
         ],
       },
+      submit: (raw) => this.lane.add(raw),
       checkTransaction: async (raw) =>
         dryCheck(raw, { ...pool, isKnown: (hash) => this.pool.get(hash) !== undefined }),
       addEvidence: async (evidence) => {

@@ -7,6 +7,7 @@ import {
   InlineRecovery,
   type SenderRecovery,
 } from "../../../node/mempool/recovery/sender-recovery.js";
+import type { SignatureCheck } from "../../../chain/cosmos/ante.js";
 import { until } from "../../helpers/until.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
 import { validatorGenesis } from "../../helpers/chains/validator-node.js";
@@ -21,6 +22,11 @@ afterEach(() => close());
 class CountedRecovery implements SenderRecovery {
   count = 0;
   private readonly inline = new InlineRecovery();
+
+  verify(checks: readonly SignatureCheck[]) {
+    this.count += checks.length;
+    return this.inline.verify(checks);
+  }
 
   recover(transactions: readonly SignedTransaction[]) {
     this.count += transactions.length;

@@ -1,12 +1,13 @@
-/** Sender recovery in real threads: its answers, its death, its end. */
+/** Work on signatures in real threads: its answers, its death, its end. */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { Wallet } from "ethers";
+import { keccak256, Wallet } from "ethers";
 import { type Address, parseAddress } from "../../../chain/address.js";
+import type { SignatureCheck } from "../../../chain/cosmos/ante.js";
 import { secp256k1 } from "../../../chain/crypto.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import { decodeTransaction, type SignedTransaction } from "../../../chain/transaction.js";
@@ -22,6 +23,8 @@ describe("the recovery thread", () => {
   const threads: RecoveryThread[] = [];
   const signed: SignedTransaction[] = [];
   const senders: (Address | undefined)[] = [];
+  const checks: SignatureCheck[] = [];
+  const isRight: boolean[] = [];
   let compiled: string;
   let workerUrl: URL;
 
@@ -45,11 +48,14 @@ describe("the recovery thread", () => {
     return { file, source: `(await import("node:fs")).writeFileSync(${target}, "");` };
   }
 
-  /** All transactions in calls of ten, at once. */
+  /** All transactions in calls of ten, at once, and checks of Cosmos transactions between them. */
   async function recoverAll(thread: RecoveryThread) {
-    const calls = Array.from({ length: signed.length / 10 }, (_, call) =>
-      thread.recover(signed.slice(10 * call, 10 * call + 10)),
-    );
+    const verdicts: Promise<unknown>[] = [];
+    const calls = Array.from({ length: signed.length / 10 }, (_, call) => {
+      verdicts.push(thread.verify(checks.slice(10 * call, 10 * call + 10)));
+      return thread.recover(signed.slice(10 * call, 10 * call + 10));
+    });
+    expect((await Promise.all(verdicts)).flat()).toEqual(isRight);
     return (await Promise.all(calls)).flat();
   }
 
@@ -69,6 +75,14 @@ describe("the recovery thread", () => {
       // No point of the curve has the x coordinate 5.
       signed.push(isNobodys ? { ...tx, r: 5n } : tx);
       senders.push(isNobodys ? undefined : parseAddress(wallet.address));
+      const { signingKey } = wallet;
+      const digest = hexToBytes(keccak256(raw));
+      const { r, s } = signingKey.sign(digest);
+      const signature = Buffer.from(`${r.slice(2)}${s.slice(2)}`, "hex");
+      const publicKey = hexToBytes(signingKey.publicKey).subarray(1);
+      const isOthers = index % 11 === 0;
+      checks.push({ digest: isOthers ? hexToBytes(r) : digest, signature, publicKey });
+      isRight.push(!isOthers);
     }
   });
   afterAll(async () => {

@@ -414,13 +414,13 @@ describe("addresses and hashes", () => {
         Buffer.alloc(64, 255),
         random.bytes(64),
       ];
-      for (const { verify } of backends) {
-        expect(verify(digest, compact, own)).toBe(true);
-        expect(verify(digest, compact, other)).toBe(false);
-        expect(verify(random.bytes(32), compact, own)).toBe(false);
-        for (const signature of refused) expect(verify(digest, signature, own)).toBe(false);
+      for (const backend of backends) {
+        expect(backend.verify(digest, compact, own)).toBe(true);
+        expect(backend.verify(digest, compact, other)).toBe(false);
+        expect(backend.verify(random.bytes(32), compact, own)).toBe(false);
+        for (const signature of refused) expect(backend.verify(digest, signature, own)).toBe(false);
         for (const none of [new Uint8Array(64), Buffer.alloc(64, 255)]) {
-          expect(verify(digest, compact, none)).toBe(false);
+          expect(backend.verify(digest, compact, none)).toBe(false);
         }
       }
     }

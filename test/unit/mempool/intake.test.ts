@@ -19,6 +19,10 @@ class HeldRecovery implements SenderRecovery {
 
   constructor(private readonly senderOf: (tx: SignedTransaction) => Address = recoverSender) {}
 
+  async verify(): Promise<readonly boolean[]> {
+    throw new Error("no Cosmos transactions here");
+  }
+
   recover(transactions: readonly SignedTransaction[]): Promise<readonly (Address | undefined)[]> {
     return new Promise((resolve, reject) => {
       const answer = () => {

@@ -199,6 +199,10 @@ export class CountedRecovery implements SenderRecovery {
 
   constructor(private readonly sender: Address) {}
 
+  async verify(): Promise<readonly boolean[]> {
+    throw new Error("no Cosmos transactions here");
+  }
+
   async recover(transactions: readonly SignedTransaction[]): Promise<readonly Address[]> {
     this.count += transactions.length;
     return transactions.map(() => this.sender);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { createLocalGenesis } from "../../../node/settings/genesis.js";
-import { bytesOf, dataPages } from "../../../node/rpc/comet/chain-reads.js";
+import { dataPages } from "../../../node/rpc/comet/chain-reads.js";
 import { ExecutionChain } from "../../helpers/chains/execution-chain.js";
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 

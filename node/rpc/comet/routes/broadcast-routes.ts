@@ -12,7 +12,7 @@ import type { PendingTransaction } from "../../../view/event-bus.js";
 import type { Arguments } from "../arguments.js";
 import { bytesOf, executedAt } from "../chain-reads.js";
 import { type Refusal, refusalOf } from "../check-codes.js";
-import { gasWantedOf, readTransaction, submitTransaction } from "../submission.js";
+import { gasWantedOf, readTransaction, type Submission, submitTransaction } from "../submission.js";
 import { base64, upperHex } from "../json/encode.js";
 import { refused } from "../errors.js";
 import type { FoundTransaction } from "../search/event-search.js";
@@ -73,9 +73,9 @@ function hashOf(bytes: Uint8Array): Hash32 {
   return bytesToHash32(sha256(bytes));
 }
 
-function broadcastJson(bytes: Uint8Array, refusal: Refusal | undefined) {
+function broadcastJson({ hash, refusal }: Submission) {
   const { code, log, codespace } = refusal ?? { code: 0, log: "", codespace: "" };
-  return { code, data: "", log, codespace, hash: upperHex(hashOf(bytes)) };
+  return { code, data: "", log, codespace, hash: upperHex(hash) };
 }
 
 /** The three ways to submit. */
@@ -92,17 +92,17 @@ class Broadcast {
   later(bytes: Uint8Array) {
     if (this.asyncCount >= MAX_ASYNC_SUBMISSIONS) throw refused("mempool is full");
     this.asyncCount += 1;
-    this.submit(bytes)
+    submitTransaction(this.chain, bytes)
       .catch((err: unknown) => this.log.debug({ err }, "a transaction was not admitted"))
       .finally(() => {
         this.asyncCount -= 1;
       });
-    return broadcastJson(bytes, undefined);
+    return broadcastJson({ hash: hashOf(bytes), refusal: undefined });
   }
 
   /** Answers when the pool has the transaction on disk, or has refused it. */
   async now(bytes: Uint8Array) {
-    return broadcastJson(bytes, await this.submit(bytes));
+    return broadcastJson(await submitTransaction(this.chain, bytes));
   }
 
   /** Answers when the transaction is in a block. Throws INTERNAL after ten seconds. */
@@ -111,27 +111,23 @@ class Broadcast {
       throw refused(`max_subscription_clients ${MAX_COMMIT_WAITERS} reached`);
     }
     const transaction = readTransaction(bytes);
-    const hash = upperHex(hashOf(bytes));
+    const hash = hashOf(bytes);
     this.waiterCount += 1;
     const ending = new AbortController();
-    const mined = this.whenMined(hashOf(bytes), AbortSignal.any([signal, ending.signal]));
+    const mined = this.whenMined(hash, AbortSignal.any([signal, ending.signal]));
     try {
-      const refusal = await this.submit(bytes);
+      const { refusal } = await submitTransaction(this.chain, bytes);
       const check_tx = checkJson(refusal, "code" in transaction ? 0n : transaction.gasLimit);
       if (refusal !== undefined) {
-        return { check_tx, tx_result: checkJson(undefined, 0n), hash, height: "0" };
+        return { check_tx, tx_result: checkJson(undefined, 0n), hash: upperHex(hash), height: "0" };
       }
       const place = await mined;
       const tx_result = transactionResultJson(executedAt(this.chain, place));
-      return { check_tx, tx_result, hash, height: place.height.toString() };
+      return { check_tx, tx_result, hash: upperHex(hash), height: place.height.toString() };
     } finally {
       ending.abort();
       this.waiterCount -= 1;
     }
-  }
-
-  private submit(bytes: Uint8Array): Promise<Refusal | undefined> {
-    return submitTransaction(this.chain, bytes);
   }
 
   /** Listens from before the submission on, so that no block is missed; ends with the signal. */
