@@ -1,5 +1,6 @@
 /** The balance journal as the node's own methods give it. */
 import type { BalanceChange, BlockJournal } from "../../../chain/balance-change.js";
+import type { BlockTransaction } from "../../../chain/block.js";
 import type { PlacedClaimMove } from "../../../chain/staking/claims.js";
 import type { MinedCosmosTransaction } from "../../../chain/cosmos/cosmos-result.js";
 import { bytesToHex, toQuantity } from "../../../chain/hex.js";
@@ -61,7 +62,7 @@ function logJson({ address, topics, data }: Log, room: DataRoom): JsonValue {
 
 /** The transactions of a page with their changes, joined by commas. */
 export function pageJournalJson(page: BlockPage): string {
-  return journaledTransactions(page, new DataRoom(IN_JOURNAL))
+  return journaledTransactions(page, page.transactions(), new DataRoom(IN_JOURNAL))
     .map((transaction) => JSON.stringify(transaction))
     .join(",");
 }
@@ -69,15 +70,17 @@ export function pageJournalJson(page: BlockPage): string {
 /**
  * The transactions of a page with their changes and logs. Input for which there is no room ends at its
  * bound, and `inputBytes` says how much there is.
+ * @param transactions those of the page: it decodes them anew whenever it is asked
  */
 export function journaledTransactions(
   page: BlockPage,
+  transactions: readonly BlockTransaction[],
   room: DataRoom,
 ): Record<string, JsonValue>[] {
   const { inputBytes } = room.bounds;
   const receipts = page.receipts();
   const journal = page.journal();
-  return page.transactions().map(({ tx, from }, item) => {
+  return transactions.map(({ tx, from }, item) => {
     const receipt = receipts[item]?.receipt;
     const changes = journal[item];
     const index = page.first + item;

@@ -102,7 +102,7 @@ async function* blockPieces(
 /** The journal's transactions with what a front end shows beside. */
 function pageText(page: BlockPage, room: DataRoom): string {
   const transactions = page.transactions();
-  return journaledTransactions(page, room)
+  return journaledTransactions(page, transactions, room)
     .map((journaled, item) => {
       const mined = transactions[item];
       if (mined === undefined) throw new Error("a journal has no transaction");
