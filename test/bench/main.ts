@@ -6,6 +6,7 @@ import { writeFileSync } from "node:fs";
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { errorMessage } from "../../chain/errors.js";
+import { BALANCE_ROWS, runBalanceRows } from "./rows/balance-rows.js";
 import { CHAIN_ROWS, type ChainRowName, type RunLength, runChainRows } from "./rows/chain-rows.js";
 import { INDEXER_ROWS, runIndexerRows } from "./rows/indexer-rows.js";
 import { LARGE_STATE_ROWS, runLargeStateRows } from "./rows/large-state-rows.js";
@@ -28,6 +29,7 @@ const ALL_ROWS = [
   ...WEIGHT_ROWS,
   ...MODULE_ROWS,
   ...SEND_ROWS,
+  ...BALANCE_ROWS,
   ...LARGE_STATE_ROWS,
   ...COMMIT_STATE_ROWS,
 ];
@@ -60,6 +62,7 @@ interface Arguments {
   readonly wantsWeights: boolean;
   readonly wantsModules: boolean;
   readonly wantsSends: boolean;
+  readonly wantsBalances: boolean;
   readonly wantsLargeState: boolean;
   readonly wantsCommitState: boolean;
   readonly out: string | undefined;
@@ -98,6 +101,7 @@ function readArguments(): Arguments {
     wantsCommitState: COMMIT_STATE_ROWS.some((name) => wanted.includes(name)),
     wantsModules: MODULE_ROWS.some((name) => wanted.includes(name)),
     wantsSends: SEND_ROWS.some((name) => wanted.includes(name)),
+    wantsBalances: BALANCE_ROWS.some((name) => wanted.includes(name)),
     out: values.out,
     profileFolder: values.profile,
   };
@@ -114,6 +118,7 @@ async function run(): Promise<void> {
     wantsWeights,
     wantsModules,
     wantsSends,
+    wantsBalances,
     wantsLargeState,
     wantsCommitState,
     out,
@@ -163,6 +168,10 @@ async function run(): Promise<void> {
   if (wantsSends) {
     const options = { length, profileFolder, say };
     await collect("the row of MsgSend", () => runSendRows(options));
+  }
+  if (wantsBalances) {
+    const options = { length, profileFolder, say };
+    await collect("the rows of balances", () => runBalanceRows(options));
   }
   if (wantsLargeState) {
     const options = { length, profileFolder, say };

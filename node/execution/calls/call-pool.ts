@@ -108,15 +108,17 @@ export class CallPool implements CallWorkers {
   async call(
     request: CallRequest,
     height: Height,
-    { signal, ...overrides }: CallOptions,
+    options: CallOptions,
   ): Promise<JobResults["call"]> {
-    const isPlain = overrides.overrides === undefined && overrides.blockOverrides === undefined;
-    if (isPlain && this.inPlaceNs > 0) {
-      await breathe(signal);
+    const { overrides, blockOverrides } = options;
+    if (overrides === undefined && blockOverrides === undefined && this.inPlaceNs > 0) {
+      // Without the signal: most are answered here, and one is made for who asks.
+      await breathe();
       const result = this.callInPlace(request, height);
       if (result !== undefined) return result;
     }
-    return this.submit({ kind: "call", request, ...overrides }, height, signal);
+    const work = { kind: "call", request, overrides, blockOverrides } as const;
+    return this.submit(work, height, options.signal);
   }
 
   /** Undefined where it is not of the head, whose state is at hand, or too large. */

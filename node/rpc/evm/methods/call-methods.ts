@@ -32,10 +32,16 @@ export function callMethods(view: ChainView, calls: CallWorkers, chainId: bigint
   const parseCall = callRequestParser(chainId);
   const parseSimulation = simulationParser(parseCall);
   return [
-    method("eth_call", 4, async (params, { signal }) => {
+    method("eth_call", 4, async (params, context) => {
       const request = params.required(0, parseCall);
       const height = stateHeight(view, params.optional(1, parseBlockRef));
-      const result = await calls.call(request, height, { ...overridesOf(params), signal });
+      const result = await calls.call(request, height, {
+        ...overridesOf(params),
+        // Small calls are over before anybody could ask for it.
+        get signal() {
+          return context.signal;
+        },
+      });
       if (result.outcome !== "success") throw executionFault(result);
       return bytesToHex(result.returnData);
     }),
