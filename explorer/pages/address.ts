@@ -94,15 +94,22 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
         t("tokens"),
         await tokensContent(context, { account, balances, t, signal }),
         balances !== "unavailable" && balances.next !== undefined
-          ? pager(t, { older: `${own}?tokens=${encodeURIComponent(balances.next)}` })
+          ? pager(t, {
+              of: t("tokens"),
+              older: `${own}?tokens=${encodeURIComponent(balances.next)}`,
+            })
           : undefined,
       ),
       section(t("transfers"), indexedNote(transfers, t), transfersContent(context, transfers, t)),
       transfers !== "unavailable" && transfers.next !== undefined
-        ? pager(t, { older: `${own}?cursor=${encodeURIComponent(transfers.next)}` })
+        ? pager(t, {
+            of: t("transfers"),
+            older: `${own}?cursor=${encodeURIComponent(transfers.next)}`,
+          })
         : undefined,
       section(t("nativeJournal"), el("p", {}, t("nativeJournalText")), journalTable(journal, t)),
       pager(t, {
+        of: t("nativeJournal"),
         newer: before === null ? undefined : own,
         older: journal.older === undefined ? undefined : `${own}?before=${journal.older}`,
       }),

@@ -133,11 +133,17 @@ async function token(context: PageContext, request: PageRequest): Promise<Page> 
             }),
       ),
       holders !== "unavailable" && holders.next !== undefined
-        ? pager(t, { older: `/token/${contract}?holders=${encodeURIComponent(holders.next)}` })
+        ? pager(t, {
+            of: t("holders"),
+            older: `/token/${contract}?holders=${encodeURIComponent(holders.next)}`,
+          })
         : undefined,
       section(t("transfers"), indexedNote(transfers, t), transfersContent(context, transfers, t)),
       transfers !== "unavailable" && transfers.next !== undefined
-        ? pager(t, { older: `/token/${contract}?cursor=${encodeURIComponent(transfers.next)}` })
+        ? pager(t, {
+            of: t("transfers"),
+            older: `/token/${contract}?cursor=${encodeURIComponent(transfers.next)}`,
+          })
         : undefined,
     ],
   };

@@ -13,12 +13,20 @@ import {
   openEye,
   overhangPixels,
 } from "../helpers/pages/chromium.js";
-import { ExplorerStage, pagesOf, type Scene, STAKE_PARAMS } from "../helpers/pages/explorer.js";
+import {
+  ExplorerStage,
+  openExplorer,
+  pagesOf,
+  type Scene,
+  STAKE_PARAMS,
+} from "../helpers/pages/explorer.js";
+import { openStageIndexer, playMarket, type StageIndexer } from "../helpers/pages/indexed.js";
 import { until } from "../helpers/until.js";
 
 let stage: ExplorerStage;
 let scene: Scene;
 let pages: Readonly<Record<string, string>>;
+let indexer: StageIndexer;
 let browser: Browser;
 
 /** Opens a window on the explorer, and closes it when the look is over. */
@@ -38,11 +46,19 @@ beforeAll(async () => {
   browser = await openChromium();
   stage = await ExplorerStage.open(0, {}, STAKE_PARAMS);
   scene = await stage.play();
-  pages = pagesOf(scene, await stage.playStake());
+  const plain = pagesOf(scene, await stage.playStake());
+  const market = await playMarket(stage);
+  indexer = await openStageIndexer(stage);
+  pages = {
+    ...plain,
+    tradedPair: `/pair/${market.pair}?interval=1m`,
+    tradedToken: `/token/${market.token}`,
+  };
 });
 
 afterAll(async () => {
   await browser?.close();
+  await indexer?.close();
   await stage?.close();
 });
 
@@ -83,6 +99,48 @@ describe("every page of the explorer", () => {
         await expectWalkable(page, name);
       }
     });
+  });
+});
+
+describe("pages of an index", () => {
+  it("show what was indexed: holders, transfers, candles, all tokens and pairs", async () => {
+    await look({}, async ({ page }) => {
+      const seen: Record<string, string> = {};
+      for (const name of ["tokens", "pairs", "token", "tradedPair", "tradedToken", "account"]) {
+        await page.goto(pages[name] ?? "");
+        seen[name] = await page.locator("main").innerText();
+        expect({ name, text: seen[name] }).not.toEqual({
+          name,
+          text: expect.stringContaining("The indexer does not answer"),
+        });
+      }
+      expect(await page.locator("main table tbody tr").count()).toBeGreaterThan(3);
+      await page.goto(pages["tradedPair"] ?? "");
+      expect(await page.locator("main svg").count()).toBeGreaterThan(0);
+    });
+  });
+
+  it("say what is missing where no indexer answers, and have no fault, either", async () => {
+    const stopping = new AbortController();
+    const env = { CAUSEWAY_EXPLORER_INDEXER_URL: "http://127.0.0.1:9" };
+    const bare = await openExplorer(stage.home, stage.offset, stopping.signal, env);
+    const eye = await openEye(browser, {
+      origin: `http://127.0.0.1:${bare.server.port}`,
+      ...LOOKS[1],
+    });
+    try {
+      for (const name of ["tokens", "pairs", "token", "pair", "account", "supply"]) {
+        await eye.page.goto(pages[name] ?? "");
+        expect(await eye.page.locator("main").innerText()).toContain("The indexer does not answer");
+        expect({ name, findings: await axeFindings(eye.page) }).toEqual({ name, findings: [] });
+        expect({ name, overhang: await overhangPixels(eye.page) }).toEqual({ name, overhang: 0 });
+        await keepPicture(eye.page, `explorer-bare-${name}`);
+      }
+    } finally {
+      await eye.context.close();
+      stopping.abort();
+      for (const service of bare.services.toReversed()) await service.stop();
+    }
   });
 });
 

@@ -90,16 +90,23 @@ export function badge(kind: "good" | "warn" | "bad" | "neutral", text: string): 
 /** The words of `pager`. */
 export type PagerTexts = (key: "pages" | "newer" | "older") => string;
 
-/** Ways to the neighbouring pages of a list. */
+/**
+ * Ways to the neighbouring pages of a list.
+ * @param links.of the list's name, where a page has several: who hears the page tells them apart by it
+ */
 export function pager(
   t: PagerTexts,
-  links: { readonly newer?: string | undefined; readonly older?: string | undefined },
+  links: {
+    readonly newer?: string | undefined;
+    readonly older?: string | undefined;
+    readonly of?: string;
+  },
 ): Content {
-  const { newer, older } = links;
+  const { newer, older, of } = links;
   if (newer === undefined && older === undefined) return undefined;
   return el(
     "nav",
-    { class: "pager", "aria-label": t("pages") },
+    { class: "pager", "aria-label": of === undefined ? t("pages") : `${of}: ${t("pages")}` },
     newer === undefined ? undefined : el("a", { href: newer, rel: "prev" }, `← ${t("newer")}`),
     older === undefined ? undefined : el("a", { href: older, rel: "next" }, `${t("older")} →`),
   );

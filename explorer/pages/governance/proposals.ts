@@ -231,7 +231,7 @@ function votesContent(id: bigint, { items, next }: RestPage<Vote>, t: Texts): Co
           .join(", "),
       ]),
     }),
-    pager(t, { older: pathOf(id, "votes", next) }),
+    pager(t, { of: t("votes"), older: pathOf(id, "votes", next) }),
   ];
 }
 
@@ -247,7 +247,7 @@ function depositsContent(id: bigint, { items, next }: RestPage<Deposit>, t: Text
         tokenAmount(amountAtoken),
       ]),
     }),
-    pager(t, { older: pathOf(id, "deposits", next) }),
+    pager(t, { of: t("deposits"), older: pathOf(id, "deposits", next) }),
   ];
 }
 

@@ -107,7 +107,10 @@ function delegationTable(
 function pagerOf(account: Address, { next }: RestPage<Delegation>, t: Texts): Content {
   if (next === undefined) return undefined;
   const own = `/address/${toChecksumAddress(account)}`;
-  return pager(t, { older: `${own}?${STAKE_PLACE}=${encodeURIComponent(next)}` });
+  return pager(t, {
+    of: t("delegations"),
+    older: `${own}?${STAKE_PLACE}=${encodeURIComponent(next)}`,
+  });
 }
 
 function leavingTable({ items, next }: RestPage<UnbondingEntry>, t: Texts): Content {

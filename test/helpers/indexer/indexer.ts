@@ -33,6 +33,28 @@ export function call(to: string, abi: Interface, method: string, ...values: unkn
   return { to, data: abi.encodeFunctionData(method, values) };
 }
 
+/** A database of its own, and its URL as an indexer opens it, in its own role. */
+export async function createIndexerDatabase(): Promise<{
+  readonly database: TestDatabase;
+  readonly url: string;
+}> {
+  const database = await createTestDatabase();
+  const url = new URL(database.url);
+  const owner = await openDatabase({
+    url: database.url,
+    migrations: [],
+    applicationName: "test",
+    poolSize: 2,
+    log: createLogger({ component: "test", level: "silent" }),
+    signal: new AbortController().signal,
+  });
+  await grantIndexerRole(owner, "in dex");
+  await owner.close();
+  url.username = indexerRole(url.pathname.slice(1));
+  url.password = encodeURIComponent("in dex");
+  return { database, url: url.href };
+}
+
 /** Chain, database and indexers of one test file. */
 export class IndexerStage {
   readonly faucet = new Wallet(`0x${"11".repeat(32)}`);
@@ -56,28 +78,15 @@ export class IndexerStage {
 
   static async open(): Promise<IndexerStage> {
     const faucet = new Wallet(`0x${"11".repeat(32)}`);
-    const [database, chain, folder] = await Promise.all([
-      createTestDatabase(),
+    const [{ database, url }, chain, folder] = await Promise.all([
+      createIndexerDatabase(),
       ServedChain.open(testGenesis(faucet.address)),
       compiledFolder(),
     ]);
-    const url = new URL(database.url);
-    const owner = await openDatabase({
-      url: database.url,
-      migrations: [],
-      applicationName: "test",
-      poolSize: 2,
-      log: createLogger({ component: "test", level: "silent" }),
-      signal: new AbortController().signal,
-    });
-    await grantIndexerRole(owner, "in dex");
-    await owner.close();
-    url.username = indexerRole(url.pathname.slice(1));
-    url.password = encodeURIComponent("in dex");
     const sql = new Client({ connectionString: database.url });
     await sql.connect();
     const script = path.join(folder, "indexer", "main.js");
-    return new IndexerStage(chain, database, url.href, sql, script);
+    return new IndexerStage(chain, database, url, sql, script);
   }
 
   get chain(): ServedChain {
