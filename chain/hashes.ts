@@ -34,3 +34,8 @@ export function ripemd160(bytes: Uint8Array): Uint8Array {
 export function sha256(bytes: Uint8Array): Uint8Array {
   return hash("sha256", bytes, "buffer");
 }
+
+/** SHA-256 of the bytes as `0x` hex. */
+export function sha256Hex(bytes: Uint8Array): Hash32 {
+  return `0x${hash("sha256", bytes, "hex")}` as Hash32;
+}

@@ -1,5 +1,4 @@
 /** Entry of the indexer: the writer and the REST API in one process. */
-import { join } from "node:path";
 import { NETWORKS } from "../chain/networks.js";
 import { errorMessage } from "../chain/errors.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
@@ -12,10 +11,7 @@ import { type ProcessContext, runProcess, type Service } from "../runtime/proces
 import { createMetrics } from "../runtime/process/metrics.js";
 import { retry, TaskGroup } from "../runtime/process/task.js";
 import { openDatabase } from "../runtime/sql/sql.js";
-import { Exports } from "./api/exports.js";
-import type { ApiContext } from "./api/reads.js";
-import { createIndexerServer } from "./api/server.js";
-import { BlockStream } from "./api/stream.js";
+import type { IndexerApi } from "./api/start.js";
 import { indexerConfigFile } from "./config.js";
 import { IndexerError } from "./errors.js";
 import { IndexFollower } from "./ingest/follower.js";
@@ -49,6 +45,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       readProgress(database, LIVE_SCHEMA),
     );
     const metrics = createMetrics();
+    let api: IndexerApi | undefined;
     const follower = new IndexFollower({
       databaseUrl: url,
       schema: LIVE_SCHEMA,
@@ -59,32 +56,26 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       pollIntervalMs: config.indexer["poll-interval-ms"],
       batchBytes: config.indexer["batch-mib"] * 1024 * 1024,
       verifyPerRound: config.indexer["verify-per-round"],
-      onBlocks: () => stream.wake(),
+      onBlocks: () => api?.wake(),
     });
-    const api: ApiContext = {
-      database,
-      node,
-      chainId: identity.chainId,
-      status: () => follower.status(),
-    };
-    const stream = new BlockStream(api, { maxReaders: config.api.streams, signal });
-    const exports = await Exports.open({
-      folder: join(home, "data", "indexer"),
-      databaseUrl: url,
-      kept: config.api["exports-kept"],
-      log,
-      signal,
-    });
-    closers.push({ name: "exports", stop: () => exports.close() });
-    const server = createIndexerServer({ context: api, stream, exports, config, log, metrics });
-    await server.start();
     const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
+    closers.push({ name: "writer", stop: () => tasks.stop() });
     tasks.run("writer", (ending) => follower.run(ending));
     tasks.run("new heads", async (ending) => {
       const heads = subscribeNewHeads({ url: config.node["web-socket-url"], signal: ending });
       for await (const head of heads) if (head.height >= 0) follower.wake();
     });
-    return [...closers, { name: "writer", stop: () => tasks.stop() }, server];
+    // Behind the writer's first question: the node makes its answer while this is loaded.
+    const { startApi } = await import("./api/start.js");
+    const reads = {
+      database,
+      node,
+      chainId: identity.chainId,
+      status: () => follower.status(),
+    };
+    const serving = { config, home, databaseUrl: url, log, metrics, signal };
+    api = await startApi({ context: reads, ...serving });
+    return [...closers, ...api.services];
   } catch (error) {
     for (const closer of closers.toReversed()) await closer.stop();
     throw error;

@@ -1,6 +1,6 @@
 /** Parameters of consensus as CometBFT shows and hashes them, and the room that they leave. */
-import { sha256 } from "../hashes.js";
-import { bytesToHash32, type Hash32 } from "../hex.js";
+import { sha256Hex } from "../hashes.js";
+import { type Hash32 } from "../hex.js";
 import { ProtoWriter } from "./protobuf.js";
 
 /** Parameters of consensus, as CometBFT shows and hashes them. */
@@ -23,7 +23,7 @@ export function hashConsensusParams(params: ConsensusParams): Hash32 {
     .integer(1, params.blockMaxBytes)
     .integer(2, params.blockMaxGas)
     .finish();
-  return bytesToHash32(sha256(bytes));
+  return sha256Hex(bytes);
 }
 
 /** Bytes that a block of this many validators has for transactions. */

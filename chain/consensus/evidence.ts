@@ -1,5 +1,5 @@
 /** Proof that a validator signed two different votes in the same step. */
-import { sha256 } from "../hashes.js";
+import { sha256Hex } from "../hashes.js";
 import { bytesToHash32, type Hash32 } from "../hex.js";
 import { blockIdSortKey, decodeTime, encodeTime } from "./block-id.js";
 import { merkleRootOf } from "./merkle.js";
@@ -55,7 +55,7 @@ export function decodeDuplicateVote(bytes: Uint8Array): DuplicateVoteEvidence {
 
 /** Identity of a piece of evidence: SHA-256 of its bytes. */
 export function hashEvidence(evidence: DuplicateVoteEvidence): Hash32 {
-  return bytesToHash32(sha256(encodeDuplicateVote(evidence)));
+  return sha256Hex(encodeDuplicateVote(evidence));
 }
 
 /** `evidence_hash` of a block. */

@@ -5,8 +5,8 @@
  */
 import { type Address, addressToBytes } from "../address.js";
 import { ProtoWriter } from "./protobuf.js";
-import { sha256 } from "../hashes.js";
-import { bytesToHash32, type Hash32 } from "../hex.js";
+import { sha256Hex } from "../hashes.js";
+import { type Hash32 } from "../hex.js";
 import { effectiveGasPriceAtoken, type SignedTransaction } from "../transaction.js";
 import { BASE_DENOM } from "../units.js";
 
@@ -41,5 +41,5 @@ export function encodeSdkTransaction(tx: SignedTransaction, from: Address): Buff
 
 /** Consensus hash of the transaction: SHA-256 of its SDK Tx. */
 export function sdkTransactionHash(tx: SignedTransaction, from: Address): Hash32 {
-  return bytesToHash32(sha256(encodeSdkTransaction(tx, from)));
+  return sha256Hex(encodeSdkTransaction(tx, from));
 }

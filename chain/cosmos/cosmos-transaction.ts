@@ -6,8 +6,8 @@
 import { type Address, parseBech32, publicKeyToAddress, VALIDATOR_PREFIX } from "../address.js";
 import { invalidMessage, ProtoReader, ProtoWriter } from "../consensus/protobuf.js";
 import { parsePublicKey } from "../crypto.js";
-import { sha256 } from "../hashes.js";
-import { bytesToHash32, type Hash32 } from "../hex.js";
+import { sha256Hex } from "../hashes.js";
+import { type Hash32 } from "../hex.js";
 import type { SignedTransaction } from "../transaction.js";
 import { BASE_DENOM } from "../units.js";
 import {
@@ -122,7 +122,7 @@ export function decodeCosmosTransaction(
   const transaction: CosmosTransaction = {
     type: "cosmos",
     raw: bytes,
-    hash: bytesToHash32(sha256(bytes)),
+    hash: sha256Hex(bytes),
     bodyBytes,
     authInfoBytes,
     messages: body.messages,

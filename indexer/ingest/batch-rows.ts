@@ -7,31 +7,11 @@ import type { Height, Hex } from "../../chain/hex.js";
 import type { RangedBlock, RangedTransaction } from "../../rpc-client/indexing/block-range.js";
 import { burnedFeesAtoken, paidFeeAtoken } from "../../rpc-client/indexing/paid-fees.js";
 import { breathe } from "../../runtime/process/main-thread.js";
-import { copyField as field, CopyRows, CopyText } from "../../runtime/sql/copy-rows.js";
+import { CopyRows } from "../../runtime/sql/copy-rows.js";
+import { type BatchRows, ROW_COLUMNS } from "../store/row-columns.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { type DexEvent, dexEventOf } from "./dex-logs.js";
 import { type Transfer, transfersOf } from "./transfers.js";
-
-/** Tables that a batch appends to, and those that it is merged from. */
-export interface BatchRows {
-  readonly block: CopyRows;
-  readonly transaction: CopyRows;
-  readonly log: CopyRows;
-  readonly transfer: CopyRows;
-  readonly activity: CopyRows;
-  readonly addressTransaction: CopyRows;
-  /** address, asset, token id, height, credit, debit, fee. */
-  readonly delta: CopyRows;
-  /** address, height, transactions, transfers, is contract. */
-  readonly seen: CopyRows;
-  /** contract, standard, height, transfers, change of the supply that logs tell of. */
-  readonly token: CopyRows;
-  readonly pair: CopyRows;
-  readonly swap: CopyRows;
-  readonly liquidity: CopyRows;
-  /** pair, place, reserves. */
-  readonly sync: CopyRows;
-}
 
 /** Sums since block 0, which each block's row carries on. */
 export interface RunningTotals {
@@ -85,19 +65,19 @@ interface Delta {
 
 class BatchBuilder {
   private readonly rows: BatchRows = {
-    block: new CopyRows(),
-    transaction: new CopyRows(),
-    log: new CopyRows(),
-    transfer: new CopyRows(),
-    activity: new CopyRows(),
-    addressTransaction: new CopyRows(),
-    delta: new CopyRows(),
-    seen: new CopyRows(),
-    token: new CopyRows(),
-    pair: new CopyRows(),
-    swap: new CopyRows(),
-    liquidity: new CopyRows(),
-    sync: new CopyRows(),
+    block: new CopyRows(ROW_COLUMNS.block),
+    transaction: new CopyRows(ROW_COLUMNS.transaction),
+    log: new CopyRows(ROW_COLUMNS.log),
+    transfer: new CopyRows(ROW_COLUMNS.transfer),
+    address_activity: new CopyRows(ROW_COLUMNS.address_activity),
+    address_transaction: new CopyRows(ROW_COLUMNS.address_transaction),
+    stage_delta: new CopyRows(ROW_COLUMNS.stage_delta),
+    stage_seen: new CopyRows(ROW_COLUMNS.stage_seen),
+    stage_token: new CopyRows(ROW_COLUMNS.stage_token),
+    stage_pair: new CopyRows(ROW_COLUMNS.stage_pair),
+    stage_swap: new CopyRows(ROW_COLUMNS.stage_swap),
+    stage_liquidity: new CopyRows(ROW_COLUMNS.stage_liquidity),
+    stage_sync: new CopyRows(ROW_COLUMNS.stage_sync),
   };
   private transfers = 0;
   private minted: bigint;
@@ -119,10 +99,9 @@ class BatchBuilder {
     for (const transaction of block.transactions) {
       this.addTransaction(block.height, transaction, burned.get(transaction) ?? 0n);
       for (const log of transaction.logs) {
-        let topics = field(COIN);
+        let topics: Hex = "0x";
         for (const topic of log.topics) topics += topic.slice(2);
-        const place = `${block.height}\t${logIndex}\t${transaction.index}`;
-        this.rows.log.addLine(`${place}\t${field(log.address)}\t${topics}\t${field(log.data)}`);
+        this.rows.log.add(block.height, logIndex, transaction.index, log.address, topics, log.data);
         const event = dexEventOf(log);
         if (event !== undefined) {
           this.addDex(event, log.address, transaction, [block.height, logIndex, transaction.index]);
@@ -145,7 +124,7 @@ class BatchBuilder {
       block.height,
       block.hash,
       block.parentHash,
-      new CopyText(new Date(block.timestampMs).toISOString()),
+      block.timestampMs,
       block.proposer,
       block.gasUsed,
       block.gasLimit,
@@ -168,14 +147,28 @@ class BatchBuilder {
       transaction.status === 1
         ? undefined
         : transaction.changes.find(({ error }) => error !== undefined)?.error;
-    const { gasLimit, gasUsed, gasPriceAtoken, valueAtoken, nonce, cosmos } = transaction;
-    this.rows.transaction.addLine(
-      `${height}\t${transaction.index}\t${field(transaction.hash)}\t${field(transaction.sdkHash)}\t` +
-        `${transaction.status}\t${field(transaction.from)}\t${field(transaction.to)}\t` +
-        `${field(transaction.contractAddress)}\t${valueAtoken}\t${nonce}\t` +
-        `${field(transaction.type)}\t${gasLimit}\t${gasUsed}\t${gasPriceAtoken}\t` +
-        `${paidFeeAtoken(transaction)}\t${burnedAtoken}\t${field(transaction.input)}\t` +
-        `${text(failure)}\t${text(cosmos?.messages.join(","))}\t${text(cosmos?.memo)}`,
+    const { cosmos } = transaction;
+    this.rows.transaction.add(
+      height,
+      transaction.index,
+      transaction.hash,
+      transaction.sdkHash,
+      transaction.status,
+      transaction.from,
+      transaction.to,
+      transaction.contractAddress,
+      transaction.valueAtoken,
+      transaction.nonce,
+      transaction.type,
+      transaction.gasLimit,
+      transaction.gasUsed,
+      transaction.gasPriceAtoken,
+      paidFeeAtoken(transaction),
+      burnedAtoken,
+      transaction.input,
+      failure,
+      cosmos?.messages.join(","),
+      cosmos?.memo,
     );
   }
 
@@ -183,19 +176,27 @@ class BatchBuilder {
     const deltas = new Deltas();
     const tokens = new Map<Hex, { standard: string; count: number; supply: bigint }>();
     for (const one of moved) {
-      const { from, to, amountUnits, kind, tokenId, asset = COIN } = one;
-      const place = `${height}\t${one.txIndex}\t${one.seq}`;
-      const [assetField, sender, recipient] = [field(asset), field(from), field(to)];
-      this.rows.transfer.addLine(
-        `${place}\t${kind}\t${text(one.reason)}\t${assetField}\t${sender}\t${recipient}\t` +
-          `${amountUnits}\t${field(tokenId)}\t${field(one.logIndex)}\t${text(one.tracePath)}`,
+      const { txIndex, seq, from, to, amountUnits, kind, tokenId, asset = COIN } = one;
+      this.rows.transfer.add(
+        height,
+        txIndex,
+        seq,
+        kind,
+        one.reason,
+        asset,
+        from,
+        to,
+        amountUnits,
+        tokenId,
+        one.logIndex,
+        one.tracePath,
       );
       if (from !== undefined) {
         const role = from === to ? "self" : "out";
-        this.rows.activity.addLine(`${sender}\t${place}\t${role}\t${assetField}`);
+        this.rows.address_activity.add(from, height, txIndex, seq, role, asset);
       }
       if (to !== undefined && to !== from) {
-        this.rows.activity.addLine(`${recipient}\t${place}\tin\t${assetField}`);
+        this.rows.address_activity.add(to, height, txIndex, seq, "in", asset);
       }
       const id = kind === "erc1155" ? (tokenId ?? NO_TOKEN_ID) : NO_TOKEN_ID;
       const isPaidFee = kind === "fee" && one.reason === "FEE";
@@ -217,10 +218,10 @@ class BatchBuilder {
       }
     }
     for (const { address, asset, id, credit, debit, fee } of deltas.all()) {
-      this.rows.delta.add(address, asset, id, height, credit, debit, fee);
+      this.rows.stage_delta.add(address, asset, id, height, credit, debit, fee);
     }
     for (const [contract, { standard, count, supply }] of tokens) {
-      this.rows.token.add(contract, textOf(standard), height, count, supply);
+      this.rows.stage_token.add(contract, standard, height, count, supply);
     }
   }
 
@@ -239,15 +240,14 @@ class BatchBuilder {
         seenOf(seen, contractAddress).contract = true;
       }
       for (const { address } of logs) seenOf(seen, address).contract = true;
-      const place = `${block.height}\t${index}`;
       for (const address of parties) {
         seenOf(seen, address).transactions += 1;
-        this.rows.addressTransaction.addLine(`${field(address)}\t${place}`);
+        this.rows.address_transaction.add(address, block.height, index);
       }
     }
     for (; next < moved.length; next++) addSides(seen, moved[next], undefined);
     for (const [address, { transactions, transfers, contract }] of seen) {
-      this.rows.seen.add(address, block.height, transactions, transfers, contract);
+      this.rows.stage_seen.add(address, block.height, transactions, transfers, contract);
     }
   }
 
@@ -255,38 +255,34 @@ class BatchBuilder {
     event: DexEvent,
     address: Address,
     { from: origin }: RangedTransaction,
-    place: readonly number[],
+    place: readonly [height: number, logIndex: number, txIndex: number],
   ): void {
-    const [height = 0, logIndex = 0] = place;
+    const [height, logIndex] = place;
     switch (event.type) {
       case "pair": {
         const { pair, factory, token0, token1 } = event;
-        this.rows.pair.add(pair, factory, token0, token1, height, logIndex);
+        this.rows.stage_pair.add(pair, factory, token0, token1, height, logIndex);
         return;
       }
       case "sync":
-        this.rows.sync.add(address, height, logIndex, ...event.reserves);
+        this.rows.stage_sync.add(address, height, logIndex, ...event.reserves);
         return;
       case "swap":
-        this.rows.swap.add(address, ...place, event.sender, event.to, origin, ...event.amounts);
+        this.rows.stage_swap.add(
+          address,
+          ...place,
+          event.sender,
+          event.to,
+          origin,
+          ...event.amounts,
+        );
         return;
       default: {
         const { type, sender, to, amounts } = event;
-        this.rows.liquidity.add(address, ...place, textOf(type), sender, to, origin, ...amounts);
+        this.rows.stage_liquidity.add(address, ...place, type, sender, to, origin, ...amounts);
       }
     }
   }
-}
-
-/** A text as a field of a row. */
-function text(value: string | undefined): string {
-  return value === undefined ? NULL : field(textOf(value));
-}
-
-const NULL = field(undefined);
-
-function textOf(value: string): CopyText {
-  return new CopyText(value);
 }
 
 /** Sums of a block, by asset, then by account and id. */

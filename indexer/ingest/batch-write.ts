@@ -8,8 +8,9 @@ import type { RangedBlock } from "../../rpc-client/indexing/block-range.js";
 import { IndexerError } from "../errors.js";
 import { mergeCandles } from "../store/candles.js";
 import { readProgress } from "../store/progress.js";
+import { type BatchRows, ROW_COLUMNS, ROW_TABLES, type RowTable } from "../store/row-columns.js";
 import type { IndexSchema } from "../store/schema.js";
-import { type Batch, batchOf, type BatchRows, type RunningTotals } from "./batch-rows.js";
+import { type Batch, batchOf, type RunningTotals } from "./batch-rows.js";
 import { holdersChange } from "./holders.js";
 
 /** Where a batch is written. */
@@ -99,41 +100,22 @@ export async function readTotals(
 
 /** Tables of the session that empty themselves at the end of each transaction. */
 async function stage(tx: CopySql): Promise<void> {
-  const tables = [
-    `stage_delta (address bytea, asset bytea, token_id numeric, height integer,
-       credit numeric, debit numeric, fee numeric)`,
-    `stage_seen (address bytea, height integer, transactions integer, transfers integer,
-       is_contract boolean)`,
-    "stage_token (address bytea, standard text, height integer, transfers integer, supply numeric)",
-    `stage_pair (address bytea, factory bytea, token0 bytea, token1 bytea, height integer,
-       log_index integer)`,
-    "stage_sync (pair bytea, height integer, log_index integer, reserve0 numeric, reserve1 numeric)",
-    `stage_swap (pair bytea, height integer, log_index integer, tx_index integer, sender bytea,
-       recipient bytea, origin bytea, amount0_in numeric, amount1_in numeric, amount0_out numeric,
-       amount1_out numeric)`,
-    `stage_liquidity (pair bytea, height integer, log_index integer, tx_index integer, kind text,
-       sender bytea, recipient bytea, origin bytea, amount0 numeric, amount1 numeric)`,
-  ];
-  const statements = tables.map(
-    (table) => `CREATE TEMPORARY TABLE IF NOT EXISTS ${table} ON COMMIT DELETE ROWS`,
+  const statements = ROW_TABLES.filter(isStaged).map(
+    (table) =>
+      `CREATE TEMPORARY TABLE IF NOT EXISTS ${table} (${ROW_COLUMNS[table].join(", ")}) ` +
+      "ON COMMIT DELETE ROWS",
   );
   await tx.query(statements.join(";\n"));
 }
 
 async function copyRows(tx: CopySql, s: IndexSchema, { rows }: Batch): Promise<void> {
-  await tx.copyIn(`${s}.block`, rows.block);
-  await tx.copyIn(`${s}.transaction`, rows.transaction);
-  await tx.copyIn(`${s}.log`, rows.log);
-  await tx.copyIn(`${s}.transfer`, rows.transfer);
-  await tx.copyIn(`${s}.address_activity`, rows.activity);
-  await tx.copyIn(`${s}.address_transaction`, rows.addressTransaction);
-  await tx.copyIn("stage_delta", rows.delta);
-  await tx.copyIn("stage_seen", rows.seen);
-  await tx.copyIn("stage_token", rows.token);
-  await tx.copyIn("stage_pair", rows.pair);
-  await tx.copyIn("stage_sync", rows.sync);
-  await tx.copyIn("stage_swap", rows.swap);
-  await tx.copyIn("stage_liquidity", rows.liquidity);
+  for (const table of ROW_TABLES) {
+    await tx.copyIn(isStaged(table) ? table : `${s}.${table}`, rows[table]);
+  }
+}
+
+function isStaged(table: RowTable): boolean {
+  return table.startsWith("stage_");
 }
 
 /**
@@ -191,7 +173,7 @@ function mergeStatements(s: IndexSchema, rows: BatchRows): readonly string[] {
 function exchangeStatements(s: IndexSchema, rows: BatchRows): readonly string[] {
   const statements: readonly (readonly [CopyRows, string])[] = [
     [
-      rows.pair,
+      rows.stage_pair,
       `INSERT INTO ${s}.pair (address, factory, token0, token1, height, log_index)
      SELECT DISTINCT ON (address) address, factory, token0, token1, height, log_index
      FROM stage_pair ORDER BY address, height, log_index
@@ -201,29 +183,29 @@ function exchangeStatements(s: IndexSchema, rows: BatchRows): readonly string[] 
      WHERE pair.is_confirmed IS NOT TRUE`,
     ],
     [
-      rows.sync,
+      rows.stage_sync,
       `UPDATE ${s}.pair p SET reserve0 = r.reserve0, reserve1 = r.reserve1
      FROM (SELECT DISTINCT ON (pair) * FROM stage_sync ORDER BY pair, height DESC, log_index DESC) r
      WHERE p.address = r.pair`,
     ],
     [
-      rows.swap,
+      rows.stage_swap,
       `INSERT INTO ${s}.swap SELECT w.* FROM stage_swap w JOIN ${s}.pair p ON p.address = w.pair`,
     ],
     [
-      rows.liquidity,
+      rows.stage_liquidity,
       `INSERT INTO ${s}.liquidity
      SELECT l.* FROM stage_liquidity l JOIN ${s}.pair p ON p.address = l.pair`,
     ],
     [
-      rows.swap,
+      rows.stage_swap,
       `UPDATE ${s}.pair p SET swaps = p.swaps + w.swaps, volume0 = p.volume0 + w.volume0,
        volume1 = p.volume1 + w.volume1
      FROM (SELECT pair, count(*) AS swaps, sum(amount0_in + amount0_out) AS volume0,
          sum(amount1_in + amount1_out) AS volume1 FROM stage_swap GROUP BY pair) w
      WHERE p.address = w.pair`,
     ],
-    [rows.swap, mergeCandles(s)],
+    [rows.stage_swap, mergeCandles(s)],
   ];
   return statements.flatMap(([staged, statement]) => (staged.isEmpty ? [] : [statement]));
 }

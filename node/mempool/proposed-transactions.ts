@@ -7,8 +7,8 @@ import type { AnyBlockTransaction } from "../../chain/block.js";
 import type { SdkTransaction } from "../../chain/consensus/sdk-transaction-decode.js";
 import { type CosmosLimits, senderOf } from "../../chain/cosmos/ante.js";
 import type { CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
-import { sha256 } from "../../chain/hashes.js";
-import { bytesToHash32, type Hash32 } from "../../chain/hex.js";
+import { sha256Hex } from "../../chain/hashes.js";
+import { type Hash32 } from "../../chain/hex.js";
 import { mapInSteps } from "../../chain/steps/steps.js";
 import { staticFault } from "../../chain/transaction-rules.js";
 import { Slices } from "../../runtime/process/slices.js";
@@ -41,7 +41,7 @@ async function readAll(
   // Taken once: the pool may forget one while others are recovered.
   const known = await new Slices().run(
     mapInSteps(transactions, (bytes) => {
-      return parts.pool.getBySdkHash(bytesToHash32(sha256(bytes)));
+      return parts.pool.getBySdkHash(sha256Hex(bytes));
     }),
   );
   const unknown = transactions.filter((_, index) => known[index] === undefined);

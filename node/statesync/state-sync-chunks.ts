@@ -4,8 +4,7 @@
  */
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { sha256 } from "../../chain/hashes.js";
-import { bytesToHash32 } from "../../chain/hex.js";
+import { sha256Hex } from "../../chain/hashes.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { limitedSignal, sleep } from "../../runtime/process/task.js";
@@ -61,7 +60,7 @@ export class ChunkFolder {
 
   /** Whether bytes are the chunk that the manifest names. */
   isRight(index: number, bytes: Uint8Array): boolean {
-    return bytesToHash32(sha256(bytes)) === this.manifest.chunkHashes[index];
+    return sha256Hex(bytes) === this.manifest.chunkHashes[index];
   }
 
   /** Keeps a chunk. Not synced to disk: its hash is looked at whenever it is read. */

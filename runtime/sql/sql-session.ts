@@ -15,7 +15,7 @@ import { SqlError, toSqlError } from "./sql-errors.js";
 export interface CopySql extends Sql {
   /**
    * Appends rows to a table.
-   * @param target `schema.table (column, ...)`, of this program and never of a client
+   * @param target the table, of this program and never of a client
    */
   copyIn(target: string, rows: CopyRows): Promise<void>;
 }
@@ -132,7 +132,9 @@ class ClientSession implements SqlSession {
   async copyIn(target: string, rows: CopyRows): Promise<void> {
     if (rows.isEmpty) return;
     try {
-      const stream = this.client.query(copyFrom(`COPY ${target} FROM STDIN`));
+      const stream = this.client.query(
+        copyFrom(`COPY ${target} (${rows.names}) FROM STDIN (FORMAT binary)`),
+      );
       await pipeline(Readable.from(rows.pieces()), stream);
     } catch (error) {
       throw toSqlError(error);

@@ -6,8 +6,8 @@
 import { LRUCache } from "lru-cache";
 import { isCosmosBytes } from "../../../chain/cosmos/cosmos-transaction.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
-import { keccak256Hex, sha256 } from "../../../chain/hashes.js";
-import { bytesToHash32, type Hash32 } from "../../../chain/hex.js";
+import { keccak256Hex, sha256Hex } from "../../../chain/hashes.js";
+import { type Hash32 } from "../../../chain/hex.js";
 import { AppError, errorCode } from "../../../chain/errors.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import { createWakeup, sleep } from "../../../runtime/process/task.js";
@@ -111,7 +111,7 @@ const STATE_CODES: ReadonlySet<unknown> = new Set([
 
 /** The hash by which the pool names a transaction of either kind. */
 function hashOfRaw(raw: Uint8Array): Hash32 {
-  return isCosmosBytes(raw) ? bytesToHash32(sha256(raw)) : keccak256Hex(raw);
+  return isCosmosBytes(raw) ? sha256Hex(raw) : keccak256Hex(raw);
 }
 
 interface Newcomer {

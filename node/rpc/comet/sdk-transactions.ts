@@ -11,8 +11,8 @@ import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
 import { wrapsEthereum } from "../../../chain/consensus/sdk-transaction-decode.js";
 import { ChainError } from "../../../chain/errors.js";
-import { sha256 } from "../../../chain/hashes.js";
-import { bytesToHash32, type Hash32, type Height } from "../../../chain/hex.js";
+import { sha256Hex } from "../../../chain/hashes.js";
+import { type Hash32, type Height } from "../../../chain/hex.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import { longWork } from "../../../runtime/process/resting-lane.js";
 import type {
@@ -103,7 +103,7 @@ function resultOf(executed: ExecutedTransaction): SdkResult {
 }
 
 function hashOf(bytes: Uint8Array): Hash32 {
-  return bytesToHash32(sha256(bytes));
+  return sha256Hex(bytes);
 }
 
 function refusedResult(refusal: Refusal | undefined, gasWanted: bigint): SdkResult {

@@ -7,8 +7,8 @@ import {
   decodeCosmosTransaction,
   isCosmosBytes,
 } from "../../../chain/cosmos/cosmos-transaction.js";
-import { sha256 } from "../../../chain/hashes.js";
-import { bytesToHash32, type Hash32 } from "../../../chain/hex.js";
+import { sha256Hex } from "../../../chain/hashes.js";
+import { type Hash32 } from "../../../chain/hex.js";
 import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
 import { recoverSender } from "../../../chain/transaction.js";
 import { alreadyKnown, type Refusal, refusalOf, undecodable, WRONG_SENDER } from "./check-codes.js";
@@ -62,7 +62,7 @@ export async function submitTransaction(
   { submit, view }: Pick<CometChain, "submit" | "view">,
   bytes: Uint8Array,
 ): Promise<Submission> {
-  const hash = bytesToHash32(sha256(bytes));
+  const hash = sha256Hex(bytes);
   if (view.locateBySdkHash(hash) !== undefined) throw alreadyKnown();
   // A Cosmos transaction is read by the pool, in its turn, and nowhere else before.
   const isRead = wrapsEthereum(bytes) || !isCosmosBytes(bytes);

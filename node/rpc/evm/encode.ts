@@ -40,7 +40,8 @@ export function placeOf({ header, hash }: Pick<Block, "header" | "hash">): Block
 
 const NOWHERE = '"blockHash":null,"blockNumber":null,"blockTimestamp":null,"transactionIndex":null';
 
-function addressOrNull(address: Address | undefined): string {
+/** An address as JSON text. */
+export function addressOrNull(address: Address | undefined): string {
   return address === undefined ? "null" : `"${address}"`;
 }
 

@@ -1,24 +1,35 @@
-/** The balance journal as the node's own methods give it. */
+/** The balance journal as the node's own methods give it, as text for the reason that `encode.ts` names. */
 import type { BalanceChange, BlockJournal } from "../../../chain/balance-change.js";
 import type { BlockTransaction } from "../../../chain/block.js";
 import type { PlacedClaimMove } from "../../../chain/staking/claims.js";
 import type { MinedCosmosTransaction } from "../../../chain/cosmos/cosmos-result.js";
 import { bytesToHex, toQuantity } from "../../../chain/hex.js";
-import type { Log } from "../../../chain/receipt.js";
+import type { Log, Receipt } from "../../../chain/receipt.js";
 import type { BlockOutline, BlockPage } from "../../view/block-pages.js";
+import { addressOrNull } from "./encode.js";
 import type { JsonValue } from "./method.js";
 
 /** One change: quantities as hex, missing sides as null. */
-export function changeJson(change: BalanceChange): JsonValue {
-  return {
-    reason: change.reason,
-    from: change.from ?? null,
-    to: change.to ?? null,
-    amount: toQuantity(change.amountAtoken),
-    effective: change.effective,
-    tracePath: change.tracePath ?? null,
-    error: change.error ?? null,
-  };
+export function changeJson(change: BalanceChange): string {
+  const { reason, tracePath, error } = change;
+  return (
+    `{"reason":"${reason}","from":${addressOrNull(change.from)},"to":${addressOrNull(change.to)},` +
+    `"amount":"${toQuantity(change.amountAtoken)}","effective":${change.effective},` +
+    `"tracePath":${textOrNull(tracePath)},"error":${textOrNull(error)}}`
+  );
+}
+
+/** A list of texts: most have one to three, and a page has hundreds of lists. */
+function listJson<T>(items: readonly T[], textOf: (item: T) => string): string {
+  let texts = "";
+  for (const item of items) texts += texts === "" ? textOf(item) : `,${textOf(item)}`;
+  return `[${texts}]`;
+}
+
+/** A text of the machine's own, which may have anything in it. */
+function textOrNull(text: string | undefined): string {
+  if (text === undefined) return "null";
+  return text === "" ? '""' : JSON.stringify(text);
 }
 
 /** Longest data of a transaction and of its logs that are always given whole. */
@@ -54,56 +65,70 @@ const IN_JOURNAL: DataBounds = { inputBytes: 1_024, logBytes: 64 };
  * One log without its place: the transaction that it stands in tells that. Data for which there is no
  * room is left out, and `dataBytes` says how much there is: the receipt has it.
  */
-function logJson({ address, topics, data }: Log, room: DataRoom): JsonValue {
+function logJson({ address, topics, data }: Log, room: DataRoom): string {
   const isWhole = room.take(data.length, room.bounds.logBytes);
-  if (isWhole) return { address, topics, data: bytesToHex(data) };
-  return { address, topics, data: "0x", dataBytes: data.length };
+  const claim = `{"address":"${address}","topics":${listJson(topics, (topic) => `"${topic}"`)}`;
+  return isWhole
+    ? `${claim},"data":"${bytesToHex(data)}"}`
+    : `${claim},"data":"0x","dataBytes":${data.length}}`;
 }
 
 /** The transactions of a page with their changes, joined by commas. */
 export function pageJournalJson(page: BlockPage): string {
-  return journaledTransactions(page, page.transactions(), new DataRoom(IN_JOURNAL))
-    .map((transaction) => JSON.stringify(transaction))
-    .join(",");
+  return journaledTransactions(page, new DataRoom(IN_JOURNAL), () => "");
 }
 
 /**
- * The transactions of a page with their changes and logs. Input for which there is no room ends at its
- * bound, and `inputBytes` says how much there is.
- * @param transactions those of the page: it decodes them anew whenever it is asked
+ * The transactions of a page with their changes and logs, joined by commas. Input for which there is no
+ * room ends at its bound, and `inputBytes` says how much there is.
+ * @param extra further members of a transaction, each with a comma before it
  */
 export function journaledTransactions(
   page: BlockPage,
-  transactions: readonly BlockTransaction[],
   room: DataRoom,
-): Record<string, JsonValue>[] {
-  const { inputBytes } = room.bounds;
+  extra: (mined: BlockTransaction) => string,
+): string {
   const receipts = page.receipts();
   const journal = page.journal();
-  return transactions.map(({ tx, from }, item) => {
+  let texts = "";
+  for (const [item, mined] of page.transactions().entries()) {
     const receipt = receipts[item]?.receipt;
-    const changes = journal[item];
+    const changed = journal[item];
     const index = page.first + item;
-    const isWhole = room.take(tx.data.length, inputBytes);
-    if (receipt === undefined || changes?.transactionHash !== tx.hash) {
+    if (receipt === undefined || changed?.transactionHash !== mined.tx.hash) {
       throw new Error(`receipt or journal of transaction ${index} does not match`);
     }
-    const whole = {
-      hash: tx.hash,
-      index,
-      status: toQuantity(receipt.status),
-      from,
-      to: tx.to ?? null,
-      contractAddress: receipt.contractAddress ?? null,
-      gasUsed: toQuantity(receipt.gasUsed),
-      gasPrice: toQuantity(receipt.effectiveGasPriceAtoken),
-      nonce: toQuantity(tx.nonce),
-      input: bytesToHex(isWhole ? tx.data : tx.data.subarray(0, inputBytes)),
-      changes: changes.changes.map(changeJson),
-      logs: receipt.logs.map((log) => logJson(log, room)),
-    };
-    return isWhole ? whole : { ...whole, inputBytes: tx.data.length };
-  });
+    const members = transactionMembers({ mined, index, receipt, changes: changed.changes }, room);
+    texts += `${item === 0 ? "" : ","}{${members}${extra(mined)}}`;
+  }
+  return texts;
+}
+
+/** A transaction with what came of it. */
+interface JournaledTransaction {
+  readonly mined: BlockTransaction;
+  readonly index: number;
+  readonly receipt: Receipt;
+  readonly changes: readonly BalanceChange[];
+}
+
+function transactionMembers(
+  { mined: { tx, from }, index, receipt, changes }: JournaledTransaction,
+  room: DataRoom,
+): string {
+  const { inputBytes } = room.bounds;
+  const isWhole = room.take(tx.data.length, inputBytes);
+  const input = bytesToHex(isWhole ? tx.data : tx.data.subarray(0, inputBytes));
+  const logs = listJson(receipt.logs, (log) => logJson(log, room));
+  return (
+    `"hash":"${tx.hash}","index":${index},"status":"0x${receipt.status}","from":"${from}",` +
+    `"to":${addressOrNull(tx.to)},"contractAddress":${addressOrNull(receipt.contractAddress)},` +
+    `"gasUsed":"${toQuantity(receipt.gasUsed)}",` +
+    `"gasPrice":"${toQuantity(receipt.effectiveGasPriceAtoken)}",` +
+    `"nonce":"${toQuantity(tx.nonce)}","input":"${input}",` +
+    `"changes":${listJson(changes, changeJson)},"logs":${logs}` +
+    (isWhole ? "" : `,"inputBytes":${tx.data.length}`)
+  );
 }
 
 /** The answer of causeway_getBlockJournal up to its transactions. */
@@ -121,8 +146,8 @@ export function journalStartJson({ header, hash, timeMs }: BlockOutline): string
 function cosmosJson(
   { tx, from, index: dataIndex, result, changes }: MinedCosmosTransaction,
   index: number,
-): JsonValue {
-  return {
+): string {
+  const own = JSON.stringify({
     hash: tx.hash,
     index,
     dataIndex,
@@ -134,8 +159,8 @@ function cosmosJson(
     nonce: toQuantity(tx.nonce),
     memo: tx.memo,
     messages: tx.messages.map(({ typeUrl }) => typeUrl),
-    changes: changes.map(changeJson),
-  };
+  });
+  return `${own.slice(0, -1)},"changes":${listJson(changes, changeJson)}}`;
 }
 
 /** What a block did beside its transactions, and how all of it changed claims. */
@@ -167,14 +192,12 @@ export function journalEndJson(
   cosmos: readonly MinedCosmosTransaction[],
   firstIndex: number,
 ): string {
-  const end = JSON.stringify({
-    ...(cosmos.length === 0
-      ? {}
-      : { cosmosTransactions: cosmos.map((one, item) => cosmosJson(one, firstIndex + item)) }),
-    blockChanges: journal.blockChanges.map(changeJson),
-    minted: toQuantity(journal.mintedAtoken),
-    burned: toQuantity(journal.burnedAtoken),
-    ...(journal.claims === undefined ? {} : { claims: journal.claims?.map(claimJson) ?? null }),
-  });
-  return `],${end.slice(1)}`;
+  const cosmosTexts = cosmos.map((one, item) => cosmosJson(one, firstIndex + item));
+  const claims = journal.claims?.map(claimJson) ?? null;
+  return (
+    (cosmos.length === 0 ? "]" : `],"cosmosTransactions":[${cosmosTexts.join(",")}]`) +
+    `,"blockChanges":${listJson(journal.blockChanges, changeJson)}` +
+    `,"minted":"${toQuantity(journal.mintedAtoken)}","burned":"${toQuantity(journal.burnedAtoken)}"` +
+    (journal.claims === undefined ? "}" : `,"claims":${JSON.stringify(claims)}}`)
+  );
 }

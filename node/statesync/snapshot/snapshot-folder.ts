@@ -4,9 +4,9 @@
  */
 import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
-import { sha256 } from "../../../chain/hashes.js";
+import { sha256Hex } from "../../../chain/hashes.js";
 import { errorCode, errorMessage } from "../../../chain/errors.js";
-import { bytesToHash32, type Hash32, type Height } from "../../../chain/hex.js";
+import { type Hash32, type Height } from "../../../chain/hex.js";
 import { ensureFolder, syncFolder } from "../../../runtime/files/folder.js";
 import { failpoint } from "../../../runtime/process/failpoint.js";
 import type { Logger } from "../../../runtime/process/logger.js";
@@ -123,7 +123,7 @@ export class SnapshotFolder implements SnapshotLibrary {
     const bytes = await this.read(path.join(`${height}`, chunkFileName(index)), MAX_CHUNK_BYTES);
     if (bytes === undefined) return undefined;
     // Whoever hands out a false chunk is taken for an attacker.
-    if (bytesToHash32(sha256(bytes)) === expected) return bytes;
+    if (sha256Hex(bytes) === expected) return bytes;
     const folder = path.join(this.folder, `${height}`);
     this.options.log.error(
       { folder, index },

@@ -3,7 +3,7 @@
  * the supply. Its SHA-256 is the snapshot's id. All of it is a claim until the restored state
  * hashes to what validators signed.
  */
-import { sha256 } from "../../../chain/hashes.js";
+import { sha256Hex } from "../../../chain/hashes.js";
 import {
   bigintToBytes,
   bytesToHash32,
@@ -61,7 +61,7 @@ export interface SnapshotManifest {
 
 /** Name of a snapshot: SHA-256 of its manifest. */
 export function snapshotIdOf(manifestBytes: Uint8Array): Hash32 {
-  return bytesToHash32(sha256(manifestBytes));
+  return sha256Hex(manifestBytes);
 }
 
 /** rlp([format, genesisHash, height, [chunk hashes], [accounts, slots, codes], [total, minted, burned]]). */

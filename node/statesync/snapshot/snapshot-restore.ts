@@ -6,10 +6,10 @@
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import path from "node:path";
-import { sha256 } from "../../../chain/hashes.js";
+import { sha256Hex } from "../../../chain/hashes.js";
 import { hashEvidence } from "../../../chain/consensus/evidence.js";
 import { heightBytes } from "../../../chain/encoding/height-bytes.js";
-import { bytesToHash32, hexToBytes, type Height } from "../../../chain/hex.js";
+import { hexToBytes, type Height } from "../../../chain/hex.js";
 import { ensureFolder } from "../../../runtime/files/folder.js";
 import { failpoint } from "../../../runtime/process/failpoint.js";
 import { commitBlock, type ExecutedBlock } from "../../store/block-commit.js";
@@ -137,7 +137,7 @@ async function fill(database: Database, options: RestoreOptions): Promise<void> 
     for (const [index, expected] of manifest.chunkHashes.entries()) {
       signal.throwIfAborted();
       const chunk = await options.readChunk(index, signal);
-      if (bytesToHash32(sha256(chunk)) !== expected) throw snapshotInvalid("the hash of a chunk");
+      if (sha256Hex(chunk) !== expected) throw snapshotInvalid("the hash of a chunk");
       await state.add(reader.read(chunk));
       options.onChunk?.(index);
       reached("restore.after-chunk");

@@ -4,14 +4,8 @@
  * same thread.
  */
 import path from "node:path";
-import { sha256 } from "../../../chain/hashes.js";
-import {
-  bytesToHash32,
-  EMPTY_CODE_HASH,
-  type Hash32,
-  type Height,
-  hexToBytes,
-} from "../../../chain/hex.js";
+import { sha256Hex } from "../../../chain/hashes.js";
+import { EMPTY_CODE_HASH, type Hash32, type Height, hexToBytes } from "../../../chain/hex.js";
 import { writeNewFile } from "../../../runtime/files/durable-file.js";
 import { sleep } from "../../../runtime/process/task.js";
 import type { Supply } from "../../view/chain-view.js";
@@ -79,7 +73,7 @@ export async function writeSnapshot(
     signal.throwIfAborted();
     if (chunkHashes.length === MAX_CHUNKS) throw new RangeError("the state has too many chunks");
     await writeNewFile(path.join(folder, chunkFileName(chunkHashes.length)), chunk);
-    chunkHashes.push(bytesToHash32(sha256(chunk)));
+    chunkHashes.push(sha256Hex(chunk));
   };
   const counts = { accounts: 0, slots: 0, codes: 0 };
   const builder = new ChunkBuilder();

@@ -49,7 +49,7 @@ const EVENTS = { full: 1_000_000, quick: 200_000 };
 const EVENTS_PER_CALL = 500;
 
 /** Transactions of one transfer each. */
-const TRANSACTIONS = { full: 60_000, quick: 15_000 };
+const TRANSACTIONS = { full: 200_000, quick: 15_000 };
 
 /** Transfers that the tables get more, for reads of an index that has lived long. */
 const SCALE = { full: 10_000_000, quick: 400_000 };

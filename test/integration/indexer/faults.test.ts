@@ -92,7 +92,7 @@ describe("a contract that logs anything", () => {
     );
     // A memo that looks like bytes, and is longer than one line.
     const fromAddress = toBech32(parseAddress(cosmonaut.address));
-    const memo = "0x12\t\\.\n\\N\u0007";
+    const memo = "0x12\t\\.\n\\N\u0007\0é\u{1f600}";
     const [sent] = signWithCosmJs(MNEMONIC, [
       {
         chainId: "chain_6940-1",

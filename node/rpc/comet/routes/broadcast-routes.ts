@@ -3,8 +3,8 @@
  * as SDK transactions (D20); of those around an EVM transaction the pool gets what is inside.
  */
 import { setImmediate as yieldToLoop } from "node:timers/promises";
-import { sha256 } from "../../../../chain/hashes.js";
-import { bytesToHash32, type Hash32 } from "../../../../chain/hex.js";
+import { sha256Hex } from "../../../../chain/hashes.js";
+import { type Hash32 } from "../../../../chain/hex.js";
 import type { AnyTransaction } from "../../../../chain/cosmos/cosmos-transaction.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
 import { readInTurn } from "../../../../runtime/process/resting-lane.js";
@@ -70,7 +70,7 @@ async function check(chain: CometChain, bytes: Uint8Array): Promise<Refusal | un
 }
 
 function hashOf(bytes: Uint8Array): Hash32 {
-  return bytesToHash32(sha256(bytes));
+  return sha256Hex(bytes);
 }
 
 function broadcastJson({ hash, refusal }: Submission) {

@@ -9,7 +9,7 @@ import type { BlockJson } from "../block-json.js";
 import { blockRangeJson, MAX_RANGE_BYTES } from "../json/block-range.js";
 import { historyPruned, invalidParams } from "../errors.js";
 import { changeJson } from "../journal-json.js";
-import { type JsonValue, type MethodEntries, method } from "../method.js";
+import { type JsonValue, type MethodEntries, method, RawJson } from "../method.js";
 import { parseAddressParam, parseHashParam, parseIndex } from "../params.js";
 
 /**
@@ -141,16 +141,16 @@ function deltaAtoken(operation: Operation): bigint {
   return operation.status === "SUCCESS" ? operation.amountAtoken : 0n;
 }
 
-function entryJson(entry: AccountJournalEntry, operation: Operation): JsonValue {
-  return {
+function entryJson(entry: AccountJournalEntry, operation: Operation): string {
+  const own = JSON.stringify({
     blockNumber: toQuantity(entry.height),
     blockHash: entry.blockHash,
     transactionHash: entry.transactionHash ?? null,
     transactionIndex: entry.transactionIndex,
     operationIndex: operation.index,
     delta: deltaAtoken(operation).toString(),
-    change: changeJson(entry.change),
-  };
+  });
+  return `${own.slice(0, -1)},"change":${changeJson(entry.change)}}`;
 }
 
 interface HeightRange {
@@ -184,11 +184,11 @@ async function accountJournal(
   address: Address,
   range: HeightRange,
   signal: AbortSignal,
-): Promise<JsonValue> {
+): Promise<RawJson> {
   checkRange(range);
   const operations = new OperationIndex(view);
-  const entries: JsonValue[] = [];
-  let blockEntries: JsonValue[] = [];
+  const entries: string[] = [];
+  let blockEntries: string[] = [];
   let blockHeight: Height | undefined;
   let last = "";
   const fits = () =>
@@ -209,6 +209,8 @@ async function accountJournal(
     }
     last = change;
   }
-  if (!fits()) return { entries, next: blockHeight ?? null };
-  return { entries: [...entries, ...blockEntries], next: null };
+  const isWhole = fits();
+  const shown = isWhole ? [...entries, ...blockEntries] : entries;
+  const next = isWhole ? null : (blockHeight ?? null);
+  return new RawJson(`{"entries":[${shown.join(",")}],"next":${next}}`);
 }
