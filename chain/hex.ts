@@ -23,7 +23,9 @@ export const ZERO_HASH = `0x${"00".repeat(32)}` as Hash32;
 
 /** Bytes to `0x` hex. Zero bytes give `0x`. */
 export function bytesToHex(bytes: Uint8Array): Hex {
-  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const view = Buffer.isBuffer(bytes)
+    ? bytes
+    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return `0x${view.toString("hex")}`;
 }
 

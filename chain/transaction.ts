@@ -152,13 +152,14 @@ function encodeUnsigned(tx: UnsignedTransaction): Uint8Array {
 
 /**
  * Untrusted raw bytes to a transaction; the signature's ranges are checked, its signer is not.
+ * @param hash of bytes that were hashed before, where somebody has kept it beside them
  * @throws INVALID_TRANSACTION, INVALID_RLP, UNSUPPORTED_TRANSACTION_TYPE, UNPROTECTED_TRANSACTION
  */
-export function decodeTransaction(raw: Uint8Array): SignedTransaction {
+export function decodeTransaction(raw: Uint8Array, hash?: Hash32): SignedTransaction {
   const first = raw[0];
   if (first === undefined) throw new ChainError("INVALID_TRANSACTION", "transaction is empty");
-  if (first >= 0xc0) return decodeLegacy(raw);
-  if (first === 1 || first === 2) return decodeTyped(raw, first);
+  if (first >= 0xc0) return decodeLegacy(raw, hash);
+  if (first === 1 || first === 2) return decodeTyped(raw, first, hash);
   throw new ChainError("UNSUPPORTED_TRANSACTION_TYPE", "transaction type not supported", {
     details: { type: first },
   });
@@ -195,12 +196,12 @@ const LEGACY_V = 6;
  * The usual transaction is read in place; whatever is not in order there goes the general way,
  * which also says what is wrong.
  */
-function decodeLegacy(raw: Uint8Array): SignedTransaction {
-  return decodeFlatLegacy(raw, legacyItems) ?? decodeGeneralLegacy(raw);
+function decodeLegacy(raw: Uint8Array, hash?: Hash32): SignedTransaction {
+  return legacyOf(raw, flatLegacyItems(raw, legacyItems) ?? generalLegacyItems(raw), hash);
 }
 
 /** Undefined for everything that is not in order, and for very long calldata. */
-function decodeFlatLegacy(raw: Uint8Array, items: FlatList): SignedTransaction | undefined {
+function flatLegacyItems(raw: Uint8Array, items: FlatList): LegacyItems | undefined {
   const isInOrder =
     items.read(raw) &&
     items.isInteger(0, 8) &&
@@ -212,7 +213,7 @@ function decodeFlatLegacy(raw: Uint8Array, items: FlatList): SignedTransaction |
     items.isInteger(7) &&
     items.isInteger(8);
   if (!isInOrder) return undefined;
-  return legacyOf(raw, {
+  return {
     nonce: items.integer(0),
     gasPriceAtoken: items.integer(1),
     gasLimit: items.integer(2),
@@ -222,14 +223,14 @@ function decodeFlatLegacy(raw: Uint8Array, items: FlatList): SignedTransaction |
     v: items.integer(LEGACY_V),
     r: items.integer(7),
     s: items.integer(8),
-  });
+  };
 }
 
-function decodeGeneralLegacy(raw: Uint8Array): SignedTransaction {
+function generalLegacyItems(raw: Uint8Array): LegacyItems {
   const [nonce, price, gas, to, value, data, v, r, s] = fieldsOf(raw, 9);
   const wireV = rlpInteger(v);
   assertProtected(wireV);
-  return legacyOf(raw, {
+  return {
     nonce: uint64(nonce),
     gasPriceAtoken: rlpInteger(price),
     gasLimit: uint64(gas),
@@ -239,12 +240,12 @@ function decodeGeneralLegacy(raw: Uint8Array): SignedTransaction {
     v: wireV,
     r: rlpInteger(r),
     s: rlpInteger(s),
-  });
+  };
 }
 
 type LegacyItems = Omit<LegacyIntent, "chainId"> & Pick<SignedTransaction, "v" | "r" | "s">;
 
-function legacyOf(raw: Uint8Array, items: LegacyItems): SignedTransaction {
+function legacyOf(raw: Uint8Array, items: LegacyItems, hash?: Hash32): SignedTransaction {
   const { gasPriceAtoken, v } = items;
   assertProtected(v);
   return checkSignature({
@@ -262,7 +263,7 @@ function legacyOf(raw: Uint8Array, items: LegacyItems): SignedTransaction {
     r: items.r,
     s: items.s,
     raw,
-    hash: keccak256Hex(raw),
+    hash: hash ?? keccak256Hex(raw),
   });
 }
 
@@ -285,7 +286,7 @@ function decodeAccessList(item: RlpItem | undefined): AccessListEntry[] {
   });
 }
 
-function decodeTyped(raw: Uint8Array, type: 1 | 2): SignedTransaction {
+function decodeTyped(raw: Uint8Array, type: 1 | 2, hash?: Hash32): SignedTransaction {
   const fields = fieldsOf(raw.subarray(1), type === 1 ? 11 : 12);
   const [chainId, nonce, price] = fields;
   const [maxFee, gas, to, value, data, accessList, v, r, s] = fields.slice(type === 1 ? 2 : 3);
@@ -306,7 +307,7 @@ function decodeTyped(raw: Uint8Array, type: 1 | 2): SignedTransaction {
     r: rlpInteger(r),
     s: rlpInteger(s),
     raw,
-    hash: keccak256Hex(raw),
+    hash: hash ?? keccak256Hex(raw),
   });
 }
 

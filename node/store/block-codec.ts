@@ -5,7 +5,7 @@
 import { addressToBytes, bytesToAddress } from "../../chain/address.js";
 import { BALANCE_REASONS, type BalanceChange } from "../../chain/balance-change.js";
 import type { BlockHeader, BlockTransaction } from "../../chain/block.js";
-import { bigintToBytes, bytesToHash32, hexToBytes } from "../../chain/hex.js";
+import { bigintToBytes, bytesToHash32, type Hash32, hexToBytes } from "../../chain/hex.js";
 import {
   BLOOM_BYTES,
   EMPTY_BLOOM,
@@ -70,10 +70,10 @@ export function transactionItem({ tx, from }: BlockTransaction): RlpInput {
   return [tx.raw, addressToBytes(from)];
 }
 
-/** Reads a transaction of a block. */
-export function decodeTransactionItem(item: RlpItem | undefined): BlockTransaction {
+/** Reads a transaction of a block, whose hash may be known. */
+export function decodeTransactionItem(item: RlpItem | undefined, hash?: Hash32): BlockTransaction {
   const [raw, from] = rlpList(item);
-  return { tx: decodeTransaction(rlpBytes(raw)), from: bytesToAddress(rlpBytes(from)) };
+  return { tx: decodeTransaction(rlpBytes(raw), hash), from: bytesToAddress(rlpBytes(from)) };
 }
 
 /** Reads a header. */
@@ -129,7 +129,7 @@ export function decodeReceipts(bytes: Uint8Array): Receipt[] {
   return rlpList(decodeRlp(bytes)).map((item) => decodeReceipt(rlpList(item), logsToBloom));
 }
 
-/** Reads a receipt's fields; `bloomOf` gives the bloom that is not among them. */
+/** Reads a receipt's fields; `bloomOf` gives the bloom that is not among them, when somebody asks for it. */
 export function decodeReceipt(
   fields: readonly RlpItem[],
   bloomOf: (logs: readonly Log[]) => Uint8Array,
@@ -137,6 +137,7 @@ export function decodeReceipt(
   const [type, status, gasUsed, cumulative, price, contract, logItems] = fields;
   const logs = rlpList(logItems).map(decodeLog);
   const contractBytes = rlpBytes(contract);
+  let bloom: Uint8Array | undefined;
   return {
     type: safeInteger(type) as TransactionType,
     status: rlpInteger(status) === 1n ? 1 : 0,
@@ -145,7 +146,9 @@ export function decodeReceipt(
     effectiveGasPriceAtoken: rlpInteger(price),
     contractAddress: contractBytes.length === 0 ? undefined : bytesToAddress(contractBytes),
     logs,
-    logsBloom: bloomOf(logs),
+    get logsBloom() {
+      return (bloom ??= bloomOf(logs));
+    },
   };
 }
 

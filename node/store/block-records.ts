@@ -265,7 +265,10 @@ export class StoredPage implements BlockPage {
   }
 
   transactions(): readonly BlockTransaction[] {
-    return this.whole(rlpList(decodeRlp(this.read("transactionPage")))).map(decodeTransactionItem);
+    const hashes = this.hashes();
+    return this.whole(rlpList(decodeRlp(this.read("transactionPage")))).map((transaction, item) =>
+      decodeTransactionItem(transaction, hashes[item]),
+    );
   }
 
   /** One transaction; `item` counts from the page's first. */

@@ -53,7 +53,7 @@ export function decodeBlock(bytes: Uint8Array): Block {
     hash: hashHeader(header),
     timeMs: safeInteger(timeMs),
     dataHash: bytesToHash32(rlpBytes(dataHash)),
-    transactions: rlpList(transactions).map(decodeTransactionItem),
+    transactions: rlpList(transactions).map((item) => decodeTransactionItem(item)),
     ...(cosmos === undefined ? {} : { cosmos: rlpList(cosmos).map(decodeCosmosItem) }),
   };
 }
