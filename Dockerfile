@@ -2,8 +2,8 @@
 # one data volume, `docker run -e MODE=ONLINE -e NETWORK=testnet -e PORT=8080 -p 8080:8080 -v
 # causeway:/data IMAGE` (MODE=OFFLINE: the offline API alone, no volume needed, no network either).
 # docker-compose.yml says which single process a container runs instead.
-# By digest where the build names one: --build-arg NODE_IMAGE=node:24-bookworm-slim@sha256:...
-ARG NODE_IMAGE=node:24-bookworm-slim
+# Another one: --build-arg NODE_IMAGE=node:24-bookworm-slim@sha256:... (docs/operations.md)
+ARG NODE_IMAGE=node:24-bookworm-slim@sha256:a9f5f7c91a432850b2a8a7797adf5eadb6c733ceed61167806cee7ea7fbc29df
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./

@@ -158,10 +158,10 @@ describe("docker-compose.yml", () => {
     expect(sum).toBeLessThan(12 * 1_024);
   });
 
-  it("takes images of others by a variable, so that a digest can be named", () => {
+  it("takes images of others by digest, and by a variable, so that another can be named", () => {
     for (const [name, { image }] of services) {
       const isOurs = image === "causeway:local";
-      const isNamed = /^\$\{[A-Z]+_IMAGE:-[a-z]+:[0-9.]+-[a-z]+\}$/.test(image);
+      const isNamed = /^\$\{[A-Z]+_IMAGE:-[a-z]+:[0-9.]+-[a-z]+@sha256:[0-9a-f]{64}\}$/.test(image);
       expect({ name, image, known: isOurs || isNamed }).toEqual({ name, image, known: true });
     }
     expect(readFileSync(join(root, "docs/operations.md"), "utf8")).toContain("POSTGRES_IMAGE=");
@@ -415,11 +415,11 @@ describe("docker-compose.yml", () => {
 });
 
 describe("the Dockerfile", () => {
-  it("takes both stages from one image that a build can name by digest, and packages by lock", () => {
+  it("takes both stages from one image, by digest, and packages by lock", () => {
     const dockerfile = readFileSync(join(root, "Dockerfile"), "utf8");
     const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
     expect(bases).toEqual(["${NODE_IMAGE}", "${NODE_IMAGE}"]);
-    expect(dockerfile).toMatch(/^ARG NODE_IMAGE=node:\d+-[a-z]+-slim$/m);
+    expect(dockerfile).toMatch(/^ARG NODE_IMAGE=node:\d+-[a-z]+-slim@sha256:[0-9a-f]{64}$/m);
     expect(dockerfile).toContain("npm ci ");
     expect(dockerfile).not.toMatch(/npm install|:latest|^ADD |curl|apt-get/m);
   });
