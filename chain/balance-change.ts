@@ -5,6 +5,7 @@
 import type { Address } from "./address.js";
 import type { AbciEvent } from "./consensus/abci-types.js";
 import type { Hash32, Height } from "./hex.js";
+import type { Atoken } from "./units.js";
 
 /**
  * Why a balance changed; also the Rosetta operation type. Stored blocks name a reason by its place
@@ -42,7 +43,7 @@ export interface BalanceChange {
   readonly from: Address | undefined;
   readonly to: Address | undefined;
   /** >= 0; zero only for a top-level CALL or CREATE, which is always recorded. */
-  readonly amountAtoken: bigint;
+  readonly amountAtoken: Atoken;
   /** False when the frame or the transaction was reverted: recorded, but no balance moved. */
   readonly effective: boolean;
   /** Call path below the transaction, "" for the top level, "0", "0_1"; undefined for fees. */
@@ -74,15 +75,15 @@ export interface BlockJournal {
   /** What the modules emitted at the end of the block, in order; absent where it is nothing. */
   readonly moduleEvents?: readonly AbciEvent[];
   /** Sum of MINT and GENESIS. */
-  readonly mintedAtoken: bigint;
+  readonly mintedAtoken: Atoken;
   /** Sum of what effective changes without a receiver destroyed. */
-  readonly burnedAtoken: bigint;
+  readonly burnedAtoken: Atoken;
 }
 
 /** Calls back for each account side of an effective change: -amount for `from`, +amount for `to`. */
 export function forEachDelta(
   change: BalanceChange,
-  visit: (address: Address, deltaAtoken: bigint) => void,
+  visit: (address: Address, deltaAtoken: Atoken) => void,
 ): void {
   if (!change.effective || change.amountAtoken === 0n) return;
   if (change.from !== undefined) visit(change.from, -change.amountAtoken);

@@ -4,6 +4,7 @@
  */
 import type { Address } from "./address.js";
 import type { BalanceChange, BalanceReason } from "./balance-change.js";
+import type { Atoken } from "./units.js";
 
 /** Outcome of an operation: only SUCCESS moved coins. */
 export type OperationStatus = "SUCCESS" | "FAILURE";
@@ -16,7 +17,7 @@ export interface Operation {
   readonly status: OperationStatus;
   readonly address: Address;
   /** Negative for the paying side, positive for the receiving one; zero is possible. */
-  readonly amountAtoken: bigint;
+  readonly amountAtoken: Atoken;
   /** Index of the paying side, on the receiving side of a change that has both. */
   readonly relatedIndex: number | undefined;
   /** The change this operation is a side of. */
@@ -45,7 +46,7 @@ function side(
   index: number,
   change: BalanceChange,
   address: Address,
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
   relatedIndex?: number,
 ): Operation {
   return {

@@ -15,6 +15,7 @@ import {
 import { Slab } from "./encoding/slab.js";
 import { allAtOnce, type Steps } from "./steps/steps.js";
 import type { TransactionType } from "./transaction.js";
+import type { Atoken } from "./units.js";
 
 /** One EVM log (spec: EVM log). */
 export interface Log {
@@ -31,7 +32,7 @@ export interface Receipt {
   readonly status: 0 | 1;
   readonly gasUsed: bigint;
   readonly cumulativeGasUsed: bigint;
-  readonly effectiveGasPriceAtoken: bigint;
+  readonly effectiveGasPriceAtoken: Atoken;
   readonly logs: readonly Log[];
   /** 256 bytes. */
   readonly logsBloom: Uint8Array;

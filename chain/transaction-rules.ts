@@ -12,6 +12,7 @@ import {
   effectiveGasPriceAtoken,
   type SignedTransaction,
 } from "./transaction.js";
+import type { Atoken } from "./units.js";
 
 /** Largest raw transaction: geth's limit, four slots of 32 KiB. */
 export const MAX_TRANSACTION_BYTES = 128 * 1024;
@@ -66,7 +67,7 @@ export interface TransactionLimits {
 export interface SenderAccount {
   /** Next nonce. */
   readonly nonce: bigint;
-  readonly balanceAtoken: bigint;
+  readonly balanceAtoken: Atoken;
   readonly hasCode: boolean;
 }
 
@@ -107,7 +108,7 @@ export function staticFault(
 /** GAS_PRICE_BELOW_MINIMUM under a node's own floor (D1): what is in a block need not meet it. */
 export function priceFault(
   tx: SignedTransaction,
-  minGasPriceAtoken: bigint,
+  minGasPriceAtoken: Atoken,
 ): TransactionFault | undefined {
   const priceAtoken = effectiveGasPriceAtoken(tx);
   if (priceAtoken >= minGasPriceAtoken) return undefined;
@@ -183,19 +184,19 @@ export function intrinsicGas(tx: GasRelevant): bigint {
  */
 export function mostCostAtoken(
   tx: Pick<SignedTransaction, "gasLimit" | "maxFeePerGasAtoken" | "valueAtoken">,
-): bigint {
+): Atoken {
   return tx.gasLimit * tx.maxFeePerGasAtoken + tx.valueAtoken;
 }
 
 /** What a sender has and what its transactions may cost, in atoken. */
 export interface Funding {
-  readonly balanceAtoken: bigint;
+  readonly balanceAtoken: Atoken;
   /** Most that the transaction may cost. */
-  readonly costAtoken: bigint;
+  readonly costAtoken: Atoken;
   /** Most that those before it may cost together. */
-  readonly earlierCostAtoken: bigint;
+  readonly earlierCostAtoken: Atoken;
   /** Most that the one may cost which it replaces; it is part of `earlierCostAtoken`. */
-  readonly replacedCostAtoken?: bigint | undefined;
+  readonly replacedCostAtoken?: Atoken | undefined;
 }
 
 /**
@@ -231,8 +232,8 @@ export function fundsFault(funding: Funding): TransactionFault | undefined {
  * Prices are effective prices, atoken per gas.
  */
 export function replacementFault(
-  priceAtoken: bigint,
-  heldPriceAtoken: bigint,
+  priceAtoken: Atoken,
+  heldPriceAtoken: Atoken,
 ): TransactionFault | undefined {
   const neededPriceAtoken = replacementPriceAtoken(heldPriceAtoken);
   if (priceAtoken >= neededPriceAtoken) return undefined;
@@ -244,7 +245,7 @@ export function replacementFault(
 }
 
 /** Lowest effective price that replaces a transaction: 10 % more, rounded up, at least 1 more. */
-export function replacementPriceAtoken(priceAtoken: bigint): bigint {
+export function replacementPriceAtoken(priceAtoken: Atoken): Atoken {
   const neededAtoken = (priceAtoken * 110n + 99n) / 100n;
   return neededAtoken > priceAtoken ? neededAtoken : priceAtoken + 1n;
 }

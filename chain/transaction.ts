@@ -18,6 +18,7 @@ import {
   rlpInteger,
   rlpList,
 } from "./encoding/rlp.js";
+import type { Atoken } from "./units.js";
 
 /** Transaction types that the chain executes. */
 export type TransactionType = 0 | 1 | 2;
@@ -34,13 +35,13 @@ export interface SignedTransaction {
   readonly chainId: bigint;
   readonly nonce: bigint;
   /** Types 0 and 1: the price. Type 2: `maxFeePerGas`. Atoken per gas. */
-  readonly maxFeePerGasAtoken: bigint;
+  readonly maxFeePerGasAtoken: Atoken;
   /** Types 0 and 1: equal to the price. Type 2: `maxPriorityFeePerGas`. Atoken per gas. */
-  readonly maxPriorityFeePerGasAtoken: bigint;
+  readonly maxPriorityFeePerGasAtoken: Atoken;
   readonly gasLimit: bigint;
   /** Undefined creates a contract. */
   readonly to: Address | undefined;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   readonly data: Uint8Array;
   readonly accessList: readonly AccessListEntry[];
   /** Wire value: 35 + 2 x chainId + parity for type 0, the parity for types 1 and 2. */
@@ -60,7 +61,7 @@ export type GasFees = Pick<SignedTransaction, "maxFeePerGasAtoken" | "maxPriorit
  * Price that is really paid: the price, or min(maxFee, base fee + tip) for type 2 (EIP-1559).
  * @param baseFeeAtoken 0 in every block of this chain (D7); simulations may name another
  */
-export function effectiveGasPriceAtoken(fees: GasFees, baseFeeAtoken = 0n): bigint {
+export function effectiveGasPriceAtoken(fees: GasFees, baseFeeAtoken = 0n): Atoken {
   const wantedAtoken = baseFeeAtoken + fees.maxPriorityFeePerGasAtoken;
   return fees.maxFeePerGasAtoken < wantedAtoken ? fees.maxFeePerGasAtoken : wantedAtoken;
 }
@@ -69,10 +70,10 @@ export function effectiveGasPriceAtoken(fees: GasFees, baseFeeAtoken = 0n): bigi
 export interface LegacyIntent {
   readonly chainId: bigint;
   readonly nonce: bigint;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   readonly gasLimit: bigint;
   readonly to: Address | undefined;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   readonly data: Uint8Array;
 }
 

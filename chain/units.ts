@@ -1,6 +1,9 @@
 /** Money: bigint atoken inside, decimal strings at edges, TOKEN only for people. */
 import { ChainError } from "./errors.js";
 
+/** An amount of the coin in its smallest unit; below 0 where a difference can be. */
+export type Atoken = bigint;
+
 /** 1 TOKEN = 10^18 atoken (spec: Native token). */
 export const ATOKEN_PER_TOKEN = 10n ** 18n;
 
@@ -23,7 +26,7 @@ const AMOUNT_PATTERN = /^[1-9][0-9]{0,77}$/;
  * write it: `^[1-9][0-9]{0,77}$`, below 2^256.
  * @throws INVALID_AMOUNT
  */
-export function parseAtoken(text: unknown): bigint {
+export function parseAtoken(text: unknown): Atoken {
   if (typeof text !== "string" || !AMOUNT_PATTERN.test(text)) {
     throw new ChainError("INVALID_AMOUNT", "expected a positive decimal string of atoken");
   }
@@ -38,7 +41,7 @@ export function parseAtoken(text: unknown): bigint {
  * TOKEN text of a person ("1", "0.25") to atoken, exactly; at most 18 decimals.
  * @throws INVALID_AMOUNT
  */
-export function tokenToAtoken(text: string): bigint {
+export function tokenToAtoken(text: string): Atoken {
   const match = /^([0-9]{1,60})(?:\.([0-9]{1,18}))?$/.exec(text);
   if (match === null) {
     throw new ChainError("INVALID_AMOUNT", "expected TOKEN with at most 18 decimals");
@@ -48,7 +51,7 @@ export function tokenToAtoken(text: string): bigint {
 }
 
 /** Atoken to TOKEN text for people, without trailing zeros: 250000000000000000n -> "0.25". */
-export function atokenToToken(amountAtoken: bigint): string {
+export function atokenToToken(amountAtoken: Atoken): string {
   const sign = amountAtoken < 0n ? "-" : "";
   const absolute = amountAtoken < 0n ? -amountAtoken : amountAtoken;
   const whole = absolute / ATOKEN_PER_TOKEN;
@@ -81,7 +84,7 @@ export function parseMinimumGasPrices(text: string): GasPriceRational {
 }
 
 /** Lowest whole gas price that satisfies the rational, in atoken; at least 1 (D1). */
-export function minimumGasPriceAtoken(price: GasPriceRational): bigint {
+export function minimumGasPriceAtoken(price: GasPriceRational): Atoken {
   const ceiling = (price.numerator + price.denominator - 1n) / price.denominator;
   return ceiling > 1n ? ceiling : 1n;
 }

@@ -9,6 +9,7 @@ import { type CustomerId, NATIVE_ASSET, UNASSIGNED } from "../ledger/books/accou
 import type { NewDeposit } from "../ledger/deposits/deposits.js";
 import type { Outflow, WalletInflow } from "../ledger/books/wallet-flows.js";
 import type { TokenSide } from "./tokens/token-side.js";
+import type { Atoken } from "../chain/units.js";
 
 /** One operation, as far as matching needs it. */
 export interface MatchOperation {
@@ -21,7 +22,7 @@ export interface MatchOperation {
   /** Contract of a token; undefined for coins, and for what is neither. */
   readonly contract?: Address | undefined;
   /** Signed. */
-  readonly amountAtoken: bigint;
+  readonly amountAtoken: Atoken;
   readonly relatedIndexes: readonly number[];
 }
 
@@ -57,7 +58,7 @@ export interface Touch {
   readonly address: Address;
   readonly height: Height;
   /** Sum of the address's effective operations in the block. */
-  readonly deltaAtoken: bigint;
+  readonly deltaAtoken: Atoken;
 }
 
 /** Everything that blocks mean for us, in chain order. */
@@ -111,7 +112,7 @@ interface Matching {
 
 function matchTransaction(matching: Matching): void {
   const { transaction, watched, deltas } = matching;
-  const spent = new Map<Address, { amountUnits: bigint; feeAtoken: bigint }>();
+  const spent = new Map<Address, { amountUnits: bigint; feeAtoken: Atoken }>();
   for (const operation of transaction.operations) {
     if (!isEffective(operation)) continue;
     const { address, amountAtoken } = operation;

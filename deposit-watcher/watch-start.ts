@@ -10,6 +10,7 @@ import type { Logger } from "../runtime/process/logger.js";
 import { retry } from "../runtime/process/task.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { DepositError } from "./errors.js";
+import type { Atoken } from "../chain/units.js";
 
 /** Waits between two questions to a node that is down, or not as far yet. */
 const MIN_DELAY_MS = 200;
@@ -52,7 +53,7 @@ export async function beginWatch(start: WatchStart): Promise<void> {
       if (height < 0) return undefined;
       const header = await node.getBlockHeader(height, { signal });
       if (header === undefined) throw notReady(`the node does not have block ${height} yet`);
-      const wallets: { address: Address; balanceAtoken: bigint }[] = [];
+      const wallets: { address: Address; balanceAtoken: Atoken }[] = [];
       for (const { address } of await listWallets(database)) {
         wallets.push({
           address,

@@ -2,9 +2,10 @@
 import { type Address, parseAddress } from "../chain/address.js";
 import { type Hash32, type Height, parseHash32 } from "../chain/hex.js";
 import { LedgerError } from "./errors.js";
+import type { Atoken } from "../chain/units.js";
 
 /** NUMERIC without fraction or BIGINT text to bigint, any sign: amounts and sums. Throws CORRUPT_ROW. */
-export function storedAtoken(value: unknown): bigint {
+export function storedAtoken(value: unknown): Atoken {
   if (typeof value !== "string" || !/^-?[0-9]{1,100}$/.test(value)) {
     throw corrupt("an integer amount", value);
   }

@@ -4,6 +4,7 @@ import { readQuantity } from "./answer-fields.js";
 import { encodeStateAt, type StateAt } from "./at.js";
 import type { RpcError } from "./errors.js";
 import type { JsonRpcClient, RpcCall, RpcOptions, RpcOutcome } from "./json-rpc.js";
+import type { Atoken } from "../chain/units.js";
 
 /** An account after a block. */
 export interface AccountStateQuery {
@@ -13,7 +14,7 @@ export interface AccountStateQuery {
 
 /** What one query came to: a refusal of one (pruned state) leaves the others alone. */
 export type AccountState =
-  | { readonly ok: true; readonly balanceAtoken: bigint; readonly nonce: bigint }
+  | { readonly ok: true; readonly balanceAtoken: Atoken; readonly nonce: bigint }
   | { readonly ok: false; readonly error: RpcError };
 
 /** Reads of accounts. */

@@ -3,7 +3,7 @@ import type { Address } from "../chain/address.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height } from "../chain/hex.js";
 import type { OperationStatus } from "../chain/operations.js";
-import { TOKEN_DECIMALS, TOKEN_SYMBOL } from "../chain/units.js";
+import { TOKEN_DECIMALS, TOKEN_SYMBOL, type Atoken } from "../chain/units.js";
 import {
   type AnswerObject,
   readAddress,
@@ -36,7 +36,7 @@ export interface DataOperation {
   /** Contract of the token whose units the address itself holds; undefined for all else. */
   readonly contract: Address | undefined;
   /** Signed; atoken only where the operation is native. */
-  readonly amountAtoken: bigint;
+  readonly amountAtoken: Atoken;
   readonly relatedIndexes: readonly number[];
 }
 

@@ -37,6 +37,7 @@ import {
   parseNodeReceipt,
   parseTransactionStatus,
 } from "./transaction-codec.js";
+import type { Atoken } from "../chain/units.js";
 
 /** What identifies a block and its place. */
 export interface NodeBlockHeader {
@@ -51,7 +52,7 @@ export interface EstimateRequest {
   readonly from: Address;
   /** Undefined creates a contract. */
   readonly to: Address | undefined;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   /** Calldata; none when absent. */
   readonly data?: Hex;
 }

@@ -12,6 +12,7 @@ import {
 import { encodeStateAt, type StateAt } from "./at.js";
 import { badAnswer } from "./errors.js";
 import type { JsonRpcClient, RpcOptions } from "./json-rpc.js";
+import type { Atoken } from "../chain/units.js";
 
 /** A message to execute without a transaction; what is absent is the node's default. */
 export interface CallMessage {
@@ -19,8 +20,8 @@ export interface CallMessage {
   /** Absent: the data is run as the code that creates a contract. */
   readonly to?: Address;
   readonly gas?: bigint;
-  readonly gasPriceAtoken?: bigint;
-  readonly valueAtoken?: bigint;
+  readonly gasPriceAtoken?: Atoken;
+  readonly valueAtoken?: Atoken;
   readonly data?: Hex;
 }
 

@@ -21,6 +21,7 @@ import {
 } from "./answer-fields.js";
 import { parseClaimMove } from "./indexing/claims.js";
 import { badAnswer } from "./errors.js";
+import type { Atoken } from "../chain/units.js";
 
 /** One EVM log; its transaction and its position in the list tell its place. */
 export interface JournaledLog {
@@ -45,7 +46,7 @@ export interface JournaledTransaction {
   readonly contractAddress: Address | undefined;
   readonly gasUsed: bigint;
   /** Price really paid per gas. */
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   readonly nonce: bigint;
   /** The beginning alone where the answer left out the rest. */
   readonly input: Hex;
@@ -61,7 +62,7 @@ export interface JournaledTransaction {
 export interface JournaledCosmos {
   readonly gasLimit: bigint;
   /** Paid in full, whatever gas is used. */
-  readonly feeAtoken: bigint;
+  readonly feeAtoken: Atoken;
   readonly memo: string;
   /** Type URLs of its messages. */
   readonly messages: readonly string[];
@@ -79,8 +80,8 @@ export interface JournaledBlock {
   readonly transactions: readonly JournaledTransaction[];
   /** Changes that no transaction made. */
   readonly blockChanges: readonly BalanceChange[];
-  readonly mintedAtoken: bigint;
-  readonly burnedAtoken: bigint;
+  readonly mintedAtoken: Atoken;
+  readonly burnedAtoken: Atoken;
   /** How the block changed claims; "pruned" where the node has not the state any more that tells it. */
   readonly claims: readonly PlacedClaimMove[] | "pruned";
 }
@@ -94,7 +95,7 @@ export interface AccountJournalEntry {
   readonly transactionIndex: number;
   readonly operationIndex: number;
   /** Signed; zero where the change was not effective. */
-  readonly deltaAtoken: bigint;
+  readonly deltaAtoken: Atoken;
   readonly change: BalanceChange;
 }
 

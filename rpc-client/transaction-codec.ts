@@ -16,6 +16,7 @@ import {
 } from "./answer-fields.js";
 import { badAnswer, MAX_NODE_TEXT_CHARACTERS } from "./errors.js";
 import { transferOf } from "./transfer-logs.js";
+import type { Atoken } from "../chain/units.js";
 
 /** What a transaction asks for, mined or in the pool. */
 export interface SentTransaction {
@@ -23,11 +24,11 @@ export interface SentTransaction {
   readonly from: Address;
   /** Undefined creates a contract. */
   readonly to: Address | undefined;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   readonly nonce: bigint;
   readonly gasLimit: bigint;
   /** Price that it pays, or would pay, per gas. */
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   readonly input: Hex;
 }
 
@@ -44,7 +45,7 @@ export interface NodeReceipt {
   readonly status: 0 | 1;
   readonly gasUsed: bigint;
   /** Price really paid, atoken per gas; the fee is this times `gasUsed`. */
-  readonly effectiveGasPriceAtoken: bigint;
+  readonly effectiveGasPriceAtoken: Atoken;
   /** Well-formed ERC-20 transfers among its logs, in order: what contracts say that they moved. */
   readonly transfers: readonly ReceiptTransfer[];
 }

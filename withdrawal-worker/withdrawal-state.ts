@@ -4,6 +4,7 @@ import type { RpcError } from "../rpc-client/errors.js";
 import type { SendOutcome } from "../rpc-client/evm-client.js";
 import { TRANSFER_GAS } from "./lane/gas.js";
 import { type SubmitRefusal, submitRefusalOf } from "../rpc-client/submit-refusal.js";
+import type { Atoken } from "../chain/units.js";
 
 /**
  * What a node's answer to a raw transaction means:
@@ -20,7 +21,7 @@ export type SendMeaning =
   | { readonly kind: "sent" | "nonce-consumed" | "gap" | "conflict" | "no-funds" | "gas-too-high" }
   | { readonly kind: "unknown"; readonly reason: string }
   | { readonly kind: "node-broken"; readonly reason: string }
-  | { readonly kind: "price-too-low"; readonly neededPriceAtoken: bigint | undefined }
+  | { readonly kind: "price-too-low"; readonly neededPriceAtoken: Atoken | undefined }
   | { readonly kind: "gas-too-low"; readonly neededGas: bigint | undefined };
 
 /** Reads one answer to a raw transaction whose hash is known beforehand. */

@@ -17,7 +17,7 @@ import type { AbciEvent } from "./abci-types.js";
 import { sdkTransactionHash } from "./sdk-transaction.js";
 import { bytesToHex, type Hash32 } from "../hex.js";
 import { allAtOnce, type Steps } from "../steps/steps.js";
-import { BASE_DENOM } from "../units.js";
+import { BASE_DENOM, type Atoken } from "../units.js";
 
 /** What events follow from: a block with everything that was stored with it. */
 export interface EventSource {
@@ -115,18 +115,18 @@ export function feeOf({ changes }: Pick<ExecutedTransaction, "changes">): bigint
  * burned, so that of odd fees the first, third ... burn one more than they give.
  * @param oddFeesBefore whether fees before it, in the order of `data.txs`, add up to an odd number
  */
-export function burnedOfFee(feeAtoken: bigint, oddFeesBefore: () => boolean): bigint {
+export function burnedOfFee(feeAtoken: Atoken, oddFeesBefore: () => boolean): bigint {
   const isUp = feeAtoken % 2n === 1n && !oddFeesBefore();
   return feeAtoken / 2n + (isUp ? 1n : 0n);
 }
 
 /** What becomes of a fee. @param oddFeesBefore as for `burnedOfFee` */
-export function feeBurnEvents(feeAtoken: bigint, oddFeesBefore: () => boolean): AbciEvent[] {
+export function feeBurnEvents(feeAtoken: Atoken, oddFeesBefore: () => boolean): AbciEvent[] {
   if (feeAtoken === 0n) return [];
   return [splitEvent(feeAtoken, burnedOfFee(feeAtoken, oddFeesBefore))];
 }
 
-function splitEvent(feeAtoken: bigint, burnedAtoken: bigint): AbciEvent {
+function splitEvent(feeAtoken: Atoken, burnedAtoken: Atoken): AbciEvent {
   return event("fee_burn", {
     amount: amountText(feeAtoken),
     burned: amountText(burnedAtoken),
@@ -143,7 +143,7 @@ const MAX_KNOWN_TEXTS = 20_000;
 const knownTexts = new Map<Address, string>();
 
 /** Amount as events write it. */
-export function amountText(amountAtoken: bigint): string {
+export function amountText(amountAtoken: Atoken): string {
   return `${amountAtoken}${BASE_DENOM}`;
 }
 

@@ -6,7 +6,7 @@
 import { type Address, toBech32 } from "../address.js";
 import { secp256k1 } from "../crypto.js";
 import { ChainError } from "../errors.js";
-import { BASE_DENOM } from "../units.js";
+import { BASE_DENOM, type Atoken } from "../units.js";
 import {
   amountOf,
   type Coin,
@@ -218,7 +218,7 @@ export function sequenceFault(expected: bigint, got: bigint): SdkFault | undefin
 }
 
 /** Code 5 when the balance does not cover what is to be paid. */
-export function balanceFault(balanceAtoken: bigint, neededAtoken: bigint): SdkFault | undefined {
+export function balanceFault(balanceAtoken: Atoken, neededAtoken: Atoken): SdkFault | undefined {
   if (balanceAtoken >= neededAtoken) return undefined;
   const have = `spendable balance ${balanceAtoken}${BASE_DENOM}`;
   return sdkFault(
@@ -243,11 +243,11 @@ const SPENT_FIELDS: Readonly<Record<string, string>> = {
  * Most that a transaction may take from its signer: fee and what its messages name. The pool holds
  * senders to it, as it does for EVM transactions, so that what follows can still be paid.
  */
-export function mostCosmosCostAtoken({ feeAtoken, messages }: CosmosTransaction): bigint {
+export function mostCosmosCostAtoken({ feeAtoken, messages }: CosmosTransaction): Atoken {
   return messages.reduce((sum, message) => sum + spentAtoken(message), feeAtoken);
 }
 
-function spentAtoken({ schema, message }: AnyMessage): bigint {
+function spentAtoken({ schema, message }: AnyMessage): Atoken {
   const field = SPENT_FIELDS[schema.name];
   const coins =
     schema.name === "cosmos.bank.v1beta1.MsgMultiSend"

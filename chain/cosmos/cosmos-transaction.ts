@@ -9,7 +9,7 @@ import { parsePublicKey } from "../crypto.js";
 import { sha256Hex } from "../hashes.js";
 import { type Hash32 } from "../hex.js";
 import type { SignedTransaction } from "../transaction.js";
-import { BASE_DENOM } from "../units.js";
+import { BASE_DENOM, type Atoken } from "../units.js";
 import {
   type AnyMessage,
   decodeAny,
@@ -71,7 +71,7 @@ export interface CosmosTransaction {
   readonly gasLimit: bigint;
   readonly fee: readonly Coin[];
   /** Fee in atoken: it is paid in full, whatever gas is used. */
-  readonly feeAtoken: bigint;
+  readonly feeAtoken: Atoken;
   /** Account named to pay the fee, "" where the signer does. */
   readonly feePayer: string;
   readonly feeGranter: string;

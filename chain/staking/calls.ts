@@ -7,6 +7,7 @@ import { ChainError } from "../errors.js";
 import { abiParameter, signatureHash } from "../evm/abi/abi-types.js";
 import { AbiError, type AbiValue, decodeAbi, encodeAbi } from "../evm/abi/abi-values.js";
 import { bytesToHex, type Hex, hexToBytes } from "../hex.js";
+import type { Atoken } from "../units.js";
 
 /** Contracts of the chain that accounts act through. */
 export const STAKING_CONTRACTS = {
@@ -26,18 +27,18 @@ export type StakingCall =
   | {
       readonly kind: "delegate" | "undelegate";
       readonly validator: Address;
-      readonly amountAtoken: bigint;
+      readonly amountAtoken: Atoken;
     }
   | {
       readonly kind: "redelegate";
       readonly source: Address;
       readonly destination: Address;
-      readonly amountAtoken: bigint;
+      readonly amountAtoken: Atoken;
     }
   | {
       readonly kind: "cancelUnbonding";
       readonly validator: Address;
-      readonly amountAtoken: bigint;
+      readonly amountAtoken: Atoken;
       /** Height at which it began to leave. */
       readonly creationHeight: bigint;
     }

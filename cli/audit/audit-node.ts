@@ -18,6 +18,7 @@ import { RpcError } from "../../rpc-client/errors.js";
 import { type JournaledBlock, parseJournaledBlock } from "../../rpc-client/journal-codec.js";
 import { type JsonRpcClient, resultOf } from "../../rpc-client/json-rpc.js";
 import { AuditError } from "./errors.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A log of a receipt. */
 export interface AuditedLog {
@@ -36,7 +37,7 @@ export interface AuditedReceipt {
   readonly status: number;
   readonly gasUsed: bigint;
   readonly cumulativeGasUsed: bigint;
-  readonly effectiveGasPriceAtoken: bigint;
+  readonly effectiveGasPriceAtoken: Atoken;
   readonly logsBloom: Hex;
   readonly logs: readonly AuditedLog[];
 }

@@ -33,6 +33,7 @@ import {
 import { journalComparisons, receiptComparisons } from "./comparisons.js";
 import { AuditError, type Difference, firstDifference } from "./errors.js";
 import { ProvenState } from "./proven-state.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Contracts of the chain itself, which only its own execution has. */
 const OURS: ReadonlySet<Address> = new Set([...NATIVE_CONTRACTS.values(), ...RESERVED_ADDRESSES]);
@@ -69,8 +70,8 @@ interface Executed {
   readonly receipts: readonly Uint8Array[];
   readonly bloom: Uint8Array;
   readonly gasUsed: bigint;
-  readonly feesAtoken: bigint;
-  readonly destroyedAtoken: bigint;
+  readonly feesAtoken: Atoken;
+  readonly destroyedAtoken: Atoken;
   readonly logs: number;
 }
 

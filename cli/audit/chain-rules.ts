@@ -21,6 +21,7 @@ import {
 } from "../../chain/hex.js";
 import { verifyKzgProof } from "../../chain/evm/kzg.js";
 import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Addresses that the end of a block names; genesis has them. */
 export interface SystemAccounts {
@@ -128,8 +129,8 @@ export async function listRoot(items: readonly Uint8Array[]): Promise<Hash32> {
 
 /** Coins that came into being and ceased to be since genesis; the header commits to them. */
 export interface SupplyTotals {
-  readonly mintedAtoken: bigint;
-  readonly burnedAtoken: bigint;
+  readonly mintedAtoken: Atoken;
+  readonly burnedAtoken: Atoken;
 }
 
 /** Root over the supply that `extraData` of a header holds. */
@@ -161,21 +162,21 @@ function mintRate(height: number): { readonly numerator: bigint; readonly denomi
  * from what its first block minted, to within the rounding of one mint.
  */
 export class SupplyRange {
-  #lowestAtoken: bigint;
-  #highestAtoken: bigint;
+  #lowestAtoken: Atoken;
+  #highestAtoken: Atoken;
 
-  private constructor(lowestAtoken: bigint, highestAtoken: bigint) {
+  private constructor(lowestAtoken: Atoken, highestAtoken: Atoken) {
     this.#lowestAtoken = lowestAtoken;
     this.#highestAtoken = highestAtoken;
   }
 
   /** A supply that is known to the last atoken. */
-  static exactly(valueAtoken: bigint): SupplyRange {
+  static exactly(valueAtoken: Atoken): SupplyRange {
     return new SupplyRange(valueAtoken, valueAtoken);
   }
 
   /** Every supply of which the block of this height mints this much. */
-  static fromMint(height: number, mintedAtoken: bigint): SupplyRange {
+  static fromMint(height: number, mintedAtoken: Atoken): SupplyRange {
     const { numerator, denominator } = mintRate(height);
     const lowest = (mintedAtoken * denominator + numerator - 1n) / numerator;
     const next = ((mintedAtoken + 1n) * denominator + numerator - 1n) / numerator;
@@ -186,7 +187,7 @@ export class SupplyRange {
    * What the block of this height mints: the claim where a supply in range gives it, else what the
    * range allows. The range shrinks to supplies that agree.
    */
-  mintOf(height: number, claimedAtoken: bigint): bigint {
+  mintOf(height: number, claimedAtoken: Atoken): bigint {
     const { numerator, denominator } = mintRate(height);
     const least = (this.#lowestAtoken * numerator) / denominator;
     const most = (this.#highestAtoken * numerator) / denominator;
@@ -199,7 +200,7 @@ export class SupplyRange {
   }
 
   /** After a block that changed the supply. */
-  add(deltaAtoken: bigint): void {
+  add(deltaAtoken: Atoken): void {
     this.#lowestAtoken += deltaAtoken;
     this.#highestAtoken += deltaAtoken;
   }
@@ -208,17 +209,17 @@ export class SupplyRange {
 /** What moves when a block ends, by account; the fees lie with the collector until then. */
 export interface EndOfBlock {
   readonly changes: ReadonlyMap<Address, bigint>;
-  readonly burnedAtoken: bigint;
+  readonly burnedAtoken: Atoken;
 }
 
 /** Half of the fees is burned (an odd unit too), half goes to the treasury; the mint is shared. */
 export function endOfBlock(
-  feesAtoken: bigint,
-  mintAtoken: bigint,
+  feesAtoken: Atoken,
+  mintAtoken: Atoken,
   accounts: SystemAccounts,
 ): EndOfBlock {
   const changes = new Map<Address, bigint>();
-  const add = (address: Address, deltaAtoken: bigint) =>
+  const add = (address: Address, deltaAtoken: Atoken) =>
     changes.set(address, (changes.get(address) ?? 0n) + deltaAtoken);
   const burnedAtoken = (feesAtoken + 1n) / 2n;
   const fundAtoken = mintAtoken / 10n;

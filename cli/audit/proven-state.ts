@@ -10,6 +10,7 @@ import { encodeRlp } from "../../chain/encoding/rlp.js";
 import type { AuditNode } from "./audit-node.js";
 import { AuditError } from "./errors.js";
 import { TrieNodes } from "./trie-nodes.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Prefix of code among the trie's nodes, as the library writes it. */
 const CODE_PREFIX = Buffer.from("c", "ascii");
@@ -110,7 +111,7 @@ export class ProvenState extends MerkleStateManager {
   }
 
   /** Adds to a balance (or takes from it); an account that is left empty ceases to be. */
-  async move(address: LibraryAddress, deltaAtoken: bigint): Promise<void> {
+  async move(address: LibraryAddress, deltaAtoken: Atoken): Promise<void> {
     if (deltaAtoken === 0n) return;
     const account = (await this.getAccount(address)) ?? new Account();
     account.balance += deltaAtoken;

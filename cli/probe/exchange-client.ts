@@ -4,6 +4,7 @@ import { type Address, parseAddress } from "../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../chain/hex.js";
 import { CliError } from "../errors.js";
 import { type HttpAnswer, httpRequest } from "./http-request.js";
+import type { Atoken } from "../../chain/units.js";
 
 const address = z.string().transform((text): Address => parseAddress(text));
 const hash = z.string().transform((text): Hash32 => parseHash32(text));
@@ -68,7 +69,7 @@ export interface ExchangeClientOptions {
 export interface WithdrawalRequest {
   readonly customerId: string;
   readonly to: Address;
-  readonly amountAtoken: bigint;
+  readonly amountAtoken: Atoken;
   readonly idempotencyKey: string;
 }
 

@@ -25,7 +25,7 @@ import type { Descriptors } from "../../chain/protobuf/descriptors.js";
 import { JsonWriter } from "../../chain/protobuf/json.js";
 import { JsonReader } from "../../chain/protobuf/json-reader.js";
 import { MessageReader, type ProtoMessage } from "../../chain/protobuf/values.js";
-import { BASE_DENOM } from "../../chain/units.js";
+import { BASE_DENOM, type Atoken } from "../../chain/units.js";
 import { CliError } from "../errors.js";
 import { coin, usage } from "./values.js";
 
@@ -53,7 +53,7 @@ export interface Draft {
   /** 0 for none. */
   readonly timeoutHeight: bigint;
   readonly gasLimit: bigint;
-  readonly feeAtoken: bigint;
+  readonly feeAtoken: Atoken;
 }
 
 /** What a signature is over, beside the draft. */

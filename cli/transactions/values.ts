@@ -7,7 +7,7 @@ import {
 } from "../../chain/address.js";
 import type { ProtoMessage } from "../../chain/protobuf/values.js";
 import { parseDecimal } from "../../chain/protobuf/json-texts.js";
-import { BASE_DENOM, MAX_ATOKEN } from "../../chain/units.js";
+import { BASE_DENOM, MAX_ATOKEN, type Atoken } from "../../chain/units.js";
 import { CliError } from "../errors.js";
 
 /** Flags as commander gives them: texts, or true. */
@@ -83,7 +83,7 @@ export function flagText(flags: Flags, name: string): string | undefined {
 }
 
 /** `cosmos.base.v1beta1.Coin`. */
-export function coin(amountAtoken: bigint): ProtoMessage {
+export function coin(amountAtoken: Atoken): ProtoMessage {
   return { denom: BASE_DENOM, amount: amountAtoken };
 }
 

@@ -21,6 +21,7 @@ import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";
 import { eventSection, MAX_ROWS } from "./moves.js";
 import { confirmationText, movesContent, statusBadge, upperHash } from "./transaction-parts.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A Cosmos transaction as the journal has it. */
 export type JournaledCosmosTransaction = JournaledTransaction & {
@@ -36,7 +37,7 @@ export interface MinedCosmos {
   readonly confirmations: number;
   /** Undefined where the block's journal is too large to be shown. */
   readonly journaled: JournaledCosmosTransaction | undefined;
-  readonly burnedAtoken: bigint | undefined;
+  readonly burnedAtoken: Atoken | undefined;
 }
 
 /** Those of a block that are on the Cosmos side alone, in its order. */

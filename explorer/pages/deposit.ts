@@ -16,6 +16,7 @@ import { MAX_ROWS, tokenTable } from "./moves.js";
 import { cosmosFacts, cosmosOutcome, type MinedCosmos } from "./cosmos-transaction.js";
 import { type Lookup, lookUp, type MinedTransaction, outcomeNote } from "./transaction.js";
 import { confirmationText, statusBadge } from "./transaction-parts.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** "/deposit" and "/deposit?tx=<hash>". */
 export function depositRoutes(context: PageContext): readonly PageRoute[] {
@@ -163,7 +164,7 @@ function minedAnswer(context: PageContext, found: MinedTransaction, t: Texts): C
 function netTable(changes: readonly BalanceChange[] | undefined, t: Texts): Content {
   if (changes === undefined) return note("warning", t("journalTooLarge"));
   const net = new Map<Address, bigint>();
-  const add = (account: Address | undefined, amountAtoken: bigint) => {
+  const add = (account: Address | undefined, amountAtoken: Atoken) => {
     if (account !== undefined) net.set(account, (net.get(account) ?? 0n) + amountAtoken);
   };
   for (const { from, to, amountAtoken, effective } of changes) {

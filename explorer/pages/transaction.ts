@@ -22,6 +22,7 @@ import { cosmosPage, type MinedCosmos, minedCosmos } from "./cosmos-transaction.
 import { decodedContent, eventSection, logList, rawData, tokenTable } from "./moves.js";
 import { confirmationText, movesContent, statusBadge, upperHash } from "./transaction-parts.js";
 import { verifyControl } from "./verify.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** "/tx/<hash>". */
 export function transactionRoutes(context: PageContext): readonly PageRoute[] {
@@ -46,7 +47,7 @@ export interface MinedTransaction {
   /** Undefined where the block's journal is too large to be shown. */
   readonly changes: readonly BalanceChange[] | undefined;
   /** How much of the fee ceased to be; undefined where the journal is too large. */
-  readonly burnedAtoken: bigint | undefined;
+  readonly burnedAtoken: Atoken | undefined;
   /** Why it failed; undefined for a successful one, and where the node does not know. */
   readonly failure: string | undefined;
 }

@@ -5,7 +5,7 @@
 import { type Address, bytesToAddress } from "../../chain/address.js";
 import { ProtoReader, ProtoWriter } from "../../chain/consensus/protobuf.js";
 import { bytesToHash32, type Hash32, hexToBytes } from "../../chain/hex.js";
-import { BASE_DENOM } from "../../chain/units.js";
+import { BASE_DENOM, type Atoken } from "../../chain/units.js";
 import {
   type AnswerObject,
   readCount,
@@ -67,11 +67,11 @@ export interface CosmosEvent {
 /** Where the coins are after a block, atoken. */
 export interface SupplyParts {
   /** At the burn address: sent there, and lost. */
-  readonly burnedAtoken: bigint;
+  readonly burnedAtoken: Atoken;
   /** Of accounts of genesis, not yet free by their schedules. */
-  readonly lockedAtoken: bigint;
+  readonly lockedAtoken: Atoken;
   /** All others. */
-  readonly circulatingAtoken: bigint;
+  readonly circulatingAtoken: Atoken;
 }
 
 /** Validators on a page, the most that CometBFT gives. */

@@ -12,6 +12,7 @@ import {
   readSafeQuantity,
 } from "../../rpc-client/answer-fields.js";
 import { parseSentTransaction, type SentTransaction } from "../../rpc-client/transaction-codec.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A header with what it commits to. */
 export interface HeaderView {
@@ -53,7 +54,7 @@ export interface ReceiptView {
   readonly hash: Hash32;
   readonly isSuccess: boolean;
   readonly gasUsed: bigint;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   readonly contractAddress: Address | undefined;
   readonly logs: readonly LogView[];
 }

@@ -9,6 +9,7 @@ import { type AnswerObject, readObject } from "../../rpc-client/answer-fields.js
 import { isPrice } from "../decode/prices.js";
 import { PageError } from "../../web/errors.js";
 import { getText } from "./json-get.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A transfer of anything. */
 export interface IndexedTransfer {
@@ -87,9 +88,9 @@ export interface IndexedCandle {
 /** The supply after a block; minted and burned since block 0. */
 export interface IndexedSupply {
   readonly height: number;
-  readonly totalAtoken: bigint;
-  readonly mintedAtoken: bigint;
-  readonly burnedAtoken: bigint;
+  readonly totalAtoken: Atoken;
+  readonly mintedAtoken: Atoken;
+  readonly burnedAtoken: Atoken;
 }
 
 /** A page of a list. */

@@ -12,11 +12,12 @@ import { type BatchRows, ROW_COLUMNS } from "../store/row-columns.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { type DexEvent, dexEventOf } from "./dex-logs.js";
 import { type Transfer, transfersOf } from "./transfers.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Sums since block 0, which each block's row carries on. */
 export interface RunningTotals {
-  readonly mintedAtoken: bigint;
-  readonly burnedAtoken: bigint;
+  readonly mintedAtoken: Atoken;
+  readonly burnedAtoken: Atoken;
 }
 
 /** A batch of rows, and what it ends with. */
@@ -141,7 +142,7 @@ class BatchBuilder {
   private addTransaction(
     height: Height,
     transaction: RangedTransaction,
-    burnedAtoken: bigint,
+    burnedAtoken: Atoken,
   ): void {
     const failure =
       transaction.status === 1

@@ -22,6 +22,7 @@ import {
   type ReconciledAddress,
   type UnsettledAttempt,
 } from "./reconcile-books.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** The chain as the reconciliation asks it. */
 export interface ReconcileChain {
@@ -53,7 +54,7 @@ export interface MinedCost {
   readonly height: Height;
   /** False when it failed: then only the fee left. */
   readonly isSuccess: boolean;
-  readonly feeAtoken: bigint;
+  readonly feeAtoken: Atoken;
   readonly transfers: readonly LoggedTransfer[];
 }
 

@@ -7,6 +7,7 @@ import type { TokenBalance } from "../assets/token-opening.js";
 import { type JournalEntry, postJournal, postJournals } from "./journal.js";
 import { readAcknowledged } from "../withdrawals/foreign-transactions.js";
 import { freezeSigning } from "../withdrawals/signing-freeze.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** One operation that raised a hot wallet's balance. */
 export interface WalletInflow {
@@ -33,7 +34,7 @@ export interface Outflow {
   /** Sent, without the fee, in the asset's smallest unit; zero for a failed transaction. */
   readonly amountUnits: bigint;
   /** Zero for tokens: the fee stands with the coins of the transaction. */
-  readonly feeAtoken: bigint;
+  readonly feeAtoken: Atoken;
 }
 
 /**
@@ -89,7 +90,7 @@ export async function bookWalletPast(
   past: {
     readonly wallet: Address;
     readonly height: Height;
-    readonly amountAtoken: bigint;
+    readonly amountAtoken: Atoken;
     /** The same of tokens that counted by then. */
     readonly tokens: readonly TokenBalance[];
   },

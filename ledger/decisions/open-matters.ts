@@ -15,6 +15,7 @@ import {
 import { IS_GAS } from "../treasury/moves.js";
 import { STANDS } from "../withdrawals/foreign-transactions.js";
 import { type Decision, listDecisions } from "./decision-log.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Everything that waits, each list oldest first and bounded. */
 export interface OpenMatters {
@@ -34,7 +35,7 @@ export interface OpenMatters {
     readonly wallet: Address;
     readonly asset: string;
     readonly amountUnits: bigint;
-    readonly feeAtoken: bigint;
+    readonly feeAtoken: Atoken;
     readonly height: Height;
   }[];
   readonly remined: readonly ReminedPayment[];

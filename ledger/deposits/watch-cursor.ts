@@ -6,6 +6,7 @@ import { NATIVE_ASSET, OPENING_CAPITAL, walletAccount } from "../books/accounts.
 import { postJournals } from "../books/journal.js";
 import { LedgerError } from "../errors.js";
 import { storedHash, storedHeight, storedInteger } from "../stored-values.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Where the watcher stands. */
 export interface WatchCursor {
@@ -75,7 +76,7 @@ export async function beginCursorBehind(
   block: {
     readonly height: Height;
     readonly hash: Hash32;
-    readonly wallets: readonly { readonly address: Address; readonly balanceAtoken: bigint }[];
+    readonly wallets: readonly { readonly address: Address; readonly balanceAtoken: Atoken }[];
   },
 ): Promise<boolean> {
   return database.transaction(async (tx) => {

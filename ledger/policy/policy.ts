@@ -6,6 +6,7 @@ import type { Address } from "../../chain/address.js";
 import { sha256 } from "../../chain/hashes.js";
 import { bytesToHex } from "../../chain/hex.js";
 import { NATIVE_ASSET, TREASURY } from "../books/accounts.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Whom a limit counts for. */
 export const LIMIT_SUBJECTS = ["customer", "asset", "destination", "wallet"] as const;
@@ -77,7 +78,7 @@ export interface TreasuryAsset {
   /** A smaller balance of a deposit address stays there. */
   readonly sweepMinimumUnits: bigint;
   /** Most that the network fee of one sweep may come to, atoken. */
-  readonly sweepFeeMaxAtoken: bigint;
+  readonly sweepFeeMaxAtoken: Atoken;
   /** Where what the hot wallets hold beyond their band goes; undefined for nowhere. */
   readonly coldAddress: Address | undefined;
   /** The hot wallets' band, all of them together; undefined without one. */
@@ -94,7 +95,7 @@ export interface TreasuryBand {
 /** What the exchange may move between its own addresses. */
 export interface TreasuryRules {
   /** Most gas money that one sweep gives to a deposit address. */
-  readonly topUpMaxAtoken: bigint;
+  readonly topUpMaxAtoken: Atoken;
   /** By symbol; an asset that is not here is left alone. */
   readonly assets: ReadonlyMap<string, TreasuryAsset>;
 }

@@ -10,6 +10,7 @@ import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored
 import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
 import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A payment of the hot wallet that a recovery booked. */
 export interface RecoveredPayment {
@@ -24,7 +25,7 @@ export interface RecoveredPayment {
   readonly contract: Address | undefined;
   readonly amountUnits: bigint;
   readonly gasUsed: bigint;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   /** Undefined while nobody has decided about it. */
   readonly decision: string | undefined;
   readonly withdrawalId: WithdrawalId | undefined;

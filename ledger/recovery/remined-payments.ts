@@ -21,6 +21,7 @@ import type { Outflow } from "../books/wallet-flows.js";
 import { LedgerError } from "../errors.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { freezeSigning } from "../withdrawals/signing-freeze.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Entries of `bookRemined`. */
 export const REMINED = "withdrawal.remined";
@@ -51,7 +52,7 @@ export interface ReminedPayment {
 /** What a transaction took of a wallet, in each asset beside the fee. */
 interface Taken {
   readonly units: Map<string, bigint>;
-  feeAtoken: bigint;
+  feeAtoken: Atoken;
 }
 
 interface Mined extends Taken {

@@ -19,6 +19,7 @@ import {
   storedTime,
 } from "../stored-values.js";
 import { lookAgain, takeOff } from "./sweep-due.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** States; the last four are ends. */
 export const SWEEP_STATES = [
@@ -42,7 +43,7 @@ const MOVING_STATES: readonly SweepState[] = SWEEP_STATES.slice(0, 4);
 /** Nonce and price, once there is gas. */
 export interface SweepGas {
   readonly nonce: bigint;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
 }
 
 /** A sweep before it is written. */
@@ -63,7 +64,7 @@ export interface SweepAttempt {
   readonly wallet: Address;
   readonly raw: Hex;
   readonly hash: Hash32;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   /** Since it was signed. */
   readonly ageMs: number;
 }

@@ -1,11 +1,12 @@
 /** Pure: which of several wallets pays which request. The rule stands here and nowhere else. */
 import type { Address } from "../../chain/address.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** An active wallet that a worker holds and that is not frozen. */
 export interface Payer {
   readonly wallet: Address;
   /** Balance on the chain less what its open slots may still take. */
-  readonly freeAtoken: bigint;
+  readonly freeAtoken: Atoken;
   /** Nonces that are taken and not booked. */
   readonly openSlots: number;
 }
@@ -13,7 +14,7 @@ export interface Payer {
 /** A request as far as the choice needs it. */
 export interface PayableRequest {
   /** Value and the fee of a plain transfer, at least. */
-  readonly neededAtoken: bigint;
+  readonly neededAtoken: Atoken;
   /** It has waited so long that any wallet which covers it pays it. */
   readonly isOverdue: boolean;
 }
@@ -49,7 +50,7 @@ export function choosePayers(
 
 interface Lane {
   readonly wallet: Address;
-  freeAtoken: bigint;
+  freeAtoken: Atoken;
   openSlots: number;
 }
 

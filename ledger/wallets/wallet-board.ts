@@ -11,14 +11,15 @@ import {
 } from "../stored-values.js";
 import type { Payer } from "./payer-choice.js";
 import { type HotWallet, listWallets } from "./wallet.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A wallet with its lane. */
 export interface WalletLane extends HotWallet {
   /** What its worker last saw on the chain, after `seenHeight`; undefined before it looked. */
-  readonly seenAtoken: bigint | undefined;
+  readonly seenAtoken: Atoken | undefined;
   readonly seenHeight: Height | undefined;
   /** What its open slots may still take. */
-  readonly reservedAtoken: bigint;
+  readonly reservedAtoken: Atoken;
   readonly openSlots: number;
   /** The nonce that the next slot gets; undefined before a worker opened it. */
   readonly nextNonce: bigint | undefined;

@@ -8,6 +8,7 @@ import { lockCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { storedInteger } from "../stored-values.js";
 import { type HotWallet, knownWallet, MAX_WALLETS, type WalletStatus } from "./wallet.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Who changes something, and why: kept for ever. */
 export interface WalletWord {
@@ -109,7 +110,7 @@ export interface WalletRest {
   readonly openSlots: number;
   /** Sweeps that are not booked, of which some signed bytes would bring their coins here. */
   readonly openSweeps: number;
-  readonly balanceAtoken: bigint;
+  readonly balanceAtoken: Atoken;
 }
 
 /**
@@ -123,8 +124,8 @@ export function retireWallet(
   wallet: Address,
   allowed: WalletWord & {
     /** Balance on the chain, read before. */
-    readonly balanceAtoken: bigint;
-    readonly dustAtoken: bigint;
+    readonly balanceAtoken: Atoken;
+    readonly dustAtoken: Atoken;
     readonly force: boolean;
   },
 ): Promise<HotWallet> {

@@ -4,6 +4,7 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import type { AccountCode } from "../books/accounts.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A foreign transaction as the watcher booked it, not acknowledged yet. */
 export interface ForeignOutflow {
@@ -12,7 +13,7 @@ export interface ForeignOutflow {
   readonly asset: string;
   /** In the asset's smallest unit. */
   readonly amountUnits: bigint;
-  readonly feeAtoken: bigint;
+  readonly feeAtoken: Atoken;
 }
 
 /** An operator's word about foreign transactions; kept for ever. */

@@ -34,6 +34,7 @@ import {
 } from "./slot-rows.js";
 import type { WithdrawalStatus } from "./withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Result of taking slots: who got one, and who waits for what. */
 export interface TakenSlots extends Omit<SlotChoice, "chosen"> {
@@ -52,9 +53,9 @@ export interface NewAttempt {
   readonly raw: Hex;
   readonly hash: Hash32;
   readonly gasLimit: bigint;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   /** What it sends; zero for a cancelling transfer. */
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
 }
 
 /** Which open slots to read, in nonce order. */

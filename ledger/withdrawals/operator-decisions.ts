@@ -13,6 +13,7 @@ import { isSamePayment, type PaidTerms, termsOf } from "./payment-terms.js";
 import { WAITING_STATUSES } from "./withdrawal-status.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A withdrawal that only an operator lets go on; without a slot it is no wallet's yet. */
 export interface FrozenWithdrawal {
@@ -37,11 +38,11 @@ export interface WalletTransaction {
   /** False was mined and failed: its nonce and fee are gone, and nothing else. */
   readonly isSuccess: boolean;
   /** Value of the transaction itself; 0 when it failed. */
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   /** The token's transfer that its calldata is, called without value; whether it succeeded or not. */
   readonly transfer: TokenTransfer | undefined;
   readonly gasUsed: bigint;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
 }
 
 /** What a transaction that used up a slot's nonce did for its withdrawal. */

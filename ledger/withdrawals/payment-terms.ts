@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import { decodeTransfer, encodeTransfer, type TokenTransfer } from "../../chain/erc20.js";
 import type { Hex } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A withdrawal's terms, as far as its payment says them. */
 export interface PaidTerms {
@@ -15,7 +16,7 @@ export interface PaidTerms {
 /** Recipient, value and call of the transaction. */
 export interface PaymentTerms {
   readonly to: Address;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   /** The one call that is ever made; undefined for coins, which carry no data. */
   readonly transfer?: TokenTransfer | undefined;
 }
@@ -51,7 +52,7 @@ export function isCalldataOf({ transfer }: Pick<PaymentTerms, "transfer">, data:
  */
 export function termsOf(mined: {
   readonly to: Address | undefined;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   readonly transfer: TokenTransfer | undefined;
 }): PaidTerms | undefined {
   const { to, valueAtoken, transfer } = mined;

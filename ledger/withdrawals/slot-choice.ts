@@ -3,6 +3,7 @@ import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import { valueOf } from "./payment-terms.js";
 import type { WithdrawalId } from "./withdrawal-id.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A withdrawal that is ready for a nonce, with the gas it will be signed with. */
 export interface SlotCandidate {
@@ -14,7 +15,7 @@ export interface SlotCandidate {
   /** In the asset's smallest unit. */
   readonly amountUnits: bigint;
   readonly gasLimit: bigint;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   /** The destination runs code: it is slotted behind plain payments, within a share of gas. */
   readonly entersCode: boolean;
 }
@@ -22,7 +23,7 @@ export interface SlotCandidate {
 /** What the slots are counted against. */
 export interface SlotBudget {
   /** The wallet's balance on the chain ... */
-  readonly balanceAtoken: bigint;
+  readonly balanceAtoken: Atoken;
   /** ... after this block. */
   readonly balanceHeight: Height;
   /** The wallet's balances of the candidates' tokens after it; none of one that is missing. */
@@ -32,18 +33,18 @@ export interface SlotBudget {
   /** Gas limits of open slots that run code, summed; a single one may be above it alone. */
   readonly maxCodeGas: bigint;
   /** Fees of a UTC day: paid ones, and the most that open slots can cost. */
-  readonly feePerDayAtoken: bigint;
+  readonly feePerDayAtoken: Atoken;
 }
 
 /** Open slots of a wallet, summed, and what the day has cost. */
 export interface OpenSlots {
   readonly count: number;
   /** What they may still take from the wallet. */
-  readonly reservedAtoken: bigint;
+  readonly reservedAtoken: Atoken;
   /** The same of tokens. */
   readonly tokenUnits?: ReadonlyMap<string, bigint>;
   /** Fees of the dearest attempts of the open slots of all wallets: the day's budget is one. */
-  readonly feesAtoken: bigint;
+  readonly feesAtoken: Atoken;
   /** Gas limits of those that run code. */
   readonly codeGas: bigint;
 }
@@ -73,7 +74,7 @@ export interface SlotChoice {
 }
 
 /** The most that a transaction with this gas can cost in fees. */
-export function feeOf(gas: { readonly gasLimit: bigint; readonly gasPriceAtoken: bigint }): bigint {
+export function feeOf(gas: { readonly gasLimit: bigint; readonly gasPriceAtoken: Atoken }): bigint {
   return gas.gasLimit * gas.gasPriceAtoken;
 }
 
@@ -86,7 +87,7 @@ export function chooseSlots(
   candidates: readonly SlotCandidate[],
   open: OpenSlots,
   budget: SlotBudget,
-  paidFeesAtoken: bigint,
+  paidFeesAtoken: Atoken,
 ): SlotChoice {
   const chosen: SlotCandidate[] = [];
   const uncovered: WithdrawalId[] = [];

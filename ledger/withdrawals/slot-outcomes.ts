@@ -37,6 +37,7 @@ import {
 } from "./withdrawal-steps.js";
 import { endOfCancel } from "./withdrawal-status.js";
 import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A receipt for one of a slot's attempts. */
 export interface SlotReceipt extends Inclusion {
@@ -60,7 +61,7 @@ export interface SlotReceipt extends Inclusion {
 /** What failed payouts cost the customer who asked for them. */
 export interface FailureRules {
   /** Charged when a payout was mined and failed, at most its amount; 0 charges nothing. */
-  readonly failureFeeAtoken: bigint;
+  readonly failureFeeAtoken: Atoken;
 }
 
 /** A receipt as the chain shows it. */
@@ -73,7 +74,7 @@ export interface MinedReceipt {
   readonly status: 0 | 1;
   readonly gasUsed: bigint;
   /** Price really paid, atoken per gas. */
-  readonly effectiveGasPriceAtoken: bigint;
+  readonly effectiveGasPriceAtoken: Atoken;
   /** Well-formed ERC-20 transfers that it logged, in order. */
   readonly transfers: readonly LoggedTransfer[];
 }

@@ -6,6 +6,7 @@ import { storedAddress, storedAtoken, storedHash, storedInteger } from "../store
 import type { CancelCause, WithdrawalStatus } from "./withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 import { storedStatus } from "./withdrawals.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** What an attempt does when it is mined: pay, or use the nonce up by a transfer of nothing. */
 export type AttemptKind = "payment" | "cancel";
@@ -18,7 +19,7 @@ export interface Attempt {
   readonly raw: Hex | undefined;
   readonly hash: Hash32;
   readonly gasLimit: bigint;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
 }
 
 /** Where one of a slot's attempts was mined. */
@@ -27,7 +28,7 @@ export interface Inclusion {
   readonly blockNumber: Height;
   readonly blockHash: Hash32;
   readonly gasUsed: bigint;
-  readonly effectiveGasPriceAtoken: bigint;
+  readonly effectiveGasPriceAtoken: Atoken;
 }
 
 /** A slot whose outcome is not booked yet. */
@@ -47,7 +48,7 @@ export interface LiveSlot {
   readonly addressIndex?: number | undefined;
   /** Gas that the first attempt is signed with. */
   readonly gasLimit: bigint;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   /** Oldest first. */
   readonly attempts: readonly Attempt[];
   /** Set once a receipt was seen. */

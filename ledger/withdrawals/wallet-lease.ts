@@ -9,6 +9,7 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import { acquireRow, type LeaseTerms, releaseRow, renewRow } from "../lease.js";
 import { storedAtoken, storedInteger } from "../stored-values.js";
 import { storedWalletStatus, type WalletStatus } from "../wallets/wallet.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Another worker has taken the wallet over: whatever was prepared is dropped. */
 export class LeaseLostError extends AppError<"LEASE_LOST"> {}
@@ -31,7 +32,7 @@ export interface HotWalletState {
   /** Losses of blocks that the watcher went back for: behind one, lower heights are no old ones. */
   readonly rewinds: number;
   /** Fees of all wallets' transactions that were booked today (UTC): the budget is the exchange's. */
-  readonly feesOfDayAtoken: bigint;
+  readonly feesOfDayAtoken: Atoken;
 }
 
 interface HotWalletRow {
@@ -139,7 +140,7 @@ export function releaseLease(sql: Sql, { wallet, epoch }: WalletLease): Promise<
 export async function showBalance(
   sql: Sql,
   { wallet, epoch }: WalletLease,
-  seen: { readonly balanceAtoken: bigint; readonly height: Height },
+  seen: { readonly balanceAtoken: Atoken; readonly height: Height },
 ): Promise<void> {
   await sql.query(
     `UPDATE hot_wallet SET seen_balance_atoken = $3::numeric, seen_height = $4

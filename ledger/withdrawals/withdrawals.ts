@@ -21,6 +21,7 @@ import { type DecidedRequest, writeAccepted } from "./accepted-rows.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 import { hashRequest, type Withdrawal, type WithdrawalRequest } from "./withdrawal-request.js";
 import { isWithdrawalStatus, phaseOf, type WithdrawalStatus } from "./withdrawal-status.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** What a client asks for. */
 export type { WithdrawalRequest } from "./withdrawal-request.js";
@@ -31,7 +32,7 @@ export type { Withdrawal } from "./withdrawal-request.js";
 /** Rules that only new requests are held against: a repeat of an accepted one is answered. */
 export interface AcceptRules {
   /** Smallest amount of the coin; 0 takes any. */
-  readonly minimumAtoken: bigint;
+  readonly minimumAtoken: Atoken;
   /** Now, milliseconds since 1970 UTC: a deadline before it is refused. */
   readonly nowMs: number;
   readonly policy: HashedPolicy;

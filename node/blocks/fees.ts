@@ -3,6 +3,7 @@ import type { BalanceChange } from "../../chain/balance-change.js";
 import type { Height } from "../../chain/hex.js";
 import { BLOCKS_PER_YEAR } from "../../chain/networks.js";
 import type { ChainParams } from "../settings/genesis.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Last height of the first inflation phase: 182.5 days of 2-second blocks (D13). */
 export const FIRST_PHASE_LAST_HEIGHT = 7_884_000;
@@ -15,7 +16,7 @@ export function inflationPercent(height: Height): bigint {
 }
 
 /** Coins minted in a block: floor(parent supply x rate / blocks per year). */
-export function mintedAtoken(height: Height, parentSupplyAtoken: bigint): bigint {
+export function mintedAtoken(height: Height, parentSupplyAtoken: Atoken): Atoken {
   return (parentSupplyAtoken * inflationPercent(height)) / (100n * BLOCKS_PER_YEAR);
 }
 
@@ -24,7 +25,7 @@ export function blockChange(
   reason: BalanceChange["reason"],
   from: BalanceChange["from"],
   to: BalanceChange["to"],
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
 ): BalanceChange[] {
   if (amountAtoken === 0n) return [];
   return [{ reason, from, to, amountAtoken, effective: true, tracePath: undefined }];
@@ -36,8 +37,8 @@ export function blockChange(
  */
 export function endOfBlockChanges(
   height: Height,
-  feesAtoken: bigint,
-  parentSupplyAtoken: bigint,
+  feesAtoken: Atoken,
+  parentSupplyAtoken: Atoken,
   params: ChainParams,
 ): readonly BalanceChange[] {
   const treasuryAtoken = feesAtoken / 2n;

@@ -26,6 +26,7 @@ import type { ModuleContext } from "../modules/module-context.js";
 import { beginModules } from "../modules/modules.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { journalOf, moduleValues, nextSupply } from "./block-executor.js";
+import type { Atoken } from "../../chain/units.js";
 
 const NO_SUPPLY: Supply = { totalAtoken: 0n, mintedAtoken: 0n, burnedAtoken: 0n };
 
@@ -95,7 +96,7 @@ function genesisModules(
   return { state, changes };
 }
 
-function genesisChange(to: Address, amountAtoken: bigint): BalanceChange {
+function genesisChange(to: Address, amountAtoken: Atoken): BalanceChange {
   return {
     reason: "GENESIS",
     from: undefined,

@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { AccessListEntry } from "../../chain/transaction.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** What the chain's own contracts (`node/execution/native`) see beside code and state. */
 export interface NativeFacts {
@@ -10,7 +11,7 @@ export interface NativeFacts {
   /** Unix milliseconds of the block's time. */
   readonly timeMs: number;
   /** Of the state that the block begins with; undefined where it is not kept any more. */
-  readonly totalSupplyAtoken: bigint | undefined;
+  readonly totalSupplyAtoken: Atoken | undefined;
   readonly feeCollector: Address;
   readonly validatorsPool: Address;
 }
@@ -24,9 +25,9 @@ export interface BlockContext {
   /** PREVRANDAO: the parent's hash. */
   readonly mixHash: Hash32;
   /** What BASEFEE shows, where a client asks for another than 0 (D7). */
-  readonly baseFeeAtoken?: bigint;
+  readonly baseFeeAtoken?: Atoken;
   /** What BLOBBASEFEE shows, where a client asks for another than 1. */
-  readonly blobBaseFeeAtoken?: bigint;
+  readonly blobBaseFeeAtoken?: Atoken;
   /** Absent where the chain has no contracts of its own: in Ethereum's state tests. */
   readonly native?: NativeFacts;
   /** Hash of one of the last 256 blocks. */
@@ -37,10 +38,10 @@ export interface BlockContext {
 export interface EvmMessage {
   readonly from: Address;
   readonly to: Address | undefined;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   readonly data: Uint8Array;
   /** Gas left after the intrinsic gas. */
   readonly gasLimit: bigint;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   readonly accessList: readonly AccessListEntry[];
 }

@@ -29,6 +29,7 @@ import type { BlockContext } from "./message.js";
 import { type WeightsVersion, weightsOf } from "../../chain/evm/compute-weights.js";
 import type { Watcher } from "./interpreter/watcher.js";
 import type { RunResult, TransactionEngine } from "./transaction-engine.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** EIP-3529: at most a fifth of the gas used is refunded. */
 const MAX_REFUND_QUOTIENT = 5n;
@@ -46,7 +47,7 @@ export type TransactionOutcome =
       readonly changes: readonly BalanceChange[];
       /** Of modules that the code called; absent where no engine was needed. */
       readonly events?: readonly AbciEvent[];
-      readonly feeAtoken: bigint;
+      readonly feeAtoken: Atoken;
       /** Compute units (D21). */
       readonly computeNs: number;
       /** What the code came to; undefined where no engine was needed. */
@@ -280,7 +281,7 @@ async function runCode(
 }
 
 /** Takes what the sender was found to have. */
-function take(state: JournaledState, from: Address, amountAtoken: bigint): void {
+function take(state: JournaledState, from: Address, amountAtoken: Atoken): void {
   if (!state.moveBalance(from, -amountAtoken)) throw new RangeError("the sender cannot pay");
 }
 

@@ -20,14 +20,14 @@ import {
   type TransactionFault,
   type TransactionLimits,
 } from "../../chain/transaction-rules.js";
-import type { GasPriceRational } from "../../chain/units.js";
+import type { GasPriceRational, Atoken } from "../../chain/units.js";
 import { alreadyKnown, fromChainError, type PoolError, refusalOf } from "./pool-error.js";
 
 /** Synchronous reads of the committed state at the head; 0 and false for unknown accounts. */
 export interface StateAtHead {
   /** Next nonce of the account. */
   nonce(address: Address): bigint;
-  balanceAtoken(address: Address): bigint;
+  balanceAtoken(address: Address): Atoken;
   hasCode(address: Address): boolean;
 }
 
@@ -41,7 +41,7 @@ export interface PoolRules extends TransactionLimits {
   /** Its time, Unix milliseconds. */
   headTimeMs(): number;
   /** Floor of the effective price, atoken per gas (D1). */
-  readonly minGasPriceAtoken: bigint;
+  readonly minGasPriceAtoken: Atoken;
 }
 
 /** Everything that depends on neither sender nor state: it comes before the costly recovery. */

@@ -33,6 +33,7 @@ import { createPoolEntry, type PoolEntry } from "./pool-entry.js";
 import { fromChainError, PoolError, refusalOf, underpriced } from "./pool-error.js";
 import type { TransactionOrigin } from "./pool-port.js";
 import type { SenderRecovery } from "./recovery/sender-recovery.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** What the intake needs from its pool. */
 export interface IntakePorts {
@@ -44,7 +45,7 @@ export interface IntakePorts {
    */
   isKnown(hash: Hash32, origin: TransactionOrigin): boolean;
   /** Lowest effective price that can get in now, atoken per gas. */
-  priceToReachAtoken(): bigint;
+  priceToReachAtoken(): Atoken;
   readonly recovery: SenderRecovery;
 }
 

@@ -34,6 +34,7 @@ import type { TransactionOrigin, TransactionStatus } from "./pool-port.js";
 import type { PoolOutcome, RemovedEntry } from "./sender-draft.js";
 import type { SenderBounds } from "./sender-queue.js";
 import { InlineRecovery, type SenderRecovery } from "./recovery/sender-recovery.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** What the pool needs from the node. */
 export interface MempoolPorts {
@@ -452,7 +453,7 @@ export class Mempool implements TransactionPool, BlockPool {
   }
 
   /** Lowest price that can get in now: what pays less is refused before its costly recovery. */
-  private priceToReachAtoken(): bigint {
+  private priceToReachAtoken(): Atoken {
     const { totalCount, queuedCount, prices } = this.contents;
     const isOpen = totalCount < this.limits.totalCount || queuedCount > 0;
     const cheapest = isOpen ? undefined : prices.cheapest();

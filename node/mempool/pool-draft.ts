@@ -17,6 +17,7 @@ import type { PoolLimits } from "./pool-limits.js";
 import type { PoolPart } from "./price-index.js";
 import { type PoolOutcome, type RemovedEntry, SenderDraft, type TakeBack } from "./sender-draft.js";
 import { SenderQueue } from "./sender-queue.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** What a draft is worked out from. */
 export interface PoolDraftBasis {
@@ -325,7 +326,7 @@ export class PoolDraft {
 function cosmosRefusal(
   sender: SenderDraft,
   entry: PoolEntry,
-  balanceAtoken: bigint,
+  balanceAtoken: Atoken,
 ): PoolError | undefined {
   if (entry.tx.type !== "cosmos") return undefined;
   const { pendingEnd, pendingCostAtoken } = sender.bounds;

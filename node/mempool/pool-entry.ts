@@ -6,6 +6,7 @@ import { mostCosmosCostAtoken } from "../../chain/cosmos/ante.js";
 import type { AnyTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import { effectiveGasPriceAtoken } from "../../chain/transaction.js";
 import { mostCostAtoken } from "../../chain/transaction-rules.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** One admitted transaction. Entries are compared by identity: the same object is the same one. */
 export interface PoolEntry {
@@ -14,9 +15,9 @@ export interface PoolEntry {
   /** SHA-256 of it as an SDK Tx: how blocks name it, known before one comes. */
   readonly sdkHash: Hash32;
   /** Price really paid per gas, atoken (D7). */
-  readonly priceAtoken: bigint;
+  readonly priceAtoken: Atoken;
   /** Most that the transaction may cost its sender, atoken. */
-  readonly costAtoken: bigint;
+  readonly costAtoken: Atoken;
   /** Length of the raw bytes. */
   readonly sizeBytes: number;
   /** Order of receipt; breaks price ties. */

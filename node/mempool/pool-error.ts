@@ -5,6 +5,7 @@
 import { AppError, ChainError, errorMessage } from "../../chain/errors.js";
 import type { TransactionFault } from "../../chain/transaction-rules.js";
 import type { PoolErrorCode } from "./pool-port.js";
+import type { Atoken } from "../../chain/units.js";
 
 /**
  * Why a transaction was not admitted. NODE_HALTED, POOL_FULL and
@@ -26,7 +27,7 @@ export function alreadyKnown(): PoolError {
  * UNDERPRICED: the pool is full, and what it holds pays at least as much (D23). The same bytes
  * may be sent again later; more than the needed price gets in at once.
  */
-export function underpriced(neededPriceAtoken: bigint): PoolError {
+export function underpriced(neededPriceAtoken: Atoken): PoolError {
   return new PoolError("UNDERPRICED", "transaction underpriced", {
     retriable: true,
     details: { neededPriceAtoken: neededPriceAtoken.toString() },

@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import type { Address } from "../../chain/address.js";
 import type { PoolEntry } from "./pool-entry.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** What the index needs of an entry. */
 export type PricedEntry = Pick<PoolEntry, "priceAtoken" | "from" | "sizeBytes">;
@@ -47,7 +48,7 @@ export class PriceLevel {
   private readonly bySize: SenderCount[][] = [];
 
   constructor(
-    readonly priceAtoken: bigint,
+    readonly priceAtoken: Atoken,
     run: Run,
   ) {
     this.run = run;
@@ -128,7 +129,7 @@ export class PriceIndex {
   }
 
   /** What pays less than a price. */
-  cheaperThan(priceAtoken: bigint): PoolPart {
+  cheaperThan(priceAtoken: Atoken): PoolPart {
     const index = this.findRun(priceAtoken);
     const run = this.runs[index];
     const near = run === undefined ? [] : run.levels;
@@ -146,7 +147,7 @@ export class PriceIndex {
   }
 
   /** The run that a price belongs into: the first that does not end below it, or the last. */
-  private findRun(priceAtoken: bigint): number {
+  private findRun(priceAtoken: Atoken): number {
     const isBelow = (run: Run): boolean => {
       const last = run.levels.at(-1);
       return last !== undefined && last.priceAtoken < priceAtoken;
@@ -154,7 +155,7 @@ export class PriceIndex {
     return Math.min(firstNot(this.runs, isBelow), Math.max(0, this.runs.length - 1));
   }
 
-  private addLevel(priceAtoken: bigint): PriceLevel {
+  private addLevel(priceAtoken: Atoken): PriceLevel {
     const index = this.findRun(priceAtoken);
     const run = this.runs[index] ?? this.addRun(0, []);
     const level = new PriceLevel(priceAtoken, run);

@@ -18,6 +18,7 @@ import type { PoolLimits } from "./pool-limits.js";
 import type { TransactionStatus } from "./pool-port.js";
 import type { PriceIndex } from "./price-index.js";
 import type { SenderBounds, SenderQueue } from "./sender-queue.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Fate of a transaction that leaves the pool otherwise than by being mined. */
 export type PoolOutcome = Extract<TransactionStatus, { status: "replaced" | "dropped" }>;
@@ -49,7 +50,7 @@ export class SenderDraft {
 
   private firstNonce: bigint;
   private pendingEnd: bigint;
-  private pendingCostAtoken: bigint;
+  private pendingCostAtoken: Atoken;
 
   /** Starts from `base` and brings it in line with the account at the head. */
   constructor(
@@ -161,7 +162,7 @@ export class SenderDraft {
   }
 
   /** The transaction with the highest nonce of those at a price; undefined where there is none. */
-  lastAtPrice(priceAtoken: bigint): PoolEntry | undefined {
+  lastAtPrice(priceAtoken: Atoken): PoolEntry | undefined {
     const queued = farthest(this.queued().filter((entry) => entry.priceAtoken === priceAtoken));
     if (queued !== undefined) return queued;
     for (let last = this.pendingEnd - 1n; last >= this.firstNonce; last--) {

@@ -4,6 +4,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { PoolEntry } from "./pool-entry.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Which nonces of a sender are executable, and what those can cost. */
 export interface SenderBounds {
@@ -12,7 +13,7 @@ export interface SenderBounds {
   /** First nonce that is not executable; >= firstNonce. */
   readonly pendingEnd: bigint;
   /** Sum of the costs of the executable transactions. */
-  readonly pendingCostAtoken: bigint;
+  readonly pendingCostAtoken: Atoken;
 }
 
 /** Transactions of one sender by nonce. */

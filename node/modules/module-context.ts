@@ -7,6 +7,7 @@ import type { Address } from "../../chain/address.js";
 import type { BalanceReason } from "../../chain/balance-change.js";
 import type { SdkFault } from "../../chain/cosmos/sdk-fault.js";
 import type { JournaledState } from "../state/journaled-state.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A message failed; its transaction is in the block, and only its fee is paid. */
 export class MessageFailure extends Error {
@@ -41,7 +42,7 @@ export interface ModuleContext {
     reason: BalanceReason,
     from: Address,
     to: Address | undefined,
-    amountAtoken: bigint,
+    amountAtoken: Atoken,
   ): void;
 }
 

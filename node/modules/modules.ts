@@ -16,6 +16,7 @@ import { createValidator } from "./staking/registration.js";
 import { ATOKEN_PER_POWER } from "./staking/validator-record.js";
 import { setAppVersion } from "./upgrade/plan.js";
 import { MODULE_ACCOUNTS, MODULE_STUB_CODE, STATELESS_ACCOUNTS } from "./system-storage.js";
+import type { Atoken } from "../../chain/units.js";
 
 export { hasModules } from "./system-storage.js";
 
@@ -64,7 +65,7 @@ export function beginModules(context: ModuleContext, genesis: Genesis): void {
 export function endModules(
   context: BlockEndContext,
   facts: BlockFacts,
-  mintedAtoken: bigint,
+  mintedAtoken: Atoken,
 ): ValidatorUpdate[] {
   allocateRewards(context.state, mintedAtoken);
   noteVotes(context, facts.votes);

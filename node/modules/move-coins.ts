@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import { balanceFault } from "../../chain/cosmos/ante.js";
 import { SDK_CODE, sdkFault } from "../../chain/cosmos/sdk-fault.js";
-import { BASE_DENOM } from "../../chain/units.js";
+import { BASE_DENOM, type Atoken } from "../../chain/units.js";
 import type { JournaledState } from "../state/journaled-state.js";
 import { MessageFailure } from "./module-context.js";
 
@@ -11,7 +11,7 @@ export function moveBalances(
   state: JournaledState,
   from: Address,
   to: Address | undefined,
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
 ): void {
   const had = state.spendableNow(from);
   if (!state.moveBalance(from, -amountAtoken)) {

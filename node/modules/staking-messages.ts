@@ -4,7 +4,7 @@ import { ProtoWriter } from "../../chain/consensus/protobuf.js";
 import { textOf } from "../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage, ProtoValue } from "../../chain/cosmos/field-schema.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
-import { BASE_DENOM } from "../../chain/units.js";
+import { BASE_DENOM, type Atoken } from "../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../settings/app-version.js";
 import { ONE } from "../settings/module-params.js";
 import {
@@ -231,7 +231,7 @@ function fractionIn(message: ProtoMessage, field: string): bigint {
 }
 
 /** A response with coins: none for nothing. */
-function coinResponse(amountAtoken: bigint): Uint8Array {
+function coinResponse(amountAtoken: Atoken): Uint8Array {
   if (amountAtoken === 0n) return NO_RESPONSE;
   const coin = new ProtoWriter().bytes(1, BASE_DENOM).bytes(2, amountAtoken.toString());
   return new ProtoWriter().message(1, coin).finish();

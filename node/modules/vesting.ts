@@ -12,6 +12,7 @@ import type { BalanceLocks } from "../state/balance-locks.js";
 import { JournaledState } from "../state/journaled-state.js";
 import type { StateReader } from "../store/state-reader.js";
 import { addressWord, mapSlot, SystemStorage } from "./system-storage.js";
+import type { Atoken } from "../../chain/units.js";
 
 const DELEGATED_LOCKED = 0n;
 const DELEGATED_FREE = 1n;
@@ -19,9 +20,9 @@ const DELEGATED_FREE = 1n;
 /** An account with a schedule, at a time. */
 export interface VestingState {
   /** What has not become free by the schedule, atoken. */
-  readonly unvestedAtoken: bigint;
-  readonly delegatedLockedAtoken: bigint;
-  readonly delegatedFreeAtoken: bigint;
+  readonly unvestedAtoken: Atoken;
+  readonly delegatedLockedAtoken: Atoken;
+  readonly delegatedFreeAtoken: Atoken;
 }
 
 /** The locks of a block, at its time. */
@@ -53,14 +54,14 @@ export class VestingLocks implements BalanceLocks {
     return schedule !== undefined && this.timeMs < schedule.endTimeMs;
   }
 
-  lockedAtoken(address: Address): bigint {
+  lockedAtoken(address: Address): Atoken {
     const found = this.of(address);
     if (found === undefined) return 0n;
     const { unvestedAtoken, delegatedLockedAtoken } = found;
     return unvestedAtoken > delegatedLockedAtoken ? unvestedAtoken - delegatedLockedAtoken : 0n;
   }
 
-  delegated(address: Address, amountAtoken: bigint): void {
+  delegated(address: Address, amountAtoken: Atoken): void {
     const found = this.of(address);
     if (found === undefined) return;
     const lockedAtoken = least(this.lockedAtoken(address), amountAtoken);
@@ -70,7 +71,7 @@ export class VestingLocks implements BalanceLocks {
     });
   }
 
-  returned(address: Address, amountAtoken: bigint): void {
+  returned(address: Address, amountAtoken: Atoken): void {
     const found = this.of(address);
     if (found === undefined) return;
     const { delegatedLockedAtoken, delegatedFreeAtoken } = found;
@@ -94,7 +95,7 @@ export function spendableAtoken(
   reader: StateReader,
   schedules: VestingSchedules | undefined,
   { address, timeMs }: { readonly address: Address; readonly timeMs: number },
-): bigint {
+): Atoken {
   const state = new JournaledState(reader);
   if (schedules?.has(address) === true) state.locks = new VestingLocks(state, schedules, timeMs);
   return state.spendableNow(address);

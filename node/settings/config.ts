@@ -1,5 +1,5 @@
 /** Settings of the node: config.toml (consensus side) and app.toml (chain and EVM side). */
-import { minimumGasPriceAtoken, parseMinimumGasPrices } from "../../chain/units.js";
+import { minimumGasPriceAtoken, parseMinimumGasPrices, type Atoken } from "../../chain/units.js";
 import {
   ConfigError,
   type ConfigFault,
@@ -282,7 +282,7 @@ export function loadNodeSettings(sources: ConfigSources): {
 }
 
 /** Lowest whole gas price that the pool takes, in atoken (D1). */
-export function gasPriceFloorAtoken(app: AppConfig): bigint {
+export function gasPriceFloorAtoken(app: AppConfig): Atoken {
   return minimumGasPriceAtoken(parseMinimumGasPrices(app[""]["minimum-gas-prices"]));
 }
 

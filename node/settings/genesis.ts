@@ -19,7 +19,7 @@ import {
   type WeightsVersion,
 } from "../../chain/evm/compute-weights.js";
 import type { TransactionLimits } from "../../chain/transaction-rules.js";
-import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
+import { ATOKEN_PER_TOKEN, type Atoken } from "../../chain/units.js";
 import { schemaFaultText } from "../../runtime/config/schema-faults.js";
 import { FIRST_APP_VERSION, NEWEST_APP_VERSION } from "./app-version.js";
 import { type ModuleParams, moduleParamTexts, parseModuleParams } from "./module-params.js";
@@ -33,7 +33,7 @@ export class GenesisError extends AppError<GenesisErrorCode> {}
 
 /** An account of block 0. */
 export interface GenesisAccount {
-  readonly balanceAtoken: bigint;
+  readonly balanceAtoken: Atoken;
   readonly code: Hex | undefined;
   readonly storage: ReadonlyMap<Hash32, bigint>;
   /** Of an account whose coins become free with time. */
@@ -152,7 +152,7 @@ export function createLocalGenesis(options: LocalGenesisOptions): Genesis {
     validatorsPool: parseAddress(SYSTEM_ADDRESSES.validatorsPool),
     developmentFund: parseAddress(SYSTEM_ADDRESSES.developmentFund),
   };
-  const plain = (balanceAtoken: bigint): GenesisAccount => ({
+  const plain = (balanceAtoken: Atoken): GenesisAccount => ({
     balanceAtoken,
     code: undefined,
     storage: new Map(),

@@ -3,11 +3,12 @@
  * the time that has passed. A schedule is part of the genesis and never changes.
  */
 import type { Address } from "../../chain/address.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** What of an account's first balance is locked, and until when. */
 export interface VestingSchedule {
   /** Locked at first, atoken; at most the account's balance. */
-  readonly originalAtoken: bigint;
+  readonly originalAtoken: Atoken;
   /** Unix milliseconds from which on coins become free; undefined frees all of them at the end. */
   readonly startTimeMs: number | undefined;
   /** Unix milliseconds at which all are free. */
@@ -40,7 +41,7 @@ export function lockedSupplyAt(schedules: VestingSchedules | undefined, timeMs: 
  */
 export function vestingFault(
   { originalAtoken, startTimeMs, endTimeMs }: VestingSchedule,
-  account: { readonly balanceAtoken: bigint; readonly hasCode: boolean },
+  account: { readonly balanceAtoken: Atoken; readonly hasCode: boolean },
 ): string | undefined {
   if (account.hasCode) return "a contract cannot have locked coins";
   if (originalAtoken === 0n) return "nothing is locked: leave vesting out";

@@ -6,13 +6,14 @@
 import type { Address } from "../../chain/address.js";
 import type { BalanceChange, BalanceReason } from "../../chain/balance-change.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A message frame as the EVM announces it. */
 export interface FrameStart {
   readonly caller: Address;
   /** Undefined for a creation; its address comes with `created`. */
   readonly to: Address | undefined;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   /**
    * CALL and the creations move value. CALLCODE takes it from the contract and gives it back, so
    * nothing is recorded; DELEGATECALL (NO_TRANSFER) only shows its parent's value.
@@ -31,7 +32,7 @@ interface Frame {
   debitDue: boolean;
   creditDue: boolean;
   /** Coins a SELFDESTRUCT has paid out already; the debit of the contract follows. */
-  paidOutAtoken: bigint;
+  paidOutAtoken: Atoken;
 }
 
 type MutableChange = { -readonly [Key in keyof BalanceChange]: BalanceChange[Key] };
@@ -57,7 +58,7 @@ export class BalanceRecorder {
     reason: BalanceReason,
     from: Address | undefined,
     to: Address | undefined,
-    amountAtoken: bigint,
+    amountAtoken: Atoken,
     tracePath?: string,
   ): void {
     this.recorded.push({ reason, from, to, amountAtoken, effective: true, tracePath });
@@ -67,7 +68,7 @@ export class BalanceRecorder {
    * Coins that a module moved for the frame on top. The differences of both balances must not come
    * to `balanceChanged` as well.
    */
-  moved(reason: BalanceReason, from: Address, to: Address | undefined, amountAtoken: bigint): void {
+  moved(reason: BalanceReason, from: Address, to: Address | undefined, amountAtoken: Atoken): void {
     this.add(reason, from, to, amountAtoken, this.frames.at(-1)?.path ?? "");
   }
 
@@ -110,7 +111,7 @@ export class BalanceRecorder {
   }
 
   /** A balance changed by a difference while the top frame runs. */
-  balanceChanged(address: Address, deltaAtoken: bigint): void {
+  balanceChanged(address: Address, deltaAtoken: Atoken): void {
     const frame = this.frames.at(-1);
     if (frame === undefined) return;
     const { start } = frame;
@@ -127,7 +128,7 @@ export class BalanceRecorder {
   }
 
   /** A contract's balance was zeroed: after a payout, or burned when it named itself (EIP-6780). */
-  private debited(frame: Frame, address: Address, amountAtoken: bigint): void {
+  private debited(frame: Frame, address: Address, amountAtoken: Atoken): void {
     const burnedAtoken = amountAtoken - frame.paidOutAtoken;
     frame.paidOutAtoken = 0n;
     if (burnedAtoken > 0n) this.add("DESTRUCT", address, undefined, burnedAtoken, frame.path);

@@ -10,11 +10,12 @@ import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import { type AccountRecord, EMPTY_ACCOUNT, isEmptyAccount } from "../store/account-record.js";
 import type { BalanceLocks } from "./balance-locks.js";
 import { type MaybePromise, type StateReader, ZERO_VALUE } from "../store/state-reader.js";
+import type { Atoken } from "../../chain/units.js";
 
 type Undo = () => void;
 
 /** Called for every balance that changes, in order, with its difference. */
-export type BalanceListener = (address: Address, deltaAtoken: bigint) => void;
+export type BalanceListener = (address: Address, deltaAtoken: Atoken) => void;
 
 /** Told of the words of modules' state, before they are read or written. */
 export interface WordListener {
@@ -121,7 +122,7 @@ export class JournaledState {
    * Adds to (or takes from) a balance. Returns false, and changes nothing, if it would go below 0 or
    * below what is locked.
    */
-  moveBalance(address: Address, deltaAtoken: bigint): boolean {
+  moveBalance(address: Address, deltaAtoken: Atoken): boolean {
     const account = this.accountNow(address) ?? EMPTY_ACCOUNT;
     const balanceAtoken = account.balanceAtoken + deltaAtoken;
     if (balanceAtoken < 0n) return false;

@@ -9,11 +9,12 @@ import {
 } from "../../chain/hex.js";
 import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
 import { Slab } from "../../chain/encoding/slab.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Immutable account; every change makes a new record. */
 export interface AccountRecord {
   readonly nonce: bigint;
-  readonly balanceAtoken: bigint;
+  readonly balanceAtoken: Atoken;
   readonly storageRoot: Hash32;
   readonly codeHash: Hash32;
 }

@@ -10,6 +10,7 @@ import { bigintToBytes, type Height } from "../../chain/hex.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { CommittedBlock } from "../view/event-bus.js";
 import { type Database, storeKey, type StoreWrite } from "./database.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Kinds of terms: the first byte behind the key space's. */
 const TYPE_TERM = 1;
@@ -40,7 +41,7 @@ export class EventStore {
   }
 
   /** Blocks with an event that has the amount in an attribute; it is greater than zero. */
-  heightsOfAmount(amountAtoken: bigint, from: Height, to: Height): AsyncIterable<Height> {
+  heightsOfAmount(amountAtoken: Atoken, from: Height, to: Height): AsyncIterable<Height> {
     return this.heights(amountTerm(amountAtoken), from, to);
   }
 
@@ -69,6 +70,6 @@ function typeTerm(type: string): Buffer {
   return termOf(TYPE_TERM, Buffer.from(type, "utf8").subarray(0, 255));
 }
 
-function amountTerm(amountAtoken: bigint): Buffer {
+function amountTerm(amountAtoken: Atoken): Buffer {
   return termOf(AMOUNT_TERM, bigintToBytes(amountAtoken).subarray(0, 255));
 }

@@ -8,11 +8,12 @@ import type { Hash32, Hex, Height } from "../../chain/hex.js";
 import type { Log } from "../../chain/receipt.js";
 import type { BlockOutline, BlockPage, PlacedReceipt } from "./block-pages.js";
 import type { CommittedBlock, TransactionLocation } from "./event-bus.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** An account as of some height. */
 export interface AccountState {
   readonly nonce: bigint;
-  readonly balanceAtoken: bigint;
+  readonly balanceAtoken: Atoken;
   readonly codeHash: Hash32;
   readonly storageRoot: Hash32;
 }
@@ -49,9 +50,9 @@ export interface AccountProof {
 
 /** Supply after a block; `mintedAtoken` and `burnedAtoken` are since genesis, genesis included. */
 export interface Supply {
-  readonly totalAtoken: bigint;
-  readonly mintedAtoken: bigint;
-  readonly burnedAtoken: bigint;
+  readonly totalAtoken: Atoken;
+  readonly mintedAtoken: Atoken;
+  readonly burnedAtoken: Atoken;
 }
 
 /** One balance change of an account with its place in the chain. */

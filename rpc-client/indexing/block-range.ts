@@ -19,10 +19,11 @@ import {
 } from "../journal-codec.js";
 import type { JsonRpcClient, RpcOptions } from "../json-rpc.js";
 import { isCut, withLeftOut } from "./left-out.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A transaction with what front ends show beside its journal. */
 export interface RangedTransaction extends JournaledTransaction {
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   readonly gasLimit: bigint;
   /** EIP-2718 type; undefined for a Cosmos transaction. */
   readonly type: number | undefined;

@@ -22,6 +22,7 @@ import {
 import { encodeStateAt, type StateAt } from "../at.js";
 import { badAnswer, type RpcError } from "../errors.js";
 import type { JsonRpcClient, RpcOptions, RpcOutcome } from "../json-rpc.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A claim after a block; without a validator all delegations of an account are meant. */
 export interface ClaimQuery {
@@ -37,8 +38,8 @@ export interface NodeDelegation {
   /** 10^-18. */
   readonly shares: bigint;
   /** What they are worth, rounded down, and what they have earned and not withdrawn. */
-  readonly amountAtoken: bigint;
-  readonly rewardsAtoken: bigint;
+  readonly amountAtoken: Atoken;
+  readonly rewardsAtoken: Atoken;
 }
 
 /** Stake that is leaving. */
@@ -49,8 +50,8 @@ export interface NodeUnbonding {
   /** Unix milliseconds. */
   readonly endMs: number;
   /** As it was last written, and what is left of it after the slashes that it has not borne yet. */
-  readonly amountAtoken: bigint;
-  readonly leftAtoken: bigint;
+  readonly amountAtoken: Atoken;
+  readonly leftAtoken: Atoken;
 }
 
 /** A claim with what explains it. */
@@ -60,7 +61,7 @@ export interface NodeClaim {
   readonly delegations: readonly NodeDelegation[];
   readonly entries: readonly NodeUnbonding[];
   /** Of commission: what could be withdrawn, with what is not booked yet. */
-  readonly withdrawableAtoken: bigint | undefined;
+  readonly withdrawableAtoken: Atoken | undefined;
 }
 
 /** What one query came to; undefined on a chain without stake. */

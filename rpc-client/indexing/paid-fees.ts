@@ -1,12 +1,13 @@
 /** What transactions of a block paid, and how much of that was burned, by the chain's own rule. */
 import { burnedOfFee } from "../../chain/consensus/abci-event.js";
 import type { JournaledTransaction } from "../journal-codec.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** What fees are told from. */
 type Paid = Pick<JournaledTransaction, "cosmos" | "gasUsed" | "gasPriceAtoken">;
 
 /** The fee of a transaction, atoken. A Cosmos transaction pays what it offers, whatever it uses. */
-export function paidFeeAtoken({ cosmos, gasUsed, gasPriceAtoken }: Paid): bigint {
+export function paidFeeAtoken({ cosmos, gasUsed, gasPriceAtoken }: Paid): Atoken {
   return cosmos === undefined ? gasUsed * gasPriceAtoken : cosmos.feeAtoken;
 }
 

@@ -9,13 +9,14 @@ import { CLAIM_CURRENCY } from "../rosetta/sub-accounts.js";
 import { callOf, type EvmCall, type Intent } from "../rosetta/evm-call.js";
 import type { TransactionFacts } from "./opaque-tx.js";
 import { MAX_GAS, multipliedPrice, type Overrides } from "./options.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Policy of suggested fees. */
 export interface FeePolicy {
   /** Added to every estimate, percent: state may change until the transaction is mined. */
   readonly gasMarginPercent: number;
   /** Lowest price that is suggested, atoken per gas. */
-  readonly minimumGasPriceAtoken: bigint;
+  readonly minimumGasPriceAtoken: Atoken;
 }
 
 /** Whom the facts are asked from, and how they are judged. */
@@ -90,7 +91,7 @@ async function choosePrice(
   return multiplied > minimumGasPriceAtoken ? multiplied : minimumGasPriceAtoken;
 }
 
-function checkBalance(balanceAtoken: bigint, neededAtoken: bigint): void {
+function checkBalance(balanceAtoken: Atoken, neededAtoken: Atoken): void {
   if (balanceAtoken >= neededAtoken) return;
   const { currency, value } = tokenAmount(balanceAtoken);
   const needed = neededAtoken.toString();
@@ -119,7 +120,7 @@ async function checkTokenBalance(
 }
 
 /** Coins that become stake: no value of the transaction tells them. */
-function delegatedAtoken(intent: Intent): bigint {
+function delegatedAtoken(intent: Intent): Atoken {
   return "call" in intent && intent.call.kind === "delegate" ? intent.call.amountAtoken : 0n;
 }
 

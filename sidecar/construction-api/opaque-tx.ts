@@ -9,7 +9,7 @@ import {
   recoverSender,
   type SignedTransaction,
 } from "../../chain/transaction.js";
-import { MAX_ATOKEN } from "../../chain/units.js";
+import { MAX_ATOKEN, type Atoken } from "../../chain/units.js";
 import { SidecarError, type SidecarErrorCode } from "../rosetta/errors.js";
 import { accountIdentifier, parseAccountAddress } from "../rosetta/identifiers.js";
 import { memoOfData } from "../rosetta/memo.js";
@@ -30,7 +30,7 @@ export interface ConstructionContext {
 export interface TransactionFacts {
   readonly chainId: bigint;
   readonly nonce: bigint;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   readonly gasLimit: bigint;
   /** Calldata, `0x` for none; that of a token transfer follows from its intent. */
   readonly data: Hex;

@@ -4,7 +4,7 @@
  */
 import { intrinsicGas } from "../../chain/transaction-rules.js";
 import { type Hex, hexToBytes, parseHex } from "../../chain/hex.js";
-import { MAX_ATOKEN } from "../../chain/units.js";
+import { MAX_ATOKEN, type Atoken } from "../../chain/units.js";
 import { SidecarError } from "../rosetta/errors.js";
 import { accountIdentifier, parseAccountAddress } from "../rosetta/identifiers.js";
 import { memoToData } from "../rosetta/memo.js";
@@ -27,10 +27,10 @@ import { createIntent, intentTarget, meantIntent, readToken } from "./intent.js"
 export interface Overrides {
   readonly nonce: bigint | undefined;
   /** Exact price per gas; the multiplier does not apply to it. */
-  readonly gasPriceAtoken: bigint | undefined;
+  readonly gasPriceAtoken: Atoken | undefined;
   readonly gasLimit: bigint | undefined;
   /** Highest fee (gas limit x price) that is acceptable. */
-  readonly maxFeeAtoken: bigint | undefined;
+  readonly maxFeeAtoken: Atoken | undefined;
   /** Factor on the node's suggested price. */
   readonly feeMultiplier: number | undefined;
   /** Calldata of a CALL, from `data` or `memo`; `0x` for none. */
@@ -143,7 +143,7 @@ export function parseOptions(
  * The suggested price times the factor, rounded up. The factor is read to six decimals; beyond
  * that a JSON number is not exact anyway.
  */
-export function multipliedPrice(priceAtoken: bigint, multiplier: number | undefined): bigint {
+export function multipliedPrice(priceAtoken: Atoken, multiplier: number | undefined): bigint {
   if (multiplier === undefined) return priceAtoken;
   const millionths = BigInt(Math.round(multiplier * 1_000_000));
   return (priceAtoken * millionths + 999_999n) / 1_000_000n;

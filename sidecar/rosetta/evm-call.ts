@@ -11,13 +11,14 @@ import { decodeStakingCall, encodeStakingCall } from "../../chain/staking/calls.
 import { fault, type Place } from "./request-fields.js";
 import { stakeIntent, type StakeIntent } from "./stake-intent.js";
 import type { Token, TokenRegistry } from "./token-registry.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A transfer of native coins, or a call that carries them (possibly none). */
 export interface CallIntent {
   readonly type: "CALL";
   readonly from: Address;
   readonly to: Address;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
 }
 
 /** A transfer of an ERC-20 by its holder. */
@@ -37,7 +38,7 @@ export type Intent = CallIntent | TokenIntent | StakeIntent;
 /** The part of a transaction that an intent decides. */
 export interface EvmCall {
   readonly to: Address;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   /** Calldata, `0x` for none. */
   readonly data: Hex;
 }

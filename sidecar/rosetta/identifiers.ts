@@ -11,7 +11,7 @@ import {
 import { BALANCE_REASONS } from "../../chain/balance-change.js";
 import { type Hash32, type Height, parseHash32 } from "../../chain/hex.js";
 import { BLOCKCHAIN_NAME, type Network } from "../../chain/networks.js";
-import { TOKEN_DECIMALS, TOKEN_SYMBOL } from "../../chain/units.js";
+import { TOKEN_DECIMALS, TOKEN_SYMBOL, type Atoken } from "../../chain/units.js";
 import { LRUCache } from "lru-cache";
 import { SidecarError } from "./errors.js";
 import { fault, inside, type Place, readFields, readIndex, readMaybe } from "./request-fields.js";
@@ -219,7 +219,7 @@ export interface Amount {
 }
 
 /** An amount of the native token as Rosetta writes it. */
-export function tokenAmount(amountAtoken: bigint): Amount {
+export function tokenAmount(amountAtoken: Atoken): Amount {
   return { value: amountAtoken.toString(), currency: TOKEN_CURRENCY };
 }
 

@@ -21,6 +21,7 @@ import { type AccountIdentifier, claimAccount, claimAmount } from "./sub-account
 import { forEachSide, type TokenMove } from "./token-operations.js";
 import { memoOfData } from "./memo.js";
 import type { Token } from "./token-registry.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Rosetta's `Operation` of a mined transaction. */
 export interface RosettaOperation {
@@ -133,7 +134,7 @@ function sumOf(changes: readonly BalanceChange[]): bigint {
 /** Distinct accounts whose sum of at least one currency is not zero. */
 function countChangedAccounts(block: JournaledBlock, moves: BlockTokens["moves"]): number {
   const native = new Map<Address, bigint>();
-  const add = (address: Address, deltaAtoken: bigint) =>
+  const add = (address: Address, deltaAtoken: Atoken) =>
     void native.set(address, (native.get(address) ?? 0n) + deltaAtoken);
   for (const { changes } of block.transactions) {
     for (const change of changes) forEachDelta(change, add);

@@ -65,6 +65,11 @@ describe("sources", () => {
     expect(find(/\bas any\b|: any\b|<any>/)).toEqual([]);
   });
 
+  it("say of what is money that it is", () => {
+    // `Atoken` of chain/units.ts.
+    expect(find(/Atoken\??: bigint\b|Atoken\([^()]*\): bigint\b/)).toEqual([]);
+  });
+
   it("read the environment in one place", () => {
     const files = sources.filter(({ text }) => /process\.env\b/.test(text)).map(({ path }) => path);
     expect(files.filter((path) => path !== "runtime/config/config.ts")).toEqual([]);

@@ -2,7 +2,7 @@
  * Numbers, times and amounts as people read them; the same in every language, so that no point is
  * taken for a comma.
  */
-import { atokenToToken, TOKEN_SYMBOL } from "../../chain/units.js";
+import { atokenToToken, TOKEN_SYMBOL, type Atoken } from "../../chain/units.js";
 import { cleanForeignText } from "../../chain/evm/foreign-text.js";
 
 /** Characters of a stranger's name that are shown. */
@@ -34,12 +34,12 @@ export function machineTime(timestampSeconds: number): string | undefined {
 }
 
 /** Exact amount with its symbol: "1.5 TOKEN". */
-export function tokenAmount(amountAtoken: bigint): string {
+export function tokenAmount(amountAtoken: Atoken): string {
   return `${atokenToToken(amountAtoken)} ${TOKEN_SYMBOL}`;
 }
 
 /** A change with its sign. */
-export function signedTokenAmount(amountAtoken: bigint): string {
+export function signedTokenAmount(amountAtoken: Atoken): string {
   return amountAtoken < 0n ? `−${tokenAmount(-amountAtoken)}` : `+${tokenAmount(amountAtoken)}`;
 }
 

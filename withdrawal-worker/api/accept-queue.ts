@@ -11,6 +11,7 @@ import { Batcher } from "../../runtime/process/batcher.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
 import type { PolicySource } from "../lane/lane-context.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Requests in one commit: enough that commits do not bound the rate, small enough to stay quick. */
 const MAX_BATCH = 100;
@@ -23,7 +24,7 @@ export interface AcceptQueueOptions {
   /** Told after a commit that holds at least one new withdrawal. */
   readonly onAccepted: () => void;
   /** Smallest amount of a new request; 0 takes any. */
-  readonly minimumAtoken: bigint;
+  readonly minimumAtoken: Atoken;
   readonly policy: PolicySource;
   /** Whether the home's own kill switch stops new requests; the ledger's is read with them. */
   readonly isStopped: () => boolean;

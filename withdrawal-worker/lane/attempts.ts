@@ -14,6 +14,7 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
 import { type AttemptGas, type GasSettings, lower } from "./gas.js";
 import type { LaneContext, Round } from "./lane-context.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Payments signed for one slot; more means that something is wrong that a machine cannot mend. */
 export const MAX_PAYMENT_ATTEMPTS = 32;
@@ -196,9 +197,9 @@ async function heedRefusals(
  */
 export class FeeRoom {
   readonly #gas: GasSettings;
-  #leftAtoken: bigint;
+  #leftAtoken: Atoken;
 
-  private constructor(gas: GasSettings, leftAtoken: bigint) {
+  private constructor(gas: GasSettings, leftAtoken: Atoken) {
     this.#gas = gas;
     this.#leftAtoken = leftAtoken;
   }

@@ -1,4 +1,5 @@
 /** Pure: gas limits and prices of payments, and how a refused attempt is corrected. */
+import type { Atoken } from "../../chain/units.js";
 
 /** Settings of gas. */
 export interface GasSettings {
@@ -7,13 +8,13 @@ export interface GasSettings {
   /** Most gas that a payment may be given. */
   readonly limitMax: bigint;
   /** Lowest price, atoken per gas. */
-  readonly priceFloorAtoken: bigint;
+  readonly priceFloorAtoken: Atoken;
   /** Highest price that is ever signed for a payment, atoken per gas. */
-  readonly priceCapAtoken: bigint;
+  readonly priceCapAtoken: Atoken;
   /** Most that the fee of one payment may come to; a request beyond it waits. */
-  readonly feePerPayoutAtoken: bigint;
+  readonly feePerPayoutAtoken: Atoken;
   /** Most that the payments of a UTC day may cost in fees, those on their way at their dearest. */
-  readonly feePerDayAtoken: bigint;
+  readonly feePerDayAtoken: Atoken;
   /** Gas limits of payments to code that are on their way, summed; one alone may be above it. */
   readonly codeGasInFlight: bigint;
 }
@@ -24,7 +25,7 @@ export const TRANSFER_GAS = 21_000n;
 /** Gas limit and price of one attempt. */
 export interface AttemptGas {
   readonly gasLimit: bigint;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
 }
 
 /** Estimate plus margin, rounded up. May exceed the settings' limit: the caller decides. */
@@ -40,7 +41,7 @@ export function estimateCeiling(settings: GasSettings): bigint {
 
 /** The node's suggestion, not below the floor and never above the cap. */
 export function choosePrice(
-  suggestedAtoken: bigint,
+  suggestedAtoken: Atoken,
   settings: Pick<GasSettings, "priceFloorAtoken" | "priceCapAtoken">,
 ): bigint {
   const { priceFloorAtoken, priceCapAtoken } = settings;
@@ -62,15 +63,15 @@ function tenthMore(price: bigint): bigint {
  * Cap of a transfer that cancels: a tenth above that of payments, so that one at the cap can still
  * be replaced.
  */
-export function cancelPriceCap(priceCapAtoken: bigint): bigint {
+export function cancelPriceCap(priceCapAtoken: Atoken): bigint {
   return tenthMore(priceCapAtoken);
 }
 
 /** Price of an attempt that replaces or follows others; undefined when the cap forbids it. */
 export function raisePrice(
   former: bigint,
-  wanted: { readonly suggestedAtoken: bigint; readonly neededAtoken?: bigint | undefined },
-  priceCapAtoken: bigint,
+  wanted: { readonly suggestedAtoken: Atoken; readonly neededAtoken?: Atoken | undefined },
+  priceCapAtoken: Atoken,
 ): bigint | undefined {
   const candidates = [tenthMore(former), wanted.suggestedAtoken, wanted.neededAtoken ?? 0n];
   const price = candidates.reduce((highest, next) => (next > highest ? next : highest));

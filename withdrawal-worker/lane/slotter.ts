@@ -18,6 +18,7 @@ import { type Candidate, screen, withoutRefused, withoutRejected } from "./slot-
 import { heldHere, shareOf, type TokenShare, withoutOwn } from "./slot-share.js";
 import type { PaymentEstimate } from "./wallet-node.js";
 import type { EstimateMeaning } from "../withdrawal-state.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Characters of a destination's refusal that are kept; contracts choose these texts. */
 const MAX_REASON_CHARACTERS = 200;
@@ -148,7 +149,7 @@ async function sortPlain(
 function addLike(
   { candidates, waiting }: Sorted,
   requests: readonly QueuedWithdrawal[],
-  balanceAtoken: bigint,
+  balanceAtoken: Atoken,
 ): void {
   const [first] = candidates;
   if (first === undefined) return;
@@ -252,7 +253,7 @@ async function sortRequests(
 }
 
 /** Gas that is left to pay for behind the value, at most the ceiling; below zero without value. */
-function affordableGas(leftAtoken: bigint, price: bigint, ceiling: bigint): bigint {
+function affordableGas(leftAtoken: Atoken, price: bigint, ceiling: bigint): bigint {
   if (leftAtoken < 0n) return -1n;
   const gas = price === 0n ? ceiling : leftAtoken / price;
   return gas < ceiling ? gas : ceiling;

@@ -27,17 +27,18 @@ import { type NodeReceipt, parseNodeReceipt } from "../../rpc-client/transaction
 import { limitedSignal } from "../../runtime/process/task.js";
 import { WorkerError } from "../errors.js";
 import { type EstimateMeaning, meaningOfEstimate } from "../withdrawal-state.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** The wallet on the chain, all of one moment except the pool's nonce. */
 export interface WalletView {
   readonly height: Height;
-  readonly balanceAtoken: bigint;
+  readonly balanceAtoken: Atoken;
   /** Number of the wallet's transactions mined at `height`. */
   readonly nonce: bigint;
   /** Next nonce counting what is executable in the pool; read after the rest. */
   readonly pendingNonce: bigint;
   /** The node's suggestion, atoken per gas. */
-  readonly suggestedPriceAtoken: bigint;
+  readonly suggestedPriceAtoken: Atoken;
   /** Most gas that the node takes of one transaction; undefined where it names no limit. */
   readonly maxTransactionGas: bigint | undefined;
 }
@@ -45,7 +46,7 @@ export interface WalletView {
 /** A payment to estimate. */
 export interface PaymentEstimate extends PaymentTerms {
   /** Price that it will be signed with: code can see it, and may do otherwise at another one. */
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   /** An estimate above it is answered as a refusal by the destination. */
   readonly gasMax: bigint;
 }

@@ -6,10 +6,11 @@ import { decodeTransaction, recoverSender } from "../../chain/transaction.js";
 import { WorkerError } from "../errors.js";
 import { cancelPriceCap } from "../lane/gas.js";
 import type { SignedPayment, SigningIntent } from "./signer-port.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** Limits that no signed transaction may break, whatever asked for it. */
 export interface SigningLimits {
-  readonly gasPriceCapAtoken: bigint;
+  readonly gasPriceCapAtoken: Atoken;
   readonly gasLimitMax: bigint;
 }
 

@@ -2,16 +2,17 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Hex } from "../../chain/hex.js";
 import type { ApprovalSignature } from "../../ledger/policy/approval-digest.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** A legacy transaction, field by field. */
 export interface TransactionIntent {
   readonly chainId: bigint;
   readonly nonce: bigint;
   readonly to: Address;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   readonly data: Uint8Array;
   readonly gasLimit: bigint;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
 }
 
 /** What a payment is for: rules are about this, and the transaction has to mean it. */

@@ -4,10 +4,11 @@ import { type Height, toQuantity } from "../../chain/hex.js";
 import { readQuantity } from "../../rpc-client/answer-fields.js";
 import { balanceCall } from "../../rpc-client/evm-client.js";
 import { type JsonRpcClient, resultOf } from "../../rpc-client/json-rpc.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** An address after a block. */
 export interface AddressState {
-  readonly balanceAtoken: bigint;
+  readonly balanceAtoken: Atoken;
   readonly nonce: bigint;
   /** Counts what is executable in the pool, too; read after the rest. */
   readonly pendingNonce: bigint;

@@ -4,6 +4,7 @@ import type { TreasuryAsset } from "../../ledger/policy/policy.js";
 import type { DueSweep } from "../../ledger/treasury/sweep-due.js";
 import { MAX_SWEEP_FAILURES, type NewSweep } from "../../ledger/treasury/sweeps.js";
 import type { AddressState } from "./sweep-node.js";
+import type { Atoken } from "../../chain/units.js";
 
 /** What is decided. */
 export type SweepDecision =
@@ -22,10 +23,10 @@ export interface SweepFacts {
    * not say, which may be another time.
    */
   readonly gasLimit: bigint | "refused" | undefined;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   /** Undefined where the policy does not name the asset. */
   readonly rules: TreasuryAsset | undefined;
-  readonly topUpMaxAtoken: bigint;
+  readonly topUpMaxAtoken: Atoken;
   readonly wallet: Address;
 }
 
@@ -37,8 +38,8 @@ const REFUSED_DELAY_MS = 3_600_000;
 
 /** What an address needs beside its own coins before a token can leave it; 0 for nothing. */
 export function missingGas(
-  balanceAtoken: bigint,
-  { gasLimit, gasPriceAtoken }: { readonly gasLimit: bigint; readonly gasPriceAtoken: bigint },
+  balanceAtoken: Atoken,
+  { gasLimit, gasPriceAtoken }: { readonly gasLimit: bigint; readonly gasPriceAtoken: Atoken },
 ): bigint {
   const feeAtoken = gasLimit * gasPriceAtoken;
   return balanceAtoken >= feeAtoken ? 0n : feeAtoken - balanceAtoken;
@@ -46,8 +47,8 @@ export function missingGas(
 
 /** What a top-up gives: a quarter more than the fee, since the price may rise until it is used. */
 export function topUpOf(
-  balanceAtoken: bigint,
-  gas: { readonly gasLimit: bigint; readonly gasPriceAtoken: bigint },
+  balanceAtoken: Atoken,
+  gas: { readonly gasLimit: bigint; readonly gasPriceAtoken: Atoken },
 ): bigint {
   const wantedAtoken = (gas.gasLimit * gas.gasPriceAtoken * 5n + 3n) / 4n;
   return wantedAtoken > balanceAtoken ? wantedAtoken - balanceAtoken : 0n;
@@ -91,8 +92,8 @@ export function decideSweep(facts: SweepFacts): SweepDecision {
 /** What a native attempt sends at another price: value and fee together stay the same. */
 export function valueAt(
   sweep: { readonly amountUnits: bigint; readonly gasLimit: bigint },
-  firstPriceAtoken: bigint,
-  priceAtoken: bigint,
+  firstPriceAtoken: Atoken,
+  priceAtoken: Atoken,
 ): bigint {
   return sweep.amountUnits + sweep.gasLimit * firstPriceAtoken - sweep.gasLimit * priceAtoken;
 }

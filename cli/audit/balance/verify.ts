@@ -10,6 +10,7 @@ import type { Genesis } from "../../../node/settings/genesis.js";
 import { AuditError } from "../errors.js";
 import type { BalanceBundle } from "./bundle.js";
 import { verifyPath } from "./header-path.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** What a bundle proves. */
 export interface ProvenBalance {
@@ -19,7 +20,7 @@ export interface ProvenBalance {
   readonly blockHash: Hash32;
   /** Unix seconds of the block. */
   readonly timestampSeconds: number;
-  readonly balanceAtoken: bigint;
+  readonly balanceAtoken: Atoken;
   readonly nonce: bigint;
   /** The consensus header whose app hash is the block; more than two thirds signed it. */
   readonly signedAt: {

@@ -6,6 +6,7 @@ import type { Genesis } from "../../../node/settings/genesis.js";
 import { notProven, type ProvenBlock, provenAccount, verifyBlock } from "../balance/verify.js";
 import { type ReservesFile, reservesText } from "./reserves-file.js";
 import { liabilitiesRoot, type SumRoot } from "./sum-tree.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** What a file proves. */
 export interface ProvenReserves {
@@ -13,9 +14,9 @@ export interface ProvenReserves {
   readonly accounts: number;
   readonly wallets: number;
   /** Sum of all accounts' coins. */
-  readonly reservesAtoken: bigint;
+  readonly reservesAtoken: Atoken;
   /** What is owed in the chain's own coin. */
-  readonly owedAtoken: bigint;
+  readonly owedAtoken: Atoken;
   readonly isCovered: boolean;
   /** Of the other assets: their reserves are not in the chain's state in a form that proves them. */
   readonly otherLiabilities: readonly SumRoot[];

@@ -5,7 +5,7 @@
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import type { Hex } from "../../../chain/hex.js";
 import { hexToBytes, parseHex } from "../../../chain/hex.js";
-import { tokenToAtoken } from "../../../chain/units.js";
+import { tokenToAtoken, type Atoken } from "../../../chain/units.js";
 import { decodeError } from "../../decode/abi.js";
 import { decodeParameters, encodeTexts } from "../../decode/abi-codec.js";
 import {
@@ -248,7 +248,7 @@ function valueOf(query: URLSearchParams): bigint | undefined {
 function callContent(
   { network, publicUrl }: PageContext,
   account: Address,
-  { data, valueAtoken }: { readonly data: Hex; readonly valueAtoken: bigint },
+  { data, valueAtoken }: { readonly data: Hex; readonly valueAtoken: Atoken },
   t: Texts,
 ): Content {
   const to = toChecksumAddress(account);

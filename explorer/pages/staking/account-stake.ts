@@ -17,6 +17,7 @@ import type { Texts } from "../../text/catalogue.js";
 import type { PageContext } from "../context.js";
 import { askModules, isNoAnswer, noAnswerNote, placeIn } from "../modules-asked.js";
 import { validatorLink } from "./validator-parts.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** The name of the place in the list of delegations in an address of a page. */
 export const STAKE_PLACE = "stake";
@@ -72,7 +73,7 @@ async function stakeParts(
 
 function vestingFacts(
   vesting: VestingSchedule | undefined,
-  spendableAtoken: bigint | undefined,
+  spendableAtoken: Atoken | undefined,
   t: Texts,
 ): readonly Fact[] {
   if (vesting === undefined) return [];

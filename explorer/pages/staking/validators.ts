@@ -17,6 +17,7 @@ import type { Texts } from "../../text/catalogue.js";
 import type { PageContext } from "../context.js";
 import { askModules, isNoAnswer, noAnswerNote, placeIn } from "../modules-asked.js";
 import { commissionText, missedText, stateBadges } from "./validator-parts.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** Blocks over which it is counted who signed. */
 const WINDOW = 100;
@@ -41,7 +42,7 @@ interface Staked {
   readonly page: RestPage<StakedValidator>;
   readonly records: ReadonlyMap<string, SigningRecord>;
   readonly window: bigint;
-  readonly bondedAtoken: bigint;
+  readonly bondedAtoken: Atoken;
 }
 
 async function validators(

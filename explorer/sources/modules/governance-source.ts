@@ -21,6 +21,7 @@ import {
   rowsOf,
   textIn,
 } from "./rest-fields.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** Where a proposal stands. */
 export type ProposalStatus = "deposit" | "voting" | "passed" | "rejected" | "failed";
@@ -46,7 +47,7 @@ export interface Proposal {
   readonly failedReason: string;
   /** As JSON. */
   readonly messages: readonly AnswerObject[];
-  readonly depositAtoken: bigint;
+  readonly depositAtoken: Atoken;
   /** Of its end; zeros before. */
   readonly result: Tally;
   readonly submittedAtSeconds: number | undefined;
@@ -68,7 +69,7 @@ export interface Vote {
 /** Coins that somebody stood in with. */
 export interface Deposit {
   readonly depositor: Address;
-  readonly amountAtoken: bigint;
+  readonly amountAtoken: Atoken;
 }
 
 /** What has to be reached; fractions with 18 decimals. */
@@ -77,8 +78,8 @@ export interface VotingRules {
   readonly threshold: bigint;
   readonly expeditedThreshold: bigint;
   readonly vetoThreshold: bigint;
-  readonly minDepositAtoken: bigint;
-  readonly expeditedMinDepositAtoken: bigint;
+  readonly minDepositAtoken: Atoken;
+  readonly expeditedMinDepositAtoken: Atoken;
 }
 
 /** A planned change of the rules. */

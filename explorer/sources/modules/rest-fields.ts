@@ -1,6 +1,6 @@
 /** Readers of values in the SDK's JSON: coins, fractions, times, addresses, pages. All throw BAD_ANSWER. */
 import { type Address, parseBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
-import { BASE_DENOM } from "../../../chain/units.js";
+import { BASE_DENOM, type Atoken } from "../../../chain/units.js";
 import {
   type AnswerObject,
   readDecimal,
@@ -52,7 +52,7 @@ export function rowsOf(answer: AnswerObject, name: string): readonly AnswerObjec
 }
 
 /** Coins of the chain among some, atoken; 0 where there are none. */
-export function coinsAtoken(value: unknown): bigint {
+export function coinsAtoken(value: unknown): Atoken {
   return readList(value ?? [], "coins").reduce<bigint>((sum, one) => {
     const coin = readObject(one, "coin");
     return coin["denom"] === BASE_DENOM ? sum + readDecimal(coin["amount"], "amount") : sum;
@@ -60,7 +60,7 @@ export function coinsAtoken(value: unknown): bigint {
 }
 
 /** The same of coins with fractions, which are left out: whole atoken are what can be had. */
-export function decCoinsAtoken(value: unknown): bigint {
+export function decCoinsAtoken(value: unknown): Atoken {
   return readList(value ?? [], "coins").reduce<bigint>((sum, one) => {
     const coin = readObject(one, "coin");
     if (coin["denom"] !== BASE_DENOM) return sum;

@@ -29,6 +29,7 @@ import {
   rowsOf,
   textIn,
 } from "./rest-fields.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** Whether a validator takes part. */
 export type BondStatus = "bonded" | "unbonding" | "unbonded";
@@ -42,8 +43,8 @@ export interface StakedValidator {
   readonly publicKey: string;
   readonly status: BondStatus;
   readonly isJailed: boolean;
-  readonly stakeAtoken: bigint;
-  readonly minSelfStakeAtoken: bigint;
+  readonly stakeAtoken: Atoken;
+  readonly minSelfStakeAtoken: Atoken;
   /** Fractions with 18 decimals. */
   readonly commission: {
     readonly rate: bigint;
@@ -74,7 +75,7 @@ export interface SigningRecord {
 export interface Delegation {
   readonly delegator: Address;
   readonly operator: Address;
-  readonly amountAtoken: bigint;
+  readonly amountAtoken: Atoken;
 }
 
 /** Stake that is on its way to its owner. */
@@ -87,20 +88,20 @@ export interface UnbondingEntry extends Delegation {
 export interface RedelegationEntry {
   readonly from: Address;
   readonly to: Address;
-  readonly amountAtoken: bigint;
+  readonly amountAtoken: Atoken;
   readonly endsAtSeconds: number | undefined;
 }
 
 /** Rewards that an account has not yet taken. */
 export interface RewardList {
-  readonly totalAtoken: bigint;
+  readonly totalAtoken: Atoken;
   readonly byOperator: ReadonlyMap<Address, bigint>;
 }
 
 /** Coins of genesis that become free by a schedule. */
 export interface VestingSchedule {
-  readonly originalAtoken: bigint;
-  readonly delegatedLockedAtoken: bigint;
+  readonly originalAtoken: Atoken;
+  readonly delegatedLockedAtoken: Atoken;
   /** Undefined where all become free at once, at the end. */
   readonly fromSeconds: number | undefined;
   readonly untilSeconds: number;
@@ -108,8 +109,8 @@ export interface VestingSchedule {
 
 /** What a validator earned and has not yet given away. */
 export interface ValidatorEarnings {
-  readonly outstandingAtoken: bigint;
-  readonly commissionAtoken: bigint;
+  readonly outstandingAtoken: Atoken;
+  readonly commissionAtoken: Atoken;
   /** Times that it was slashed. */
   readonly slashes: number;
 }

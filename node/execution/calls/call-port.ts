@@ -4,14 +4,15 @@ import type { Hash32, Height } from "../../../chain/hex.js";
 import type { Block } from "../../../chain/block.js";
 import type { Log } from "../../../chain/receipt.js";
 import type { AccessListEntry, GasFees } from "../../../chain/transaction.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** A message to execute without a transaction. */
 export interface CallRequest {
   readonly from: Address;
   readonly to: Address | undefined;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   /** Price under base fee 0; zero when the caller named none: then gas needs no balance. */
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   /** Set where the caller named the fees of a type 2 transaction. */
   readonly dynamicFees?: GasFees;
   /** Only simulations look at it. */
@@ -26,7 +27,7 @@ export interface CallRequest {
 export type StateOverrides = ReadonlyMap<
   Address,
   {
-    readonly balanceAtoken?: bigint;
+    readonly balanceAtoken?: Atoken;
     readonly nonce?: bigint;
     readonly code?: Uint8Array;
     readonly state?: ReadonlyMap<Hash32, bigint>;
@@ -43,8 +44,8 @@ export interface BlockOverrides {
   readonly gasLimit?: bigint;
   readonly coinbase?: Address;
   readonly mixHash?: Hash32;
-  readonly baseFeeAtoken?: bigint;
-  readonly blobBaseFeeAtoken?: bigint;
+  readonly baseFeeAtoken?: Atoken;
+  readonly blobBaseFeeAtoken?: Atoken;
 }
 
 /** How the state and block of a job differ from the committed ones. */

@@ -24,6 +24,7 @@ import type { BlockContext } from "../message.js";
 import type { AnyPrecompile } from "../native/table.js";
 import type { RunResult } from "../transaction-engine.js";
 import { destroy, leastComputeNs } from "../transaction-executor.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** EIP-3529: at most a fifth of the gas used is refunded. */
 const MAX_REFUND_QUOTIENT = 5n;
@@ -162,7 +163,7 @@ export class MessageRunner {
     gas: {
       readonly gasLimit: bigint;
       readonly gasUsed: bigint;
-      readonly gasPriceAtoken: bigint;
+      readonly gasPriceAtoken: Atoken;
     },
     result: RunResult,
   ): void {
@@ -188,7 +189,7 @@ export function feesOf({ dynamicFees, gasPriceAtoken }: CallRequest): GasFees {
 }
 
 /** geth's text for fees that do not reach the base fee that a client has named. */
-export function belowBaseFeeText(from: Address, feeAtoken: bigint, baseFeeAtoken: bigint): string {
+export function belowBaseFeeText(from: Address, feeAtoken: Atoken, baseFeeAtoken: Atoken): string {
   const who = `address ${toChecksumAddress(from)}`;
   const sums = `maxFeePerGas: ${feeAtoken}, baseFee: ${baseFeeAtoken}`;
   return `max fee per gas less than block base fee: ${who}, ${sums}`;
@@ -214,7 +215,7 @@ export function withFundsText<T>(work: () => T, text: (refusal: string) => strin
 }
 
 /** geth's text for a sender that cannot pay. */
-export function fundsText(from: Address, haveAtoken: bigint, wantAtoken: bigint): string {
+export function fundsText(from: Address, haveAtoken: Atoken, wantAtoken: Atoken): string {
   const who = `address ${toChecksumAddress(from)} have ${haveAtoken} want ${wantAtoken}`;
   return `insufficient funds for gas * price + value: ${who}`;
 }

@@ -39,6 +39,7 @@ import { appVersion } from "../../modules/upgrade/plan.js";
 import type { JournaledState, WordListener } from "../../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import { WORD_READ_NS, WORD_WRITE_NS } from "../native/native-gas.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /**
  * Compute units of a unit of gas: a block's second is shared by its gas (D21). Where the words of
@@ -65,7 +66,7 @@ export interface CosmosEnvironment {
   /** Where coins of the validators lie: no message pays there. */
   readonly validatorsPool: Address;
   /** Fees of the block before it; absent where no block is around it. */
-  readonly feesBeforeAtoken?: bigint;
+  readonly feesBeforeAtoken?: Atoken;
   /** Nobody signed it, and its gas limit does not count: gas is what is asked for. */
   readonly isSimulated?: boolean;
 }
@@ -76,7 +77,7 @@ export type CosmosOutcome =
       readonly included: true;
       readonly result: CosmosResult;
       readonly changes: readonly BalanceChange[];
-      readonly feeAtoken: bigint;
+      readonly feeAtoken: Atoken;
       /** Compute units (D21). */
       readonly computeNs: number;
     }
@@ -167,7 +168,7 @@ function changeOf(
   reason: BalanceReason,
   from: Address,
   to: Address | undefined,
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
 ): BalanceChange {
   return { reason, from, to, amountAtoken, effective: true, tracePath: undefined };
 }

@@ -25,6 +25,7 @@ import {
   wordsOf,
 } from "./schedule.js";
 import { wordToSize } from "./words.js";
+import type { Atoken } from "../../../chain/units.js";
 
 const NO_BYTES = new Uint8Array(0);
 /** EIP-2681: an account with this nonce makes no contract any more. */
@@ -126,7 +127,7 @@ function send(
 }
 
 /** Why the frame can send nothing. */
-function refusalOf(frame: Frame, valueAtoken: bigint): Halt | undefined {
+function refusalOf(frame: Frame, valueAtoken: Atoken): Halt | undefined {
   if (frame.message.depth >= MAX_DEPTH) return TOO_DEEP;
   const balanceAtoken = frame.execution.state.accountNow(frame.self)?.balanceAtoken ?? 0n;
   return balanceAtoken < valueAtoken ? INSUFFICIENT_BALANCE : undefined;
@@ -226,7 +227,7 @@ export function selfdestruct(frame: Frame): void {
 }
 
 /** What was given to an heir is gone: coins that stay as well would be new ones. */
-function takeAll({ self, execution }: Frame, balanceAtoken: bigint): void {
+function takeAll({ self, execution }: Frame, balanceAtoken: Atoken): void {
   if (execution.state.moveBalance(self, -balanceAtoken)) return;
   throw new RangeError("a contract that destroys itself cannot give its coins away");
 }

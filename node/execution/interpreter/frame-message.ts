@@ -1,6 +1,7 @@
 /** A message of a frame, or of a transaction: whom it names, what it brings, who sent it how. */
 import type { Address } from "../../../chain/address.js";
 import type { FrameStart } from "../../state/balance-recorder.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** Instructions that send messages; a transaction sends a CALL or CREATE. */
 export const MESSAGE_OPCODES = {
@@ -24,7 +25,7 @@ export interface Message {
   readonly to: Address | undefined;
   /** Whose code runs. */
   readonly codeAddress: Address | undefined;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   /** Call data, or the code of a creation. */
   readonly input: Uint8Array;
   readonly gas: number;

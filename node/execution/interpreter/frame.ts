@@ -10,6 +10,7 @@ import type { Substate } from "./substate.js";
 import type { Watcher } from "./watcher.js";
 import type { ComputeWeights } from "../../../chain/evm/compute-weights.js";
 import { wordToAddress } from "./words.js";
+import type { Atoken } from "../../../chain/units.js";
 
 const NO_BYTES = new Uint8Array(0);
 
@@ -48,7 +49,7 @@ export interface Execution {
   readonly block: BlockContext;
   readonly chainId: bigint;
   readonly origin: Address;
-  readonly gasPriceAtoken: bigint;
+  readonly gasPriceAtoken: Atoken;
   readonly watcher: Watcher | undefined;
 }
 

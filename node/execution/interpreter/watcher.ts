@@ -6,6 +6,7 @@ import type { Address } from "../../../chain/address.js";
 import type { Log } from "../../../chain/receipt.js";
 import type { Message } from "./frame-message.js";
 import type { Halt } from "./halt.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** How a message ended. */
 export interface MessageEnd {
@@ -77,7 +78,7 @@ export interface Watcher {
   /** A module is about to touch an account, or a slot of it, for the message on top. */
   touch?(address: Address, slot: bigint | undefined): void;
   /** A module moved coins for the message on top; without `to` they ceased to be. */
-  moved?(from: Address, to: Address | undefined, amountAtoken: bigint): void;
-  selfdestruct?(self: Address, heir: Address, balanceAtoken: bigint): void;
+  moved?(from: Address, to: Address | undefined, amountAtoken: Atoken): void;
+  selfdestruct?(self: Address, heir: Address, balanceAtoken: Atoken): void;
   readonly steps?: StepWatcher | undefined;
 }

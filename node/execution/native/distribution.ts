@@ -3,7 +3,7 @@ import type { Address } from "../../../chain/address.js";
 import { accountText } from "../../../chain/consensus/abci-event.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import type { AbiValue } from "../../../chain/evm/abi/abi-values.js";
-import { BASE_DENOM } from "../../../chain/units.js";
+import { BASE_DENOM, type Atoken } from "../../../chain/units.js";
 import {
   communityPool,
   delegationRewards,
@@ -185,11 +185,11 @@ function allRewards(state: JournaledState, delegator: Address) {
   }));
 }
 
-function coinsOf(amountAtoken: bigint): AbiValue {
+function coinsOf(amountAtoken: Atoken): AbiValue {
   return amountAtoken === 0n ? [] : [{ denom: BASE_DENOM, amount: amountAtoken }];
 }
 
-function decimalCoins(amountAtoken: bigint): AbiValue {
+function decimalCoins(amountAtoken: Atoken): AbiValue {
   if (amountAtoken === 0n) return [];
   return [{ denom: BASE_DENOM, amount: amountAtoken * ONE_COIN, precision: PRECISION }];
 }

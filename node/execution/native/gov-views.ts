@@ -3,7 +3,7 @@ import { type Address, ZERO_ADDRESS } from "../../../chain/address.js";
 import { accountText } from "../../../chain/consensus/abci-event.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import type { AbiValue } from "../../../chain/evm/abi/abi-values.js";
-import { BASE_DENOM } from "../../../chain/units.js";
+import { BASE_DENOM, type Atoken } from "../../../chain/units.js";
 import { govParams } from "../../modules/gov/gov-params.js";
 import {
   type ByOption,
@@ -131,7 +131,7 @@ function voteValue({ id }: ProposalRecord, { voter, weights, metadata }: Vote): 
   return { proposalId: id, voter, options, metadata };
 }
 
-function depositValue({ id }: ProposalRecord, depositor: Address, amountAtoken: bigint): AbiValue {
+function depositValue({ id }: ProposalRecord, depositor: Address, amountAtoken: Atoken): AbiValue {
   return { proposalId: id, depositor, amount: coinsOf(amountAtoken) };
 }
 
@@ -162,7 +162,7 @@ function tallyValue(result: ByOption): AbiValue {
   };
 }
 
-function coinsOf(amountAtoken: bigint): AbiValue {
+function coinsOf(amountAtoken: Atoken): AbiValue {
   return amountAtoken === 0n ? [] : [{ denom: BASE_DENOM, amount: amountAtoken }];
 }
 

@@ -25,6 +25,7 @@ import { wordToSlot } from "../interpreter/words.js";
 import type { NativeHost, NativeMessage } from "./native-host.js";
 import { DISTRIBUTION, logOf } from "./native-abis.js";
 import { EVENT_GAS, EVENT_NS, LOG_NS, WORD_READ_NS, WORD_WRITE_NS } from "./native-gas.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** LOG0 of the EVM. */
 const LOG_GAS = 375;
@@ -127,7 +128,7 @@ export class NativeCall implements WordListener {
     reason: BalanceReason,
     from: Address,
     to: Address | undefined,
-    amountAtoken: bigint,
+    amountAtoken: Atoken,
   ): void {
     const { state, recorder, watcher, weights } = this.host;
     this.touch(from);

@@ -6,13 +6,14 @@ import type { BalanceRecorder } from "../../state/balance-recorder.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import type { Watcher } from "../interpreter/watcher.js";
 import type { BlockContext, NativeFacts } from "../message.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** A call as its maker sends it. */
 export interface NativeMessage {
   readonly caller: Address;
   readonly input: Uint8Array;
   readonly gas: number;
-  readonly valueAtoken: bigint;
+  readonly valueAtoken: Atoken;
   readonly isStatic: boolean;
   /** False for DELEGATECALL and CALLCODE, which would act as somebody else. */
   readonly isDirect: boolean;

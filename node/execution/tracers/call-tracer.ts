@@ -8,6 +8,7 @@ import { REVERTED } from "../interpreter/halt.js";
 import { EXACT_STEPS, type MessageEnd, type Watcher } from "../interpreter/watcher.js";
 import { opcodeName } from "./opcode-names.js";
 import type { TraceBudget, TracedMessage, Tracer, TraceSummary } from "./tracer.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** JSON of a frame without its data, and of a log. */
 const FRAME_BYTES = 320;
@@ -137,7 +138,7 @@ export class CallTracer implements Tracer {
     if (halt === REVERTED) frame.revertReason = revertReason(output);
   }
 
-  private selfDestruct(self: Address, heir: Address, balanceAtoken: bigint): void {
+  private selfDestruct(self: Address, heir: Address, balanceAtoken: Atoken): void {
     if (this.options.onlyTopCall) return;
     this.add({
       type: "SELFDESTRUCT",

@@ -22,6 +22,7 @@ import { MAX_INIT_CODE_BYTES } from "../interpreter/schedule.js";
 import { wordToAddress, wordToSize, wordToSlot } from "../interpreter/words.js";
 import type { PrestateOptions } from "../calls/call-port.js";
 import type { TraceBudget, TracedMessage, Tracer } from "./tracer.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** JSON of an account without code and storage, and of one slot. */
 const ACCOUNT_BYTES = 200;
@@ -33,7 +34,7 @@ const CREATE2 = 0xf5;
 const SELFDESTRUCT = 0xff;
 
 interface Touched {
-  readonly balanceAtoken: bigint;
+  readonly balanceAtoken: Atoken;
   readonly nonce: bigint;
   readonly codeHash: Hash32;
   readonly code: Uint8Array;

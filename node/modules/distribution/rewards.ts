@@ -27,6 +27,7 @@ import type { JournaledState } from "../../state/journaled-state.js";
 import { type MessageFailure, moduleFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
 import { addressWord, mapSlot, SystemStorage, wordAddress } from "../system-storage.js";
+import type { Atoken } from "../../../chain/units.js";
 
 const SUM = 0n;
 const LEFT_OVER = 1n;
@@ -40,12 +41,12 @@ const SCALE = 1n << 128n;
 /** What a validator and its delegators can claim, atoken. */
 export interface ValidatorRewards {
   /** Of all delegators together; each one's claim is rounded down. */
-  readonly delegatorsAtoken: bigint;
-  readonly commissionAtoken: bigint;
+  readonly delegatorsAtoken: Atoken;
+  readonly commissionAtoken: Atoken;
 }
 
 /** Books a block's mint for the validators: by their bonded stake, the community's tax first. */
-export function allocateRewards(state: JournaledState, amountAtoken: bigint): void {
+export function allocateRewards(state: JournaledState, amountAtoken: Atoken): void {
   const storage = new SystemStorage(state, "distribution");
   const tax = moduleParam(state, "distribution", "community_tax");
   const taxAtoken = (amountAtoken * tax) / ONE;
@@ -97,7 +98,7 @@ function earned(shares: bigint, sum: bigint): bigint {
   return (shares * sum) / SCALE;
 }
 
-function perShare(amountAtoken: bigint, shares: bigint): bigint {
+function perShare(amountAtoken: Atoken, shares: bigint): bigint {
   return shares === 0n ? 0n : (amountAtoken * SCALE) / shares;
 }
 
@@ -173,7 +174,7 @@ export function depositRewards(
   context: ModuleContext,
   validator: ValidatorRecord,
   from: Address,
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
 ): void {
   const { state } = context;
   const { shares, operator } = validator;
@@ -222,7 +223,7 @@ export function closeRewards(context: ModuleContext, validator: ValidatorRecord)
   for (let place = 0n; place < 4n; place++) storage.setWord(base + place, 0n);
 }
 
-function payFromPool(context: ModuleContext, to: Address, amountAtoken: bigint): void {
+function payFromPool(context: ModuleContext, to: Address, amountAtoken: Atoken): void {
   if (amountAtoken > 0n) context.moveCoins("CLAIM", context.validatorsPool, to, amountAtoken);
 }
 
@@ -235,7 +236,7 @@ export function communityPool(state: JournaledState): bigint {
 export function fundCommunityPool(
   context: ModuleContext,
   from: Address,
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
 ): void {
   context.moveCoins("CALL", from, context.validatorsPool, amountAtoken);
   addCommunityPool(new SystemStorage(context.state, "distribution"), amountAtoken);
@@ -245,7 +246,7 @@ export function fundCommunityPool(
 export function spendCommunityPool(
   context: ModuleContext,
   to: Address,
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
 ): void {
   const storage = new SystemStorage(context.state, "distribution");
   if (amountAtoken > storage.word(COMMUNITY_POOL)) {
@@ -256,7 +257,7 @@ export function spendCommunityPool(
   payFromPool(context, to, amountAtoken);
 }
 
-function addCommunityPool(storage: SystemStorage, amountAtoken: bigint): void {
+function addCommunityPool(storage: SystemStorage, amountAtoken: Atoken): void {
   storage.setWord(COMMUNITY_POOL, storage.word(COMMUNITY_POOL) + amountAtoken);
 }
 

@@ -3,10 +3,11 @@ import type { Address } from "../../../chain/address.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { moduleParam } from "../module-params.js";
 import { wordAddress } from "../system-storage.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** Fractions are in 10^-18, times in milliseconds. */
 export interface GovParams {
-  readonly minDepositAtoken: bigint;
+  readonly minDepositAtoken: Atoken;
   readonly maxDepositPeriodMs: number;
   readonly votingPeriodMs: number;
   readonly quorum: bigint;
@@ -21,7 +22,7 @@ export interface GovParams {
   /** At least the threshold. */
   readonly expeditedThreshold: bigint;
   /** At least the least deposit. */
-  readonly expeditedMinDepositAtoken: bigint;
+  readonly expeditedMinDepositAtoken: Atoken;
   readonly burnVoteQuorum: boolean;
   readonly burnProposalDepositPrevote: boolean;
   readonly burnVoteVeto: boolean;

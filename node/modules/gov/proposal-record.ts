@@ -23,6 +23,7 @@ import { MAX_PROPOSAL_MESSAGES } from "../../../chain/cosmos/governance-schemas.
 import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { addressWord, mapSlot, StoredSet, SystemStorage, wordAddress } from "../system-storage.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** `cosmos.gov.v1.ProposalStatus`. */
 export const PROPOSAL_STATUS = {
@@ -55,7 +56,7 @@ export interface Vote {
 /** A deposit of one account. */
 export interface Deposit {
   readonly depositor: Address;
-  readonly amountAtoken: bigint;
+  readonly amountAtoken: Atoken;
 }
 
 /** What counting has come to, 10^-18 atoken. */
@@ -139,7 +140,7 @@ export class ProposalRecord {
   }
 
   /** All deposits that were made; what is held of them is given back when it ends. */
-  get totalDepositAtoken(): bigint {
+  get totalDepositAtoken(): Atoken {
     return this.word(6);
   }
 
@@ -234,7 +235,7 @@ export class ProposalRecord {
   }
 
   /** Adds to what an account has deposited. */
-  addDeposit(depositor: Address, amountAtoken: bigint): void {
+  addDeposit(depositor: Address, amountAtoken: Atoken): void {
     this.storage.setWord(
       this.mapped(DEPOSITS, depositor),
       this.depositOf(depositor) + amountAtoken,
@@ -458,12 +459,12 @@ export class Proposals {
   }
 
   /** Deposits that the gov account holds, atoken. */
-  get heldAtoken(): bigint {
+  get heldAtoken(): Atoken {
     return this.storage.word(HELD);
   }
 
   /** Adds to what is held; whoever calls this moves the coins. */
-  addHeld(deltaAtoken: bigint): void {
+  addHeld(deltaAtoken: Atoken): void {
     this.storage.setWord(HELD, this.heldAtoken + deltaAtoken);
   }
 

@@ -29,6 +29,7 @@ import {
   type ProposalRecord,
   Proposals,
 } from "./proposal-record.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** Bytes of all messages of a proposal: they are written to the state. */
 const MAX_MESSAGE_BYTES = 32_768;
@@ -45,7 +46,7 @@ export interface Submission extends ProposalTexts {
   /** What the gov account does when it passes; none for a text. */
   readonly messages: readonly AnyMessage[];
   /** 0 or more. */
-  readonly initialDepositAtoken: bigint;
+  readonly initialDepositAtoken: Atoken;
   readonly isExpedited: boolean;
 }
 
@@ -208,7 +209,7 @@ function takeDeposits({ state }: ModuleContext, proposal: ProposalRecord): Depos
   return deposits;
 }
 
-function refund(context: ModuleContext, depositor: Address, amountAtoken: bigint): void {
+function refund(context: ModuleContext, depositor: Address, amountAtoken: Atoken): void {
   if (amountAtoken === 0n) return;
   context.moveCoins("GOV_REFUND", MODULE_ACCOUNTS.gov, depositor, amountAtoken);
 }
@@ -218,7 +219,7 @@ function pay(
   context: ModuleContext,
   proposal: ProposalRecord,
   depositor: Address,
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
 ): boolean {
   const { state, timeMs } = context;
   const params = govParams(state);
@@ -312,7 +313,7 @@ function checkMessages(messages: readonly AnyMessage[], isRoutable: IsRoutable):
  * A place for one more. Where all are taken the proposal with the least deposit is dropped for one that
  * brings more: otherwise proposals that cost nothing would keep everybody else's out.
  */
-function makeRoom(context: ModuleContext, proposer: Address, depositAtoken: bigint): void {
+function makeRoom(context: ModuleContext, proposer: Address, depositAtoken: Atoken): void {
   const proposals = new Proposals(context.state);
   if (proposals.waitingOf(proposer) >= MAX_WAITING_OF_PROPOSER) throw noRoom();
   if (proposals.waitingCount < MAX_WAITING) return;

@@ -21,6 +21,7 @@ import { claimsOfEvents, noneTouched, type Touched, touchAll } from "./claim-eve
 import { readClaim, readLeaving, readStaked, readWithdrawable, type StakedRead } from "./claims.js";
 import type { ModulesAt } from "./modules-at.js";
 import type { EntryRead } from "./staking-reads.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** A claim with what explains it. */
 export interface ClaimRead {
@@ -31,7 +32,7 @@ export interface ClaimRead {
   /** Of `unbonding`. */
   readonly leaving: readonly EntryRead[];
   /** Of `commission`: what could be withdrawn, with what is not booked yet. */
-  readonly withdrawableAtoken: bigint;
+  readonly withdrawableAtoken: Atoken;
 }
 
 /** Names a claim, or all delegations of an account. */

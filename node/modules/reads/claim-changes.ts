@@ -25,20 +25,21 @@ import {
   unbondingOf,
 } from "./claim-events.js";
 import { readClaim } from "./claims.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** A validator's part of the state. */
 interface MeasuredValidator {
-  readonly stakeAtoken: bigint;
+  readonly stakeAtoken: Atoken;
   /** Of all its delegators, 10^-18. */
   readonly shares: bigint;
-  readonly commissionAtoken: bigint;
+  readonly commissionAtoken: Atoken;
 }
 
 /** The pools as one state has them. */
 export interface MeasuredPools {
-  readonly communityAtoken: bigint;
+  readonly communityAtoken: Atoken;
   /** Balance of the validators' pool. */
-  readonly poolAtoken: bigint;
+  readonly poolAtoken: Atoken;
 }
 
 /** All validators as one state has them, by operator. */
@@ -119,7 +120,7 @@ export function genesisTouched(state: JournaledState): Touched {
 export interface BlockFacts {
   readonly isGenesis: boolean;
   /** What the journal moved to and from the staking account for stake; not asked at genesis. */
-  readonly stakeJournalAtoken: bigint;
+  readonly stakeJournalAtoken: Atoken;
   readonly validatorsPool: Address;
 }
 

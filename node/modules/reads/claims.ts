@@ -7,6 +7,7 @@ import { Delegations, ENTRY_KIND } from "../staking/delegation-record.js";
 import { Validators } from "../staking/validator-record.js";
 import { rewardsOf } from "./distribution-reads.js";
 import { type DelegationRead, type EntryRead, entriesOf, readDelegation } from "./staking-reads.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /**
  * A claim, atoken or shares of 10^-18; 0 where there is none.
@@ -54,7 +55,7 @@ function restOfPool(state: JournaledState, pool: Address): bigint {
 /** A delegation with what it has earned. */
 export interface StakedRead extends DelegationRead {
   /** Earned and not withdrawn, atoken; it grows in every block. */
-  readonly rewardsAtoken: bigint;
+  readonly rewardsAtoken: Atoken;
 }
 
 /** All delegations of an account, by operator, or the one with a validator. */

@@ -11,6 +11,7 @@ import {
 import { moduleParam } from "../module-params.js";
 import { Validators } from "../staking/validator-record.js";
 import { operatorsOf } from "./staking-reads.js";
+import type { Atoken } from "../../../chain/units.js";
 
 export { communityPool, withdrawAddress };
 
@@ -32,7 +33,7 @@ export function rewardsOf(state: JournaledState, operator: Address, delegator: A
 export function allRewardsOf(
   state: JournaledState,
   delegator: Address,
-): { readonly operator: Address; readonly amountAtoken: bigint }[] {
+): { readonly operator: Address; readonly amountAtoken: Atoken }[] {
   return operatorsOf(state, delegator).map((operator) => {
     return { operator, amountAtoken: rewardsOf(state, operator, delegator) };
   });

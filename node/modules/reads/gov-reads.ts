@@ -17,6 +17,7 @@ import {
 import { type TallyProgress, type TallySlice, tallySlice } from "../gov/tally.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { appVersion, upgradeHeight, upgradePlan } from "../upgrade/plan.js";
+import type { Atoken } from "../../../chain/units.js";
 
 export {
   appVersion,
@@ -46,7 +47,7 @@ export interface ProposalRead {
   readonly depositEndMs: number;
   readonly votingStartMs: number;
   readonly votingEndMs: number;
-  readonly totalDepositAtoken: bigint;
+  readonly totalDepositAtoken: Atoken;
   /** Of one that was decided. */
   readonly result: ByOption;
   readonly title: string;

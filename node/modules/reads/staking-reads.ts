@@ -14,6 +14,7 @@ import {
   Validators,
 } from "../staking/validator-record.js";
 import { type ListPart, MODULE_ACCOUNTS, wordAddress } from "../system-storage.js";
+import type { Atoken } from "../../../chain/units.js";
 
 export { BOND_STATUS, type BondStatus, ENTRY_KIND, type ListPart, type QueueEntry };
 
@@ -84,7 +85,7 @@ export interface DelegationRead {
   /** 10^-18. */
   readonly shares: bigint;
   /** What they are worth, rounded down. */
-  readonly amountAtoken: bigint;
+  readonly amountAtoken: Atoken;
 }
 
 /** A delegation; undefined where there is none. */
@@ -131,7 +132,7 @@ export function delegationsTo(
 /** Something on its way out, with what slashes have left of it. */
 export interface EntryRead extends QueueEntry {
   /** What its end pays, or what of a redelegation is there, atoken. */
-  readonly leftAtoken: bigint;
+  readonly leftAtoken: Atoken;
 }
 
 /** Entries of one kind of an account, oldest first. */
@@ -179,8 +180,8 @@ function entryOf(state: JournaledState, entry: QueueEntry): EntryRead {
 
 /** Coins of all stake, atoken. */
 export function readPool(state: JournaledState): {
-  readonly bondedAtoken: bigint;
-  readonly notBondedAtoken: bigint;
+  readonly bondedAtoken: Atoken;
+  readonly notBondedAtoken: Atoken;
 } {
   const bondedAtoken = new Validators(state).bondedTokens;
   const held = state.accountNow(MODULE_ACCOUNTS.staking)?.balanceAtoken ?? 0n;

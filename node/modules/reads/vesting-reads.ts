@@ -9,11 +9,12 @@ import {
 import { StateAt } from "../../state/state-at.js";
 import type { StateReader } from "../../store/state-reader.js";
 import { VestingLocks, type VestingState } from "../vesting.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** An account of genesis with locked coins, after a block. */
 export interface VestingRead extends VestingSchedule, VestingState {
   /** What of its balance it cannot spend yet, atoken. */
-  readonly lockedAtoken: bigint;
+  readonly lockedAtoken: Atoken;
 }
 
 /** Locked coins after every block that the node still has. */
@@ -21,7 +22,7 @@ export interface VestingReads {
   /** Undefined for an account without a schedule. Throws HISTORY_PRUNED. */
   account(address: Address, height: Height, signal: AbortSignal): Promise<VestingRead | undefined>;
   /** Of all accounts together, by their schedules (D14), atoken. */
-  lockedSupplyAtoken(height: Height): bigint;
+  lockedSupplyAtoken(height: Height): Atoken;
 }
 
 /** What they are read from. */

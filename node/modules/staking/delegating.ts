@@ -24,6 +24,7 @@ import {
   type ValidatorRecord,
   Validators,
 } from "./validator-record.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** Entries of one account together, all of which each touch looks at; the SDK's bound is by pair. */
 const MAX_ENTRIES_OF_ACCOUNT = 100;
@@ -44,7 +45,7 @@ export function delegate(
   context: ModuleContext,
   delegator: Address,
   validator: ValidatorRecord,
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
 ): bigint {
   const { state } = context;
   state.withLocked(() => {
@@ -66,7 +67,7 @@ export interface LeftStake {
   /** When it is over, Unix milliseconds. */
   readonly endMs: number;
   /** What was taken: as much as was asked for, or less by what rounding keeps. */
-  readonly amountAtoken: bigint;
+  readonly amountAtoken: Atoken;
 }
 
 /**
@@ -77,7 +78,7 @@ export function undelegate(
   context: ModuleContext,
   delegator: Address,
   validator: ValidatorRecord,
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
 ): LeftStake {
   const delegations = new Delegations(context.state);
   bearSlashes(context, delegator, validator.operator);
@@ -118,7 +119,7 @@ export function redelegate(
   context: ModuleContext,
   delegator: Address,
   route: { readonly source: ValidatorRecord; readonly destination: ValidatorRecord },
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
 ): LeftStake {
   const { source, destination } = route;
   if (source.operator === destination.operator) throw stakingFailure("selfRedelegation");
@@ -172,7 +173,7 @@ export function cancelUnbonding(
   context: ModuleContext,
   delegator: Address,
   validator: ValidatorRecord,
-  { amountAtoken, height }: { readonly amountAtoken: bigint; readonly height: number },
+  { amountAtoken, height }: { readonly amountAtoken: Atoken; readonly height: number },
 ): void {
   if (validator.isJailed) throw stakingFailure("jailed");
   const delegations = new Delegations(context.state);
@@ -234,7 +235,7 @@ export function endEntries(context: ModuleContext): void {
 function completeUnbonding(
   context: ModuleContext,
   { delegator, source }: QueueEntry,
-  restAtoken: bigint,
+  restAtoken: Atoken,
 ): void {
   if (restAtoken > 0n) {
     context.moveCoins("UNBOND_COMPLETE", MODULE_ACCOUNTS.staking, delegator, restAtoken);
@@ -286,7 +287,7 @@ function addShares(
   context: ModuleContext,
   validator: ValidatorRecord,
   delegator: Address,
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
 ): bigint {
   const { tokens, shares } = validator;
   if (shares > 0n && tokens === 0n) throw stakingFailure("exchangeRate");
@@ -306,7 +307,7 @@ export function assertStake(
   context: ModuleContext,
   validator: ValidatorRecord,
   delegator: Address,
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
 ): bigint {
   const owned = new Delegations(context.state).shares(validator.operator, delegator);
   if (owned === 0n) throw stakingFailure("noDelegation");
@@ -322,7 +323,7 @@ function takeStake(
   context: ModuleContext,
   validator: ValidatorRecord,
   delegator: Address,
-  amountAtoken: bigint,
+  amountAtoken: Atoken,
 ): bigint {
   const owned = assertStake(context, validator, delegator, amountAtoken);
   const { tokens, shares } = validator;
@@ -399,7 +400,7 @@ export function unbondingLeft(source: ValidatorRecord, entry: QueueEntry): bigin
 /** What a slash takes of an unbonding: a part of what it began with, at most what is left. */
 function slashPart(
   { initialAtoken }: QueueEntry,
-  leftAtoken: bigint,
+  leftAtoken: Atoken,
   { fraction }: Pick<SlashEvent, "fraction">,
 ): bigint {
   return least((initialAtoken * fraction) / ONE, leftAtoken);
@@ -409,7 +410,7 @@ function least(one: bigint, other: bigint): bigint {
   return one < other ? one : other;
 }
 
-function burn(context: ModuleContext, burnAtoken: bigint): bigint {
+function burn(context: ModuleContext, burnAtoken: Atoken): bigint {
   if (burnAtoken > 0n) {
     context.moveCoins("SLASH", MODULE_ACCOUNTS.staking, undefined, burnAtoken);
   }
@@ -438,7 +439,7 @@ function slashDestination(context: ModuleContext, entry: QueueEntry, fraction: b
 }
 
 /** Burns so much of what an account has taken off a redelegation's destination since, oldest first. */
-function slashLeaving(context: ModuleContext, entry: QueueEntry, dueAtoken: bigint): void {
+function slashLeaving(context: ModuleContext, entry: QueueEntry, dueAtoken: Atoken): void {
   const delegations = new Delegations(context.state);
   const leaving = delegations
     .entriesOf(entry.delegator)
@@ -462,7 +463,7 @@ function slashLeaving(context: ModuleContext, entry: QueueEntry, dueAtoken: bigi
 export function slashValidator(
   context: ModuleContext,
   validator: ValidatorRecord,
-  fault: { readonly infractionHeight: number; readonly stakeAtoken: bigint },
+  fault: { readonly infractionHeight: number; readonly stakeAtoken: Atoken },
   fraction: bigint,
 ): bigint {
   if (validator.status === BOND_STATUS.unbonded || fraction === 0n) return 0n;

@@ -27,6 +27,7 @@ import {
   SystemStorage,
   wordAddress,
 } from "../system-storage.js";
+import type { Atoken } from "../../../chain/units.js";
 
 const SHARES = 16n;
 const DELEGATORS = 17n;
@@ -58,8 +59,8 @@ export interface QueueEntry {
   readonly source: Address;
   /** Validator that is gone to, of a redelegation; otherwise the source. */
   readonly destination: Address;
-  readonly amountAtoken: bigint;
-  readonly initialAtoken: bigint;
+  readonly amountAtoken: Atoken;
+  readonly initialAtoken: Atoken;
   readonly destinationShares: bigint;
   readonly height: number;
   readonly endMs: number;

@@ -19,6 +19,7 @@ import {
   type ValidatorRecord,
   Validators,
 } from "./validator-record.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** Longest texts, bytes: those of x/staking. */
 const MOST_BYTES: Readonly<Record<(typeof DESCRIPTION_FIELDS)[number], number>> = {
@@ -45,7 +46,7 @@ export interface Registration {
   readonly description: Description;
   readonly commission: Omit<Commission, "updateTimeMs">;
   readonly minSelfDelegation: bigint;
-  readonly selfDelegationAtoken: bigint;
+  readonly selfDelegationAtoken: Atoken;
 }
 
 /**

@@ -7,7 +7,7 @@ import { coinsOf, textOf } from "../../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage } from "../../../chain/cosmos/field-schema.js";
 import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
-import { BASE_DENOM } from "../../../chain/units.js";
+import { BASE_DENOM, type Atoken } from "../../../chain/units.js";
 import type { MessageHandler } from "../message-context.js";
 import {
   addressOf,
@@ -83,7 +83,7 @@ export function selfDelegationIn(message: ProtoMessage, field: string): bigint {
 }
 
 /** `MsgUndelegateResponse`. */
-export function undelegated(endMs: number, amountAtoken: bigint): Uint8Array {
+export function undelegated(endMs: number, amountAtoken: Atoken): Uint8Array {
   const amount = new ProtoWriter().bytes(1, BASE_DENOM).bytes(2, amountAtoken.toString());
   return new ProtoWriter().message(1, timestamp(endMs)).message(2, amount).finish();
 }
@@ -102,7 +102,7 @@ function stakeIn(message: ProtoMessage, field: string, refusal: string): Positiv
   return coin;
 }
 
-function bondAtoken({ denom, amount }: PositiveCoin): bigint {
+function bondAtoken({ denom, amount }: PositiveCoin): Atoken {
   if (denom === BASE_DENOM) return amount;
   const text = `invalid coin denomination: got ${denom}, expected ${BASE_DENOM}`;
   throw messageFailure(SDK_CODE.invalidRequest, text);

@@ -13,7 +13,7 @@
  */
 import { type Address } from "../../../chain/address.js";
 import { bigintToWord } from "../../../chain/hex.js";
-import { ATOKEN_PER_TOKEN } from "../../../chain/units.js";
+import { ATOKEN_PER_TOKEN, type Atoken } from "../../../chain/units.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { addressWord, mapSlot, StoredSet, SystemStorage, wordAddress } from "../system-storage.js";
 
@@ -145,7 +145,7 @@ export class ValidatorRecord {
     return this.word(11);
   }
 
-  set minSelfDelegation(amountAtoken: bigint) {
+  set minSelfDelegation(amountAtoken: Atoken) {
     this.setWord(11, amountAtoken);
   }
 

@@ -11,6 +11,7 @@ import type { ConsensusMoment, ConsensusView, Reception } from "../../consensus/
 import type { EventBus } from "../../view/event-bus.js";
 import type { NetworkPeer } from "../../p2p/network-port.js";
 import type { TransactionPool } from "../../mempool/pool-port.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** Consensus as this server reads it. */
 export interface CometConsensus extends ConsensusView {
@@ -21,7 +22,7 @@ export interface CometConsensus extends ConsensusView {
 /** The event index; heights ascend, both ends of a range are included. */
 export interface EventIndex {
   heightsOfType(type: string, from: Height, to: Height): AsyncIterable<Height>;
-  heightsOfAmount(amountAtoken: bigint, from: Height, to: Height): AsyncIterable<Height>;
+  heightsOfAmount(amountAtoken: Atoken, from: Height, to: Height): AsyncIterable<Height>;
 }
 
 /** The genesis as CometBFT shows it. */

@@ -7,7 +7,7 @@ import {
   VALIDATOR_PREFIX,
 } from "../../../chain/address.js";
 import type { MessageReader, ProtoMessage } from "../../../chain/protobuf/values.js";
-import { BASE_DENOM } from "../../../chain/units.js";
+import { BASE_DENOM, type Atoken } from "../../../chain/units.js";
 import { invalidArgument } from "./errors.js";
 
 /** Prefix of addresses of consensus keys. */
@@ -18,17 +18,17 @@ const MS_PER_SECOND = 1_000;
 const NS_PER_MS = 1_000_000;
 
 /** `cosmos.base.v1beta1.Coin`. */
-export function coinOf(amountAtoken: bigint): ProtoMessage {
+export function coinOf(amountAtoken: Atoken): ProtoMessage {
   return { denom: BASE_DENOM, amount: amountAtoken };
 }
 
 /** A list of coins, which never has one of nothing. */
-export function coinsOf(amountAtoken: bigint): readonly ProtoMessage[] {
+export function coinsOf(amountAtoken: Atoken): readonly ProtoMessage[] {
   return amountAtoken === 0n ? [] : [coinOf(amountAtoken)];
 }
 
 /** A list of `DecCoin`, whose amounts have 18 decimals. */
-export function decCoinsOf(amountAtoken: bigint): readonly ProtoMessage[] {
+export function decCoinsOf(amountAtoken: Atoken): readonly ProtoMessage[] {
   return coinsOf(amountAtoken * ONE);
 }
 

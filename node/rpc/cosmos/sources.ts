@@ -10,6 +10,7 @@ import type { ModulesAt } from "../../modules/reads/modules-at.js";
 import type { VestingReads } from "../../modules/reads/vesting-reads.js";
 import type { CometChain } from "../comet/ports.js";
 import { invalidArgument } from "./errors.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** Accounts of the chain itself. */
 export interface ModuleAccount {
@@ -55,7 +56,7 @@ export interface QuerySources {
 }
 
 /** Total supply after a height, atoken. */
-export function supplyAtoken({ chain }: QuerySources, height: Height): bigint {
+export function supplyAtoken({ chain }: QuerySources, height: Height): Atoken {
   const supply = chain.view.supply(height);
   if (supply === undefined) throw new RangeError(`the supply after block ${height} is missing`);
   return supply.totalAtoken;

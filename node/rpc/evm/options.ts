@@ -12,6 +12,7 @@ import type { TransactionPool } from "../../mempool/pool-port.js";
 import type { ClaimReads } from "../../modules/reads/block-claims.js";
 import type { ClientMemory } from "../client-memory.js";
 import type { RefusedBlock } from "../../consensus/consensus-ports.js";
+import type { Atoken } from "../../../chain/units.js";
 
 /** Bounds of the EVM JSON-RPC (D16); each is a key of app.toml's `[json-rpc]`. */
 export interface EvmRpcLimits {
@@ -70,7 +71,7 @@ export interface EvmApiOptions {
   readonly claims?: ClaimReads;
   readonly network: Network;
   /** Answer of eth_gasPrice and eth_maxPriorityFeePerGas (D1). */
-  readonly suggestedGasPriceAtoken: bigint;
+  readonly suggestedGasPriceAtoken: Atoken;
   readonly isCatchingUp: () => boolean;
   readonly peerCount: () => number;
   /** What the blocks that this node proposes show as their miner. */

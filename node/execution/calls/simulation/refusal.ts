@@ -11,6 +11,7 @@ import { type AccountRecord, EMPTY_ACCOUNT } from "../../../store/account-record
 import { CallError } from "../call-error.js";
 import type { SimulationRefusal } from "../call-port.js";
 import { belowBaseFeeText, fundsText } from "../call-run.js";
+import type { Atoken } from "../../../../chain/units.js";
 
 /** EIP-2681: no transaction has this nonce. */
 const MAX_NONCE = 2n ** 64n - 1n;
@@ -23,7 +24,7 @@ export function refused(refusal: SimulationRefusal, text: string): CallError {
 /** Throws SIMULATION_REFUSED where fees or nonce rule the call out before any other check. */
 export function checkCall(
   { tx, from }: BlockTransaction,
-  { baseFeeAtoken, validation }: { baseFeeAtoken: bigint; validation: boolean },
+  { baseFeeAtoken, validation }: { baseFeeAtoken: Atoken; validation: boolean },
 ): void {
   const { maxFeePerGasAtoken, maxPriorityFeePerGasAtoken, gasLimit, nonce } = tx;
   const who = `address ${toChecksumAddress(from)}`;

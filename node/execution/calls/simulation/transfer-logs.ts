@@ -8,6 +8,7 @@ import type { Log } from "../../../../chain/receipt.js";
 import type { Message } from "../../interpreter/frame-message.js";
 import { EXACT_STEPS, type Watcher } from "../../interpreter/watcher.js";
 import type { TraceBudget } from "../../tracers/tracer.js";
+import type { Atoken } from "../../../../chain/units.js";
 
 /** ERC-7528: stands for the native coin where an address of a token is asked for. */
 const NATIVE_COIN = parseAddress(`0x${"ee".repeat(20)}`);
@@ -59,7 +60,7 @@ export class TransferLogs {
     else for (const log of logs) parent.push(log);
   }
 
-  private moved(from: Address, to: Address, valueAtoken: bigint): void {
+  private moved(from: Address, to: Address, valueAtoken: Atoken): void {
     if (!this.options.traceTransfers || valueAtoken === 0n) return;
     this.add({
       address: NATIVE_COIN,

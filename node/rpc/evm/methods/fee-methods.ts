@@ -7,6 +7,7 @@ import { invalidParams, RpcFault } from "../errors.js";
 import { type MethodEntries, method, type RpcResult } from "../method.js";
 import { ParamError, parseBlockNumberOrTag, parseIndex, parseList } from "../params.js";
 import { assertBlocks, findHeight } from "../reads.js";
+import type { Atoken } from "../../../../chain/units.js";
 
 /** Percentiles in one request, as in go-ethereum. */
 const MAX_PERCENTILES = 100;
@@ -42,7 +43,7 @@ function parsePercentiles(value: unknown): readonly number[] {
 /** eth_gasPrice, eth_maxPriorityFeePerGas and eth_feeHistory. */
 export function feeMethods(
   view: ChainView,
-  suggestedGasPriceAtoken: bigint,
+  suggestedGasPriceAtoken: Atoken,
   maxBlocks: number,
 ): MethodEntries {
   const suggested = toQuantity(suggestedGasPriceAtoken);

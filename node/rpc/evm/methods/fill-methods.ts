@@ -15,6 +15,7 @@ import { RpcFault } from "../errors.js";
 import { type MethodEntries, method, RawJson } from "../method.js";
 import { field, optionalField, parseObject, parseUint256, parseUint64 } from "../params.js";
 import { executionFault } from "./call-methods.js";
+import type { Atoken } from "../../../../chain/units.js";
 
 /** What these methods read. */
 export interface FillMethodPorts {
@@ -22,7 +23,7 @@ export interface FillMethodPorts {
   readonly pool: TransactionPool;
   readonly calls: CallWorkers;
   readonly chainId: bigint;
-  readonly suggestedGasPriceAtoken: bigint;
+  readonly suggestedGasPriceAtoken: Atoken;
 }
 
 /** Type and fees of a transaction, complete. */
@@ -67,7 +68,7 @@ export function fillMethods(ports: FillMethodPorts): MethodEntries {
 }
 
 /** The type that the named members stand for, and the fees that were not named. */
-function parsePricing(value: unknown, request: CallRequest, suggestedAtoken: bigint): Pricing {
+function parsePricing(value: unknown, request: CallRequest, suggestedAtoken: Atoken): Pricing {
   const fields = parseObject(value);
   const named = optionalField(fields, "type", parseUint64);
   if (named !== undefined && named > 2n) {

@@ -11,6 +11,7 @@ import { historyPruned, invalidParams } from "../errors.js";
 import { changeJson } from "../journal-json.js";
 import { type JsonValue, type MethodEntries, method, RawJson } from "../method.js";
 import { parseAddressParam, parseHashParam, parseIndex } from "../params.js";
+import type { Atoken } from "../../../../chain/units.js";
 
 /**
  * Entries of one causeway_getAccountJournal answer. Blocks are never split, so one block with
@@ -137,7 +138,7 @@ class OperationIndex {
 }
 
 /** What the operation did to the balance: nothing where the frame was reverted. */
-function deltaAtoken(operation: Operation): bigint {
+function deltaAtoken(operation: Operation): Atoken {
   return operation.status === "SUCCESS" ? operation.amountAtoken : 0n;
 }
 
