@@ -112,20 +112,14 @@ it("writes nothing where there is nothing, and refuses what a column cannot hold
   expect(() => new CopyRows(columns).add(1, 2 ** 31)).toThrow(RangeError);
 });
 
-it("names the columns of the index as its tables have them", async () => {
+it("names the columns of the index in the order of its tables", async () => {
   for (const statement of schemaStatements(LIVE_SCHEMA)) await session.query(statement);
-  const found = await session.query<{ place: string; type: string }>(
-    `SELECT table_name || '.' || column_name AS place, udt_name AS type
-     FROM information_schema.columns WHERE table_schema = $1`,
-    [LIVE_SCHEMA],
-  );
-  const types = new Map(found.map(({ place, type }) => [place, type]));
   for (const table of ROW_TABLES.filter((name) => !name.startsWith("stage_"))) {
-    const columns = ROW_COLUMNS[table].map((column) => column.split(" "));
-    for (const [name, type] of columns) {
-      expect([table, name, types.get(`${table}.${name}`)]).toEqual([table, name, type]);
-    }
-    const all = found.filter(({ place }) => place.startsWith(`${table}.`));
-    expect([table, columns.length]).toEqual([table, all.length]);
+    const found = await session.query<{ column: string }>(
+      `SELECT column_name || ' ' || udt_name AS column FROM information_schema.columns
+       WHERE table_schema = $1 AND table_name = $2 ORDER BY ordinal_position`,
+      [LIVE_SCHEMA, table],
+    );
+    expect([table, ROW_COLUMNS[table]]).toEqual([table, found.map(({ column }) => column)]);
   }
 });
