@@ -5,11 +5,11 @@
  */
 import type { Address } from "../chain/address.js";
 import type { Hash32, Height } from "../chain/hex.js";
+import type { Atoken } from "../chain/units.js";
 import { type CustomerId, NATIVE_ASSET, UNASSIGNED } from "../ledger/books/accounts.js";
 import type { NewDeposit } from "../ledger/deposits/deposits.js";
 import type { Outflow, WalletInflow } from "../ledger/books/wallet-flows.js";
 import type { TokenSide } from "./tokens/token-side.js";
-import type { Atoken } from "../chain/units.js";
 
 /** One operation, as far as matching needs it. */
 export interface MatchOperation {

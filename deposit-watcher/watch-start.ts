@@ -2,6 +2,7 @@
 import type { Address } from "../chain/address.js";
 import { AppError, errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
+import type { Atoken } from "../chain/units.js";
 import type { ChainIdentity } from "../ledger/database.js";
 import { beginCursorBehind, readCursor } from "../ledger/deposits/watch-cursor.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
@@ -10,7 +11,6 @@ import type { Logger } from "../runtime/process/logger.js";
 import { retry } from "../runtime/process/task.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { DepositError } from "./errors.js";
-import type { Atoken } from "../chain/units.js";
 
 /** Waits between two questions to a node that is down, or not as far yet. */
 const MIN_DELAY_MS = 200;

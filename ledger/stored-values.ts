@@ -1,8 +1,8 @@
 /** Column text to typed values: NUMERIC and BIGINT arrive as strings and are checked once here. */
 import { type Address, parseAddress } from "../chain/address.js";
 import { type Hash32, type Height, parseHash32 } from "../chain/hex.js";
-import { LedgerError } from "./errors.js";
 import type { Atoken } from "../chain/units.js";
+import { LedgerError } from "./errors.js";
 
 /** NUMERIC without fraction or BIGINT text to bigint, any sign: amounts and sums. Throws CORRUPT_ROW. */
 export function storedAtoken(value: unknown): Atoken {

@@ -1,10 +1,10 @@
 /** What the state says of accounts, many in a batch. */
 import type { Address } from "../chain/address.js";
+import type { Atoken } from "../chain/units.js";
 import { readQuantity } from "./answer-fields.js";
 import { encodeStateAt, type StateAt } from "./at.js";
 import type { RpcError } from "./errors.js";
 import type { JsonRpcClient, RpcCall, RpcOptions, RpcOutcome } from "./json-rpc.js";
-import type { Atoken } from "../chain/units.js";
 
 /** An account after a block. */
 export interface AccountStateQuery {

@@ -1,6 +1,7 @@
 /** Typed calls to a node's JSON-RPC: what the programs outside the node use of it. */
 import type { Address } from "../chain/address.js";
 import { type Hash32, type Height, type Hex, toQuantity } from "../chain/hex.js";
+import type { Atoken } from "../chain/units.js";
 import {
   readBoolean,
   readHash,
@@ -37,7 +38,6 @@ import {
   parseNodeReceipt,
   parseTransactionStatus,
 } from "./transaction-codec.js";
-import type { Atoken } from "../chain/units.js";
 
 /** What identifies a block and its place. */
 export interface NodeBlockHeader {

@@ -1,6 +1,7 @@
 /** Answers that a program passes on as the node gives them: only their kind is checked here. */
 import type { Address } from "../chain/address.js";
 import { type Hash32, type Hex, toQuantity } from "../chain/hex.js";
+import type { Atoken } from "../chain/units.js";
 import {
   type AnswerObject,
   readAddress,
@@ -12,7 +13,6 @@ import {
 import { encodeStateAt, type StateAt } from "./at.js";
 import { badAnswer } from "./errors.js";
 import type { JsonRpcClient, RpcOptions } from "./json-rpc.js";
-import type { Atoken } from "../chain/units.js";
 
 /** A message to execute without a transaction; what is absent is the node's default. */
 export interface CallMessage {

@@ -4,6 +4,7 @@ import { BALANCE_REASONS, type BalanceChange } from "../chain/balance-change.js"
 import type { PlacedClaimMove } from "../chain/staking/claims.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height, Hex } from "../chain/hex.js";
+import type { Atoken } from "../chain/units.js";
 import {
   readAddress,
   readBoolean,
@@ -21,7 +22,6 @@ import {
 } from "./answer-fields.js";
 import { parseClaimMove } from "./indexing/claims.js";
 import { badAnswer } from "./errors.js";
-import type { Atoken } from "../chain/units.js";
 
 /** One EVM log; its transaction and its position in the list tell its place. */
 export interface JournaledLog {

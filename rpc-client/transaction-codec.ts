@@ -3,6 +3,7 @@ import type { Address } from "../chain/address.js";
 import { ERC20_TOPICS } from "../chain/erc20.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height, Hex } from "../chain/hex.js";
+import type { Atoken } from "../chain/units.js";
 import {
   readAddress,
   readHash,
@@ -16,7 +17,6 @@ import {
 } from "./answer-fields.js";
 import { badAnswer, MAX_NODE_TEXT_CHARACTERS } from "./errors.js";
 import { transferOf } from "./transfer-logs.js";
-import type { Atoken } from "../chain/units.js";
 
 /** What a transaction asks for, mined or in the pool. */
 export interface SentTransaction {

@@ -1,10 +1,10 @@
 /** Pure: what each answer of a node means for a withdrawal, and what follows from it. */
 import type { Hash32 } from "../chain/hex.js";
+import type { Atoken } from "../chain/units.js";
 import type { RpcError } from "../rpc-client/errors.js";
 import type { SendOutcome } from "../rpc-client/evm-client.js";
 import { TRANSFER_GAS } from "./lane/gas.js";
 import { type SubmitRefusal, submitRefusalOf } from "../rpc-client/submit-refusal.js";
-import type { Atoken } from "../chain/units.js";
 
 /**
  * What a node's answer to a raw transaction means:

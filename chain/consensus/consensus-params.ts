@@ -1,6 +1,6 @@
 /** Parameters of consensus as CometBFT shows and hashes them, and the room that they leave. */
 import { sha256Hex } from "../hashes.js";
-import { type Hash32 } from "../hex.js";
+import type { Hash32 } from "../hex.js";
 import { ProtoWriter } from "./protobuf.js";
 
 /** Parameters of consensus, as CometBFT shows and hashes them. */

@@ -6,7 +6,7 @@
 import { type Address, addressToBytes } from "../address.js";
 import { ProtoWriter } from "./protobuf.js";
 import { sha256Hex } from "../hashes.js";
-import { type Hash32 } from "../hex.js";
+import type { Hash32 } from "../hex.js";
 import { effectiveGasPriceAtoken, type SignedTransaction } from "../transaction.js";
 import { BASE_DENOM } from "../units.js";
 

@@ -7,7 +7,7 @@ import { type Address, parseBech32, publicKeyToAddress, VALIDATOR_PREFIX } from 
 import { invalidMessage, ProtoReader, ProtoWriter } from "../consensus/protobuf.js";
 import { parsePublicKey } from "../crypto.js";
 import { sha256Hex } from "../hashes.js";
-import { type Hash32 } from "../hex.js";
+import type { Hash32 } from "../hex.js";
 import type { SignedTransaction } from "../transaction.js";
 import { BASE_DENOM, type Atoken } from "../units.js";
 import {

@@ -4,6 +4,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, hexToBytes, toQuantity } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import {
   readAddress,
   readHash,
@@ -18,7 +19,6 @@ import { RpcError } from "../../rpc-client/errors.js";
 import { type JournaledBlock, parseJournaledBlock } from "../../rpc-client/journal-codec.js";
 import { type JsonRpcClient, resultOf } from "../../rpc-client/json-rpc.js";
 import { AuditError } from "./errors.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** A log of a receipt. */
 export interface AuditedLog {

@@ -14,6 +14,7 @@ import type { BalanceChange } from "../../chain/balance-change.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { errorMessage } from "../../chain/errors.js";
 import { bytesToHash32, bytesToHex, type Hash32 } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import type { AuditedReceipt, AuditNode } from "./audit-node.js";
 import {
@@ -33,7 +34,6 @@ import {
 import { journalComparisons, receiptComparisons } from "./comparisons.js";
 import { AuditError, type Difference, firstDifference } from "./errors.js";
 import { ProvenState } from "./proven-state.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Contracts of the chain itself, which only its own execution has. */
 const OURS: ReadonlySet<Address> = new Set([...NATIVE_CONTRACTS.values(), ...RESERVED_ADDRESSES]);

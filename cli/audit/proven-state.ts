@@ -7,10 +7,10 @@ import { type Address, bytesToAddress } from "../../chain/address.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { bytesToHash32, EMPTY_TRIE_ROOT, type Hash32, type Height } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/encoding/rlp.js";
+import type { Atoken } from "../../chain/units.js";
 import type { AuditNode } from "./audit-node.js";
 import { AuditError } from "./errors.js";
 import { TrieNodes } from "./trie-nodes.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Prefix of code among the trie's nodes, as the library writes it. */
 const CODE_PREFIX = Buffer.from("c", "ascii");

@@ -2,9 +2,9 @@
 import { z } from "zod";
 import { type Address, parseAddress } from "../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import { CliError } from "../errors.js";
 import { type HttpAnswer, httpRequest } from "./http-request.js";
-import type { Atoken } from "../../chain/units.js";
 
 const address = z.string().transform((text): Address => parseAddress(text));
 const hash = z.string().transform((text): Hash32 => parseHash32(text));

@@ -4,6 +4,7 @@
  */
 import { confirmationsOf, CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import { burnedFeesAtoken, paidFeeAtoken } from "../../rpc-client/indexing/paid-fees.js";
 import type {
   JournaledBlock,
@@ -21,7 +22,6 @@ import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";
 import { eventSection, MAX_ROWS } from "./moves.js";
 import { confirmationText, movesContent, statusBadge, upperHash } from "./transaction-parts.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** A Cosmos transaction as the journal has it. */
 export type JournaledCosmosTransaction = JournaledTransaction & {

@@ -3,6 +3,7 @@ import type { Address } from "../../chain/address.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import { tokensMoved } from "../../rpc-client/indexing/token-moves.js";
 import { readHash } from "../decode/identifiers.js";
 import { type Content, el } from "../../web/html/element.js";
@@ -16,7 +17,6 @@ import { MAX_ROWS, tokenTable } from "./moves.js";
 import { cosmosFacts, cosmosOutcome, type MinedCosmos } from "./cosmos-transaction.js";
 import { type Lookup, lookUp, type MinedTransaction, outcomeNote } from "./transaction.js";
 import { confirmationText, statusBadge } from "./transaction-parts.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** "/deposit" and "/deposit?tx=<hash>". */
 export function depositRoutes(context: PageContext): readonly PageRoute[] {

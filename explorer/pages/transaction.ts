@@ -4,6 +4,7 @@
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { confirmationsOf, CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import { burnedFeesAtoken } from "../../rpc-client/indexing/paid-fees.js";
 import { tokensMoved } from "../../rpc-client/indexing/token-moves.js";
 import { decodeCall } from "../decode/abi.js";
@@ -22,7 +23,6 @@ import { cosmosPage, type MinedCosmos, minedCosmos } from "./cosmos-transaction.
 import { decodedContent, eventSection, logList, rawData, tokenTable } from "./moves.js";
 import { confirmationText, movesContent, statusBadge, upperHash } from "./transaction-parts.js";
 import { verifyControl } from "./verify.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** "/tx/<hash>". */
 export function transactionRoutes(context: PageContext): readonly PageRoute[] {

@@ -1,6 +1,7 @@
 /** Blocks, transactions and receipts as the node's JSON-RPC answers them, parsed for pages. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Hex } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import {
   readAddress,
   readHash,
@@ -12,7 +13,6 @@ import {
   readSafeQuantity,
 } from "../../rpc-client/answer-fields.js";
 import { parseSentTransaction, type SentTransaction } from "../../rpc-client/transaction-codec.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** A header with what it commits to. */
 export interface HeaderView {

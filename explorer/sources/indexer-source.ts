@@ -5,11 +5,11 @@
  */
 import { type Address, parseAddress } from "../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import { type AnswerObject, readObject } from "../../rpc-client/answer-fields.js";
 import { isPrice } from "../decode/prices.js";
 import { PageError } from "../../web/errors.js";
 import { getText } from "./json-get.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** A transfer of anything. */
 export interface IndexedTransfer {

@@ -4,6 +4,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Height, Hex } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { RangedBlock, RangedTransaction } from "../../rpc-client/indexing/block-range.js";
 import { burnedFeesAtoken, paidFeeAtoken } from "../../rpc-client/indexing/paid-fees.js";
 import { breathe } from "../../runtime/process/main-thread.js";
@@ -12,7 +13,6 @@ import { type BatchRows, ROW_COLUMNS } from "../store/row-columns.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { type DexEvent, dexEventOf } from "./dex-logs.js";
 import { type Transfer, transfersOf } from "./transfers.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Sums since block 0, which each block's row carries on. */
 export interface RunningTotals {

@@ -6,6 +6,7 @@
 import { present } from "../../chain/errors.js";
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { LoggedTransfer } from "../withdrawals/payment-terms.js";
 import type { HotWallet } from "../wallets/wallet.js";
@@ -22,7 +23,6 @@ import {
   type ReconciledAddress,
   type UnsettledAttempt,
 } from "./reconcile-books.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** The chain as the reconciliation asks it. */
 export interface ReconcileChain {

@@ -1,13 +1,13 @@
 /** What the chain says about our own coins: inflows of hot wallets, and outflows nobody asked for. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { NATIVE_ASSET, OPENING_CAPITAL, SUSPENSE, walletAccount } from "./accounts.js";
 import type { TokenBalance } from "../assets/token-opening.js";
 import { type JournalEntry, postJournal, postJournals } from "./journal.js";
 import { readAcknowledged } from "../withdrawals/foreign-transactions.js";
 import { freezeSigning } from "../withdrawals/signing-freeze.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** One operation that raised a hot wallet's balance. */
 export interface WalletInflow {

@@ -1,6 +1,7 @@
 /** What waits for a person: read from the tables, decided by nobody yet. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { UNASSIGNED } from "../books/accounts.js";
 import { listOpenPayments, type RecoveredPayment } from "../recovery/recovered-payments.js";
@@ -15,7 +16,6 @@ import {
 import { IS_GAS } from "../treasury/moves.js";
 import { STANDS } from "../withdrawals/foreign-transactions.js";
 import { type Decision, listDecisions } from "./decision-log.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Everything that waits, each list oldest first and bounded. */
 export interface OpenMatters {

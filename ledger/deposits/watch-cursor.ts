@@ -1,12 +1,12 @@
 /** The watcher's cursor: the last block whose deposits, postings and events are all committed. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { NATIVE_ASSET, OPENING_CAPITAL, walletAccount } from "../books/accounts.js";
 import { postJournals } from "../books/journal.js";
 import { LedgerError } from "../errors.js";
 import { storedHash, storedHeight, storedInteger } from "../stored-values.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Where the watcher stands. */
 export interface WatchCursor {

@@ -3,10 +3,9 @@
  * canonical text and hash, and the rules that need nothing but a request and the policy.
  */
 import type { Address } from "../../chain/address.js";
-import { sha256 } from "../../chain/hashes.js";
-import { bytesToHex } from "../../chain/hex.js";
-import { NATIVE_ASSET, TREASURY } from "../books/accounts.js";
+import { sha256Hex } from "../../chain/hashes.js";
 import type { Atoken } from "../../chain/units.js";
+import { NATIVE_ASSET, TREASURY } from "../books/accounts.js";
 
 /** Whom a limit counts for. */
 export const LIMIT_SUBJECTS = ["customer", "asset", "destination", "wallet"] as const;
@@ -201,7 +200,7 @@ export function nameLimit({ by, window }: Pick<Limit, "by" | "window">): string 
 /** A policy with its hash. */
 export function hashPolicy(policy: Policy): HashedPolicy {
   const text = canonicalText(policy);
-  return { policy, text, hash: bytesToHex(sha256(Buffer.from(text, "utf8"))).slice(2) };
+  return { policy, text, hash: sha256Hex(Buffer.from(text, "utf8")).slice(2) };
 }
 
 /** JSON of all terms in one order, amounts as decimal strings: also what the file of a new home has. */

@@ -6,6 +6,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import {
   type AccountCode,
@@ -21,7 +22,6 @@ import type { Outflow } from "../books/wallet-flows.js";
 import { LedgerError } from "../errors.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { freezeSigning } from "../withdrawals/signing-freeze.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Entries of `bookRemined`. */
 export const REMINED = "withdrawal.remined";

@@ -5,6 +5,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { lockKillSwitch } from "../policy/kill-switch.js";
@@ -19,7 +20,6 @@ import {
   storedTime,
 } from "../stored-values.js";
 import { lookAgain, takeOff } from "./sweep-due.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** States; the last four are ends. */
 export const SWEEP_STATES = [

@@ -1,5 +1,6 @@
 /** Every wallet's state of work in one read: what its worker last saw, what is reserved, who holds it. */
 import type { Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { readFreeze, type SigningFreeze } from "../withdrawals/signing-freeze.js";
 import {
@@ -11,7 +12,6 @@ import {
 } from "../stored-values.js";
 import type { Payer } from "./payer-choice.js";
 import { type HotWallet, listWallets } from "./wallet.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** A wallet with its lane. */
 export interface WalletLane extends HotWallet {

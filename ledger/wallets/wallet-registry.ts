@@ -3,12 +3,12 @@
  * (`wallet_change`); whoever takes nonces of a wallet has seen the change, or it waits for them.
  */
 import type { Address } from "../../chain/address.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { lockCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { storedInteger } from "../stored-values.js";
 import { type HotWallet, knownWallet, MAX_WALLETS, type WalletStatus } from "./wallet.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Who changes something, and why: kept for ever. */
 export interface WalletWord {

@@ -1,10 +1,10 @@
 /** Transactions of the hot wallet that nobody asked for, and what an operator said about them. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import type { AccountCode } from "../books/accounts.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** A foreign transaction as the watcher booked it, not acknowledged yet. */
 export interface ForeignOutflow {

@@ -4,6 +4,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Hex } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import type { HashedPolicy } from "../policy/policy.js";
@@ -34,7 +35,6 @@ import {
 } from "./slot-rows.js";
 import type { WithdrawalStatus } from "./withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Result of taking slots: who got one, and who waits for what. */
 export interface TakenSlots extends Omit<SlotChoice, "chosen"> {

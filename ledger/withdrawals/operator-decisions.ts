@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { TokenTransfer } from "../../chain/erc20.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -13,7 +14,6 @@ import { isSamePayment, type PaidTerms, termsOf } from "./payment-terms.js";
 import { WAITING_STATUSES } from "./withdrawal-status.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** A withdrawal that only an operator lets go on; without a slot it is no wallet's yet. */
 export interface FrozenWithdrawal {

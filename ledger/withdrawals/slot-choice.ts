@@ -1,9 +1,9 @@
 /** Pure: which waiting withdrawals get a nonce now, within the wallet's balance, window and fees. */
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import { valueOf } from "./payment-terms.js";
 import type { WithdrawalId } from "./withdrawal-id.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** A withdrawal that is ready for a nonce, with the gas it will be signed with. */
 export interface SlotCandidate {

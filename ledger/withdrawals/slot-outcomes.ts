@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import { present } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import {
   customerAccount,
@@ -37,7 +38,6 @@ import {
 } from "./withdrawal-steps.js";
 import { endOfCancel } from "./withdrawal-status.js";
 import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** A receipt for one of a slot's attempts. */
 export interface SlotReceipt extends Inclusion {

@@ -1,7 +1,7 @@
 /** Pure: a withdrawal as it is asked for, what makes two requests the same, and as it is stored. */
 import type { Address } from "../../chain/address.js";
-import { sha256 } from "../../chain/hashes.js";
-import { bytesToHex, type Hash32, type Height } from "../../chain/hex.js";
+import { sha256Hex } from "../../chain/hashes.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import type { CustomerId } from "../books/accounts.js";
 import type { ApprovalState } from "../policy/approval-rows.js";
 import type { WithdrawalId } from "./withdrawal-id.js";
@@ -30,7 +30,7 @@ export function hashRequest(request: WithdrawalRequest): string {
   const terms = [customerId, asset, destination, amountUnits.toString()];
   // Without a deadline the hash is what it was before there were any.
   const meaning = JSON.stringify(expiresAtMs === undefined ? terms : [...terms, expiresAtMs]);
-  return bytesToHex(sha256(Buffer.from(meaning, "utf8")));
+  return sha256Hex(Buffer.from(meaning, "utf8"));
 }
 
 /** A withdrawal as stored. */

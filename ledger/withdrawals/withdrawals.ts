@@ -1,6 +1,7 @@
 /** Withdrawal requests: accepted once per idempotency key together with their hold, and read back. */
 import { randomUUID } from "node:crypto";
 import type { Address } from "../../chain/address.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { NATIVE_ASSET } from "../books/accounts.js";
 import { appendEvents } from "../events.js";
@@ -21,7 +22,6 @@ import { type DecidedRequest, writeAccepted } from "./accepted-rows.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 import { hashRequest, type Withdrawal, type WithdrawalRequest } from "./withdrawal-request.js";
 import { isWithdrawalStatus, phaseOf, type WithdrawalStatus } from "./withdrawal-status.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** What a client asks for. */
 export type { WithdrawalRequest } from "./withdrawal-request.js";

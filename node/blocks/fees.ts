@@ -2,8 +2,8 @@
 import type { BalanceChange } from "../../chain/balance-change.js";
 import type { Height } from "../../chain/hex.js";
 import { BLOCKS_PER_YEAR } from "../../chain/networks.js";
-import type { ChainParams } from "../settings/genesis.js";
 import type { Atoken } from "../../chain/units.js";
+import type { ChainParams } from "../settings/genesis.js";
 
 /** Last height of the first inflation phase: 182.5 days of 2-second blocks (D13). */
 export const FIRST_PHASE_LAST_HEIGHT = 7_884_000;

@@ -14,6 +14,7 @@ import {
   ZERO_HASH,
 } from "../../chain/hex.js";
 import { EMPTY_BLOOM } from "../../chain/receipt.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Supply } from "../view/chain-view.js";
 import { FIRST_APP_VERSION } from "../settings/app-version.js";
 import { encodeGenesis, type Genesis } from "../settings/genesis.js";
@@ -26,7 +27,6 @@ import type { ModuleContext } from "../modules/module-context.js";
 import { beginModules } from "../modules/modules.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { journalOf, moduleValues, nextSupply } from "./block-executor.js";
-import type { Atoken } from "../../chain/units.js";
 
 const NO_SUPPLY: Supply = { totalAtoken: 0n, mintedAtoken: 0n, burnedAtoken: 0n };
 

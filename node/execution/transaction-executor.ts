@@ -27,9 +27,9 @@ import type { JournaledState } from "../state/journaled-state.js";
 import { PRECOMPILE_ADDRESSES } from "../../chain/evm/precompiles.js";
 import type { BlockContext } from "./message.js";
 import { type WeightsVersion, weightsOf } from "../../chain/evm/compute-weights.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Watcher } from "./interpreter/watcher.js";
 import type { RunResult, TransactionEngine } from "./transaction-engine.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** EIP-3529: at most a fifth of the gas used is refunded. */
 const MAX_REFUND_QUOTIENT = 5n;

@@ -25,6 +25,7 @@ import {
   type SignedTransaction,
 } from "../../chain/transaction.js";
 import { sizeFault } from "../../chain/transaction-rules.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { SLICE_MS } from "../../runtime/process/main-thread.js";
 import { ownFault, type PoolRules } from "./admission.js";
@@ -33,7 +34,6 @@ import { createPoolEntry, type PoolEntry } from "./pool-entry.js";
 import { fromChainError, PoolError, refusalOf, underpriced } from "./pool-error.js";
 import type { TransactionOrigin } from "./pool-port.js";
 import type { SenderRecovery } from "./recovery/sender-recovery.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** What the intake needs from its pool. */
 export interface IntakePorts {

@@ -7,6 +7,7 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { Steps } from "../../chain/steps/steps.js";
 import { fundsFault } from "../../chain/transaction-rules.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { BlockLimits, BlockPool, HeadChange } from "../blocks/block-pool.js";
 import type { EventBus, PendingTransaction, TransactionLocation } from "../view/event-bus.js";
@@ -34,7 +35,6 @@ import type { TransactionOrigin, TransactionStatus } from "./pool-port.js";
 import type { PoolOutcome, RemovedEntry } from "./sender-draft.js";
 import type { SenderBounds } from "./sender-queue.js";
 import { InlineRecovery, type SenderRecovery } from "./recovery/sender-recovery.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** What the pool needs from the node. */
 export interface MempoolPorts {

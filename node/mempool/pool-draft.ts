@@ -8,6 +8,7 @@ import type { Address } from "../../chain/address.js";
 import { balanceFault, sequenceFault } from "../../chain/cosmos/ante.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { replacementPriceAtoken } from "../../chain/transaction-rules.js";
+import type { Atoken } from "../../chain/units.js";
 import { sdkRefusal } from "./cosmos-admission.js";
 import type { StateAtHead } from "./admission.js";
 import type { PoolContents, QueuedSince } from "./pool-contents.js";
@@ -17,7 +18,6 @@ import type { PoolLimits } from "./pool-limits.js";
 import type { PoolPart } from "./price-index.js";
 import { type PoolOutcome, type RemovedEntry, SenderDraft, type TakeBack } from "./sender-draft.js";
 import { SenderQueue } from "./sender-queue.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** What a draft is worked out from. */
 export interface PoolDraftBasis {

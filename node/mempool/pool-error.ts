@@ -4,8 +4,8 @@
  */
 import { AppError, ChainError, errorMessage } from "../../chain/errors.js";
 import type { TransactionFault } from "../../chain/transaction-rules.js";
-import type { PoolErrorCode } from "./pool-port.js";
 import type { Atoken } from "../../chain/units.js";
+import type { PoolErrorCode } from "./pool-port.js";
 
 /**
  * Why a transaction was not admitted. NODE_HALTED, POOL_FULL and

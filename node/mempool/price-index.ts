@@ -6,8 +6,8 @@
  */
 import assert from "node:assert/strict";
 import type { Address } from "../../chain/address.js";
-import type { PoolEntry } from "./pool-entry.js";
 import type { Atoken } from "../../chain/units.js";
+import type { PoolEntry } from "./pool-entry.js";
 
 /** What the index needs of an entry. */
 export type PricedEntry = Pick<PoolEntry, "priceAtoken" | "from" | "sizeBytes">;

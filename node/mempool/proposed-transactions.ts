@@ -8,7 +8,7 @@ import type { SdkTransaction } from "../../chain/consensus/sdk-transaction-decod
 import { type CosmosLimits, senderOf } from "../../chain/cosmos/ante.js";
 import type { CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import { sha256Hex } from "../../chain/hashes.js";
-import { type Hash32 } from "../../chain/hex.js";
+import type { Hash32 } from "../../chain/hex.js";
 import { mapInSteps } from "../../chain/steps/steps.js";
 import { staticFault } from "../../chain/transaction-rules.js";
 import { Slices } from "../../runtime/process/slices.js";

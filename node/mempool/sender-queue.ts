@@ -3,8 +3,8 @@
  * account's without a gap, then the queued ones. Changed only by committing a `SenderDraft`.
  */
 import type { Address } from "../../chain/address.js";
-import type { PoolEntry } from "./pool-entry.js";
 import type { Atoken } from "../../chain/units.js";
+import type { PoolEntry } from "./pool-entry.js";
 
 /** Which nonces of a sender are executable, and what those can cost. */
 export interface SenderBounds {

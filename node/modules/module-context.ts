@@ -6,8 +6,8 @@
 import type { Address } from "../../chain/address.js";
 import type { BalanceReason } from "../../chain/balance-change.js";
 import type { SdkFault } from "../../chain/cosmos/sdk-fault.js";
-import type { JournaledState } from "../state/journaled-state.js";
 import type { Atoken } from "../../chain/units.js";
+import type { JournaledState } from "../state/journaled-state.js";
 
 /** A message failed; its transaction is in the block, and only its fee is paid. */
 export class MessageFailure extends Error {

@@ -1,5 +1,6 @@
 /** The modules as a block sees them: how their state begins, and what they do at each block's end. */
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
+import type { Atoken } from "../../chain/units.js";
 import { FIRST_APP_VERSION } from "../settings/app-version.js";
 import type { Genesis } from "../settings/genesis.js";
 import { ONE } from "../settings/module-params.js";
@@ -16,7 +17,6 @@ import { createValidator } from "./staking/registration.js";
 import { ATOKEN_PER_POWER } from "./staking/validator-record.js";
 import { setAppVersion } from "./upgrade/plan.js";
 import { MODULE_ACCOUNTS, MODULE_STUB_CODE, STATELESS_ACCOUNTS } from "./system-storage.js";
-import type { Atoken } from "../../chain/units.js";
 
 export { hasModules } from "./system-storage.js";
 

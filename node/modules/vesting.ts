@@ -7,12 +7,12 @@
  *  1 mapping account -> free coins that are delegated (atoken)
  */
 import type { Address } from "../../chain/address.js";
+import type { Atoken } from "../../chain/units.js";
 import { lockedAt, type VestingSchedules } from "../settings/vesting.js";
 import type { BalanceLocks } from "../state/balance-locks.js";
 import { JournaledState } from "../state/journaled-state.js";
 import type { StateReader } from "../store/state-reader.js";
 import { addressWord, mapSlot, SystemStorage } from "./system-storage.js";
-import type { Atoken } from "../../chain/units.js";
 
 const DELEGATED_LOCKED = 0n;
 const DELEGATED_FREE = 1n;

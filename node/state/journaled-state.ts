@@ -7,10 +7,10 @@ import type { Address } from "../../chain/address.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { EMPTY_CODE_HASH, type Hash32 } from "../../chain/hex.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
+import type { Atoken } from "../../chain/units.js";
 import { type AccountRecord, EMPTY_ACCOUNT, isEmptyAccount } from "../store/account-record.js";
 import type { BalanceLocks } from "./balance-locks.js";
 import { type MaybePromise, type StateReader, ZERO_VALUE } from "../store/state-reader.js";
-import type { Atoken } from "../../chain/units.js";
 
 type Undo = () => void;
 

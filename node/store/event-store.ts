@@ -8,9 +8,9 @@ import { searchTermSteps } from "../../chain/consensus/abci-event.js";
 import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import { bigintToBytes, type Height } from "../../chain/hex.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
+import type { Atoken } from "../../chain/units.js";
 import type { CommittedBlock } from "../view/event-bus.js";
 import { type Database, storeKey, type StoreWrite } from "./database.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Kinds of terms: the first byte behind the key space's. */
 const TYPE_TERM = 1;

@@ -6,9 +6,9 @@ import type { BlockTransaction } from "../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import type { Hash32, Hex, Height } from "../../chain/hex.js";
 import type { Log } from "../../chain/receipt.js";
+import type { Atoken } from "../../chain/units.js";
 import type { BlockOutline, BlockPage, PlacedReceipt } from "./block-pages.js";
 import type { CommittedBlock, TransactionLocation } from "./event-bus.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** An account as of some height. */
 export interface AccountState {

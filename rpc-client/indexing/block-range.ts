@@ -1,6 +1,7 @@
 /** Ranges of blocks with transactions, logs and balance changes, as an index of the chain reads them. */
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, toQuantity } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import {
   readAddress,
   readHash,
@@ -19,7 +20,6 @@ import {
 } from "../journal-codec.js";
 import type { JsonRpcClient, RpcOptions } from "../json-rpc.js";
 import { isCut, withLeftOut } from "./left-out.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** A transaction with what front ends show beside its journal. */
 export interface RangedTransaction extends JournaledTransaction {

@@ -7,6 +7,7 @@ import {
   type PlacedClaimMove,
 } from "../../chain/staking/claims.js";
 import type { Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import {
   readAddress,
   readCount,
@@ -22,7 +23,6 @@ import {
 import { encodeStateAt, type StateAt } from "../at.js";
 import { badAnswer, type RpcError } from "../errors.js";
 import type { JsonRpcClient, RpcOptions, RpcOutcome } from "../json-rpc.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** A claim after a block; without a validator all delegations of an account are meant. */
 export interface ClaimQuery {

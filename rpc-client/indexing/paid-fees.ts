@@ -1,7 +1,7 @@
 /** What transactions of a block paid, and how much of that was burned, by the chain's own rule. */
 import { burnedOfFee } from "../../chain/consensus/abci-event.js";
-import type { JournaledTransaction } from "../journal-codec.js";
 import type { Atoken } from "../../chain/units.js";
+import type { JournaledTransaction } from "../journal-codec.js";
 
 /** What fees are told from. */
 type Paid = Pick<JournaledTransaction, "cosmos" | "gasUsed" | "gasPriceAtoken">;

@@ -1,5 +1,6 @@
 /** What the network has to say about an intent: nonce, gas, price, and whether it can be paid. */
 import type { Network } from "../../chain/networks.js";
+import type { Atoken } from "../../chain/units.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
@@ -9,7 +10,6 @@ import { CLAIM_CURRENCY } from "../rosetta/sub-accounts.js";
 import { callOf, type EvmCall, type Intent } from "../rosetta/evm-call.js";
 import type { TransactionFacts } from "./opaque-tx.js";
 import { MAX_GAS, multipliedPrice, type Overrides } from "./options.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Policy of suggested fees. */
 export interface FeePolicy {

@@ -8,10 +8,10 @@ import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { decodeTransfer, encodeTransfer } from "../../chain/erc20.js";
 import type { Hex } from "../../chain/hex.js";
 import { decodeStakingCall, encodeStakingCall } from "../../chain/staking/calls.js";
+import type { Atoken } from "../../chain/units.js";
 import { fault, type Place } from "./request-fields.js";
 import { stakeIntent, type StakeIntent } from "./stake-intent.js";
 import type { Token, TokenRegistry } from "./token-registry.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** A transfer of native coins, or a call that carries them (possibly none). */
 export interface CallIntent {

@@ -4,6 +4,7 @@ import { type BalanceChange, forEachDelta } from "../../chain/balance-change.js"
 import type { PlacedClaimMove } from "../../chain/staking/claims.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { type Operation, operationsOf } from "../../chain/operations.js";
+import type { Atoken } from "../../chain/units.js";
 import type {
   JournaledBlock,
   JournaledCosmos,
@@ -21,7 +22,6 @@ import { type AccountIdentifier, claimAccount, claimAmount } from "./sub-account
 import { forEachSide, type TokenMove } from "./token-operations.js";
 import { memoOfData } from "./memo.js";
 import type { Token } from "./token-registry.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Rosetta's `Operation` of a mined transaction. */
 export interface RosettaOperation {

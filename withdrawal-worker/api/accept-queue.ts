@@ -1,5 +1,6 @@
 /** Gathers requests that arrive while the database is busy, so that one commit serves many. */
 import { AppError } from "../../chain/errors.js";
+import type { Atoken } from "../../chain/units.js";
 import {
   type AcceptOutcome,
   acceptWithdrawals,
@@ -11,7 +12,6 @@ import { Batcher } from "../../runtime/process/batcher.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
 import type { PolicySource } from "../lane/lane-context.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Requests in one commit: enough that commits do not bound the rate, small enough to stay quick. */
 const MAX_BATCH = 100;

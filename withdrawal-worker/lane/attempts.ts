@@ -3,6 +3,7 @@
  * refuse by rules of its own, say nothing, or say what was not asked for.
  */
 import { hexToBytes } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { ApprovalSignature } from "../../ledger/policy/approval-digest.js";
 import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import type { SigningIntent, SigningOutcome, TransactionIntent } from "../signers/signer-port.js";
@@ -14,7 +15,6 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
 import { type AttemptGas, type GasSettings, lower } from "./gas.js";
 import type { LaneContext, Round } from "./lane-context.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Payments signed for one slot; more means that something is wrong that a machine cannot mend. */
 export const MAX_PAYMENT_ATTEMPTS = 32;

@@ -4,6 +4,7 @@
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { shorten } from "../../chain/evm/foreign-text.js";
+import type { Atoken } from "../../chain/units.js";
 import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
 import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import { feeOf, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
@@ -18,7 +19,6 @@ import { type Candidate, screen, withoutRefused, withoutRejected } from "./slot-
 import { heldHere, shareOf, type TokenShare, withoutOwn } from "./slot-share.js";
 import type { PaymentEstimate } from "./wallet-node.js";
 import type { EstimateMeaning } from "../withdrawal-state.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Characters of a destination's refusal that are kept; contracts choose these texts. */
 const MAX_REASON_CHARACTERS = 200;

@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, toQuantity } from "../../chain/hex.js";
 import { decodeUnits } from "../../chain/erc20.js";
+import type { Atoken } from "../../chain/units.js";
 import { calldataOf, type PaymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import type { ChainIdentity } from "../../ledger/database.js";
 import { readHex, readQuantity, readSafeQuantity } from "../../rpc-client/answer-fields.js";
@@ -27,7 +28,6 @@ import { type NodeReceipt, parseNodeReceipt } from "../../rpc-client/transaction
 import { limitedSignal } from "../../runtime/process/task.js";
 import { WorkerError } from "../errors.js";
 import { type EstimateMeaning, meaningOfEstimate } from "../withdrawal-state.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** The wallet on the chain, all of one moment except the pool's nonce. */
 export interface WalletView {

@@ -3,10 +3,10 @@ import type { Address } from "../../chain/address.js";
 import { AppError, errorCode } from "../../chain/errors.js";
 import { bytesEqual, bytesToHex } from "../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../chain/transaction.js";
+import type { Atoken } from "../../chain/units.js";
 import { WorkerError } from "../errors.js";
 import { cancelPriceCap } from "../lane/gas.js";
 import type { SignedPayment, SigningIntent } from "./signer-port.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** Limits that no signed transaction may break, whatever asked for it. */
 export interface SigningLimits {

@@ -1,8 +1,8 @@
 /** What the lane sees of a signer: typed intents in, checked bytes or a reason out. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Hex } from "../../chain/hex.js";
-import type { ApprovalSignature } from "../../ledger/policy/approval-digest.js";
 import type { Atoken } from "../../chain/units.js";
+import type { ApprovalSignature } from "../../ledger/policy/approval-digest.js";
 
 /** A legacy transaction, field by field. */
 export interface TransactionIntent {

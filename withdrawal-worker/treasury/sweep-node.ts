@@ -1,10 +1,10 @@
 /** Many deposit addresses on the chain at once, each as of one height. */
 import type { Address } from "../../chain/address.js";
 import { type Height, toQuantity } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import { readQuantity } from "../../rpc-client/answer-fields.js";
 import { balanceCall } from "../../rpc-client/evm-client.js";
 import { type JsonRpcClient, resultOf } from "../../rpc-client/json-rpc.js";
-import type { Atoken } from "../../chain/units.js";
 
 /** An address after a block. */
 export interface AddressState {

@@ -6,11 +6,11 @@ import { errorMessage } from "../../../chain/errors.js";
 import { keccak256, keccak256Hex } from "../../../chain/hashes.js";
 import { bytesToHash32, type Hash32, type Height } from "../../../chain/hex.js";
 import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/encoding/rlp.js";
+import type { Atoken } from "../../../chain/units.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
 import { AuditError } from "../errors.js";
 import type { BalanceBundle } from "./bundle.js";
 import { verifyPath } from "./header-path.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** What a bundle proves. */
 export interface ProvenBalance {

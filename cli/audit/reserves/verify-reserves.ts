@@ -1,12 +1,12 @@
 /** Checks a file of reserves with nothing but the genesis: no network, no clock, no node. */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { recoverPersonalMessage } from "../../../chain/signing/personal-message.js";
+import type { Atoken } from "../../../chain/units.js";
 import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
 import { notProven, type ProvenBlock, provenAccount, verifyBlock } from "../balance/verify.js";
 import { type ReservesFile, reservesText } from "./reserves-file.js";
 import { liabilitiesRoot, type SumRoot } from "./sum-tree.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** What a file proves. */
 export interface ProvenReserves {

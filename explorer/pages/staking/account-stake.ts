@@ -1,5 +1,6 @@
 /** An account's stake on its page: delegations, what is on its way out, rewards, locked coins. */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import type { Atoken } from "../../../chain/units.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { tokenAmount } from "../../../web/html/format.js";
 import { type Fact, facts, pager, section, table, time } from "../../../web/html/parts.js";
@@ -17,7 +18,6 @@ import type { Texts } from "../../text/catalogue.js";
 import type { PageContext } from "../context.js";
 import { askModules, isNoAnswer, noAnswerNote, placeIn } from "../modules-asked.js";
 import { validatorLink } from "./validator-parts.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** The name of the place in the list of delegations in an address of a page. */
 export const STAKE_PLACE = "stake";

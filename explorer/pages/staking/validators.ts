@@ -1,6 +1,7 @@
 /** All validators with their stake, and who decided the newest block and how reliably each signed lately. */
 import { LRUCache } from "lru-cache";
 import { toChecksumAddress } from "../../../chain/address.js";
+import type { Atoken } from "../../../chain/units.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { foreignName, percent, tokenAmount } from "../../../web/html/format.js";
 import { code, facts, pager, section, table } from "../../../web/html/parts.js";
@@ -17,7 +18,6 @@ import type { Texts } from "../../text/catalogue.js";
 import type { PageContext } from "../context.js";
 import { askModules, isNoAnswer, noAnswerNote, placeIn } from "../modules-asked.js";
 import { commissionText, missedText, stateBadges } from "./validator-parts.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** Blocks over which it is counted who signed. */
 const WINDOW = 100;

@@ -1,5 +1,6 @@
 /** What pages ask about governance: proposals, what they do, who paid and voted, parameters, plans. */
 import type { Address } from "../../../chain/address.js";
+import type { Atoken } from "../../../chain/units.js";
 import {
   type AnswerObject,
   readBoolean,
@@ -21,7 +22,6 @@ import {
   rowsOf,
   textIn,
 } from "./rest-fields.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** Where a proposal stands. */
 export type ProposalStatus = "deposit" | "voting" | "passed" | "rejected" | "failed";

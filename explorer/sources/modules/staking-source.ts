@@ -6,6 +6,7 @@ import {
   VALIDATOR_PREFIX,
 } from "../../../chain/address.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
+import type { Atoken } from "../../../chain/units.js";
 import {
   type AnswerObject,
   readBoolean,
@@ -29,7 +30,6 @@ import {
   rowsOf,
   textIn,
 } from "./rest-fields.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** Whether a validator takes part. */
 export type BondStatus = "bonded" | "unbonding" | "unbonded";

@@ -12,6 +12,7 @@ import {
   effectiveGasPriceAtoken,
   type GasFees,
 } from "../../../chain/transaction.js";
+import type { Atoken } from "../../../chain/units.js";
 import { BalanceRecorder } from "../../state/balance-recorder.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { CallError } from "./call-error.js";
@@ -24,7 +25,6 @@ import type { BlockContext } from "../message.js";
 import type { AnyPrecompile } from "../native/table.js";
 import type { RunResult } from "../transaction-engine.js";
 import { destroy, leastComputeNs } from "../transaction-executor.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** EIP-3529: at most a fifth of the gas used is refunded. */
 const MAX_REFUND_QUOTIENT = 5n;

@@ -29,6 +29,7 @@ import type { CosmosBlockTransaction, CosmosResult } from "../../../chain/cosmos
 import { SDK_CODE, type SdkFault, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import type { WeightsVersion } from "../../../chain/evm/compute-weights.js";
 import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
+import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { isBlockedAccount } from "../../modules/blocked-accounts.js";
 import { type MessageContext, moduleWords } from "../../modules/message-context.js";
@@ -39,7 +40,6 @@ import { appVersion } from "../../modules/upgrade/plan.js";
 import type { JournaledState, WordListener } from "../../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import { WORD_READ_NS, WORD_WRITE_NS } from "../native/native-gas.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /**
  * Compute units of a unit of gas: a block's second is shared by its gas (D21). Where the words of

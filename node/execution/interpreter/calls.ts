@@ -1,5 +1,6 @@
 /** What sends a message to another account: calls, creations, SELFDESTRUCT. */
 import { contractAddress2Of, contractAddressOf } from "../../../chain/contract-address.js";
+import type { Atoken } from "../../../chain/units.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import { chargeAccount, livingAccount } from "./accounts.js";
 import type { Frame } from "./frame.js";
@@ -25,7 +26,6 @@ import {
   wordsOf,
 } from "./schedule.js";
 import { wordToSize } from "./words.js";
-import type { Atoken } from "../../../chain/units.js";
 
 const NO_BYTES = new Uint8Array(0);
 /** EIP-2681: an account with this nonce makes no contract any more. */

@@ -1,7 +1,7 @@
 /** A message of a frame, or of a transaction: whom it names, what it brings, who sent it how. */
 import type { Address } from "../../../chain/address.js";
-import type { FrameStart } from "../../state/balance-recorder.js";
 import type { Atoken } from "../../../chain/units.js";
+import type { FrameStart } from "../../state/balance-recorder.js";
 
 /** Instructions that send messages; a transaction sends a CALL or CREATE. */
 export const MESSAGE_OPCODES = {

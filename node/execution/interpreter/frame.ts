@@ -9,8 +9,8 @@ import { memoryGas, wordsOf } from "./schedule.js";
 import type { Substate } from "./substate.js";
 import type { Watcher } from "./watcher.js";
 import type { ComputeWeights } from "../../../chain/evm/compute-weights.js";
-import { wordToAddress } from "./words.js";
 import type { Atoken } from "../../../chain/units.js";
+import { wordToAddress } from "./words.js";
 
 const NO_BYTES = new Uint8Array(0);
 

@@ -4,9 +4,9 @@
  */
 import type { Address } from "../../../chain/address.js";
 import type { Log } from "../../../chain/receipt.js";
+import type { Atoken } from "../../../chain/units.js";
 import type { Message } from "./frame-message.js";
 import type { Halt } from "./halt.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** How a message ended. */
 export interface MessageEnd {

@@ -4,6 +4,7 @@ import type { BalanceReason } from "../../../chain/balance-change.js";
 import { accountText, event } from "../../../chain/consensus/abci-event.js";
 import { bytesToBigint } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";
+import type { Atoken } from "../../../chain/units.js";
 import { type MessageContext, moduleWords } from "../../modules/message-context.js";
 import { moveBalances } from "../../modules/move-coins.js";
 import { isBlockedAccount } from "../../modules/blocked-accounts.js";
@@ -25,7 +26,6 @@ import { wordToSlot } from "../interpreter/words.js";
 import type { NativeHost, NativeMessage } from "./native-host.js";
 import { DISTRIBUTION, logOf } from "./native-abis.js";
 import { EVENT_GAS, EVENT_NS, LOG_NS, WORD_READ_NS, WORD_WRITE_NS } from "./native-gas.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** LOG0 of the EVM. */
 const LOG_GAS = 375;

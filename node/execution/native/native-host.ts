@@ -2,11 +2,11 @@
 import type { Address } from "../../../chain/address.js";
 import type { ComputeWeights } from "../../../chain/evm/compute-weights.js";
 import type { Log } from "../../../chain/receipt.js";
+import type { Atoken } from "../../../chain/units.js";
 import type { BalanceRecorder } from "../../state/balance-recorder.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import type { Watcher } from "../interpreter/watcher.js";
 import type { BlockContext, NativeFacts } from "../message.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** A call as its maker sends it. */
 export interface NativeMessage {

@@ -3,12 +3,12 @@ import type { Address } from "../../../chain/address.js";
 import { bytesToHex, type Hex, toQuantity } from "../../../chain/hex.js";
 import { revertReason } from "../../../chain/evm/revert-reason.js";
 import type { Log } from "../../../chain/receipt.js";
+import type { Atoken } from "../../../chain/units.js";
 import { type Message, MESSAGE_OPCODES } from "../interpreter/frame-message.js";
 import { REVERTED } from "../interpreter/halt.js";
 import { EXACT_STEPS, type MessageEnd, type Watcher } from "../interpreter/watcher.js";
 import { opcodeName } from "./opcode-names.js";
 import type { TraceBudget, TracedMessage, Tracer, TraceSummary } from "./tracer.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** JSON of a frame without its data, and of a log. */
 const FRAME_BYTES = 320;

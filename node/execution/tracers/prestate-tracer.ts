@@ -9,6 +9,7 @@ import {
   type Hex,
   toQuantity,
 } from "../../../chain/hex.js";
+import type { Atoken } from "../../../chain/units.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import {
@@ -22,7 +23,6 @@ import { MAX_INIT_CODE_BYTES } from "../interpreter/schedule.js";
 import { wordToAddress, wordToSize, wordToSlot } from "../interpreter/words.js";
 import type { PrestateOptions } from "../calls/call-port.js";
 import type { TraceBudget, TracedMessage, Tracer } from "./tracer.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** JSON of an account without code and storage, and of one slot. */
 const ACCOUNT_BYTES = 200;

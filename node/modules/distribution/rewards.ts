@@ -18,6 +18,7 @@
 import type { Address } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
 import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { ONE } from "../../settings/module-params.js";
 import { Delegations } from "../staking/delegation-record.js";
@@ -27,7 +28,6 @@ import type { JournaledState } from "../../state/journaled-state.js";
 import { type MessageFailure, moduleFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
 import { addressWord, mapSlot, SystemStorage, wordAddress } from "../system-storage.js";
-import type { Atoken } from "../../../chain/units.js";
 
 const SUM = 0n;
 const LEFT_OVER = 1n;

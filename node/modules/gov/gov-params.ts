@@ -1,9 +1,9 @@
 /** The parameters of governance as they hold: the expedited way is never the easier one. */
 import type { Address } from "../../../chain/address.js";
+import type { Atoken } from "../../../chain/units.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { moduleParam } from "../module-params.js";
 import { wordAddress } from "../system-storage.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** Fractions are in 10^-18, times in milliseconds. */
 export interface GovParams {

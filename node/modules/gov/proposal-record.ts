@@ -21,9 +21,9 @@ import { ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import { type AnyMessage, decodeAny, encodeAny } from "../../../chain/cosmos/field-schema.js";
 import { MAX_PROPOSAL_MESSAGES } from "../../../chain/cosmos/governance-schemas.js";
 import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
+import type { Atoken } from "../../../chain/units.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { addressWord, mapSlot, StoredSet, SystemStorage, wordAddress } from "../system-storage.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** `cosmos.gov.v1.ProposalStatus`. */
 export const PROPOSAL_STATUS = {

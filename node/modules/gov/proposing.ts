@@ -10,6 +10,7 @@ import { textOf } from "../../../chain/cosmos/cosmos-transaction.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { ONE } from "../../settings/module-params.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
+import type { Atoken } from "../../../chain/units.js";
 import { messageFailure } from "../message-fields.js";
 import type { MessageFailure, ModuleContext } from "../module-context.js";
 import { fixedParamsReason } from "../params/param-changes.js";
@@ -29,7 +30,6 @@ import {
   type ProposalRecord,
   Proposals,
 } from "./proposal-record.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** Bytes of all messages of a proposal: they are written to the state. */
 const MAX_MESSAGE_BYTES = 32_768;

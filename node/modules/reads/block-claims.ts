@@ -4,6 +4,7 @@ import type { BalanceChange } from "../../../chain/balance-change.js";
 import type { ClaimKind, PlacedClaimMove } from "../../../chain/staking/claims.js";
 import type { AbciEvent } from "../../../chain/consensus/abci-types.js";
 import type { Height } from "../../../chain/hex.js";
+import type { Atoken } from "../../../chain/units.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { hasModules, MODULE_ACCOUNTS } from "../system-storage.js";
@@ -21,7 +22,6 @@ import { claimsOfEvents, noneTouched, type Touched, touchAll } from "./claim-eve
 import { readClaim, readLeaving, readStaked, readWithdrawable, type StakedRead } from "./claims.js";
 import type { ModulesAt } from "./modules-at.js";
 import type { EntryRead } from "./staking-reads.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** A claim with what explains it. */
 export interface ClaimRead {

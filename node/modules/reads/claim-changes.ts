@@ -11,6 +11,7 @@ import {
   type ClaimMove,
   type ClaimReason,
 } from "../../../chain/staking/claims.js";
+import type { Atoken } from "../../../chain/units.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { bookedCommission, communityPool } from "../distribution/rewards.js";
 import { Delegations } from "../staking/delegation-record.js";
@@ -25,7 +26,6 @@ import {
   unbondingOf,
 } from "./claim-events.js";
 import { readClaim } from "./claims.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** A validator's part of the state. */
 interface MeasuredValidator {

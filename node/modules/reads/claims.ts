@@ -1,13 +1,13 @@
 /** What a claim is worth after a block: each is a value of the modules' state, and none is an estimate. */
 import type { Address } from "../../../chain/address.js";
 import type { Claim } from "../../../chain/staking/claims.js";
+import type { Atoken } from "../../../chain/units.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { bookedCommission, communityPool, validatorRewards } from "../distribution/rewards.js";
 import { Delegations, ENTRY_KIND } from "../staking/delegation-record.js";
 import { Validators } from "../staking/validator-record.js";
 import { rewardsOf } from "./distribution-reads.js";
 import { type DelegationRead, type EntryRead, entriesOf, readDelegation } from "./staking-reads.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /**
  * A claim, atoken or shares of 10^-18; 0 where there is none.

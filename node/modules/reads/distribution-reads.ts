@@ -1,5 +1,6 @@
 /** What is asked of distribution: rewards, commission, the community pool. Amounts are atoken. */
 import type { Address } from "../../../chain/address.js";
+import type { Atoken } from "../../../chain/units.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import {
   communityPool,
@@ -11,7 +12,6 @@ import {
 import { moduleParam } from "../module-params.js";
 import { Validators } from "../staking/validator-record.js";
 import { operatorsOf } from "./staking-reads.js";
-import type { Atoken } from "../../../chain/units.js";
 
 export { communityPool, withdrawAddress };
 

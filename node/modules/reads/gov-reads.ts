@@ -1,6 +1,7 @@
 /** What is asked of governance and upgrades: proposals, deposits, votes, plans, as plain values. */
 import type { Address } from "../../../chain/address.js";
 import { encodeMessage } from "../../../chain/cosmos/field-schema.js";
+import type { Atoken } from "../../../chain/units.js";
 import { FIRST_APP_VERSION } from "../../settings/app-version.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { govParams } from "../gov/gov-params.js";
@@ -17,7 +18,6 @@ import {
 import { type TallyProgress, type TallySlice, tallySlice } from "../gov/tally.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { appVersion, upgradeHeight, upgradePlan } from "../upgrade/plan.js";
-import type { Atoken } from "../../../chain/units.js";
 
 export {
   appVersion,

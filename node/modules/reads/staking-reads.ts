@@ -1,5 +1,6 @@
 /** What is asked of staking: validators, delegations and what is on its way out, as plain values. */
 import type { Address } from "../../../chain/address.js";
+import type { Atoken } from "../../../chain/units.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { moduleParam } from "../module-params.js";
 import { tokensOf, unbondingLeft } from "../staking/delegating.js";
@@ -14,7 +15,6 @@ import {
   Validators,
 } from "../staking/validator-record.js";
 import { type ListPart, MODULE_ACCOUNTS, wordAddress } from "../system-storage.js";
-import type { Atoken } from "../../../chain/units.js";
 
 export { BOND_STATUS, type BondStatus, ENTRY_KIND, type ListPart, type QueueEntry };
 

@@ -1,6 +1,7 @@
 /** What is asked of locked coins: of one account, and of all that genesis names. */
 import type { Address } from "../../../chain/address.js";
 import type { Height } from "../../../chain/hex.js";
+import type { Atoken } from "../../../chain/units.js";
 import {
   lockedSupplyAt,
   type VestingSchedule,
@@ -9,7 +10,6 @@ import {
 import { StateAt } from "../../state/state-at.js";
 import type { StateReader } from "../../store/state-reader.js";
 import { VestingLocks, type VestingState } from "../vesting.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** An account of genesis with locked coins, after a block. */
 export interface VestingRead extends VestingSchedule, VestingState {

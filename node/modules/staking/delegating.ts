@@ -8,6 +8,7 @@
 import type { Address } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
+import type { Atoken } from "../../../chain/units.js";
 import { ONE } from "../../settings/module-params.js";
 import { noteMovedShares } from "../gov/counting.js";
 import { bookRewards, closeRewards, payRewards } from "../distribution/rewards.js";
@@ -24,7 +25,6 @@ import {
   type ValidatorRecord,
   Validators,
 } from "./validator-record.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** Entries of one account together, all of which each touch looks at; the SDK's bound is by pair. */
 const MAX_ENTRIES_OF_ACCOUNT = 100;

@@ -16,6 +16,7 @@
  * that begins behind it.
  */
 import type { Address } from "../../../chain/address.js";
+import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import {
@@ -27,7 +28,6 @@ import {
   SystemStorage,
   wordAddress,
 } from "../system-storage.js";
-import type { Atoken } from "../../../chain/units.js";
 
 const SHARES = 16n;
 const DELEGATORS = 17n;

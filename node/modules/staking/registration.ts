@@ -3,6 +3,7 @@ import type { Address } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
+import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { fractionText, ONE } from "../../settings/module-params.js";
 import { bookRewards } from "../distribution/rewards.js";
@@ -19,7 +20,6 @@ import {
   type ValidatorRecord,
   Validators,
 } from "./validator-record.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** Longest texts, bytes: those of x/staking. */
 const MOST_BYTES: Readonly<Record<(typeof DESCRIPTION_FIELDS)[number], number>> = {

@@ -11,7 +11,7 @@
  * unbonding, 14 number of slashes, 15 to 19 texts of the description, 20 entry of its unbonding;
  * from 32 on slashes, each: height, height of the infraction, fraction.
  */
-import { type Address } from "../../../chain/address.js";
+import type { Address } from "../../../chain/address.js";
 import { bigintToWord } from "../../../chain/hex.js";
 import { ATOKEN_PER_TOKEN, type Atoken } from "../../../chain/units.js";
 import type { JournaledState } from "../../state/journaled-state.js";

@@ -7,7 +7,7 @@ import { LRUCache } from "lru-cache";
 import { isCosmosBytes } from "../../../chain/cosmos/cosmos-transaction.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import { keccak256Hex, sha256Hex } from "../../../chain/hashes.js";
-import { type Hash32 } from "../../../chain/hex.js";
+import type { Hash32 } from "../../../chain/hex.js";
 import { AppError, errorCode } from "../../../chain/errors.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import { createWakeup, sleep } from "../../../runtime/process/task.js";

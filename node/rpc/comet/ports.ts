@@ -6,12 +6,12 @@ import type { CosmosResult } from "../../../chain/cosmos/cosmos-result.js";
 import type { CosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
 import type { SdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
+import type { Atoken } from "../../../chain/units.js";
 import type { ChainView } from "../../view/chain-view.js";
 import type { ConsensusMoment, ConsensusView, Reception } from "../../consensus/consensus-ports.js";
 import type { EventBus } from "../../view/event-bus.js";
 import type { NetworkPeer } from "../../p2p/network-port.js";
 import type { TransactionPool } from "../../mempool/pool-port.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** Consensus as this server reads it. */
 export interface CometConsensus extends ConsensusView {

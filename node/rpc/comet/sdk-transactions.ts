@@ -12,7 +12,7 @@ import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
 import { wrapsEthereum } from "../../../chain/consensus/sdk-transaction-decode.js";
 import { ChainError } from "../../../chain/errors.js";
 import { sha256Hex } from "../../../chain/hashes.js";
-import { type Hash32, type Height } from "../../../chain/hex.js";
+import type { Height } from "../../../chain/hex.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import { longWork } from "../../../runtime/process/resting-lane.js";
 import type {
@@ -85,7 +85,7 @@ function recordOf(
 ): SdkTransactionRecord {
   const bytes = bytesOf(executed);
   const { index } = executed;
-  return { ...block, hash: hashOf(bytes), bytes, index, result: resultOf(executed) };
+  return { ...block, hash: sha256Hex(bytes), bytes, index, result: resultOf(executed) };
 }
 
 function resultOf(executed: ExecutedTransaction): SdkResult {
@@ -102,10 +102,6 @@ function resultOf(executed: ExecutedTransaction): SdkResult {
   };
 }
 
-function hashOf(bytes: Uint8Array): Hash32 {
-  return sha256Hex(bytes);
-}
-
 function refusedResult(refusal: Refusal | undefined, gasWanted: bigint): SdkResult {
   const { code, codespace, log } = refusal ?? { code: 0, codespace: "", log: "" };
   return { code, codespace, log, data: NOTHING, gasWanted, gasUsed: 0n, events: [] };
@@ -114,7 +110,7 @@ function refusedResult(refusal: Refusal | undefined, gasWanted: bigint): SdkResu
 async function submit(chain: CometChain, bytes: Uint8Array): Promise<SdkSubmission> {
   const { hash, refusal } = await submitTransaction(chain, bytes).catch((error: unknown) => {
     // SDK clients are told the hash of what the pool has already, or has no room for.
-    if (error instanceof MempoolFault) return { hash: hashOf(bytes), refusal: error.refusal };
+    if (error instanceof MempoolFault) return { hash: sha256Hex(bytes), refusal: error.refusal };
     throw error;
   });
   return { hash, result: refusedResult(refusal, gasWantedOf(bytes)) };

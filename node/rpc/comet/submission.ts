@@ -8,7 +8,7 @@ import {
   isCosmosBytes,
 } from "../../../chain/cosmos/cosmos-transaction.js";
 import { sha256Hex } from "../../../chain/hashes.js";
-import { type Hash32 } from "../../../chain/hex.js";
+import type { Hash32 } from "../../../chain/hex.js";
 import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
 import { recoverSender } from "../../../chain/transaction.js";
 import { alreadyKnown, type Refusal, refusalOf, undecodable, WRONG_SENDER } from "./check-codes.js";

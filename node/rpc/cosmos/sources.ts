@@ -4,13 +4,13 @@ import type { Height } from "../../../chain/hex.js";
 import type { Descriptors } from "../../../chain/protobuf/descriptors.js";
 import { encodeMessage } from "../../../chain/protobuf/codec.js";
 import type { ProtoMessage } from "../../../chain/protobuf/values.js";
+import type { Atoken } from "../../../chain/units.js";
 import type { CallWorkers } from "../../execution/calls/call-port.js";
 import type { SdkTransactions } from "../../view/sdk-transactions.js";
 import type { ModulesAt } from "../../modules/reads/modules-at.js";
 import type { VestingReads } from "../../modules/reads/vesting-reads.js";
 import type { CometChain } from "../comet/ports.js";
 import { invalidArgument } from "./errors.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** Accounts of the chain itself. */
 export interface ModuleAccount {

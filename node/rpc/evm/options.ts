@@ -2,6 +2,7 @@
 import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import type { Address } from "../../../chain/address.js";
 import type { Network } from "../../../chain/networks.js";
+import type { Atoken } from "../../../chain/units.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import type { Metrics } from "../../../runtime/process/metrics.js";
@@ -12,7 +13,6 @@ import type { TransactionPool } from "../../mempool/pool-port.js";
 import type { ClaimReads } from "../../modules/reads/block-claims.js";
 import type { ClientMemory } from "../client-memory.js";
 import type { RefusedBlock } from "../../consensus/consensus-ports.js";
-import type { Atoken } from "../../../chain/units.js";
 
 /** Bounds of the EVM JSON-RPC (D16); each is a key of app.toml's `[json-rpc]`. */
 export interface EvmRpcLimits {

@@ -6,7 +6,7 @@ import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { sha256Hex } from "../../../chain/hashes.js";
 import { errorCode, errorMessage } from "../../../chain/errors.js";
-import { type Hash32, type Height } from "../../../chain/hex.js";
+import type { Hash32, Height } from "../../../chain/hex.js";
 import { ensureFolder, syncFolder } from "../../../runtime/files/folder.js";
 import { failpoint } from "../../../runtime/process/failpoint.js";
 import type { Logger } from "../../../runtime/process/logger.js";

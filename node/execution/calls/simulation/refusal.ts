@@ -7,11 +7,11 @@ import {
   mostCostAtoken,
   type TransactionFaultCode,
 } from "../../../../chain/transaction-rules.js";
+import type { Atoken } from "../../../../chain/units.js";
 import { type AccountRecord, EMPTY_ACCOUNT } from "../../../store/account-record.js";
 import { CallError } from "../call-error.js";
 import type { SimulationRefusal } from "../call-port.js";
 import { belowBaseFeeText, fundsText } from "../call-run.js";
-import type { Atoken } from "../../../../chain/units.js";
 
 /** EIP-2681: no transaction has this nonce. */
 const MAX_NONCE = 2n ** 64n - 1n;

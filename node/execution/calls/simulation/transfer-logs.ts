@@ -5,10 +5,10 @@
 import { type Address, parseAddress, ZERO_ADDRESS } from "../../../../chain/address.js";
 import { bigintToWord, bytesToHash32, type Hash32, parseHash32 } from "../../../../chain/hex.js";
 import type { Log } from "../../../../chain/receipt.js";
+import type { Atoken } from "../../../../chain/units.js";
 import type { Message } from "../../interpreter/frame-message.js";
 import { EXACT_STEPS, type Watcher } from "../../interpreter/watcher.js";
 import type { TraceBudget } from "../../tracers/tracer.js";
-import type { Atoken } from "../../../../chain/units.js";
 
 /** ERC-7528: stands for the native coin where an address of a token is asked for. */
 const NATIVE_COIN = parseAddress(`0x${"ee".repeat(20)}`);

@@ -4,7 +4,7 @@
  */
 import { setImmediate as yieldToLoop } from "node:timers/promises";
 import { sha256Hex } from "../../../../chain/hashes.js";
-import { type Hash32 } from "../../../../chain/hex.js";
+import type { Hash32 } from "../../../../chain/hex.js";
 import type { AnyTransaction } from "../../../../chain/cosmos/cosmos-transaction.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
 import { readInTurn } from "../../../../runtime/process/resting-lane.js";
@@ -69,10 +69,6 @@ async function check(chain: CometChain, bytes: Uint8Array): Promise<Refusal | un
   return error === undefined ? undefined : refusalOf(error);
 }
 
-function hashOf(bytes: Uint8Array): Hash32 {
-  return sha256Hex(bytes);
-}
-
 function broadcastJson({ hash, refusal }: Submission) {
   const { code, log, codespace } = refusal ?? { code: 0, log: "", codespace: "" };
   return { code, data: "", log, codespace, hash: upperHex(hash) };
@@ -97,7 +93,7 @@ class Broadcast {
       .finally(() => {
         this.asyncCount -= 1;
       });
-    return broadcastJson({ hash: hashOf(bytes), refusal: undefined });
+    return broadcastJson({ hash: sha256Hex(bytes), refusal: undefined });
   }
 
   /** Answers when the pool has the transaction on disk, or has refused it. */
@@ -111,7 +107,7 @@ class Broadcast {
       throw refused(`max_subscription_clients ${MAX_COMMIT_WAITERS} reached`);
     }
     const transaction = readTransaction(bytes);
-    const hash = hashOf(bytes);
+    const hash = sha256Hex(bytes);
     this.waiterCount += 1;
     const ending = new AbortController();
     const mined = this.whenMined(hash, AbortSignal.any([signal, ending.signal]));

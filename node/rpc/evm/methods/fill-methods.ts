@@ -6,6 +6,7 @@ import {
   type TransactionType,
   withoutSignature,
 } from "../../../../chain/transaction.js";
+import type { Atoken } from "../../../../chain/units.js";
 import type { CallRequest, CallWorkers } from "../../../execution/calls/call-port.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import type { ChainView } from "../../../view/chain-view.js";
@@ -15,7 +16,6 @@ import { RpcFault } from "../errors.js";
 import { type MethodEntries, method, RawJson } from "../method.js";
 import { field, optionalField, parseObject, parseUint256, parseUint64 } from "../params.js";
 import { executionFault } from "./call-methods.js";
-import type { Atoken } from "../../../../chain/units.js";
 
 /** What these methods read. */
 export interface FillMethodPorts {

@@ -3,6 +3,7 @@ import type { Address } from "../../../../chain/address.js";
 import type { BalanceChange } from "../../../../chain/balance-change.js";
 import { type Height, toQuantity } from "../../../../chain/hex.js";
 import { type Operation, operationsOf } from "../../../../chain/operations.js";
+import type { Atoken } from "../../../../chain/units.js";
 import type { AccountJournalEntry, ChainView } from "../../../view/chain-view.js";
 import type { TransactionPool, TransactionStatus } from "../../../mempool/pool-port.js";
 import type { BlockJson } from "../block-json.js";
@@ -11,7 +12,6 @@ import { historyPruned, invalidParams } from "../errors.js";
 import { changeJson } from "../journal-json.js";
 import { type JsonValue, type MethodEntries, method, RawJson } from "../method.js";
 import { parseAddressParam, parseHashParam, parseIndex } from "../params.js";
-import type { Atoken } from "../../../../chain/units.js";
 
 /**
  * Entries of one causeway_getAccountJournal answer. Blocks are never split, so one block with
