@@ -21,12 +21,38 @@ export const EMPTY_TRIE_ROOT =
 /** 32 zero bytes. */
 export const ZERO_HASH = `0x${"00".repeat(32)}` as Hash32;
 
+/** Up to here (addresses, hashes, words) a plain loop beats Buffer's encoder. */
+const SHORT_BYTES = 64;
+
+/** The two hex digits of each byte, as characters. */
+const BYTE_DIGITS = Buffer.from(
+  Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0")).join(""),
+  "latin1",
+);
+
+/** The text that is being written: the prefix, and room for digits. */
+const SHORT_TEXT = Buffer.from(`0x${"0".repeat(2 * SHORT_BYTES)}`, "latin1");
+
 /** Bytes to `0x` hex. Zero bytes give `0x`. */
 export function bytesToHex(bytes: Uint8Array): Hex {
-  const view = Buffer.isBuffer(bytes)
-    ? bytes
-    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return `0x${view.toString("hex")}`;
+  return hexAt(bytes, 0, bytes.length);
+}
+
+/**
+ * The same of a range that is there whole, `end` not included. The prefix is written with the digits: added
+ * to them, it would make a text of two parts, which everybody who looks into it has to put together.
+ */
+export function hexAt(bytes: Uint8Array, start: number, end: number): Hex {
+  if (end - start > SHORT_BYTES) {
+    return `0x${Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("hex")}`;
+  }
+  let next = 2;
+  for (let at = start; at < end; at++, next += 2) {
+    const digits = 2 * (bytes[at] ?? 0);
+    SHORT_TEXT[next] = BYTE_DIGITS[digits] ?? 0;
+    SHORT_TEXT[next + 1] = BYTE_DIGITS[digits + 1] ?? 0;
+  }
+  return SHORT_TEXT.toString("latin1", 0, next) as Hex;
 }
 
 /** Value of each hex digit by its character code. */
@@ -148,7 +174,9 @@ function numberToBytes(value: number): Uint8Array {
 
 /** Bytes that are exact as a number. */
 const NUMBER_BYTES = 6;
-const NUMBER_BITS = 48n;
+
+/** The word whose value is looked for, read 64 bits at a time. */
+const WORD_VIEW = new DataView(WORD.buffer);
 
 /** Big-endian bytes to unsigned bigint; no bytes give zero. */
 export function bytesToBigint(bytes: Uint8Array): bigint {
@@ -156,20 +184,25 @@ export function bytesToBigint(bytes: Uint8Array): bigint {
 }
 
 /**
- * The same for a range of bytes that is there whole, `end` not included. Most words of the EVM are
- * small or hashes: numbers put together are two to seven times as fast as a detour over digits.
+ * The same for a range of bytes that is there whole, `end` not included. Most words of the EVM are small
+ * or hashes: four integers of 64 bits are far less work than a detour over digits.
  */
 export function bigintAt(bytes: Uint8Array, start: number, end: number): bigint {
   let at = start;
   while (at < end && bytes[at] === 0) at++;
+  const size = end - at;
+  if (size <= NUMBER_BYTES) return BigInt(numberAt(bytes, at, end));
   // Of more, digits are the shorter way.
-  if (end - at > WORD_BYTES) return BigInt(bytesToHex(bytes.subarray(at, end)));
-  let next = at + ((end - at) % NUMBER_BYTES);
-  let value = BigInt(numberAt(bytes, at, next));
-  for (; next < end; next += NUMBER_BYTES) {
-    value = (value << NUMBER_BITS) | BigInt(numberAt(bytes, next, next + NUMBER_BYTES));
-  }
-  return value;
+  if (size > WORD_BYTES) return BigInt(bytesToHex(bytes.subarray(at, end)));
+  let place = 0;
+  while (place < WORD_BYTES - size) WORD[place++] = 0;
+  while (at < end) WORD[place++] = bytes[at++] ?? 0;
+  const low = WORD_VIEW.getBigUint64(24);
+  if (size <= 8) return low;
+  const half = (WORD_VIEW.getBigUint64(16) << 64n) | low;
+  if (size <= 16) return half;
+  const high = (WORD_VIEW.getBigUint64(0) << 64n) | WORD_VIEW.getBigUint64(8);
+  return (high << 128n) | half;
 }
 
 /** Up to `NUMBER_BYTES`, zeros where the bytes have ended. */

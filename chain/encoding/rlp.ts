@@ -1,6 +1,7 @@
 /** Recursive Length Prefix, strict: every value has exactly one accepted encoding. */
 import { ChainError } from "../errors.js";
 import { bigintAt, bytesToBigint } from "../hex.js";
+import { readRlp, type RlpReader } from "./rlp-reader.js";
 import type { Slab } from "./slab.js";
 
 /** A decoded item: bytes, or a list of items. */
@@ -146,54 +147,12 @@ export function encodeRlpListOfEncoded(items: readonly Uint8Array[]): Uint8Array
  * @throws INVALID_RLP
  */
 export function decodeRlp(bytes: Uint8Array): RlpItem {
-  const [item, end] = readItem(bytes, 0, bytes.length, 0);
-  if (end !== bytes.length) throw new ChainError("INVALID_RLP", "bytes follow the item");
-  return item;
+  return readRlp(bytes, (reader) => readItem(reader, 0));
 }
 
-function readLength(bytes: Uint8Array, at: number, width: number, end: number): number {
-  if (width > 4 || at + width > end) throw new ChainError("INVALID_RLP", "length out of range");
-  let length = 0;
-  for (let index = 0; index < width; index++) length = length * 256 + (bytes[at + index] ?? 0);
-  if (bytes[at] === 0 || length < 56) {
-    throw new ChainError("INVALID_RLP", "length is not minimal");
-  }
-  return length;
-}
-
-/** Where the content of the item at a place begins and ends. */
-function readSpan(bytes: Uint8Array, at: number, end: number): { start: number; stop: number } {
-  if (at >= end) throw new ChainError("INVALID_RLP", "item is missing");
-  const first = bytes[at] ?? 0;
-  if (first < 0x80) return { start: at, stop: at + 1 };
-  const isList = first >= 0xc0;
-  let length = first - (isList ? 0xc0 : 0x80);
-  let start = at + 1;
-  if (length >= 56) {
-    const width = length - 55;
-    length = readLength(bytes, start, width, end);
-    start += width;
-  }
-  const stop = start + length;
-  if (stop > end) throw new ChainError("INVALID_RLP", "item is cut short");
-  if (!isList && length === 1 && (bytes[start] ?? 0) < 0x80) {
-    throw new ChainError("INVALID_RLP", "single byte is not minimal");
-  }
-  return { start, stop };
-}
-
-function readItem(bytes: Uint8Array, at: number, end: number, depth: number): [RlpItem, number] {
+function readItem(reader: RlpReader, depth: number): RlpItem {
   if (depth > MAX_DEPTH) throw new ChainError("INVALID_RLP", "lists are nested too deeply");
-  const { start, stop } = readSpan(bytes, at, end);
-  if ((bytes[at] ?? 0) < 0xc0) return [bytes.subarray(start, stop), stop];
-  const items: RlpItem[] = [];
-  let next = start;
-  while (next < stop) {
-    const [item, after] = readItem(bytes, next, stop, depth + 1);
-    items.push(item);
-    next = after;
-  }
-  return [items, stop];
+  return reader.isList ? reader.items((within) => readItem(within, depth + 1)) : reader.bytes();
 }
 
 /**
@@ -202,17 +161,7 @@ function readItem(bytes: Uint8Array, at: number, end: number, depth: number): [R
  * @throws INVALID_RLP unless the input is exactly one list whose items lie end to end
  */
 export function encodedRlpItems(bytes: Uint8Array): Uint8Array[] {
-  const first = bytes[0] ?? 0;
-  if (first < 0xc0) throw new ChainError("INVALID_RLP", "expected a list");
-  const list = readSpan(bytes, 0, bytes.length);
-  if (list.stop !== bytes.length) throw new ChainError("INVALID_RLP", "bytes follow the item");
-  const items: Uint8Array[] = [];
-  for (let at = list.start; at < list.stop; ) {
-    const { stop } = readSpan(bytes, at, list.stop);
-    items.push(bytes.subarray(at, stop));
-    at = stop;
-  }
-  return items;
+  return readRlp(bytes, (reader) => reader.items((within) => within.encoded()));
 }
 
 /** The item as bytes. Throws INVALID_RLP if it is a list. */
