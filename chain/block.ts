@@ -74,6 +74,21 @@ export interface Block {
   readonly dataHash: Hash32;
 }
 
+/** A block without what is in it. */
+export interface BlockOutline {
+  readonly header: BlockHeader;
+  readonly hash: Hash32;
+  /** Unix milliseconds of the block's time. */
+  readonly timeMs: number;
+  readonly dataHash: Hash32;
+  /** EVM transactions. */
+  readonly transactionCount: number;
+  /** Places of the Cosmos transactions in `data.txs`, ascending. */
+  readonly cosmosPlaces: readonly number[];
+  /** Length of the transactions as items of the block's RLP list, that list's header left out. */
+  readonly transactionBytes: number;
+}
+
 /** RLP of the header; its keccak256 is the block hash. */
 export function encodeHeader(header: BlockHeader): Uint8Array {
   return encodeRlp([
@@ -106,4 +121,9 @@ export function rlpTransactionBytes({ type, raw }: SignedTransaction): number {
 /** Block hash: keccak256(rlp(header)) (D8). */
 export function hashHeader(header: BlockHeader): Hash32 {
   return keccak256Hex(encodeHeader(header));
+}
+
+/** Length of rlp([header, transactions, uncles]), computed without the transactions. */
+export function blockSizeBytes({ header, transactionBytes }: BlockOutline): number {
+  return rlpSizeBytes(encodeHeader(header).length + rlpSizeBytes(transactionBytes) + 1);
 }

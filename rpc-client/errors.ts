@@ -31,6 +31,9 @@ export interface RpcErrorDetails {
 /** JSON-RPC number of most refusals; what they mean is in their text. */
 export const SERVER_ERROR = -32000;
 
+/** JSON-RPC's number for arguments that a server does not take. */
+const INVALID_PARAMS = -32602;
+
 /** Characters of a node's text that are kept: contracts choose what it quotes. */
 export const MAX_NODE_TEXT_CHARACTERS = 1_024;
 
@@ -47,6 +50,11 @@ export class RpcError extends AppError<"RPC_ERROR"> {
     super("RPC_ERROR", `${rpc.method}: ${nodeMessage}`, { details: { ...rpc } });
     this.nodeMessage = nodeMessage;
   }
+}
+
+/** Whether a node did not take the arguments of a call: of another version, it may know fewer. */
+export function areParamsInvalid(error: unknown): boolean {
+  return error instanceof RpcError && error.rpc.rpcCode === INVALID_PARAMS;
 }
 
 /** The Data API refused a request; `details.rosettaCode` is its listed number. */

@@ -230,7 +230,7 @@ function parseCosmos(value: unknown): JournaledTransaction {
 }
 
 /** Characters of a memo (x/auth `MaxMemoCharacters`). */
-const MAX_MEMO = 256;
+export const MAX_MEMO = 256;
 
 /** LOG0 to LOG4: more topics than that do not exist. */
 const MAX_TOPICS = 4;

@@ -34,6 +34,14 @@ function addressOf({ params }: Pick<PageQuery, "params">): Buffer {
   return bytesOf(readAddressText(params["address"]));
 }
 
+/** The side of a transfer that an account is on, by the direction that a list asks for. */
+const SIDES = { out: "sender", in: "recipient" } as const;
+
+function sidesOf({ direction }: Filters): readonly string[] {
+  if (direction === "out" || direction === "in") return [SIDES[direction]];
+  return Object.values(SIDES);
+}
+
 const TRANSFERS: ListKind<TransferRow> = {
   name: "address transfers",
   filters: ["order", "asset", "kind", "direction", "min", ...RANGE],
@@ -41,20 +49,20 @@ const TRANSFERS: ListKind<TransferRow> = {
     const { snapshot, filters, ceiling, after, limit } = query;
     const { sign, word } = directionOf(filters);
     const { from, to } = await readRange(snapshot, filters, s);
-    const where = new Where()
-      .and("a.address = ?", addressOf(query))
-      .and("a.height BETWEEN ? AND ?", from, Math.min(to, ceiling));
-    if (filters["asset"] !== undefined) where.and("a.asset = ?", readAsset(filters["asset"]));
+    const where = new Where().and("f.height BETWEEN ? AND ?", from, Math.min(to, ceiling));
+    if (filters["asset"] !== undefined) where.and("f.asset = ?", readAsset(filters["asset"]));
     if (filters["kind"] !== undefined) where.and("f.kind = ?", filters["kind"]);
-    if (filters["direction"] !== undefined) {
-      where.and("a.role IN (?, 'self')", filters["direction"]);
-    }
     if (filters["min"] !== undefined) where.and("f.amount >= ?", filters["min"]);
-    if (after !== undefined) where.and(`(a.height, a.tx_index, a.seq) ${sign} (?, ?, ?)`, ...after);
+    if (after !== undefined) where.and(`(f.height, f.tx_index, f.seq) ${sign} (?, ?, ?)`, ...after);
+    const address = where.bind(addressOf(query));
+    const page = `ORDER BY f.height ${word}, f.tx_index ${word}, f.seq ${word} LIMIT ${limit}`;
+    // Of either side as many as the page may have: what is to oneself is on both, and comes once.
+    const sides = sidesOf(filters).map(
+      (side) =>
+        `(SELECT f.* FROM ${s}.transfer f ${where.text()} AND f.${side} = ${address} ${page})`,
+    );
     return snapshot.sql.query(
-      `SELECT ${TRANSFER_COLUMNS} FROM ${s}.address_activity a
-       JOIN ${s}.transfer f USING (height, tx_index, seq) ${TRANSFER_JOINS} ${where.text()}
-       ORDER BY a.height ${word}, a.tx_index ${word}, a.seq ${word} LIMIT ${limit}`,
+      `SELECT ${TRANSFER_COLUMNS} FROM (${sides.join(" UNION ")}) f ${TRANSFER_JOINS} ${page}`,
       where.parameters,
     );
   },

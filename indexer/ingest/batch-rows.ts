@@ -4,15 +4,15 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Height, Hex } from "../../chain/hex.js";
+import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { Atoken } from "../../chain/units.js";
-import type { RangedBlock, RangedTransaction } from "../../rpc-client/indexing/block-range.js";
+import type { RangedBlock, RangedTransaction } from "../../rpc-client/indexing/ranged-block.js";
 import { burnedFeesAtoken, paidFeeAtoken } from "../../rpc-client/indexing/paid-fees.js";
-import { breathe } from "../../runtime/process/main-thread.js";
 import { CopyRows } from "../../runtime/sql/copy-rows.js";
 import { type BatchRows, ROW_COLUMNS } from "../store/row-columns.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { type DexEvent, dexEventOf } from "./dex-logs.js";
-import { type Transfer, transfersOf } from "./transfers.js";
+import { type Transfer, transferSteps } from "./transfers.js";
 
 /** Sums since block 0, which each block's row carries on. */
 export interface RunningTotals {
@@ -32,25 +32,13 @@ const COIN: Hex = "0x";
 
 /** @param totals of the block before the first one */
 export function batchOf(blocks: readonly RangedBlock[], totals: RunningTotals): Batch {
-  const builder = new BatchBuilder(totals);
-  for (const block of blocks) builder.add(block);
-  return builder.finish();
+  return allAtOnce(batchSteps(blocks, totals));
 }
 
-/**
- * The same block by block, so that rows of the batch before go on to the database meanwhile.
- * @throws the signal's reason
- */
-export async function batchInSlices(
-  blocks: readonly RangedBlock[],
-  totals: RunningTotals,
-  signal: AbortSignal,
-): Promise<Batch> {
+/** The same in steps of a transaction or a transfer. */
+export function* batchSteps(blocks: readonly RangedBlock[], totals: RunningTotals): Steps<Batch> {
   const builder = new BatchBuilder(totals);
-  for (const block of blocks) {
-    builder.add(block);
-    await breathe(signal);
-  }
+  for (const block of blocks) yield* builder.add(block);
   return builder.finish();
 }
 
@@ -70,7 +58,6 @@ class BatchBuilder {
     transaction: new CopyRows(ROW_COLUMNS.transaction),
     log: new CopyRows(ROW_COLUMNS.log),
     transfer: new CopyRows(ROW_COLUMNS.transfer),
-    address_activity: new CopyRows(ROW_COLUMNS.address_activity),
     address_transaction: new CopyRows(ROW_COLUMNS.address_transaction),
     stage_delta: new CopyRows(ROW_COLUMNS.stage_delta),
     stage_seen: new CopyRows(ROW_COLUMNS.stage_seen),
@@ -89,12 +76,12 @@ class BatchBuilder {
     this.burned = totals.burnedAtoken;
   }
 
-  add(block: RangedBlock): void {
-    const moved = transfersOf(block);
+  *add(block: RangedBlock): Steps<void> {
+    const moved = yield* transferSteps(block);
     this.transfers += moved.length;
     this.addBlock(block);
-    this.addTransfers(block, moved);
-    this.addAccounts(block, moved);
+    yield* this.addTransfers(block, moved);
+    yield* this.addAccounts(block, moved);
     let logIndex = 0;
     const burned = burnedFeesAtoken(block.transactions);
     for (const transaction of block.transactions) {
@@ -109,6 +96,7 @@ class BatchBuilder {
         }
         logIndex += 1;
       }
+      yield;
     }
   }
 
@@ -173,7 +161,7 @@ class BatchBuilder {
     );
   }
 
-  private addTransfers({ height }: RangedBlock, moved: readonly Transfer[]): void {
+  private *addTransfers({ height }: RangedBlock, moved: readonly Transfer[]): Steps<void> {
     const deltas = new Deltas();
     const tokens = new Map<Hex, { standard: string; count: number; supply: bigint }>();
     for (const one of moved) {
@@ -192,13 +180,6 @@ class BatchBuilder {
         one.logIndex,
         one.tracePath,
       );
-      if (from !== undefined) {
-        const role = from === to ? "self" : "out";
-        this.rows.address_activity.add(from, height, txIndex, seq, role, asset);
-      }
-      if (to !== undefined && to !== from) {
-        this.rows.address_activity.add(to, height, txIndex, seq, "in", asset);
-      }
       const id = kind === "erc1155" ? (tokenId ?? NO_TOKEN_ID) : NO_TOKEN_ID;
       const isPaidFee = kind === "fee" && one.reason === "FEE";
       if (from !== undefined) {
@@ -217,6 +198,7 @@ class BatchBuilder {
         if (from === undefined) token.supply += amountUnits;
         else if (to === undefined) token.supply -= amountUnits;
       }
+      yield;
     }
     for (const { address, asset, id, credit, debit, fee } of deltas.all()) {
       this.rows.stage_delta.add(address, asset, id, height, credit, debit, fee);
@@ -227,7 +209,7 @@ class BatchBuilder {
   }
 
   /** Who was part of which transaction, and how often who was seen. */
-  private addAccounts(block: RangedBlock, moved: readonly Transfer[]): void {
+  private *addAccounts(block: RangedBlock, moved: readonly Transfer[]): Steps<void> {
     const seen = new Map<Address, Seen>();
     const parties = new Set<Address>();
     let next = 0;
@@ -245,6 +227,7 @@ class BatchBuilder {
         seenOf(seen, address).transactions += 1;
         this.rows.address_transaction.add(address, block.height, index);
       }
+      yield;
     }
     for (; next < moved.length; next++) addSides(seen, moved[next], undefined);
     for (const [address, { transactions, transfers, contract }] of seen) {

@@ -4,7 +4,7 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import type { CopyRows } from "../../runtime/sql/copy-rows.js";
 import type { CopySql, SqlSession } from "../../runtime/sql/sql-session.js";
-import type { RangedBlock } from "../../rpc-client/indexing/block-range.js";
+import type { RangedBlock } from "../../rpc-client/indexing/ranged-block.js";
 import { IndexerError } from "../errors.js";
 import { mergeCandles } from "../store/candles.js";
 import { readProgress } from "../store/progress.js";

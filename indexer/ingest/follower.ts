@@ -5,7 +5,8 @@
  */
 import { errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
-import type { BlockRange, RangedBlock } from "../../rpc-client/indexing/block-range.js";
+import type { BlockRange } from "../../rpc-client/indexing/block-range.js";
+import type { RangedBlock } from "../../rpc-client/indexing/ranged-block.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import { isMethodMissing, PRUNED_RPC_CODE } from "../../rpc-client/node-methods.js";
@@ -76,6 +77,9 @@ const MAX_PAUSE_MS = 5_000;
 
 /** Blocks of one request at most; the node gives fewer when they are large. */
 const MAX_BLOCKS = 2_000;
+
+/** The first batch is small and each one twice the last, so that nobody waits long for something to do. */
+const FIRST_BATCH_BYTES = 512 * 1024;
 
 /** One key for each schema: the live index and a rebuild have a writer each. */
 const LOCK_KEYS: Readonly<Record<IndexSchema, bigint>> = {
@@ -209,7 +213,12 @@ export class IndexFollower {
     onProgress: () => void,
   ): Promise<void> {
     const target = { session, schema: this.options.schema };
-    const read = (from: Height) => this.read(from, signal);
+    let maxBytes = Math.min(FIRST_BATCH_BYTES, this.options.batchBytes);
+    const read = (from: Height) => {
+      const range = this.read(from, maxBytes, signal);
+      maxBytes = Math.min(2 * maxBytes, this.options.batchBytes);
+      return range;
+    };
     let totals = await readTotals(session, this.options.schema, this.tip.height);
     let ahead: Promise<PreparedBatch> | undefined;
     let hasIndexes = false;
@@ -246,8 +255,8 @@ export class IndexFollower {
     }
   }
 
-  private read(from: Height, signal: AbortSignal): Promise<BlockRange> {
-    const range = { from, to: from + MAX_BLOCKS - 1, maxBytes: this.options.batchBytes };
+  private read(from: Height, maxBytes: number, signal: AbortSignal): Promise<BlockRange> {
+    const range = { from, to: from + MAX_BLOCKS - 1, maxBytes };
     return this.options.node.blockRange(range, { signal });
   }
 

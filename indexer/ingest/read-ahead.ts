@@ -1,11 +1,12 @@
 /**
- * Batches ahead of their writing: while the database takes one, the next is made into rows and the
- * node makes the one behind it. Three are under way at most, and nothing behind a large one, so that
- * memory has a bound.
+ * Batches ahead of their writing: while the database takes one, the next is there as rows, the one behind it
+ * is made into rows, and the node makes the one behind that. Four are under way at most, and nothing behind a
+ * large one, so that memory has a bound.
  */
 import type { BlockRange } from "../../rpc-client/indexing/block-range.js";
 import type { Height } from "../../chain/hex.js";
-import { type Batch, batchInSlices, type RunningTotals } from "./batch-rows.js";
+import { doBreathing } from "../../runtime/process/main-thread.js";
+import { type Batch, batchSteps, type RunningTotals } from "./batch-rows.js";
 
 /** A range that was read, and its rows on the condition of what is before it. */
 export interface PreparedBatch {
@@ -20,35 +21,48 @@ export interface PreparedBatch {
 /** Reads the range that begins at a height. */
 export type RangeReader = (from: Height) => Promise<BlockRange>;
 
-/** The batch that begins at a height. What is behind it is read from then on. */
+/** The batch that begins at a height. What is behind it is read and made from then on. */
 export function prepareBatch(
   read: RangeReader,
   from: Height,
   before: RunningTotals,
   signal: AbortSignal,
 ): Promise<PreparedBatch> {
-  return prepared(read, read(from), before, signal);
+  const first = prepare({ read, signal }, read(from), before);
+  void first.then((one) => one.goOn()).catch(() => undefined);
+  return first;
 }
 
-async function prepared(
-  read: RangeReader,
+/** A batch that has the one behind it made before anybody comes for it, when it is told to. */
+interface LinkedBatch extends PreparedBatch {
+  readonly goOn: () => Promise<LinkedBatch> | undefined;
+}
+
+async function prepare(
+  source: { readonly read: RangeReader; readonly signal: AbortSignal },
   reading: Promise<BlockRange>,
   before: RunningTotals,
-  signal: AbortSignal,
-): Promise<PreparedBatch> {
+): Promise<LinkedBatch> {
   const range = await reading;
   // Asked for before the rows are made: the node works meanwhile.
-  const behind = range.next === undefined || isLarge(range) ? undefined : read(range.next);
+  const behind = range.next === undefined || isLarge(range) ? undefined : source.read(range.next);
   // Nobody may come for it, where writing fails; who comes gets the fault.
   behind?.catch(() => undefined);
-  const batch = await batchInSlices(range.blocks, before, signal);
-  const next = () => {
-    if (behind === undefined) return undefined;
-    const following = prepared(read, behind, batch.totals, signal);
-    following.catch(() => undefined);
+  const batch = await doBreathing(batchSteps(range.blocks, before), source.signal);
+  let following: Promise<LinkedBatch> | undefined;
+  const goOn = () => {
+    if (following === undefined && behind !== undefined) {
+      following = prepare(source, behind, batch.totals);
+      following.catch(() => undefined);
+    }
     return following;
   };
-  return { range, before, batch, next };
+  const next = () => {
+    const taken = goOn();
+    void taken?.then((one) => one.goOn()).catch(() => undefined);
+    return taken;
+  };
+  return { range, before, batch, next, goOn };
 }
 
 /**

@@ -6,7 +6,8 @@
 import type { Address } from "../../chain/address.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import type { Height } from "../../chain/hex.js";
-import type { RangedBlock } from "../../rpc-client/indexing/block-range.js";
+import type { RangedBlock } from "../../rpc-client/indexing/ranged-block.js";
+import type { Steps } from "../../chain/steps/steps.js";
 import { tokensMoved } from "../../rpc-client/indexing/token-moves.js";
 
 /** What kind of movement a transfer is. */
@@ -47,8 +48,8 @@ const VALUE_REASONS: ReadonlySet<string> = new Set(["CALL", "CREATE", "CREATE2",
 /** Shares of fees, on their way to and from the collector. */
 const FEE_REASONS: ReadonlySet<string> = new Set(["FEE", "TREASURY"]);
 
-/** All transfers of a block. */
-export function transfersOf(block: RangedBlock): Transfer[] {
+/** All transfers of a block, in steps. */
+export function* transferSteps(block: RangedBlock): Steps<Transfer[]> {
   const { height, transactions, blockChanges } = block;
   const transfers: Transfer[] = [];
   let logIndex = 0;
@@ -72,6 +73,7 @@ export function transfersOf(block: RangedBlock): Transfer[] {
       });
     }
     logIndex += logs.length;
+    yield;
   }
   addCoins(transfers, blockChanges, { height, txIndex: transactions.length });
   return transfers;

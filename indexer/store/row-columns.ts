@@ -67,14 +67,6 @@ export const ROW_COLUMNS = {
     "log_index int4",
     "trace_path text",
   ],
-  address_activity: [
-    "address bytea",
-    "height int4",
-    "tx_index int4",
-    "seq int4",
-    "role text",
-    "asset bytea",
-  ],
   address_transaction: ["address bytea", "height int4", "tx_index int4"],
   /** What an account's balance of an asset changed by in a block. */
   stage_delta: [

@@ -5,7 +5,7 @@
  */
 
 /** Version of the tables; another one is refused, and `causeway indexer rebuild` makes it anew. */
-export const INDEX_SCHEMA_VERSION = 2;
+export const INDEX_SCHEMA_VERSION = 3;
 
 /** Schema that the API reads. */
 export const LIVE_SCHEMA = "indexer";
@@ -102,13 +102,6 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       log_index integer,
       trace_path text,
       PRIMARY KEY (height, tx_index, seq))`,
-    `CREATE TABLE IF NOT EXISTS ${s}.address_activity (
-      address bytea NOT NULL,
-      height integer NOT NULL,
-      tx_index integer NOT NULL,
-      seq integer NOT NULL,
-      role text NOT NULL CHECK (role IN ('in', 'out', 'self')),
-      asset bytea NOT NULL)`,
     `CREATE TABLE IF NOT EXISTS ${s}.address_transaction (
       address bytea NOT NULL,
       height integer NOT NULL,
@@ -232,8 +225,6 @@ export function indexStatements(s: IndexSchema): readonly string[] {
   return [
     `CREATE UNIQUE INDEX IF NOT EXISTS block_hash ON ${s}.block (hash)`,
     `CREATE UNIQUE INDEX IF NOT EXISTS transaction_hash ON ${s}.transaction (hash)`,
-    `CREATE UNIQUE INDEX IF NOT EXISTS address_activity_key
-      ON ${s}.address_activity (address, height, tx_index, seq)`,
     `CREATE UNIQUE INDEX IF NOT EXISTS address_transaction_key
       ON ${s}.address_transaction (address, height, tx_index)`,
     `CREATE UNIQUE INDEX IF NOT EXISTS balance_history_key
@@ -242,8 +233,12 @@ export function indexStatements(s: IndexSchema): readonly string[] {
     `CREATE INDEX IF NOT EXISTS transaction_sdk_hash ON ${s}.transaction (sdk_hash)`,
     `CREATE INDEX IF NOT EXISTS transfer_asset ON ${s}.transfer (asset, height, tx_index, seq)
       WHERE asset <> ''::bytea`,
-    `CREATE INDEX IF NOT EXISTS address_activity_asset
-      ON ${s}.address_activity (address, asset, height, tx_index, seq)`,
+    // What an account moved is found by both sides: a list of its own would be two rows a transfer.
+    ...["sender", "recipient"].flatMap((side) => [
+      `CREATE INDEX IF NOT EXISTS transfer_${side} ON ${s}.transfer (${side}, height, tx_index, seq)`,
+      `CREATE INDEX IF NOT EXISTS transfer_${side}_asset
+        ON ${s}.transfer (${side}, asset, height, tx_index, seq)`,
+    ]),
     // Read backwards: the list of holders has every part of it the other way round.
     `CREATE INDEX IF NOT EXISTS balance_ranking
       ON ${s}.balance (asset, amount, address, token_id) WHERE asset <> ''::bytea`,

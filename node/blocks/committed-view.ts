@@ -1,8 +1,9 @@
 /** The read model over the stores: what is committed and published, nothing else. */
+import type { BlockRecordBytes } from "../../chain/records/block-records.js";
 import { type Address, addressToBytes } from "../../chain/address.js";
 import type { BalanceChange, BlockJournal } from "../../chain/balance-change.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
-import type { BlockTransaction } from "../../chain/block.js";
+import type { BlockOutline, BlockTransaction } from "../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import { keccak256 } from "../../chain/hashes.js";
 import {
@@ -26,7 +27,7 @@ import type {
   Supply,
 } from "../view/chain-view.js";
 import { breathe } from "../../runtime/process/main-thread.js";
-import type { BlockOutline, BlockPage, PlacedReceipt } from "../view/block-pages.js";
+import type { BlockPage, PlacedReceipt } from "../view/block-pages.js";
 import type { CommittedBlock, TransactionLocation } from "../view/event-bus.js";
 import { EMPTY_ACCOUNT } from "../store/account-record.js";
 import { ACCOUNT_TRIE } from "../state/state-root.js";
@@ -120,6 +121,10 @@ export class CommittedView implements ChainView {
 
   pages(height: Height): Iterable<BlockPage> {
     return this.isCommitted(height) ? this.stores.blocks.pages(height) : [];
+  }
+
+  records(height: Height): BlockRecordBytes {
+    return this.stores.blocks.stored(height);
   }
 
   blockChanges(height: Height): Omit<BlockJournal, "transactions"> {

@@ -1,13 +1,13 @@
 /** An account as the state holds it, and its two encodings. */
 import {
   bigintToBytes,
-  bytesToHash32,
   EMPTY_CODE_HASH,
   EMPTY_TRIE_ROOT,
   type Hash32,
   hexToBytes,
 } from "../../chain/hex.js";
-import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../chain/encoding/rlp.js";
+import { readRlp, type RlpReader } from "../../chain/encoding/rlp-reader.js";
 import { Slab } from "../../chain/encoding/slab.js";
 import type { Atoken } from "../../chain/units.js";
 
@@ -56,11 +56,14 @@ export function encodeAccount(account: AccountRecord): Uint8Array {
 
 /** Reads an encoded account. */
 export function decodeAccount(bytes: Uint8Array): AccountRecord {
-  const [nonce, balance, storageRoot, codeHash] = rlpList(decodeRlp(bytes));
+  return readRlp(bytes, (reader) => reader.list(readAccountFields));
+}
+
+function readAccountFields(reader: RlpReader): AccountRecord {
   return {
-    nonce: rlpInteger(nonce),
-    balanceAtoken: rlpInteger(balance),
-    storageRoot: bytesToHash32(rlpBytes(storageRoot)),
-    codeHash: bytesToHash32(rlpBytes(codeHash)),
+    nonce: reader.integer(),
+    balanceAtoken: reader.integer(),
+    storageRoot: reader.hex(32) as Hash32,
+    codeHash: reader.hex(32) as Hash32,
   };
 }

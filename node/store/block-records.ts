@@ -8,24 +8,14 @@ import type {
   BlockJournal,
   TransactionJournal,
 } from "../../chain/balance-change.js";
-import { type BlockTransaction, hashHeader } from "../../chain/block.js";
+import type { BlockTransaction } from "../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
-import { bytesToHash32, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
+import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { heightBytes } from "../../chain/encoding/height-bytes.js";
-import type { Receipt } from "../../chain/receipt.js";
-import {
-  decodeRlp,
-  encodedRlpItems,
-  encodeRlp,
-  encodeRlpListOfEncoded,
-  rlpBytes,
-  type RlpItem,
-  rlpInteger,
-  rlpList,
-} from "../../chain/encoding/rlp.js";
+import { encodedRlpItems, encodeRlp, encodeRlpListOfEncoded } from "../../chain/encoding/rlp.js";
+import { readRlp } from "../../chain/encoding/rlp-reader.js";
 import { provableCosmosItem } from "./whole-block-codec.js";
 import {
-  type BlockOutline,
   type BlockPage,
   outlineOf,
   PAGE_TRANSACTIONS,
@@ -34,25 +24,36 @@ import {
 } from "../view/block-pages.js";
 import type { LogTest, PlacedLog } from "../view/chain-view.js";
 import type { CommittedBlock } from "../view/event-bus.js";
+import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { Steps } from "../../chain/steps/steps.js";
 import {
-  changeItem,
-  decodeChange,
-  decodeHeader,
-  decodeLog,
-  decodeReceipt,
-  decodeTransactionItem,
   headerItem,
   integer,
-  packBloom,
-  receiptFields,
-  safeInteger,
+  readChange,
+  readLog,
+  readTransaction,
   transactionItem,
-  unpackBloom,
-} from "./block-codec.js";
-import type { AbciEvent } from "../../chain/consensus/abci-types.js";
-import { cosmosItem, decodeCosmosItem, decodeEvent, eventItem } from "./cosmos-codec.js";
-import { decodePlacedEvents, encodeJournalPage } from "./journal-page.js";
+} from "../../chain/records/block-items.js";
+import type { BlockRecordBytes, PageRecordBytes } from "../../chain/records/block-records.js";
+import { cosmosItem, readCosmosTransaction } from "../../chain/records/cosmos-items.js";
+import {
+  encodeIndexes,
+  encodeOutline,
+  readOutline,
+  type StoredOutline,
+} from "../../chain/records/outline.js";
+import {
+  encodeBlockChanges,
+  encodeHashPage,
+  encodeJournalPage,
+  encodeReceiptPage,
+  hashAt,
+  readBlockChanges,
+  readJournalPage,
+  readPlacedEvents,
+  readReceiptPage,
+  readStoredReceipt,
+} from "../../chain/records/pages.js";
 import {
   type Database,
   type KeySpace,
@@ -76,19 +77,9 @@ const LOG_BYTES = 160;
 const CHANGE_BYTES = 64;
 const EVENT_BYTES = 300;
 
-/** Bytes of a place in lists of them. */
-const INDEX_BYTES = 4;
-const HASH_BYTES = 32;
-
 /** Fields of a receipt before its bloom, and which of them are its logs. */
 const RECEIPT_FIELDS = 7;
 const LOGS_FIELD = 6;
-
-/** An outline with where the block's pages begin. */
-export interface StoredOutline extends BlockOutline {
-  /** Index of the first transaction of each page, ascending. */
-  readonly starts: readonly number[];
-}
 
 /** Indexes of the transactions that the pages of a block begin with, in steps. */
 export function* pageStartSteps({ block, receipts, journal }: CommittedBlock): Steps<number[]> {
@@ -122,7 +113,7 @@ export function* blockRecordSteps(
   const { block, journal } = committed;
   const at = heightBytes(block.header.height);
   const writes: StoreWrite[] = [
-    { key: storeKey("outline", at), value: encodeOutline(committed, starts) },
+    { key: storeKey("outline", at), value: encodeOutline(outlineOf(committed), starts) },
     { key: storeKey("blockChanges", at), value: encodeBlockChanges(journal) },
   ];
   for (const [item, mined] of (block.cosmos ?? []).entries()) {
@@ -133,7 +124,7 @@ export function* blockRecordSteps(
     const end = starts[number + 1] ?? block.transactions.length;
     const receipts = committed.receipts.slice(first, end);
     const values: Record<PageSpace, () => Uint8Array> = {
-      hashPage: () => encodeHashes(block.transactions.slice(first, end)),
+      hashPage: () => encodeHashPage(block.transactions.slice(first, end)),
       transactionPage: () => encodeRlp(block.transactions.slice(first, end).map(transactionItem)),
       receiptPage: () => encodeReceiptPage(receipts, logCount),
       journalPage: () => encodeJournalPage(journal.transactions.slice(first, end)),
@@ -170,20 +161,13 @@ export class BlockRecords {
 
   /** Throws STORE_CORRUPT where it is missing. */
   outline(height: Height): StoredOutline {
-    return decodeOutline(this.need(storeKey("outline", heightBytes(height)), height));
+    return readRlp(this.need(storeKey("outline", heightBytes(height)), height), readOutline);
   }
 
   /** Changes that no transaction of the block made. */
   blockChanges(height: Height): Omit<BlockJournal, "transactions"> {
     const bytes = this.need(storeKey("blockChanges", heightBytes(height)), height);
-    const [changes, minted, burned, events] = rlpList(decodeRlp(bytes));
-    return {
-      height,
-      blockChanges: rlpList(changes).map(decodeChange),
-      mintedAtoken: rlpInteger(minted),
-      burnedAtoken: rlpInteger(burned),
-      ...(events === undefined ? {} : { moduleEvents: rlpList(events).map(decodeEvent) }),
-    };
+    return { height, ...readRlp(bytes, readBlockChanges) };
   }
 
   /** The Cosmos transactions of a block, in order. */
@@ -193,14 +177,34 @@ export class BlockRecords {
 
   /** One of them, by its number among them. Throws STORE_CORRUPT where it is missing. */
   cosmosAt({ header: { height } }: StoredOutline, item: number): MinedCosmosTransaction {
-    return decodeCosmosItem(decodeRlp(this.need(cosmosKey(heightBytes(height), item), height)));
+    return readRlp(this.need(cosmosKey(heightBytes(height), item), height), readCosmosTransaction);
   }
 
   /** The bytes of one of them, of which nothing else is decoded. Throws as `cosmosAt`. */
   cosmosBytes({ header: { height } }: StoredOutline, item: number): Uint8Array {
     const [raw] = encodedRlpItems(this.need(cosmosKey(heightBytes(height), item), height));
     if (raw === undefined) throw damaged("a Cosmos transaction has no bytes");
-    return rlpBytes(decodeRlp(raw));
+    return readRlp(raw, (reader) => reader.bytes());
+  }
+
+  /** The records of a block as they are, the pages one after the other. */
+  stored(height: Height): BlockRecordBytes {
+    const at = heightBytes(height);
+    const outline = this.outline(height);
+    return {
+      outline: this.need(storeKey("outline", at), height),
+      changes: this.need(storeKey("blockChanges", at), height),
+      cosmos: outline.cosmosPlaces.map((_, item) => this.need(cosmosKey(at, item), height)),
+      pages: this.storedPages(height, outline),
+    };
+  }
+
+  private *storedPages(height: Height, { starts }: StoredOutline): Generator<PageRecordBytes> {
+    const at = heightBytes(height);
+    for (const first of starts) {
+      const read = (space: PageSpace) => this.need(pageKey(space, at, first), height);
+      yield [read("hashPage"), read("transactionPage"), read("receiptPage"), read("journalPage")];
+    }
   }
 
   /** The page whose transactions begin with one of the outline's starts. */
@@ -266,15 +270,18 @@ export class StoredPage implements BlockPage {
 
   transactions(): readonly BlockTransaction[] {
     const hashes = this.hashes();
-    return this.whole(rlpList(decodeRlp(this.read("transactionPage")))).map((transaction, item) =>
-      decodeTransactionItem(transaction, hashes[item]),
+    let item = 0;
+    return this.whole(
+      readRlp(this.read("transactionPage"), (page) =>
+        page.items((reader) => readTransaction(reader, hashes[item++])),
+      ),
     );
   }
 
   /** One transaction; `item` counts from the page's first. */
   transaction(item: number): BlockTransaction {
     const encoded = this.whole(encodedRlpItems(this.read("transactionPage")));
-    return decodeTransactionItem(decodeItem(encoded, item));
+    return readRlp(itemOf(encoded, item), (reader) => readTransaction(reader));
   }
 
   /** Transactions with senders, as `transactionItem` has them. */
@@ -291,9 +298,8 @@ export class StoredPage implements BlockPage {
   }
 
   receipts(): readonly PlacedReceipt[] {
-    const [firstLogIndex, ...items] = encodedRlpItems(this.read("receiptPage"));
-    const receipts = this.whole(items).map((item) => decodeStoredReceipt(decodeRlp(item)));
-    return placeReceipts(receipts, logIndexOf(firstLogIndex));
+    const { receipts, firstLogIndex } = readRlp(this.read("receiptPage"), readReceiptPage);
+    return placeReceipts(this.whole(receipts), firstLogIndex);
   }
 
   /** One receipt; `item` counts from the page's first. */
@@ -303,7 +309,7 @@ export class StoredPage implements BlockPage {
     for (const before of this.whole(items).slice(0, item)) {
       firstLogIndex += encodedLogs(before).length;
     }
-    return { receipt: decodeStoredReceipt(decodeItem(items, item)), firstLogIndex };
+    return { receipt: readRlp(itemOf(items, item), readStoredReceipt), firstLogIndex };
   }
 
   /**
@@ -324,7 +330,7 @@ export class StoredPage implements BlockPage {
         const words = encodedRlpItems(topics).map((topic) => topic.subarray(1));
         if (!isWanted(address.subarray(1), words)) continue;
         found.push({
-          log: decodeLog(decodeRlp(log)),
+          log: readRlp(log, readLog),
           logIndex: index,
           transactionIndex: this.first + item,
           transactionHash: hashAt((hashes ??= this.read("hashPage")), item),
@@ -335,12 +341,12 @@ export class StoredPage implements BlockPage {
   }
 
   journal(): readonly TransactionJournal[] {
-    const items = rlpList(decodeRlp(this.read("journalPage")));
-    const events = decodePlacedEvents(items[this.count]);
-    const perTransaction = this.whole(items.slice(0, this.count));
+    const { changes, events } = readRlp(this.read("journalPage"), (reader) =>
+      readJournalPage(reader, this.count),
+    );
     return this.hashes().map((transactionHash, item) => ({
       transactionHash,
-      changes: rlpList(perTransaction[item]).map(decodeChange),
+      changes: changes[item] ?? [],
       ...(events.has(item) ? { events: events.get(item) ?? [] } : {}),
     }));
   }
@@ -348,35 +354,19 @@ export class StoredPage implements BlockPage {
   /** Changes of one transaction; `item` counts from the page's first. */
   changes(item: number): readonly BalanceChange[] {
     const encoded = this.whole(encodedRlpItems(this.read("journalPage")).slice(0, this.count));
-    return rlpList(decodeItem(encoded, item)).map(decodeChange);
+    return readRlp(itemOf(encoded, item), (reader) => reader.items(readChange));
   }
 
   /** Events of modules that one transaction's code called; `item` counts from the page's first. */
   events(item: number): readonly AbciEvent[] {
     const placed = encodedRlpItems(this.read("journalPage"))[this.count];
-    return placed === undefined ? [] : (decodePlacedEvents(decodeRlp(placed)).get(item) ?? []);
+    return placed === undefined ? [] : (readRlp(placed, readPlacedEvents).get(item) ?? []);
   }
 
-  private whole<Item>(items: Item[]): Item[] {
+  private whole<Item>(items: readonly Item[]): readonly Item[] {
     if (items.length !== this.count) throw damaged("a page of a block has another length");
     return items;
   }
-}
-
-/** Places of transactions, 4 bytes each. */
-export function encodeIndexes(indexes: readonly number[]): Buffer {
-  const bytes = Buffer.allocUnsafe(indexes.length * INDEX_BYTES);
-  for (const [item, index] of indexes.entries()) bytes.writeUInt32BE(index, item * INDEX_BYTES);
-  return bytes;
-}
-
-/** Reads what `encodeIndexes` wrote. Throws STORE_CORRUPT. */
-export function decodeIndexes(bytes: Uint8Array): number[] {
-  if (bytes.length % INDEX_BYTES !== 0) throw damaged("a list of places is cut short");
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  return Array.from({ length: bytes.length / INDEX_BYTES }, (_, item) =>
-    view.getUint32(item * INDEX_BYTES),
-  );
 }
 
 function cosmosKey(at: Buffer, item: number): Buffer {
@@ -385,72 +375,6 @@ function cosmosKey(at: Buffer, item: number): Buffer {
 
 function pageKey(space: PageSpace, at: Buffer, first: number): Buffer {
   return storeKey(space, at, encodeIndexes([first]));
-}
-
-function encodeOutline(committed: CommittedBlock, starts: readonly number[]): Uint8Array {
-  const outline = outlineOf(committed);
-  return encodeRlp([
-    headerItem(outline.header),
-    integer(outline.timeMs),
-    hexToBytes(outline.dataHash),
-    integer(outline.transactionCount),
-    integer(outline.transactionBytes),
-    encodeIndexes(starts),
-    // Blocks without Cosmos transactions are written as they always were.
-    ...(outline.cosmosPlaces.length === 0 ? [] : [encodeIndexes(outline.cosmosPlaces)]),
-  ]);
-}
-
-function decodeOutline(bytes: Uint8Array): StoredOutline {
-  const fields = rlpList(decodeRlp(bytes));
-  const [headerOf, timeMs, dataHash, count, transactionBytes, starts, places] = fields;
-  const header = decodeHeader(headerOf);
-  return {
-    header,
-    hash: hashHeader(header),
-    timeMs: safeInteger(timeMs),
-    dataHash: bytesToHash32(rlpBytes(dataHash)),
-    transactionCount: safeInteger(count),
-    transactionBytes: safeInteger(transactionBytes),
-    starts: decodeIndexes(rlpBytes(starts)),
-    cosmosPlaces: places === undefined ? [] : decodeIndexes(rlpBytes(places)),
-  };
-}
-
-function encodeBlockChanges(journal: BlockJournal): Uint8Array {
-  const { blockChanges, mintedAtoken, burnedAtoken, moduleEvents = [] } = journal;
-  return encodeRlp([
-    blockChanges.map(changeItem),
-    integer(mintedAtoken),
-    integer(burnedAtoken),
-    // Blocks without events of modules are written as they always were.
-    ...(moduleEvents.length === 0 ? [] : [moduleEvents.map(eventItem)]),
-  ]);
-}
-
-function encodeHashes(transactions: readonly BlockTransaction[]): Buffer {
-  const bytes = Buffer.allocUnsafe(transactions.length * HASH_BYTES);
-  for (const [item, { tx }] of transactions.entries()) {
-    bytes.write(tx.hash.slice(2), item * HASH_BYTES, "hex");
-  }
-  return bytes;
-}
-
-function hashAt(hashes: Buffer, item: number): Hash32 {
-  return bytesToHash32(hashes.subarray(item * HASH_BYTES, (item + 1) * HASH_BYTES));
-}
-
-/** The count of logs before the page, then the receipts, each with its bloom behind its fields. */
-function encodeReceiptPage(receipts: readonly Receipt[], firstLogIndex: number): Uint8Array {
-  return encodeRlp([
-    integer(firstLogIndex),
-    ...receipts.map((receipt) => [...receiptFields(receipt), packBloom(receipt)]),
-  ]);
-}
-
-function decodeStoredReceipt(item: RlpItem): Receipt {
-  const fields = rlpList(item);
-  return decodeReceipt(fields, () => unpackBloom(rlpBytes(fields[RECEIPT_FIELDS])));
 }
 
 function encodedLogs(receipt: Uint8Array): Uint8Array[] {
@@ -462,13 +386,13 @@ function encodedLogs(receipt: Uint8Array): Uint8Array[] {
 
 function logIndexOf(encoded: Uint8Array | undefined): number {
   if (encoded === undefined) throw damaged("a page of receipts does not say where its logs begin");
-  return safeInteger(decodeRlp(encoded));
+  return readRlp(encoded, (reader) => reader.number());
 }
 
-function decodeItem(encoded: readonly Uint8Array[], item: number): RlpItem {
+function itemOf(encoded: readonly Uint8Array[], item: number): Uint8Array {
   const bytes = encoded[item];
   if (bytes === undefined) throw damaged("a page of a block has another length");
-  return decodeRlp(bytes);
+  return bytes;
 }
 
 function damaged(reason: string): StoreError {

@@ -1,10 +1,11 @@
 /** Blocks, receipts, journals and their indexes, by height and by hash. */
+import type { BlockRecordBytes, PageRecordBytes } from "../../chain/records/block-records.js";
 import { LRUCache } from "lru-cache";
 import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import { bytesToHash32, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { BLOOM_BYTES, type Receipt } from "../../chain/receipt.js";
 import { decodeRlp, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
-import type { BlockTransaction } from "../../chain/block.js";
+import type { BlockOutline, BlockTransaction } from "../../chain/block.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import type {
@@ -12,17 +13,12 @@ import type {
   BlockJournal,
   TransactionJournal,
 } from "../../chain/balance-change.js";
-import {
-  type BlockOutline,
-  type BlockPage,
-  pagesOf,
-  type PlacedReceipt,
-  placedReceipt,
-} from "../view/block-pages.js";
+import { type BlockPage, pagesOf, type PlacedReceipt, placedReceipt } from "../view/block-pages.js";
 import type { LogTerm, LogTest, PlacedLog, Supply } from "../view/chain-view.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { CommittedBlock, TransactionLocation } from "../view/event-bus.js";
-import { BlockRecords, type StoredOutline } from "./block-records.js";
+import { BlockRecords } from "./block-records.js";
+import type { StoredOutline } from "../../chain/records/outline.js";
 import { type Database, StoreError, storeKey } from "./database.js";
 import { LogIndex } from "./log-index.js";
 import type { StoreBase } from "./store-base.js";
@@ -164,6 +160,26 @@ export class BlockStore {
       this.base.assertBlock(height);
       yield this.records.page(outline, first);
     }
+  }
+
+  /** The records of a block as they are stored, its journal among them. */
+  stored(height: Height): BlockRecordBytes {
+    this.assertWhole(height);
+    const { pages, ...records } = this.records.stored(height);
+    return { ...records, pages: this.whileThere(height, pages) };
+  }
+
+  private *whileThere(height: Height, pages: Iterable<PageRecordBytes>): Generator<PageRecordBytes> {
+    for (const page of pages) {
+      yield page;
+      // It may have been pruned until the next page is asked for.
+      this.assertWhole(height);
+    }
+  }
+
+  private assertWhole(height: Height): void {
+    this.base.assertBlock(height);
+    this.base.assertJournal(height);
   }
 
   /** Changes of a block that no transaction made. */

@@ -10,7 +10,7 @@ import type { Log } from "../../chain/receipt.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { CommittedBlock } from "../view/event-bus.js";
 import type { LogTerm } from "../view/chain-view.js";
-import { decodeIndexes, encodeIndexes } from "./block-records.js";
+import { decodeIndexes, encodeIndexes } from "../../chain/records/outline.js";
 import { type Database, newStoreKey, type StoreWrite } from "./database.js";
 
 /** Kinds of terms: the first byte behind the key space's; each has one length. */

@@ -4,23 +4,18 @@
  */
 import { type Block, hashHeader } from "../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
-import { bytesToHash32, hexToBytes } from "../../chain/hex.js";
+import { hexToBytes } from "../../chain/hex.js";
+import { encodeRlp, type RlpInput } from "../../chain/encoding/rlp.js";
+import { readRlp } from "../../chain/encoding/rlp-reader.js";
 import {
-  decodeRlp,
-  encodeRlp,
-  type RlpInput,
-  rlpBytes,
-  rlpList,
-} from "../../chain/encoding/rlp.js";
-import {
-  decodeHeader,
-  decodeTransactionItem,
   headerItem,
   integer,
-  safeInteger,
+  readHash,
+  readHeader,
+  readTransaction,
   transactionItem,
-} from "./block-codec.js";
-import { cosmosItem, decodeCosmosItem } from "./cosmos-codec.js";
+} from "../../chain/records/block-items.js";
+import { cosmosItem, readCosmosTransaction } from "../../chain/records/cosmos-items.js";
 
 /** A Cosmos transaction without what no hash proves. */
 export function provableCosmosItem(mined: MinedCosmosTransaction): RlpInput {
@@ -46,14 +41,15 @@ export function encodeBlock(block: Block): Uint8Array {
 
 /** Reads a whole block; the hash is computed again from the header. */
 export function decodeBlock(bytes: Uint8Array): Block {
-  const [headerFields, timeMs, dataHash, transactions, cosmos] = rlpList(decodeRlp(bytes));
-  const header = decodeHeader(headerFields);
-  return {
-    header,
-    hash: hashHeader(header),
-    timeMs: safeInteger(timeMs),
-    dataHash: bytesToHash32(rlpBytes(dataHash)),
-    transactions: rlpList(transactions).map((item) => decodeTransactionItem(item)),
-    ...(cosmos === undefined ? {} : { cosmos: rlpList(cosmos).map(decodeCosmosItem) }),
-  };
+  return readRlp(bytes, (reader) =>
+    reader.list(() => {
+      const header = readHeader(reader);
+      const hash = hashHeader(header);
+      const timeMs = reader.number();
+      const dataHash = readHash(reader);
+      const transactions = reader.items((within) => readTransaction(within));
+      const block = { header, hash, timeMs, dataHash, transactions };
+      return reader.hasMore ? { ...block, cosmos: reader.items(readCosmosTransaction) } : block;
+    }),
+  );
 }

@@ -4,26 +4,15 @@
  * is asked of it and no more (`node/store/block-records.ts`); one of a block in memory only cuts it out.
  */
 import type { TransactionJournal } from "../../chain/balance-change.js";
-import { type BlockHeader, type BlockTransaction, rlpTransactionBytes } from "../../chain/block.js";
+import {
+  type BlockOutline,
+  type BlockTransaction,
+  rlpTransactionBytes,
+} from "../../chain/block.js";
 import { cosmosPlacesOf } from "../../chain/consensus/abci-event.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { Receipt } from "../../chain/receipt.js";
 import type { CommittedBlock } from "./event-bus.js";
-
-/** A block without what is in it. */
-export interface BlockOutline {
-  readonly header: BlockHeader;
-  readonly hash: Hash32;
-  /** Unix milliseconds of the block's time. */
-  readonly timeMs: number;
-  readonly dataHash: Hash32;
-  /** EVM transactions. */
-  readonly transactionCount: number;
-  /** Places of the Cosmos transactions in `data.txs`, ascending. */
-  readonly cosmosPlaces: readonly number[];
-  /** Length of the transactions as items of the block's RLP list, that list's header left out. */
-  readonly transactionBytes: number;
-}
 
 /** A receipt with what the block alone knows of it. */
 export interface PlacedReceipt {

@@ -2,12 +2,13 @@
 import type { Address } from "../../chain/address.js";
 import type { BalanceChange, BlockJournal } from "../../chain/balance-change.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
-import type { BlockTransaction } from "../../chain/block.js";
+import type { BlockOutline, BlockTransaction } from "../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import type { Hash32, Hex, Height } from "../../chain/hex.js";
+import type { BlockRecordBytes } from "../../chain/records/block-records.js";
 import type { Log } from "../../chain/receipt.js";
 import type { Atoken } from "../../chain/units.js";
-import type { BlockOutline, BlockPage, PlacedReceipt } from "./block-pages.js";
+import type { BlockPage, PlacedReceipt } from "./block-pages.js";
 import type { CommittedBlock, TransactionLocation } from "./event-bus.js";
 
 /** An account as of some height. */
@@ -115,6 +116,8 @@ export interface ChainView {
   moduleEvents(height: Height, index: number): readonly AbciEvent[];
   /** The transactions with all that belongs to them, in pages of less than a millisecond's work. */
   pages(height: Height): Iterable<BlockPage>;
+  /** The records of a block, as they are stored. */
+  records(height: Height): BlockRecordBytes;
   /** The journal without its transactions; it is empty below `oldest().journal`. */
   blockChanges(height: Height): Omit<BlockJournal, "transactions">;
   /**

@@ -1,7 +1,6 @@
 /** Ranges of blocks with transactions, logs and balance changes, as an index of the chain reads them. */
-import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, toQuantity } from "../../chain/hex.js";
-import type { Atoken } from "../../chain/units.js";
+import { RECORDS_VERSION } from "../../chain/records/block-records.js";
 import {
   readAddress,
   readHash,
@@ -11,34 +10,18 @@ import {
   readQuantity,
   readSafeQuantity,
 } from "../answer-fields.js";
-import { badAnswer } from "../errors.js";
+import type { Steps } from "../../chain/steps/steps.js";
+import { doBreathing } from "../../runtime/process/main-thread.js";
+import { areParamsInvalid, badAnswer } from "../errors.js";
 import {
-  type JournaledBlock,
   type JournaledCosmos,
   type JournaledTransaction,
   parseJournaledBlock,
 } from "../journal-codec.js";
 import type { JsonRpcClient, RpcOptions } from "../json-rpc.js";
+import { recordSteps } from "./record-parser.js";
+import type { RangedBlock, RangedTransaction } from "./ranged-block.js";
 import { isCut, withLeftOut } from "./left-out.js";
-
-/** A transaction with what front ends show beside its journal. */
-export interface RangedTransaction extends JournaledTransaction {
-  readonly valueAtoken: Atoken;
-  readonly gasLimit: bigint;
-  /** EIP-2718 type; undefined for a Cosmos transaction. */
-  readonly type: number | undefined;
-  /** SHA-256 of the SDK transaction: around one of the EVM's, or the Cosmos transaction's own. */
-  readonly sdkHash: Hash32;
-}
-
-/** A block with all that happened in it. */
-export interface RangedBlock extends JournaledBlock {
-  readonly transactions: readonly RangedTransaction[];
-  readonly proposer: Address;
-  readonly gasUsed: bigint;
-  readonly gasLimit: bigint;
-  readonly sizeBytes: number;
-}
 
 /** Consecutive blocks from the first one asked for. */
 export interface BlockRange {
@@ -64,9 +47,18 @@ export interface BlockRangeCalls {
 export function blockRangeCalls(rpc: JsonRpcClient): BlockRangeCalls {
   return {
     async blockRange({ from, to, maxBytes }, options) {
-      const params = [toQuantity(from), toQuantity(to), maxBytes];
-      const answer = await rpc.request("causeway_getBlockRange", params, options);
-      const range = parseBlockRange(answer, from, to);
+      const ask = (...more: readonly number[]) =>
+        rpc.request(
+          "causeway_getBlockRange",
+          [toQuantity(from), toQuantity(to), maxBytes, ...more],
+          options,
+        );
+      // A node of before takes no fourth argument.
+      const answer = await ask(RECORDS_VERSION).catch((error: unknown) => {
+        if (areParamsInvalid(error)) return ask();
+        throw error;
+      });
+      const range = await doBreathing(rangeSteps(answer, from, to), options.signal);
       const blocks: RangedBlock[] = [];
       for (const block of range.blocks) {
         const { transactions } = block;
@@ -83,12 +75,21 @@ export function blockRangeCalls(rpc: JsonRpcClient): BlockRangeCalls {
 }
 
 /**
- * Untrusted answer: blocks that do not follow each other are refused. Large data may be left out
+ * Untrusted answer, in steps: blocks that do not follow each other are refused. Large data may be left out
  * (`isCut`). Throws BAD_ANSWER.
  */
-export function parseBlockRange(value: unknown, from: Height, to: Height): BlockRange {
+export function* rangeSteps(value: unknown, from: Height, to: Height): Steps<BlockRange> {
   const answer = readObject(value, "block range");
-  const blocks = readList(answer["blocks"], "blocks").map(parseRangedBlock);
+  const { records } = answer;
+  const blocks: RangedBlock[] = [];
+  if (records === undefined) {
+    for (const block of readList(answer["blocks"], "blocks")) {
+      blocks.push(parseRangedBlock(block));
+      yield;
+    }
+  } else {
+    for (const block of readList(records, "records")) blocks.push(yield* recordSteps(block));
+  }
   blocks.forEach((block, index) => {
     const before = blocks[index - 1];
     if (block.height !== from + index) throw badAnswer("blocks of a range are out of order");

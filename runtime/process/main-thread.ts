@@ -3,6 +3,7 @@
  * delays all others, the making of blocks included. Long work is done in slices: all slices of one
  * turn of the event loop together get `SLICE_MS`, and of those that wait one goes on in each turn.
  */
+import type { Steps } from "../../chain/steps/steps.js";
 
 /** Most that sliced work takes of one turn of the event loop; a step in it adds its own time. */
 export const SLICE_MS = 3;
@@ -23,6 +24,19 @@ export function breathe(signal?: AbortSignal): Promise<void> | undefined {
   // Whoever waits already comes first.
   else if (performance.now() >= turnEndMs) return nextTurn(signal);
   return undefined;
+}
+
+/** Does work in steps, breathing between them. @throws the signal's reason, and what the work throws */
+export async function doBreathing<Result>(
+  steps: Steps<Result>,
+  signal?: AbortSignal,
+): Promise<Result> {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    const pause = breathe(signal);
+    if (pause !== undefined) await pause;
+  }
 }
 
 async function nextTurn(signal: AbortSignal | undefined): Promise<void> {

@@ -33,7 +33,7 @@ type CopyRow<Columns extends readonly CopyColumn[]> = {
 
 /** Bytes of the first piece, and of the largest. */
 const FIRST_BYTES = 4 * 1024;
-const PIECE_BYTES = 64 * 1024;
+const PIECE_BYTES = 256 * 1024;
 
 /** The signature, no flags, no extension. */
 const HEADER = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");

@@ -3,12 +3,11 @@
  * Whatever a client asks, the main thread only passes messages, answers small reads, and executes
  * calls of the head that are smaller than that.
  */
-import { type BlockTransaction, isEvm } from "../../../chain/block.js";
+import { type BlockOutline, type BlockTransaction, isEvm } from "../../../chain/block.js";
 import { inDataOrder } from "../../../chain/cosmos/cosmos-result.js";
 import { type Height, ZERO_HASH } from "../../../chain/hex.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
-import type { BlockOutline } from "../../view/block-pages.js";
 import type { ChainView } from "../../view/chain-view.js";
 import type { ChainParams } from "../../settings/genesis.js";
 import type { MaybePromise, StateReader } from "../../store/state-reader.js";

@@ -1,6 +1,6 @@
 /** Reads that several routes share: one height's decided block with what execution made of it. */
 import { LRUCache } from "lru-cache";
-import type { AnyBlockTransaction } from "../../../chain/block.js";
+import type { AnyBlockTransaction, BlockOutline } from "../../../chain/block.js";
 import { dataIndexOf, transactionAt } from "../../../chain/cosmos/cosmos-result.js";
 import {
   type ExecutedEvmTransaction,
@@ -15,7 +15,7 @@ import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.j
 import { breathe } from "../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../view/chain-view.js";
 import type { ConsensusView, DecidedOutline } from "../../consensus/consensus-ports.js";
-import type { BlockOutline, BlockPage } from "../../view/block-pages.js";
+import type { BlockPage } from "../../view/block-pages.js";
 import { base64, blockIdJson, blockJson } from "./json/encode.js";
 import { JsonPieces } from "./json/json-pieces.js";
 import { refused } from "./errors.js";

@@ -3,13 +3,14 @@
  * built once, a page at a time with others running in between, and kept as bytes; a repeated read
  * copies nothing.
  */
+import type { BlockOutline } from "../../../chain/block.js";
 import { LRUCache } from "lru-cache";
 import type { PlacedClaimMove } from "../../../chain/staking/claims.js";
 import { errorCode } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import type { BlockClaims, ClaimReads } from "../../modules/reads/block-claims.js";
-import type { BlockOutline, BlockPage } from "../../view/block-pages.js";
+import type { BlockPage } from "../../view/block-pages.js";
 import type { ChainView } from "../../view/chain-view.js";
 import { BLOCK_END, blockStartJson, minedTransactionJson, placeOf, receiptJson } from "./encode.js";
 import { journalEndJson, journalStartJson, pageJournalJson } from "./journal-json.js";

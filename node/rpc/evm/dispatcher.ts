@@ -14,7 +14,13 @@ import {
   toRpcError,
 } from "./errors.js";
 import { LARGE_BYTES, LargeLane } from "./large-lane.js";
-import { type MethodEntries, RawJson, type RpcMethod, type RpcResult } from "./method.js";
+import {
+  type MethodEntries,
+  JsonPieces,
+  RawJson,
+  type RpcMethod,
+  type RpcResult,
+} from "./method.js";
 import type { EvmApiOptions } from "./options.js";
 import { Params } from "./params.js";
 import type { RequestContext } from "./request-context.js";
@@ -183,11 +189,14 @@ export class Dispatcher {
   }
 
   private resultAnswer(id: string, result: RpcResult): Answer {
-    const content = result instanceof RawJson ? result.content : JSON.stringify(result);
-    if (content.length > this.options.limits.responseBytes) {
-      return faultText(id, "RESPONSE_TOO_LARGE", "response too large");
-    }
+    const most = this.options.limits.responseBytes;
+    const refused = () => faultText(id, "RESPONSE_TOO_LARGE", "response too large");
     const head = `{"jsonrpc":"2.0","id":${id},"result":`;
+    if (result instanceof JsonPieces) {
+      return result.sizeBytes > most ? refused() : [head, ...result.pieces(), "}"];
+    }
+    const content = result instanceof RawJson ? result.content : JSON.stringify(result);
+    if (content.length > most) return refused();
     if (typeof content === "string") return `${head}${content}}`;
     return content.length < MERGE_BYTES
       ? `${head}${content.toString("utf8")}}`

@@ -8,19 +8,21 @@ import type { Address } from "../../../chain/address.js";
 import {
   type Block,
   type BlockHeader,
+  type BlockOutline,
+  blockSizeBytes,
   type BlockTransaction,
   EMPTY_UNCLES_HASH,
   encodeHeader,
 } from "../../../chain/block.js";
 import { bytesToHex, type Hash32, toQuantity } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";
-import { encodeRlp, encodeRlpListOfEncoded, rlpSizeBytes } from "../../../chain/encoding/rlp.js";
+import { encodeRlp, encodeRlpListOfEncoded } from "../../../chain/encoding/rlp.js";
 import {
   type AccessListEntry,
   effectiveGasPriceAtoken,
   type SignedTransaction,
 } from "../../../chain/transaction.js";
-import { type BlockOutline, outlineOf, type PlacedReceipt } from "../../view/block-pages.js";
+import { outlineOf, type PlacedReceipt } from "../../view/block-pages.js";
 
 /** The block that a transaction or log is in, with the repeated texts made once. */
 export interface BlockPlace {
@@ -135,11 +137,6 @@ export function blockStartJson(outline: BlockOutline): string {
 
 /** What ends a block behind its transactions. */
 export const BLOCK_END = '],"uncles":[]}';
-
-/** Length of rlp([header, transactions, uncles]), computed without the transactions. */
-export function blockSizeBytes({ header, transactionBytes }: BlockOutline): number {
-  return rlpSizeBytes(encodeHeader(header).length + rlpSizeBytes(transactionBytes) + 1);
-}
 
 /** rlp([header, transactions, uncles]) for debug_getRawBlock. */
 export function encodeRawBlock(block: Block): Uint8Array {

@@ -1,11 +1,11 @@
 /** The balance journal as the node's own methods give it, as text for the reason that `encode.ts` names. */
 import type { BalanceChange, BlockJournal } from "../../../chain/balance-change.js";
-import type { BlockTransaction } from "../../../chain/block.js";
+import type { BlockOutline, BlockTransaction } from "../../../chain/block.js";
 import type { PlacedClaimMove } from "../../../chain/staking/claims.js";
 import type { MinedCosmosTransaction } from "../../../chain/cosmos/cosmos-result.js";
 import { bytesToHex, toQuantity } from "../../../chain/hex.js";
 import type { Log, Receipt } from "../../../chain/receipt.js";
-import type { BlockOutline, BlockPage } from "../../view/block-pages.js";
+import type { BlockPage } from "../../view/block-pages.js";
 import { addressOrNull } from "./encode.js";
 import type { JsonValue } from "./method.js";
 
@@ -75,22 +75,25 @@ function logJson({ address, topics, data }: Log, room: DataRoom): string {
 
 /** The transactions of a page with their changes, joined by commas. */
 export function pageJournalJson(page: BlockPage): string {
-  return journaledTransactions(page, new DataRoom(IN_JOURNAL), () => "");
+  let texts = "";
+  for (const text of journaledTransactions(page, new DataRoom(IN_JOURNAL), () => "")) {
+    texts += texts === "" ? text : `,${text}`;
+  }
+  return texts;
 }
 
 /**
- * The transactions of a page with their changes and logs, joined by commas. Input for which there is no
- * room ends at its bound, and `inputBytes` says how much there is.
+ * The transactions of a page with their changes and logs. Input for which there is no room ends at its
+ * bound, and `inputBytes` says how much there is.
  * @param extra further members of a transaction, each with a comma before it
  */
-export function journaledTransactions(
+export function* journaledTransactions(
   page: BlockPage,
   room: DataRoom,
   extra: (mined: BlockTransaction) => string,
-): string {
+): Generator<string, void> {
   const receipts = page.receipts();
   const journal = page.journal();
-  let texts = "";
   for (const [item, mined] of page.transactions().entries()) {
     const receipt = receipts[item]?.receipt;
     const changed = journal[item];
@@ -99,9 +102,8 @@ export function journaledTransactions(
       throw new Error(`receipt or journal of transaction ${index} does not match`);
     }
     const members = transactionMembers({ mined, index, receipt, changes: changed.changes }, room);
-    texts += `${item === 0 ? "" : ","}{${members}${extra(mined)}}`;
+    yield `{${members}${extra(mined)}}`;
   }
-  return texts;
 }
 
 /** A transaction with what came of it. */

@@ -15,8 +15,49 @@ export class RawJson {
   constructor(readonly content: Buffer | string) {}
 }
 
+/** Bytes of the first piece, and of the largest. */
+const FIRST_BYTES = 4 * 1024;
+const PIECE_BYTES = 256 * 1024;
+
+/** Of a text, at most so many bytes a UTF-16 unit. */
+const MAX_UNIT_BYTES = 3;
+
+/**
+ * JSON that is written as it comes, for answers of megabytes that are made once and kept by nobody: as one
+ * text it would be copied again and again, most of all by the garbage collector.
+ */
+export class JsonPieces {
+  private readonly full: Buffer[] = [];
+  private piece: Buffer = Buffer.allocUnsafe(FIRST_BYTES);
+  private used = 0;
+  private fullBytes = 0;
+
+  get sizeBytes(): number {
+    return this.fullBytes + this.used;
+  }
+
+  add(text: string): void {
+    const mostBytes = MAX_UNIT_BYTES * text.length;
+    if (this.used + mostBytes > this.piece.length) this.begin(mostBytes);
+    this.used += this.piece.write(text, this.used, "utf8");
+  }
+
+  /** What was written, in order. */
+  pieces(): readonly Buffer[] {
+    return [...this.full, this.piece.subarray(0, this.used)];
+  }
+
+  private begin(leastBytes: number): void {
+    this.full.push(this.piece.subarray(0, this.used));
+    this.fullBytes += this.used;
+    const nextBytes = Math.min(PIECE_BYTES, 2 * this.piece.length);
+    this.piece = Buffer.allocUnsafe(Math.max(nextBytes, leastBytes));
+    this.used = 0;
+  }
+}
+
 /** What a method returns. */
-export type RpcResult = JsonValue | RawJson;
+export type RpcResult = JsonValue | RawJson | JsonPieces;
 
 /** A client that can be told things later: one WebSocket connection. */
 export interface Subscriber {

@@ -13,7 +13,7 @@ import { resultsHashOf } from "../../blocks/chain-tip.js";
 import { cosmosJournal } from "../../store/block-store.js";
 import type { CommittedBlock } from "../../view/event-bus.js";
 import { orderedTrieRoot } from "../../state/ordered-trie.js";
-import { decodeReceipts, encodeReceipts } from "../../store/block-codec.js";
+import { decodeReceipts, encodeReceipts } from "../../../chain/records/block-items.js";
 import { decodeBlock, encodeBlock } from "../../store/whole-block-codec.js";
 import { snapshotInvalid } from "./snapshot-error.js";
 import type { TrustedState } from "../statesync-ports.js";

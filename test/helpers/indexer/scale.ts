@@ -65,12 +65,6 @@ export async function scaleIndex(task: ScaleTask): Promise<ScaledIndex> {
          ${recipient}, 1 + i, NULL, ${FIRST_INDEX} + i, NULL ${every}`,
     ],
     [
-      "address_activity",
-      `SELECT o.address, height, tx_index, seq, o.role, asset FROM indexer.transfer
-       CROSS JOIN LATERAL (VALUES (sender, 'out'), (recipient, 'in')) o (address, role)
-       WHERE asset = $1::bytea AND tx_index >= ${FIRST_INDEX} AND sender <> recipient`,
-    ],
-    [
       "address_transaction",
       `SELECT sender, height, tx_index FROM indexer.transaction
        WHERE tx_index >= ${FIRST_INDEX} AND length($1::bytea) > 0`,

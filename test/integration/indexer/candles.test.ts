@@ -11,7 +11,7 @@ import type { ApiContext } from "../../../indexer/api/reads.js";
 import { type Tip, writeBatch } from "../../../indexer/ingest/batch-write.js";
 import { openIndexes, openTables } from "../../../indexer/store/progress.js";
 import { LIVE_SCHEMA } from "../../../indexer/store/schema.js";
-import type { RangedBlock } from "../../../rpc-client/indexing/block-range.js";
+import type { RangedBlock } from "../../../rpc-client/indexing/ranged-block.js";
 import type { JournaledLog } from "../../../rpc-client/journal-codec.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import type { Sql } from "../../../runtime/sql/sql.js";

@@ -303,7 +303,7 @@ async function expectWhole(): Promise<void> {
   expect(transactions).toBe(counted);
   const { rows: keys } = await stage.sql.query(
     `SELECT count(*)::integer AS n FROM pg_indexes
-     WHERE schemaname = 'indexer' AND indexname IN ('address_activity_key', 'transaction_hash')`,
+     WHERE schemaname = 'indexer' AND indexname IN ('transfer_sender', 'transaction_hash')`,
   );
   expect(keys).toEqual([{ n: 2 }]);
 }

@@ -77,7 +77,7 @@ afterAll(async () => {
 
 /** Every table of the index as one text, without the order of rows. */
 async function contents(): Promise<string> {
-  const tables = ["block", "transaction", "log", "transfer", "address_activity", "address"];
+  const tables = ["block", "transaction", "log", "transfer", "address"];
   const texts: string[] = [];
   for (const table of [
     ...tables,

@@ -11,7 +11,12 @@ import { dexRoutes } from "../../../indexer/api/dex-routes.js";
 import type { ApiContext } from "../../../indexer/api/reads.js";
 import { tokenRoutes } from "../../../indexer/api/token-routes.js";
 import { transactionRoutes } from "../../../indexer/api/transaction-routes.js";
-import { indexStatements, LIVE_SCHEMA, schemaStatements } from "../../../indexer/store/schema.js";
+import {
+  INDEX_SCHEMA_VERSION,
+  indexStatements,
+  LIVE_SCHEMA,
+  schemaStatements,
+} from "../../../indexer/store/schema.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { type ScaledIndex, scaleIndex } from "../../helpers/indexer/scale.js";
 import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
@@ -55,7 +60,7 @@ beforeAll(async () => {
   await client.query("ANALYZE indexer.block");
   await client.query(
     `INSERT INTO indexer.progress (schema_version, chain_id, genesis_hash, height, hash, time)
-     SELECT 2, 6940, hash, ${HEIGHTS}, hash, time FROM indexer.block WHERE height = ${HEIGHTS}`,
+     SELECT ${INDEX_SCHEMA_VERSION}, 6940, hash, ${HEIGHTS}, hash, time FROM indexer.block WHERE height = ${HEIGHTS}`,
   );
   await client.query(
     "INSERT INTO indexer.token VALUES ($1, 'erc20', 1, 0, 0, 0, 'Plans', 'PLN', 18, 0, 1, true)",
@@ -154,5 +159,54 @@ describe("reads of an index with many rows", () => {
     await ask("/v1/blocks/{id}", block, {});
     await expect(ask("/v1/transactions/{hash}", { hash: HASH }, {})).rejects.toThrow();
     expect([...walked].filter((table) => table !== "progress" && table !== "token")).toEqual([]);
+  });
+});
+
+describe("transfers of an account", () => {
+  const PAGE = 3;
+
+  /** Ids of all rows, page by page. */
+  async function idsOf(address: string, query: Record<string, unknown>): Promise<string[]> {
+    const ids: string[] = [];
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const asked = cursor === undefined ? query : { cursor };
+      const page = await ask(
+        "/v1/addresses/{address}/transfers",
+        { address },
+        { ...asked, limit: PAGE },
+      );
+      ids.push(...(page.items as { id: string }[]).map(({ id }) => id));
+      cursor = page.next;
+    }
+    return ids;
+  }
+
+  it("are each there once, whichever side it is on, those to itself too", async () => {
+    const address = index.accountAt(11);
+    const bytes = Buffer.from(address.slice(2), "hex");
+    // Between the others, next to each other, and in one transaction with two of its own.
+    await client.query(
+      `INSERT INTO indexer.transfer (height, tx_index, seq, kind, asset, sender, recipient, amount)
+       SELECT h, 0, q, 'native', ''::bytea, $1, $1, 5 FROM (VALUES (1, 0), (1, 1), (2000, 0), (2001, 0), (5000, 0)) v (h, q)`,
+      [bytes],
+    );
+    const conditions: Readonly<Record<string, string>> = {
+      both: "$1 IN (sender, recipient)",
+      in: "recipient = $1",
+      out: "sender = $1",
+    };
+    for (const [direction, condition] of Object.entries(conditions)) {
+      for (const order of ["asc", "desc"]) {
+        const { rows } = await client.query(
+          `SELECT height || '-' || tx_index || '-' || seq AS id FROM indexer.transfer f WHERE ${condition}
+           ORDER BY height ${order}, tx_index ${order}, seq ${order}`,
+          [bytes],
+        );
+        const wanted = rows.map(({ id }) => String(id));
+        expect(wanted.length).toBeGreaterThan(2 * PAGE);
+        const query = direction === "both" ? { order } : { order, direction };
+        expect({ query, ids: await idsOf(address, query) }).toEqual({ query, ids: wanted });
+      }
+    }
   });
 });

@@ -59,13 +59,29 @@ function readerWith(large: Height) {
   return { asked, read };
 }
 
+/** Nothing more is asked for, however many turns the event loop makes. */
+async function allIsStill(asked: readonly Height[]): Promise<void> {
+  for (let still = 0, count = -1; still < 20; count = asked.length) {
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+    still = asked.length === count ? still + 1 : 0;
+  }
+}
+
 describe("reading ahead", () => {
-  it("asks for one range behind the one that is made, and no further before that is taken", async () => {
+  it("has two batches behind the one that is written, and asks no further before one is taken", async () => {
     const { asked, read } = readerWith(-1);
-    const first = await prepareBatch(read, 0, before, signal);
-    expect(asked).toEqual([0, 1]);
-    await first.next();
-    expect(asked).toEqual([0, 1, 2]);
+    let taken = await prepareBatch(read, 0, before, signal);
+    for (let height = 0; height < 5; height++) {
+      await allIsStill(asked);
+      // The next is made, the one behind it is read.
+      expect(asked).toEqual([0, 1, 2, 3, 4, 5, 6].slice(0, height + 3));
+      const following = await taken.next();
+      if (following === undefined) throw new Error("nothing follows");
+      expect(following.range.blocks[0]?.height).toBe(height + 1);
+      taken = following;
+    }
   });
 
   it("asks for nothing behind a range that is larger than answers are", async () => {

@@ -1,4 +1,14 @@
 /** An in-memory chain of hand-built blocks behind the ports, for tests of the JSON-RPC servers. */
+import { encodeRlp } from "../../../chain/encoding/rlp.js";
+import { transactionItem } from "../../../chain/records/block-items.js";
+import type { BlockRecordBytes } from "../../../chain/records/block-records.js";
+import { encodeOutline } from "../../../chain/records/outline.js";
+import {
+  encodeBlockChanges,
+  encodeHashPage,
+  encodeJournalPage,
+  encodeReceiptPage,
+} from "../../../chain/records/pages.js";
 import { Wallet } from "ethers";
 import {
   type Address,
@@ -185,6 +195,24 @@ export class FakeChain implements ChainView {
   }
   cosmosBytes() {
     return undefined;
+  }
+
+  records(height: Height): BlockRecordBytes {
+    const { block, receipts, journal } = this.at(height);
+    const { transactions } = block;
+    const page = [
+      encodeHashPage(transactions),
+      encodeRlp(transactions.map(transactionItem)),
+      encodeReceiptPage(receipts, 0),
+      encodeJournalPage(journal.transactions),
+    ] as const;
+    const isEmpty = transactions.length === 0;
+    return {
+      outline: encodeOutline(outlineOf({ block }), isEmpty ? [] : [0]),
+      changes: encodeBlockChanges(journal),
+      cosmos: [],
+      pages: isEmpty ? [] : [page],
+    };
   }
 
   head() {

@@ -2,21 +2,29 @@
  * Ranges of blocks with all that an index of the chain is made of: outline, transactions, logs and
  * balance changes. Read once by each index and never again, so nothing of it is kept in memory.
  */
-import type { BlockTransaction } from "../../../../chain/block.js";
+import {
+  type BlockOutline,
+  blockSizeBytes,
+  type BlockTransaction,
+} from "../../../../chain/block.js";
 import { sdkTransactionHash } from "../../../../chain/consensus/sdk-transaction.js";
 import { type Height, toQuantity } from "../../../../chain/hex.js";
+import { RECORDS_VERSION } from "../../../../chain/records/block-records.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import type { BlockOutline } from "../../../view/block-pages.js";
 import type { ChainView } from "../../../view/chain-view.js";
-import { blockSizeBytes } from "../encode.js";
-import { historyPruned } from "../errors.js";
+import {
+  type BoundedRange,
+  type OpenAnswer,
+  readableOutline,
+  recordRange,
+} from "./record-range.js";
 import {
   DataRoom,
   journaledTransactions,
   journalEndJson,
   journalStartJson,
 } from "../journal-json.js";
-import { RawJson } from "../method.js";
+import { JsonPieces } from "../method.js";
 
 /** An answer begins no further block behind this size. */
 export const MAX_RANGE_BYTES = 16 * 1024 * 1024;
@@ -35,68 +43,76 @@ const MAX_RANGE_BLOCKS = 2_000;
 export interface WantedRange {
   readonly from: Height;
   readonly to: Height;
+  /** Of their JSON. */
   readonly maxBytes: number;
+  /** Of the records that whoever asks can read; undefined: JSON. */
+  readonly recordsVersion: number | undefined;
 }
 
 /**
  * `{blocks, next, head}`: blocks in order from the first on, the height to go on from (null when the
  * range is done), and the newest block. Made in slices. Of large data `inputBytes` and `dataBytes` say how
- * much was left out.
+ * much was left out. `{records, next, head}` for who can read this node's records, unless the first block is
+ * too large for that.
  * @throws HISTORY_PRUNED where a block of the range or its journal is not here any more
  */
 export async function blockRangeJson(
   view: ChainView,
-  { from, to, maxBytes }: WantedRange,
+  { from, to, maxBytes, recordsVersion }: WantedRange,
   signal: AbortSignal,
-): Promise<RawJson> {
+): Promise<JsonPieces> {
   const { height: headHeight, hash: headHash } = view.head();
-  const last = Math.min(to, headHeight, from + MAX_RANGE_BLOCKS - 1);
-  const pieces: Buffer[] = [Buffer.from('{"blocks":[')];
-  let sizeBytes = 0;
-  let height = from;
-  for (; height <= last && sizeBytes < maxBytes; height++) {
-    const oldest = view.oldest();
-    if (height !== 0 && height < Math.max(oldest.journal, oldest.block)) throw historyPruned();
-    const outline = view.outline(height);
-    if (outline === undefined) throw historyPruned();
-    if (height > from) pieces.push(Buffer.from(","));
-    for await (const piece of blockPieces(view, outline, signal)) {
-      pieces.push(piece);
-      sizeBytes += piece.length;
-    }
-  }
+  const range = { from, last: Math.min(to, headHeight, from + MAX_RANGE_BLOCKS - 1), maxBytes };
+  const records =
+    recordsVersion === RECORDS_VERSION ? await recordRange(view, range, signal) : undefined;
+  const { answer, height } = records ?? (await wholeRange(view, range, signal));
   const next = height <= Math.min(to, headHeight) ? toQuantity(height) : null;
   const head = { height: toQuantity(headHeight), hash: headHash };
-  pieces.push(Buffer.from(`],"next":${JSON.stringify(next)},"head":${JSON.stringify(head)}}`));
-  return new RawJson(Buffer.concat(pieces));
+  answer.add(`],"next":${JSON.stringify(next)},"head":${JSON.stringify(head)}}`);
+  return answer;
 }
 
-async function* blockPieces(
+/** The blocks' JSON up to its end. */
+async function wholeRange(
+  view: ChainView,
+  { from, last, maxBytes }: BoundedRange,
+  signal: AbortSignal,
+): Promise<OpenAnswer> {
+  const answer = new JsonPieces();
+  answer.add('{"blocks":[');
+  let height = from;
+  for (; height <= last && (height === from || answer.sizeBytes < maxBytes); height++) {
+    if (height > from) answer.add(",");
+    await addBlock(answer, view, readableOutline(view, height), signal);
+  }
+  return { answer, height };
+}
+
+async function addBlock(
+  answer: JsonPieces,
   view: ChainView,
   outline: BlockOutline,
   signal: AbortSignal,
-): AsyncGenerator<Buffer, void> {
-  const { header } = outline;
+): Promise<void> {
+  const { header, transactionCount } = outline;
   const extra = JSON.stringify({
     proposer: header.coinbase,
     gasUsed: toQuantity(header.gasUsed),
     gasLimit: toQuantity(header.gasLimit),
     size: toQuantity(blockSizeBytes(outline)),
   });
-  yield Buffer.from(`{${extra.slice(1, -1)},${journalStartJson(outline).slice(1)}`);
+  answer.add(`{${extra.slice(1, -1)},${journalStartJson(outline).slice(1)}`);
   const room = new DataRoom(IN_RANGE, SPARE_BYTES);
   for (const page of view.pages(header.height)) {
-    const text = journaledTransactions(page, room, extraMembers);
-    yield Buffer.from(page.first === 0 ? text : `,${text}`);
+    let comma = page.first === 0 ? "" : ",";
+    for (const text of journaledTransactions(page, room, extraMembers)) {
+      answer.add(comma + text);
+      comma = ",";
+    }
     await breathe(signal);
   }
   const { height } = header;
-  const end = journalEndJson(
-    view.blockChanges(height),
-    view.cosmos(height),
-    outline.transactionCount,
-  );
-  yield Buffer.from(end);
+  answer.add(journalEndJson(view.blockChanges(height), view.cosmos(height), transactionCount));
   await breathe(signal);
 }
 

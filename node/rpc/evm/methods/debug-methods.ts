@@ -1,10 +1,9 @@
 /** Traces of mined transactions and calls, and raw encodings; nothing that writes or profiles. */
-import { encodeHeader } from "../../../../chain/block.js";
+import { type BlockOutline, encodeHeader } from "../../../../chain/block.js";
 import { bytesToHex, type Height, type Hex } from "../../../../chain/hex.js";
 import { encodeReceipt } from "../../../../chain/receipt.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import type { BlockOutline } from "../../../view/block-pages.js";
 import type { CallWorkers, TraceKind } from "../../../execution/calls/call-port.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import { callRequestParser } from "../arguments/call.js";

@@ -1,9 +1,9 @@
 /** Gas price and fee history of a chain without a base fee (D1, D7). */
+import type { BlockOutline } from "../../../../chain/block.js";
 import { type Height, toQuantity } from "../../../../chain/hex.js";
 import type { Atoken } from "../../../../chain/units.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import type { BlockOutline } from "../../../view/block-pages.js";
 import { invalidParams, RpcFault } from "../errors.js";
 import { type MethodEntries, method, type RpcResult } from "../method.js";
 import { ParamError, parseBlockNumberOrTag, parseIndex, parseList } from "../params.js";

@@ -53,13 +53,14 @@ export function journalMethods(
       const to = Math.min(params.required(2, parseHeight), view.head().height);
       return accountHeights(view, address, { from, to }, signal);
     }),
-    method("causeway_getBlockRange", 3, (params, { signal }) => {
+    method("causeway_getBlockRange", 4, (params, { signal }) => {
       const from = params.required(0, parseHeight);
       const to = params.required(1, parseHeight);
       const asked = params.optional(2, parseHeight) ?? MAX_RANGE_BYTES;
       checkRange({ from, to });
       const maxBytes = Math.min(Math.max(asked, 1), MAX_RANGE_BYTES);
-      return blockRangeJson(view, { from, to, maxBytes }, signal);
+      const recordsVersion = params.optional(3, parseHeight);
+      return blockRangeJson(view, { from, to, maxBytes, recordsVersion }, signal);
     }),
     method("causeway_getTransactionStatus", 1, (params) => {
       const hash = params.required(0, parseHashParam);

@@ -4,9 +4,8 @@
  * decides blocks goes on, and so does everybody else.
  */
 import type { Hash32, Height, Hex } from "../../../../chain/hex.js";
-import { isEvm } from "../../../../chain/block.js";
+import { type BlockOutline, isEvm } from "../../../../chain/block.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import type { BlockOutline } from "../../../view/block-pages.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import type { BlockJson } from "../block-json.js";

@@ -2,10 +2,10 @@
  * RLP of what blocks are made of: header, transaction, receipt, balance changes; and of all
  * receipts of a block, as snapshots carry them. How a block is stored is in `block-records.ts`.
  */
-import { addressToBytes, bytesToAddress } from "../../chain/address.js";
-import { BALANCE_REASONS, type BalanceChange } from "../../chain/balance-change.js";
-import type { BlockHeader, BlockTransaction } from "../../chain/block.js";
-import { bigintToBytes, bytesToHash32, type Hash32, hexToBytes } from "../../chain/hex.js";
+import { type Address, addressToBytes } from "../address.js";
+import { BALANCE_REASONS, type BalanceChange } from "../balance-change.js";
+import type { BlockHeader, BlockTransaction } from "../block.js";
+import { bigintToBytes, type Hash32, hexToBytes } from "../hex.js";
 import {
   BLOOM_BYTES,
   EMPTY_BLOOM,
@@ -13,18 +13,11 @@ import {
   type Log,
   logsToBloom,
   type Receipt,
-} from "../../chain/receipt.js";
-import {
-  decodeRlp,
-  encodeRlp,
-  type RlpInput,
-  type RlpItem,
-  rlpBytes,
-  rlpInteger,
-  rlpList,
-} from "../../chain/encoding/rlp.js";
-import { decodeTransaction, type TransactionType } from "../../chain/transaction.js";
-import { StoreError } from "./database.js";
+} from "../receipt.js";
+import { encodeRlp, type RlpInput } from "../encoding/rlp.js";
+import { readRlp, type RlpReader } from "../encoding/rlp-reader.js";
+import { decodeTransaction, type TransactionType } from "../transaction.js";
+import { ChainError } from "../errors.js";
 
 const NOTHING = new Uint8Array(0);
 
@@ -42,9 +35,19 @@ export function integer(value: number | bigint): Uint8Array {
   return (value < 16 ? SMALL[Number(value)] : undefined) ?? bigintToBytes(BigInt(value));
 }
 
-/** A number below 2^53. Throws INVALID_RLP. */
-export function safeInteger(item: RlpItem | undefined): number {
-  return Number(rlpInteger(item, 7));
+/** An address of 20 bytes. Throws INVALID_RLP. */
+export function readAddress(reader: RlpReader): Address {
+  return reader.hex(20) as Address;
+}
+
+/** The same; undefined where there are no bytes. Throws INVALID_RLP. */
+export function readOptionalAddress(reader: RlpReader): Address | undefined {
+  return reader.optionalHex(20) as Address | undefined;
+}
+
+/** A hash of 32 bytes. Throws INVALID_RLP. */
+export function readHash(reader: RlpReader): Hash32 {
+  return reader.hex(32) as Hash32;
 }
 
 /** Fields of a header in the order of the stored form. */
@@ -71,29 +74,29 @@ export function transactionItem({ tx, from }: BlockTransaction): RlpInput {
 }
 
 /** Reads a transaction of a block, whose hash may be known. */
-export function decodeTransactionItem(item: RlpItem | undefined, hash?: Hash32): BlockTransaction {
-  const [raw, from] = rlpList(item);
-  return { tx: decodeTransaction(rlpBytes(raw), hash), from: bytesToAddress(rlpBytes(from)) };
+export function readTransaction(reader: RlpReader, hash?: Hash32): BlockTransaction {
+  return reader.list(() => ({
+    tx: decodeTransaction(reader.bytes(), hash),
+    from: readAddress(reader),
+  }));
 }
 
 /** Reads a header. */
-export function decodeHeader(item: RlpItem | undefined): BlockHeader {
-  const fields = rlpList(item);
-  const hash = (index: number) => bytesToHash32(rlpBytes(fields[index]));
-  return {
-    parentHash: hash(0),
-    coinbase: bytesToAddress(rlpBytes(fields[1])),
-    stateRoot: hash(2),
-    transactionsRoot: hash(3),
-    receiptsRoot: hash(4),
-    logsBloom: rlpBytes(fields[5]),
-    height: safeInteger(fields[6]),
-    gasLimit: rlpInteger(fields[7]),
-    gasUsed: rlpInteger(fields[8]),
-    timestampSeconds: safeInteger(fields[9]),
-    moduleRoot: hash(10),
-    mixHash: hash(11),
-  };
+export function readHeader(reader: RlpReader): BlockHeader {
+  return reader.list(() => ({
+    parentHash: readHash(reader),
+    coinbase: readAddress(reader),
+    stateRoot: readHash(reader),
+    transactionsRoot: readHash(reader),
+    receiptsRoot: readHash(reader),
+    logsBloom: reader.bytes(),
+    height: reader.number(),
+    gasLimit: reader.integer(),
+    gasUsed: reader.integer(),
+    timestampSeconds: reader.number(),
+    moduleRoot: readHash(reader),
+    mixHash: readHash(reader),
+  }));
 }
 
 /** All receipts of a block; blooms are left out, they follow from the logs. */
@@ -115,36 +118,44 @@ export function receiptFields(receipt: Receipt): RlpInput[] {
 }
 
 /** Reads a log. */
-export function decodeLog(item: RlpItem): Log {
-  const [address, topics, data] = rlpList(item);
-  return {
-    address: bytesToAddress(rlpBytes(address)),
-    topics: rlpList(topics).map((topic) => bytesToHash32(rlpBytes(topic))),
-    data: rlpBytes(data),
-  };
+export function readLog(reader: RlpReader): Log {
+  return reader.list(() => ({
+    address: readAddress(reader),
+    topics: reader.items(readHash),
+    data: reader.bytes(),
+  }));
 }
 
 /** Reads all receipts of a block and works out their blooms. */
 export function decodeReceipts(bytes: Uint8Array): Receipt[] {
-  return rlpList(decodeRlp(bytes)).map((item) => decodeReceipt(rlpList(item), logsToBloom));
+  return readRlp(bytes, (all) =>
+    all.items((reader) => reader.list(() => readReceiptFields(reader, logsToBloom))),
+  );
 }
 
-/** Reads a receipt's fields; `bloomOf` gives the bloom that is not among them, when somebody asks for it. */
-export function decodeReceipt(
-  fields: readonly RlpItem[],
+/**
+ * Reads a receipt's fields, of the list that is being read.
+ * @param bloomOf gives the bloom that is not among them, when somebody asks for it
+ */
+export function readReceiptFields(
+  reader: RlpReader,
   bloomOf: (logs: readonly Log[]) => Uint8Array,
 ): Receipt {
-  const [type, status, gasUsed, cumulative, price, contract, logItems] = fields;
-  const logs = rlpList(logItems).map(decodeLog);
-  const contractBytes = rlpBytes(contract);
+  const type = reader.number() as TransactionType;
+  const status = reader.number() === 1 ? 1 : 0;
+  const gasUsed = reader.integer();
+  const cumulativeGasUsed = reader.integer();
+  const effectiveGasPriceAtoken = reader.integer();
+  const contractAddress = readOptionalAddress(reader);
+  const logs = reader.items(readLog);
   let bloom: Uint8Array | undefined;
   return {
-    type: safeInteger(type) as TransactionType,
-    status: rlpInteger(status) === 1n ? 1 : 0,
-    gasUsed: rlpInteger(gasUsed),
-    cumulativeGasUsed: rlpInteger(cumulative),
-    effectiveGasPriceAtoken: rlpInteger(price),
-    contractAddress: contractBytes.length === 0 ? undefined : bytesToAddress(contractBytes),
+    type,
+    status,
+    gasUsed,
+    cumulativeGasUsed,
+    effectiveGasPriceAtoken,
+    contractAddress,
     logs,
     get logsBloom() {
       return (bloom ??= bloomOf(logs));
@@ -173,30 +184,24 @@ function pathBytes(path: string): Uint8Array {
   return path === "" ? OUTERMOST : Buffer.from(`/${path}`, "ascii");
 }
 
-/** Reads a balance change. Throws STORE_CORRUPT for a reason that there is not. */
-export function decodeChange(item: RlpItem): BalanceChange {
-  const [reasonItem, from, to, amount, effective, pathItem, errorItem] = rlpList(item);
-  const reason = BALANCE_REASONS[safeInteger(reasonItem)];
-  if (reason === undefined) throw new StoreError("STORE_CORRUPT", "unknown balance reason");
-  const address = (bytes: Uint8Array) => (bytes.length === 0 ? undefined : bytesToAddress(bytes));
-  const path = textOf(rlpBytes(pathItem), "ascii");
-  const error = textOf(rlpBytes(errorItem), "utf8");
-  const change = {
-    reason,
-    from: address(rlpBytes(from)),
-    to: address(rlpBytes(to)),
-    amountAtoken: rlpInteger(amount),
-    effective: rlpInteger(effective) === 1n,
-    tracePath: path === "" ? undefined : path.slice(1),
-  };
-  return error === "" ? change : { ...change, error };
+/** Reads a balance change. Throws INVALID_RLP for a reason that there is not. */
+export function readChange(reader: RlpReader): BalanceChange {
+  return reader.list(readChangeFields);
 }
 
-/** Text of a change. Most have the outermost path or none, and no error. */
-function textOf(bytes: Uint8Array, encoding: "ascii" | "utf8"): string {
-  if (bytes.length === 0) return "";
-  if (bytes.length === 1 && bytes[0] === OUTERMOST[0]) return "/";
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(encoding);
+function readChangeFields(reader: RlpReader): BalanceChange {
+  const reason = BALANCE_REASONS[reader.number()];
+  if (reason === undefined) throw new ChainError("INVALID_RLP", "unknown balance reason");
+  const from = readOptionalAddress(reader);
+  const to = readOptionalAddress(reader);
+  const amountAtoken = reader.integer();
+  const effective = reader.number() === 1;
+  const path = reader.text("ascii");
+  const error = reader.text("utf8");
+  const tracePath = path === "" ? undefined : path.slice(1);
+  return error === ""
+    ? { reason, from, to, amountAtoken, effective, tracePath }
+    : { reason, from, to, amountAtoken, effective, tracePath, error };
 }
 
 /** The bits of a receipt's bloom that are set, two bytes each; a log of a transfer sets twelve of 2,048. */
@@ -215,7 +220,7 @@ export function packBloom({ logs, logsBloom }: Receipt): Uint8Array {
   return packed;
 }
 
-/** What `packBloom` packed. Throws STORE_CORRUPT. */
+/** What `packBloom` packed. Throws INVALID_RLP. */
 export function unpackBloom(packed: Uint8Array): Uint8Array {
   if (packed.length === 0) return EMPTY_BLOOM;
   if (packed.length === BLOOM_BYTES) return packed;
@@ -223,7 +228,7 @@ export function unpackBloom(packed: Uint8Array): Uint8Array {
   for (let at = 0; at + 1 < packed.length; at += POSITION_BYTES) {
     const position = ((packed[at] ?? 0) << 8) | (packed[at + 1] ?? 0);
     const byte = position >> 3;
-    if (byte >= BLOOM_BYTES) throw new StoreError("STORE_CORRUPT", "a bloom has a bit too far");
+    if (byte >= BLOOM_BYTES) throw new ChainError("INVALID_RLP", "a bloom has a bit too far");
     bloom[byte] = (bloom[byte] ?? 0) | (1 << (position & 7));
   }
   return bloom;

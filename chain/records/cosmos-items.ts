@@ -1,0 +1,71 @@
+/** RLP of a Cosmos transaction in a block with what execution made of it. */
+import { addressToBytes } from "../address.js";
+import type { AbciEvent } from "../consensus/abci-types.js";
+import type { MinedCosmosTransaction } from "../cosmos/cosmos-result.js";
+import { decodeCosmosTransaction } from "../cosmos/cosmos-transaction.js";
+import type { RlpInput } from "../encoding/rlp.js";
+import type { RlpReader } from "../encoding/rlp-reader.js";
+import { changeItem, integer, readAddress, readChange } from "./block-items.js";
+
+const utf8 = (text: string) => Buffer.from(text, "utf8");
+
+/** Fields of a Cosmos transaction. */
+export function cosmosItem(mined: MinedCosmosTransaction): RlpInput {
+  const { tx, from, index, result, changes } = mined;
+  return [
+    tx.raw,
+    addressToBytes(from),
+    integer(index),
+    [
+      integer(result.code),
+      utf8(result.codespace),
+      utf8(result.log),
+      result.data,
+      integer(result.gasUsed),
+      result.events.map(eventItem),
+    ],
+    changes.map(changeItem),
+  ];
+}
+
+/** Fields of an event. */
+export function eventItem({ type, attributes }: AbciEvent): RlpInput {
+  return [
+    utf8(type),
+    attributes.map(({ key, value, index }) => [utf8(key), utf8(value), integer(index ? 1 : 0)]),
+  ];
+}
+
+/** Reads a Cosmos transaction of a block. */
+export function readCosmosTransaction(reader: RlpReader): MinedCosmosTransaction {
+  return reader.list(() => ({
+    tx: decodeCosmosTransaction(reader.bytes(), { isTaken: true }),
+    from: readAddress(reader),
+    index: reader.number(),
+    result: reader.list(() => ({
+      code: reader.number(),
+      codespace: reader.text("utf8"),
+      log: reader.text("utf8"),
+      data: reader.bytes(),
+      gasUsed: reader.integer(),
+      events: reader.items(readEvent),
+    })),
+    changes: reader.items(readChange),
+  }));
+}
+
+/** Reads an event. */
+export function readEvent(reader: RlpReader): AbciEvent {
+  return reader.list(() => ({
+    type: reader.text("utf8"),
+    attributes: reader.items(readAttribute),
+  }));
+}
+
+function readAttribute(reader: RlpReader): AbciEvent["attributes"][number] {
+  return reader.list(() => ({
+    key: reader.text("utf8"),
+    value: reader.text("utf8"),
+    index: reader.number() === 1,
+  }));
+}
