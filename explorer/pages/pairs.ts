@@ -188,7 +188,7 @@ function candleContent(
         const [open = 0, high = 0, low = 0, close = 0] = prices.map(Number);
         return { x: timestampSeconds, open, high, low, close };
       }),
-      { title: t("candles"), from: text(items[0]), to: text(items.at(-1)) },
+      { title: t("priceChart"), from: text(items[0]), to: text(items.at(-1)) },
     ),
     table({
       caption: t("candles"),

@@ -43,6 +43,7 @@ export const ENGLISH = {
   callFailed: "The call failed:",
   calldata: "Call",
   candles: "Candles",
+  priceChart: "Prices over time",
   castCommand: "Command for a shell",
   chainAccount: "Account of the chain",
   chainHealth: "Chain",

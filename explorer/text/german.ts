@@ -43,6 +43,7 @@ export const GERMAN: Catalogue = {
   callFailed: "Der Aufruf schlug fehl:",
   calldata: "Aufruf",
   candles: "Kerzen",
+  priceChart: "Preise im Verlauf",
   castCommand: "Befehl für eine Shell",
   chainAccount: "Konto der Kette",
   chainHealth: "Kette",

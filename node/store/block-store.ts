@@ -169,7 +169,10 @@ export class BlockStore {
     return { ...records, pages: this.whileThere(height, pages) };
   }
 
-  private *whileThere(height: Height, pages: Iterable<PageRecordBytes>): Generator<PageRecordBytes> {
+  private *whileThere(
+    height: Height,
+    pages: Iterable<PageRecordBytes>,
+  ): Generator<PageRecordBytes> {
     for (const page of pages) {
       yield page;
       // It may have been pruned until the next page is asked for.
