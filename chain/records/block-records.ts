@@ -14,9 +14,6 @@ import { readCosmosTransaction } from "./cosmos-items.js";
 import { readOutline, type StoredOutline } from "./outline.js";
 import { hashAt, readBlockChanges, readJournalPage, readReceiptPage } from "./pages.js";
 
-/** Version of the records. Who asks for them names it, and gets JSON from a node that has another one. */
-export const RECORDS_VERSION = 1;
-
 /** Hashes, transactions, receipts and balance changes of neighbouring transactions. */
 export type PageRecordBytes = readonly [
   hashes: Uint8Array,

@@ -1,6 +1,6 @@
 /** Ranges of blocks with transactions, logs and balance changes, as an index of the chain reads them. */
 import { type Hash32, type Height, toQuantity } from "../../chain/hex.js";
-import { RECORDS_VERSION } from "../../chain/records/block-records.js";
+import { RECORDS_VERSION } from "../../chain/records/records-version.js";
 import {
   readAddress,
   readHash,
@@ -19,7 +19,6 @@ import {
   parseJournaledBlock,
 } from "../journal-codec.js";
 import type { JsonRpcClient, RpcOptions } from "../json-rpc.js";
-import { recordSteps } from "./record-parser.js";
 import type { RangedBlock, RangedTransaction } from "./ranged-block.js";
 import { isCut, withLeftOut } from "./left-out.js";
 
@@ -58,7 +57,10 @@ export function blockRangeCalls(rpc: JsonRpcClient): BlockRangeCalls {
         if (areParamsInvalid(error)) return ask();
         throw error;
       });
-      const range = await doBreathing(rangeSteps(answer, from, to), options.signal);
+      // What decodes transactions is loaded by whoever reads ranges, and not by `causeway status`.
+      const { recordSteps } = await import("./record-parser.js");
+      const steps = rangeSteps(answer, { from, to }, recordSteps);
+      const range = await doBreathing(steps, options.signal);
       const blocks: RangedBlock[] = [];
       for (const block of range.blocks) {
         const { transactions } = block;
@@ -78,7 +80,11 @@ export function blockRangeCalls(rpc: JsonRpcClient): BlockRangeCalls {
  * Untrusted answer, in steps: blocks that do not follow each other are refused. Large data may be left out
  * (`isCut`). Throws BAD_ANSWER.
  */
-export function* rangeSteps(value: unknown, from: Height, to: Height): Steps<BlockRange> {
+function* rangeSteps(
+  value: unknown,
+  { from, to }: { readonly from: Height; readonly to: Height },
+  recordSteps: (record: unknown) => Steps<RangedBlock>,
+): Steps<BlockRange> {
   const answer = readObject(value, "block range");
   const { records } = answer;
   const blocks: RangedBlock[] = [];

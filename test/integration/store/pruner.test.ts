@@ -12,6 +12,7 @@ import { decodeRlp, rlpInteger, rlpList } from "../../../chain/encoding/rlp.js";
 import { ConsensusStore } from "../../../node/store/consensus-store.js";
 import { KEY_SPACE, type KeySpace, storeKey } from "../../../node/store/database.js";
 import { Pruner, type PrunerOptions } from "../../../node/store/pruning/pruner.js";
+import { PAGE_TRANSACTIONS } from "../../../node/view/block-pages.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
@@ -34,6 +35,15 @@ class Witness {
 
   async mine(count: number): Promise<void> {
     for (let n = 0; n < count; n++) await this.mineOne();
+  }
+
+  /** One block of so many payments. */
+  async minePayments(count: number): Promise<void> {
+    const raws: string[] = [];
+    for (let n = 0; n < count; n++) {
+      raws.push(await this.sign({ to: payee(n % PAYEES), value: 1n, gasLimit: 21_000n }));
+    }
+    await this.chain.mine(raws);
   }
 
   private async mineOne(): Promise<void> {
@@ -320,6 +330,20 @@ describe("a pruned store", () => {
       (await witness.chain.view.proof(faucet, [], 6, new AbortController().signal)).accountProof
         .length,
     ).toBeGreaterThan(0);
+  });
+
+  it("ends what is read of a block's records when they are taken away, and calls it no damage", async () => {
+    const witness = await start(true);
+    await witness.minePayments(PAGE_TRANSACTIONS + 2);
+    await witness.mine(3);
+    const { view } = witness.chain;
+    expect([...view.records(1).pages]).toHaveLength(2);
+    const pages = view.records(1).pages[Symbol.iterator]();
+    expect(pages.next().value).toHaveLength(4);
+    await run(prunerOf(witness, { retainedFrom: () => 3 }));
+    const pruned = expect.objectContaining({ code: "HISTORY_PRUNED" });
+    expect(() => pages.next()).toThrow(pruned);
+    expect(() => view.records(1)).toThrow(pruned);
   });
 
   it("of a home from before the bases knows by its reverse diffs what can be proven", async () => {

@@ -1,6 +1,7 @@
 /** Ranges of blocks as records: what is too large for them is JSON, which leaves large data out. */
 import { describe, expect, it } from "@jest/globals";
-import { type BlockRecordBytes, RECORDS_VERSION } from "../../../chain/records/block-records.js";
+import type { BlockRecordBytes } from "../../../chain/records/block-records.js";
+import { RECORDS_VERSION } from "../../../chain/records/records-version.js";
 import { blockRangeJson } from "../../../node/rpc/evm/json/block-range.js";
 import type { ChainView } from "../../../node/view/chain-view.js";
 import { createTestNode } from "./fixture.js";

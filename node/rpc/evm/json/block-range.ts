@@ -9,7 +9,7 @@ import {
 } from "../../../../chain/block.js";
 import { sdkTransactionHash } from "../../../../chain/consensus/sdk-transaction.js";
 import { type Height, toQuantity } from "../../../../chain/hex.js";
-import { RECORDS_VERSION } from "../../../../chain/records/block-records.js";
+import { RECORDS_VERSION } from "../../../../chain/records/records-version.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import {
