@@ -144,15 +144,16 @@ const NO_BYTES = new Uint8Array(0);
 const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER);
 const MAX_WORD = (1n << 256n) - 1n;
 const WORD_BYTES = 32;
-/** Of the value whose bytes are looked for. */
+/** The word that is read or written at the moment, 64 bits at a time. */
 const WORD = new Uint8Array(WORD_BYTES);
+const WORD_VIEW = new DataView(WORD.buffer);
 
 /** Unsigned bigint to minimal big-endian bytes; zero gives no bytes (the RLP integer form). */
 export function bigintToBytes(value: bigint): Uint8Array {
   if (value === 0n) return NO_BYTES;
   if (value <= MAX_SAFE) return numberToBytes(Number(value));
   if (value <= MAX_WORD) {
-    writeWord(WORD, 0, value);
+    fillWord(value);
     let start = 0;
     while (WORD[start] === 0) start++;
     return WORD.slice(start);
@@ -174,9 +175,6 @@ function numberToBytes(value: number): Uint8Array {
 
 /** Bytes that are exact as a number. */
 const NUMBER_BYTES = 6;
-
-/** The word whose value is looked for, read 64 bits at a time. */
-const WORD_VIEW = new DataView(WORD.buffer);
 
 /** Big-endian bytes to unsigned bigint; no bytes give zero. */
 export function bytesToBigint(bytes: Uint8Array): bigint {
@@ -223,19 +221,23 @@ export function bigintToWord(value: bigint): Uint8Array {
   return bytes;
 }
 
-/** Writes the 32 big-endian bytes of a value below 2^256 at an offset. */
+/**
+ * Writes the 32 big-endian bytes of a value below 2^256 at an offset with room for them. A view of the
+ * target for every word would cost more than the copy.
+ */
 export function writeWord(bytes: Uint8Array, offset: number, word: bigint): void {
-  const view = new DataView(bytes.buffer, bytes.byteOffset + offset, WORD_BYTES);
+  fillWord(word);
+  for (let at = 0; at < WORD_BYTES; at++) bytes[offset + at] = WORD[at] ?? 0;
+}
+
+function fillWord(word: bigint): void {
   // Each takes the lowest 64 bits of what it is given.
-  view.setBigUint64(24, word);
+  WORD_VIEW.setBigUint64(24, word);
   const high = word >> 64n;
-  if (high === 0n) {
-    bytes.fill(0, offset, offset + 24);
-    return;
-  }
-  view.setBigUint64(16, high);
-  view.setBigUint64(8, high >> 64n);
-  view.setBigUint64(0, high >> 128n);
+  WORD_VIEW.setBigUint64(16, high);
+  const isLong = high > 0n;
+  WORD_VIEW.setBigUint64(8, isLong ? high >> 64n : 0n);
+  WORD_VIEW.setBigUint64(0, isLong ? high >> 128n : 0n);
 }
 
 /** Byte-wise equality. */

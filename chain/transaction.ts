@@ -6,7 +6,7 @@ import { present, ChainError } from "./errors.js";
 import { type Address, addressToBytes, bytesToAddress } from "./address.js";
 import { SECP256K1_ORDER, secp256k1 } from "./crypto.js";
 import { keccak256, keccak256Hex } from "./hashes.js";
-import { bigintToBytes, bigintToWord, bytesToHash32, type Hash32, hexToBytes } from "./hex.js";
+import { bigintToBytes, bytesToHash32, type Hash32, hexToBytes, writeWord } from "./hex.js";
 import {
   decodeRlp,
   encodeRlp,
@@ -356,8 +356,8 @@ export const PACKED_SIGNATURE_BYTES = 97;
  */
 export function packSignature(tx: SignedTransaction, target: Uint8Array, at: number): void {
   target.set(signingDigest(tx), at);
-  target.set(bigintToWord(tx.r), at + 32);
-  target.set(bigintToWord(tx.s), at + 64);
+  writeWord(target, at + 32, tx.r);
+  writeWord(target, at + 64, tx.s);
   target[at + 96] = signatureParity(tx);
 }
 

@@ -16,7 +16,7 @@ import type { Log, Receipt } from "../receipt.js";
 import type { AbciEvent } from "./abci-types.js";
 import { sdkTransactionHash } from "./sdk-transaction.js";
 import { bytesToHex, type Hash32 } from "../hex.js";
-import { allAtOnce, type Steps } from "../steps/steps.js";
+import { allAtOnce, eachInSteps, type Steps } from "../steps/steps.js";
 import { BASE_DENOM, type Atoken } from "../units.js";
 
 /** What events follow from: a block with everything that was stored with it. */
@@ -242,14 +242,13 @@ export function* searchTermSteps(source: EventSource): Steps<SearchTerms> {
       for (const type of typesOfMove(from !== undefined, to !== undefined)) types.add(type);
     }
   };
-  for (const { changes, events } of journal.transactions) {
+  yield* eachInSteps(journal.transactions, ({ changes, events }) => {
     addMoves(changes);
     if (events !== undefined) addEvents(events, types, amounts);
     const feeAtoken = feeOf({ changes });
     if (feeAtoken > 0n) types.add("fee_burn");
     amounts.add(feeAtoken / 2n).add(feeAtoken - feeAtoken / 2n);
-    yield;
-  }
+  });
   addMoves(journal.blockChanges);
   addEvents(journal.moduleEvents ?? [], types, amounts);
   for (const { result } of block.cosmos ?? []) addEvents(result.events, types, amounts);

@@ -58,8 +58,18 @@ function* merge<Item>(
   return merged;
 }
 
-/** Items of a list that one step makes: a step for each would cost more than most items do. */
-const MADE_AT_ONCE = 8;
+/** Items of a list in one step: a step for each would cost more than most items do. */
+const ITEMS_AT_ONCE = 8;
+
+/** Does something with each item of a list, some in a step. */
+export function* eachInSteps<Item>(items: Iterable<Item>, use: (item: Item) => void): Steps<void> {
+  let used = 0;
+  for (const item of items) {
+    use(item);
+    used += 1;
+    if (used % ITEMS_AT_ONCE === 0) yield;
+  }
+}
 
 /** Makes one item of each of a list, some in a step. */
 export function* mapInSteps<Item, Made>(
@@ -67,9 +77,6 @@ export function* mapInSteps<Item, Made>(
   make: (item: Item) => Made,
 ): Steps<Made[]> {
   const made: Made[] = [];
-  for (const item of items) {
-    made.push(make(item));
-    if (made.length % MADE_AT_ONCE === 0) yield;
-  }
+  yield* eachInSteps(items, (item) => made.push(make(item)));
   return made;
 }

@@ -19,7 +19,12 @@ import {
 } from "../../chain/cosmos/cosmos-result.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import type { Hash32 } from "../../chain/hex.js";
-import { encodeReceipt, mergeBloomSteps, type Receipt } from "../../chain/receipt.js";
+import {
+  encodeReceipt,
+  mergeBloomSteps,
+  receiptBehind,
+  type Receipt,
+} from "../../chain/receipt.js";
 import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
 import { mapInSteps, type Steps } from "../../chain/steps/steps.js";
 import type { SignedTransaction } from "../../chain/transaction.js";
@@ -200,7 +205,7 @@ export class BlockExecution {
     this.gasUsed += outcome.receipt.gasUsed;
     this.feesAtoken += outcome.feeAtoken;
     this.transactions.push(transaction);
-    this.receipts.push({ ...outcome.receipt, cumulativeGasUsed: this.gasUsed });
+    this.receipts.push(receiptBehind(this.gasUsed, outcome.receipt));
     const { changes, events = [] } = outcome;
     const { hash: transactionHash } = transaction.tx;
     const journal = { transactionHash, changes };

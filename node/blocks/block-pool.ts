@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { AnyBlockTransaction } from "../../chain/block.js";
 import type { Hash32 } from "../../chain/hex.js";
-import type { Steps } from "../../chain/steps/steps.js";
+import { eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import type { RoomLimits, UsedRoom } from "./block-room.js";
 
 /** The room of the block that is built, and its state so far. */
@@ -34,10 +34,9 @@ export function* minedTransactions(
   transactions: Iterable<AnyBlockTransaction>,
 ): Steps<ReadonlyMap<Hash32, MinedTransaction>> {
   const mined = new Map<Hash32, MinedTransaction>();
-  for (const { tx, from } of transactions) {
+  yield* eachInSteps(transactions, ({ tx, from }) => {
     mined.set(tx.hash, { hash: tx.hash, from, nonce: tx.nonce });
-    yield;
-  }
+  });
   return mined;
 }
 

@@ -6,7 +6,7 @@
 import type { Address } from "../../chain/address.js";
 import { allChanges, type BlockJournal, forEachDelta } from "../../chain/balance-change.js";
 import { AppError } from "../../chain/errors.js";
-import type { Steps } from "../../chain/steps/steps.js";
+import { eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import type { AccountChange } from "../state/journaled-state.js";
 
 /** Codes of faults found here; both halt the node. */
@@ -18,12 +18,11 @@ export class ConservationError extends AppError<ConservationErrorCode> {}
 /** Sums of the journal by account, accounts whose changes cancel out included; in steps. */
 export function* journalSums(journal: BlockJournal): Steps<Map<Address, bigint>> {
   const sums = new Map<Address, bigint>();
-  for (const change of allChanges(journal)) {
+  yield* eachInSteps(allChanges(journal), (change) =>
     forEachDelta(change, (address, deltaAtoken) => {
       sums.set(address, (sums.get(address) ?? 0n) + deltaAtoken);
-    });
-    yield;
-  }
+    }),
+  );
   return sums;
 }
 
@@ -37,7 +36,7 @@ export function* assertConserved(
   changed: ReadonlyMap<Address, AccountChange>,
 ): Steps<void> {
   let totalAtoken = 0n;
-  for (const [address, { before, after }] of changed) {
+  yield* eachInSteps(changed, ([address, { before, after }]) => {
     const stateAtoken = (after?.balanceAtoken ?? 0n) - (before?.balanceAtoken ?? 0n);
     const journalAtoken = sums.get(address) ?? 0n;
     totalAtoken += stateAtoken;
@@ -49,9 +48,8 @@ export function* assertConserved(
         { details: { height: journal.height, address } },
       );
     }
-    yield;
-  }
-  for (const [address, sumAtoken] of sums) {
+  });
+  yield* eachInSteps(sums, ([address, sumAtoken]) => {
     if (sumAtoken !== 0n && !changed.has(address)) {
       throw new ConservationError(
         "BALANCE_JOURNAL_MISMATCH",
@@ -59,8 +57,7 @@ export function* assertConserved(
         { details: { height: journal.height, address } },
       );
     }
-    yield;
-  }
+  });
   if (totalAtoken !== journal.mintedAtoken - journal.burnedAtoken) {
     throw new ConservationError(
       "SUPPLY_MISMATCH",

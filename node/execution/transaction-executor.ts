@@ -318,10 +318,14 @@ function receiptOf(
   { baseFeeAtoken }: BlockContext,
   outcome: Pick<Receipt, "status" | "gasUsed" | "logs" | "contractAddress">,
 ): Omit<Receipt, "cumulativeGasUsed"> {
+  const { status, gasUsed, logs, contractAddress } = outcome;
   return {
     type: tx.type,
+    status,
+    gasUsed,
     effectiveGasPriceAtoken: effectiveGasPriceAtoken(tx, baseFeeAtoken),
-    logsBloom: logsToBloom(outcome.logs),
-    ...outcome,
+    logs,
+    logsBloom: logsToBloom(logs),
+    contractAddress,
   };
 }

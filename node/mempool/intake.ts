@@ -266,7 +266,7 @@ export class Intake {
  * in, a peer's batch and what the network read with it.
  */
 function ownBytes(raw: Uint8Array): Uint8Array {
-  return raw.length === raw.buffer.byteLength ? raw : Uint8Array.from(raw);
+  return raw.length === raw.buffer.byteLength ? raw : new Uint8Array(raw);
 }
 
 /** How many plain transactions one is. */

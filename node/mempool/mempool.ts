@@ -5,7 +5,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
-import type { Steps } from "../../chain/steps/steps.js";
+import { eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import { fundsFault } from "../../chain/transaction-rules.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Clock } from "../../runtime/process/clock.js";
@@ -237,10 +237,7 @@ export class Mempool implements TransactionPool, BlockPool {
       draft.expire(this.ports.clock.nowMs() - this.limits.queuedLifetimeMs);
       this.apply(draft);
       yield* this.contents.dropVoid(this.ports.rules, (hash, why) => this.drop(hash, why));
-      for (const hash of transactions.keys()) {
-        this.history.delete(hash);
-        yield;
-      }
+      yield* eachInSteps(transactions.keys(), (hash) => this.history.delete(hash));
     } finally {
       this.mined = undefined;
       mined.end();

@@ -3,7 +3,7 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
 import { mostCosmosCostAtoken } from "../../chain/cosmos/ante.js";
-import type { AnyTransaction } from "../../chain/cosmos/cosmos-transaction.js";
+import type { AnyTransaction, CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import { effectiveGasPriceAtoken } from "../../chain/transaction.js";
 import { mostCostAtoken } from "../../chain/transaction-rules.js";
 import type { Atoken } from "../../chain/units.js";
@@ -38,29 +38,24 @@ export function createPoolEntry(
     readonly isGapless?: boolean;
   },
 ): PoolEntry {
-  const own =
-    tx.type === "cosmos"
-      ? {
-          tx,
-          sdkHash: tx.hash,
-          // Its fee is paid in full: what a unit of the gas that it names is worth.
-          priceAtoken: tx.gasLimit === 0n ? 0n : tx.feeAtoken / tx.gasLimit,
-          costAtoken: mostCosmosCostAtoken(tx),
-        }
-      : {
-          tx,
-          sdkHash: sdkTransactionHash(tx, from),
-          priceAtoken: effectiveGasPriceAtoken(tx),
-          costAtoken: mostCostAtoken(tx),
-        };
+  const isCosmos = tx.type === "cosmos";
+  // One literal, spread from nothing: every transaction of the chain passes here.
   return {
-    ...own,
+    tx,
     from,
+    sdkHash: isCosmos ? tx.hash : sdkTransactionHash(tx, from),
+    priceAtoken: isCosmos ? cosmosPriceAtoken(tx) : effectiveGasPriceAtoken(tx),
+    costAtoken: isCosmos ? mostCosmosCostAtoken(tx) : mostCostAtoken(tx),
     sizeBytes: tx.raw.length,
     sequence: receipt.sequence,
     receivedAtMs: receipt.receivedAtMs,
     isGapless: receipt.isGapless ?? false,
   };
+}
+
+/** What a unit of the gas that it names is worth: its fee is paid in full. */
+function cosmosPriceAtoken({ gasLimit, feeAtoken }: CosmosTransaction): Atoken {
+  return gasLimit === 0n ? 0n : feeAtoken / gasLimit;
 }
 
 /** Entries by their senders, each sender's in the order given. */

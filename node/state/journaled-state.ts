@@ -6,7 +6,7 @@
 import type { Address } from "../../chain/address.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { EMPTY_CODE_HASH, type Hash32 } from "../../chain/hex.js";
-import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
+import { allAtOnce, eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import type { Atoken } from "../../chain/units.js";
 import { type AccountRecord, EMPTY_ACCOUNT, isEmptyAccount } from "../store/account-record.js";
 import type { BalanceLocks } from "./balance-locks.js";
@@ -253,11 +253,10 @@ export class JournaledState {
   /** The same in steps; nothing may change between them. */
   *changedAccountSteps(): Steps<Map<Address, AccountChange>> {
     const changed = new Map<Address, AccountChange>();
-    for (const [address, after] of this.accounts) {
+    yield* eachInSteps(this.accounts, ([address, after]) => {
       const before = this.originals.get(address);
       if (before !== after && !sameAccount(before, after)) changed.set(address, { before, after });
-      yield;
-    }
+    });
     return changed;
   }
 
@@ -271,11 +270,10 @@ export class JournaledState {
     const changed = new Map<Address, Map<Hash32, Uint8Array>>();
     for (const [address, map] of this.slots) {
       const originals = this.originalSlots.get(address);
-      for (const [slot, value] of map) {
+      yield* eachInSteps(map, ([slot, value]) => {
         const before = originals?.get(slot) ?? ZERO_VALUE;
         if (Buffer.compare(before, value) !== 0) slotMap(changed, address).set(slot, value);
-        yield;
-      }
+      });
     }
     return changed;
   }

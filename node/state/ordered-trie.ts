@@ -5,6 +5,9 @@ import { encodeRlp } from "../../chain/encoding/rlp.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import { buildSteps, itemAt, type TrieEntry } from "./trie-build.js";
 
+/** A step for each would cost more than most entries do. */
+const ENTRIES_PER_STEP = 16;
+
 /**
  * Root of the trie from rlp(index) to the values; EMPTY_TRIE_ROOT for none.
  * @param values each one's consensus encoding (EIP-2718), not empty, in block order
@@ -24,7 +27,7 @@ export function* orderedTrieSteps(values: readonly Uint8Array[]): Steps<Hash32> 
   entries.push(entryOf(values, 0));
   for (let index = 128; index < values.length; index++) {
     entries.push(entryOf(values, index));
-    yield;
+    if (index % ENTRIES_PER_STEP === 0) yield;
   }
   return keccak256Hex(yield* buildSteps(entries, 0, entries.length, 0, undefined));
 }

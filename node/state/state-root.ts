@@ -3,7 +3,7 @@ import { type Address, addressToBytes } from "../../chain/address.js";
 import { keccak256 } from "../../chain/hashes.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/encoding/rlp.js";
-import { allAtOnce, mapInSteps, type Steps } from "../../chain/steps/steps.js";
+import { allAtOnce, eachInSteps, mapInSteps, type Steps } from "../../chain/steps/steps.js";
 import { type AccountRecord, encodeAccount } from "../store/account-record.js";
 import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
 import { type TrieUpdate, updateTrieSteps } from "./trie.js";
@@ -22,11 +22,10 @@ export interface BlockRoots {
   readonly trieWrites: readonly TrieWrite[];
 }
 
-function storageUpdate(slot: Hash32, value: Uint8Array): TrieUpdate {
-  return {
-    key: keccak256(hexToBytes(slot)),
-    value: value.length === 0 ? undefined : encodeRlp(value),
-  };
+function storageUpdate(slot: Hash32, value: Uint8Array, existed: boolean | undefined): TrieUpdate {
+  const key = keccak256(hexToBytes(slot));
+  const encoded = value.length === 0 ? undefined : encodeRlp(value);
+  return existed === undefined ? { key, value: encoded } : { key, value: encoded, existed };
 }
 
 /** Values of the modules' trie, by name. */
@@ -75,23 +74,21 @@ export function* rootSteps(
   for (const [address, slots] of storage) {
     const account = accounts.get(address);
     if (account === undefined) continue;
-    const updates = yield* mapInSteps(slots, ([slot, value]) => ({
-      ...storageUpdate(slot, value),
-      ...(former === undefined ? {} : { existed: former.hadSlot(address, slot) }),
-    }));
+    const updates = yield* mapInSteps(slots, ([slot, value]) =>
+      storageUpdate(slot, value, former?.hadSlot(address, slot)),
+    );
     const { root, writes } = yield* updateTrieSteps(reader, address, updates, account.storageRoot);
     accounts.set(address, { ...account, storageRoot: root });
     for (const write of writes) trieWrites.push(write);
   }
   const updates: TrieUpdate[] = [];
-  for (const [address, account] of accounts) {
+  yield* eachInSteps(accounts, ([address, account]) => {
     const key = keccak256(addressToBytes(address));
     const value = account === undefined ? undefined : encodeAccount(account);
     updates.push(
       former === undefined ? { key, value } : { key, value, existed: former.hadAccount(address) },
     );
-    yield;
-  }
+  });
   const state = yield* updateTrieSteps(reader, ACCOUNT_TRIE, updates);
   const module = yield* updateTrieSteps(reader, MODULE_TRIE, moduleUpdates(modules));
   for (const write of state.writes) trieWrites.push(write);

@@ -1,5 +1,5 @@
 /** A bounded cache of committed trie nodes in front of the node store. */
-import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
+import { allAtOnce, eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
 
 /**
@@ -62,13 +62,12 @@ export class TrieCache implements TrieNodeReader {
 
   /** The same in steps; nobody may read between them. */
   *applySteps(writes: readonly Pick<TrieWrite, "owner" | "path" | "node">[]): Steps<void> {
-    for (const { owner, path, node } of writes) {
+    yield* eachInSteps(writes, ({ owner, path, node }) => {
       const key = cacheKey(owner, path);
       this.take(this.young, key);
       this.take(this.old, key);
       if (node !== undefined) this.insert(key, node);
-      yield;
-    }
+    });
   }
 
   private insert(key: string, node: Uint8Array): void {

@@ -143,7 +143,10 @@ function compactKey(key: Uint8Array, depth: number): Uint8Array {
   const odd = size & 1;
   const compact = new Uint8Array((size >>> 1) + 1);
   compact[0] = odd === 1 ? 0x30 | nibbleAt(key, depth) : 0x20;
-  compact.set(key.subarray((depth + odd) >>> 1), 1);
+  // So few bytes that a view of them for `set` would cost more than all of this.
+  for (let at = 1, from = (depth + odd) >>> 1; at < compact.length; at++, from++) {
+    compact[at] = key[from] ?? 0;
+  }
   return compact;
 }
 

@@ -8,7 +8,7 @@ import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { transactionCountOf } from "../../chain/consensus/abci-event.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/encoding/rlp.js";
-import type { Steps } from "../../chain/steps/steps.js";
+import { eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import { Slices } from "../../runtime/process/slices.js";
 import type { Supply } from "../view/chain-view.js";
 import type { CommittedBlock } from "../view/event-bus.js";
@@ -73,16 +73,14 @@ function* blockWrites(executed: ExecutedBlock): Steps<StoreWrite[]> {
     { key: storeKey("supply", at), value: encodeRlp(supply) },
     { key: storeKey("tip"), value: at },
   ];
-  for (const [index, { tx }] of block.transactions.entries()) {
+  yield* eachInSteps(block.transactions.entries(), ([index, { tx }]) => {
     const value = locationOf(at, index);
     writes.push({ key: storeKey("transaction", hexToBytes(tx.hash)), value });
-    yield;
-  }
-  for (const [index, sdkHash] of executed.sdkHashes.entries()) {
+  });
+  yield* eachInSteps(executed.sdkHashes.entries(), ([index, sdkHash]) => {
     const value = locationOf(at, index);
     writes.push({ key: storeKey("sdkTransaction", hexToBytes(sdkHash)), value });
-    yield;
-  }
+  });
   if (executed.sdkHashes.length !== transactionCountOf(executed.committed)) {
     throw new RangeError("an SDK hash is missing");
   }

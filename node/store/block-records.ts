@@ -25,7 +25,7 @@ import {
 import type { LogTest, PlacedLog } from "../view/chain-view.js";
 import type { CommittedBlock } from "../view/event-bus.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
-import type { Steps } from "../../chain/steps/steps.js";
+import { eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import {
   headerItem,
   integer,
@@ -86,7 +86,7 @@ export function* pageStartSteps({ block, receipts, journal }: CommittedBlock): S
   const starts: number[] = [];
   let sizeBytes = PAGE_BYTES;
   let count = 0;
-  for (const [index, { tx }] of block.transactions.entries()) {
+  yield* eachInSteps(block.transactions.entries(), ([index, { tx }]) => {
     if (sizeBytes >= PAGE_BYTES || count >= PAGE_TRANSACTIONS) {
       starts.push(index);
       [sizeBytes, count] = [0, 0];
@@ -100,8 +100,7 @@ export function* pageStartSteps({ block, receipts, journal }: CommittedBlock): S
     sizeBytes += tx.raw.length + TRANSACTION_BYTES + changed.changes.length * CHANGE_BYTES;
     for (const log of receipt.logs) sizeBytes += log.data.length + LOG_BYTES;
     sizeBytes += (changed.events?.length ?? 0) * EVENT_BYTES;
-    yield;
-  }
+  });
   return starts;
 }
 

@@ -15,7 +15,7 @@ import type {
 } from "../../chain/balance-change.js";
 import { type BlockPage, pagesOf, type PlacedReceipt, placedReceipt } from "../view/block-pages.js";
 import type { LogTerm, LogTest, PlacedLog, Supply } from "../view/chain-view.js";
-import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
+import { allAtOnce, eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import type { CommittedBlock, TransactionLocation } from "../view/event-bus.js";
 import { BlockRecords } from "./block-records.js";
 import type { StoredOutline } from "../../chain/records/outline.js";
@@ -373,11 +373,10 @@ export function* memorySteps({ block, receipts, journal }: CommittedBlock): Step
     sizeBytes += 4 * TRANSACTION_BYTES + 2 * tx.raw.length + changes.length * CHANGE_BYTES;
     sizeBytes += result.events.length * LOG_BYTES;
   }
-  for (const [index, { tx }] of block.transactions.entries()) {
+  yield* eachInSteps(block.transactions.entries(), ([index, { tx }]) => {
     sizeBytes += TRANSACTION_BYTES + tx.raw.length;
     for (const { data } of receipts[index]?.logs ?? []) sizeBytes += LOG_BYTES + data.length;
     sizeBytes += (journal.transactions[index]?.changes.length ?? 0) * CHANGE_BYTES;
-    yield;
-  }
+  });
   return sizeBytes;
 }

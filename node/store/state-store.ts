@@ -6,7 +6,7 @@ import { LRUCache } from "lru-cache";
 import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
 import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import { EMPTY_CODE_HASH, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
-import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
+import { allAtOnce, eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import { AccountHistory } from "./account-history.js";
 import { type AccountRecord, decodeAccount, encodeAccount } from "./account-record.js";
 import { type StateReader, ZERO_VALUE } from "./state-reader.js";
@@ -192,22 +192,20 @@ export class StateStore {
   *writesOf(changes: StateChanges): Steps<StoreWrite[]> {
     const writes: StoreWrite[] = [];
     const at = heightBytes(changes.height);
-    for (const [address, account] of changes.accounts) {
+    yield* eachInSteps(changes.accounts, ([address, account]) => {
       const bytes = addressToBytes(address);
       const value = account === undefined ? undefined : encodeAccount(account);
       writes.push({ key: storeKey("account", bytes), value });
       writes.push({ key: storeKey("accountHistory", bytes, at), value: value ?? ZERO_VALUE });
-      yield;
-    }
+    });
     for (const [address, slots] of changes.storage) {
       const owner = addressToBytes(address);
-      for (const [slot, value] of slots) {
+      yield* eachInSteps(slots, ([slot, value]) => {
         const slotBytes = hexToBytes(slot);
         const current = value.length === 0 ? undefined : value;
         writes.push({ key: storeKey("storage", owner, slotBytes), value: current });
         writes.push({ key: storeKey("storageHistory", owner, slotBytes, at), value });
-        yield;
-      }
+      });
     }
     this.written += writes.length / 2;
     for (const [codeHash, code] of changes.codes) {
@@ -233,15 +231,13 @@ export class StateStore {
   *takeOver(): Steps<void> {
     const changes = this.newest;
     if (changes === undefined) return;
-    for (const [address, account] of changes.accounts) {
+    yield* eachInSteps(changes.accounts, ([address, account]) => {
       this.accounts.set(address, account ?? ABSENT);
-      yield;
-    }
+    });
     for (const [address, slots] of changes.storage) {
-      for (const [slot, value] of slots) {
+      yield* eachInSteps(slots, ([slot, value]) => {
         this.slots.set(`${address}${slot}`, value);
-        yield;
-      }
+      });
     }
     for (const [codeHash, code] of changes.codes) this.codes.set(codeHash, code);
     if (this.newest === changes) this.newest = undefined;

@@ -12,7 +12,7 @@ import {
   rlpBytes,
   rlpList,
 } from "../../chain/encoding/rlp.js";
-import { sortInSteps, type Steps } from "../../chain/steps/steps.js";
+import { eachInSteps, sortInSteps, type Steps } from "../../chain/steps/steps.js";
 import { breathe } from "../../runtime/process/main-thread.js";
 import { type Database, KEY_SPACE, StoreError, storeKey, type StoreWrite } from "./database.js";
 import { baseWrites, type StoreBase } from "./store-base.js";
@@ -95,12 +95,11 @@ export function* trieWritesOf(
 ): Steps<StoreWrite[]> {
   const writes: StoreWrite[] = [];
   const former: FormerNode[] = [];
-  for (const { owner, path, node, previous } of changes) {
+  yield* eachInSteps(changes, ({ owner, path, node, previous }) => {
     const key = nodeKey(owner, path);
     writes.push({ key, value: node });
     former.push({ name: nameIn(key), previous: previous ?? NO_NODE });
-    yield;
-  }
+  });
   const sorted = yield* sortInSteps(former, (left, right) => compareNames(left.name, right.name));
   for (const write of yield* diffWrites(height, sorted)) writes.push(write);
   const oldest = oldestProofAt(height);

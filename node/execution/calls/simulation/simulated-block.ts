@@ -8,7 +8,12 @@ import {
 } from "../../../../chain/block.js";
 import { intrinsicGas } from "../../../../chain/transaction-rules.js";
 import { type Hash32, ZERO_HASH } from "../../../../chain/hex.js";
-import { encodeReceipt, mergeBlooms, type Receipt } from "../../../../chain/receipt.js";
+import {
+  encodeReceipt,
+  mergeBlooms,
+  receiptBehind,
+  type Receipt,
+} from "../../../../chain/receipt.js";
 import { type SignedTransaction, withoutSignature } from "../../../../chain/transaction.js";
 import { orderedTrieRoot } from "../../../state/ordered-trie.js";
 import { EMPTY_ACCOUNT } from "../../../store/account-record.js";
@@ -151,7 +156,7 @@ class BlockRun {
     const maxUsedGas = intrinsicGas(tx) + executed.gasUsed;
     this.executed.push({
       transaction,
-      receipt: { ...outcome.receipt, cumulativeGasUsed: this.gasUsed },
+      receipt: receiptBehind(this.gasUsed, outcome.receipt),
       call: { result, maxUsedGas, logs: logs.take() },
     });
   }
