@@ -20,6 +20,7 @@ import { createHomeFolders, homePaths, type HomePaths } from "../home/home.js";
 import { lockHome } from "../home/home-lock.js";
 import { type ChainPlan, isLocalHome, planChain, planEnvironment } from "../home/attach.js";
 import { initAttachedHome, initHome } from "../home/init.js";
+import { runOf } from "../home/kit-nodes.js";
 import { type KitPart, kitScripts } from "../supervisor/kit.js";
 import { type LogFile, TAIL_LINES } from "../supervisor/log-file.js";
 import { createSupervisedProcess } from "../supervisor/supervised-process.js";
@@ -182,7 +183,7 @@ async function startPart(
       name: part,
       script: kitScripts()[part],
       args: ["--home", home, "--port-offset", String(portOffset)],
-      env: { ...env, ...partEnvironment(settings) },
+      ...runOf(part, { ...env, ...partEnvironment(settings) }),
       readyTimeoutMs: READY_TIMEOUT_MS,
     },
     {

@@ -14,7 +14,7 @@ import { createLogFile } from "./log-file.js";
 import type { ChildRecord } from "./orphans.js";
 import { STILL_WAITING_MS } from "../probe/waiting.js";
 import { superviseEmbeddedPostgres, type SupervisedPostgres } from "./supervised-postgres.js";
-import { NODE_FLAGS } from "../home/kit-nodes.js";
+import { runOf } from "../home/kit-nodes.js";
 import {
   createSupervisedProcess,
   type ProcessEvents,
@@ -217,10 +217,8 @@ class KitRun implements Kit {
     const readyTimeoutMs = isPatient ? undefined : READY_TIMEOUT_MS;
     const { name, home, portOffset, env } = run;
     const args = ["--home", home, "--port-offset", String(portOffset)];
-    const isNode = part === "node";
-    const flags = isNode ? NODE_FLAGS : [];
     return createSupervisedProcess(
-      { name, script: scripts[part], flags, args, env, readyTimeoutMs },
+      { name, script: scripts[part], args, ...runOf(part, env), readyTimeoutMs },
       {
         log: createLogFile(paths.logs, name),
         events: this.events(part),

@@ -19,7 +19,7 @@ export interface ProcessSpec {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string | undefined>>;
   /** Where it runs; without one, where we do. */
   readonly cwd?: string;
   /** Resolves when it serves; without one, its ready message is awaited. */

@@ -9,6 +9,7 @@ import os from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { homePaths } from "../../cli/home/home.js";
+import { NODE_ENVIRONMENT, NODE_FLAGS } from "../../cli/home/kit-nodes.js";
 import { type NodePorts, nodePorts } from "../../cli/home/node-home.js";
 import { PORT_STEP } from "../../cli/home/ports.js";
 import { createTestnet, type TestnetNode } from "../../cli/home/testnet.js";
@@ -88,9 +89,15 @@ export class NetworkNode {
   /** Starts the process and resolves when it serves; it may be far behind then. */
   async start(): Promise<void> {
     if (this.child !== undefined && isAlive(this.child)) throw new Error(`${this.name} runs`);
-    const child = spawn(process.execPath, [this.main, "start", "--home", this.home], {
-      stdio: ["ignore", "pipe", "pipe"],
-    });
+    // As `npm run causeway -- start` does.
+    const child = spawn(
+      process.execPath,
+      [...NODE_FLAGS, this.main, "start", "--home", this.home],
+      {
+        stdio: ["ignore", "pipe", "pipe"],
+        env: { ...NODE_ENVIRONMENT, ...process.env },
+      },
+    );
     this.child = child;
     processes.add(child);
     const record = (chunk: Buffer) => {

@@ -13,7 +13,7 @@ import { homePaths } from "../../../cli/home/home.js";
 import { initHome } from "../../../cli/home/init.js";
 import { KIT_CONFIG_FILES } from "../../../cli/home/kit-config.js";
 import { type KitPart, kitScripts } from "../../../cli/supervisor/kit.js";
-import { NODE_FLAGS } from "../../../cli/home/kit-nodes.js";
+import { runOf } from "../../../cli/home/kit-nodes.js";
 import { assertPortsFree } from "../../../cli/home/ports.js";
 import { encodeGenesis, type Genesis, loadGenesis } from "../../../node/settings/genesis.js";
 import { systemClock } from "../../../runtime/process/clock.js";
@@ -122,16 +122,12 @@ export function startPart(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<BenchProcess> {
   const place = ["--home", home.folder, "--port-offset", String(home.portOffset)];
+  const { flags, env } = runOf(part, settings);
   return startProcess({
     name: part,
     command: process.execPath,
-    args: [
-      ...(part === "node" ? NODE_FLAGS : []),
-      ...profileFlags(profileFolder, part),
-      kitScripts()[part],
-      ...place,
-    ],
-    env: { ...settings, CAUSEWAY_SUPERVISED: "1" },
+    args: [...flags, ...profileFlags(profileFolder, part), kitScripts()[part], ...place],
+    env: { ...env, CAUSEWAY_SUPERVISED: "1" },
   });
 }
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { Address } from "../../../chain/address.js";
 import { ATOKEN_PER_TOKEN } from "../../../chain/units.js";
 import { homePaths } from "../../../cli/home/home.js";
-import { NODE_FLAGS } from "../../../cli/home/kit-nodes.js";
+import { NODE_ENVIRONMENT, NODE_FLAGS } from "../../../cli/home/kit-nodes.js";
 import { nodePorts } from "../../../cli/home/node-home.js";
 import { assertPortsFree } from "../../../cli/home/ports.js";
 import { PORT_STEP } from "../../../cli/home/ports.js";
@@ -113,6 +113,7 @@ function startValidator(
   const { jsonRpc } = nodePorts(node.portOffset);
   return startProcess({
     name: node.name,
+    env: NODE_ENVIRONMENT,
     command: process.execPath,
     args: [
       ...NODE_FLAGS,

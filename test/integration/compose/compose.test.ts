@@ -6,6 +6,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { indexerRole, ledgerRole } from "../../../ledger/roles.js";
 import { KIT_CONFIG_FILES, loadKitConfig } from "../../../cli/home/kit-config.js";
+import { NODE_ENVIRONMENT, NODE_FLAGS } from "../../../cli/home/kit-nodes.js";
 import { ROLE_NAMES } from "../../../cli/home/role-homes.js";
 import { type ConfigFile, environmentName, loadConfig } from "../../../runtime/config/config.js";
 
@@ -86,6 +87,7 @@ function variablesOf(file: ConfigFile): string[] {
 
 /** Variables that are no setting of a file: where the services are. */
 const SERVICE_VARIABLES = new Set([
+  ...Object.keys(NODE_ENVIRONMENT),
   "DATABASE_URL",
   "REDIS_URL",
   "REDIS_PASSWORD_FILE",
@@ -402,6 +404,12 @@ describe("docker-compose.yml", () => {
     const targets = serviceNamed("init").volumes.map((mount) => mount.split(":")[1] ?? "");
     const expected = [...ROLE_NAMES, "operator"].map((role) => `/homes/${role}`);
     expect(targets.toSorted()).toEqual(expected.toSorted());
+  });
+
+  it("runs the node with the flags and variables that the kit has for it", () => {
+    const { command, environment } = serviceNamed("node");
+    expect(command?.slice(0, NODE_FLAGS.length)).toEqual(NODE_FLAGS);
+    expect(environment).toMatchObject(NODE_ENVIRONMENT);
   });
 
   it("runs scripts that exist in the sources", () => {

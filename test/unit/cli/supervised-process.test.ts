@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogFile } from "../../../cli/supervisor/log-file.js";
-import { NODE_FLAGS } from "../../../cli/home/kit-nodes.js";
+import { NODE_ENVIRONMENT, NODE_FLAGS, runOf } from "../../../cli/home/kit-nodes.js";
 import {
   createSupervisedProcess,
   MAX_QUICK_DEATHS,
@@ -105,7 +105,18 @@ describe("a supervised process", () => {
     const words = `ready child is here ${NODE_FLAGS.join(" ")}`;
     expect(readFileSync(join(folder, "ready-child.log"), "utf8")).toContain(words);
     const manifest = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");
-    expect(manifest).toContain(`"causeway": "exec node ${NODE_FLAGS.join(" ")} bin/causeway.mjs"`);
+    const variables = Object.entries(NODE_ENVIRONMENT).map((pair) => pair.join("="));
+    const command = [...variables, "exec node", ...NODE_FLAGS, "bin/causeway.mjs"].join(" ");
+    expect(manifest).toContain(`"causeway": "${command}"`);
+  });
+
+  it("as a node has glibc give large pieces back, unless somebody said otherwise", () => {
+    const own = { MALLOC_TRIM_THRESHOLD_: "1" };
+    expect(runOf("node", own)).toEqual({
+      flags: NODE_FLAGS,
+      env: { ...NODE_ENVIRONMENT, MALLOC_TRIM_THRESHOLD_: "1" },
+    });
+    expect(runOf("explorer", own)).toEqual({ flags: [], env: own });
   });
 
   it("is started again when it is killed", async () => {
