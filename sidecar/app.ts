@@ -1,9 +1,9 @@
 /** The HTTP server that both entries use: two API files on one port, Rosetta's errors. */
 import { fileURLToPath } from "node:url";
 import type { ListenAddress } from "../runtime/config/config-values.js";
+import type { HttpRoute } from "../runtime/http/http-route.js";
 import {
   createHttpServer,
-  type HttpRoute,
   type HttpServer,
   type HttpServerOptions,
 } from "../runtime/http/http-server.js";

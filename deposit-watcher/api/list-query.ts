@@ -1,6 +1,6 @@
 /** Pages of lists in the deposit API: limit, cursor and order as the API file has them. */
 import type { ListOrder } from "../../ledger/list-order.js";
-import type { HttpRequest } from "../../runtime/http/http-server.js";
+import type { HttpRequest } from "../../runtime/http/http-route.js";
 
 /** Rows on a page without `limit`, as in the API file. */
 const DEFAULT_LIMIT = 100;

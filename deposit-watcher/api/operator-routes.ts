@@ -15,7 +15,7 @@ import { cleanForeignText } from "../../chain/evm/foreign-text.js";
 import { present } from "../../chain/errors.js";
 import { callerName } from "../../runtime/http/http-access.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { DepositError } from "../errors.js";

@@ -25,7 +25,7 @@ import { listEvents } from "../../ledger/events.js";
 import type { LedgerGuard } from "../../ledger/recovery/ledger-guard.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { AddressDerivation } from "../../chain/derivation/address-derivation.js";
 import { confirmationsOf } from "../../chain/confirmations.js";

@@ -12,7 +12,7 @@ import {
   type Webhook,
 } from "../../ledger/webhooks/subscriptions.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
 import { parseTarget } from "../../runtime/http/outgoing/guarded-post.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 

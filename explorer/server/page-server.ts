@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { clientOf, isLoopback } from "../../runtime/http/client-address.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { PipelineBound } from "../../runtime/http/http-pipeline.js";
-import { signalOf } from "../../runtime/http/http-reply.js";
+import { leavingOf } from "../../runtime/http/http-reply.js";
 import { ReplyTimer } from "../../runtime/http/http-timing.js";
 import type { Readiness } from "../../runtime/http/http-server.js";
 import type { Clock } from "../../runtime/process/clock.js";
@@ -224,7 +224,7 @@ class Pages implements PageServer {
       return;
     }
     this.takeShare(request, route.isCostly === true ? COSTLY : 1);
-    const signal = signalOf(response);
+    const { signal } = leavingOf(response);
     // Others may wait for the same page: the one who asked first going away does not end it.
     const made = await this.cache.make(key, () =>
       this.make({ route, parameter, query, isSent: false }, asked),
@@ -251,7 +251,7 @@ class Pages implements PageServer {
     // Another page could let its readers send work here, from their own machines.
     if (isForeignForm(request)) throw badRequest("sent by another page");
     this.takeShare(request, form.cost);
-    const signal = signalOf(response);
+    const { signal } = leavingOf(response);
     const made = await this.forms.run(request, form.maxBytes, async () => {
       const sent = await readForm(request, form.maxBytes);
       for (const [name, value] of asked.query) if (!sent.has(name)) sent.set(name, value);

@@ -1,7 +1,7 @@
 /** Addresses: what they hold, held, moved and signed. */
 import { toBech32, toChecksumAddress } from "../../chain/address.js";
 import type { Hex } from "../../chain/hex.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { binOf, INTERVAL_SECONDS } from "../store/candles.js";
 import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
 import { invalidField, readAddressText, readAsset, readAt, readRange } from "./inputs.js";

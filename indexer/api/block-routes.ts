@@ -1,7 +1,7 @@
 /** Blocks, the chain's supply, and the way from a block's name to its height. */
 import { BURN_ADDRESS } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { IndexerError } from "../errors.js";
 import { LIVE_SCHEMA as s } from "../store/schema.js";
 import { invalidField, readAt, readHashText, readTime } from "./inputs.js";

@@ -1,6 +1,6 @@
 /** Uniswap V2 pairs, their swaps, liquidity and candles. */
 import type { Height } from "../../chain/hex.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { IndexerError } from "../errors.js";
 import { binOf, dayBounds, dayVolume, PRICE_PLACES } from "../store/candles.js";
 import { LIVE_SCHEMA as s } from "../store/schema.js";

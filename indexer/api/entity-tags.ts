@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 
 /** Paths of what never changes once it is there; other answers are new with each block. */
 const FINAL_PATHS: ReadonlySet<string> = new Set(["/v1/blocks/{id}"]);

@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest } from "../../runtime/http/http-server.js";
+import type { HttpRequest } from "../../runtime/http/http-route.js";
 import type { Height } from "../../chain/hex.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { IndexerError } from "../errors.js";

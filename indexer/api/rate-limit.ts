@@ -1,7 +1,7 @@
 /** Requests of one client address in a minute, where a limit is set. */
 import type { Clock } from "../../runtime/process/clock.js";
 import { clientOf, isLoopback } from "../../runtime/http/client-address.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
 import { IndexerError } from "../errors.js";
 
 const WINDOW_MS = 60_000;

@@ -1,11 +1,8 @@
 /** The REST API: all routes behind one server, with a limit for each client where one is set. */
 import { fileURLToPath } from "node:url";
 import { onFirstUse, readApiFile } from "../../runtime/http/api-schema.js";
-import {
-  createHttpServer,
-  type HttpRoute,
-  type HttpServer,
-} from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
+import { createHttpServer, type HttpServer } from "../../runtime/http/http-server.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { Metrics } from "../../runtime/process/metrics.js";

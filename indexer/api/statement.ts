@@ -4,7 +4,7 @@
  */
 import type { Height } from "../../chain/hex.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest } from "../../runtime/http/http-server.js";
+import type { HttpRequest } from "../../runtime/http/http-route.js";
 import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
 import { invalidField, readAddressText, readAsset, readRange } from "./inputs.js";
 import { type ListKind, listReply, Where } from "./pages.js";

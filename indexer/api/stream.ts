@@ -3,7 +3,7 @@
  * tables at its own pace, so that nothing queues up for it and nothing is left out.
  */
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest } from "../../runtime/http/http-server.js";
+import type { HttpRequest } from "../../runtime/http/http-route.js";
 import { createWakeup, type Wakeup } from "../../runtime/process/task.js";
 import { IndexerError } from "../errors.js";
 import { readProgress } from "../store/progress.js";

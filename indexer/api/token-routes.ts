@@ -1,5 +1,5 @@
 /** Tokens: what contracts say of themselves, who holds them, what they moved. */
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { IndexerError } from "../errors.js";
 import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
 import { readAddressText, readAt, readRange } from "./inputs.js";

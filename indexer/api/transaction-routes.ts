@@ -1,6 +1,6 @@
 /** Transactions: of the chain, of a block, by hash, many at once. */
 import type { Hash32 } from "../../chain/hex.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { IndexerError } from "../errors.js";
 import { LIVE_SCHEMA as s } from "../store/schema.js";
 import { heightOf } from "./block-routes.js";

@@ -72,10 +72,7 @@ export class AccountHistory {
       reverse: true,
       limit,
     };
-    const versions: Version[] = [];
-    for await (const [key, bytes] of this.database.entries(range)) {
-      versions.push({ height: readHeight(key, HEIGHT_OFFSET), bytes });
-    }
-    return versions;
+    const entries = await this.database.few(range);
+    return entries.map(([key, bytes]) => ({ height: readHeight(key, HEIGHT_OFFSET), bytes }));
   }
 }

@@ -131,8 +131,8 @@ export class StateStore {
       reverse: true,
       limit: 1,
     };
-    for await (const [, value] of this.database.entries(range)) return value;
-    return ZERO_VALUE;
+    const [newest] = await this.database.few(range);
+    return newest?.[1] ?? ZERO_VALUE;
   }
 
   /** Addresses of all accounts on disk, in their order, from one on. */

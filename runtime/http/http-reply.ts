@@ -3,6 +3,7 @@ import { type ServerResponse, STATUS_CODES } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Duplex } from "node:stream";
+import { LazySignal } from "../process/lazy-signal.js";
 import { isHeadOnly } from "./readers.js";
 
 /** A handler's answer: a JSON value, checked against the API file, finished bytes, or a stream. */
@@ -41,14 +42,13 @@ export function sendBytes(response: ServerResponse, status: number, bytes: Uint8
 }
 
 /** Fires when the client goes away before the reply is finished. */
-export function signalOf(response: ServerResponse): AbortSignal {
-  const controller = new AbortController();
+export function leavingOf(response: ServerResponse): LazySignal {
+  const leaving = new LazySignal();
   response.once("close", () => {
-    if (!response.writableFinished) {
-      controller.abort(new DOMException("the client went away", "AbortError"));
-    }
+    if (response.writableFinished) return;
+    leaving.abort(new DOMException("the client went away", "AbortError"));
   });
-  return controller.signal;
+  return leaving;
 }
 
 /** Answers on a connection whose request could not even be read, and closes it. */

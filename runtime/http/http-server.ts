@@ -22,54 +22,13 @@ import { PipelineBound } from "./http-pipeline.js";
 import { createReaders } from "./readers.js";
 import { checkHeaders, checkUrl } from "./request-checks.js";
 import { boundUnsent } from "./http-unsent.js";
-import {
-  endSocket,
-  type HttpReply,
-  sendBytes,
-  sendJson,
-  sendReply,
-  signalOf,
-} from "./http-reply.js";
+import { endSocket, sendBytes, sendJson, sendReply, leavingOf } from "./http-reply.js";
 import { ReplyTimer } from "./http-timing.js";
+import type { HttpRoute } from "./http-route.js";
+import type { LazySignal } from "../process/lazy-signal.js";
 import type { Service } from "../process/lifecycle.js";
 import type { Logger } from "../process/logger.js";
 import type { Metrics } from "../process/metrics.js";
-
-/** A validated request as handlers see it. */
-export interface HttpRequest {
-  readonly method: string;
-  /** Path without query. */
-  readonly path: string;
-  readonly params: Readonly<Record<string, string>>;
-  /** Query after validation: numbers and booleans are converted, defaults filled in. */
-  readonly query: Readonly<Record<string, unknown>>;
-  readonly headers: IncomingHttpHeaders;
-  /** Parsed JSON body; undefined without one. */
-  readonly body: unknown;
-  /** The body as received. */
-  readonly rawBody: Uint8Array;
-  /** Who asks; undefined where the API is open. */
-  readonly caller?: Caller | undefined;
-  /** The other end of the connection; undefined when it is gone. */
-  readonly remoteAddress?: string | undefined;
-  /** Fires when the client goes away or the server is forced to stop. */
-  readonly signal: AbortSignal;
-}
-
-/** One operation of the API file. */
-export interface HttpRoute {
-  readonly method: "get" | "post" | "put" | "patch" | "delete";
-  /** Path as in the API file: "/v1/deposits/{id}". */
-  readonly path: string;
-  /**
-   * POST with a JSON body only: requests that the API file accepts go to the handler without
-   * Express. Nothing else changes: checks, errors, metrics and the reply's bytes are the same.
-   */
-  readonly direct?: boolean;
-  /** What the caller's key must be good for; undefined: every valid key. */
-  readonly scope?: string;
-  readonly handler: (request: HttpRequest) => Promise<HttpReply>;
-}
 
 /** Whether the part behind the API can do its work, and if not why. */
 export interface Readiness {
@@ -163,7 +122,8 @@ interface RequestState {
   rawBody: Buffer;
   /** Undefined where the API is open. */
   caller: Caller | undefined;
-  readonly signal: AbortSignal;
+  /** Fires when the client goes away; few handlers ask. */
+  readonly leaving: LazySignal;
 }
 
 /**
@@ -283,7 +243,7 @@ class OpenApiServer implements HttpServer {
     const state: RequestState = {
       rawBody: Buffer.alloc(0),
       caller: undefined,
-      signal: signalOf(response),
+      leaving: leavingOf(response),
     };
     this.#states.set(request, state);
     this.#pipelines.count(request, response);
@@ -330,11 +290,25 @@ class OpenApiServer implements HttpServer {
   ): Promise<void> {
     const { path } = route;
     this.#timer.time(response, path);
-    const { rawBody, caller, signal } = state;
-    const known = { method: "POST", path, headers, rawBody };
+    const { rawBody, caller, leaving } = state;
+    const method = "POST";
     // The lane takes no queries.
-    if (caller !== undefined) await this.#gate?.enter(route, caller, { ...known, target: path });
-    const reply = await route.handler({ ...known, params: {}, query: {}, body, caller, signal });
+    if (caller !== undefined) {
+      await this.#gate?.enter(route, caller, { method, path, headers, rawBody, target: path });
+    }
+    const reply = await route.handler({
+      method,
+      path,
+      params: {},
+      query: {},
+      headers,
+      body,
+      rawBody,
+      caller,
+      get signal() {
+        return leaving.signal;
+      },
+    });
     if (reply.bytes === undefined && reply.body !== undefined) {
       checkReply(reply.body, reply.status ?? 200);
     }
@@ -420,7 +394,7 @@ class OpenApiServer implements HttpServer {
   }
 
   async #handle(route: HttpRoute, request: Request, response: Response): Promise<void> {
-    const { rawBody, caller, signal } = this.#stateOf(request);
+    const { rawBody, caller, leaving } = this.#stateOf(request);
     const known = { method: request.method, path: request.path, headers: request.headers, rawBody };
     if (caller !== undefined) {
       await this.#gate?.enter(route, caller, { ...known, target: request.originalUrl });
@@ -432,7 +406,9 @@ class OpenApiServer implements HttpServer {
       body: request.body,
       caller,
       remoteAddress: request.socket.remoteAddress,
-      signal,
+      get signal() {
+        return leaving.signal;
+      },
     });
     // Express' own json(): the validator checks what goes through it.
     sendReply(reply, response, (status) => response.status(status).json(reply.body));

@@ -5,12 +5,13 @@
 export class LazySignal {
   private controller: AbortController | undefined;
   private isOver = false;
+  private reason: unknown;
 
   /** Fires with `abort`, also where that came before. */
   get signal(): AbortSignal {
     if (this.controller === undefined) {
       this.controller = new AbortController();
-      if (this.isOver) this.controller.abort();
+      if (this.isOver) this.controller.abort(this.reason);
     }
     return this.controller.signal;
   }
@@ -20,9 +21,11 @@ export class LazySignal {
     return this.isOver;
   }
 
-  /** Fires it; the second time nothing happens. */
-  abort(): void {
+  /** Fires it; the second time nothing happens. @param reason an AbortError where there is none */
+  abort(reason?: unknown): void {
+    if (this.isOver) return;
     this.isOver = true;
-    this.controller?.abort();
+    this.reason = reason;
+    this.controller?.abort(reason);
   }
 }

@@ -4,7 +4,7 @@ import { bytesToHex, type Hash32 } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
 import { buildSigned, buildSigningDigest } from "../../chain/signing/legacy-transaction.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { toRoute } from "../rosetta/endpoint.js";
 import { SidecarError } from "../rosetta/errors.js";
 import { accountIdentifier } from "../rosetta/identifiers.js";

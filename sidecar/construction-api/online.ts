@@ -1,7 +1,7 @@
 /** The construction endpoints that ask the node: metadata and submit. */
 import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { tokenAmount } from "../rosetta/identifiers.js";
 import { readItems, readMaybe, readText } from "../rosetta/request-fields.js";

@@ -3,7 +3,7 @@ import { present } from "../../chain/errors.js";
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { SidecarError } from "../rosetta/errors.js";
 import {

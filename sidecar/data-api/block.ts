@@ -5,7 +5,7 @@
 import { LRUCache } from "lru-cache";
 import type { Network } from "../../chain/networks.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { SidecarError } from "../rosetta/errors.js";
 import {

@@ -11,7 +11,7 @@ import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { isHeaderMissing } from "../../rpc-client/node-methods.js";
 import { isExecutionFailure } from "../../rpc-client/token-balances.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { missingBlockFault } from "../index/missing-block.js";
 import { SidecarError } from "../rosetta/errors.js";

@@ -1,7 +1,7 @@
 /** /events/blocks: every block was added once, in order; its sequence is its height. */
 import type { Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { toRoute } from "../rosetta/endpoint.js";
 import { SidecarError } from "../rosetta/errors.js";
 import type { BlockIdentifier } from "../rosetta/identifiers.js";

@@ -7,7 +7,7 @@ import type { Address } from "../../chain/address.js";
 import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { PoolTransaction } from "../../rpc-client/pool-calls.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { intentOf } from "../rosetta/evm-call.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { SidecarError } from "../rosetta/errors.js";

@@ -2,7 +2,7 @@
 import { KIT_VERSION } from "../../chain/version.js";
 import { type Network, SYSTEM_ADDRESSES } from "../../chain/networks.js";
 import { parseAddress } from "../../chain/address.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { toRoute } from "../rosetta/endpoint.js";
 import { listedErrors } from "../rosetta/errors.js";
 import {

@@ -4,7 +4,7 @@ import { errorCode } from "../../chain/errors.js";
 import type { OperationStatus } from "../../chain/operations.js";
 import type { Network } from "../../chain/networks.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { toRoute } from "../rosetta/endpoint.js";
 import { SidecarError } from "../rosetta/errors.js";
 import {

@@ -1,7 +1,7 @@
 /** /network/status: where the index stands, and how far the node is. */
 import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { toRoute } from "../rosetta/endpoint.js";
 import { toSidecarError } from "../rosetta/errors.js";
 import type { BlockIdentifier } from "../rosetta/identifiers.js";

@@ -1,7 +1,7 @@
 /** One Rosetta operation as a route: body fields known, network checked, then the handler. */
 import type { Network } from "../../chain/networks.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
 import { SidecarError, type SidecarErrorCode } from "./errors.js";
 import { checkNetwork } from "./identifiers.js";
 import { type Fields, readFields } from "./request-fields.js";

@@ -4,7 +4,7 @@ import { type ApprovalOutcome, decideWithdrawal } from "../../ledger/policy/appr
 import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import type { Withdrawal } from "../../ledger/withdrawals/withdrawals.js";
 import { present } from "../../chain/errors.js";
-import type { HttpRequest } from "../../runtime/http/http-server.js";
+import type { HttpRequest } from "../../runtime/http/http-route.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { ApiError, type ApiErrorCode } from "../errors.js";
 import type { PolicySource } from "../lane/lane-context.js";

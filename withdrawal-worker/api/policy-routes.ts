@@ -20,7 +20,7 @@ import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import { findWithdrawal, type Withdrawal } from "../../ledger/withdrawals/withdrawals.js";
 import { callerName } from "../../runtime/http/http-access.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { ApiError } from "../errors.js";

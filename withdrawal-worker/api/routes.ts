@@ -25,7 +25,7 @@ import {
   type WithdrawalRequest,
 } from "../../ledger/withdrawals/withdrawals.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { PolicySource } from "../lane/lane-context.js";
 import type { AcceptQueue } from "./accept-queue.js";

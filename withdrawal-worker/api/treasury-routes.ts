@@ -3,7 +3,7 @@ import { toChecksumAddress } from "../../chain/address.js";
 import { asSweepState, listSweeps, type Sweep } from "../../ledger/treasury/sweeps.js";
 import { readTreasury, type TreasuryFigures } from "../../ledger/treasury/treasury-figures.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { invalidField } from "./fields.js";
 

@@ -11,7 +11,7 @@ import { rebuildIndex } from "../../../indexer/maintenance/commands.js";
 import { writeBatch } from "../../../indexer/ingest/batch-write.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
-import type { HttpRequest } from "../../../runtime/http/http-server.js";
+import type { HttpRequest } from "../../../runtime/http/http-route.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { openSqlSession } from "../../../runtime/sql/sql-session.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";

@@ -4,7 +4,7 @@ import { withEntityTags } from "../../../indexer/api/entity-tags.js";
 import { mapIndexerError } from "../../../indexer/api/errors.js";
 import { BlockStream } from "../../../indexer/api/stream.js";
 import { IndexerError } from "../../../indexer/errors.js";
-import type { HttpRequest, HttpRoute } from "../../../runtime/http/http-server.js";
+import type { HttpRequest, HttpRoute } from "../../../runtime/http/http-route.js";
 import { createGate } from "../../helpers/gate.js";
 import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
 

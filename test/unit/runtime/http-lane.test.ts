@@ -8,11 +8,8 @@ import { AppError, errorMessage } from "../../../chain/errors.js";
 import { compileResponseCheck, loadApiSchemas } from "../../../runtime/http/api-schema.js";
 import { HttpError } from "../../../runtime/http/http-errors.js";
 import type { HttpReply } from "../../../runtime/http/http-reply.js";
-import {
-  type HttpRequest,
-  type HttpServer,
-  createHttpServer,
-} from "../../../runtime/http/http-server.js";
+import type { HttpRequest } from "../../../runtime/http/http-route.js";
+import { type HttpServer, createHttpServer } from "../../../runtime/http/http-server.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { createMetrics, type Metrics } from "../../../runtime/process/metrics.js";
 import { type Api, brokenBytes, mutate, sampleOf, schemaOf } from "../../helpers/json-mutations.js";

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import supertest from "supertest";
 import { AppError, errorMessage } from "../../../chain/errors.js";
 import { HttpError } from "../../../runtime/http/http-errors.js";
+import type { HttpRoute } from "../../../runtime/http/http-route.js";
 import {
-  type HttpRoute,
   type HttpServer,
   type HttpServerOptions,
   type Readiness,

@@ -40,3 +40,34 @@ describe("a store in a folder whose name has a lock in it", () => {
     await expect(openLevelStore(folder, OPTIONS)).rejects.toMatchObject({ code: "CORRUPT" });
   });
 });
+
+describe("entries of a range", () => {
+  it("are the same one by one and together, forwards, backwards and up to a limit", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "causeway-level-"));
+    const store = await openLevelStore(folder, OPTIONS);
+    try {
+      const keys = Array.from({ length: 700 }, (_, index) =>
+        Buffer.from([index >> 8, index & 255]),
+      );
+      const writes = keys.map((key) => ({ key, value: Buffer.concat([key, key]) }));
+      await store.write(writes, { durable: false });
+      const whole = { from: Buffer.from([0, 3]), to: Buffer.from([2, 100]) };
+      for (const range of [
+        whole,
+        { ...whole, limit: 1 },
+        { ...whole, reverse: true, limit: 300 },
+      ]) {
+        const walked: [Buffer, Buffer][] = [];
+        for await (const entry of store.entries(range)) walked.push(entry);
+        expect(await store.few(range)).toEqual(walked);
+        const expected = keys.slice(3, 613);
+        if ("reverse" in range) expected.reverse();
+        const limit = "limit" in range ? range.limit : undefined;
+        expect(walked.map(([key]) => key)).toEqual(expected.slice(0, limit));
+      }
+    } finally {
+      await store.close();
+      rmSync(folder, { recursive: true });
+    }
+  });
+});

@@ -30,10 +30,10 @@ beforeEach(async () => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-history-"));
   database = await openDatabase(folder);
   reads = 0;
-  const entries = database.entries.bind(database);
-  database.entries = (range) => {
+  const few = database.few.bind(database);
+  database.few = (range) => {
     reads += 1;
-    return entries(range);
+    return few(range);
   };
   const writes = [...HEIGHTS].flatMap(([address, heights]) =>
     heights.map((height) => ({
@@ -88,10 +88,10 @@ describe("versions of accounts below the head", () => {
 
   it("are read again after a fault", async () => {
     let isBroken = true;
-    const entries = database.entries.bind(database);
-    database.entries = (range) => {
+    const few = database.few.bind(database);
+    database.few = (range) => {
       if (isBroken) throw new Error("disk");
-      return entries(range);
+      return few(range);
     };
     const faulty = new AccountHistory(database);
     await expect(faulty.versionAt(rare, 10, HEAD)).rejects.toThrow("disk");

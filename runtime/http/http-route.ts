@@ -1,0 +1,40 @@
+/** What a server of an API is made of: paths with their handlers, and what those are given. */
+import type { IncomingHttpHeaders } from "node:http";
+import type { Caller } from "./http-access.js";
+import type { HttpReply } from "./http-reply.js";
+
+/** A validated request as handlers see it. */
+export interface HttpRequest {
+  readonly method: string;
+  /** Path without query. */
+  readonly path: string;
+  readonly params: Readonly<Record<string, string>>;
+  /** Query after validation: numbers and booleans are converted, defaults filled in. */
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly headers: IncomingHttpHeaders;
+  /** Parsed JSON body; undefined without one. */
+  readonly body: unknown;
+  /** The body as received. */
+  readonly rawBody: Uint8Array;
+  /** Who asks; undefined where the API is open. */
+  readonly caller?: Caller | undefined;
+  /** The other end of the connection; undefined when it is gone. */
+  readonly remoteAddress?: string | undefined;
+  /** Fires when the client goes away or the server is forced to stop. */
+  readonly signal: AbortSignal;
+}
+
+/** One operation of the API file. */
+export interface HttpRoute {
+  readonly method: "get" | "post" | "put" | "patch" | "delete";
+  /** Path as in the API file: "/v1/deposits/{id}". */
+  readonly path: string;
+  /**
+   * POST with a JSON body only: requests that the API file accepts go to the handler without
+   * Express. Nothing else changes: checks, errors, metrics and the reply's bytes are the same.
+   */
+  readonly direct?: boolean;
+  /** What the caller's key must be good for; undefined: every valid key. */
+  readonly scope?: string;
+  readonly handler: (request: HttpRequest) => Promise<HttpReply>;
+}
