@@ -22,6 +22,18 @@ export const ERC20_SELECTORS = {
   transfer: "0xa9059cbb",
 } as const satisfies Record<string, Hex>;
 
+/** The same of Uniswap V2's pairs, which are tokens, too. */
+export const PAIR_SELECTORS = {
+  /** `factory()` */
+  factory: "0xc45a0155",
+  /** `token0()` */
+  token0: "0x0dfe1681",
+  /** `token1()` */
+  token1: "0xd21220a7",
+  /** `getReserves()` */
+  reserves: "0x0902f1ac",
+} as const satisfies Record<string, Hex>;
+
 /** keccak-256 of each event's signature: its first topic. */
 export const ERC20_TOPICS = {
   /** `Transfer(address,address,uint256)` */

@@ -8,7 +8,7 @@ import { bigintAt, type Hex, hexAt } from "../hex.js";
 
 const NOTHING = new Uint8Array(0);
 
-/** Bytes of a number that is exact as such. */
+/** Bytes of the largest number that is exact as such. */
 const NUMBER_BYTES = 7;
 
 function refused(reason: string): ChainError {
@@ -93,11 +93,12 @@ export class RlpReader {
     return bigintAt(this.buffer, this.start, stop);
   }
 
-  /** One below 2^53, as a number. */
+  /** One below 2^53, as a number; what is larger would be rounded, and is refused. */
   number(): number {
     const stop = this.integerEnd(NUMBER_BYTES);
     let value = 0;
     for (let at = this.start; at < stop; at++) value = value * 256 + (this.buffer[at] ?? 0);
+    if (value > Number.MAX_SAFE_INTEGER) throw refused("a number is above 2^53 - 1");
     return value;
   }
 

@@ -1,5 +1,6 @@
 /** Pairs of decentralised exchanges (Uniswap V2): reserves from the contract, candles from the indexer. */
 import { type Address, parseAddress, toChecksumAddress } from "../../chain/address.js";
+import { PAIR_SELECTORS } from "../../chain/erc20.js";
 import { type Hex } from "../../chain/hex.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import { readAddress } from "../decode/identifiers.js";
@@ -16,11 +17,6 @@ import type { Texts } from "../text/catalogue.js";
 import { listedToken, type PageContext, tokenLink } from "./context.js";
 import { ask, type Indexed, indexedNote } from "./indexed.js";
 import { amountOf } from "./moves.js";
-
-/** Selectors of Uniswap V2's pair: `token0()`, `token1()`, `getReserves()`. */
-const TOKEN0 = "0x0dfe1681";
-const TOKEN1 = "0xd21220a7";
-const RESERVES = "0x0902f1ac";
 
 /** Gas of one question. */
 const GAS = 100_000n;
@@ -225,7 +221,7 @@ async function pairState(
     }
   };
   const [first, second, reserves] = await Promise.all(
-    [TOKEN0, TOKEN1, RESERVES].map((data) => question(data as Hex)),
+    [PAIR_SELECTORS.token0, PAIR_SELECTORS.token1, PAIR_SELECTORS.reserves].map(question),
   );
   const [token0, token1] = [addressOf(first), addressOf(second)];
   if (token0 === undefined || token1 === undefined || reserves?.length !== 2 + 3 * 64) {

@@ -3,6 +3,7 @@
  * all its content.
  */
 import type { Address } from "../../chain/address.js";
+import { ERC20_SELECTORS } from "../../chain/erc20.js";
 import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
 import { revertReason } from "../../chain/evm/revert-reason.js";
 import { type Hash32, type Hex, hexToBytes, parseHexBytes, toQuantity } from "../../chain/hex.js";
@@ -47,8 +48,13 @@ const READ_GAS = 5_000_000n;
 /** Gas of one question to a contract, as for balances. */
 const CLAIM_GAS = 100_000n;
 
-/** Selectors of `name()`, `symbol()`, `decimals()`, `totalSupply()`. */
-const CLAIMS = ["0x06fdde03", "0x95d89b41", "0x313ce567", "0x18160ddd"] as const;
+/** What a token says about itself. */
+const CLAIMS = [
+  ERC20_SELECTORS.name,
+  ERC20_SELECTORS.symbol,
+  ERC20_SELECTORS.decimals,
+  ERC20_SELECTORS.totalSupply,
+] as const;
 
 /** Reads of one node; unknown things are undefined. Throws NodeFault and RpcError. */
 export class ChainSource {

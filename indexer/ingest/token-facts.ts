@@ -3,7 +3,7 @@
  * is the pair that somebody logged it to be.
  */
 import { bytesToAddress } from "../../chain/address.js";
-import { decodeForeignText, ERC20_SELECTORS } from "../../chain/erc20.js";
+import { decodeForeignText, ERC20_SELECTORS, PAIR_SELECTORS } from "../../chain/erc20.js";
 import { bytesToBigint, type Hex } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
@@ -28,8 +28,11 @@ const FACTS: readonly Hex[] = [
   ERC20_SELECTORS.totalSupply,
 ];
 
-/** `factory()`, `token0()`, `token1()` of Uniswap V2's pairs. */
-const PAIR_FACTS: readonly Hex[] = ["0xc45a0155", "0x0dfe1681", "0xd21220a7"];
+const PAIR_FACTS: readonly Hex[] = [
+  PAIR_SELECTORS.factory,
+  PAIR_SELECTORS.token0,
+  PAIR_SELECTORS.token1,
+];
 
 /** One round at the tip; returns how many contracts were asked. */
 export async function readTokenFacts(

@@ -172,7 +172,7 @@ export function proposalOf({ state }: ModuleContext, id: bigint): ProposalRecord
   return proposal;
 }
 
-/** Word for what a proposal is about, as proposals of v1beta1 were called by (D5). */
+/** Word for what a proposal is about, as proposals of v1beta1 were called by (D28). */
 export function proposalType(messages: readonly AnyMessage[]): string {
   const [first] = messages;
   if (first === undefined) return "Text";

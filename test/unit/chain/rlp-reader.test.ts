@@ -79,6 +79,7 @@ describe("RLP that is read in place", () => {
     ["an integer with a zero before it", "820001", (reader) => reader.integer()],
     ["zero as a byte", "00", (reader) => reader.number()],
     ["an integer of nine bytes for eight", `89${"11".repeat(9)}`, (reader) => reader.integer(8)],
+    ["2^53 as a number", "8720000000000000", (reader) => reader.number()],
     ["a number above 2^53", `88${"11".repeat(8)}`, (reader) => reader.number()],
     ["an address of 19 bytes", `93${"11".repeat(19)}`, (reader) => reader.hex(20)],
     ["an address of 1 byte", "01", (reader) => reader.optionalHex(20)],
