@@ -4,8 +4,10 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "@jest/globals";
+import { APP_FILE } from "../../../node/settings/config.js";
 import { databaseSettings, memoryBytes } from "../../../node/settings/memory-config.js";
 import { openDatabase } from "../../../node/store/database.js";
+import { loadConfig } from "../../../runtime/config/config.js";
 
 const MIB = 1024 * 1024;
 
@@ -26,6 +28,16 @@ describe("memory and files of a node", () => {
       recentBlockBytes: 3 * MIB,
       evmRpcBytes: 4 * MIB,
       cometRpcBytes: expect.closeTo(2 * MIB, -1),
+    });
+  });
+
+  it("are few large files, all of them kept open, unless somebody says otherwise", () => {
+    const { store } = loadConfig({ home: "/nonexistent", env: {} }, APP_FILE);
+    expect(databaseSettings(MEMORY, store)).toEqual({
+      cacheBytes: 4 * MIB,
+      writeBufferBytes: 5 * MIB,
+      fileBytes: 64 * MIB,
+      openFiles: 10_000,
     });
   });
 
