@@ -34,6 +34,9 @@ const TRANSACTION_BYTES = 1_400;
 const LOG_BYTES = 900;
 const CHANGE_BYTES = 120;
 
+/** Hashes whose heights are kept, 200 bytes each; so few that a block's is found by a look at all. */
+const CACHED_HASHES = 256;
+
 /** Outlines kept: a kilobyte each. */
 const CACHED_OUTLINES = 2_048;
 
@@ -44,6 +47,8 @@ export const HASHES_BELOW_BASE = 256;
 export class BlockStore {
   private readonly recent: LRUCache<Height, CommittedBlock>;
   private readonly outlines = new LRUCache<Height, StoredOutline>({ max: CACHED_OUTLINES });
+  /** Whoever names a block by its hash asks for many things of it. */
+  private readonly heights = new LRUCache<Hash32, Height>({ max: CACHED_HASHES });
   private readonly records: BlockRecords;
   private readonly logs: LogIndex;
 
@@ -233,6 +238,9 @@ export class BlockStore {
   forget(height: Height): void {
     this.recent.delete(height);
     this.outlines.delete(height);
+    for (const [hash, known] of this.heights.entries()) {
+      if (known === height) this.heights.delete(hash);
+    }
   }
 
   /**
@@ -261,8 +269,13 @@ export class BlockStore {
 
   /** Height of a block hash. */
   heightOfHash(hash: Hash32): Height | undefined {
+    const known = this.heights.get(hash);
+    if (known !== undefined) return known;
     const bytes = this.database.get(storeKey("blockHash", hexToBytes(hash)));
-    return bytes === undefined ? undefined : readHeight(bytes, 0);
+    if (bytes === undefined) return undefined;
+    const height = readHeight(bytes, 0);
+    this.heights.set(hash, height);
+    return height;
   }
 
   /** Hash of a committed block, without decoding it; there for `HASHES_BELOW_BASE` more. */
