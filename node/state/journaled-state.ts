@@ -274,6 +274,8 @@ export class JournaledState {
         const before = originals?.get(slot) ?? ZERO_VALUE;
         if (Buffer.compare(before, value) !== 0) slotMap(changed, address).set(slot, value);
       });
+      // Most contracts have fewer slots than a step.
+      yield;
     }
     return changed;
   }

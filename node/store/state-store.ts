@@ -206,6 +206,8 @@ export class StateStore {
         writes.push({ key: storeKey("storage", owner, slotBytes), value: current });
         writes.push({ key: storeKey("storageHistory", owner, slotBytes, at), value });
       });
+      // Most contracts have fewer slots than a step.
+      yield;
     }
     this.written += writes.length / 2;
     for (const [codeHash, code] of changes.codes) {
@@ -238,6 +240,7 @@ export class StateStore {
       yield* eachInSteps(slots, ([slot, value]) => {
         this.slots.set(`${address}${slot}`, value);
       });
+      yield;
     }
     for (const [codeHash, code] of changes.codes) this.codes.set(codeHash, code);
     if (this.newest === changes) this.newest = undefined;
