@@ -1,5 +1,6 @@
 /** The watched addresses in memory: every deposit address, in the order of indexes, and all wallets. */
 import type { Address } from "../chain/address.js";
+import { AddressPrefixes } from "../chain/address-prefixes.js";
 import type { CustomerId } from "../ledger/books/accounts.js";
 import {
   addressesFrom,
@@ -19,6 +20,8 @@ export class AddressBook implements Watched {
   readonly #customers = new Map<Address, CustomerId>();
   /** Hot wallets with the first block whose operations are booked as they come. */
   readonly #wallets = new Map<Address, Height>();
+  /** Of all addresses and wallets. */
+  readonly prefixes = new AddressPrefixes();
   #nextIndex = 0;
   #lastAssignment = 0;
 
@@ -59,6 +62,7 @@ export class AddressBook implements Watched {
   async refreshWallets(sql: Sql): Promise<void> {
     for (const { address, fromHeight } of await listWallets(sql)) {
       this.#wallets.set(address, fromHeight);
+      this.prefixes.add(address);
     }
   }
 
@@ -66,6 +70,7 @@ export class AddressBook implements Watched {
   add(addresses: readonly DepositAddress[]): void {
     for (const entry of addresses) {
       this.#customers.set(entry.address, entry.customerId);
+      this.prefixes.add(entry.address);
       this.#nextIndex = Math.max(this.#nextIndex, entry.index + 1);
     }
   }
@@ -82,6 +87,7 @@ export class AddressBook implements Watched {
       const page = await assignmentsAfter(sql, { afterId: this.#lastAssignment, limit: PAGE });
       for (const { id, address, customerId } of page) {
         this.#customers.set(address, customerId);
+        this.prefixes.add(address);
         this.#lastAssignment = id;
       }
       if (page.length < PAGE) return;

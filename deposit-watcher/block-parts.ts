@@ -17,7 +17,7 @@ export function ownParts(
   for (const block of run) {
     const { height, hash } = block;
     try {
-      own.push({ height, hash, transactions: block.transactions(isOurs) });
+      own.push({ height, hash, transactions: block.transactions(isOurs, book.prefixes) });
     } catch (fault) {
       // The blocks before it are good and are booked; the fault comes after them.
       return { own, fault };

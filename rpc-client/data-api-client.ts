@@ -1,5 +1,6 @@
 /** The Data API (Rosetta) as the deposit watcher reads it: blocks with their operations. */
 import type { Address } from "../chain/address.js";
+import type { AddressPrefixes } from "../chain/address-prefixes.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height } from "../chain/hex.js";
 import type { OperationStatus } from "../chain/operations.js";
@@ -63,9 +64,13 @@ export interface DataBlock {
   /**
    * The transactions with an operation of an account for which `concerns` is true, each whole and
    * fully checked; a few others may be among them. May be asked again with another question.
+   * @param among all for which it can be true: accounts that begin otherwise are not asked about
    * @throws BAD_ANSWER
    */
-  transactions(concerns: (address: Address) => boolean): readonly DataTransaction[];
+  transactions(
+    concerns: (address: Address) => boolean,
+    among?: AddressPrefixes,
+  ): readonly DataTransaction[];
 }
 
 /** What the Data API says about the chain. */
@@ -220,9 +225,9 @@ function parseBlock(reply: ScannedReply): DataBlock {
     leftOut: readLeftOut(block["metadata"]),
     transactionCount: reply.transactionCount,
     operationCount: reply.accountCount,
-    transactions: (concerns) =>
+    transactions: (concerns, among) =>
       reply
-        .concerning(concerns)
+        .concerning(concerns, among)
         .map((position) => parseTransaction(parseJson(reply.transactionText(position)), position)),
   };
 }

@@ -6,6 +6,7 @@
  */
 import { present } from "../chain/errors.js";
 import type { Address } from "../chain/address.js";
+import { addressPrefix, type AddressPrefixes } from "../chain/address-prefixes.js";
 import { badAnswer } from "./errors.js";
 
 /** A reply, taken apart. */
@@ -18,8 +19,9 @@ export interface ScannedReply {
   /**
    * Positions of the transactions that name an account for which `concerns` is true, or of which
    * this cannot be ruled out; ascending.
+   * @param among accounts that begin otherwise are not asked about
    */
-  concerning(concerns: (address: Address) => boolean): number[];
+  concerning(concerns: (address: Address) => boolean, among?: AddressPrefixes): number[];
   /** JSON text of the transaction at a position. */
   transactionText(position: number): string;
 }
@@ -55,19 +57,21 @@ export function scanBlockReply(body: Buffer): ScannedReply {
   const listStart = findTransactions(body);
   const found = new TransactionScan(body);
   const listEnd = found.readList(listStart);
-  const { starts, ends, firstAccounts, accounts, unclear } = found;
+  const { starts, ends, firstAccounts, accounts, prefixes, unclear } = found;
   return {
     frame: `${body.toString("utf8", 0, listStart)}["${CUT_OUT}"]` + body.toString("utf8", listEnd),
     transactionCount: starts.length,
     accountCount: accounts.length,
-    concerning(concerns) {
+    concerning(concerns, among) {
       const positions: number[] = [];
       for (let position = 0; position < starts.length; position += 1) {
         const last = firstAccounts[position + 1] ?? accounts.length;
         let concerned = unclear.has(position);
         for (let at = firstAccounts[position] ?? last; at < last; at += 1) {
-          if (concerns(addressAt(body, present(accounts[at], "account of a block"))))
+          if (among?.mayHave(present(prefixes[at], "beginning of an account")) === false) continue;
+          if (concerns(addressAt(body, present(accounts[at], "account of a block")))) {
             concerned = true;
+          }
         }
         if (concerned) positions.push(position);
       }
@@ -119,6 +123,8 @@ class TransactionScan {
   readonly firstAccounts: number[] = [];
   /** Offsets of texts that have an address' length, below a key "address". */
   readonly accounts: number[] = [];
+  /** How each of these texts begins, read while it is at hand. */
+  readonly prefixes: number[] = [];
   /** Transactions whose accounts this pass could not read with certainty. */
   readonly unclear = new Set<number>();
 
@@ -193,8 +199,12 @@ class TransactionScan {
       return afterKey;
     }
     const end = endOfString(body, start);
-    if (end - start === ADDRESS_LENGTH) this.accounts.push(start);
-    else this.noteUnclear();
+    if (end - start === ADDRESS_LENGTH) {
+      this.accounts.push(start);
+      this.prefixes.push(addressPrefix(body, start));
+    } else {
+      this.noteUnclear();
+    }
     return end + 1;
   }
 

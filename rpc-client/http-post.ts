@@ -44,6 +44,9 @@ export interface HttpPoster {
 /** Connections to one server by default; more requests than that wait for a free one. */
 const MAX_SOCKETS = 64;
 
+/** What a socket reads at once: shorter replies come in one piece, which is kept as it is. */
+const ONE_PIECE_BYTES = 64 * 1024;
+
 /** Faults of a kept-alive connection that the server had already closed. */
 const STALE_CODES = new Set(["ECONNRESET", "EPIPE"]);
 
@@ -125,18 +128,15 @@ class HttpExchange {
     maxResponseBytes: number,
     finish: (outcome: HttpReply | Error) => void,
   ): void {
-    const chunks: Buffer[] = [];
-    let size = 0;
+    const told = Number(response.headers["content-length"] ?? Infinity);
+    const body = new ReplyBytes(told <= maxResponseBytes ? told : undefined);
     response.on("data", (chunk: Buffer) => {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > maxResponseBytes) finish(this.tooLarge(maxResponseBytes));
+      body.add(chunk);
+      if (body.size > maxResponseBytes) finish(this.tooLarge(maxResponseBytes));
     });
     response.on("error", (error) => finish(this.unreachable(error, false)));
     response.on("end", () => {
-      const body =
-        chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
-      finish({ status: response.statusCode ?? 0, body });
+      finish({ status: response.statusCode ?? 0, body: body.whole() });
     });
   }
 
@@ -161,6 +161,31 @@ class HttpExchange {
     return new NodeFault("ANSWER_TOO_LARGE", `the answer of ${this.url.host} is too large`, {
       details: { host: this.url.host, maxResponseBytes },
     });
+  }
+}
+
+/** A reply as it comes in. */
+class ReplyBytes {
+  size = 0;
+  private readonly chunks: Buffer[] = [];
+  /** For a long reply whose length is told: each piece is copied while it is at hand, and let go of. */
+  private readonly all: Buffer | undefined;
+
+  constructor(told: number | undefined) {
+    if (told !== undefined && told > ONE_PIECE_BYTES) this.all = Buffer.allocUnsafeSlow(told);
+  }
+
+  add(chunk: Buffer): void {
+    if (this.all === undefined) this.chunks.push(chunk);
+    else this.all.set(chunk, this.size);
+    this.size += chunk.length;
+  }
+
+  /** To be asked once all is there. */
+  whole(): Buffer {
+    if (this.all !== undefined) return this.all.subarray(0, this.size);
+    const [only] = this.chunks;
+    return only !== undefined && this.chunks.length === 1 ? only : Buffer.concat(this.chunks);
   }
 }
 

@@ -2,9 +2,12 @@
  * The whole kit, its parts under the benchmark's own control: the watcher has to be away while a
  * backlog grows. Blocks come every 100 ms, so that hundreds of them take seconds to make.
  */
+import { createHash } from "node:crypto";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import type { EmbeddedPostgres } from "../../../cli/postgres/embedded-postgres.js";
 import type { KitPart } from "../../../cli/supervisor/kit.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { openDatabase } from "../../../runtime/sql/sql.js";
 import { until } from "../../helpers/until.js";
 import { type BenchHome, createBenchHome, startPart, startPostgres } from "./causeway-target.js";
 import { closedLoop } from "../http-load.js";
@@ -21,6 +24,9 @@ const SENDER_COUNT = 500;
 /** Time for anything here that is awaited. */
 const WAIT_TIMEOUT_MS = 120_000;
 
+/** Time for a million addresses to be linked. */
+const CROWD_TIMEOUT_MS = 900_000;
+
 /** Time between two looks at the watcher's metrics. */
 const METRICS_POLL_MS = 250;
 
@@ -31,6 +37,7 @@ const PAGE_ROWS = 1_000;
 export interface StackEvent {
   readonly seq: number;
   readonly type: string;
+  readonly data: { readonly blockNumber?: number };
   /** When it was written, ISO 8601. */
   readonly at: string;
 }
@@ -138,6 +145,42 @@ export class Stack {
     return parseAddress(address.toLowerCase());
   }
 
+  /**
+   * Registers many addresses that nobody pays, in one statement, and waits until the watcher has
+   * linked their rows: one request for each would take longer than all that is measured.
+   */
+  async createCrowd(count: number): Promise<Address[]> {
+    const signal = new AbortController().signal;
+    const log = createLogger({ component: "bench-crowd", level: "error" });
+    const database = await openDatabase({
+      url: this.postgres.url,
+      migrations: [],
+      applicationName: "causeway-bench",
+      poolSize: 2,
+      log,
+      signal,
+    });
+    try {
+      await database.query("INSERT INTO customer (id) VALUES ('bench-crowd')");
+      await database.query(
+        `WITH first AS (UPDATE watch_cursor SET next_address_index = next_address_index + $1
+                        RETURNING next_address_index - $1 AS index, height)
+         INSERT INTO deposit_address (index, address, customer_id, from_height, backfilled)
+         SELECT first.index + n, '0x' || md5('crowd ' || n) || left(md5(n || ' crowd'), 8),
+                'bench-crowd', first.height + 1, true
+           FROM first, generate_series(0::bigint, $1::bigint - 1) AS n`,
+        [count],
+      );
+    } finally {
+      await database.close();
+    }
+    await this.untilMetric("causeway_chain_links", count, CROWD_TIMEOUT_MS);
+    const md5 = (text: string) => createHash("md5").update(text).digest("hex");
+    return Array.from({ length: count }, (_, n) =>
+      parseAddress(`0x${md5(`crowd ${n}`)}${md5(`${n} crowd`).slice(0, 8)}`),
+    );
+  }
+
   /** All deposits with a status. */
   async depositCount(status: string): Promise<number> {
     return (await this.pages<unknown>("depositApi", `deposits?status=${status}&`, "deposits"))
@@ -164,14 +207,20 @@ export class Stack {
   }
 
   /** Waits until the watcher has booked a block. */
-  async untilWatched(height: number): Promise<void> {
+  untilWatched(height: number): Promise<void> {
+    return this.untilMetric("causeway_watcher_cursor_height", height, WAIT_TIMEOUT_MS);
+  }
+
+  private async untilMetric(name: string, least: number, timeoutMs: number): Promise<void> {
     const url = `${this.home.url("depositApi")}/metrics`;
-    const deadlineMs = performance.now() + WAIT_TIMEOUT_MS;
+    const deadlineMs = performance.now() + timeoutMs;
+    const pattern = new RegExp(`^${name} (\\S+)`, "m");
     for (;;) {
       const page = await (await fetch(url)).text();
-      const booked = Number(/^causeway_watcher_cursor_height (\S+)/m.exec(page)?.[1] ?? "0");
-      if (booked >= height) return;
-      if (performance.now() > deadlineMs) throw new Error(`the watcher stays at ${booked}`);
+      const value = Number(pattern.exec(page)?.[1] ?? "0");
+      if (value >= least) return;
+      if (performance.now() > deadlineMs)
+        throw new Error(`the watcher's ${name} stays at ${value}`);
       // The page costs the watcher's process some milliseconds: more often would slow it.
       await new Promise((resolve) => setTimeout(resolve, METRICS_POLL_MS));
     }

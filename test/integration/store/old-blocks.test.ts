@@ -1,5 +1,6 @@
 /** Reads of blocks that are not in memory: the right answers, and no more read than is asked for. */
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { addressToBytes } from "../../../chain/address.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
 import { readHeight } from "../../../chain/encoding/height-bytes.js";
@@ -236,6 +237,45 @@ describe("blocks that are not in memory", () => {
       expect([method, turns > before]).toEqual([method, true]);
     }
     clearImmediate(timer);
+  });
+
+  it("let others run while logs are looked for, however few there are", async () => {
+    await reopen();
+    // Each look at the clock is a millisecond later: what counts is that the clock is looked at.
+    let nowMs = performance.now();
+    const clock = jest.spyOn(performance, "now").mockImplementation(() => (nowMs += 1));
+    let turns = 0;
+    const count = () => {
+      turns += 1;
+      timer = setImmediate(count);
+    };
+    let timer = setImmediate(count);
+    try {
+      const nobody = `0x${"99".repeat(32)}`;
+      for (const topics of [[null, nobody], [OFTEN]]) {
+        const before = turns;
+        await ask("eth_getLogs", { fromBlock: "0x1", toBlock: "0x6", topics });
+        expect([topics, turns > before]).toEqual([topics, true]);
+      }
+    } finally {
+      clearImmediate(timer);
+      clock.mockRestore();
+    }
+  });
+
+  it("give of a page's logs only those that are wanted", async () => {
+    await reopen();
+    const wanted = addressToBytes(seldom);
+    const starts = chain.view.pageStarts(3);
+    let seen = 0;
+    const isWanted = (address: Uint8Array) => {
+      seen += 1;
+      return Buffer.compare(address, wanted) === 0;
+    };
+    const found = starts.flatMap((start) => [...chain.view.pageLogs(3, start, isWanted)]);
+    expect(found.map(({ log }) => log.address)).toEqual([seldom]);
+    // Every log was held against the question as it is stored.
+    expect(seen).toBe(FULL / 3);
   });
 
   it("end their work for a proof when the client is gone", async () => {

@@ -7,6 +7,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import { AddressPrefixes } from "../../../chain/address-prefixes.js";
 import { parseTokenList } from "../../../chain/token-list.js";
 import { matchBlocks } from "../../../deposit-watcher/deposit-match.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
@@ -31,6 +32,9 @@ const hot = testAddress(0xabcdef);
 const ours = [0xabcdea, 0xfeedbee, 0xdeadbeefcafe].map(testAddress);
 const strangers = [1, 2, 0xabcdee, 0xfeedbe].map(testAddress);
 const anybody = [hot, ...ours, ...strangers];
+
+const prefixes = new AddressPrefixes();
+for (const address of [hot, ...ours]) prefixes.add(address);
 
 /** What the operator may pin, as hostile as the registry takes it. */
 const registry = new TokenRegistry(
@@ -179,7 +183,7 @@ async function readBack(height: number): Promise<string[]> {
   const block = await client.block(height, { signal: new AbortController().signal });
   if (block === undefined) throw new Error("no block");
   const isOurs = (address: Address) => address === hot || ours.includes(address);
-  const own = { height, hash: block.hash, transactions: block.transactions(isOurs) };
+  const own = { height, hash: block.hash, transactions: block.transactions(isOurs, prefixes) };
   const { deposits, walletInflows, touches } = matchBlocks([own], watched);
   const everything = { height, hash: block.hash, transactions: block.transactions(() => true) };
   expect(matchBlocks([everything], watched).touches).toEqual(touches);

@@ -1,10 +1,15 @@
 import { describe, expect, it } from "@jest/globals";
+import { parseAddress } from "../../../chain/address.js";
+import { AddressPrefixes } from "../../../chain/address-prefixes.js";
 import { CUT_OUT, scanBlockReply } from "../../../rpc-client/data-block-scan.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 
-const ours = testAddress(0xabcdef);
-const others = [testAddress(1), testAddress(0xabcdee), testAddress(0xfedcba)];
+const ours = parseAddress(`0xabcdef${"0".repeat(33)}1`);
+const others = [testAddress(1), parseAddress(`${ours.slice(0, -1)}2`), testAddress(0xfedcba)];
 const seed = 20_261_120;
+
+const prefixes = new AddressPrefixes();
+prefixes.add(ours);
 
 /** Mulberry32: small, seeded, the same everywhere. */
 function randomOf(start: number): (below: number) => number {
@@ -80,11 +85,17 @@ describe("the scan of a block's reply", () => {
       expect([seed, round, read]).toEqual([seed, round, plain]);
       const frame = { ...reply, block: { ...reply.block, transactions: [CUT_OUT] } };
       expect([seed, round, JSON.parse(scanned.frame)]).toEqual([seed, round, frame]);
-      const concerning = new Set(scanned.concerning((address) => address === ours));
+      const isOurs = (address: string) => address === ours;
+      const concerning = new Set(scanned.concerning(isOurs));
+      expect([seed, round, scanned.concerning(isOurs, prefixes)]).toEqual([
+        seed,
+        round,
+        [...concerning],
+      ]);
       reply.block.transactions.forEach(({ operations }, position) => {
-        const isOurs = operations.some(({ account }) => account.address.toLowerCase() === ours);
+        const isNamed = operations.some(({ account }) => account.address.toLowerCase() === ours);
         // More than these may be named, never fewer.
-        if (isOurs) expect([seed, round, concerning.has(position)]).toEqual([seed, round, true]);
+        if (isNamed) expect([seed, round, concerning.has(position)]).toEqual([seed, round, true]);
       });
     }
   });
