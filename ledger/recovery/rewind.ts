@@ -86,10 +86,11 @@ export function applyRewind(
     ]);
     await bringForward(tx, { height: plan.to.height, rewinds: rewinds + 1 });
     const short = new Map<string, bigint>();
+    const shortages: Shortages = new Map();
     const reversed: NewEvent[] = [];
     const uncovered: WithdrawalId[] = [];
     for (const deposit of plan.deposits) {
-      const { takenUnits, missingUnits, ended } = await reverseDeposit(tx, deposit);
+      const { takenUnits, missingUnits, ended } = await reverseDeposit(tx, deposit, shortages);
       uncovered.push(...ended.moved.keys());
       reversed.push(...ended.events, reversedEvent(deposit, takenUnits));
       if (missingUnits === 0n) continue;
@@ -97,13 +98,14 @@ export function applyRewind(
     }
     for (const inflow of plan.inflows) {
       await reverseEntry(tx, inflow);
-      const undone = await undoDecision(tx, inflow);
+      const undone = await undoDecision(tx, inflow, shortages);
       uncovered.push(...undone.ended.flatMap(({ moved }) => [...moved.keys()]));
       reversed.push(...undone.ended.flatMap(({ events }) => events));
       for (const { asset, missingUnits } of undone.missing) {
         short.set(asset, (short.get(asset) ?? 0n) + missingUnits);
       }
     }
+    for (const shortage of shortages.values()) await letNoneGoOn(tx, shortage);
     await reopen(tx, plan.openings, { height: plan.to.height, rewinds: rewinds + 1 });
     await emptyRefills(
       tx,
@@ -153,9 +155,25 @@ interface Reversal {
   readonly ended: StepResult;
 }
 
+/** What a customer is short of an asset after all that vanished was taken, as far as it was there. */
+interface Shortage {
+  readonly customerId: string;
+  readonly asset: string;
+  readonly units: bigint;
+  /** What vanished last of it. */
+  readonly what: string;
+}
+
+/** By customer and asset. */
+type Shortages = Map<string, Shortage>;
+
 const NOTHING_ENDED: StepResult = { moved: new Map(), events: [] };
 
-async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<Reversal> {
+async function reverseDeposit(
+  tx: Sql,
+  deposit: VanishedDeposit,
+  shortages: Shortages,
+): Promise<Reversal> {
   const { id, status, amountUnits, height, txHash } = deposit;
   await tx.query(`UPDATE deposit SET status = 'reversed' WHERE id = $1 AND status = $2`, [
     id,
@@ -173,7 +191,8 @@ async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<Revers
     parts.push({ debit: BREAK, amountUnits: amountUnits - givenUnits });
   } else {
     const what = `the deposit ${id} (${txHash})`;
-    ({ takenUnits, ended } = await takeBack(tx, deposit, { wantedUnits: givenUnits, what }));
+    const wanted = { wantedUnits: givenUnits, what, shortages };
+    ({ takenUnits, ended } = await takeBack(tx, deposit, wanted));
     const customer = customerAccount(parseCustomerId(deposit.customerId));
     parts.push({ debit: customer, amountUnits: takenUnits });
     parts.push({ debit: BREAK, amountUnits: amountUnits - takenUnits });
@@ -202,8 +221,13 @@ async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<Revers
 async function takeBack(
   tx: Sql,
   owner: Pick<VanishedDeposit, "customerId" | "asset">,
-  { wantedUnits, what }: { readonly wantedUnits: bigint; readonly what: string },
+  options: {
+    readonly wantedUnits: bigint;
+    readonly what: string;
+    readonly shortages: Shortages;
+  },
 ): Promise<Pick<Reversal, "takenUnits" | "ended">> {
+  const { wantedUnits, what, shortages } = options;
   const available = await lockAvailable(tx, owner);
   if (available >= wantedUnits) return { takenUnits: wantedUnits, ended: NOTHING_ENDED };
   const { customerId, asset } = owner;
@@ -222,9 +246,13 @@ async function takeBack(
     steps.push({ id, reason: reasonOf(what), data: { rule: "DEPOSIT_LOST" } });
   }
   const ended = await endBeforeSlotInside(tx, "rejected", steps);
-  if (leftUnits > 0n) await letNoneGoOn(tx, owner, leftUnits, reasonOf(what));
+  // Less than their holds came back where some of them froze, or owed for an earlier loss.
   const found = await lockAvailable(tx, owner);
-  return { takenUnits: found < wantedUnits ? found : wantedUnits, ended };
+  if (found >= wantedUnits) return { takenUnits: wantedUnits, ended };
+  const key = `${customerId} ${asset}`;
+  const units = (shortages.get(key)?.units ?? 0n) + wantedUnits - found;
+  shortages.set(key, { customerId, asset, units, what });
+  return { takenUnits: found, ended };
 }
 
 const DEPOSIT_LOST = "rule DEPOSIT_LOST";
@@ -235,34 +263,32 @@ function reasonOf(what: string): string {
 
 /**
  * What is frozen without a nonce may have been paid, and keeps its hold until a person has looked. Where it
- * was not, it ends instead of being paid out of coins that are not there.
+ * was not, it ends instead of being paid out of coins that are not there: the newest first, until their
+ * holds are what is short. A hold that an earlier loss is waiting for covers no other.
  */
-async function letNoneGoOn(
-  tx: Sql,
-  { customerId, asset }: Pick<VanishedDeposit, "customerId" | "asset">,
-  wantedUnits: bigint,
-  reason: string,
-): Promise<void> {
+async function letNoneGoOn(tx: Sql, { customerId, asset, units, what }: Shortage): Promise<void> {
   const rows = await tx.query<{ id: string; units: string }>(
     `SELECT id, (amount_units + fee_units)::text AS units FROM withdrawal w
       WHERE phase = 'open' AND status = 'frozen' AND customer_id = $1 AND asset = $2
         AND NOT EXISTS (SELECT 1 FROM nonce_slot s
                          WHERE s.withdrawal_id = w.id AND s.outcome IS DISTINCT FROM 'foreign')
-      ORDER BY position DESC FOR UPDATE SKIP LOCKED`,
-    [customerId, asset],
+        AND (cancel_reason IS NULL OR cancel_reason NOT LIKE $3)
+      -- Those that somebody has cancelled end anyway.
+      ORDER BY cancel_cause IS NULL, position DESC FOR UPDATE SKIP LOCKED`,
+    [customerId, asset, `${DEPOSIT_LOST}%`],
   );
   const ids: string[] = [];
-  let leftUnits = wantedUnits;
-  for (const { id, units } of rows) {
+  let leftUnits = units;
+  for (const row of rows) {
     if (leftUnits <= 0n) break;
-    leftUnits -= storedAtoken(units);
-    ids.push(id);
+    leftUnits -= storedAtoken(row.units);
+    ids.push(row.id);
   }
   if (ids.length === 0) return;
   await tx.query(
     `UPDATE withdrawal SET cancel_cause = 'policy', cancel_reason = $2
       WHERE id = ANY ($1::text[]) AND cancel_cause IS NULL`,
-    [ids, reason],
+    [ids, reasonOf(what)],
   );
 }
 
@@ -296,6 +322,7 @@ async function lockAvailable(
 async function undoDecision(
   tx: Sql,
   { idemKey, memo, txHash, height }: VanishedInflow,
+  shortages: Shortages,
 ): Promise<{
   readonly missing: readonly { readonly asset: string; readonly missingUnits: bigint }[];
   readonly ended: readonly StepResult[];
@@ -311,7 +338,8 @@ async function undoDecision(
     let amountUnits = wantedUnits;
     if (customerId !== undefined) {
       const what = `what was given for ${txHash}`;
-      const taken = await takeBack(tx, { customerId, asset }, { wantedUnits, what });
+      const options = { wantedUnits, what, shortages };
+      const taken = await takeBack(tx, { customerId, asset }, options);
       amountUnits = taken.takenUnits;
       ended.push(taken.ended);
     }

@@ -183,6 +183,46 @@ it("keeps a request that a lost ledger had paid for a person, and ends the other
   expect(await desk.breaks()).toBe("");
 });
 
+it("does not pay what froze while its coins vanished, when a person lets it go on", async () => {
+  const { address } = await desk.register("bob");
+  desk.pay([address, 3n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const backup = await desk.backup();
+  await ask("lost", 3n * TOKEN);
+  await desk.work();
+  await desk.register("carol");
+  await desk.useDatabase(backup);
+  await desk.watch();
+  await desk.causeway("recover", "--apply");
+  await desk.watch();
+  await ask("other", 3n * TOKEN, 2);
+  await desk.work();
+  await desk.watch();
+  expect(await desk.availableAtoken("bob")).toBe(0n);
+  const [kept, before] = [desk.chain.head, await desk.breakAtoken()];
+  desk.pay([address, 3n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const { id } = await ask("again", 3n * TOKEN);
+  expect((await desk.read(id)).status).toBe("accepted");
+  await loseAbove(kept);
+  expect([(await desk.read(id)).status, (await desk.breakAtoken()) - before]).toEqual([
+    "frozen",
+    3n * TOKEN,
+  ]);
+  const { code } = await desk.causeway("ledger", "pay-withdrawal", id, ...REASON);
+  expect(code).toBe(0);
+  await desk.causeway("withdrawals", "release");
+  await desk.work();
+  await desk.watch();
+  // The payment of the lost ledger, and none beside it.
+  expect(desk.paidAtoken(destination(1))).toBe(3n * TOKEN);
+  expect([(await desk.read(id)).status, await heldAtoken()]).toEqual(["rejected", 0n]);
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([0n, before]);
+  expect(await desk.breaks()).toBe("");
+});
+
 /** A request of 4 TOKEN that a recovered ledger has frozen, and the loss of the deposit behind it. */
 async function loseFrozen() {
   const { kept, payment } = await lend();
@@ -210,6 +250,36 @@ it("does not pay a request that was frozen without a nonce, when a person lets i
   expect(desk.paidAtoken(destination(1))).toBe(0n);
   expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([1n, 0n]);
   expect(await countedAtoken()).toBe(1n);
+  expect(await desk.breaks()).toBe("");
+});
+
+it("lets a frozen request cover one lost deposit, and not each of several", async () => {
+  const { address } = await desk.register("bob");
+  desk.pay([address, 1n]);
+  await desk.watch();
+  const kept = desk.chain.head;
+  desk.pay([address, 2n * TOKEN], [address, 2n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const asked = [await ask("first", 2n * TOKEN), await ask("second", 2n * TOKEN, 2)];
+  const backup = await desk.backup();
+  await desk.register("carol");
+  await desk.useDatabase(backup);
+  await desk.watch();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  await loseAbove(kept);
+  for (const { id } of asked) {
+    expect((await desk.read(id)).status).toBe("frozen");
+    const release = await desk.causeway("withdrawals", "release", id, "--not-paid", ...REASON);
+    expect(release.code).toBe(0);
+  }
+  await desk.causeway("withdrawals", "release");
+  await desk.work();
+  await desk.watch();
+  expect([desk.paidAtoken(destination(1)), desk.paidAtoken(destination(2))]).toEqual([0n, 0n]);
+  for (const { id } of asked) expect((await desk.read(id)).status).toBe("rejected");
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([1n, 0n]);
   expect(await desk.breaks()).toBe("");
 });
 
