@@ -1,13 +1,15 @@
 /**
- * `npm run test:evm`: Ethereum's state tests (Cancun) on one of the node's engines. Deviations by
- * decision are named and count as passed; the last line is "N passed, N failed".
+ * `npm run test:evm`: Ethereum's state tests (Cancun) on one of the node's engines, or random programs
+ * on both. Deviations by decision are named and count as passed; the last line is "N passed, N failed".
  */
 import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
 import { errorMessage } from "../../chain/errors.js";
 import { deviationOf } from "./deviations.js";
 import { ENGINES } from "./engines.js";
+import { runPrograms } from "./programs.js";
 import { failureOf } from "./state-case.js";
 import { fixtureFiles, readCases } from "./state-fixture.js";
 
@@ -15,11 +17,15 @@ const FAILURES_SHOWN = 100;
 const PROGRESS_MS = 10_000;
 const USAGE = `Usage: npm run test:evm -- [OPTIONS]
 
-Runs Ethereum's state tests (ethereum/tests, GeneralStateTests) for the fork Cancun.
+Runs Ethereum's state tests (ethereum/tests, GeneralStateTests) for the fork Cancun, or with
+--programs random programs on both engines, which must come to the same.
 
   --fixtures DIR   where the JSON files are; default: the small set in test/evm/fixtures
   --engine NAME    ${Object.keys(ENGINES).join(" or ")}; default: causeway
   --only TEXT      files whose path contains it
+  --programs N     random programs instead of state tests; some 700 a second on one core
+  --seed N         seed of the first of them; default: 1
+  --threads N      threads for them; default: one for each core
   --help           show this text`;
 
 const { values } = parseArgs({
@@ -27,12 +33,26 @@ const { values } = parseArgs({
     fixtures: { type: "string", default: "test/evm/fixtures" },
     engine: { type: "string", default: "causeway" },
     only: { type: "string", default: "" },
+    programs: { type: "string" },
+    seed: { type: "string", default: "1" },
+    threads: { type: "string", default: String(availableParallelism()) },
     help: { type: "boolean", default: false },
   },
 });
 const create = ENGINES[values.engine];
+const [count, firstSeed, threads] = [values.programs ?? "1", values.seed, values.threads].map(
+  (text) => (/^[1-9][0-9]{0,9}$/.test(text) ? Number(text) : 0),
+);
 if (values.help) {
   console.log(USAGE);
+} else if (!count || !firstSeed || !threads) {
+  console.error(
+    `causeway: --programs, --seed and --threads are whole numbers from 1 on\n\n${USAGE}`,
+  );
+  process.exitCode = 2;
+} else if (values.programs !== undefined) {
+  const isPassed = await runPrograms({ count, firstSeed, threads, say: console.log });
+  process.exitCode = isPassed ? 0 : 1;
 } else if (create === undefined || !existsSync(values.fixtures)) {
   const what = create === undefined ? `engine ${values.engine}` : `folder ${values.fixtures}`;
   console.error(`causeway: there is no ${what}\n\n${USAGE}`);

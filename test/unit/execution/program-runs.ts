@@ -1,0 +1,92 @@
+/** Random programs on either engine: everything that a run leaves behind, to be compared. */
+import { NEWEST_WEIGHTS, weightsOf } from "../../../chain/evm/compute-weights.js";
+import { bytesToHex, hexToBytes, ZERO_HASH } from "../../../chain/hex.js";
+import { createMachine, type BlockContext } from "../../../node/execution/evm/evm.js";
+import { LibraryEngine } from "../../../node/execution/evm/library-engine.js";
+import { Engine } from "../../../node/execution/interpreter/engine.js";
+import type { RunTerms, TransactionEngine } from "../../../node/execution/transaction-engine.js";
+import { BalanceRecorder } from "../../../node/state/balance-recorder.js";
+import { JournaledState } from "../../../node/state/journaled-state.js";
+import { ALICE, COINBASE, CONTRACT, MemoryState, OTHER, TEN } from "./call-fixture.js";
+import { program, randomOf, THIRD } from "./random-programs.js";
+
+const GAS = 400_000n;
+const CHAIN_ID = 6_940n;
+
+const BLOCK: BlockContext = {
+  height: 7,
+  timestampSeconds: 1_750_000_000,
+  coinbase: COINBASE,
+  gasLimit: 600_000_000n,
+  mixHash: ZERO_HASH,
+  blockHash: () => `0x${"07".repeat(32)}` as typeof ZERO_HASH,
+};
+
+/** Our own engine, and the library's. */
+export const ENGINES = {
+  own: async (state: JournaledState) =>
+    new Engine({ chainId: CHAIN_ID, state, weights: weightsOf(NEWEST_WEIGHTS) }),
+  library: async (state: JournaledState) => new LibraryEngine(await createMachine(CHAIN_ID, state)),
+};
+
+/** The code of the contract that is called, and of two that it may call. */
+export type Codes = readonly [string, string, string];
+
+/** The programs of a seed. */
+export function codesOf(seed: number): Codes {
+  const random = randomOf(seed);
+  return [program(random, 40), program(random, 15), program(random, 15)];
+}
+
+/** Everything that a run leaves behind. */
+export async function outcomeOf(
+  codes: Codes,
+  open: (state: JournaledState) => Promise<TransactionEngine>,
+  terms: Omit<RunTerms, "recorder"> = { limitNs: Number.POSITIVE_INFINITY },
+) {
+  const reader = new MemoryState({
+    [ALICE]: { balanceAtoken: TEN },
+    [CONTRACT]: { code: codes[0], balanceAtoken: 40n, storage: { 1: 5n, 7: 9n } },
+    [OTHER]: { code: codes[1], balanceAtoken: 5n },
+    [THIRD]: { code: codes[2] },
+  });
+  const state = new JournaledState(reader);
+  const engine = await open(state);
+  const recorder = new BalanceRecorder();
+  const message = {
+    from: ALICE,
+    to: CONTRACT,
+    valueAtoken: 3n,
+    data: hexToBytes(`0x${"c0ffee".repeat(11)}`),
+    gasLimit: GAS,
+    gasPriceAtoken: 1n,
+    accessList: [],
+  };
+  state.checkpoint();
+  const result = await engine.run(message, BLOCK, { recorder, ...terms });
+  await engine.finish(true);
+  state.commit();
+  // Which failure it was may differ: a block of code is checked as a whole.
+  const endOf = (error: string | undefined) =>
+    error === undefined || error === "revert" ? error : "failure";
+  return {
+    end: endOf(result.error),
+    gasUsed: result.gasUsed,
+    gasRefund: result.gasRefund,
+    output: bytesToHex(result.output),
+    logs: result.logs.map(({ address, topics, data }) => [address, topics, bytesToHex(data)]),
+    destroyed: result.destroyed.toSorted(),
+    moved: recorder.changes().map((change) => ({ ...change, error: endOf(change.error) })),
+    accounts: new Map(
+      [...state.changedAccounts()].toSorted(([left], [right]) => (left < right ? -1 : 1)),
+    ),
+    storage: new Map(
+      [...state.changedStorage()].map(([address, slots]) => [
+        address,
+        [...slots].map(([slot, value]) => `${slot} ${bytesToHex(value)}`).toSorted(),
+      ]),
+    ),
+    stepsBack: state.depth(),
+    compute: { ns: result.computeNs, isOut: result.isOutOfCompute },
+  };
+}
