@@ -39,9 +39,10 @@ export interface TokenCalls {
 const BALANCE_GAS = 100_000n;
 
 /**
- * Queries in one exchange: 2.5 M gas, half a second of a node's work with the dearest code that
- * there is (docs/adr/0005). Many more might never be answered in time, however often they were
- * asked again.
+ * Queries in one exchange. With the dearest code that there is, frames that run 24 KiB of it for a
+ * hundred gas, `BALANCE_GAS` comes to 61 ms of compute units (`chain/evm/compute-weights.ts`), so all
+ * of them to 1.5 s of the reference machine. Many more might never be answered in time, however often
+ * they were asked again.
  */
 const MAX_QUERIES_AT_ONCE = 25;
 

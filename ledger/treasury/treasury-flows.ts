@@ -22,7 +22,7 @@ import type { Outflow, WalletInflow } from "../books/wallet-flows.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import { lookAgain } from "./sweep-due.js";
 
-/** Entries of `postTreasuryFlows` that move single deposit addresses; see `ADDRESS_ENTRIES`. */
+/** Entries of `bookTreasuryFlows` that move single deposit addresses; see `ADDRESS_ENTRIES`. */
 export const SWEEP_OUT = "sweep.out";
 
 /** See `SWEEP_OUT`. */

@@ -25,7 +25,10 @@ export interface ContractViewCalls {
 /** Gas of one view: far more than any honest token takes, and a bound for the others. */
 const VIEW_GAS = 500_000n;
 
-/** Views in one exchange: with the dearest code that there is, a second or two of a node's work. */
+/**
+ * Views in one exchange. The dearest code that there is uses up the compute units of a transaction, a
+ * quarter of a second of the reference machine by default, before `VIEW_GAS`: five seconds in all.
+ */
 const MAX_VIEWS_AT_ONCE = 20;
 
 /** The calls over a JSON-RPC client. */

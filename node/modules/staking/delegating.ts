@@ -458,7 +458,7 @@ function slashLeaving(context: ModuleContext, entry: QueueEntry, dueAtoken: Atok
 
 /**
  * A validator and its delegators lose a part of their stake.
- * @param fault.power its power when it did wrong: stake that came later is not asked for
+ * @param fault.stakeAtoken its stake when it did wrong: what came later is not asked for
  */
 export function slashValidator(
   context: ModuleContext,

@@ -42,7 +42,7 @@ export interface EvmRpcLimits {
   readonly backlogBytes: number;
 }
 
-/** Defaults: D16; cache for about 70 full blocks of 500 transfers. */
+/** Defaults: D16. A node has `cacheBytes` of its settings (`[memory] rpc-cache`). */
 export const DEFAULT_EVM_RPC_LIMITS: EvmRpcLimits = {
   bodyBytes: 5 * 1024 * 1024,
   batchBodyBytes: 25_000_000,
