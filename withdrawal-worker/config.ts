@@ -91,7 +91,7 @@ export const workerConfigFile = defineConfigFile("worker", {
       min: 0n,
       max: 10n ** 12n,
       unit: "gas",
-      help: "Gas limits of payments to contracts on their way, summed; plain ones never wait for more.",
+      help: "Gas limits of payments to contracts on their way, summed; one alone may be above it.",
     }),
   },
   payouts: {

@@ -10,9 +10,9 @@ import type { Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { limitedSignal, sleep, TaskGroup, withTimeout } from "../runtime/process/task.js";
 
-/** A doorbell that reaches every worker process. */
+/** A signal to look at the tables, which reaches every worker process. */
 export interface WakeQueue extends Service {
-  /** Rings; returns at once and never throws. Rings that come close together melt into one. */
+  /** Wakes all lanes; returns at once and never throws. Calls close together count as one. */
   wake(): void;
   /** True while the queue is connected, for metrics. */
   isOpen(): boolean;

@@ -91,8 +91,8 @@ const READS = [26, 101];
 const MOST_READ = 1_001;
 
 /**
- * One row more than a page has tells whether there is another. Few different figures, in the text: the
- * server keeps a plan for each, and without a figure it would plan for a tenth of the table.
+ * One row more than a page has tells whether there is another. The figure stands in the statement's text:
+ * without it PostgreSQL would plan for a tenth of the table. There are few, as it keeps a plan for each.
  */
 function toRead(limit: number): number {
   return READS.find((rows) => rows > limit) ?? MOST_READ;

@@ -16,7 +16,7 @@ const PAGE_BLOCKS = 200;
 /** A reader without news gets a comment after this time, so that nobody thinks it dead. */
 const KEEP_ALIVE_MS = 15_000;
 
-/** Where another process writes the index nobody rings. */
+/** Time between two looks: another process that writes the index does not wake this one. */
 const LOOK_MS = 1_000;
 
 /** The readers of one process. */

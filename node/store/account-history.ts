@@ -12,7 +12,7 @@ import { type Database, storeKey } from "./database.js";
 /** Blocks above the wanted one that are read with it; at most one version each. */
 const READ_AHEAD_BLOCKS = 64;
 
-/** Stretches kept; at 65 versions of about 100 bytes each 14 MB at most. */
+/** Stretches in memory, each with 65 versions of about 100 bytes at most: 14 MB in all. */
 const MAX_STRETCHES = 2_048;
 
 /** Where the height lies in a key: behind the space's byte and the address. */

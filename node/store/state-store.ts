@@ -22,7 +22,7 @@ import {
 /** Memory for accounts, slots and code where no settings are at hand. */
 const CACHE_BYTES = 32 * 1024 * 1024;
 
-/** Parts of it, and about what an account or a slot takes: all are alike. */
+/** How it is divided, and about how many bytes one account or slot takes. */
 const ACCOUNT_SHARE = 0.5;
 const ACCOUNT_BYTES = 400;
 const SLOT_SHARE = 0.25;

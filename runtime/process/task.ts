@@ -142,7 +142,7 @@ export function limitedSignal(signals: readonly AbortSignal[], timeoutMs: number
   return AbortSignal.any([...signals, ending.signal]);
 }
 
-/** A doorbell for a loop that otherwise polls: rings are hints and melt into one. */
+/** Wakes a loop that otherwise polls, as a doorbell does: calls during one round count as one. */
 export interface Wakeup {
   /** Ends the present wait, or makes the next one return at once. */
   wake(): void;

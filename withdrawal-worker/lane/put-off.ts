@@ -12,7 +12,7 @@ export interface Waiting {
   readonly isUnanswered?: boolean;
 }
 
-/** No more than this: what the ledger refuses may be the text itself. */
+/** Says nothing of the cause: its text may be what the ledger refuses to store. */
 const NOT_STORED = "waits: the ledger did not take what came of it; see the worker's log";
 
 /** Puts off what cannot go on now, so that it does not stand before those that can. */

@@ -10,7 +10,7 @@ const ALL_ONES = 0xffff_ffff;
 const ONE = 0x8000_0000;
 const ONE_BYTE = 0x0080_0000;
 
-/** Lengths are taken apart into two digits of so many values. */
+/** A length is written as two digits to this base, so that two small tables do for all lengths. */
 const DIGIT = 1_024;
 
 /** x^(8 n) and x^(8 * 1024 n): what multiplies a sum when so many bytes follow. */

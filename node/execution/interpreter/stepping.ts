@@ -30,7 +30,7 @@ const STOP = 0x00;
 const JUMPDEST = 0x5b;
 const INVALID = 0xfe;
 const STACK_LIMIT = 1_024;
-/** No 64 bits hold the end of such a range. */
+/** A range of memory that ends here or behind has an end that does not fit into 64 bits. */
 const TOO_LARGE_BYTES = 2 ** 64;
 /** Memory whose gas go-ethereum does not reckon. */
 const MAX_GETH_MEMORY_BYTES = 0x1f_ffff_ffe0;

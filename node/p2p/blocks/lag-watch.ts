@@ -70,7 +70,7 @@ const MAX_ASKED_AT_ONCE = 4;
 /** A peer that says that its proof comes later has so many times as long. */
 const LATER_FACTOR = 3;
 
-/** Doubling ends somewhere, so that the power stays a number. */
+/** Doublings that count: the longest wait is reached long before, and a higher power is Infinity. */
 const MAX_DOUBLINGS = 20;
 
 interface Standing {

@@ -1,14 +1,14 @@
 /**
  * Bans that weigh the address too: a banned peer comes back under a new key at once. After the
- * second ban within a while strangers of the same address wait, longer each time. Those that were
- * good company before are let in: many honest nodes may share one address.
+ * second ban within `FORGET_MS` unknown peers of the same address wait, longer each time. Peers that
+ * behaved well before are let in: many honest nodes may share one address.
  */
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { NodeId } from "../node-key.js";
 import { siteOf } from "./address-group.js";
 
-/** Bans of one address that are nobody else's business: one node of many may be broken. */
+/** Bans of one address after which nobody waits: one node of many behind it may be broken. */
 const FREE_STRIKES = 1;
 
 /** First wait; doubles with each ban. */
@@ -18,10 +18,10 @@ const MAX_WAIT_MS = 600_000;
 /** A strike is forgotten after so long. */
 const FORGET_MS = 600_000;
 
-/** Doubling ends somewhere, so that the power stays a number. */
+/** Bans that count: the longest wait is reached long before, and a higher power is Infinity. */
 const MAX_STRIKES = 16;
 
-/** A peer that was connected for so long without being banned is good company. */
+/** A peer that was connected for so long without being banned counts as well-behaved. */
 const GOOD_LIFE_MS = 60_000;
 
 /** Addresses and peers that are remembered. */
@@ -32,7 +32,7 @@ interface Strikes {
   readonly atMs: number;
 }
 
-/** What addresses have had coming. */
+/** Which addresses have to wait for their bans. */
 export class AddressStrikes {
   private readonly strikes = new LRUCache<string, Strikes>({ max: MAX_REMEMBERED });
   private readonly good = new LRUCache<NodeId, true>({ max: MAX_REMEMBERED });

@@ -8,8 +8,8 @@ export interface PlaceHolder {
 }
 
 /**
- * While there is room many may share one address; a full house is shared between the groups of
- * addresses: the newest of the group with most places leaves, if that group keeps as many as the
+ * While places are free many peers may share one address. When all are taken they are divided between
+ * the groups of addresses: the newest of the group with most places leaves, if that group keeps as many as the
  * newcomer's gets.
  * @param ip of the newcomer
  * @returns undefined when the newcomer has to stay outside

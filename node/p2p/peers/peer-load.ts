@@ -82,7 +82,7 @@ const MIN_HOLD_UP_MS = 20;
 /** So much is given between two looks at everything else that waits for the thread. */
 const MOST_SERVED_AT_ONCE_MS = 10;
 
-/** Weight of the newest answer in what answers cost. */
+/** Weight of the newest answer in the moving average of what an answer costs. */
 const LATELY = 0.1;
 
 /** Pause between two looks at who waits for an answer. */
