@@ -36,8 +36,9 @@ export interface KitArguments {
 export const KIT_HELP = `Usage: npm start [-- OPTIONS]
 
 Starts a local network (testnet ids, fresh genesis), both sidecar APIs, the deposit watcher, the
-withdrawal worker and PostgreSQL, and does the main job once: a deposit is credited, a withdrawal
-is paid. The next start continues the same chain and the same ledger.
+withdrawal worker, the indexer, the explorer, the operator console and PostgreSQL, and does the main
+job once: a deposit is credited, a withdrawal is paid. The next start continues the same chain and
+the same ledger.
 
   --home DIR             folder for keys, settings and data (else CAUSEWAY_HOME, else .causeway)
   --port-offset N        add N to every port, for kits side by side

@@ -357,7 +357,7 @@ export function renderToml<F extends ConfigFile>(
   return `${lines.join("\n")}\n`;
 }
 
-/** Variable of a setting: ("worker", "gas.price-cap") -> CAUSEWAY_WORKER_GAS_PRICE_CAP. */
+/** Variable of a setting: ("worker", "gas.price-cap-atoken") -> CAUSEWAY_WORKER_GAS_PRICE_CAP_ATOKEN. */
 export function environmentName(fileName: string, dottedKey: string): string {
   return `CAUSEWAY_${fileName}_${dottedKey}`.toUpperCase().replace(/[-.]/g, "_");
 }

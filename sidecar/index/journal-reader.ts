@@ -11,7 +11,7 @@ const MAX_IN_FLIGHT = 8;
 /** At first, and of full blocks: those have 40 MB each, and all must come before the time-out. */
 const MIN_IN_FLIGHT = 2;
 
-/** Transactions in flight when the next blocks are like the last one: about one full block's. */
+/** Transactions in flight when the next blocks are like the last one; a full block has 20,000. */
 const MAX_TRANSACTIONS_IN_FLIGHT = 30_000;
 
 /** What is read: all blocks above `above` up to the target. */

@@ -69,7 +69,7 @@ export interface WorkerSettings {
   readonly locks?: VestingSchedules | undefined;
   /** Most gas of a call; its gas where the caller names none. */
   readonly gasCap: bigint;
-  /** Most gas of a transaction that enters code: where an estimate starts from. */
+  /** Most gas of a transaction (D21); an estimate tries no more. */
   readonly maxTransactionGas: bigint;
   /** Compute units (D21) of a transaction at most, and of a call. */
   readonly maxTransactionComputeNs: number;

@@ -25,7 +25,7 @@ import { EvmState, toAddress } from "./evm-state.js";
 import { createNativeFrames } from "./native-frames.js";
 import { tuneEvm } from "./tuning.js";
 
-/** Where our own replace the library's: MODEXP and BLAKE2F follow their gas in time. */
+/** Where our own replace the library's. MODEXP and BLAKE2F: their time follows their gas. */
 const OWN_PRECOMPILES = ["MODEXP", "BLAKE2F", "KZG_POINT_EVALUATION"] as const;
 
 /** Uncompressed public key for the ecrecover precompile, by the fastest back-end. */

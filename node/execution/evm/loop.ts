@@ -64,7 +64,7 @@ async function run(
   }
 }
 
-/** One opcode; a promise only where its gas, its handler or a tracer has to be waited for. */
+/** One opcode; a promise only where its gas, its handler or a listener has to be waited for. */
 function step(self: InterpreterInside, evm: EVM, state: RunState): Promise<void> | undefined {
   const opcode = state.code[state.programCounter] ?? 0;
   const entry = evm["_opcodeMap"][opcode];
@@ -100,7 +100,7 @@ async function tracedStep(
   await finishStep(self, state, entry, gas);
 }
 
-/** The library's step event, as tracers expect it. */
+/** The library's step event, for whoever listens; traces are made by the chain's own EVM. */
 function hookOf(self: InterpreterInside, gas: bigint, memoryWords: bigint): Promise<void> {
   return self["_runStepHook"](gas, self["_runState"].gasLeft, memoryWords);
 }

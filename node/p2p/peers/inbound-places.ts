@@ -9,8 +9,8 @@ export interface PlaceHolder {
 
 /**
  * While places are free many peers may share one address. When all are taken they are divided between
- * the groups of addresses: the newest of the group with most places leaves, if that group keeps as many as the
- * newcomer's gets.
+ * the groups of addresses: the newest of the group with most places leaves, if that group keeps as many
+ * as the newcomer's gets.
  * @param ip of the newcomer
  * @returns undefined when the newcomer has to stay outside
  */

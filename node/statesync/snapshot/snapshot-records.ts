@@ -34,7 +34,7 @@ const RECORD_OVERHEAD_BYTES = 12;
 /** Bytes of a block's or its receipts' encoding in one record: two fit into a chunk. */
 const SLICE_BYTES = 500 * 1024;
 
-/** Most bytes of an encoded block or its receipts; gas allows for some 100 MB of logs. */
+/** Most bytes of an encoded block or its receipts; by its gas, 8 a byte, it has 75 MB of logs at most. */
 const MAX_ENCODED_BYTES = 256 * 1024 * 1024;
 
 /** Collects records in their order into chunks. */
