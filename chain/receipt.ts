@@ -108,13 +108,6 @@ export function addToBloom(bloom: Uint8Array, value: Address | Hash32): void {
   }
 }
 
-/** True when the bloom may contain the value; false is certain. */
-export function bloomMayContain(bloom: Uint8Array, value: Uint8Array): boolean {
-  return bloomBits(value).every(
-    (bit) => ((bloom[BLOOM_BYTES - 1 - (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0,
-  );
-}
-
 /** Bloom of a list of logs; the shared empty one where there are none. */
 export function logsToBloom(logs: readonly Log[]): Uint8Array {
   if (logs.length === 0) return EMPTY_BLOOM;

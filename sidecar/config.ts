@@ -1,5 +1,5 @@
 /** `<home>/config/sidecar.toml`, read by the online and the offline server. */
-import { type ConfigOf, defineConfigFile, field } from "../runtime/config/config.js";
+import { defineConfigFile, field } from "../runtime/config/config.js";
 
 /** Schema of the file. */
 export const sidecarConfig = defineConfigFile("sidecar", {
@@ -96,6 +96,3 @@ export const sidecarConfig = defineConfigFile("sidecar", {
     }),
   },
 });
-
-/** Values of the file. */
-export type SidecarConfig = ConfigOf<typeof sidecarConfig>;

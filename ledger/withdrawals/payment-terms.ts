@@ -1,6 +1,6 @@
 /** What the transaction that pays a withdrawal says: coins to the destination, or a token's transfer. */
 import type { Address } from "../../chain/address.js";
-import { decodeTransfer, encodeTransfer, type TokenTransfer } from "../../chain/erc20.js";
+import { encodeTransfer, type TokenTransfer } from "../../chain/erc20.js";
 import type { Hex } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 
@@ -37,13 +37,6 @@ export function paymentTerms({ destination, amountUnits, contract }: PaidTerms):
 /** Calldata of a payment. */
 export function calldataOf({ transfer }: Pick<PaymentTerms, "transfer">): Hex {
   return transfer === undefined ? "0x" : encodeTransfer(transfer);
-}
-
-/** True for calldata that is this payment's and nothing else. */
-export function isCalldataOf({ transfer }: Pick<PaymentTerms, "transfer">, data: Hex): boolean {
-  if (transfer === undefined) return data === "0x";
-  const found = decodeTransfer(data);
-  return found?.to === transfer.to && found.amountUnits === transfer.amountUnits;
 }
 
 /**

@@ -20,12 +20,8 @@ export type P2pErrorCode =
   | "WRONG_NETWORK"
   /** The peer sent something that its protocol does not allow. */
   | "PEER_PROTOCOL"
-  /** The peer did not answer in time. */
-  | "PEER_TIMEOUT"
   /** The connection ended. */
-  | "PEER_GONE"
-  /** No peer has what the node needs. */
-  | "NO_PEERS";
+  | "PEER_GONE";
 
 /** A fault of the network. */
 export class P2pError extends AppError<P2pErrorCode> {}

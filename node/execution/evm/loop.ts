@@ -15,7 +15,6 @@ interface InterpreterInside {
   readonly _runState: RunState;
   readonly _evm: EVM;
   readonly common: EVM["common"];
-  _runStepHook(fee: bigint, gasLeft: bigint, memoryWords: bigint): Promise<void>;
   run(code: Uint8Array): Promise<{ runState: RunState; exceptionError?: EVMError }>;
 }
 
@@ -64,45 +63,21 @@ async function run(
   }
 }
 
-/** One opcode; a promise only where its gas, its handler or a listener has to be waited for. */
+/**
+ * One opcode; a promise only where its gas or its handler has to be waited for. The library's step event is
+ * left out: traces are made by the chain's own EVM.
+ */
 function step(self: InterpreterInside, evm: EVM, state: RunState): Promise<void> | undefined {
   const opcode = state.code[state.programCounter] ?? 0;
   const entry = evm["_opcodeMap"][opcode];
   if (entry === undefined) throw new EVMError(INVALID_OPCODE);
   state.opCode = opcode;
-  if (evm.events.listenerCount("step") > 0) return tracedStep(self, state, entry);
   const { opcodeInfo } = entry;
   if (!opcodeInfo.dynamicGas) return finishStep(self, state, entry, opcodeInfo.feeBigInt);
   const gas = entry.gasHandler(state, opcodeInfo.feeBigInt, self.common);
   return typeof gas === "bigint"
     ? finishStep(self, state, entry, gas)
     : gas.then((charged) => finishStep(self, state, entry, charged));
-}
-
-/** As the library's step: the event comes before the gas is taken, also where that fails. */
-async function tracedStep(
-  self: InterpreterInside,
-  state: RunState,
-  entry: OpcodeEntry,
-): Promise<void> {
-  const { opcodeInfo } = entry;
-  const memoryWords = state.memoryWordCount;
-  let gas = opcodeInfo.feeBigInt;
-  if (opcodeInfo.dynamicGas) {
-    try {
-      gas = await entry.gasHandler(state, gas, self.common);
-    } catch (error) {
-      if (error instanceof EVMError) await hookOf(self, gas, memoryWords);
-      throw error;
-    }
-  }
-  await hookOf(self, gas, memoryWords);
-  await finishStep(self, state, entry, gas);
-}
-
-/** The library's step event, for whoever listens; traces are made by the chain's own EVM. */
-function hookOf(self: InterpreterInside, gas: bigint, memoryWords: bigint): Promise<void> {
-  return self["_runStepHook"](gas, self["_runState"].gasLeft, memoryWords);
 }
 
 function finishStep(
@@ -142,7 +117,7 @@ async function sampleInterpreter(): Promise<Interpreter> {
 /** The parts of the library's class that are used here must be where they were. */
 function prototypeOf(interpreter: Interpreter): InterpreterInside {
   const prototype: Partial<InterpreterInside> = Object.getPrototypeOf(interpreter);
-  if (typeof prototype.run !== "function" || typeof prototype["_runStepHook"] !== "function") {
+  if (typeof prototype.run !== "function") {
     throw new TypeError("this version of @ethereumjs/evm has another interpreter");
   }
   return prototype as InterpreterInside;
