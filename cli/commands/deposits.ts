@@ -2,6 +2,7 @@
 import { parseAddress } from "../../chain/address.js";
 import { amountFields } from "../../ledger/books/amount-fields.js";
 import { type Incident, openIncident, resumeCrediting } from "../../ledger/incidents.js";
+import { closeIfBehind } from "../../ledger/recovery/ledger-guard.js";
 import { readCursor } from "../../ledger/deposits/watch-cursor.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { amountText } from "../amount-text.js";
@@ -69,6 +70,7 @@ export async function runDepositsStatus(command: LedgerCommand): Promise<number>
  */
 export async function runDepositsResume(command: LedgerCommand): Promise<number> {
   return withLedger(command, async ({ database }) => {
+    await closeIfBehind(database, command.home);
     const incident = await openIncident(database);
     if (incident?.kind === "RECOVERY") {
       throw new CliError("USAGE", `This is no incident of the chain. ${sentence(incident)}`);

@@ -15,6 +15,7 @@ import {
 } from "../../ledger/decisions/decision-log.js";
 import type { StoredTerms } from "../../ledger/decisions/decision.js";
 import { type OpenMatters, readOpenMatters } from "../../ledger/decisions/open-matters.js";
+import { closeIfBehind } from "../../ledger/recovery/ledger-guard.js";
 import { loadConfig } from "../../runtime/config/config.js";
 import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { amountText } from "../amount-text.js";
@@ -47,6 +48,7 @@ export async function runDecide(
   const config = loadConfig({ home, env, portOffset }, watcherConfigFile);
   const needsSecond = config.ledger["two-persons"];
   return withLedgerAlone(command, async ({ database }) => {
+    await closeIfBehind(database, home);
     const decision = await propose(database, { terms, reason, operator, needsSecond });
     printDecision(command, decision);
     return 0;
@@ -62,6 +64,7 @@ export async function runSettleProposal(
   if (!/^[0-9]{1,15}$/.test(id)) throw new CliError("USAGE", "a decision is named by its number.");
   const operator = operatorName(options.operator);
   return withLedgerAlone(command, async ({ database }) => {
+    await closeIfBehind(database, command.home);
     const settle = options.isApproved ? approve : refuse;
     printDecision(command, await settle(database, Number(id), operator));
     return 0;

@@ -7,7 +7,7 @@ import { type Address, toChecksumAddress } from "../../chain/address.js";
 import { createAddressDerivation } from "../../chain/derivation/address-derivation.js";
 import { atokenToToken } from "../../chain/units.js";
 import type { Height } from "../../chain/hex.js";
-import { declareRecovery } from "../../ledger/recovery/ledger-guard.js";
+import { closeIfBehind, declareRecovery } from "../../ledger/recovery/ledger-guard.js";
 import { listOpenPayments } from "../../ledger/recovery/recovered-payments.js";
 import { applyRecovery, type RecoveryResult } from "../../ledger/recovery/recovery.js";
 import {
@@ -50,6 +50,9 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
     const operator = operatorName(options.operator);
     if (options.declare !== undefined) {
       await declareRecovery(database, { reason: options.declare, operator });
+    } else {
+      // No service may have met it yet: they can stand still until it is recovered.
+      await closeIfBehind(database, command.home);
     }
     const chain = recoveryChain(command, opened);
     const context: RecoveryContext = { database, chain, wallets };
@@ -124,8 +127,9 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
       ? []
       : [
           "What persons did behind the backup is undone: keys that were revoked open again, wallets " +
-            "that were drained or retired pay again, lists and the kill switch of the ledger are those " +
-            "of then: causeway keys list, wallets list, killswitch show",
+            "that were drained or retired pay again, lists, webhooks with their secrets and the kill " +
+            "switch of the ledger are those of then: causeway keys list, wallets list, killswitch show, " +
+            "webhooks list",
         ]),
   ];
 }

@@ -28,8 +28,8 @@ import type { WebhookMetrics } from "./webhook-metrics.js";
 /** What the dispatcher is made of. */
 export interface DispatcherParts {
   readonly database: SqlDatabase;
-  /** What is told to receivers is remembered in the home first. */
-  readonly guard: Pick<LedgerGuard, "beforeTelling">;
+  /** What is told to receivers is remembered in the home first; an older ledger tells nothing. */
+  readonly guard: Pick<LedgerGuard, "beforeSending">;
   /** Random name of the process' life, for the lease. */
   readonly owner: string;
   readonly settings: DispatcherSettings;
@@ -114,7 +114,7 @@ export class WebhookDispatcher {
     await this.#prune();
     const rooms = this.#rooms(webhooks.map(({ id }) => id));
     if (rooms.size === 0) return;
-    await guard.beforeTelling({ eventSeq: headSeq });
+    await guard.beforeSending({ eventSeq: headSeq });
     const claimMs = settings.timeoutMs + CLAIM_MARGIN_MS;
     const claimed = await claimDeliveries(database, { rooms, upToSeq: headSeq, claimMs });
     if (claimed.length === 0) return;

@@ -148,6 +148,16 @@ export function inRecovery(message: string): LedgerError {
   return new LedgerError("RECOVERY", message);
 }
 
+/**
+ * A person may type before any service has met an older ledger: it is closed first, so that nothing is
+ * decided by what it has forgotten.
+ * @throws HOME_MARK_UNUSABLE
+ */
+export async function closeIfBehind(database: SqlDatabase, home: string): Promise<void> {
+  const guard = await LedgerGuard.open({ database, home, reporter: "causeway" });
+  await guard.check();
+}
+
 /** The guard of one process. */
 export class LedgerGuard {
   readonly #database: SqlDatabase;
@@ -206,6 +216,19 @@ export class LedgerGuard {
     if (isKnown) return;
     const reason = await this.keep();
     if (reason !== undefined) throw inRecovery(`${reason}; see causeway recover`);
+  }
+
+  /**
+   * Before something is told that nobody asked for now: as `beforeTelling`, but nothing of a ledger in
+   * recovery, or of one that is behind and that nobody has found yet. A number that was told already is no
+   * proof: in an older ledger it may stand for another event.
+   * @throws RECOVERY, HOME_MARK_UNUSABLE
+   */
+  async beforeSending(told: { readonly eventSeq: number }): Promise<void> {
+    const reason = await this.check();
+    if (reason !== undefined) throw inRecovery(`${reason}; see causeway recover`);
+    await refuseInRecovery(this.#database);
+    await this.beforeTelling(told);
   }
 
   /** Puts the ledger into recovery when it is not what the home remembers. @returns why it is not */

@@ -100,9 +100,13 @@ export async function fillDeliveries(sql: Sql, webhookId: string): Promise<boole
        ON CONFLICT (webhook_id, seq) DO UPDATE
          SET status = 'pending', tries = 0, next_try_at = now(), changed_at = now()
          WHERE webhook_delivery.status <> 'pending'
+     ), reached AS (
+       -- Numbers that a recovery skipped have no event: nothing is waited for there.
+       SELECT CASE WHEN count(*) = $3 THEN max(seq) ELSE (SELECT seq FROM event_counter) END AS seq
+         FROM scanned
      ), moved AS (
-       UPDATE webhook SET cursor_seq = (SELECT max(seq) FROM scanned)
-        WHERE id = $1 AND EXISTS (SELECT 1 FROM scanned)
+       UPDATE webhook SET cursor_seq = greatest(webhook.cursor_seq, reached.seq)
+         FROM hook, reached WHERE webhook.id = hook.id
      )
      SELECT count(*)::text AS scanned FROM scanned`,
     [webhookId, PENDING_WINDOW, SCAN_EVENTS],

@@ -20,7 +20,7 @@ import {
   type WalletChain,
 } from "../../../ledger/withdrawals/release.js";
 import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
-import { refuseInRecovery } from "../../../ledger/recovery/ledger-guard.js";
+import { closeIfBehind, refuseInRecovery } from "../../../ledger/recovery/ledger-guard.js";
 import {
   walletOfOpenSlot,
   type WalletTransaction,
@@ -64,6 +64,7 @@ export async function runReleaseWithdrawals(
   }
   return withLedger(command, async (opened) => {
     // Neither switch nor nonces nor requests are touched before the ledger knows what it paid.
+    await closeIfBehind(opened.database, command.home);
     await refuseInRecovery(opened.database);
     const meant =
       id === undefined

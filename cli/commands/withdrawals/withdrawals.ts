@@ -5,6 +5,7 @@
 import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { closeIfBehind } from "../../../ledger/recovery/ledger-guard.js";
 import type { HotWallet } from "../../../ledger/wallets/wallet.js";
 import {
   freezeSigning,
@@ -108,6 +109,7 @@ export async function runCancelWithdrawal(
 ): Promise<number> {
   if (reason.trim() === "") throw new CliError("USAGE", "--reason must say why.");
   return withLedgerAlone(command, async (opened) => {
+    await closeIfBehind(opened.database, command.home);
     const outcome = await cancelWithdrawal(opened.database, toWithdrawalId(id), reason);
     const withdrawal = await findWithdrawal(opened.database, toWithdrawalId(id));
     if (command.json) command.print(toJson({ outcome, withdrawal: withdrawal ?? null }));

@@ -176,7 +176,7 @@ export class Desk {
   }
 
   /** In the role of the watcher. */
-  get #asWatcher(): LedgerDatabase {
+  get watcherDatabase(): LedgerDatabase {
     return present(this.#watcher, "a database");
   }
 
@@ -220,13 +220,13 @@ export class Desk {
   }
 
   guard(): Promise<LedgerGuard> {
-    return LedgerGuard.open({ database: this.#asWatcher, home: this.home, reporter: "test" });
+    return LedgerGuard.open({ database: this.watcherDatabase, home: this.home, reporter: "test" });
   }
 
   /** Gives an address to a customer, as the API does. */
   async register(customer: string): Promise<DepositAddress> {
     const guard = await this.guard();
-    const address = await registerAddress(this.#asWatcher, parseCustomerId(customer), {
+    const address = await registerAddress(this.watcherDatabase, parseCustomerId(customer), {
       deriveAddress: (index) => derivation.addressAt(index),
       issuedBelow: guard.nextAddressIndex,
     });
@@ -249,7 +249,7 @@ export class Desk {
     });
     const guard = await this.guard();
     const watcher = new Watcher({
-      database: this.#asWatcher,
+      database: this.watcherDatabase,
       guard,
       node: createEvmClient(rpc),
       source,

@@ -90,15 +90,15 @@ afterEach(async () => {
 
 interface StartOptions {
   readonly allowLocal?: boolean;
-  readonly beforeTelling?: () => Promise<void>;
+  readonly beforeSending?: () => Promise<void>;
 }
 
-function start({ allowLocal = true, beforeTelling }: StartOptions = {}): () => Promise<void> {
+function start({ allowLocal = true, beforeSending }: StartOptions = {}): () => Promise<void> {
   const dispatcher = new WebhookDispatcher({
     database,
     guard: {
-      beforeTelling: async ({ eventSeq = 0 }) => {
-        await beforeTelling?.();
+      beforeSending: async ({ eventSeq }) => {
+        await beforeSending?.();
         told.push(eventSeq);
       },
     },
@@ -385,7 +385,7 @@ describe("a webhook", () => {
     await emit("deposit.credited");
     let refusals = 0;
     const stop = start({
-      beforeTelling: async () => {
+      beforeSending: async () => {
         refusals += 1;
         throw new LedgerError("RECOVERY", "the ledger is in recovery");
       },
