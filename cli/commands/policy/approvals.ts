@@ -13,6 +13,7 @@ import { countingApprovals } from "../../../ledger/policy/approval-rows.js";
 import { type ApprovalOutcome, decideWithdrawal } from "../../../ledger/policy/approvals.js";
 import { loadPolicyFile } from "../../../ledger/policy/policy-file.js";
 import { policyPath } from "../../../ledger/policy/policy-paths.js";
+import { closeIfBehind } from "../../../ledger/recovery/ledger-guard.js";
 import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { CliError, fileCause } from "../../errors.js";
@@ -55,6 +56,7 @@ export async function runDecideWithdrawal(
   const keyId = `operator:${operatorName(options.operator)}`.slice(0, 100);
   const policy = loadPolicyFile(policyPath(command.home));
   return withLedgerAlone(command, async ({ database, chainId }) => {
+    await closeIfBehind(database, command.home);
     const before = await findWithdrawal(database, id);
     const signature =
       signingKey === undefined || before === undefined

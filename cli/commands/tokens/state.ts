@@ -3,6 +3,7 @@ import { userInfo } from "node:os";
 import { toChecksumAddress } from "../../../chain/address.js";
 import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
+import { closeIfBehind } from "../../../ledger/recovery/ledger-guard.js";
 import { CliError } from "../../errors.js";
 import { type LedgerCommand, toJson, withLedger } from "../ledger-tools.js";
 
@@ -48,6 +49,7 @@ export async function runAcceptCode(
   { operator = userInfo().username }: AcceptCodeOptions,
 ): Promise<number> {
   return withLedger(command, async ({ database, node }) => {
+    await closeIfBehind(database, command.home);
     const { signal } = command;
     const token = (await readTokenAssets(database)).find((one) => one.symbol === symbol);
     if (token === undefined) throw new CliError("USAGE", `no token is called ${symbol}.`);

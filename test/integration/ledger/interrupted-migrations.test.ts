@@ -1,4 +1,4 @@
-/** PostgreSQL ends a migration's session behind its last statement: nothing of it stays, and it runs again. */
+/** PostgreSQL ends a migration's session behind its last statement: nothing stays, and it runs again. */
 import { afterEach, expect, it } from "@jest/globals";
 import type { MigrationInterface, QueryRunner } from "typeorm";
 import { LEDGER_MIGRATIONS, openLedger } from "../../../ledger/database.js";
