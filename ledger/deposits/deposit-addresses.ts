@@ -81,13 +81,24 @@ export async function addressesFrom(
   return rows.map(parseRow);
 }
 
-/** Addresses whose coins from before the registration are not booked yet, oldest first. */
+/**
+ * SQL: the block from which on the watcher books an address `d` whose past is not booked. Where the chain
+ * lost blocks after it was given out, the watcher books them anew, for this address as well. Which of the
+ * two came first says the number of addresses then: both happen under the cursor's lock.
+ */
+export const WATCHED_FROM = `
+  least(d.from_height, (SELECT min(r.to_height) + 1 FROM chain_rewind r
+                         WHERE (r.evidence ->> 'nextAddressIndex')::bigint > d.index))`;
+
+/** Addresses whose coins from before the watcher's blocks are not booked yet, oldest first. */
 export async function addressesToBackfill(sql: Sql, limit: number): Promise<DepositAddress[]> {
-  const rows = await sql.query<AddressRow>(
-    `${SELECT_ADDRESS} WHERE NOT d.backfilled ORDER BY d.index LIMIT $1`,
+  const rows = await sql.query<AddressRow & { readonly watched_from: string }>(
+    `SELECT waiting.*, ${WATCHED_FROM} AS watched_from
+       FROM (${SELECT_ADDRESS} WHERE NOT d.backfilled ORDER BY d.index LIMIT $1) AS waiting
+       JOIN deposit_address d USING (index) ORDER BY d.index`,
     [limit],
   );
-  return rows.map(parseRow);
+  return rows.map((row) => parseRow({ ...row, from_height: row.watched_from }));
 }
 
 /** A person's word about an address that a recovery found. */

@@ -20,7 +20,7 @@ import {
   parseCustomerId,
   SUSPENSE,
 } from "../books/accounts.js";
-import { addressesFrom, type DepositAddress } from "./deposit-addresses.js";
+import { addressesFrom, type DepositAddress, WATCHED_FROM } from "./deposit-addresses.js";
 import { depositEntries, withoutUndecided } from "./deposit-credit.js";
 import type { DepositStatus } from "./deposit-queries.js";
 import { LedgerError } from "../errors.js";
@@ -385,7 +385,7 @@ export interface PastOutflow {
 /**
  * Books what an address received and spent before it was registered: one suspense deposit per
  * incoming operation, one suspense debit per outgoing one. One transaction; a repeat does nothing.
- * @returns false when the past was booked already
+ * @returns false when the past was booked already, or reaches up to another block by now
  * @throws DEPOSIT_CONFLICT
  */
 export async function commitBackfill(
@@ -404,10 +404,10 @@ export async function commitBackfill(
     const cursor = await lockCursor(tx);
     const rows = await tx.query<{ taken: number }>(
       `WITH taken AS (
-         UPDATE deposit_address SET backfilled = true
-          WHERE index = $1 AND NOT backfilled RETURNING 1
+         UPDATE deposit_address d SET backfilled = true
+          WHERE index = $1 AND NOT backfilled AND ${WATCHED_FROM} = $2 RETURNING 1
        ) SELECT count(*)::integer AS taken FROM taken`,
-      [past.address.index],
+      [past.address.index, past.address.fromHeight],
     );
     if (rows[0]?.taken !== 1) return false;
     const strayed = past.inflows

@@ -97,6 +97,11 @@ async function* registeredLater(
   { token, height }: { readonly token: TokenAsset; readonly height: Height },
 ): AsyncGenerator<readonly Address[]> {
   const isLater = (fromHeight: Height) => Math.max(fromHeight, token.fromHeight) > height + 1;
+  // What these held is booked with their past, up to this very block.
+  const waiting = await sql.query<{ address: string }>(
+    `SELECT address FROM deposit_address WHERE NOT backfilled`,
+  );
+  const unbooked: ReadonlySet<string> = new Set(waiting.map(({ address }) => address));
   const later = [...wallets].flatMap(([address, from]) => (isLater(from) ? [address] : []));
   if (later.length > 0) yield later;
   // Addresses are given out in the order of blocks.
@@ -104,7 +109,8 @@ async function* registeredLater(
   while (firstIndex !== undefined) {
     const page = await addressesFrom(sql, { firstIndex, limit: ADDRESS_PAGE });
     const accounts = page.flatMap(({ address, fromHeight }) => {
-      return isLater(fromHeight) && !wallets.has(address) ? [address] : [];
+      const from = unbooked.has(address) ? 0 : fromHeight;
+      return isLater(from) && !wallets.has(address) ? [address] : [];
     });
     if (accounts.length > 0) yield accounts;
     const last = page.at(-1);
@@ -132,7 +138,10 @@ export async function reopen(
   { height, rewinds }: { readonly height: Height; readonly rewinds: number },
 ): Promise<void> {
   if ((await readKnown(tx)) !== known) {
-    throw new LedgerError("RECOVERY", "wallets or tokens were added meanwhile: run it again");
+    throw new LedgerError(
+      "RECOVERY",
+      "addresses, wallets or tokens were added meanwhile: run it again",
+    );
   }
   await assertOpened(tx, height);
   const rows = await tx.query<{ idem_key: string; memo: string; height: string }>(
@@ -177,7 +186,8 @@ async function assertOpened(tx: Sql, height: Height): Promise<void> {
 async function readKnown(sql: Sql): Promise<string> {
   const [row] = await sql.query<{ known: string }>(
     `SELECT (SELECT count(*) FROM wallet) || ' ' || (SELECT count(*) FROM asset) || ' '
-            || (SELECT next_address_index FROM watch_cursor) AS known`,
+            || (SELECT next_address_index FROM watch_cursor) || ' '
+            || (SELECT count(*) FROM deposit_address WHERE NOT backfilled) AS known`,
   );
   return row?.known ?? "";
 }

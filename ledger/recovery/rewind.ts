@@ -66,7 +66,6 @@ export function applyRewind(
         "the watcher has not halted at the blocks that are missing, or moved: run it again",
       );
     }
-    await assertPastBooked(tx, plan);
     await tx.query(
       `INSERT INTO chain_rewind (id, from_height, from_hash, to_height, to_hash, evidence, operator)
        VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7)`,
@@ -76,7 +75,7 @@ export function applyRewind(
         blockHash ?? null,
         plan.to.height,
         plan.to.hash ?? null,
-        JSON.stringify(evidenceOf(plan)),
+        JSON.stringify({ ...evidenceOf(plan), nextAddressIndex: cursor.nextAddressIndex }),
         operator,
       ],
     );
@@ -84,6 +83,10 @@ export function applyRewind(
       plan.to.height,
       plan.to.hash ?? null,
     ]);
+    // Below the first block there is no past to look for.
+    if (plan.to.height < 0) {
+      await tx.query(`UPDATE deposit_address SET backfilled = true WHERE NOT backfilled`);
+    }
     await bringForward(tx, { height: plan.to.height, rewinds: rewinds + 1 });
     const short = new Map<string, bigint>();
     const shortages: Shortages = new Map();
@@ -121,19 +124,6 @@ export function applyRewind(
       frozen: await readMarked(tx),
     };
   });
-}
-
-/** An address whose past is still looked for would have it booked twice, once by each way. */
-async function assertPastBooked(tx: Sql, plan: RewindPlan): Promise<void> {
-  const waiting = await tx.query(
-    `SELECT 1 FROM deposit_address WHERE NOT backfilled AND from_height - 1 > $1 LIMIT 1`,
-    [plan.to.height],
-  );
-  if (waiting.length === 0) return;
-  throw new LedgerError(
-    "RECOVERY",
-    "addresses wait for their past to be booked: resume once with the whole chain, then rewind",
-  );
 }
 
 function evidenceOf({ headHeight, deposits, inflows, payments }: RewindPlan) {
