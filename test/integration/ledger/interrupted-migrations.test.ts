@@ -62,8 +62,8 @@ it("a migration that is cut off leaves nothing, and the next start makes the sam
   opened.push(cut, straight);
   const { url } = cut;
   const common = { url, applicationName: "cut", poolSize: 2, log: silentLog, signal };
-  const seed = Date.now() % 1_000_000;
-  console.log(`interrupted migrations: seed ${seed}`);
+  const seed = Number(process.env["CAUSEWAY_TEST_SEED"] ?? Date.now() % 1_000_000);
+  console.log(`interrupted migrations: seed ${seed} (CAUSEWAY_TEST_SEED)`);
   const random = createRandom(seed);
   let next = 0;
   for (;;) {
