@@ -8,6 +8,7 @@ import type { TokenAsset } from "../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../ledger/assets/token-opening.js";
 import { commitBackfill, type NewDeposit, type PastOutflow } from "../ledger/deposits/deposits.js";
 import { bookWalletPast } from "../ledger/books/wallet-flows.js";
+import { lockCursor } from "../ledger/deposits/watch-cursor.js";
 import { proveWatchLease, type WatchLease } from "../ledger/deposits/watch-lease.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
 import { addressesToBackfill, type DepositAddress } from "../ledger/deposits/deposit-addresses.js";
@@ -74,6 +75,10 @@ async function bookWalletPasts(
     const tokens = await readTokens(parts, { address: wallet, fromHeight }, { signal });
     const isBooked = await database.transaction(async (tx) => {
       await proveWatchLease(tx, lease);
+      await lockCursor(tx);
+      // Where the chain lost blocks meanwhile, its first block is another now: it is looked at again.
+      const now = (await listWallets(tx)).find((one) => one.address === wallet);
+      if (now?.fromHeight !== fromHeight) return false;
       return bookWalletPast(tx, { wallet, height, amountAtoken, tokens });
     });
     if (isBooked) done += 1;

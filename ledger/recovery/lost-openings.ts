@@ -167,19 +167,20 @@ export async function reopen(
   ]);
 }
 
-/** Registered and not looked at yet: what it held would be booked by its former first block. */
+/**
+ * Registered and not looked at yet: what it held would be booked by its former first block. A wallet's past
+ * is booked after this, up to the block that is gone back to.
+ */
 async function assertOpened(tx: Sql, height: Height): Promise<void> {
   const waiting = await tx.query(
-    `SELECT 1 FROM wallet WHERE NOT past_booked AND from_height - 1 > $1
-      UNION ALL
-     SELECT 1 FROM asset a JOIN token_state s ON s.asset = a.symbol
+    `SELECT 1 FROM asset a JOIN token_state s ON s.asset = a.symbol
       WHERE NOT s.opened AND a.from_height - 1 > $1 LIMIT 1`,
     [height],
   );
   if (waiting.length === 0) return;
   throw new LedgerError(
     "RECOVERY",
-    "a wallet or a token waits for what it held to be booked: resume once with the whole chain, then rewind",
+    "a token waits for what our addresses held of it to be booked: start the watcher, then run it again",
   );
 }
 
@@ -187,7 +188,8 @@ async function readKnown(sql: Sql): Promise<string> {
   const [row] = await sql.query<{ known: string }>(
     `SELECT (SELECT count(*) FROM wallet) || ' ' || (SELECT count(*) FROM asset) || ' '
             || (SELECT next_address_index FROM watch_cursor) || ' '
-            || (SELECT count(*) FROM deposit_address WHERE NOT backfilled) AS known`,
+            || (SELECT count(*) FROM deposit_address WHERE NOT backfilled) || ' '
+            || (SELECT count(*) FROM wallet WHERE NOT past_booked) AS known`,
   );
   return row?.known ?? "";
 }

@@ -62,6 +62,30 @@ describe("a wallet that was registered above the block that the chain came back 
     expect(await desk.breaks()).toBe("");
   });
 
+  it("holds no recovery up when it is registered while the watcher stands still", async () => {
+    desk.pay([SECOND, TOKEN]);
+    const kept = await keep();
+    const lost = desk.chain.payment(STRANGER, SECOND, 4n * TOKEN);
+    desk.chain.mine([lost]);
+    desk.chain.mine();
+    await desk.watch();
+    await desk.loseAbove(kept);
+    // Its past waits for a watcher that books nothing before the recovery.
+    const wallet = { address: SECOND, label: "second", operator: "ann", reason: "a second line" };
+    await registerWallets(desk.database, [wallet]);
+    const { code, text } = await desk.causeway("recover", "--apply");
+    expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+    await desk.restart();
+    desk.chain.mine([lost]);
+    for (let block = 0; block < 4; block += 1) desk.chain.mine();
+    await desk.watch();
+    expect(await desk.breaks()).toBe("");
+    expect(desk.chain.balances.get(SECOND)).toBe(5n * TOKEN);
+    const past = `SELECT p.amount_units::text AS units FROM journal_entry e
+                    JOIN posting p ON p.journal_id = e.id WHERE e.kind = 'wallet.past'`;
+    expect(await desk.database.query(past)).toEqual([{ units: TOKEN.toString() }]);
+  });
+
   it("has its payments counted once that are mined again below its first block", async () => {
     desk.pay([SECOND, 9n * TOKEN]);
     const kept = await keep();
