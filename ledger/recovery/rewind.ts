@@ -221,23 +221,27 @@ async function takeBack(
   const available = await lockAvailable(tx, owner);
   if (available >= wantedUnits) return { takenUnits: wantedUnits, ended: NOTHING_ENDED };
   const { customerId, asset } = owner;
-  const rows = await tx.query<{ id: string; units: string }>(
-    `SELECT id, (amount_units + fee_units)::text AS units FROM withdrawal
+  const rows = await tx.query<{ id: string }>(
+    `SELECT id FROM withdrawal
       WHERE phase = 'waiting' AND status = ANY ($3::text[]) AND customer_id = $1 AND asset = $2
       ORDER BY position DESC FOR UPDATE SKIP LOCKED`,
     [customerId, asset, WAITING_STATUSES],
   );
-  const steps: Step[] = [];
-  let leftUnits = wantedUnits - available;
+  const ended = { moved: new Map(NOTHING_ENDED.moved), events: [...NOTHING_ENDED.events] };
+  let found = available;
   for (const row of rows) {
-    if (leftUnits <= 0n) break;
-    leftUnits -= storedAtoken(row.units);
-    const id = toWithdrawalId(row.id);
-    steps.push({ id, reason: reasonOf(what), data: { rule: "DEPOSIT_LOST" } });
+    if (found >= wantedUnits) break;
+    const step: Step = {
+      id: toWithdrawalId(row.id),
+      reason: reasonOf(what),
+      data: { rule: "DEPOSIT_LOST" },
+    };
+    const { moved, events } = await endBeforeSlotInside(tx, "rejected", [step]);
+    for (const [id, withdrawal] of moved) ended.moved.set(id, withdrawal);
+    ended.events.push(...events);
+    // One that froze keeps its hold, and one may owe it for an earlier loss: what came back counts.
+    found = await lockAvailable(tx, owner);
   }
-  const ended = await endBeforeSlotInside(tx, "rejected", steps);
-  // Less than their holds came back where some of them froze, or owed for an earlier loss.
-  const found = await lockAvailable(tx, owner);
   if (found >= wantedUnits) return { takenUnits: wantedUnits, ended };
   const key = `${customerId} ${asset}`;
   const units = (shortages.get(key)?.units ?? 0n) + wantedUnits - found;
