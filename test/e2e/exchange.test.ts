@@ -283,7 +283,8 @@ describe("an exchange under load", () => {
   it("refuses what must never be paid, and leaves no trace of it", async () => {
     const { hotWallet } = run.stage;
     const good = { customerId: "customer-0", asset: "TOKEN", to: hotWallet, amountAtoken: "1" };
-    const checksum = getAddress(run.stage.addressAt(0));
+    // EIP-55's own example: one made at random may have no letter whose case tells anything.
+    const checksum = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
     const swapped = checksum.replace(/[a-zA-Z](?=[^a-zA-Z]*$)/, (letter) =>
       letter === letter.toUpperCase() ? letter.toLowerCase() : letter.toUpperCase(),
     );
@@ -306,9 +307,9 @@ describe("an exchange under load", () => {
     ];
     for (const [body, status, code] of refusals) {
       const answer = await requestWithdrawal(kit, { key: "one key for all of these", body });
-      const text = JSON.stringify(body);
-      expect([text, answer.status]).toEqual([text, status]);
-      if (code !== undefined) expect([text, answer.body["code"]]).toEqual([text, code]);
+      const told = [JSON.stringify(body), JSON.stringify(answer.body)];
+      expect([...told, answer.status]).toEqual([...told, status]);
+      if (code !== undefined) expect([...told, answer.body["code"]]).toEqual([...told, code]);
     }
     const path = "/v1/withdrawals";
     expect((await callApi(kit, "withdrawalApi", { path, body: fine })).status).toBe(400);
