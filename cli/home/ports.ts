@@ -1,9 +1,18 @@
-/** Whether the kit's ports are free, checked for all of them before anything is started. */
+/** Whether the kit's ports are free and of use, checked for all of them before anything is started. */
 import { createServer } from "node:net";
 import { CliError, systemCode } from "../errors.js";
 
 /** Distance between the ports of neighbours, which no two default ports have. */
 export const PORT_STEP = 100;
+
+/**
+ * Ports above 1023 that belong to other protocols: browsers and `fetch` open no connection to them, with
+ * "bad port" or "unsafe port" (WHATWG Fetch, port blocking).
+ */
+const OTHER_PROTOCOLS_PORTS = new Set([
+  1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669,
+  6679, 6697, 10_080,
+]);
 
 /** A port that a part of the kit is going to listen on. */
 export interface WantedPort {
@@ -27,6 +36,11 @@ export async function assertPortsFree(wanted: readonly WantedPort[]): Promise<vo
   const list = faults.join("; ");
   const message = `Cannot start: ${list}. Free the port or use --port-offset N.`;
   throw new CliError("PORT_TAKEN", message, { details: { faults } });
+}
+
+/** Those of the wanted ports to which browsers and `fetch` do not connect. */
+export function findBlockedPorts<T extends Pick<WantedPort, "port">>(wanted: readonly T[]): T[] {
+  return wanted.filter(({ port }) => OTHER_PROTOCOLS_PORTS.has(port));
 }
 
 /** Why a port cannot be used; undefined when it can. */

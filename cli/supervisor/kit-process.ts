@@ -37,7 +37,7 @@ import {
 import { createLogFile } from "./log-file.js";
 import { createChildRecord, ORPHAN_WAIT_MS, waitForOrphans } from "./orphans.js";
 import { assertServicesAnswer } from "./outside-services.js";
-import { assertPortsFree, type WantedPort } from "../home/ports.js";
+import { assertPortsFree, findBlockedPorts, type WantedPort } from "../home/ports.js";
 import { runReconcile } from "../commands/reconcile.js";
 import { createStatusLine, type StatusOutput } from "./status-line.js";
 import {
@@ -254,6 +254,9 @@ class KitRun {
     };
     await waitForOrphans(paths.children, { signal, onWait });
     await this.waitForPorts(config, hadOrphans ? ORPHAN_WAIT_MS : 0);
+    for (const { part, port } of findBlockedPorts(config.wantedPorts)) {
+      this.say(`Browsers and fetch() refuse port ${port} (${part}): choose another --port-offset.`);
+    }
     await assertServicesAnswer(context.env, { signal, notice: this.say });
     if (this.plan.kind === "local") await this.prepareLocalHome();
     else await this.prepareAttachedHome(this.plan, config);

@@ -4,6 +4,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
+import { findBlockedPorts } from "../../cli/home/ports.js";
 import { compiledFolder } from "./services/services.js";
 import { until } from "./until.js";
 
@@ -56,6 +57,14 @@ const MOST_WORKERS = 4;
 /** Runs of the tests on one machine that have places of their own. */
 const RUNS = 14;
 
+const PLACES = RUNS * MOST_WORKERS * SLOTS_PER_WORKER;
+
+/** Places that would give a part a port to which `fetch` does not connect: others stand behind the last. */
+const BLOCKED_PLACES = Array.from({ length: PLACES }, (_, place) => place).filter((place) => {
+  const wanted = Object.values(DEFAULT_PORTS).map((port) => ({ port: port + offsetOf(place) }));
+  return findBlockedPorts(wanted).length > 0;
+});
+
 /**
  * Offsets for the kits of a test file: never the same for two files of one run at the same time,
  * rarely for two runs. Steps of 20 never make two parts of two kits meet, and all ports stay below
@@ -64,6 +73,11 @@ const RUNS = 14;
 export function kitOffset(slot: number): number {
   const worker = Number(process.env["JEST_WORKER_ID"] ?? 1) % MOST_WORKERS;
   const place = ((process.ppid % RUNS) * MOST_WORKERS + worker) * SLOTS_PER_WORKER + slot;
+  const blocked = BLOCKED_PLACES.indexOf(place);
+  return offsetOf(blocked === -1 ? place : PLACES + blocked);
+}
+
+function offsetOf(place: number): number {
   return 100 + place * 20;
 }
 

@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { DEFAULT_PORTS } from "../../../chain/networks.js";
+import { findBlockedPorts } from "../../../cli/home/ports.js";
 import { kitOffset } from "../kit.js";
 import { compiledFolder } from "../services/services.js";
 import { until } from "../until.js";
@@ -42,6 +43,7 @@ export interface MeshContainer {
 export async function freeOffset(slot: number): Promise<number> {
   for (let offset = kitOffset(slot); offset < MAX_OFFSET; offset += OFFSET_STEP) {
     const ports = Object.values(DEFAULT_PORTS).map((port) => port + offset);
+    if (findBlockedPorts(ports.map((port) => ({ port }))).length > 0) continue;
     if ((await Promise.all(ports.map(isFree))).every((free) => free)) return offset;
   }
   throw new Error("no ports are free");

@@ -139,6 +139,14 @@ describe("npm start, before anything is started", () => {
     expect(readdirSync(home)).not.toContain("kit.lock");
   });
 
+  it("says which part has a port that browsers do not open", async () => {
+    const offset = String(await freeOffset(3));
+    const argv = ["--home", newHome(), "--port-offset", offset, "--node-url", "http://127.0.0.1:9"];
+    const { out } = await start(argv, { CAUSEWAY_WORKER_API_LISTEN: "127.0.0.1:6697" });
+    expect(out).toMatch(/^Browsers and fetch\(\) refuse port 6697 \(the withdrawal API\): /m);
+    expect((await start(argv)).out).not.toContain("Browsers");
+  });
+
   it("reports all wrong settings at once", async () => {
     const home = newHome();
     const { exitCode, err } = await start(["--once", "--home", home, "--port-offset", "many"], {

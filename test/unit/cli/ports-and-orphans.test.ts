@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createChildRecord, findOrphans, waitForOrphans } from "../../../cli/supervisor/orphans.js";
-import { assertPortsFree } from "../../../cli/home/ports.js";
+import { assertPortsFree, findBlockedPorts } from "../../../cli/home/ports.js";
 import { recordProcess, isStillRunning } from "../../../runtime/process/process-identity.js";
 
 const folders: string[] = [];
@@ -20,6 +20,20 @@ function newFile(): string {
 afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
+
+/** Connects nobody: only what `fetch` refuses before it connects ends otherwise. */
+const NOWHERE: object = {
+  dispatcher: {
+    dispatch(): never {
+      throw new Error("nowhere");
+    },
+  },
+};
+
+function rootOf(error: unknown): string {
+  const { cause = error } = error as Error;
+  return (cause as Error).message;
+}
 
 describe("the port check", () => {
   it("names every taken port with who wants it", async () => {
@@ -44,6 +58,19 @@ describe("the port check", () => {
   it("reports two parts that want the same port", async () => {
     const wanted = ["a", "b"].map((part) => ({ part, host: "127.0.0.1", port: 65_431 }));
     await expect(assertPortsFree(wanted)).rejects.toThrow("65431 is wanted by both a and b");
+  });
+
+  it("knows the ports to which fetch opens no connection", async () => {
+    const ports = Array.from({ length: 20_000 }, (_, index) => 1_024 + index);
+    const refused: number[] = [];
+    for (const port of ports) {
+      const why = await fetch(`http://127.0.0.1:${port}`, NOWHERE).catch(rootOf);
+      if (why === "bad port") refused.push(port);
+      else expect(why).toBe("nowhere");
+    }
+    expect(findBlockedPorts(ports.map((port) => ({ port }))).map(({ port }) => port)).toEqual(
+      refused,
+    );
   });
 });
 
