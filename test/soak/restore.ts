@@ -2,12 +2,15 @@
  * A round in which the database is put back from an older copy: the documented commands recover it,
  * and an operator who knows what customers asked for decides what is left (docs/restore.md).
  */
+import { pause } from "../helpers/faults/bench.js";
 import { until } from "../helpers/until.js";
 import type { LabExchange } from "../helpers/faults/lab/lab-exchange.js";
 
 const DATABASE = "causeway";
 const COPY = "older";
 const REASON = "the client's own records";
+
+const RETRY_MS = 500;
 
 /** Works behind a copy, puts the copy back, and recovers; resolves when the exchange is whole. */
 export async function restoreLedger(lab: LabExchange): Promise<void> {
@@ -24,18 +27,32 @@ export async function restoreLedger(lab: LabExchange): Promise<void> {
   await customers.follow();
   await pausedFor(lab, () => postgres.replace(DATABASE, COPY));
   await untilClosed(lab);
-  await command(lab, "recover", "--apply");
+  await must(lab, "recover", "--apply");
   await assignAddresses(lab, addresses);
   await untilCaughtUp(lab);
   await linkPayments(lab, known);
+  await assignDeposits(lab);
+  const left = await command(lab, "ledger", "open");
+  if (left.code !== 0) throw new Error(`left open: ${left.stdout}`);
   customers.forgetEvents();
 }
 
-/** What the operator types; a command that fails fails the round. */
-async function command(lab: LabExchange, ...words: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await lab.command(...words);
+/**
+ * What the operator types, again while there is no node: others on this chain kill it.
+ * @returns what it came to
+ */
+async function command(lab: LabExchange, ...words: readonly string[]) {
+  for (;;) {
+    const result = await lab.command(...words);
+    if (!result.stderr.includes("no connection to ")) return result;
+    await pause(RETRY_MS);
+  }
+}
+
+/** The same of a command that must not fail. */
+async function must(lab: LabExchange, ...words: readonly string[]): Promise<void> {
+  const { code, stdout, stderr } = await command(lab, ...words);
   if (code !== 0) throw new Error(`causeway ${words.join(" ")}: ${code} ${stdout}${stderr}`);
-  return stdout;
 }
 
 /** Stops every process, does it, and begins them again; they need not get ready. */
@@ -58,7 +75,7 @@ async function assignAddresses(lab: LabExchange, known: ReadonlySet<string>): Pr
   for (const [address, customer] of lab.customers.addresses) {
     if (known.has(address)) continue;
     const words = ["--customer", customer, "--with-deposits", "--reason", REASON];
-    await command(lab, "ledger", "assign-address", address, ...words);
+    await must(lab, "ledger", "assign-address", address, ...words);
   }
 }
 
@@ -92,17 +109,32 @@ async function linkPayments(lab: LabExchange, known: ReadonlySet<string>): Promi
     const { key, customerId: customer } = request;
     if (isLost && random.integer(2) === 0) {
       const words = ["--customer", customer, "--idempotency-key", key, "--reason", REASON];
-      await command(lab, "ledger", "link-payment", hash, ...words);
+      await must(lab, "ledger", "link-payment", hash, ...words);
     }
     request.id = await customers.ask(request);
     const state = await settledOrFrozen(lab, request.id);
-    if (state === "frozen" && hash !== undefined) {
+    if (state !== "frozen") continue;
+    if (hash === undefined) {
+      // It waited in the copy; nobody cancelled it since.
+      await must(lab, "withdrawals", "release", request.id, "--not-paid");
+    } else {
       const words = ["--withdrawal", request.id, "--reason", REASON];
-      await command(lab, "ledger", "link-payment", hash, ...words);
+      await must(lab, "ledger", "link-payment", hash, ...words);
     }
   }
-  const left = await lab.command("ledger", "open");
-  if (left.code !== 0) throw new Error(`left open: ${left.stdout}`);
+}
+
+/** What customers withdrew to addresses without one: gas for all that the ledger knew then. */
+async function assignDeposits(lab: LabExchange): Promise<void> {
+  const rows = await lab.query<{ id: string; address: string }>(
+    `SELECT id, address FROM deposit WHERE status = 'suspense'`,
+  );
+  for (const { id, address } of rows) {
+    const customer = lab.customers.addresses.get(address);
+    if (customer === undefined) continue;
+    const words = ["--customer", customer, "--reason", REASON];
+    await must(lab, "ledger", "assign-deposit", id, ...words);
+  }
 }
 
 /** Where a request that was asked for again comes to rest. */

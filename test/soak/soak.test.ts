@@ -3,6 +3,7 @@
  * share a chain; each lives for some rounds, so that what is judged stays small.
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { inspect } from "node:util";
 import { pause } from "../helpers/faults/bench.js";
 import { prove } from "../helpers/faults/lab/judge.js";
 import { LabChain } from "../helpers/faults/lab/lab-chain.js";
@@ -24,6 +25,9 @@ const ROUNDS_PER_EXCHANGE = 20;
 const ROUNDS_PER_RESTORE = Number(process.env["CAUSEWAY_SOAK_ROUNDS_PER_RESTORE"] ?? 10);
 
 const MAX_STRIKES = 3;
+
+/** Of a failure, with all that it followed from. */
+const MAX_TOLD_CHARACTERS = 12_000;
 const MAX_GAP_MS = 500;
 
 /** Time for all rounds; only tells a run that hangs from one that ends. */
@@ -76,7 +80,8 @@ async function runLane(lane: number): Promise<void> {
       }
     } catch (error) {
       failures.push(String(error));
-      say(`FAILED (exchange seed ${own} on ${backend}): ${String(error).slice(0, 4_000)}`);
+      const told = inspect(error).slice(0, MAX_TOLD_CHARACTERS);
+      say(`FAILED (exchange seed ${own} on ${backend}): ${told}`);
     } finally {
       totals = addTallies(totals, before);
       await lab.close();
