@@ -5,6 +5,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { BLOCKCHAIN_NAME, NETWORKS } from "../chain/networks.js";
+import type { TokenEntry } from "../chain/token-list.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
 import { findIdentity } from "../ledger/find-identity.js";
 import { createDataApiClient } from "../rpc-client/data-api-client.js";
@@ -19,6 +20,7 @@ import { createMetrics, type Metrics } from "../runtime/process/metrics.js";
 import { readSecretFile } from "../runtime/config/secret-file.js";
 import { databaseUrl } from "../runtime/config/service-urls.js";
 import { loadExchangeTokens } from "../ledger/assets/asset-registry.js";
+import { openPatiently } from "../runtime/sql/opening.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { TaskGroup } from "../runtime/process/task.js";
 import { AddressBook } from "./address-book.js";
@@ -74,20 +76,12 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     log,
     signal,
   });
-  const applicationName = "causeway-watcher";
-  const database = await openLedger({ url, log, signal, identity, applicationName });
   const startHeight = config.watcher["start-height"];
-  const begin = { database, node, identity, startHeight, log, signal };
-  const guard = await openGuarded(home, wallets, begin).catch(async (error: unknown) => {
-    await database.close();
-    throw error;
-  });
-  const tokens = await TokenBook.open({ database, node, log }, entries, {
-    signal,
-  }).catch(async (error: unknown) => {
-    await database.close();
-    throw error;
-  });
+  const begin = { node, identity, startHeight, log, signal };
+  const { database, guard, tokens } = await openPatiently(
+    () => openBooks(context, { url, wallets, entries, begin }),
+    context,
+  );
   const metrics = createMetrics();
   const book = new AddressBook(tokens.assets());
   const watcher = new Watcher({
@@ -146,6 +140,36 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     { name: "watcher", stop: () => tasks.stop() },
     server,
   ];
+}
+
+/** The ledger as this process works with it; a fault leaves nothing open. */
+interface Books {
+  readonly database: SqlDatabase;
+  readonly guard: LedgerGuard;
+  readonly tokens: TokenBook;
+}
+
+async function openBooks(
+  { home, log, signal }: ProcessContext,
+  parts: {
+    readonly url: string;
+    readonly wallets: readonly NewWallet[];
+    readonly entries: readonly TokenEntry[];
+    readonly begin: Omit<WatchStart, "database"> & { readonly node: EvmClient };
+  },
+): Promise<Books> {
+  const { url, wallets, entries, begin } = parts;
+  const { node, identity } = begin;
+  const applicationName = "causeway-watcher";
+  const database = await openLedger({ url, log, signal, identity, applicationName });
+  try {
+    const guard = await openGuarded(home, wallets, { ...begin, database });
+    const tokens = await TokenBook.open({ database, node, log }, entries, { signal });
+    return { database, guard, tokens };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
 }
 
 /** Nothing is begun in a ledger that is not the one that the home remembers. */

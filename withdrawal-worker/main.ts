@@ -27,6 +27,7 @@ import type { Logger } from "../runtime/process/logger.js";
 import { createMetrics } from "../runtime/process/metrics.js";
 import { readSecretFile } from "../runtime/config/secret-file.js";
 import { databaseUrl, redisUrl } from "../runtime/config/service-urls.js";
+import { openPatiently } from "../runtime/sql/opening.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { AcceptQueue } from "./api/accept-queue.js";
 import { createWithdrawalRoutes, type WithdrawalApiParts } from "./api/routes.js";
@@ -73,13 +74,12 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     log,
     signal,
   });
-  const applicationName = "causeway-worker";
-  const database = await openLedger({ url, log, signal, identity, applicationName });
-  await checkLedger(home, { database, entries, log });
-  await registerHomeWallets(home, database);
+  const { database, policy } = await openPatiently(
+    () => openBooks(context, { url, identity, entries }),
+    context,
+  );
   const tokens = entries.map(({ symbol, contractAddress: contract }) => ({ symbol, contract }));
   const switchFile = killSwitchPath(home);
-  const policy = await openRules(home, database, log);
   const killSwitch = createKillSwitch({ sql: database, file: switchFile });
   const screener = createScreener(log);
   const node = createWalletNode(rpc, identity);
@@ -136,11 +136,27 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   ];
 }
 
-/** The policy in force, and a file of the kill switch; a fault of either ends the start. */
-async function openRules(home: string, database: SqlDatabase, log: Logger): Promise<PolicyKeeper> {
+/** The ledger as this process works with it, and the policy in force; a fault leaves nothing open. */
+async function openBooks(
+  { home, log, signal }: ProcessContext,
+  parts: {
+    readonly url: string;
+    readonly identity: ChainIdentity;
+    readonly entries: readonly TokenEntry[];
+  },
+): Promise<{ readonly database: SqlDatabase; readonly policy: PolicyKeeper }> {
+  const { url, identity, entries } = parts;
+  const applicationName = "causeway-worker";
+  const database = await openLedger({ url, log, signal, identity, applicationName });
   try {
+    await readAgreedTokens(database, entries);
+    await checkLedger(home, database, log);
+    // Every keystore of the home is a wallet of the ledger, from the first start that sees it.
+    const found = readHomeWallets(home).map((wallet) => foundInHome(wallet, "withdrawal-worker"));
+    await registerWallets(database, found);
     await ensureKillSwitchFile(killSwitchPath(home), database);
-    return await PolicyKeeper.open({ database, file: policyPath(home), log });
+    const policy = await PolicyKeeper.open({ database, file: policyPath(home), log });
+    return { database, policy };
   } catch (error) {
     await database.close();
     throw error;
@@ -148,35 +164,10 @@ async function openRules(home: string, database: SqlDatabase, log: Logger): Prom
 }
 
 /** A ledger that is not what the home remembers is closed before anything is signed by it. */
-async function checkLedger(
-  home: string,
-  parts: {
-    readonly database: SqlDatabase;
-    readonly entries: readonly TokenEntry[];
-    readonly log: Logger;
-  },
-): Promise<void> {
-  const { database, entries, log } = parts;
-  try {
-    await readAgreedTokens(database, entries);
-    const guard = await LedgerGuard.open({ database, home, reporter: "withdrawal-worker" });
-    const reason = await guard.check();
-    if (reason !== undefined) log.error({ reason }, "the ledger is in recovery");
-  } catch (error) {
-    await database.close();
-    throw error;
-  }
-}
-
-/** Every keystore of the home is a wallet of the ledger, from the first start that sees it. */
-async function registerHomeWallets(home: string, database: SqlDatabase): Promise<void> {
-  const found = readHomeWallets(home).map((wallet) => foundInHome(wallet, "withdrawal-worker"));
-  try {
-    await registerWallets(database, found);
-  } catch (error) {
-    await database.close();
-    throw error;
-  }
+async function checkLedger(home: string, database: SqlDatabase, log: Logger): Promise<void> {
+  const guard = await LedgerGuard.open({ database, home, reporter: "withdrawal-worker" });
+  const reason = await guard.check();
+  if (reason !== undefined) log.error({ reason }, "the ledger is in recovery");
 }
 
 /** The wallets' signers, with rules of their own: of the ledger they know nothing. */

@@ -1,5 +1,5 @@
 /** PostgreSQL: pool, transactions that are repeated on conflicts, migrations under one lock. */
-import { Client, type ClientBase, type ClientConfig, types as postgresTypes } from "pg";
+import { type ClientBase, types as postgresTypes } from "pg";
 import {
   DataSource,
   type MigrationInterface,
@@ -7,7 +7,8 @@ import {
   QueryRunnerAlreadyReleasedError,
 } from "typeorm";
 import { errorMessage } from "../../chain/errors.js";
-import type { Logger } from "../process/logger.js";
+import { HeardClient } from "./heard-client.js";
+import { openPatiently, type PatienceOptions } from "./opening.js";
 import { PreparedNames } from "./prepared.js";
 import { isStalePlan, SqlError, toSqlError } from "./sql-errors.js";
 import { retry, sleep } from "../process/task.js";
@@ -49,8 +50,8 @@ export interface SqlDatabase extends Sql {
 /** A migration class; its name must end in a 13-digit timestamp (TypeORM orders by it). */
 export type MigrationClass = new () => MigrationInterface;
 
-/** What `openDatabase` needs. */
-export interface OpenDatabaseOptions {
+/** What `openDatabase` needs; its signal ends waiting for the migration lock, too. */
+export interface OpenDatabaseOptions extends PatienceOptions {
   /** `postgres://user:password@host:port/database`. */
   readonly url: string;
   /** All migrations, listed explicitly; each runs once, in its own transaction. */
@@ -61,11 +62,6 @@ export interface OpenDatabaseOptions {
   readonly poolSize: number;
   /** The server keeps plans of statements that come again (`PreparedNames`); default false. */
   readonly keepsPlans?: boolean;
-  readonly log: Logger;
-  /** Ends waiting for the server and for the migration lock. */
-  readonly signal: AbortSignal;
-  /** How long to wait for a server that does not answer yet; default 30,000. */
-  readonly startTimeoutMs?: number;
 }
 
 /** Key of the advisory lock that makes migrations of several processes run one after another. */
@@ -84,15 +80,17 @@ const CONNECT_TIMEOUT_MS = 10_000;
  * Connects, waits for the server if need be, and brings the schema up to date.
  * @throws SqlError; DATABASE_UNAVAILABLE when the server does not answer in time
  */
-export async function openDatabase(options: OpenDatabaseOptions): Promise<SqlDatabase> {
-  const source = await connect(options);
-  try {
-    await migrate(source, options);
-  } catch (error) {
-    await source.destroy();
-    throw error;
-  }
-  return new PooledDatabase(source, options);
+export function openDatabase(options: OpenDatabaseOptions): Promise<SqlDatabase> {
+  return openPatiently(async () => {
+    const source = await connect(options);
+    try {
+      await migrate(source, options);
+    } catch (error) {
+      await source.destroy();
+      throw error;
+    }
+    return new PooledDatabase(source, options);
+  }, options);
 }
 
 /** The pool behind `SqlDatabase`. */
@@ -193,61 +191,35 @@ class PooledDatabase implements SqlDatabase {
 /** A commit is never abandoned half way because the process is stopping. */
 const neverAborted = new AbortController().signal;
 
-/**
- * A connection whose errors are always heard; who uses it meets them with the next statement. The pool and
- * TypeORM hand it over with a moment between their own listeners, and a session that the server ends in the
- * same breath in which it is ready would end the process.
- */
-class HeardClient extends Client {
-  constructor(config?: string | ClientConfig) {
-    super(config);
-    this.on("error", () => undefined);
-  }
-}
-
-/** Connects the pool; repeats while the server is not there yet. */
+/** Connects the pool. */
 async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
-  const deadlineMs = performance.now() + (options.startTimeoutMs ?? 30_000);
-  return retry(
-    async () => {
-      const source = new DataSource({
-        type: "postgres",
-        url: options.url,
-        applicationName: options.applicationName,
-        migrations: [...options.migrations],
-        migrationsTableName: "schema_migration",
-        migrationsTransactionMode: "each",
-        synchronize: false,
-        // Faults are thrown; TypeORM's own console lines would break the JSON log.
-        logging: false,
-        logger: silentOrmLogger,
-        poolSize: Math.max(options.poolSize, 2),
-        connectTimeoutMS: CONNECT_TIMEOUT_MS,
-        poolErrorHandler: (error: unknown) =>
-          options.log.warn({ reason: errorMessage(error) }, "database connection lost"),
-        extra: {
-          Client: HeardClient,
-          keepAlive: true,
-          idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
-          types: { getTypeParser: exactTypeParser },
-        },
-      });
-      try {
-        return await source.initialize();
-      } catch (error) {
-        throw toSqlError(error);
-      }
+  const source = new DataSource({
+    type: "postgres",
+    url: options.url,
+    applicationName: options.applicationName,
+    migrations: [...options.migrations],
+    migrationsTableName: "schema_migration",
+    migrationsTransactionMode: "each",
+    synchronize: false,
+    // Faults are thrown; TypeORM's own console lines would break the JSON log.
+    logging: false,
+    logger: silentOrmLogger,
+    poolSize: Math.max(options.poolSize, 2),
+    connectTimeoutMS: CONNECT_TIMEOUT_MS,
+    poolErrorHandler: (error: unknown) =>
+      options.log.warn({ reason: errorMessage(error) }, "database connection lost"),
+    extra: {
+      Client: HeardClient,
+      keepAlive: true,
+      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+      types: { getTypeParser: exactTypeParser },
     },
-    {
-      signal: options.signal,
-      minDelayMs: 100,
-      maxDelayMs: 1_000,
-      isRetriable: (error) =>
-        error instanceof SqlError &&
-        error.code === "DATABASE_UNAVAILABLE" &&
-        performance.now() < deadlineMs,
-    },
-  );
+  });
+  try {
+    return await source.initialize();
+  } catch (error) {
+    throw toSqlError(error);
+  }
 }
 
 const nothing = () => undefined;

@@ -117,6 +117,7 @@ async function linkPayments(lab: LabExchange, known: ReadonlySet<string>): Promi
     if (hash === undefined) {
       // It waited in the copy; nobody cancelled it since.
       await must(lab, "withdrawals", "release", request.id, "--not-paid");
+      customers.released.add(request.id);
     } else {
       const words = ["--withdrawal", request.id, "--reason", REASON];
       await must(lab, "ledger", "link-payment", hash, ...words);

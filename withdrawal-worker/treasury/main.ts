@@ -15,7 +15,7 @@ import {
 import { type DepositKeys, readDepositSeed } from "../../chain/derivation/deposit-keys.js";
 import { NETWORKS } from "../../chain/networks.js";
 import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
-import { type ChainIdentity, openLedger } from "../../ledger/database.js";
+import { type ChainIdentity, type LedgerDatabase, openLedger } from "../../ledger/database.js";
 import { findIdentity } from "../../ledger/find-identity.js";
 import { runLeased } from "../../ledger/leased-loop.js";
 import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
@@ -32,6 +32,7 @@ import { systemClock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { type ProcessContext, runProcess, type Service } from "../../runtime/process/lifecycle.js";
 import { TaskGroup } from "../../runtime/process/task.js";
+import { openPatiently } from "../../runtime/sql/opening.js";
 import { type WorkerConfig, workerConfigFile } from "../config.js";
 import { WorkerError } from "../errors.js";
 import { createKillSwitch } from "../kill-switch.js";
@@ -71,13 +72,11 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     log,
     signal,
   });
-  const applicationName = "causeway-treasury";
-  const database = await openLedger({ url, log, signal, identity, applicationName });
+  const { database, policy } = await openPatiently(
+    () => openBooks(context, url, identity),
+    context,
+  );
   try {
-    const guard = await LedgerGuard.open({ database, home, reporter: "treasury" });
-    const reason = await guard.check();
-    if (reason !== undefined) log.error({ reason }, "the ledger is in recovery");
-    const policy = await PolicyKeeper.open({ database, file: policyPath(home), log });
     const settings = settingsOf(config);
     const policyFile = new PolicyFile(policyPath(home));
     const contracts = new Map(
@@ -131,6 +130,26 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     ];
   } catch (error) {
     rpc.close();
+    await database.close();
+    throw error;
+  }
+}
+
+/** The ledger as this process works with it, and the policy in force; a fault leaves nothing open. */
+async function openBooks(
+  { home, log, signal }: ProcessContext,
+  url: string,
+  identity: ChainIdentity,
+): Promise<{ readonly database: LedgerDatabase; readonly policy: PolicyKeeper }> {
+  const applicationName = "causeway-treasury";
+  const database = await openLedger({ url, log, signal, identity, applicationName });
+  try {
+    const guard = await LedgerGuard.open({ database, home, reporter: "treasury" });
+    const reason = await guard.check();
+    if (reason !== undefined) log.error({ reason }, "the ledger is in recovery");
+    const policy = await PolicyKeeper.open({ database, file: policyPath(home), log });
+    return { database, policy };
+  } catch (error) {
     await database.close();
     throw error;
   }

@@ -83,6 +83,8 @@ export class FaultExchange {
   readonly tokenPayments: TokenPayment[] = [];
   readonly requests: Request[] = [];
   readonly events: ExchangeEvent[] = [];
+  /** Withdrawals that a person let go on: steps that they had taken before are told once more. */
+  readonly released = new Set<string>();
   /** Registered deposit addresses in lower case, with their customers. */
   readonly addresses = new Map<string, string>();
   /** Those that were paid in a token and never in coins, likewise. */

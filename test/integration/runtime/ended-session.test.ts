@@ -5,6 +5,8 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { openSqlSession } from "../../../runtime/sql/sql-session.js";
 import { openDatabase } from "../../../runtime/sql/sql.js";
+import { createWakeQueue } from "../../../withdrawal-worker/queue.js";
+import { until } from "../../helpers/until.js";
 
 const log = createLogger({ component: "test", level: "silent" });
 const { signal } = new AbortController();
@@ -65,5 +67,13 @@ it("is met by who wanted one session, with the first statement at the latest", a
     session.query("SELECT 1"),
   );
   await expect(met).rejects.toMatchObject({ code: "DATABASE_UNAVAILABLE" });
+  expect(unheard).toEqual([]);
+});
+
+it("costs the wake queue another try", async () => {
+  const onWake = () => undefined;
+  const queue = createWakeQueue({ databaseUrl: url, redisUrl: undefined, onWake, log, signal });
+  await until(() => sessions > 2, { timeoutMs: 20_000, what: "it has tried again" });
+  await queue.stop();
   expect(unheard).toEqual([]);
 });
