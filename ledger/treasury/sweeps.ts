@@ -84,6 +84,8 @@ export interface Sweep {
   readonly amountUnits: bigint;
   readonly gasLimit: bigint;
   readonly gas: SweepGas | undefined;
+  /** As of `DueSweep`, by the other sweeps of the address. */
+  readonly nextNonce: bigint;
   readonly state: SweepState;
   readonly reason: string | undefined;
   readonly minedHash: Hash32 | undefined;
@@ -351,6 +353,7 @@ interface SweepRow {
   readonly gas_limit: string;
   readonly nonce: string | null;
   readonly price: string | null;
+  readonly next_nonce: string;
   readonly state: string;
   readonly reason: string | null;
   readonly mined_hash: string | null;
@@ -377,6 +380,8 @@ async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): 
             s.gas_price_atoken::text AS price, s.state, s.reason, s.mined_hash,
             s.block_number::text, s.created_at,
             (SELECT m.state FROM treasury_move m WHERE m.sweep_id = s.id) AS top_up,
+            (SELECT coalesce(max(o.nonce) + 1, 0)::text FROM sweep o
+              WHERE o.address = s.address AND o.id <> s.id) AS next_nonce,
             (extract(epoch FROM clock_timestamp() - s.changed_at) * 1000)::bigint::text AS age_ms,
             (SELECT jsonb_agg(jsonb_build_object('n', t.n, 'raw', t.raw, 'hash', t.hash,
                       'wallet', coalesce(t.wallet, s.wallet), 'price', t.gas_price_atoken::text, 'age_ms',
@@ -414,6 +419,7 @@ function toSweep(row: SweepRow): Sweep {
       row.nonce === null || row.price === null
         ? undefined
         : { nonce: storedAtoken(row.nonce), gasPriceAtoken: storedAtoken(row.price) },
+    nextNonce: storedAtoken(row.next_nonce),
     state: toSweepState(row.state),
     reason: row.reason ?? undefined,
     minedHash: row.mined_hash === null ? undefined : storedHash(row.mined_hash),

@@ -30,8 +30,8 @@ import type { WalletView } from "../lane/wallet-node.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { keepBands } from "./bands.js";
 import { firstAttempt, nextAttempt, type SeenSweep } from "./sweep-attempts.js";
-import { readAddressStates } from "./sweep-node.js";
-import { decideSweep, missingGas, type SweepFacts, topUpOf } from "./sweep-plan.js";
+import { type AddressState, readAddressStates } from "./sweep-node.js";
+import { decideSweep, missingGas, topUpOf } from "./sweep-plan.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
 /** Gas that is not paid by then is given up. */
@@ -54,6 +54,9 @@ const MAX_NAMED = 5;
 
 /** Tokens' estimates asked for at once. */
 const ESTIMATES_AT_ONCE = 8;
+
+/** An address on the chain, and which nonces of it are known to be used. */
+type SeenAddress = Pick<DueSweep, "address" | "nextNonce"> & { readonly state: AddressState };
 
 /** What is known for one round. */
 interface Round {
@@ -133,6 +136,10 @@ export class Sweeper {
     const sweeps = await readMovingSweeps(database, window);
     const seen = await this.#see(sweeps, round);
     this.#forgetEnded(sweeps);
+    await this.#sendVanished(
+      seen.map(({ sweep: { address, nextNonce }, state }) => ({ address, nextNonce, state })),
+      round,
+    );
     for (const each of seen) {
       if (each.sweep.state === "needs-gas") await this.#attendGas(each, round);
     }
@@ -176,7 +183,7 @@ export class Sweeper {
   /** Asks for gas once, waits for it, and goes on when there is enough. */
   async #attendGas({ sweep, state }: SeenSweep, round: Round): Promise<void> {
     const { database } = this.#context;
-    const { id, gasLimit, topUp, ageMs } = sweep;
+    const { id, gasLimit, topUp, ageMs, nextNonce } = sweep;
     const gas = { gasLimit, gasPriceAtoken: this.#price(round) };
     const max = round.rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
     const isDear = feeOf(gas) > max;
@@ -186,6 +193,11 @@ export class Sweeper {
       await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
     } else if (topUp === "open") {
       // A hot wallet pays it, or the move ends.
+    } else if (state.nonce < nextNonce) {
+      // What the chain has lost of this address is made again first.
+      if (ageMs <= PATIENCE_MS) return;
+      const reason = "an earlier sweep of its address is not made again";
+      await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
     } else if (!isDear && missingGas(state.balanceAtoken, gas) === 0n) {
       if (state.pendingNonce !== state.nonce) return;
       const { nonce } = state;
@@ -264,7 +276,7 @@ export class Sweeper {
     if (wallets.length === 0) return;
     for (const { sweep, state } of unsigned) {
       const { id, address, ageMs, gas } = sweep;
-      if (ageMs <= PATIENCE_MS || state.nonce !== gas?.nonce) continue;
+      if (gas === undefined || ageMs <= PATIENCE_MS || state.nonce > gas.nonce) continue;
       const reason = `nothing was signed for nonce ${gas.nonce}`;
       if (await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS })) {
         log.warn({ sweep: id, address, reason }, "a sweep is given up");
@@ -343,7 +355,9 @@ export class Sweeper {
       }
     }
     await this.#sendVanished(
-      looked.map(({ facts }) => facts),
+      looked.map(({ entry: { address, nextNonce }, facts: { state } }) => {
+        return { address, nextNonce, state };
+      }),
       round,
     );
     await putOff(database, later, height);
@@ -356,9 +370,9 @@ export class Sweeper {
    * A nonce that was used and is free again: the chain came back without that sweep. Its bytes are
    * sent as they are; a node that is only behind refuses them.
    */
-  async #sendVanished(looked: readonly SweepFacts[], round: Round): Promise<void> {
+  async #sendVanished(looked: readonly SeenAddress[], round: Round): Promise<void> {
     const { database, node, log, killSwitch } = this.#context;
-    const free = looked.flatMap(({ due: { address, nextNonce }, state }) => {
+    const free = looked.flatMap(({ address, nextNonce, state }) => {
       const isFree = state.nonce < nextNonce && state.pendingNonce === state.nonce;
       return isFree ? [{ address, nonce: state.nonce }] : [];
     });

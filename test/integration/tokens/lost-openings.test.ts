@@ -2,16 +2,11 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
-import { openIncident } from "../../../ledger/incidents.js";
-import { planRewind } from "../../../ledger/recovery/older-chain.js";
-import { applyRewind } from "../../../ledger/recovery/rewind.js";
 import { until } from "../../helpers/until.js";
 import { WALLET } from "../withdrawal-worker/house.js";
 import { registerTestWallets } from "../../helpers/services/ledger.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { callOf, TokenBench } from "./token-bench.js";
-
-const { signal } = new AbortController();
 
 /** A hot wallet that comes later. */
 const SECOND = testAddress(0x5ec);
@@ -27,31 +22,6 @@ afterEach(() => bench.close());
 
 /** Somebody who has many of them sends some. */
 const send = (to: string, units: bigint) => callOf("PlainToken", "mint", [to, units]);
-
-/** The watcher goes back, as `causeway recover --apply` lets it. */
-async function recover(): Promise<void> {
-  const { node, ledger } = bench;
-  await bench.watch();
-  await until(async () => (await openIncident(ledger.owner)) !== undefined, {
-    timeoutMs: 30_000,
-    what: "the watcher halts",
-  });
-  const plan = await planRewind(ledger.owner, {
-    headHeight: () => node.blockNumber({ signal }),
-    blockHash: async (height) => (await node.getBlockHeader(height, { signal }))?.hash,
-    areMined: async (hashes) => hashes.map(() => false),
-    nextNonce: (wallet) => node.getTransactionCount(wallet, "latest", { signal }),
-    coinsAt: (address, height) => node.getBalance(address, height, { signal }),
-    unitsAt: (token, accounts, at) =>
-      node.tokenBalances(
-        accounts.map((account) => ({ token, account, at })),
-        { signal },
-      ),
-  });
-  if (plan === undefined) throw new Error("nothing is missing");
-  await applyRewind(ledger.owner, plan, "ann");
-  await bench.caughtUp();
-}
 
 async function assertEven(): Promise<void> {
   const { clean, halted, tokens } = await bench.reconcile();
@@ -84,7 +54,7 @@ it("has units of a token that came before it was listed once, as a sum or as dep
   await bench.mine([send(alice, 40n)]);
   await bench.mine([send(alice, 9n)]);
   for (let block = 0; block < 4; block += 1) await bench.mine([]);
-  await recover();
+  await bench.recover();
   await assertEven();
   // What came before the token was listed is nobody's yet, as before.
   expect(await plainOf("alice")).toBe(9n);
@@ -95,7 +65,7 @@ it("has units of a token that came before it was listed once, as a sum or as dep
   // Lost once more, and further down.
   bench = await bench.without(kept - 2);
   for (let block = 0; block < 12; block += 1) await bench.mine([]);
-  await recover();
+  await bench.recover();
   await assertEven();
   expect(await plainOf("alice")).toBe(0n);
 });
@@ -122,7 +92,7 @@ it("has what a younger wallet held of coins and of a token once", async () => {
   await bench.mine([]);
   await bench.mine([send(SECOND, 40n)]);
   for (let block = 0; block < 4; block += 1) await bench.mine([]);
-  await recover();
+  await bench.recover();
   await assertEven();
   const [row] = await bench.ledger.owner.query<{ units: string }>(
     `SELECT sum(CASE WHEN debit = $1 THEN amount_units ELSE -amount_units END)::text AS units

@@ -18,6 +18,9 @@ import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import { registerAddress } from "../../../ledger/deposits/deposit-addresses.js";
 import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { openIncident } from "../../../ledger/incidents.js";
+import { planRewind, type RewindPlan } from "../../../ledger/recovery/older-chain.js";
+import { applyRewind } from "../../../ledger/recovery/rewind.js";
 import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
 import { createDataApiClient, type DataApiClient } from "../../../rpc-client/data-api-client.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
@@ -174,6 +177,36 @@ export class TokenBench {
       for (const [sender, nonce] of nonces) back.#nonces.set(sender, nonce);
     }
     return back;
+  }
+
+  /** The watcher goes back, as `causeway recover --apply` lets it. @returns what was to be done */
+  async recover(): Promise<RewindPlan> {
+    const { node, ledger } = this;
+    const { signal } = new AbortController();
+    await this.watch();
+    await until(async () => (await openIncident(ledger.owner)) !== undefined, {
+      timeoutMs: 30_000,
+      what: "the watcher halts",
+    });
+    const plan = await planRewind(ledger.owner, {
+      headHeight: () => node.blockNumber({ signal }),
+      blockHash: async (height) => (await node.getBlockHeader(height, { signal }))?.hash,
+      areMined: async (hashes) => {
+        const receipts = await node.getTransactionReceipts(hashes, { signal });
+        return receipts.map((receipt) => receipt !== undefined);
+      },
+      nextNonce: (wallet) => node.getTransactionCount(wallet, "latest", { signal }),
+      coinsAt: (address, height) => node.getBalance(address, height, { signal }),
+      unitsAt: (token, accounts, at) =>
+        node.tokenBalances(
+          accounts.map((account) => ({ token, account, at })),
+          { signal },
+        ),
+    });
+    if (plan === undefined) throw new Error("nothing is missing");
+    await applyRewind(ledger.owner, plan, "ann");
+    await this.caughtUp();
+    return plan;
   }
 
   /** Starts the watcher anew, which stores the tokens. */

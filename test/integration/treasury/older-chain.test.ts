@@ -24,7 +24,7 @@ import { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { SweepSigner } from "../../../withdrawal-worker/treasury/sweep-signer.js";
 import { FAKE_CHAIN_ID, testAddress } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
-import { Desk, derivation, TOKEN, WALLET } from "../recovery/desk.js";
+import { Desk, derivation, STRANGER, TOKEN, WALLET } from "../recovery/desk.js";
 import { ANY_SWEEP } from "./treasury-bench.js";
 
 /** A hot wallet that is never retired. */
@@ -98,6 +98,10 @@ async function sweep(treasury: Sweeper): Promise<void> {
   await treasury.round(desk.signal);
   desk.chain.mine();
   await desk.watch();
+}
+
+function sweeps(): Promise<Sweep[]> {
+  return listSweeps(desk.database, { afterId: 0, limit: 10 });
 }
 
 /** A sweep that was settled and that the chain has lost; the watcher has gone back. */
@@ -234,5 +238,32 @@ it("has them made again however often the chain loses them", async () => {
   await sweep(afterLoss);
   const mined = desk.chain.blocks.at(-1)?.transactions.map(({ hash }) => hash);
   expect([mined, desk.chain.balances.get(address)]).toEqual([[made.minedHash], 0n]);
+  expect((await desk.causeway("reconcile")).code).toBe(0);
+});
+
+it("has one made again before the next of its address, which waits for its nonce", async () => {
+  const { address } = await desk.register("alice");
+  desk.pay([address, TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const kept = desk.chain.head;
+  await sweep(await sweeper());
+  const more = desk.chain.payment(STRANGER, address, 3n * TOKEN);
+  desk.chain.mine([more]);
+  desk.chain.mine();
+  await desk.watch();
+  const treasury = await sweeper();
+  await treasury.round(desk.signal);
+  await treasury.round(desk.signal);
+  expect((await sweeps()).map(({ state }) => state)).toEqual(["settled", "sent"]);
+
+  await desk.loseAbove(kept);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  desk.chain.mine([more]);
+  await desk.watch();
+  const afterLoss = await sweeper();
+  for (let round = 0; round < 3; round += 1) await sweep(afterLoss);
+  expect((await sweeps()).map(({ state }) => state)).toEqual(["settled", "settled"]);
+  expect(desk.chain.balances.get(address)).toBe(0n);
   expect((await desk.causeway("reconcile")).code).toBe(0);
 });

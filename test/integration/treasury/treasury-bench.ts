@@ -139,6 +139,12 @@ export class TreasuryBench {
     return new TreasuryBench(bench, house, worker, keys);
   }
 
+  /** The chain comes back without the blocks above one, and everything starts on it anew. */
+  async without(height: number): Promise<TreasuryBench> {
+    const bench = await this.bench.without(height);
+    return new TreasuryBench(bench, this.house, this.worker, this.keys);
+  }
+
   /** A policy with the treasury's terms. */
   policyOf(
     rules: Partial<Omit<TreasuryRules, "assets">> & { assets?: Record<string, TreasuryAsset> },
