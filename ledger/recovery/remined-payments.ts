@@ -66,6 +66,11 @@ interface Booked extends Taken {
   readonly status: string;
   /** Where what the ending did not take stands, until a person says who bears it. */
   readonly missing: AccountCode;
+  /**
+   * A person's word is all that says that it paid: its contract does not log what it moves. What it took
+   * this time shows in the wallet's balance, which `reconcile` asks for.
+   */
+  readonly isUnsaid: boolean;
 }
 
 /**
@@ -170,11 +175,15 @@ async function readBooked(tx: Sql, mined: readonly Mined[]): Promise<ReadonlyMap
     units: string | null;
     is_fee: boolean | null;
     is_gas: boolean;
+    is_unsaid: boolean;
   }>(
     `SELECT input.wallet, input.hash, b.withdrawal_id AS id, b.status, b.asset,
             b.units::text AS units, b.is_fee,
             EXISTS (SELECT 1 FROM treasury_move m
-                     WHERE m.withdrawal_id = b.withdrawal_id AND m.kind = 'top-up') AS is_gas
+                     WHERE m.withdrawal_id = b.withdrawal_id AND m.kind = 'top-up') AS is_gas,
+            EXISTS (SELECT 1 FROM nonce_slot s
+                     WHERE s.withdrawal_id = b.withdrawal_id AND s.paid_proof = 'decision')
+              AS is_unsaid
        FROM unnest($1::text[], $2::text[]) AS input (wallet, hash)
       CROSS JOIN LATERAL booked_of_payment(input.wallet, input.hash) AS b`,
     [mined.map(({ wallet }) => wallet), mined.map(({ hash }) => hash)],
@@ -184,8 +193,8 @@ async function readBooked(tx: Sql, mined: readonly Mined[]): Promise<ReadonlyMap
     const { is_fee: isFee } = row;
     const place = placeOf({ wallet, hash });
     const missing = row.is_gas ? IN_TRANSIT : BREAK;
-    const nothing = { withdrawalId, status, missing, units: new Map<string, bigint>() };
-    const booked = bookedOf.get(place) ?? { ...nothing, feeAtoken: 0n };
+    const nothing = { withdrawalId, status, missing, isUnsaid: row.is_unsaid, feeAtoken: 0n };
+    const booked = bookedOf.get(place) ?? { ...nothing, units: new Map<string, bigint>() };
     if (isFee === true) booked.feeAtoken += storedAtoken(units);
     else if (asset !== null) add(booked.units, asset, storedAtoken(units));
     bookedOf.set(place, booked);
@@ -197,7 +206,7 @@ async function readBooked(tx: Sql, mined: readonly Mined[]): Promise<ReadonlyMap
 function differences(mined: Mined, booked: Booked): Posting[] {
   const { wallet } = mined;
   const credit = walletAccount(wallet);
-  const assets = new Set([...mined.units.keys(), ...booked.units.keys()]);
+  const assets = booked.isUnsaid ? [] : new Set([...mined.units.keys(), ...booked.units.keys()]);
   const unitsOf = (taken: Taken, asset: string) => taken.units.get(asset) ?? 0n;
   return [
     ...[...assets].map((asset) =>
