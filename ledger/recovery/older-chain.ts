@@ -336,7 +336,11 @@ async function readDeposits(sql: Sql, above: Height, limit: number): Promise<Van
  * Inflows that are not reversed yet: a reversal's key is made of the entry's. Gas that was taken out of
  * suspense goes with the deposit that had brought it there: once it is mined again it is known as gas.
  */
-async function readInflows(sql: Sql, above: Height, limit: number): Promise<VanishedInflow[]> {
+export async function readInflows(
+  sql: Sql,
+  above: Height,
+  limit: number,
+): Promise<VanishedInflow[]> {
   const rows = await sql.query<{ idem_key: string; memo: string; height: string }>(
     // Late gas of former releases does not name its transaction.
     `SELECT e.idem_key, e.effective_height::text AS height,

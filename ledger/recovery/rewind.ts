@@ -28,6 +28,7 @@ import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
 import type { Step, StepResult } from "../withdrawals/withdrawal-steps.js";
 import {
   isChainDoubted,
+  readInflows,
   type RewindPlan,
   type VanishedDeposit,
   type VanishedInflow,
@@ -66,6 +67,10 @@ export function applyRewind(
         "the watcher has not halted at the blocks that are missing, or moved: run it again",
       );
     }
+    const inflows = await readInflows(tx, plan.to.height, plan.inflows.length + 1);
+    const keysOf = (rows: readonly VanishedInflow[]) => rows.map(({ idemKey }) => idemKey).join();
+    if (keysOf(inflows) !== keysOf(plan.inflows))
+      throw changedMeanwhile("what came to our wallets");
     await tx.query(
       `INSERT INTO chain_rewind (id, from_height, from_hash, to_height, to_hash, evidence, operator)
        VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7)`,
@@ -126,6 +131,13 @@ export function applyRewind(
   });
 }
 
+function changedMeanwhile(what: string): LedgerError {
+  return new LedgerError(
+    "RECOVERY",
+    `${what} was booked otherwise since the plan was made: run it again`,
+  );
+}
+
 function evidenceOf({ headHeight, deposits, inflows, payments }: RewindPlan) {
   return {
     headHeight,
@@ -165,10 +177,14 @@ async function reverseDeposit(
   shortages: Shortages,
 ): Promise<Reversal> {
   const { id, status, amountUnits, height, txHash } = deposit;
-  await tx.query(`UPDATE deposit SET status = 'reversed' WHERE id = $1 AND status = $2`, [
-    id,
-    status,
-  ]);
+  const rows = await tx.query(
+    `WITH reversed AS (
+       UPDATE deposit SET status = 'reversed' WHERE id = $1 AND status = $2 RETURNING 1)
+     SELECT 1 FROM reversed`,
+    [id, status],
+  );
+  // Whom a person has given it to since would keep it.
+  if (rows.length === 0) throw changedMeanwhile(`the deposit ${id}`);
   let takenUnits = 0n;
   let ended = NOTHING_ENDED;
   if (status !== "credited" && status !== "suspense")

@@ -1,10 +1,12 @@
 /** What is said of a deposit whose block the chain lost, and how much one plan undoes. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { present } from "../../../chain/errors.js";
 import { parseHash32 } from "../../../chain/hex.js";
 import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import { entriesOfDeposit } from "../../../ledger/deposits/deposit-evidence.js";
 import { listEvents } from "../../../ledger/events.js";
-import { planRewind } from "../../../ledger/recovery/older-chain.js";
+import { planRewind, type RewindChain } from "../../../ledger/recovery/older-chain.js";
+import { applyRewind } from "../../../ledger/recovery/rewind.js";
 import { derivation, Desk, destination, STRANGER, TOKEN } from "./desk.js";
 
 let desk: Desk;
@@ -29,6 +31,18 @@ async function spendDeposit(amountAtoken: bigint) {
   return { address, payment, before };
 }
 
+/** What the chain answers who plans to go back; it has none of the payments. */
+function rewindChain(): RewindChain {
+  return {
+    headHeight: () => Promise.resolve(desk.chain.head),
+    blockHash: (height) => Promise.resolve(desk.chain.blocks[height]?.hash),
+    areMined: (hashes) => Promise.resolve(hashes.map(() => false)),
+    nextNonce: () => Promise.resolve(0n),
+    coinsAt: () => Promise.resolve(0n),
+    unitsAt: () => Promise.resolve([]),
+  };
+}
+
 describe("a deposit that was reversed", () => {
   it("is explained as that, with the entries that undid it", async () => {
     const { address } = await desk.register("bob");
@@ -43,14 +57,7 @@ describe("a deposit that was reversed", () => {
     desk.chain.rollBack(kept);
     for (let block = 0; block < 12; block += 1) desk.chain.mine();
     await desk.watch();
-    const chain = {
-      headHeight: () => Promise.resolve(desk.chain.head),
-      blockHash: (height: number) => Promise.resolve(desk.chain.blocks[height]?.hash),
-      areMined: (hashes: readonly string[]) => Promise.resolve(hashes.map(() => false)),
-      nextNonce: () => Promise.resolve(0n),
-      coinsAt: () => Promise.resolve(0n),
-      unitsAt: () => Promise.resolve([]),
-    };
+    const chain = rewindChain();
     // More than a plan holds is refused, never cut: the cursor would go back over all of it.
     const cut = planRewind(desk.database, chain, { maxRows: 0 });
     await expect(cut).rejects.toMatchObject({ code: "RECOVERY" });
@@ -181,6 +188,19 @@ describe("a deposit that lay in suspense on the chain that was lost", () => {
     expect(await desk.availableAtoken("bob")).toBe(0n);
     await assign("alice");
     expect(await desk.availableAtoken("alice")).toBe(5n * TOKEN);
+    expect(await desk.breaks()).toBe("");
+  });
+
+  it("is taken back from whom a person gives it to while another one goes back", async () => {
+    const { kept } = await foundCoins();
+    await desk.loseAbove(kept);
+    const plan = present(await planRewind(desk.database, rewindChain()), "a plan");
+    await assign("alice");
+    const going = applyRewind(desk.database, plan, "ann");
+    await expect(going).rejects.toMatchObject({ code: "RECOVERY" });
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    await desk.watch();
+    expect(await desk.availableAtoken("alice")).toBe(0n);
     expect(await desk.breaks()).toBe("");
   });
 

@@ -4,9 +4,12 @@
  */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
+import { present } from "../../../chain/errors.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
+import { planRewind } from "../../../ledger/recovery/older-chain.js";
+import { applyRewind } from "../../../ledger/recovery/rewind.js";
 import { endMoves, openMove } from "../../../ledger/treasury/moves.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
@@ -133,6 +136,31 @@ it("is taken back with its block where the chain came back without it, and books
   }
 });
 
+it("is taken back, too, where it ended while a person went back", async () => {
+  const { id, hash } = await recovered();
+  await desk.watch();
+  await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
+  await desk.loseAbove(heightOf(hash) - 1);
+  const { chain } = desk;
+  const plan = await planRewind(desk.database, {
+    headHeight: () => Promise.resolve(chain.head),
+    blockHash: (height) => Promise.resolve(chain.blocks[height]?.hash),
+    areMined: (hashes) => Promise.resolve(hashes.map(() => false)),
+    nextNonce: () => Promise.resolve(0n),
+    coinsAt: () => Promise.resolve(0n),
+    unitsAt: () => Promise.resolve([]),
+  });
+  expect(await endMoves(desk.workerDatabase)).toBe(1);
+  const going = applyRewind(desk.database, present(plan, "a plan"), "ann");
+  await expect(going).rejects.toMatchObject({ code: "RECOVERY" });
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  desk.chain.submit(rawOf(hash));
+  desk.chain.mine();
+  await desk.watch();
+  await expectArrived();
+});
+
 it("is nobody's deposit any more once it has ended", async () => {
   const { id, hash } = await recovered();
   await desk.watch();
@@ -243,13 +271,16 @@ describe("gas on a chain that came back without its block", () => {
 
 /** The chain comes back without a transaction's block, and the watcher goes back on it. */
 async function loseBlockOf(hash: Hash32): Promise<void> {
-  const height = desk.chain.blocks.findIndex(({ transactions }) =>
-    transactions.some((one) => one.hash === hash),
-  );
-  await desk.loseAbove(height - 1);
+  await desk.loseAbove(heightOf(hash) - 1);
   const { code, text } = await desk.causeway("recover", "--apply");
   expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
   await desk.watch();
+}
+
+function heightOf(hash: Hash32): number {
+  return desk.chain.blocks.findIndex(({ transactions }) =>
+    transactions.some((one) => one.hash === hash),
+  );
 }
 
 /** Debits less credits of an account. */
