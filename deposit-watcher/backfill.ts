@@ -4,11 +4,11 @@
  * wallets: what they held when they were registered, as one balance.
  */
 import { NATIVE_ASSET } from "../ledger/books/accounts.js";
-import type { TokenAsset } from "../ledger/assets/asset-registry.js";
+import { readTokenAssets, type TokenAsset } from "../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../ledger/assets/token-opening.js";
 import { commitBackfill, type NewDeposit, type PastOutflow } from "../ledger/deposits/deposits.js";
 import { bookWalletPast } from "../ledger/books/wallet-flows.js";
-import { lockCursor } from "../ledger/deposits/watch-cursor.js";
+import { lockCursor, readCursor } from "../ledger/deposits/watch-cursor.js";
 import { proveWatchLease, type WatchLease } from "../ledger/deposits/watch-lease.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
 import { addressesToBackfill, type DepositAddress } from "../ledger/deposits/deposit-addresses.js";
@@ -30,8 +30,12 @@ const MAX_PAST_ENTRIES = 500_000;
 export interface BackfillParts {
   readonly database: SqlDatabase;
   readonly node: Pick<EvmClient, "accountJournal" | "getBalance" | "tokenBalances">;
-  /** Tokens that are followed. */
+}
+
+/** What a past is read by: a chain that loses blocks moves first blocks, of addresses and of tokens. */
+interface PastBasis {
   readonly tokens: readonly TokenAsset[];
+  readonly rewinds: number;
 }
 
 /**
@@ -45,15 +49,17 @@ export async function runBackfill(
 ): Promise<number> {
   let done = await bookWalletPasts(parts, options);
   for (;;) {
+    const basis = await readBasis(parts.database);
     const waiting = await addressesToBackfill(parts.database, ROUND);
     if (waiting.length === 0) return done;
     const queue = waiting.values();
     const lane = async () => {
       for (const address of queue) {
         options.signal.throwIfAborted();
-        const past = await readPast(parts, address, options);
+        const past = await readPast(parts, { address, basis }, options);
         const { lease } = options;
-        if (await commitBackfill(parts.database, { lease, address, ...past })) done += 1;
+        const { rewinds } = basis;
+        if (await commitBackfill(parts.database, { lease, rewinds, address, ...past })) done += 1;
       }
     };
     const lanes = await Promise.allSettled(Array.from({ length: PARALLEL }, lane));
@@ -62,23 +68,29 @@ export async function runBackfill(
   }
 }
 
+/** The losses first: what is read of a chain that loses blocks in between is not booked. */
+async function readBasis(database: SqlDatabase): Promise<PastBasis> {
+  const { rewinds } = await readCursor(database);
+  return { rewinds, tokens: await readTokenAssets(database) };
+}
+
 async function bookWalletPasts(
   parts: BackfillParts,
   { lease, signal }: { readonly lease: WatchLease; readonly signal: AbortSignal },
 ): Promise<number> {
   const { database, node } = parts;
   let done = 0;
+  const basis = await readBasis(database);
   const waiting = (await listWallets(database)).filter(({ pastBooked }) => !pastBooked);
   for (const { address: wallet, fromHeight } of waiting) {
     const height = fromHeight - 1;
     const amountAtoken = await node.getBalance(wallet, height, { signal });
-    const tokens = await readTokens(parts, { address: wallet, fromHeight }, { signal });
+    const owner = { address: wallet, fromHeight };
+    const tokens = await readTokens(parts, { owner, basis }, { signal });
     const isBooked = await database.transaction(async (tx) => {
       await proveWatchLease(tx, lease);
-      await lockCursor(tx);
-      // Where the chain lost blocks meanwhile, its first block is another now: it is looked at again.
-      const now = (await listWallets(tx)).find((one) => one.address === wallet);
-      if (now?.fromHeight !== fromHeight) return false;
+      // Where the chain lost blocks meanwhile it is looked at again.
+      if ((await lockCursor(tx)).rewinds !== basis.rewinds) return false;
       return bookWalletPast(tx, { wallet, height, amountAtoken, tokens });
     });
     if (isBooked) done += 1;
@@ -94,7 +106,7 @@ interface Past {
 
 async function readPast(
   parts: BackfillParts,
-  address: DepositAddress,
+  { address, basis }: { readonly address: DepositAddress; readonly basis: PastBasis },
   options: { readonly signal: AbortSignal },
 ): Promise<Past> {
   const lastHeight = address.fromHeight - 1;
@@ -121,18 +133,22 @@ async function readPast(
       height: lastHeight,
     });
   }
-  const tokens = await readTokens(parts, address, options);
+  const tokens = await readTokens(parts, { owner: address, basis }, options);
   return { ...splitPast(address, effective), tokens };
 }
 
 /** Tokens as sums: which transfers they came by is not asked of a whole chain. */
 async function readTokens(
-  { node, tokens }: BackfillParts,
-  { address, fromHeight }: Pick<DepositAddress, "address" | "fromHeight">,
+  { node }: BackfillParts,
+  asked: {
+    readonly owner: Pick<DepositAddress, "address" | "fromHeight">;
+    readonly basis: PastBasis;
+  },
   options: { readonly signal: AbortSignal },
 ): Promise<TokenBalance[]> {
+  const { address, fromHeight } = asked.owner;
   // Younger tokens are opened with what this address holds by then.
-  const followed = tokens.filter((token) => token.fromHeight <= fromHeight);
+  const followed = asked.basis.tokens.filter((token) => token.fromHeight <= fromHeight);
   if (followed.length === 0) return [];
   const queries = followed.map(({ contract: token }) => {
     return { token, account: address, at: fromHeight - 1 };

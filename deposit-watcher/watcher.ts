@@ -181,16 +181,12 @@ export class Watcher {
         if (lease === undefined || !this.#isTrusted || this.#status.incident !== undefined) {
           return LAG_RETRY_MS;
         }
-        this.#parts.metrics.backfilled(await runBackfill(this.#backfillParts(), { lease, signal }));
-        return this.#parts.options.pollIntervalMs;
+        const { metrics, options } = this.#parts;
+        metrics.backfilled(await runBackfill(this.#parts, { lease, signal }));
+        return options.pollIntervalMs;
       });
       await quietly(this.#backfillBell.wait({ signal, timeoutMs }));
     }
-  }
-
-  #backfillParts() {
-    const { database, node, tokens } = this.#parts;
-    return { database, node, tokens: tokens.tokens };
   }
 
   /** Runs one round; waits out what can pass, writes down incidents, throws the rest. */

@@ -20,7 +20,7 @@ import {
   parseCustomerId,
   SUSPENSE,
 } from "../books/accounts.js";
-import { addressesFrom, type DepositAddress, WATCHED_FROM } from "./deposit-addresses.js";
+import { addressesFrom, type DepositAddress } from "./deposit-addresses.js";
 import { depositEntries, withoutUndecided } from "./deposit-credit.js";
 import type { DepositStatus } from "./deposit-queries.js";
 import { LedgerError } from "../errors.js";
@@ -385,13 +385,15 @@ export interface PastOutflow {
 /**
  * Books what an address received and spent before it was registered: one suspense deposit per
  * incoming operation, one suspense debit per outgoing one. One transaction; a repeat does nothing.
- * @returns false when the past was booked already, or reaches up to another block by now
+ * @returns false when the past was booked already, or the chain lost blocks since it was read
  * @throws DEPOSIT_CONFLICT
  */
 export async function commitBackfill(
   database: SqlDatabase,
   past: {
     readonly lease: WatchLease;
+    /** Losses of blocks that the watcher had gone back for when it was read. */
+    readonly rewinds: number;
     readonly address: DepositAddress;
     readonly inflows: readonly NewDeposit[];
     readonly outflows: readonly PastOutflow[];
@@ -402,12 +404,12 @@ export async function commitBackfill(
     await proveWatchLease(tx, past.lease);
     // The cursor's lock orders all writers of deposits, so that list positions never move.
     const cursor = await lockCursor(tx);
+    if (cursor.rewinds !== past.rewinds) return false;
     const rows = await tx.query<{ taken: number }>(
       `WITH taken AS (
-         UPDATE deposit_address d SET backfilled = true
-          WHERE index = $1 AND NOT backfilled AND ${WATCHED_FROM} = $2 RETURNING 1
+         UPDATE deposit_address SET backfilled = true WHERE index = $1 AND NOT backfilled RETURNING 1
        ) SELECT count(*)::integer AS taken FROM taken`,
-      [past.address.index, past.address.fromHeight],
+      [past.address.index],
     );
     if (rows[0]?.taken !== 1) return false;
     const strayed = past.inflows

@@ -13,10 +13,10 @@ import { readTokenStates } from "../assets/token-state.js";
 import { NATIVE_ASSET } from "../books/accounts.js";
 import { postJournals } from "../books/journal.js";
 import { pastEntry } from "../books/wallet-flows.js";
-import { addressesFrom } from "../deposits/deposit-addresses.js";
+import { WATCHED_FROM } from "../deposits/deposit-addresses.js";
 import { LedgerError } from "../errors.js";
-import { storedHeight, storedInteger } from "../stored-values.js";
-import { listWallets } from "../wallets/wallet.js";
+import { storedAddress, storedHeight, storedInteger } from "../stored-values.js";
+import { type HotWallet, listWallets } from "../wallets/wallet.js";
 import { reverseEntry } from "./reversals.js";
 
 /** What the chain is asked. */
@@ -49,7 +49,7 @@ export interface LostOpenings {
   readonly known: string;
 }
 
-/** Addresses asked at once. */
+/** Addresses read at once. */
 const ADDRESS_PAGE = 1_000;
 
 /** Asks the chain for them; nothing is asked where all registrations are older than the block. */
@@ -61,10 +61,10 @@ export async function readLostOpenings(
   const known = await readKnown(sql);
   // Before the first block nobody had anything.
   if (height < 0) return { held: [], known };
-  const wallets = (await listWallets(sql)).filter(({ pastBooked }) => pastBooked);
+  const wallets = await listWallets(sql);
   const held: Held[] = [];
-  for (const { address, fromHeight } of wallets) {
-    if (fromHeight <= height + 1) continue;
+  for (const { address, fromHeight, pastBooked } of wallets) {
+    if (!pastBooked || fromHeight <= height + 1) continue;
     const amountUnits = await chain.coinsAt(address, height);
     const base = { address, asset: NATIVE_ASSET, amountUnits, isHotWallet: true };
     held.push({ ...base, as: "wallet-past" });
@@ -73,7 +73,8 @@ export async function readLostOpenings(
   const states = await readTokenStates(sql);
   const tokens = await readTokenAssets(sql);
   for (const token of tokens.filter(({ symbol }) => states.get(symbol)?.isOpened === true)) {
-    for await (const accounts of registeredLater(sql, walletFrom, { token, height })) {
+    for await (const accounts of registeredLater(sql, wallets, { token, height })) {
+      if (accounts.length === 0) continue;
       const units = await chain.unitsAt(token.contract, accounts, height);
       accounts.forEach((address, index) => {
         const from = walletFrom.get(address);
@@ -90,32 +91,59 @@ export async function readLostOpenings(
   return { held: held.filter(({ amountUnits }) => amountUnits > 0n), known };
 }
 
+/** One of our addresses, as far as a sum of it is concerned. */
+interface Owner {
+  readonly address: Address;
+  /** First block that the watcher books, former losses counted. */
+  readonly fromHeight: Height;
+  readonly isPastBooked: boolean;
+}
+
 /** Our addresses of which, together with the token, the younger one is of a block that is lost. */
 async function* registeredLater(
   sql: Sql,
-  wallets: ReadonlyMap<Address, Height>,
+  wallets: readonly HotWallet[],
   { token, height }: { readonly token: TokenAsset; readonly height: Height },
 ): AsyncGenerator<readonly Address[]> {
   const isLater = (fromHeight: Height) => Math.max(fromHeight, token.fromHeight) > height + 1;
-  // What these held is booked with their past, up to this very block.
-  const waiting = await sql.query<{ address: string }>(
-    `SELECT address FROM deposit_address WHERE NOT backfilled`,
-  );
-  const unbooked: ReadonlySet<string> = new Set(waiting.map(({ address }) => address));
-  const later = [...wallets].flatMap(([address, from]) => (isLater(from) ? [address] : []));
-  if (later.length > 0) yield later;
+  const toBook = (owners: readonly Owner[]) =>
+    owners.flatMap(({ address, fromHeight, isPastBooked }) => {
+      // What a younger one held is booked with its past, which waits for the recovery.
+      const isBooked = isPastBooked || fromHeight <= height;
+      return isBooked && isLater(fromHeight) ? [address] : [];
+    });
+  const known: ReadonlySet<Address> = new Set(wallets.map(({ address }) => address));
+  yield toBook(wallets.map((wallet) => ({ ...wallet, isPastBooked: wallet.pastBooked })));
   // Addresses are given out in the order of blocks.
   let firstIndex = isLater(0) ? 0 : await firstIndexAbove(sql, height + 1);
   while (firstIndex !== undefined) {
-    const page = await addressesFrom(sql, { firstIndex, limit: ADDRESS_PAGE });
-    const accounts = page.flatMap(({ address, fromHeight }) => {
-      const from = unbooked.has(address) ? 0 : fromHeight;
-      return isLater(from) && !wallets.has(address) ? [address] : [];
-    });
-    if (accounts.length > 0) yield accounts;
+    const page = await ownersFrom(sql, firstIndex);
+    yield toBook(page.filter(({ address }) => !known.has(address)));
     const last = page.at(-1);
     firstIndex = page.length < ADDRESS_PAGE || last === undefined ? undefined : last.index + 1;
   }
+}
+
+async function ownersFrom(
+  sql: Sql,
+  firstIndex: number,
+): Promise<readonly (Owner & { readonly index: number })[]> {
+  const rows = await sql.query<{
+    index: string;
+    address: string;
+    from_height: string;
+    backfilled: boolean;
+  }>(
+    `SELECT d.index::text, d.address, d.backfilled, (${WATCHED_FROM})::text AS from_height
+       FROM deposit_address d WHERE d.index >= $1 ORDER BY d.index LIMIT $2`,
+    [firstIndex, ADDRESS_PAGE],
+  );
+  return rows.map((row) => ({
+    index: storedInteger(row.index),
+    address: storedAddress(row.address),
+    fromHeight: storedHeight(row.from_height),
+    isPastBooked: row.backfilled,
+  }));
 }
 
 async function firstIndexAbove(sql: Sql, fromHeight: Height): Promise<number | undefined> {

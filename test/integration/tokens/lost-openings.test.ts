@@ -1,7 +1,9 @@
 /** A token, and a wallet, that were taken in above the block that a chain came back to. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { openIncident } from "../../../ledger/incidents.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
+import { derivation } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 import { WALLET } from "../withdrawal-worker/house.js";
 import { registerTestWallets } from "../../helpers/services/ledger.js";
@@ -100,4 +102,66 @@ it("has what a younger wallet held of coins and of a token once", async () => {
     [`asset:wallet:${SECOND}`],
   );
   expect(row?.units).toBe("43");
+});
+
+it.each([
+  { isDown: false, watcher: "runs" },
+  { isDown: true, watcher: "is down" },
+])(
+  "has what lay at an address given out while a watcher that $watcher goes back once",
+  async ({ isDown }) => {
+    const alice = await bench.register("alice");
+    const next = derivation.addressAt(1);
+    await bench.mine([send(next, 3n)]);
+    await bench.mine([{ to: alice, value: 1_000n }]);
+    const { height: kept } = bench.chain.chain.view.head();
+    await bench.caughtUp();
+    await bench.mine([send(alice, 40n)]);
+    await bench.caughtUp();
+    await bench.watch();
+    await bench.mine([]);
+    await bench.caughtUp();
+
+    bench = await bench.without(kept);
+    for (let block = 0; block < 6; block += 1) await bench.mine([]);
+    await bench.watch();
+    await until(async () => (await openIncident(bench.ledger.owner)) !== undefined, {
+      timeoutMs: 30_000,
+      what: "the watcher halts",
+    });
+    expect(await bench.register("carol")).toBe(next);
+    await bench.recover({ isDown });
+    const waiting = `SELECT 1 FROM deposit_address WHERE NOT backfilled`;
+    await until(async () => (await bench.database.query(waiting)).length === 0, {
+      timeoutMs: 20_000,
+      what: "what the address held is booked",
+    });
+    await assertEven();
+  },
+);
+
+it("has what came to an address once where a later loss ends below the block it was given out at", async () => {
+  await bench.watch();
+  const bob = await bench.register("bob");
+  await bench.mine([{ to: bob, value: 1_000n }]);
+  const { height: kept } = bench.chain.chain.view.head();
+  for (let block = 0; block < 6; block += 1) await bench.mine([{ to: bob, value: 1n }]);
+  await bench.caughtUp();
+  const alice = await bench.register("alice");
+  await bench.mine([]);
+  await bench.caughtUp();
+
+  bench = await bench.without(kept);
+  await bench.mine([send(alice, 9n)]);
+  const { height: stays } = bench.chain.chain.view.head();
+  for (let block = 0; block < 9; block += 1) await bench.mine([]);
+  await bench.recover();
+  await assertEven();
+  expect(await plainOf("alice")).toBe(9n);
+
+  bench = await bench.without(stays);
+  for (let block = 0; block < 12; block += 1) await bench.mine([{ to: bob, value: 2n }]);
+  await bench.recover();
+  expect(await plainOf("alice")).toBe(9n);
+  await assertEven();
 });

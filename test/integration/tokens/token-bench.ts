@@ -179,8 +179,11 @@ export class TokenBench {
     return back;
   }
 
-  /** The watcher goes back, as `causeway recover --apply` lets it. @returns what was to be done */
-  async recover(): Promise<RewindPlan> {
+  /**
+   * The watcher goes back, as `causeway recover --apply` lets it; with `isDown` it is started behind that.
+   * @returns what was to be done
+   */
+  async recover({ isDown = false } = {}): Promise<RewindPlan> {
     const { node, ledger } = this;
     const { signal } = new AbortController();
     await this.watch();
@@ -204,7 +207,9 @@ export class TokenBench {
         ),
     });
     if (plan === undefined) throw new Error("nothing is missing");
+    if (isDown) await this.stopWatching();
     await applyRewind(ledger.owner, plan, "ann");
+    if (isDown) await this.watch();
     await this.caughtUp();
     return plan;
   }
