@@ -6,7 +6,7 @@ import { postJournals } from "../books/journal.js";
 import { appendEvents } from "../events.js";
 import type { AcceptTerms } from "../policy/accept-judge.js";
 import type { HashedPolicy } from "../policy/policy.js";
-import { recordDecisions } from "../policy/policy-store.js";
+import { type DecisionOutcome, recordDecisions } from "../policy/policy-store.js";
 import { storedInteger, storedTime } from "../stored-values.js";
 import { holdPostings } from "./holds.js";
 import type { WithdrawalId } from "./withdrawal-id.js";
@@ -17,11 +17,21 @@ export interface DecidedRequest {
   readonly request: WithdrawalRequest;
   readonly id: WithdrawalId;
   readonly terms: AcceptTerms;
+  /**
+   * Why it would be refused: it is taken only because the ledger may have lost that it is paid. Where a
+   * person says that it was not, the rules are still to be asked.
+   */
+  readonly refused: { readonly refusal: string; readonly rule?: string } | undefined;
 }
 
 /** Where an accepted request begins. */
 function firstStatus({ terms }: DecidedRequest): "pending_approval" | "accepted" {
   return terms.needed > 0 ? "pending_approval" : "accepted";
+}
+
+function firstOutcome({ refused, terms }: DecidedRequest): DecisionOutcome {
+  if (refused !== undefined) return "reject";
+  return terms.needed > 0 ? "approve" : "pay";
 }
 
 /** Writes accepted requests, in order. @returns what was written, as it would be read back */
@@ -60,11 +70,14 @@ export async function writeAccepted(
   await recordDecisions(
     tx,
     { policy, stage: "accept" },
-    accepted.map(({ id, terms: { needed, signed, feeUnits } }) => ({
-      withdrawalId: id,
-      outcome: needed > 0 ? "approve" : "pay",
-      rules: { approvals: needed, signed, feeUnits: feeUnits.toString() },
-    })),
+    accepted.map((entry) => {
+      const { needed, signed, feeUnits } = entry.terms;
+      return {
+        withdrawalId: entry.id,
+        outcome: firstOutcome(entry),
+        rules: { approvals: needed, signed, feeUnits: feeUnits.toString(), ...entry.refused },
+      };
+    }),
   );
   return new Map(
     accepted.map((entry) => [

@@ -113,8 +113,7 @@ type Decision =
       readonly kind: "new";
       readonly id: WithdrawalId;
       readonly terms: AcceptTerms;
-      /** Taken only because the ledger may have lost that it is paid. */
-      readonly isDoubtful: boolean;
+      readonly refused: DecidedRequest["refused"];
     }
   | { readonly kind: "refused"; readonly refusal: AcceptRefusal; readonly rule?: string };
 
@@ -144,8 +143,9 @@ export async function acceptInside(
   decisions.forEach((decision, index) => {
     const request = requests[index];
     if (decision.kind === "new" && request !== undefined) {
-      accepted.push({ request, id: decision.id, terms: decision.terms });
-      if (decision.isDoubtful) doubtful.push(decision.id);
+      const { id, terms, refused } = decision;
+      accepted.push({ request, id, terms, refused });
+      if (refused !== undefined) doubtful.push(id);
     }
   });
   const written = await writeAccepted(tx, accepted, rules.policy);
@@ -292,7 +292,7 @@ function decide(
   const id = toWithdrawalId(`wd_${randomUUID()}`);
   available.set(key, availableAtoken - heldUnits);
   bound.set(request.idempotencyKey, { id, requestHash });
-  return { kind: "new", id, terms, isDoubtful: refused !== undefined };
+  return { kind: "new", id, terms, refused };
 }
 
 function isLate({ expiresAtMs }: WithdrawalRequest, { nowMs }: AcceptRules): boolean {

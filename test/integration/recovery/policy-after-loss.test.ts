@@ -1,0 +1,68 @@
+/** The policy and what a lost ledger had paid: neither makes the other forget. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/books/accounts.js";
+import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
+import { ANY_REQUEST } from "../../helpers/signing.js";
+import { policyOf } from "../policy/terms.js";
+import { Desk, destination, TOKEN } from "./desk.js";
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.openWithAlice();
+});
+afterEach(() => desk.close());
+
+/** What the worker answers to a request by the policy of the desk. */
+async function ask(key: string, amountAtoken: bigint, expiresAtMs?: number) {
+  const [outcome] = await acceptWithdrawals(
+    desk.workerDatabase,
+    [
+      {
+        idempotencyKey: key,
+        customerId: parseCustomerId("alice"),
+        asset: NATIVE_ASSET,
+        destination: destination(2),
+        destinationText: destination(2),
+        amountUnits: amountAtoken,
+        expiresAtMs,
+      },
+    ],
+    { ...ANY_REQUEST, policy: desk.files.policy },
+  );
+  return outcome;
+}
+
+/** Alice is paid 2 TOKEN behind a backup, which comes back and is recovered. */
+async function lose(expiresAtMs?: number): Promise<string> {
+  const backup = await desk.backup();
+  expect(await ask("a2", 2n * TOKEN, expiresAtMs)).toMatchObject({ outcome: "accepted" });
+  await desk.work();
+  await desk.register("bob");
+  await desk.useDatabase(backup);
+  await desk.watch();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  return desk.ownHashes().at(-1) ?? "";
+}
+
+describe("a request that the policy refuses and that equals a recovered payment", () => {
+  it("is refused by it still when a person says that it was another one", async () => {
+    await lose();
+    desk.files.policy = policyOf({
+      limits: [{ by: "customer", window: "day", maxUnits: TOKEN, maxCount: undefined }],
+    });
+    const outcome = await ask("another", 2n * TOKEN);
+    if (outcome === undefined || outcome.outcome === "refused") throw new Error("not taken");
+    const { id } = outcome.withdrawal;
+    expect((await desk.read(id)).status).toBe("frozen");
+    await desk.causeway("ledger", "pay-withdrawal", id, "--reason", "a new order");
+    await desk.work();
+    expect(await desk.read(id)).toMatchObject({
+      status: "rejected",
+      reason: expect.stringContaining("LIMIT_EXCEEDED"),
+    });
+    expect(desk.paidAtoken(destination(2))).toBe(2n * TOKEN);
+    expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+  });
+});
