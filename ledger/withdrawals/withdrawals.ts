@@ -167,6 +167,8 @@ export async function acceptInside(
 interface BoundKey {
   readonly id: WithdrawalId;
   readonly requestHash: string;
+  /** Booked for a payment that only the chain remembered: it says nothing of a deadline. */
+  readonly isRecovered: boolean;
 }
 
 /** Makes requests with the same key wait for each other. */
@@ -195,12 +197,13 @@ interface Known {
 /** Reads it in one round trip, behind the keys' locks. */
 async function readKnown(tx: Sql, requests: readonly WithdrawalRequest[]): Promise<Known> {
   const [row] = await tx.query<{
-    bound: readonly (readonly [string, string, string])[] | null;
+    bound: readonly (readonly [string, string, string, boolean])[] | null;
     customers: readonly string[] | null;
     own: readonly string[] | null;
     has_recovered: boolean;
   }>(
-    `SELECT (SELECT jsonb_agg(jsonb_build_array(idempotency_key, id, request_hash))
+    `SELECT (SELECT jsonb_agg(jsonb_build_array(idempotency_key, id, request_hash,
+                      EXISTS (SELECT 1 FROM recovered_payment WHERE withdrawal_id = withdrawal.id)))
                FROM withdrawal WHERE idempotency_key = ANY ($1::text[])) AS bound,
             (SELECT array_agg(id) FROM customer WHERE id = ANY ($2::text[])) AS customers,
             (SELECT array_agg(address) FROM wallet WHERE address = ANY ($3::text[])) AS own,
@@ -213,9 +216,9 @@ async function readKnown(tx: Sql, requests: readonly WithdrawalRequest[]): Promi
   );
   return {
     bound: new Map(
-      (row?.bound ?? []).map(([key, id, requestHash]) => [
+      (row?.bound ?? []).map(([key, id, requestHash, isRecovered]) => [
         key,
-        { id: toWithdrawalId(id), requestHash },
+        { id: toWithdrawalId(id), requestHash, isRecovered },
       ]),
     ),
     customers: row?.customers ?? [],
@@ -267,10 +270,9 @@ function decide(
   },
 ): Decision {
   const { bound, available, rules, own, judge, mayBePaid } = known;
-  const requestHash = hashRequest(request);
   const before = bound.get(request.idempotencyKey);
   if (before !== undefined) {
-    return before.requestHash === requestHash
+    return isRepeat(request, before)
       ? { kind: "repeat", id: before.id }
       : { kind: "refused", refusal: "IDEMPOTENCY_KEY_REUSED" };
   }
@@ -290,9 +292,15 @@ function decide(
   }
   judge.add(request);
   const id = toWithdrawalId(`wd_${randomUUID()}`);
+  const requestHash = hashRequest(request);
   available.set(key, availableAtoken - heldUnits);
-  bound.set(request.idempotencyKey, { id, requestHash });
+  bound.set(request.idempotencyKey, { id, requestHash, isRecovered: false });
   return { kind: "new", id, terms, refused };
+}
+
+function isRepeat(request: WithdrawalRequest, { requestHash, isRecovered }: BoundKey): boolean {
+  if (requestHash === hashRequest(request)) return true;
+  return isRecovered && requestHash === hashRequest({ ...request, expiresAtMs: undefined });
 }
 
 function isLate({ expiresAtMs }: WithdrawalRequest, { nowMs }: AcceptRules): boolean {

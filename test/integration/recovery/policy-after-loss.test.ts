@@ -66,3 +66,17 @@ describe("a request that the policy refuses and that equals a recovered payment"
     expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
   });
 });
+
+describe("a lost request that a person booked with its key", () => {
+  it("answers its client's repeat, whose deadline nobody could know", async () => {
+    const expiresAtMs = Date.now() + 3_600_000;
+    const hash = await lose(expiresAtMs);
+    const claim = ["--customer", "alice", "--idempotency-key", "a2", "--reason", "their records"];
+    await desk.causeway("ledger", "link-payment", hash, ...claim);
+    const repeated = { outcome: "repeated", withdrawal: { status: "settled", txHash: hash } };
+    expect(await ask("a2", 2n * TOKEN, expiresAtMs)).toMatchObject(repeated);
+    expect(await ask("a2", 2n * TOKEN)).toMatchObject(repeated);
+    const reused = { outcome: "refused", refusal: "IDEMPOTENCY_KEY_REUSED" };
+    expect(await ask("a2", 3n * TOKEN, expiresAtMs)).toMatchObject(reused);
+  });
+});
