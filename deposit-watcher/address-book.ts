@@ -8,6 +8,7 @@ import {
   type DepositAddress,
 } from "../ledger/deposits/deposit-addresses.js";
 import type { Height } from "../chain/hex.js";
+import { readLedgerState } from "../ledger/recovery/ledger-guard.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import type { Watched } from "./deposit-match.js";
@@ -15,15 +16,20 @@ import type { Watched } from "./deposit-match.js";
 /** Rows per read: large enough for few round trips, small enough for one message. */
 const PAGE = 20_000;
 
-/** Grows only: nothing is ever unregistered. One entry takes about 200 bytes. */
+/**
+ * Grows only: nothing is ever unregistered. A ledger that was put back under it is read anew, because it
+ * may have given the same indexes to others. One entry takes about 200 bytes.
+ */
 export class AddressBook implements Watched {
   readonly #customers = new Map<Address, CustomerId>();
   /** Hot wallets with the first block whose operations are booked as they come. */
   readonly #wallets = new Map<Address, Height>();
-  /** Of all addresses and wallets. */
+  /** Of all addresses and wallets, those of a lost ledger too. */
   readonly prefixes = new AddressPrefixes();
   #nextIndex = 0;
   #lastAssignment = 0;
+  /** Identity and epoch of the ledger that was read. */
+  #ledger = "";
 
   /** @param assets listed tokens by their contracts */
   constructor(private readonly assets: ReadonlyMap<Address, string> = new Map()) {}
@@ -77,6 +83,7 @@ export class AddressBook implements Watched {
 
   /** Reads every address and wallet registered, and every customer named, since. */
   async refresh(sql: Sql): Promise<void> {
+    await this.#forgetLost(sql);
     await this.refreshWallets(sql);
     for (;;) {
       const page = await addressesFrom(sql, { firstIndex: this.#nextIndex, limit: PAGE });
@@ -92,5 +99,17 @@ export class AddressBook implements Watched {
       }
       if (page.length < PAGE) return;
     }
+  }
+  async #forgetLost(sql: Sql): Promise<void> {
+    const { ledgerId, epoch, nextAddressIndex } = await readLedgerState(sql);
+    const ledger = `${ledgerId} ${epoch}`;
+    // One that is behind is another one, whether anybody was told of what it lost or not.
+    if (ledger !== this.#ledger || nextAddressIndex < this.#nextIndex) {
+      this.#customers.clear();
+      this.#wallets.clear();
+      this.#nextIndex = 0;
+      this.#lastAssignment = 0;
+    }
+    this.#ledger = ledger;
   }
 }

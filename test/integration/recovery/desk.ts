@@ -239,8 +239,8 @@ export class Desk {
     this.chain.mine(payments.map(([to, amount]) => this.chain.payment(STRANGER, to, amount)));
   }
 
-  /** Runs a watcher from its start until it stands at the head, or is halted. */
-  async watch(): Promise<void> {
+  /** Runs a watcher from its start, or with what it knows, until it stands at the head, or is halted. */
+  async watch(book = new AddressBook()): Promise<void> {
     const rpc = createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 });
     const source = createDataApiClient({
       url: this.chain.url,
@@ -253,7 +253,7 @@ export class Desk {
       guard,
       node: createEvmClient(rpc),
       source,
-      book: new AddressBook(),
+      book,
       tokens: NO_TOKENS,
       identity: { genesisHash: this.chain.genesisHash, chainId: FAKE_CHAIN_ID },
       log: silentLog,

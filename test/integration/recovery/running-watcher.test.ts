@@ -1,0 +1,57 @@
+/** A watcher that runs on while its ledger is put back: what it remembers of the lost one counts no more. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { AddressBook } from "../../../deposit-watcher/address-book.js";
+import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
+import { Desk, destination, TOKEN } from "./desk.js";
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.openWithAlice();
+});
+afterEach(() => desk.close());
+
+it("credits on, and gives nobody what the recovered ledger says is nobody's", async () => {
+  const book = new AddressBook();
+  await desk.watch(book);
+  const backup = await desk.backup();
+  const alice = await desk.register("alice");
+  const bob = await desk.register("bob");
+  desk.pay([bob.address, TOKEN]);
+  desk.chain.mine();
+  await desk.watch(book);
+  await desk.useDatabase(backup);
+  await desk.watch(book);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch(book);
+  desk.pay([alice.address, 2n * TOKEN], [bob.address, 3n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch(book);
+  const rows = await desk.database.query<{ units: string; status: string; customer: string }>(
+    `SELECT amount_units::text AS units, status, customer_id AS customer FROM deposit
+      WHERE address IN ($1, $2) ORDER BY seq`,
+    [alice.address, bob.address],
+  );
+  const nobodys = { status: "suspense", customer: "causeway:unassigned" };
+  expect(rows).toEqual(
+    [TOKEN, 2n * TOKEN, 3n * TOKEN].map((units) => ({ units: `${units}`, ...nobodys })),
+  );
+  expect(await desk.breaks()).toBe("");
+});
+
+it("books on without a hot wallet that the lost ledger knew", async () => {
+  const book = new AddressBook();
+  await desk.watch(book);
+  const backup = await desk.backup();
+  const word = { label: "", operator: "ann", reason: "its keystore lies in another home" };
+  await registerWallets(desk.watcherDatabase, [{ address: destination(7), ...word }]);
+  await desk.register("bob");
+  desk.chain.mine();
+  await desk.watch(book);
+  await desk.useDatabase(backup);
+  await desk.watch(book);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  desk.chain.mine();
+  await desk.watch(book);
+  expect(await desk.breaks()).toBe("");
+});
