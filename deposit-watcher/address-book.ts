@@ -100,6 +100,7 @@ export class AddressBook implements Watched {
       if (page.length < PAGE) return;
     }
   }
+
   async #forgetLost(sql: Sql): Promise<void> {
     const { ledgerId, epoch, nextAddressIndex } = await readLedgerState(sql);
     const ledger = `${ledgerId} ${epoch}`;

@@ -155,7 +155,8 @@ async function openBooks(
     const found = readHomeWallets(home).map((wallet) => foundInHome(wallet, "withdrawal-worker"));
     await registerWallets(database, found);
     await ensureKillSwitchFile(killSwitchPath(home), database);
-    const policy = await PolicyKeeper.open({ database, file: policyPath(home), log });
+    const file = policyPath(home);
+    const policy = await PolicyKeeper.open({ database, file, clock: systemClock, log });
     return { database, policy };
   } catch (error) {
     await database.close();

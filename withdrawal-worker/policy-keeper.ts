@@ -7,18 +7,28 @@ import { errorMessage } from "../chain/errors.js";
 import { LedgerError } from "../ledger/errors.js";
 import { PolicyFile } from "../ledger/policy/policy-file.js";
 import { type HashedPolicy, PERMISSIVE_POLICY, policyFileText } from "../ledger/policy/policy.js";
-import { activatePolicy, activePolicyHash } from "../ledger/policy/policy-store.js";
+import {
+  type Activation,
+  activatePolicy,
+  activePolicyHash,
+  isActivated,
+} from "../ledger/policy/policy-store.js";
 import { rejudgePending } from "../ledger/policy/stored-judgement.js";
 import { createFileOnce, SECRET_MODE } from "../runtime/files/durable-file.js";
+import type { Clock } from "../runtime/process/clock.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { WorkerError } from "./errors.js";
 import type { PolicySource } from "./lane/lane-context.js";
 
+/** How long a policy is believed to be in force without asking: a ledger may be put back under us. */
+const ACTIVE_LIFE_MS = 1_000;
+
 /** What a keeper is made of. */
 export interface PolicyKeeperParts {
   readonly database: SqlDatabase;
   readonly file: string;
+  readonly clock: Clock;
   readonly log: Logger;
 }
 
@@ -26,8 +36,8 @@ export interface PolicyKeeperParts {
 export class PolicyKeeper implements PolicySource {
   readonly #parts: PolicyKeeperParts;
   readonly #file: PolicyFile;
-  /** In force by this process' doing, or known to be. */
-  #active: string | undefined;
+  /** What is in force by this process' doing, or known to be, and when the ledger was last asked. */
+  #active: (Activation & { readonly hash: string; readonly askedMs: number }) | undefined;
   /** What waited for persons under another policy was judged by this one. */
   #isRejudged = false;
   #trouble: string | undefined;
@@ -64,16 +74,27 @@ export class PolicyKeeper implements PolicySource {
 
   async current(): Promise<HashedPolicy> {
     const policy = this.#read();
-    const { database, log } = this.#parts;
-    if (policy.hash !== this.#active) {
+    if (!(await this.#isInForce(policy))) {
       this.#isRejudged = false;
-      if (await activatePolicy(database, policy)) {
-        log.info({ hash: policy.hash }, "a policy came into force");
-      }
-      this.#active = policy.hash;
+      const { database, clock, log } = this.#parts;
+      const askedMs = clock.monotonicMs();
+      const activation = await activatePolicy(database, policy);
+      if (activation.isNew) log.info({ hash: policy.hash }, "a policy came into force");
+      this.#active = { ...activation, hash: policy.hash, askedMs };
     }
     if (!this.#isRejudged) await this.#rejudge(policy);
     return policy;
+  }
+
+  async #isInForce(policy: HashedPolicy): Promise<boolean> {
+    const active = this.#active;
+    if (active?.hash !== policy.hash) return false;
+    const { database, clock } = this.#parts;
+    const askedMs = clock.monotonicMs();
+    if (askedMs - active.askedMs < ACTIVE_LIFE_MS) return true;
+    if (!(await isActivated(database, policy, active))) return false;
+    this.#active = { ...active, askedMs };
+    return true;
   }
 
   async #rejudge(policy: HashedPolicy): Promise<void> {

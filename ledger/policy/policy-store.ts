@@ -1,6 +1,7 @@
 /** What the ledger keeps of policies: their texts, when each came into force, what they decided. */
 import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { storedInteger } from "../stored-values.js";
 import type { WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import type { HashedPolicy } from "./policy.js";
 
@@ -45,28 +46,53 @@ export async function recordDecisions(
 
 /** The policy that came into force last; undefined before the first. */
 export async function activePolicyHash(sql: Sql): Promise<string | undefined> {
-  const [row] = await sql.query<{ policy_hash: string }>(
-    `SELECT policy_hash FROM policy_activation ORDER BY id DESC LIMIT 1`,
-  );
-  return row?.policy_hash;
+  return (await readLatest(sql))?.hash;
 }
 
-/**
- * Brings a policy into force: its text, the time, and which destinations are listed from now on.
- * @returns false when it was in force already
- */
-export function activatePolicy(database: SqlDatabase, policy: HashedPolicy): Promise<boolean> {
+async function readLatest(sql: Sql): Promise<{ id: number; hash: string } | undefined> {
+  const [row] = await sql.query<{ id: string; hash: string }>(
+    `SELECT id::text, policy_hash AS hash FROM policy_activation ORDER BY id DESC LIMIT 1`,
+  );
+  return row && { id: storedInteger(row.id), hash: row.hash };
+}
+
+/** A policy's coming into force, as the ledger keeps it. */
+export interface Activation {
+  readonly id: number;
+  /** False where it was in force already. */
+  readonly isNew: boolean;
+}
+
+/** Brings a policy into force: its text, the time, and which destinations are listed from now on. */
+export function activatePolicy(database: SqlDatabase, policy: HashedPolicy): Promise<Activation> {
   return database.transaction(async (tx) => {
     await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('policy activation', 8083))`);
-    if ((await activePolicyHash(tx)) === policy.hash) return false;
+    const latest = await readLatest(tx);
+    if (latest?.hash === policy.hash) return { id: latest.id, isNew: false };
     await tx.query(
       `INSERT INTO policy_version (hash, body) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`,
       [policy.hash, policy.text],
     );
-    await tx.query(`INSERT INTO policy_activation (policy_hash) VALUES ($1)`, [policy.hash]);
+    const [row] = await tx.query<{ id: string }>(
+      `INSERT INTO policy_activation (policy_hash) VALUES ($1) RETURNING id::text`,
+      [policy.hash],
+    );
     await writeListings(tx, policy);
-    return true;
+    return { id: storedInteger(row?.id), isNew: true };
   });
+}
+
+/** Whether a ledger knows of an activation of this policy: one that was put back may have lost it. */
+export async function isActivated(
+  sql: Sql,
+  { hash }: Pick<HashedPolicy, "hash">,
+  { id }: Pick<Activation, "id">,
+): Promise<boolean> {
+  const rows = await sql.query(
+    `SELECT 1 FROM policy_activation WHERE id = $1 AND policy_hash = $2`,
+    [id, hash],
+  );
+  return rows.length > 0;
 }
 
 const LATEST_LISTING = `

@@ -147,7 +147,8 @@ async function openBooks(
     const guard = await LedgerGuard.open({ database, home, reporter: "treasury" });
     const reason = await guard.check();
     if (reason !== undefined) log.error({ reason }, "the ledger is in recovery");
-    const policy = await PolicyKeeper.open({ database, file: policyPath(home), log });
+    const file = policyPath(home);
+    const policy = await PolicyKeeper.open({ database, file, clock: systemClock, log });
     return { database, policy };
   } catch (error) {
     await database.close();

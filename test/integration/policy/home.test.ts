@@ -17,7 +17,7 @@ import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-work
 import { PolicyKeeper } from "../../../withdrawal-worker/policy-keeper.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { freshFile } from "../../helpers/signing.js";
-import { House, WALLET } from "../withdrawal-worker/house.js";
+import { freshAddress, House, WALLET } from "../withdrawal-worker/house.js";
 import { policyOf } from "./terms.js";
 
 let house: House;
@@ -54,7 +54,12 @@ function command(url = house.ledger.url): LedgerCommand {
 const owner = () => command(house.ledger.owner.url);
 const DOWN = "postgres://nobody:x@127.0.0.1:1/none";
 const keeper = () =>
-  PolicyKeeper.open({ database: house.database, file: policyPath(home), log: silentLog });
+  PolicyKeeper.open({
+    database: house.database,
+    file: policyPath(home),
+    clock: house.clock,
+    log: silentLog,
+  });
 
 const active = async () => {
   const rows = await house.database.query<{ policy_hash: string }>(
@@ -80,6 +85,38 @@ describe("the keeper of the policy", () => {
     expect(await active()).toEqual([first.hash, fee.hash]);
     // What waited for persons is judged by what is in force now.
     expect((await house.read(pending.id)).status).toBe("accepted");
+  });
+
+  it("comes into force again in a ledger that was put back under it", async () => {
+    const listing = policyOf(
+      {},
+      {
+        allowList: {
+          delayHours: 24,
+          others: "any",
+          customers: new Map([["alice", new Set([freshAddress()])]]),
+        },
+      },
+    );
+    writeFileSync(policyPath(home), policyFileText(listing.policy));
+    const opened = await keeper();
+    const listed = () => house.database.query(`SELECT listed FROM policy_listing ORDER BY id`);
+    expect(await listed()).toEqual([{ listed: true }]);
+    // As in a copy of before: neither the activation nor what it listed.
+    for (const table of ["policy_activation", "policy_listing"]) {
+      await house.ledger.owner.query(`ALTER TABLE ${table} DISABLE TRIGGER ALL`);
+    }
+    await house.ledger.owner.query(`DELETE FROM policy_activation WHERE policy_hash = $1`, [
+      listing.hash,
+    ]);
+    await house.ledger.owner.query(`DELETE FROM policy_listing`);
+    for (const table of ["policy_activation", "policy_listing"]) {
+      await house.ledger.owner.query(`ALTER TABLE ${table} ENABLE TRIGGER ALL`);
+    }
+    house.clock.ms += 1_000;
+    await opened.current();
+    expect((await active()).at(-1)).toBe(listing.hash);
+    expect(await listed()).toEqual([{ listed: true }]);
   });
 
   it("answers nothing while the file is wrong or gone, and says so until it is mended", async () => {
