@@ -393,8 +393,3 @@ export function recoverSender(tx: SignedTransaction, backend = secp256k1): Addre
   if (address === undefined) throw signerMissing();
   return bytesToAddress(address);
 }
-
-/** Decodes raw hex that this kit stored or encoded itself. */
-export function decodeTransactionHex(hex: string): SignedTransaction {
-  return decodeTransaction(hexToBytes(hex));
-}

@@ -6,7 +6,7 @@
  */
 import { present } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
-import type { Sql, SqlDatabase } from "../runtime/sql/sql.js";
+import type { Sql } from "../runtime/sql/sql.js";
 import { listedBehind, listedBy, type ListOrder } from "./list-order.js";
 import { storedHeight, storedInteger, storedTime } from "./stored-values.js";
 
@@ -115,15 +115,11 @@ function toIncident(row: IncidentRow): Incident {
 }
 
 /**
- * Writes an incident; while one is open, later ones change nothing: the first is the cause. The
- * switches of all wallets are held meanwhile: a signature that is being stored is stored before the
- * incident counts, and none is stored after.
+ * Writes an incident inside the caller's transaction; while one is open, later ones change nothing:
+ * the first is the cause. The switches of all wallets are held meanwhile: a signature that is being
+ * stored is stored before the incident counts, and none is stored after.
+ * @returns whether it was written
  */
-export async function recordIncident(database: SqlDatabase, incident: NewIncident): Promise<void> {
-  await database.transaction((tx) => writeIncident(tx, incident));
-}
-
-/** The same inside the caller's transaction. @returns whether it was written */
 export async function writeIncident(tx: Sql, incident: NewIncident): Promise<boolean> {
   await holdForIncident(tx, incident.kind);
   const rows = await tx.query(

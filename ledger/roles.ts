@@ -182,12 +182,6 @@ const WRITES: Readonly<Record<LedgerService, Writes>> = {
   operator: OPERATOR,
 };
 
-/** Tables that some service writes; all others of the ledger are the owner's alone. */
-export const SERVICE_TABLES: ReadonlySet<string> = new Set([
-  ...OPERATOR.insert,
-  ...OPERATOR.update.map((place) => place.split(".")[0] ?? place),
-]);
-
 /**
  * Makes the roles that are missing, sets the passwords, and gives each role the rights of this
  * version and no other, in one transaction. Run by the owner, who needs CREATEROLE, after a

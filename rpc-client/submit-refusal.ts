@@ -77,8 +77,3 @@ function reasonOf(data: unknown): SubmitRefusal | undefined {
   const { reason } = data;
   return typeof reason === "string" && Object.hasOwn(REASONS, reason) ? REASONS[reason] : undefined;
 }
-
-/** True when the same bytes may be accepted later without any change. */
-export function isTransientRefusal(refusal: SubmitRefusal): boolean {
-  return refusal === "POOL_FULL" || refusal === "ACCOUNT_LIMIT" || refusal === "NODE_HALTED";
-}

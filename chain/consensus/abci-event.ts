@@ -16,7 +16,7 @@ import type { Log, Receipt } from "../receipt.js";
 import type { AbciEvent } from "./abci-types.js";
 import { sdkTransactionHash } from "./sdk-transaction.js";
 import { bytesToHex, type Hash32 } from "../hex.js";
-import { allAtOnce, eachInSteps, type Steps } from "../steps/steps.js";
+import { eachInSteps, type Steps } from "../steps/steps.js";
 import { BASE_DENOM, type Atoken } from "../units.js";
 
 /** What events follow from: a block with everything that was stored with it. */
@@ -225,12 +225,7 @@ export interface SearchTerms {
   readonly amounts: ReadonlySet<bigint>;
 }
 
-/** Terms of a block, from its journal: cheaper than building its events. */
-export function searchTerms(source: EventSource): SearchTerms {
-  return allAtOnce(searchTermSteps(source));
-}
-
-/** The same in steps. */
+/** Terms of a block in steps, from its journal: cheaper than building its events. */
 export function* searchTermSteps(source: EventSource): Steps<SearchTerms> {
   const { block, receipts, journal } = source;
   const types = new Set<string>();

@@ -4,7 +4,7 @@ import type { Receipt } from "../receipt.js";
 import type { SignedTransaction } from "../transaction.js";
 import { leafHash, rootOfHashesSteps } from "./merkle.js";
 import { ProtoWriter } from "./protobuf.js";
-import { allAtOnce, mapInSteps, type Steps } from "../steps/steps.js";
+import { mapInSteps, type Steps } from "../steps/steps.js";
 
 /** The hashed fields of `tendermint.abci.ExecTxResult`. */
 export interface ExecutionResult {
@@ -35,12 +35,7 @@ function encodeExecutionResult({ code, data, gasWanted, gasUsed }: ExecutionResu
   return writer.integer(5, gasWanted).integer(6, gasUsed).finish();
 }
 
-/** `last_results_hash` of the block after these. */
-export function hashExecutionResults(results: readonly ExecutionResult[]): Hash32 {
-  return allAtOnce(executionResultSteps(results));
-}
-
-/** The same in steps. */
+/** `last_results_hash` of the block after these, in steps. */
 export function* executionResultSteps(results: readonly ExecutionResult[]): Steps<Hash32> {
   // Most transactions are transfers and have the same result.
   const known = new Map<string, Uint8Array>();

@@ -140,8 +140,3 @@ export const schemaOf: SchemaLookup = (typeUrl) => BY_TYPE_URL.get(typeUrl);
 export function allSchemas(): readonly MessageSchema[] {
   return SCHEMAS;
 }
-
-/** Type URLs of all messages that a transaction may carry. */
-export function messageTypeUrls(): readonly string[] {
-  return SCHEMAS.filter(({ signer }) => signer !== undefined).map(({ name }) => `/${name}`);
-}

@@ -21,7 +21,7 @@ import {
   hashEvidenceList,
 } from "../../chain/consensus/evidence.js";
 import type { Hash32 } from "../../chain/hex.js";
-import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
+import type { Steps } from "../../chain/steps/steps.js";
 import { Slices } from "../../runtime/process/slices.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import type { BlockApplication } from "./block-application.js";
@@ -78,33 +78,14 @@ export function timeAfterNs({ timeNs, lastValidators }: ChainTip, lastCommit: Co
 }
 
 /**
- * Whether a block may follow the tip, by everything that can be told without executing it:
- *
- * 1. its last commit is that of the tip, signed by two thirds; at height 1 it is empty;
- * 2. its header is the one that follows from tip and content, and its time is later;
- * 3. its proposer is a validator: which one's turn it was depends on a round that nobody knows;
- * 4. block and evidence are within their size.
- *
- * @throws BLOCK_INVALID naming the first rule that is broken
- */
-export function validateBlock(block: ConsensusBlock, tip: ChainTip): void {
-  allAtOnce(validitySteps(block, tip));
-}
-
-/** The same in steps. */
-function* validitySteps(block: ConsensusBlock, tip: ChainTip): Steps<void> {
-  checkLastCommit(block.lastCommit, tip);
-  checkHeader(block, tip, yield* hashTransactionsSteps(block.transactions));
-  require(tip.validators.indexOf(block.header.proposerAddress) >= 0, "the proposer");
-  checkSizes(block, tip);
-}
-
-/**
  * Validates a block against the tip, evidence included, and executes it: the last check.
  * @throws BLOCK_INVALID, and what is not the block's fault
  */
 export async function executeBlock(
-  parts: { readonly application: BlockApplication; readonly evidence: BlockEvidence },
+  parts: {
+    readonly application: Pick<BlockApplication, "execute">;
+    readonly evidence: Pick<BlockEvidence, "check">;
+  },
   tip: ChainTip,
   block: ConsensusBlock,
 ): Promise<ExecutedBlock> {
@@ -114,6 +95,23 @@ export async function executeBlock(
   const facts = blockFactsOf(tip, block.lastCommit, block.evidence);
   const place = { timeMs: nsToMs(timeNs), coinbase: proposerAddress, dataHash, facts };
   return parts.application.execute(place, block.transactions);
+}
+
+/**
+ * Whether a block may follow the tip, by everything that can be told without executing it:
+ *
+ * 1. its last commit is that of the tip, signed by two thirds; at height 1 it is empty;
+ * 2. its header is the one that follows from tip and content, and its time is later;
+ * 3. its proposer is a validator: which one's turn it was depends on a round that nobody knows;
+ * 4. block and evidence are within their size.
+ *
+ * @throws BLOCK_INVALID naming the first rule that is broken
+ */
+function* validitySteps(block: ConsensusBlock, tip: ChainTip): Steps<void> {
+  checkLastCommit(block.lastCommit, tip);
+  checkHeader(block, tip, yield* hashTransactionsSteps(block.transactions));
+  require(tip.validators.indexOf(block.header.proposerAddress) >= 0, "the proposer");
+  checkSizes(block, tip);
 }
 
 function checkLastCommit(lastCommit: Commit, tip: ChainTip): void {

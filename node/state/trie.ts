@@ -67,11 +67,9 @@ const UPDATES_PER_STEP = 32;
 
 /**
  * Applies all updates in one pass; without updates it tells the present root.
- * A node shorter than 32 bytes lives inside its parent and is no write of its own; the root always
- * is. For an account destroyed and made again in one block, write `deleteTrie` first and then
- * `updateTrie(emptyTrieReader, ...)` over it.
+ * A node shorter than 32 bytes lives inside its parent and is no write of its own; the root
+ * always is.
  * @param updates in any order, keys unique
- * @param root hash of the present root node, where somebody else knows it
  * @throws INVALID_TRIE_UPDATE, TRIE_NODE_MISSING, TRIE_VALUE_MISMATCH, INVALID_TRIE_NODE, and what
  * a store says that is damaged
  */
@@ -79,12 +77,14 @@ export function updateTrie(
   reader: TrieNodeReader,
   owner: string,
   updates: readonly TrieUpdate[],
-  root?: Hash32,
 ): TrieChange {
-  return allAtOnce(updateTrieSteps(reader, owner, updates, root));
+  return allAtOnce(updateTrieSteps(reader, owner, updates));
 }
 
-/** The same in steps; what the reader gives must not change between them. */
+/**
+ * The same in steps; what the reader gives must not change between them.
+ * @param root hash of the present root node, where somebody else knows it
+ */
 export function* updateTrieSteps(
   reader: TrieNodeReader,
   owner: string,
@@ -98,25 +98,6 @@ export function* updateTrieSteps(
   const next = sorted.length === 0 ? old : yield* pass.steps(old, 0, sorted.length, 0);
   if (next !== old) pass.writes.push({ owner, path: ROOT_PATH, node: next, previous: old });
   return { root: next === undefined ? EMPTY_TRIE_ROOT : keccak256Hex(next), writes: pass.writes };
-}
-
-/**
- * The deletes of every stored node of a trie, for an account that is destroyed. Empty if there is
- * no trie. Throws TRIE_NODE_MISSING, INVALID_TRIE_NODE.
- */
-export function deleteTrie(reader: TrieNodeReader, owner: string): readonly TrieWrite[] {
-  const writes: TrieWrite[] = [];
-  const root = reader.get(owner, ROOT_PATH);
-  const pending: { path: Uint8Array; node: Uint8Array }[] = [];
-  if (root !== undefined) pending.push({ path: ROOT_PATH, node: root });
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    const { path, node } = next;
-    writes.push({ owner, path, node: undefined, previous: node });
-    for (const child of hashedChildPaths(node, path)) {
-      pending.push({ path: child, node: readNode(reader, owner, child) });
-    }
-  }
-  return writes;
 }
 
 /** The node that a parent refers to by the hash at an offset. Throws TRIE_NODE_MISSING. */
@@ -134,22 +115,6 @@ export function readNode(
     });
   }
   return node;
-}
-
-/** Embedded nodes have no stored children, so the stored ones alone are followed. */
-function hashedChildPaths(node: Uint8Array, path: Uint8Array): Uint8Array[] {
-  if (!isBranch(node)) {
-    const { isLeaf, nibbles, content } = decodeShort(node);
-    return !isLeaf && content[0] === HASH_ITEM ? [joinNibbles(path, nibbles)] : [];
-  }
-  const offsets = branchOffsets(node);
-  const paths: Uint8Array[] = [];
-  for (let nibble = 0; nibble < BRANCH_WIDTH; nibble++) {
-    if (node[offsets[nibble] ?? 0] === HASH_ITEM) {
-      paths.push(joinNibbles(path, Uint8Array.of(nibble)));
-    }
-  }
-  return paths;
 }
 
 /** Sorts a batch: keys are hashes, so their first bytes divide a large one evenly. */

@@ -76,20 +76,6 @@ export function hasDigest(key: string, digest: Uint8Array): boolean {
   return timingSafeEqual(keyDigest(key), digest);
 }
 
-/** One key that may do everything and of which nothing is written down. */
-export function singleKeyAccess(key: string): HttpAccess {
-  const digest = keyDigest(key);
-  return {
-    async identify(bearerKey) {
-      if (bearerKey === undefined || !hasDigest(bearerKey, digest)) throw noValidKey();
-      return { keyId: "single", scopes: "all" };
-    },
-    record: () => Promise.resolve(),
-    // No key of this gate signs anything.
-    nowMs: () => 0,
-  };
-}
-
 /** What the gate knows of a route. */
 export interface GatedRoute {
   /** Lower case, as routes are written. */

@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { Browser, Page } from "playwright-core";
 import { reconcileOnce } from "../../deposit-watcher/reconcile-loop.js";
-import { recordIncident } from "../../ledger/incidents.js";
 import {
   axeFindings,
   expectWalkable,
@@ -13,7 +12,7 @@ import {
   overhangPixels,
 } from "../helpers/pages/chromium.js";
 import { ConsoleStage } from "../helpers/pages/console.js";
-import { silentLog } from "../helpers/services/ledger.js";
+import { silentLog, recordIncident } from "../helpers/services/ledger.js";
 import { STRANGER } from "../helpers/services/watcher.js";
 import { until } from "../helpers/until.js";
 import { policyOf } from "../integration/policy/terms.js";

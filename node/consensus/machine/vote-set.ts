@@ -102,11 +102,6 @@ export class VoteSet {
     return tally !== undefined && this.validators.isMoreThanThird(tally.power);
   }
 
-  /** Whether all validators voted. */
-  get isComplete(): boolean {
-    return this.firsts.size === this.validators.size;
-  }
-
   /** The validator's vote for a block (or nil). */
   voteFor(validatorIndex: number, blockId: BlockId | undefined): Vote | undefined {
     return this.tallies.get(blockIdKey(blockId))?.votes.get(validatorIndex);
@@ -120,11 +115,6 @@ export class VoteSet {
   /** Every vote that is counted. */
   *votes(): Generator<Vote> {
     for (const { votes } of this.tallies.values()) yield* votes.values();
-  }
-
-  /** Power behind a block (or nil). */
-  powerFor(blockId: BlockId | undefined): bigint {
-    return this.tallies.get(blockIdKey(blockId))?.power ?? 0n;
   }
 
   private mayCountAgain(vote: Vote, tally: Tally | undefined): boolean {

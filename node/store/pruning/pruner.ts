@@ -22,9 +22,6 @@ import { HistorySweep, type VersionSpace } from "./history-sweep.js";
 import type { StateStore } from "../state-store.js";
 import type { StoreBase } from "../store-base.js";
 
-/** Named crash points of pruning, for the fault tests. */
-export const PRUNER_FAILPOINTS = ["pruner.before-write", "pruner.after-write"] as const;
-
 /** What pruning works with. */
 export interface PrunerOptions extends PrunedStores {
   readonly state: Pick<StateStore, "versionsWritten">;

@@ -25,7 +25,7 @@ import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.j
 import { type DuplicateVoteEvidence, hashEvidenceList } from "../../../chain/consensus/evidence.js";
 import {
   executionResult,
-  hashExecutionResults,
+  executionResultSteps,
 } from "../../../chain/consensus/execution-result.js";
 import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import { ValidatorSet, type ValidatorUpdate } from "../../../chain/consensus/validator-set.js";
@@ -178,7 +178,7 @@ export class FixtureConsensus implements CometConsensus {
         nextValidatorsHash: nextSet.hash(),
         consensusHash: CONSENSUS_HASH,
         appHash: parent.block.hash,
-        lastResultsHash: hashExecutionResults(results),
+        lastResultsHash: allAtOnce(executionResultSteps(results)),
         evidenceHash: hashEvidenceList(evidence),
         proposerAddress: set.proposer.address,
       },
@@ -396,7 +396,7 @@ export class CometTestChain {
 
   /** Mines what is executable in the pool. */
   minePool() {
-    const pending = [...this.pool.content().values()].flatMap((content) => content.pending);
+    const pending = [...this.pool.senders()].flatMap(([, content]) => content.pending);
     return this.mine(pending.map(({ tx }) => `0x${Buffer.from(tx.raw).toString("hex")}`));
   }
 

@@ -9,8 +9,9 @@ import { Wallet } from "ethers";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import {
   executionResult,
-  hashExecutionResults,
+  executionResultSteps,
 } from "../../../chain/consensus/execution-result.js";
+import { allAtOnce } from "../../../chain/steps/steps.js";
 import type { DuplicateVoteEvidence } from "../../../chain/consensus/evidence.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
 import {
@@ -127,7 +128,7 @@ export class SnapshotChain {
       if (tx === undefined) throw new Error("a receipt without a transaction");
       return executionResult(tx, receipt);
     });
-    const resultsHash = hashExecutionResults(results);
+    const resultsHash = allAtOnce(executionResultSteps(results));
     this.chain.follow(decided, { appHash: committed.block.hash, resultsHash });
     this.decided.push(decided);
     return decided;

@@ -2,6 +2,7 @@
 import type { Address } from "../../../chain/address.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { type ChainIdentity, type LedgerDatabase, openLedger } from "../../../ledger/database.js";
+import { type NewIncident, writeIncident } from "../../../ledger/incidents.js";
 import { grantLedgerRoles, ledgerRole, type LedgerService } from "../../../ledger/roles.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { createLogger } from "../../../runtime/process/logger.js";
@@ -97,4 +98,12 @@ export function roleUrl(ownerUrl: string, service: LedgerService): string {
   url.username = ledgerRole(url.pathname.slice(1), service);
   url.password = encodeURIComponent(TEST_PASSWORDS[service]);
   return url.href;
+}
+
+/** Opens an incident, as the watcher does in the middle of its work. */
+export async function recordIncident(
+  database: Pick<LedgerDatabase, "transaction">,
+  incident: NewIncident,
+): Promise<void> {
+  await database.transaction((tx) => writeIncident(tx, incident));
 }

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { runDepositsResume, runDepositsStatus } from "../../../cli/commands/deposits.js";
 import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
 import { runReconcile } from "../../../cli/commands/reconcile.js";
-import { recordIncident } from "../../../ledger/incidents.js";
 import { HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
+import { recordIncident } from "../../helpers/services/ledger.js";
 
 let bench: WatcherBench;
 let home: string;

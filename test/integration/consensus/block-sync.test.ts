@@ -5,8 +5,9 @@ import { msToNs } from "../../../chain/consensus/block-id.js";
 import { COMMIT_FLAG, type Commit, EMPTY_COMMIT } from "../../../chain/consensus/commit.js";
 import {
   executionResult,
-  hashExecutionResults,
+  executionResultSteps,
 } from "../../../chain/consensus/execution-result.js";
+import { allAtOnce } from "../../../chain/steps/steps.js";
 import { encodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
@@ -40,7 +41,7 @@ async function take(choice: BlockChoice = {}): Promise<DecidedBlock> {
     if (tx === undefined) throw new Error("a receipt without a transaction");
     return executionResult(tx, receipt);
   });
-  const resultsHash = hashExecutionResults(results);
+  const resultsHash = allAtOnce(executionResultSteps(results));
   chain.follow(decided, { appHash: committed.block.hash, resultsHash });
   return decided;
 }

@@ -6,7 +6,7 @@ import { parseBech32, toChecksumAddress } from "../../../chain/address.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes } from "../../../deposit-watcher/api/routes.js";
 import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
-import { singleKeyAccess } from "../../../runtime/http/http-access.js";
+import { singleKeyAccess } from "../../helpers/services/single-key.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { silentLog } from "../../helpers/services/ledger.js";

@@ -10,13 +10,13 @@ import type { Hash32 } from "../../../chain/hex.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes, type DepositApiParts } from "../../../deposit-watcher/api/routes.js";
 import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
-import { recordIncident, resumeCrediting } from "../../../ledger/incidents.js";
+import { resumeCrediting } from "../../../ledger/incidents.js";
 import { NodeFault } from "../../../rpc-client/errors.js";
 import type { NodeTransactionStatus } from "../../../rpc-client/transaction-codec.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { change } from "../../helpers/chains/fake-chain.js";
-import { silentLog } from "../../helpers/services/ledger.js";
+import { silentLog, recordIncident } from "../../helpers/services/ledger.js";
 import {
   derivation,
   HOT,

@@ -11,7 +11,7 @@ import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { appendEvents, listEvents } from "../../../ledger/events.js";
 import { acquireWatchLease } from "../../../ledger/deposits/watch-lease.js";
-import { openIncident, recordIncident, resumeCrediting } from "../../../ledger/incidents.js";
+import { openIncident, resumeCrediting } from "../../../ledger/incidents.js";
 import { markPath } from "../../../ledger/recovery/home-mark.js";
 import { LedgerGuard, openRecovery } from "../../../ledger/recovery/ledger-guard.js";
 import { freezeBehindChain, readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
@@ -23,6 +23,7 @@ import {
   silentLog,
   TEST_IDENTITY,
   type TestLedger,
+  recordIncident,
 } from "../../helpers/services/ledger.js";
 import { copyTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 import { until } from "../../helpers/until.js";

@@ -33,7 +33,7 @@ import {
   pruneDeliveries,
   recordOutcome,
 } from "../../../ledger/webhooks/deliveries.js";
-import { singleKeyAccess } from "../../../runtime/http/http-access.js";
+import { singleKeyAccess } from "../../helpers/services/single-key.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";

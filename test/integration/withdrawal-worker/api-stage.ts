@@ -1,6 +1,6 @@
 /** The withdrawal API as a server of its own, for tests that ask it over HTTP. */
 import { resolve } from "node:path";
-import { singleKeyAccess } from "../../../runtime/http/http-access.js";
+import { singleKeyAccess } from "../../helpers/services/single-key.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { systemClock } from "../../../runtime/process/clock.js";

@@ -1,11 +1,10 @@
 /** Ways out: no payment keeps a nonce for ever, and no hold stays without a way back. */
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { decodeTransactionHex } from "../../../chain/transaction.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { receiptOfSlot } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
-import { freshAddress, House, TOKEN, statuses, WALLET } from "./house.js";
+import { freshAddress, House, TOKEN, statuses, WALLET, decodeRaw } from "./house.js";
 import { PERMISSIVE } from "../../helpers/signing.js";
 
 let house: House;
@@ -78,7 +77,7 @@ describe("a payment that is not mined", () => {
     const waiting = await house.read(id);
     expect(waiting.status).toBe("broadcast");
     expect(waiting.hashes.length).toBeGreaterThan(1);
-    const prices = house.chain.arrived.map((raw) => decodeTransactionHex(raw).maxFeePerGasAtoken);
+    const prices = house.chain.arrived.map((raw) => decodeRaw(raw).maxFeePerGasAtoken);
     expect(prices[1]).toBe(27_500_000n);
     house.chain.unmined.clear();
     house.chain.mine();
@@ -99,7 +98,7 @@ describe("a payment that is not mined", () => {
       const lane = house.lane({ gas: { ...gas, ...budget } });
       await house.pass(lane, { rounds: 30, stepMs: 15_000 });
       for (const raw of house.chain.arrived) {
-        const { gasLimit, maxFeePerGasAtoken } = decodeTransactionHex(raw);
+        const { gasLimit, maxFeePerGasAtoken } = decodeRaw(raw);
         expect(gasLimit * maxFeePerGasAtoken).toBeLessThanOrEqual(FEE * 2n);
       }
       expect((await house.read(id)).hashes.length).toBeGreaterThan(2);
@@ -147,9 +146,7 @@ describe("a payment that is not mined", () => {
     expect((await house.read(behind.id)).status).toBe("settled");
     expect(await house.balance("alice")).toEqual({ available: 99n * TOKEN, held: 0n });
     expect(house.chain.balances.get(to) ?? 0n).toBe(0n);
-    const cancel = decodeTransactionHex(
-      house.chain.arrived.find((raw) => decodeTransactionHex(raw).to === WALLET) ?? "",
-    );
+    const cancel = decodeRaw(house.chain.arrived.find((raw) => decodeRaw(raw).to === WALLET) ?? "");
     expect([cancel.nonce, cancel.valueAtoken, cancel.gasLimit]).toEqual([0n, 0n, 21_000n]);
     const slot = await house.database.query(`SELECT outcome FROM nonce_slot WHERE nonce = 0`);
     expect(slot).toEqual([{ outcome: "cancelled" }]);

@@ -3,6 +3,8 @@ import { randomUUID } from "node:crypto";
 import { type Address, bytesToAddress } from "../../../chain/address.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { keccak256 } from "../../../chain/hashes.js";
+import { parseHexBytes } from "../../../chain/hex.js";
+import { decodeTransaction, type SignedTransaction } from "../../../chain/transaction.js";
 import {
   customerAccount,
   NATIVE_ASSET,
@@ -35,6 +37,11 @@ import {
   registerTestWallets,
   type TestLedger,
 } from "../../helpers/services/ledger.js";
+
+/** A transaction as the lane sent it. */
+export function decodeRaw(raw: string): SignedTransaction {
+  return decodeTransaction(parseHexBytes(raw));
+}
 
 /** One TOKEN. */
 export const TOKEN = 10n ** 18n;

@@ -1,10 +1,11 @@
 /** The lane against PostgreSQL and a node that answers as nodes do on bad days. */
-import { recordIncident, resumeCrediting } from "../../../ledger/incidents.js";
+import { resumeCrediting } from "../../../ledger/incidents.js";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { decodeTransactionHex, signLegacy } from "../../../chain/transaction.js";
+import { signLegacy } from "../../../chain/transaction.js";
 import { bytesToHex } from "../../../chain/hex.js";
-import { freshAddress, House, TOKEN, WALLET, WALLET_KEY, statuses } from "./house.js";
+import { freshAddress, House, TOKEN, WALLET, WALLET_KEY, statuses, decodeRaw } from "./house.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { recordIncident } from "../../helpers/services/ledger.js";
 
 let house: House;
 
@@ -61,7 +62,7 @@ describe("a withdrawal", () => {
     house.chain.gasPerPayment = 40_001n;
     const { id } = await house.accept();
     await house.lane().runRound(house.signal);
-    const tx = decodeTransactionHex(house.chain.arrived[0] ?? "");
+    const tx = decodeRaw(house.chain.arrived[0] ?? "");
     expect(tx.gasLimit).toBe(48_002n);
     expect(tx.maxFeePerGasAtoken).toBe(25_000_000n);
     expect(tx.chainId).toBe(FAKE_CHAIN_ID);

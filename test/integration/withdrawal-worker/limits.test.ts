@@ -1,10 +1,9 @@
 /** Settings of gas that were lowered: nonces from before find their way out within the new ones. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { decodeTransactionHex } from "../../../chain/transaction.js";
 import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { GasSettings } from "../../../withdrawal-worker/lane/gas.js";
-import { freshAddress, House, TOKEN, WALLET } from "./house.js";
+import { freshAddress, House, TOKEN, WALLET, decodeRaw } from "./house.js";
 
 let house: House;
 
@@ -59,7 +58,7 @@ async function pass(lane: Lane, options: { rounds: number; stepMs: number }): Pr
   }
 }
 
-const sent = () => house.chain.arrived.map((raw) => decodeTransactionHex(raw));
+const sent = () => house.chain.arrived.map((raw) => decodeRaw(raw));
 
 describe("a nonce that has no signature yet", () => {
   it("is signed for at the price cap when that was lowered below its price", async () => {
@@ -131,7 +130,7 @@ describe("a node that finds a payment's gas too high and then too low", () => {
     let answers = 0;
     house.chain.override = (method, [raw]) => {
       if (method !== "eth_sendRawTransaction") return undefined;
-      if (decodeTransactionHex(String(raw)).to === WALLET) return undefined;
+      if (decodeRaw(String(raw)).to === WALLET) return undefined;
       answers += 1;
       const message =
         answers % 2 === 1 ? "exceeds block gas limit" : "intrinsic gas too low, minimum needed 1";

@@ -1,7 +1,6 @@
 /** Sending against a node that answers as nodes do on bad days: what was signed is never signed anew. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { decodeTransactionHex } from "../../../chain/transaction.js";
-import { House, TOKEN, WALLET } from "./house.js";
+import { House, TOKEN, WALLET, decodeRaw } from "./house.js";
 
 let house: House;
 
@@ -135,7 +134,7 @@ describe("sending", () => {
     const corrected = await house.read(id);
     expect(corrected.status).toBe("broadcast");
     expect(corrected.hashes).toHaveLength(2);
-    expect(decodeTransactionHex(house.chain.arrived.at(-1) ?? "").gasLimit).toBe(72_000n);
+    expect(decodeRaw(house.chain.arrived.at(-1) ?? "").gasLimit).toBe(72_000n);
   });
 
   it("keeps the slot and pauses when the wallet suddenly cannot pay", async () => {

@@ -5,7 +5,7 @@ import {
   blockEvents,
   event,
   executedTransaction,
-  searchTerms,
+  searchTermSteps,
   transactionEvents,
 } from "../../../chain/consensus/abci-event.js";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
@@ -13,6 +13,7 @@ import type { BalanceChange, BlockJournal } from "../../../chain/balance-change.
 import { ZERO_ADDRESS } from "../../../chain/address.js";
 import { EMPTY_TRIE_ROOT, parseHash32, parseHexBytes, ZERO_HASH } from "../../../chain/hex.js";
 import { EMPTY_BLOOM, type Receipt } from "../../../chain/receipt.js";
+import { allAtOnce } from "../../../chain/steps/steps.js";
 import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
 
@@ -159,7 +160,7 @@ describe("events of a transaction", () => {
     // 24 atoken in all, of which a block burns the half that is rounded up.
     expect(burned.reduce((sum, each) => sum + each, 0n)).toBe(12n);
     for (const amount of burned) {
-      if (amount > 0n) expect(searchTerms(all).amounts.has(amount)).toBe(true);
+      if (amount > 0n) expect(allAtOnce(searchTermSteps(all)).amounts.has(amount)).toBe(true);
     }
   });
 
@@ -251,10 +252,10 @@ describe("events of a block", () => {
     const moved = source([], {}, blockChanges);
     const moduleEvents = [event("slash", { reason: "double_sign", burned_coins: "7atoken" })];
     const slashed = { ...moved, journal: { ...moved.journal, moduleEvents } };
-    expect(searchTerms(slashed).types.has("slash")).toBe(true);
-    expect(searchTerms(slashed).amounts.has(7n)).toBe(true);
+    expect(allAtOnce(searchTermSteps(slashed)).types.has("slash")).toBe(true);
+    expect(allAtOnce(searchTermSteps(slashed)).amounts.has(7n)).toBe(true);
     for (const block of [full, source([FEE, CALL]), moved, slashed]) {
-      const { types, amounts } = searchTerms(block);
+      const { types, amounts } = allAtOnce(searchTermSteps(block));
       const events = [
         ...transactionEvents(executedTransaction(block, 0)),
         ...blockEvents(block.journal),
@@ -268,6 +269,6 @@ describe("events of a block", () => {
       for (const amount of told)
         expect([amount, amounts.has(BigInt(amount))]).toEqual([amount, true]);
     }
-    expect(searchTerms(full).amounts.has(0n)).toBe(false);
+    expect(allAtOnce(searchTermSteps(full)).amounts.has(0n)).toBe(false);
   });
 });

@@ -5,8 +5,9 @@ import { COMMIT_FLAG, type CommitSignature } from "../../../chain/consensus/comm
 import {
   executionResult,
   FAILED_CODE,
-  hashExecutionResults,
+  executionResultSteps,
 } from "../../../chain/consensus/execution-result.js";
+import { allAtOnce } from "../../../chain/steps/steps.js";
 import { ValidatorSet } from "../../../chain/consensus/validator-set.js";
 import { medianTimeNs } from "../../../node/blocks/commit-verification.js";
 import { hashConsensusParams } from "../../../chain/consensus/consensus-params.js";
@@ -43,7 +44,7 @@ describe("last_results_hash", () => {
     ];
     expect(results[1]?.code).toBe(FAILED_CODE);
     for (const [count, hash] of vectors.results.entries()) {
-      expect(hashExecutionResults(results.slice(0, count))).toBe(`0x${hash}`);
+      expect(allAtOnce(executionResultSteps(results.slice(0, count)))).toBe(`0x${hash}`);
     }
   });
 });

@@ -5,7 +5,7 @@ import { parseHash32 } from "../../../chain/hex.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { NodeFault, RpcError } from "../../../rpc-client/errors.js";
 import type { JsonRpcClient, RpcCall } from "../../../rpc-client/json-rpc.js";
-import { isTransientRefusal, submitRefusalOf } from "../../../rpc-client/submit-refusal.js";
+import { submitRefusalOf } from "../../../rpc-client/submit-refusal.js";
 
 const signal = new AbortController().signal;
 const ADDRESS = parseAddress(`0x${"a1".repeat(20)}`);
@@ -316,31 +316,26 @@ describe("refusals of a raw transaction", () => {
   });
 
   it.each([
-    ["already known", "ALREADY_KNOWN", false],
-    ["nonce too low: next nonce 8, tx nonce 5", "NONCE_TOO_LOW", false],
-    ["replacement transaction underpriced", "REPLACEMENT_UNDERPRICED", false],
-    ["transaction underpriced", "GAS_PRICE_TOO_LOW", false],
-    [
-      "transaction gas price below minimum: gas tip cap 1, minimum needed 2",
-      "GAS_PRICE_TOO_LOW",
-      false,
-    ],
-    ["intrinsic gas too low: gas 20000, minimum needed 21000", "INTRINSIC_GAS_TOO_LOW", false],
-    ["exceeds block gas limit", "GAS_LIMIT_EXCEEDED", false],
+    ["already known", "ALREADY_KNOWN"],
+    ["nonce too low: next nonce 8, tx nonce 5", "NONCE_TOO_LOW"],
+    ["replacement transaction underpriced", "REPLACEMENT_UNDERPRICED"],
+    ["transaction underpriced", "GAS_PRICE_TOO_LOW"],
+    ["transaction gas price below minimum: gas tip cap 1, minimum needed 2", "GAS_PRICE_TOO_LOW"],
+    ["intrinsic gas too low: gas 20000, minimum needed 21000", "INTRINSIC_GAS_TOO_LOW"],
+    ["exceeds block gas limit", "GAS_LIMIT_EXCEEDED"],
     [
       "insufficient funds for gas * price + value: balance 1, tx cost 2, overshot 1",
       "INSUFFICIENT_FUNDS",
-      false,
     ],
-    ["txpool is full", "POOL_FULL", true],
-    ["account limit exceeded", "ACCOUNT_LIMIT", true],
-    ["invalid sender: invalid chain id for signer: have 1 want 6940", "WRONG_CHAIN_ID", false],
-    ["only replay-protected (EIP-155) transactions allowed over RPC", "WRONG_CHAIN_ID", false],
-    ["transaction type not supported", "TYPE_NOT_SUPPORTED", false],
-    ["the node is halted: disk full", "NODE_HALTED", true],
-    ["who knows", "OTHER", false],
-  ])("are read from geth's text: %s", (text, meaning, isTransient) => {
+    ["txpool is full", "POOL_FULL"],
+    ["account limit exceeded", "ACCOUNT_LIMIT"],
+    ["invalid sender: invalid chain id for signer: have 1 want 6940", "WRONG_CHAIN_ID"],
+    ["only replay-protected (EIP-155) transactions allowed over RPC", "WRONG_CHAIN_ID"],
+    ["transaction type not supported", "TYPE_NOT_SUPPORTED"],
+    ["the node is halted: disk full", "NODE_HALTED"],
+    ["who knows", "OTHER"],
+  ])("are read from geth's text: %s", (text, meaning) => {
     const refusal = submitRefusalOf(new RpcError(text, { rpcCode: -32000, method: "m" }));
-    expect([refusal, isTransientRefusal(refusal)]).toEqual([meaning, isTransient]);
+    expect(refusal).toBe(meaning);
   });
 });

@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { HttpError } from "../../../runtime/http/http-errors.js";
-import { singleKeyAccess } from "../../../runtime/http/http-access.js";
+import { singleKeyAccess } from "../../helpers/services/single-key.js";
 import {
   createHttpServer,
   type HttpServer,

@@ -1,4 +1,4 @@
-import { singleKeyAccess } from "../../../runtime/http/http-access.js";
+import { singleKeyAccess } from "../../helpers/services/single-key.js";
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { fileURLToPath } from "node:url";

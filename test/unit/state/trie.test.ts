@@ -2,12 +2,7 @@ import { createMPT } from "@ethereumjs/mpt";
 import { beforeAll, describe, expect, it } from "@jest/globals";
 import { keccak256 as ethersKeccak256, toUtf8Bytes } from "ethers";
 import { EMPTY_TRIE_ROOT, hexToBytes } from "../../../chain/hex.js";
-import {
-  deleteTrie,
-  emptyTrieReader,
-  type TrieUpdate,
-  updateTrie,
-} from "../../../node/state/trie.js";
+import { emptyTrieReader, type TrieUpdate, updateTrie } from "../../../node/state/trie.js";
 import { MemoryStore, placeOf, Random, seedOf, toHex } from "./trie-fixtures.js";
 
 const OWNER = "0x00000000000000000000000000000000000000aa";
@@ -246,37 +241,5 @@ describe("updateTrie", () => {
         expect.objectContaining({ code: "INVALID_TRIE_NODE" }),
       );
     }
-  });
-});
-
-describe("deleteTrie", () => {
-  it("removes every stored node of the owner and no other's", () => {
-    const random = new Random(seed + 8);
-    const store = new MemoryStore();
-    store.apply(updateTrie(store, "", random.batch(random.crowdedKeys(50), 50, 0)).writes);
-    const others = store.dump("");
-    for (const keys of [random.crowdedKeys(80), [key32(1)], [key32(0x10), key32(0x11)]]) {
-      const puts = keys.map((key) => ({ key, value: random.value() }));
-      store.apply(updateTrie(store, OWNER, puts).writes);
-      const writes = deleteTrie(store, OWNER);
-      for (const { path, previous } of writes) {
-        expect(previous && toHex(previous)).toBe(store.nodes.get(placeOf(OWNER, path)));
-      }
-      store.apply(writes);
-      expect(store.dump(OWNER)).toEqual([]);
-    }
-    expect(store.dump("")).toEqual(others);
-    expect(deleteTrie(store, OWNER)).toEqual([]);
-  });
-
-  it("followed by a build from nothing gives the trie of a recreated account", () => {
-    const random = new Random(seed + 9);
-    const store = new MemoryStore();
-    store.apply(updateTrie(store, OWNER, random.batch(random.crowdedKeys(50), 50, 0)).writes);
-    const updates = random.batch(random.crowdedKeys(20), 20, 0);
-    const { root, writes } = updateTrie(emptyTrieReader, OWNER, updates);
-    store.apply([...deleteTrie(store, OWNER), ...writes]);
-    expect(store.dump(OWNER)).toEqual(freshDump(updates));
-    expect(updateTrie(store, OWNER, []).root).toBe(root);
   });
 });
