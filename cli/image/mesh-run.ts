@@ -214,7 +214,6 @@ function partEnvironment({ mode, network, port }: MeshSettings): Environment {
 function passThrough(): LogFile {
   let tail: string[] = [];
   return {
-    lostChunks: 0,
     write(chunk) {
       process.stdout.write(chunk);
       const lines = chunk.toString("utf8").split("\n");

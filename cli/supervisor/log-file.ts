@@ -22,43 +22,30 @@ export interface LogFile {
   write(chunk: Buffer): void;
   /** The last lines written, oldest first, at most `TAIL_LINES`. */
   tail(): readonly string[];
-  /** Chunks that could not be written since the start, for example with a full disk. */
-  readonly lostChunks: number;
 }
 
 /** Opens the log `<folder>/<name>.log` for appending. */
-export function createLogFile(
-  folder: string,
-  name: string,
-  limits: { readonly limitBytes: number; readonly kept: number } = {
-    limitBytes: LOG_LIMIT_BYTES,
-    kept: KEPT_LOGS,
-  },
-): LogFile {
+export function createLogFile(folder: string, name: string): LogFile {
   const path = join(folder, `${name}.log`);
   let sizeBytes = sizeOf(path);
-  let lostChunks = 0;
   let rest = "";
   const lines: string[] = [];
   return {
-    get lostChunks() {
-      return lostChunks;
-    },
     write(chunk) {
       const parts = (rest + chunk.toString("utf8")).split("\n");
       rest = (parts.pop() ?? "").slice(-MAX_LINE_BYTES);
       lines.push(...parts.filter((line) => line !== ""));
       lines.splice(0, Math.max(0, lines.length - TAIL_LINES));
       try {
-        if (sizeBytes + chunk.length > limits.limitBytes && sizeBytes > 0) {
-          turnOver(path, limits.kept);
+        if (sizeBytes + chunk.length > LOG_LIMIT_BYTES && sizeBytes > 0) {
+          turnOver(path);
           sizeBytes = 0;
         }
         // Synchronous on purpose: order is kept and nothing piles up in memory behind a slow disk.
         appendFileSync(path, chunk, { mode: 0o600 });
         sizeBytes += chunk.length;
       } catch {
-        lostChunks += 1; // Shown by the status line; the child must not suffer from its log.
+        // A full disk costs log lines: the child must not suffer from its log.
       }
     },
     tail: () => (rest === "" ? [...lines] : [...lines, rest].slice(-TAIL_LINES)),
@@ -73,8 +60,8 @@ function sizeOf(path: string): number {
   }
 }
 
-function turnOver(path: string, kept: number): void {
-  for (let index = kept; index >= 1; index--) {
+function turnOver(path: string): void {
+  for (let index = KEPT_LOGS; index >= 1; index--) {
     const from = index === 1 ? path : `${path}.${index - 1}`;
     try {
       renameSync(from, `${path}.${index}`);

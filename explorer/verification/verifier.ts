@@ -7,7 +7,7 @@ import { LRUCache } from "lru-cache";
 import type { Address } from "../../chain/address.js";
 import { errorMessage } from "../../chain/errors.js";
 import { keccak256Hex } from "../../chain/hashes.js";
-import { type Hex, hexToBytes } from "../../chain/hex.js";
+import { hexToBytes } from "../../chain/hex.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Service } from "../../runtime/process/lifecycle.js";
@@ -223,12 +223,11 @@ export async function verifiedNow(
   { store, chain }: { readonly store: VerifiedStore; readonly chain: ChainSource },
   address: Address,
   signal: AbortSignal,
-  code?: Hex,
 ): Promise<VerifiedContract | undefined> {
   const contract = await store.get(address);
   if (contract === undefined) return undefined;
-  const now = code ?? (await chain.evm.getCode(address, "latest", { signal }));
-  return keccak256Hex(hexToBytes(now)) === contract.codeHash ? contract : undefined;
+  const code = await chain.evm.getCode(address, "latest", { signal });
+  return keccak256Hex(hexToBytes(code)) === contract.codeHash ? contract : undefined;
 }
 
 function theOne(found: readonly CompiledContract[], errors: readonly string[]): CompiledContract {

@@ -28,8 +28,8 @@ export function readAddressText(text: unknown, field = "address"): Address {
 }
 
 /** TOKEN (as no bytes) or a contract. @throws INVALID_FIELD */
-export function readAsset(text: unknown, field = "asset"): Buffer {
-  return text === "TOKEN" ? Buffer.alloc(0) : bytesOf(readAddressText(text, field));
+export function readAsset(text: unknown): Buffer {
+  return text === "TOKEN" ? Buffer.alloc(0) : bytesOf(readAddressText(text, "asset"));
 }
 
 /** A hash with or without prefix, in any case. @throws INVALID_FIELD */

@@ -189,11 +189,6 @@ export class Mempool implements TransactionPool, BlockPool {
     return { pending: Math.max(0, totalCount - queuedCount - minedCount), queued: queuedCount };
   }
 
-  /** See `TransactionPool`; walks the whole pool. */
-  content(): ReadonlyMap<Address, SenderContent> {
-    return new Map(this.senders());
-  }
-
   /** See `TransactionPool`. */
   *senders(): Iterable<readonly [Address, SenderContent]> {
     for (const { address } of this.contents.allSenders()) {

@@ -65,10 +65,9 @@ export interface TransactionPool {
   status(hash: Hash32): TransactionStatus;
   /** Counts of executable and queued transactions. */
   counts(): { readonly pending: number; readonly queued: number };
-  content(): ReadonlyMap<Address, SenderContent>;
   /**
-   * The same, one sender after the other, each as it is when it is come to. Who lets others run in
-   * between may be given a sender again that left and came back.
+   * The whole pool, one sender after the other, each as it is when it is come to. Who lets others run
+   * in between may be given a sender again that left and came back.
    */
   senders(): Iterable<readonly [Address, SenderContent]>;
   contentFrom(address: Address): SenderContent;

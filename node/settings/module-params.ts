@@ -27,8 +27,8 @@ const SECOND = 1_000n;
 const DAY = 86_400n * SECOND;
 const YEAR = 365n * DAY;
 
-const duration = (first: bigint, least = SECOND): ParamRule => {
-  return { kind: "duration", first, least, most: 10n * YEAR };
+const duration = (first: bigint): ParamRule => {
+  return { kind: "duration", first, least: SECOND, most: 10n * YEAR };
 };
 const count = (first: bigint, least: bigint, most: bigint): ParamRule => {
   return { kind: "count", first, least, most };

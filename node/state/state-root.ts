@@ -47,8 +47,6 @@ export interface FormerState {
 /**
  * Computes the roots after a block from what it changed. Nothing is kept: the writes become real
  * with the block's atomic write.
- * @param former holds flat state and tries against each other: an account that damage hides from
- * the one would otherwise be taken for new, and its balance would be gone
  * @throws as `updateTrie`
  */
 export function computeRoots(
@@ -56,12 +54,15 @@ export function computeRoots(
   changed: ReadonlyMap<Address, AccountRecord | undefined>,
   storage: ReadonlyMap<Address, ReadonlyMap<Hash32, Uint8Array>>,
   modules: ModuleValues,
-  former?: FormerState,
 ): BlockRoots {
-  return allAtOnce(rootSteps(reader, changed, storage, modules, former));
+  return allAtOnce(rootSteps(reader, changed, storage, modules));
 }
 
-/** The same in steps; the committed tries must stay as they are between them. */
+/**
+ * The same in steps; the committed tries must stay as they are between them.
+ * @param former holds flat state and tries against each other: an account that damage hides from
+ * the one would otherwise be taken for new, and its balance would be gone
+ */
 export function* rootSteps(
   reader: TrieNodeReader,
   changed: ReadonlyMap<Address, AccountRecord | undefined>,

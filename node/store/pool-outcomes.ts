@@ -23,9 +23,6 @@ export class PoolOutcomes {
   private readonly outcomes = new Map<Hash32, StoredPoolOutcome>();
   private nextOrder = 0n;
 
-  /** @param capacity outcomes that are kept */
-  constructor(private readonly capacity = MAX_OUTCOMES) {}
-
   /** All of them, oldest first. */
   all(): ReadonlyMap<Hash32, StoredPoolOutcome> {
     return this.outcomes;
@@ -55,7 +52,7 @@ export class PoolOutcomes {
   evict(): readonly Hash32[] {
     const evicted: Hash32[] = [];
     for (const hash of this.outcomes.keys()) {
-      if (this.outcomes.size <= this.capacity) break;
+      if (this.outcomes.size <= MAX_OUTCOMES) break;
       this.outcomes.delete(hash);
       evicted.push(hash);
     }

@@ -28,8 +28,6 @@ export interface SqlSession extends Sql {
   tryLock(key: bigint): Promise<boolean>;
   /** The bytes of a `COPY ... TO STDOUT`, as they come; the reader's pace is the server's. */
   copyOut(statement: string): Readable;
-  /** False once the connection is gone, and with it every lock. */
-  isOpen(): boolean;
   close(): Promise<void>;
 }
 
@@ -67,23 +65,13 @@ export async function openSqlSession(options: SqlSessionOptions): Promise<SqlSes
 }
 
 class ClientSession implements SqlSession {
-  #isOpen = true;
-
   constructor(
     private readonly client: Client,
     log: Logger,
   ) {
     client.on("error", (error) => {
-      this.#isOpen = false;
       log.warn({ reason: error.message }, "database connection lost");
     });
-    client.on("end", () => {
-      this.#isOpen = false;
-    });
-  }
-
-  isOpen(): boolean {
-    return this.#isOpen;
   }
 
   async query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
@@ -125,7 +113,6 @@ class ClientSession implements SqlSession {
   }
 
   async close(): Promise<void> {
-    this.#isOpen = false;
     await this.client.end();
   }
 

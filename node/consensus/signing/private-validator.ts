@@ -124,11 +124,6 @@ export class PrivateValidator {
     return this.options.stateFile;
   }
 
-  /** 32-byte ed25519 key. */
-  get publicKey(): Uint8Array {
-    return this.key.publicKey;
-  }
-
   /**
    * Signs a vote, or gives the signature of the same vote again.
    * @throws SIGNATURE_REFUSED, SIGNER_WRITE_FAILED

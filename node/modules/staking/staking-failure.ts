@@ -46,9 +46,9 @@ const TEXTS = {
 } as const;
 
 /** The failure of a rule. */
-export function stakingFailure(name: keyof typeof TEXTS, what = ""): MessageFailure {
+export function stakingFailure(name: keyof typeof TEXTS): MessageFailure {
   const [code, words] = TEXTS[name];
-  return moduleFailure("staking", code, what === "" ? words : `${what}: ${words}`);
+  return moduleFailure("staking", code, words);
 }
 
 /** The failure of a validator that would need no stake of its own. */

@@ -61,17 +61,9 @@ interface Sender {
 /** The gossip of one host. */
 export class Gossip {
   private readonly senders = new Map<NodeId, Sender>();
-  private readonly subscribeListeners = new Set<(nodeId: NodeId, topic: string) => void>();
 
   constructor(private readonly options: GossipOptions) {
     this.meterRouter();
-    options.router.addEventListener("subscription-change", ({ detail }) => {
-      const nodeId = nodeIdOfPeer(detail.peerId);
-      for (const { topic, subscribe } of nodeId === undefined ? [] : detail.subscriptions) {
-        if (!subscribe || nodeId === undefined) continue;
-        for (const listener of this.subscribeListeners) listener(nodeId, topic);
-      }
-    });
   }
 
   /** Takes part in a topic. */
@@ -79,11 +71,6 @@ export class Gossip {
     const { router } = this.options;
     router.topicValidators.set(topic, (peer, { data }) => this.validate(peer, data, validate));
     router.subscribe(topic);
-  }
-
-  /** Calls the listener when a peer can be reached through a topic. */
-  onSubscribed(listener: (nodeId: NodeId, topic: string) => void): void {
-    this.subscribeListeners.add(listener);
   }
 
   /** Sends to every peer that takes part; never fails. */

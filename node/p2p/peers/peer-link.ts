@@ -53,11 +53,6 @@ export class PeerLink {
     return this.closed.signal;
   }
 
-  /** The peer's name for libp2p. */
-  get peerName(): string {
-    return this.options.connection.remotePeer.toString();
-  }
-
   /** Whether gossip can reach the peer: its router's stream is up. */
   get hasGossip(): boolean {
     return this.options.connection.streams.some(

@@ -23,11 +23,6 @@ interface Pending {
 export class PendingInbound {
   private readonly pending = new Map<string, Pending>();
 
-  /** How many there are. */
-  get size(): number {
-    return this.pending.size;
-  }
-
   /**
    * A connection has come in; `end` has to follow.
    * @returns whether there is a place for it

@@ -12,12 +12,10 @@ const MAX_ALTERNATIVES = 200_000;
 export class CriteriaRoom {
   private taken = 0;
 
-  constructor(private readonly maxAlternatives: number = MAX_ALTERNATIVES) {}
-
   /** Takes room for what these criteria hold. Throws LIMIT_EXCEEDED. */
   take(criteria: LogCriteria): void {
     const size = sizeOf(criteria);
-    if (this.taken + size > this.maxAlternatives) {
+    if (this.taken + size > MAX_ALTERNATIVES) {
       throw new RpcFault("LIMIT_EXCEEDED", "too many addresses and topics are kept in filters");
     }
     this.taken += size;

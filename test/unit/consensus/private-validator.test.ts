@@ -48,7 +48,7 @@ const stateFile = () => JSON.parse(fs.readFileSync(files.stateFile, "utf8"));
 describe("the signer", () => {
   it("has CometBFT's key, signs its bytes and writes its state file", async () => {
     const signer = await PrivateValidator.open(files);
-    const { address } = JSON.parse(vectors.keyFile);
+    const { address, pub_key: publicKey } = JSON.parse(vectors.keyFile);
     expect(signer.address.slice(2).toUpperCase()).toBe(address);
     const hash = bytesToHex(Uint8Array.from({ length: 32 }, (_, index) => index)) as Hash32;
     const vote: VoteContent = {
@@ -61,7 +61,8 @@ describe("the signer", () => {
     const { signature } = await signer.signVote(vote);
     expect(Buffer.from(signature).toString("hex")).toBe(vectors.voteSignature);
     expect(stateFile()).toEqual(JSON.parse(vectors.stateFile));
-    expect(verifySignature(signer.publicKey, voteSignBytes(CHAIN_ID, vote), signature)).toBe(true);
+    const key = Buffer.from(publicKey.value, "base64");
+    expect(verifySignature(key, voteSignBytes(CHAIN_ID, vote), signature)).toBe(true);
   });
 
   it("goes on from a state file of CometBFT's", async () => {

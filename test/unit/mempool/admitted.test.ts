@@ -131,7 +131,7 @@ class Siege {
         break;
       case "rival": {
         // Another node's block: a transaction that this pool never saw takes nonce and coins.
-        const several = [...this.fixture.pool.content()].filter(
+        const several = [...this.fixture.pool.senders()].filter(
           ([, own]) => own.pending.length > 1,
         );
         const known = several[next.sender % Math.max(1, several.length)];
@@ -201,15 +201,15 @@ class Siege {
 
   /** All transactions, queued ones included. */
   all(): SignedTransaction[] {
-    const content = [...this.fixture.pool.content().values()];
-    return content.flatMap(({ pending, queued }) =>
+    const content = [...this.fixture.pool.senders()];
+    return content.flatMap(([, { pending, queued }]) =>
       evmOnly([...pending, ...queued]).map(({ tx }) => tx),
     );
   }
 
   /** All executable transactions. */
   private prices(): Map<Hash32, SignedTransaction> {
-    const all = [...this.fixture.pool.content().values()].flatMap(({ pending }) => pending);
+    const all = [...this.fixture.pool.senders()].flatMap(([, { pending }]) => pending);
     return new Map(evmOnly(all).map(({ tx }) => [tx.hash, tx]));
   }
 
@@ -243,7 +243,7 @@ class Siege {
     for (const hash of this.dropped) {
       expect(["pending", "queued"]).not.toContain(pool.status(hash).status);
     }
-    for (const [address, { pending, queued }] of pool.content()) {
+    for (const [address, { pending, queued }] of pool.senders()) {
       expect(pending.map(({ tx }) => tx.nonce)).toEqual(
         pending.map((_, at) => state.nonce(address) + BigInt(at)),
       );

@@ -30,7 +30,7 @@ function said({ pool }: Pick<After, "pool">) {
     status: [a0, a1, a2, b0].map(({ hash }) => pool.status(hash).status),
     nonces: [alice, bob].map(({ address }) => pool.pendingNonce(address)),
     counts: pool.counts(),
-    content: [...pool.content()].map(([address, { pending, queued }]) => {
+    content: [...pool.senders()].map(([address, { pending, queued }]) => {
       return [address, pending.map(({ tx }) => tx.hash), queued.length];
     }),
     bob: pool.contentFrom(bob.address),

@@ -54,7 +54,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 function checkInvariants({ pool, state }: Fixture): void {
   let pendingCount = 0;
   let queuedCount = 0;
-  for (const [address, { pending, queued }] of pool.content()) {
+  for (const [address, { pending, queued }] of pool.senders()) {
     pendingCount += pending.length;
     queuedCount += queued.length;
     const first = state.nonce(address);
@@ -153,7 +153,7 @@ class Model {
       const heirPrice = heirTx?.tx.maxFeePerGasAtoken ?? 0n;
       expect(heirPrice * 100n >= tx.maxFeePerGasAtoken * 110n).toBe(true);
     }
-    for (const { pending } of pool.content().values()) {
+    for (const [, { pending }] of pool.senders()) {
       for (const { tx } of evmOnly(pending)) this.promised.set(tx.hash, tx);
     }
   }
@@ -181,7 +181,7 @@ describe("the pool against its model", () => {
         );
         await fixture.pool.close();
         expect(fixture.faults.every((fault) => String(fault).includes("ENOSPC"))).toBe(true);
-        const left = [...fixture.pool.content().values()].flatMap(({ queued }) => queued);
+        const left = [...fixture.pool.senders()].flatMap(([, { queued }]) => queued);
         expect([...fixture.journal.entries.keys()].toSorted()).toEqual(
           left.map(({ tx }) => tx.hash).toSorted(),
         );

@@ -48,7 +48,7 @@ describe("nonces", () => {
       second.hash,
     ]);
     expect(hashes(evmOnly(pool.contentFrom(alice.address).queued))).toEqual([fourth.hash]);
-    expect(pool.content().get(alice.address)).toEqual(pool.contentFrom(alice.address));
+    expect(new Map(pool.senders()).get(alice.address)).toEqual(pool.contentFrom(alice.address));
     expect(hashes(drain(pool))).toEqual([first.hash, second.hash]);
   });
 

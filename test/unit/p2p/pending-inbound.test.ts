@@ -54,7 +54,6 @@ describe("handshakes under way", () => {
         ),
       ).toBe(16);
       for (let index = 0; index < 20; index++) pending.end(`81.2.3.4:${index}`);
-      expect(pending.size).toBe(0);
     }
   });
 });

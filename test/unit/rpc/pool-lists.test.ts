@@ -34,7 +34,6 @@ function startNode(limits: Partial<EvmRpcLimits> = {}) {
     // Left meanwhile, and came back.
     yield [addressOf(1), { pending: [], queued: [transaction] }] as const;
   };
-  node.pool.content = () => new Map(node.pool.senders());
   return { ...node, taken };
 }
 
