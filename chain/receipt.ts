@@ -101,7 +101,7 @@ function placeOf(value: string): number {
 }
 
 /** Adds one value to a bloom in place. */
-export function addToBloom(bloom: Uint8Array, value: Address | Hash32): void {
+function addToBloom(bloom: Uint8Array, value: Address | Hash32): void {
   for (const bit of bitsOf(value)) {
     const index = BLOOM_BYTES - 1 - (bit >> 3);
     bloom[index] = (bloom[index] ?? 0) | (1 << (bit & 7));

@@ -20,7 +20,7 @@ export const MAX_TRANSACTION_BYTES = 128 * 1024;
 /** Gas of a plain transfer. */
 export const TRANSFER_GAS = 21_000n;
 /** Extra gas of a creation. */
-export const CREATE_GAS = 32_000n;
+const CREATE_GAS = 32_000n;
 /** EIP-3860: creation code of a transaction, at most. */
 export const MAX_INITCODE_BYTES = 49_152;
 

@@ -8,7 +8,7 @@ import type { NewIncident } from "../ledger/incidents.js";
  * booked, as a late node behind a balancer does; INVALID_FIELD: a request was understood and
  * refused; NOT_FOUND: no such row; RECOVERY_OPEN: an incident that nobody resumes.
  */
-export const DEPOSIT_ERROR_CODES = [
+const DEPOSIT_ERROR_CODES = [
   "INCIDENT",
   "NOT_READY",
   "STALE_HEAD",

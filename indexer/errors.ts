@@ -6,7 +6,7 @@ import { AppError } from "../chain/errors.js";
  * or version; CONTRADICTED: node and index disagree about a final block, or about coins; NODE_UNFIT:
  * the node lacks a method or has deleted what is needed; the others are answers of the API.
  */
-export const INDEXER_ERROR_CODES = [
+const INDEXER_ERROR_CODES = [
   "FOREIGN_INDEX",
   "NEWER_INDEX",
   "OLDER_INDEX",

@@ -25,7 +25,7 @@ import { AppError } from "../chain/errors.js";
  * so far; NEGATIVE_LIABILITY: they owe less than nothing;
  * CORRUPT_ROW: a stored value is not what its column says.
  */
-export const LEDGER_ERROR_CODES = [
+const LEDGER_ERROR_CODES = [
   "FOREIGN_LEDGER",
   "NEWER_LEDGER",
   "MIGRATION_NEEDED",

@@ -11,7 +11,7 @@ import { listedBehind, listedBy, type ListOrder } from "./list-order.js";
 import { storedHeight, storedInteger, storedTime } from "./stored-values.js";
 
 /** What went wrong. */
-export const INCIDENT_KINDS = [
+const INCIDENT_KINDS = [
   "PARENT_MISMATCH",
   "HASH_CHANGED",
   "HEIGHT_WENT_BACK",

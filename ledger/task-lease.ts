@@ -6,7 +6,7 @@
 import type { Sql } from "../runtime/sql/sql.js";
 
 /** Work that has a lease. */
-export const LEASED_TASKS = ["webhooks", "link-chain", "reconcile", "treasury"] as const;
+const LEASED_TASKS = ["webhooks", "link-chain", "reconcile", "treasury"] as const;
 
 /** One of `LEASED_TASKS`. */
 export type LeasedTask = (typeof LEASED_TASKS)[number];

@@ -204,7 +204,7 @@ function readLogs(
 }
 
 /** Untrusted log with one of the known signatures. Throws BAD_ANSWER. */
-export function parseTransferLog(value: unknown): TransferLog {
+function parseTransferLog(value: unknown): TransferLog {
   const log = readObject(value, "log");
   const topics = readList(log["topics"], "topics").map((topic) => readHash(topic, "topic"));
   const data = readHex(log["data"], "data");

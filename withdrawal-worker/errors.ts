@@ -8,7 +8,7 @@ import { AppError } from "../chain/errors.js";
  * be true; NODE_BEHIND: it is catching up or shows an older head; NO_KEY: nothing here opens the
  * wallet that is to sign.
  */
-export const WORKER_ERROR_CODES = [
+const WORKER_ERROR_CODES = [
   "SIGNED_DIFFERENTLY",
   "SIGNER_UNREACHABLE",
   "POLICY_UNREADABLE",

@@ -67,7 +67,7 @@ export function voteOfCommit(commit: Commit, validatorIndex: number): Vote | und
 }
 
 /** `tendermint.types.CommitSig`. */
-export function encodeCommitSignature(entry: CommitSignature): Buffer {
+function encodeCommitSignature(entry: CommitSignature): Buffer {
   const writer = new ProtoWriter().integer(1, entry.flag);
   if (entry.flag === COMMIT_FLAG.absent)
     return writer.message(3, encodeTime(ZERO_TIME_NS)).finish();

@@ -8,7 +8,7 @@ const INNER_PREFIX = 1;
 const HASH_BYTES = 32;
 
 /** Root of no leaves: SHA-256 of nothing. */
-export const EMPTY_MERKLE_ROOT: Uint8Array = sha256(new Uint8Array(0));
+const EMPTY_MERKLE_ROOT: Uint8Array = sha256(new Uint8Array(0));
 
 /** Shows that a leaf is the `index`-th of `total` under a root. */
 export interface MerkleProof {
@@ -50,7 +50,7 @@ export function* merkleRootSteps(leaves: readonly Uint8Array[]): Steps<Uint8Arra
 }
 
 /** Root over leaves whose hashes are known. */
-export function merkleRootOfHashes(hashes: readonly Uint8Array[]): Uint8Array {
+function merkleRootOfHashes(hashes: readonly Uint8Array[]): Uint8Array {
   return allAtOnce(rootOfHashesSteps(hashes));
 }
 

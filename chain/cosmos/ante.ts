@@ -29,7 +29,7 @@ import {
 import { goTime, isPassed, timeoutTimeOf } from "./timeout-time.js";
 
 /** Characters of a memo (x/auth `MaxMemoCharacters`). */
-export const MAX_MEMO_CHARACTERS = 256;
+const MAX_MEMO_CHARACTERS = 256;
 
 /** Gas of a byte of the transaction (x/auth `TxSizeCostPerByte`). */
 const BYTE_GAS = 10n;

@@ -32,7 +32,7 @@ export const PUBLIC_KEY_TYPE_URLS: readonly string[] = [
 ];
 
 /** Messages of one transaction, at most. */
-export const MAX_MESSAGES = 100;
+const MAX_MESSAGES = 100;
 
 /** All that lie in each other: sends to 1,170 accounts, all that gas allows, have 2,400. */
 const MAX_MESSAGES_INSIDE = 2_560;

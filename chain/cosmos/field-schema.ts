@@ -345,7 +345,7 @@ function aminoOfValue(field: FieldSchema, value: ProtoValue): JsonValue {
 }
 
 /** Proto JSON as the SDK's REST interface writes it: names of the proto file, defaults shown. */
-export function protoJsonOf(schema: MessageSchema, message: ProtoMessage): JsonValue {
+function protoJsonOf(schema: MessageSchema, message: ProtoMessage): JsonValue {
   const json: Record<string, JsonValue> = {};
   for (const field of schema.fields) {
     const value = message[field.name];
@@ -379,7 +379,7 @@ function base64(value: ProtoValue): string {
 }
 
 /** "500000000000000000" -> "0.500000000000000000"; what is no integer stays as it is. */
-export function decimalText(units: string): string {
+function decimalText(units: string): string {
   if (!/^-?[0-9]{1,100}$/.test(units)) return units;
   const isNegative = units.startsWith("-");
   const digits = (isNegative ? units.slice(1) : units).padStart(19, "0");

@@ -17,7 +17,7 @@ export function field(
 }
 
 /** `cosmos.base.v1beta1.Coin`. */
-export const COIN: MessageSchema = {
+const COIN: MessageSchema = {
   name: "cosmos.base.v1beta1.Coin",
   fields: [field(1, "denom"), field(2, "amount", "string", { keep: true })],
 };

@@ -20,7 +20,7 @@ export interface ExtendedPublicKey {
 }
 
 /** Largest index of a child that a public key alone can derive. */
-export const MAX_CHILD_INDEX = 2 ** 31 - 1;
+const MAX_CHILD_INDEX = 2 ** 31 - 1;
 
 /** Prime of the field of secp256k1 (SEC 2, 2.4.1). */
 const FIELD_PRIME = 2n ** 256n - 2n ** 32n - 977n;

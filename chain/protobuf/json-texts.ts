@@ -15,7 +15,7 @@ export function isTime(seconds: bigint, nanos: number): boolean {
 }
 
 /** Decimals of the SDK's `LegacyDec`. */
-export const DECIMALS = 18;
+const DECIMALS = 18;
 const ONE = 10n ** BigInt(DECIMALS);
 
 /** No fraction, or one of 3, 6 or 9 digits. */

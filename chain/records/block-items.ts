@@ -41,7 +41,7 @@ export function readAddress(reader: RlpReader): Address {
 }
 
 /** The same; undefined where there are no bytes. Throws INVALID_RLP. */
-export function readOptionalAddress(reader: RlpReader): Address | undefined {
+function readOptionalAddress(reader: RlpReader): Address | undefined {
   return reader.optionalHex(20) as Address | undefined;
 }
 

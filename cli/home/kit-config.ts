@@ -20,7 +20,7 @@ import { NODE_CONFIG_FILES } from "./node-home.js";
 import type { WantedPort } from "./ports.js";
 
 /** Settings files of the exchange side. */
-export const EXCHANGE_FILES: readonly ConfigFile[] = [
+const EXCHANGE_FILES: readonly ConfigFile[] = [
   sidecarConfig,
   watcherConfigFile,
   workerConfigFile,

@@ -11,7 +11,7 @@ import { sleep } from "../../runtime/process/task.js";
 import { EmbeddedPostgresError } from "./errors.js";
 
 /** Time for an orderly end (fast shutdown with a checkpoint) before SIGKILL. */
-export const STOP_GRACE_MS = 5_000;
+const STOP_GRACE_MS = 5_000;
 
 /** Time for the kernel to take away a killed process. */
 const KILL_GRACE_MS = 3_000;

@@ -77,7 +77,7 @@ export function parseMetricsPage(text: string): ReadonlyMap<string, number> {
 }
 
 /** Hot wallets on the worker's page, in its order. */
-export function parseWalletFigures(text: string): readonly WalletFigures[] {
+function parseWalletFigures(text: string): readonly WalletFigures[] {
   const statuses = new Map<string, string>();
   const values = new Map<string, number>();
   for (const line of text.split("\n")) {

@@ -139,7 +139,7 @@ export async function runQueryTxs(context: CommandContext, flags: QueryFlags): P
  * `--query` as it is, `--events 'a.b=c&d.e=f'` with the values quoted, as the SDK quotes them.
  * @throws USAGE
  */
-export function conditionsOf(flags: QueryFlags): string {
+function conditionsOf(flags: QueryFlags): string {
   const query = textFlag(flags, "query");
   const events = textFlag(flags, "events");
   if ((query === undefined) === (events === undefined)) {
@@ -216,7 +216,7 @@ function wholeNumber(flags: QueryFlags, name: string, absent: number): number {
 }
 
 /** A member of a JSON object; undefined where there is none. */
-export function memberOf(value: unknown, name: string): unknown {
+function memberOf(value: unknown, name: string): unknown {
   const isObject = typeof value === "object" && value !== null;
   return isObject && name in value ? Reflect.get(value, name) : undefined;
 }

@@ -6,10 +6,10 @@ import { appendFileSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 /** Size at which a log is turned over: large enough for a day of info lines. */
-export const LOG_LIMIT_BYTES = 16 * 1024 * 1024;
+const LOG_LIMIT_BYTES = 16 * 1024 * 1024;
 
 /** Turned-over files kept beside the current one: with it at most 64 MiB for each process. */
-export const KEPT_LOGS = 3;
+const KEPT_LOGS = 3;
 
 /** Lines kept in memory, for when the process dies: a line for every setting it could refuse. */
 export const TAIL_LINES = 200;

@@ -13,10 +13,10 @@ export interface StatusOutput {
 }
 
 /** Pause between two updates on a terminal. */
-export const TTY_INTERVAL_MS = 1_000;
+const TTY_INTERVAL_MS = 1_000;
 
 /** Pause between two lines in a log. */
-export const LOG_INTERVAL_MS = 30_000;
+const LOG_INTERVAL_MS = 30_000;
 
 /** Width of a terminal that does not tell its own. */
 const USUAL_COLUMNS = 80;

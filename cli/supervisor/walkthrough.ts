@@ -23,10 +23,10 @@ import { waitFor } from "../probe/waiting.js";
 import { createPrivateKey } from "../home/wallet-keys.js";
 
 /** What is sent to the deposit address, atoken. */
-export const DEMO_DEPOSIT_ATOKEN = ATOKEN_PER_TOKEN;
+const DEMO_DEPOSIT_ATOKEN = ATOKEN_PER_TOKEN;
 
 /** What is withdrawn again, atoken. */
-export const DEMO_WITHDRAWAL_ATOKEN = ATOKEN_PER_TOKEN / 4n;
+const DEMO_WITHDRAWAL_ATOKEN = ATOKEN_PER_TOKEN / 4n;
 
 /** Margin on the estimated gas, per cent: the account may change between estimate and block. */
 const GAS_MARGIN_PERCENT = 20n;
@@ -35,7 +35,7 @@ const GAS_MARGIN_PERCENT = 20n;
 const POLL_MS = 100;
 
 /** Longest time for one step; with 2-second blocks each takes below ten seconds. */
-export const STEP_TIMEOUT_MS = 90_000;
+const STEP_TIMEOUT_MS = 90_000;
 
 /** What the walk-through works with. */
 export interface WalkthroughOptions {

@@ -290,7 +290,7 @@ async function sent(
 }
 
 /** Hash of a transaction as the SDK writes it. */
-export function hashText(bytes: Uint8Array): string {
+function hashText(bytes: Uint8Array): string {
   return Buffer.from(sha256(bytes)).toString("hex").toUpperCase();
 }
 

@@ -88,7 +88,7 @@ export function coin(amountAtoken: Atoken): ProtoMessage {
 }
 
 /** What may be shown of a text that could be anything, even a key. */
-export function shown(text: string): string {
+function shown(text: string): string {
   return looksLikeKey(text) ? "(a private key?)" : text.slice(0, 100);
 }
 

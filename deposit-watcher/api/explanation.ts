@@ -26,7 +26,7 @@ import type { Watched } from "../deposit-match.js";
  * than came. NOTHING_ARRIVED: it touched our addresses and left them no
  * richer. NOT_OURS: it touched none.
  */
-export const EXPLANATION_CODES = [
+const EXPLANATION_CODES = [
   "CREDITED",
   "CONFIRMING",
   "HELD",

@@ -20,7 +20,7 @@ const MAX_DELAY_MS = 14_400_000;
 const MIN_DELAY_MS = 1_000;
 
 /** Tries of one delivery: the last one comes some 19 h after the first. */
-export const MAX_TRIES = 12;
+const MAX_TRIES = 12;
 
 /** Answers below 500 that ask for another try: timeout, too early, too many requests. */
 const RETRIED_STATUSES = new Set([408, 425, 429]);
@@ -35,7 +35,7 @@ export interface WebhookMessage {
 }
 
 /** The event's name for receivers: it never changes, whatever is sent again, and is used once. */
-export function eventId({ epoch, seq }: Pick<StoredEvent, "epoch" | "seq">): string {
+function eventId({ epoch, seq }: Pick<StoredEvent, "epoch" | "seq">): string {
   return `evt_${epoch}_${seq}`;
 }
 

@@ -32,7 +32,7 @@ export function blockRoutes(context: PageContext): readonly PageRoute[] {
 }
 
 /** The page of a height that is not there (yet). */
-export function missingBlock(t: Texts, named: string, headHeight: number): Page {
+function missingBlock(t: Texts, named: string, headHeight: number): Page {
   return {
     status: 404,
     title: t("notFoundTitle"),

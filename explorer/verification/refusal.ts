@@ -2,7 +2,7 @@
 import { AppError } from "../../chain/errors.js";
 
 /** All reasons; each has a text in every language. */
-export const REFUSALS = [
+const REFUSALS = [
   "BAD_INPUT",
   "NO_CODE",
   "NO_COMPILER",

@@ -47,11 +47,7 @@ const PAIR_SELECT = `WITH ${dayBounds(s)}
 const WHOLE_PLACES = 18;
 
 /** `numerator / denominator` as a decimal text, cut off; undefined without a denominator. */
-export function ratioText(
-  numerator: bigint,
-  denominator: bigint,
-  places: number,
-): string | undefined {
+function ratioText(numerator: bigint, denominator: bigint, places: number): string | undefined {
   return denominator === 0n
     ? undefined
     : decimalText((numerator * 10n ** BigInt(places)) / denominator, places);

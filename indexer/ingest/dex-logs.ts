@@ -7,7 +7,7 @@ import { bytesToBigint, type Hash32, hexToBytes } from "../../chain/hex.js";
 import type { JournaledLog } from "../../rpc-client/journal-codec.js";
 
 /** keccak-256 of each event's signature. */
-export const DEX_TOPICS = {
+const DEX_TOPICS = {
   /** `PairCreated(address indexed,address indexed,address,uint256)` */
   pairCreated: "0x0d3648bd0f6ba80134a33ba9275ac585d9d315f0ad8355cddefde31afa28d0e9",
   /** `Sync(uint112,uint112)` */

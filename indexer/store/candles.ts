@@ -16,7 +16,7 @@ export const INTERVAL_SECONDS = {
 } as const;
 
 /** A Monday, so that weeks begin on one; all narrower intervals divide it. */
-export const INTERVAL_ORIGIN = "2001-01-01T00:00:00Z";
+const INTERVAL_ORIGIN = "2001-01-01T00:00:00Z";
 
 /**
  * Places behind the point of prices in base units: tokens differ by some eighteen decimals, and what

@@ -23,7 +23,7 @@ import { type ApiKey, apiKeyDigest, findApiKeys, type KnownApiKey } from "./api-
 export const KEY_LIFE_MS = 1_000;
 
 /** Name of the home's own key in records. */
-export const FILE_KEY_ID = "api.key";
+const FILE_KEY_ID = "api.key";
 
 /** Keys in memory; others are asked for again. */
 const MAX_KNOWN_KEYS = 10_000;

@@ -15,7 +15,7 @@ import {
 } from "../stored-values.js";
 
 /** Standards whose transfers are looked for. */
-export const TOKEN_STANDARDS = ["erc20", "erc721", "erc1155"] as const;
+const TOKEN_STANDARDS = ["erc20", "erc721", "erc1155"] as const;
 
 /** One of `TOKEN_STANDARDS`. */
 export type TokenStandard = (typeof TOKEN_STANDARDS)[number];
@@ -25,7 +25,7 @@ export type TokenStandard = (typeof TOKEN_STANDARDS)[number];
  * written as the standard has it. NOT_ARRIVED: the balance did not rise by any of it. SHORTFALL: it
  * rose by less; what came is a deposit. UNREADABLE: the contract does not tell the balance.
  */
-export const SIGHTING_REASONS = [
+const SIGHTING_REASONS = [
   "UNKNOWN_TOKEN",
   "NFT",
   "MALFORMED",

@@ -61,7 +61,7 @@ export interface Statement {
 }
 
 /** Movements of one statement: more are several statements. */
-export const MAX_MOVEMENTS = 100_000;
+const MAX_MOVEMENTS = 100_000;
 
 /** Pause between two looks at whether entries are still being written. */
 const LOOK_PAUSE_MS = 20;

@@ -53,7 +53,7 @@ const amountAtoken = z
   .transform((text) => BigInt(text));
 
 /** Terms of a decision as stored: amounts are decimal text. */
-export const decisionTerms = z.discriminatedUnion("action", [
+const decisionTerms = z.discriminatedUnion("action", [
   /** This recovered payment was the payment of that request. */
   z.strictObject({ action: z.literal("link-payment"), hash, withdrawalId }),
   /** It was the payment of a request that the ledger lost: it is booked with its key. */

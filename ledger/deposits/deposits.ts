@@ -118,7 +118,7 @@ export type BlockStepResult =
     };
 
 /** Public identifier of a deposit, made of its natural key. */
-export function depositId(key: {
+function depositId(key: {
   readonly height: Height;
   readonly txIndex: number;
   readonly opIndex: number;

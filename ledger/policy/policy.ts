@@ -204,7 +204,7 @@ export function hashPolicy(policy: Policy): HashedPolicy {
 }
 
 /** JSON of all terms in one order, amounts as decimal strings: also what the file of a new home has. */
-export function canonicalText(policy: Policy): string {
+function canonicalText(policy: Policy): string {
   return JSON.stringify(toPlain(policy));
 }
 

@@ -10,7 +10,7 @@ import { storedAddress, storedHeight, storedInteger, storedTime } from "../store
  * What a wallet may do: `active` takes payments; `draining` takes none and finishes its own;
  * `retired` is signed for by nobody, but watched and reconciled for ever.
  */
-export const WALLET_STATUSES = ["active", "draining", "retired"] as const;
+const WALLET_STATUSES = ["active", "draining", "retired"] as const;
 
 /** One of `WALLET_STATUSES`. */
 export type WalletStatus = (typeof WALLET_STATUSES)[number];

@@ -64,7 +64,7 @@ const PENDING_WINDOW = 256;
  * Deliveries of one webhook that are kept when they have ended: what a person looks through. Older ones
  * are forgotten a day after their end; their events are not.
  */
-export const DELIVERIES_KEPT = 10_000;
+const DELIVERIES_KEPT = 10_000;
 
 /** Deliveries that one statement forgets: a moment's work. */
 const PRUNED_AT_ONCE = 5_000;

@@ -11,7 +11,7 @@ import { newShortId } from "../short-id.js";
 import { storedInteger } from "../stored-values.js";
 
 /** What becomes of a webhook. */
-export const WEBHOOK_STATUSES = ["active", "disabled", "removed"] as const;
+const WEBHOOK_STATUSES = ["active", "disabled", "removed"] as const;
 
 /** One of `WEBHOOK_STATUSES`. */
 export type WebhookStatus = (typeof WEBHOOK_STATUSES)[number];
@@ -59,7 +59,7 @@ export interface MadeSecret {
  * Webhooks that are not removed at a time: each may keep one connection busy, and an exchange sends
  * to a handful of its own services.
  */
-export const MAX_WEBHOOKS = 64;
+const MAX_WEBHOOKS = 64;
 
 /** Filters of one webhook: there are fewer types of events. */
 const MAX_FILTERS = 50;

@@ -12,7 +12,7 @@ export interface OpenFigures {
 }
 
 /** Open withdrawals that are counted at most: beyond it a page says the bound. */
-export const MAX_COUNTED_OPEN = 100_000;
+const MAX_COUNTED_OPEN = 100_000;
 
 /** Events that one look at endings reads at most; the next look goes on behind them. */
 const MAX_EVENTS = 50_000;

@@ -80,7 +80,7 @@ export function isWithdrawalStatus(text: string): text is WithdrawalStatus {
  * its deadline passed; the node refuses the payment for good; it was not mined in time; the policy
  * forbids it by now.
  */
-export const CANCEL_CAUSES = ["request", "deadline", "refused", "not-mined", "policy"] as const;
+const CANCEL_CAUSES = ["request", "deadline", "refused", "not-mined", "policy"] as const;
 
 /** One of `CANCEL_CAUSES`. */
 export type CancelCause = (typeof CANCEL_CAUSES)[number];

@@ -16,7 +16,7 @@ export function inflationPercent(height: Height): bigint {
 }
 
 /** Coins minted in a block: floor(parent supply x rate / blocks per year). */
-export function mintedAtoken(height: Height, parentSupplyAtoken: Atoken): Atoken {
+function mintedAtoken(height: Height, parentSupplyAtoken: Atoken): Atoken {
   return (parentSupplyAtoken * inflationPercent(height)) / (100n * BLOCKS_PER_YEAR);
 }
 

@@ -61,7 +61,7 @@ export function mapSlot(slot: bigint, key: bigint): bigint {
 }
 
 /** Slot of the first item of the array, or of the first word of the text, at `slot`. */
-export function dataSlot(slot: bigint): bigint {
+function dataSlot(slot: bigint): bigint {
   return known(slot.toString(36), () => bigintToWord(slot));
 }
 

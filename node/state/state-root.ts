@@ -11,7 +11,7 @@ import { type TrieUpdate, updateTrieSteps } from "./trie.js";
 /** Owner of the account trie. */
 export const ACCOUNT_TRIE = "";
 /** Owner of the modules' trie: supply now, staking and governance later. */
-export const MODULE_TRIE = "m";
+const MODULE_TRIE = "m";
 
 /** New roots and all trie nodes that changed. */
 export interface BlockRoots {

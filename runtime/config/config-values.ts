@@ -46,7 +46,7 @@ export function parseUrl(text: string, schemes: readonly string[]): string {
 }
 
 /** True for hosts that only this machine can reach. */
-export function isLoopbackHost(host: string): boolean {
+function isLoopbackHost(host: string): boolean {
   return /^(localhost|127(\.[0-9]{1,3}){3}|\[?::1\]?)$/.test(host);
 }
 

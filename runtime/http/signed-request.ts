@@ -23,7 +23,7 @@ export interface SignedParts {
 }
 
 /** Signatures that are older, or newer, are refused; younger ones are let through once. */
-export const SIGNATURE_WINDOW_MS = 300_000;
+const SIGNATURE_WINDOW_MS = 300_000;
 
 const MAX_HEADER_LENGTH = 256;
 const ED25519_BYTES = 64;
@@ -33,7 +33,7 @@ const ED25519_BYTES = 64;
  * Idempotency-Key where there is one, on a line each without a newline at the end. Timestamp and key
  * are as they were sent: who could change the key on its way would make a repeat another request.
  */
-export function signedText({ method, target, headers, rawBody }: SignedParts): string {
+function signedText({ method, target, headers, rawBody }: SignedParts): string {
   const bodySha256 = createHash("sha256").update(rawBody).digest("hex");
   const lines = [method, target, headerOf(headers, "causeway-timestamp"), bodySha256];
   const { "idempotency-key": idempotencyKey } = headers;

@@ -9,7 +9,7 @@ import { readMaybe, readText } from "../rosetta/request-fields.js";
 import { parseAccount } from "../rosetta/identifiers.js";
 
 /** Curve of every account's key. */
-export const CURVE_TYPE = "secp256k1";
+const CURVE_TYPE = "secp256k1";
 
 /** 65 bytes: r, s, and the recovery id 0 or 1. */
 export const SIGNATURE_TYPE = "ecdsa_recovery";

@@ -63,7 +63,7 @@ export function mempoolRoutes(options: {
 }
 
 /** Pure: a transaction of the pool as Rosetta's `Transaction`. */
-export function toRosettaTransaction(pending: PoolTransaction, registry: TokenRegistry) {
+function toRosettaTransaction(pending: PoolTransaction, registry: TokenRegistry) {
   return {
     transaction_identifier: { hash: pending.hash },
     operations: operationsOf(pending, registry),

@@ -11,7 +11,7 @@ export const INDEX_FORMAT_VERSION = 3;
  * Key spaces. Heights are 8 big-endian bytes, positions 4, addresses 20, hashes 32; token amounts
  * are big-endian without leading zeros.
  */
-export const INDEX_SPACE = {
+const INDEX_SPACE = {
   /** name -> text: format version, genesis hash, registry entries */
   meta: 0x01,
   /** "" -> height: the last indexed block */

@@ -2,7 +2,7 @@
 import { bytesToHex, type Hex, hexToBytes } from "../../chain/hex.js";
 
 /** Longest memo in UTF-8 bytes; longer calldata is shown as input only. */
-export const MAX_MEMO_BYTES = 1_024;
+const MAX_MEMO_BYTES = 1_024;
 
 /** Controls other than tab and line ends make bytes data, not text. */
 const CONTROL_PATTERN = /(?![\t\n\r])\p{Cc}/u;

@@ -20,7 +20,7 @@ import {
 import { inside, type Place, readFields, readMaybe, readText } from "./request-fields.js";
 
 /** Names of sub-accounts, in Rosetta's `sub_account.address`. */
-export const SUB_ACCOUNTS = CLAIM_KINDS.filter((kind) => kind !== "own");
+const SUB_ACCOUNTS = CLAIM_KINDS.filter((kind) => kind !== "own");
 
 /** Rosetta's `AccountIdentifier`: the same bytes for the same account, wherever it appears. */
 export interface AccountIdentifier {

@@ -59,7 +59,7 @@ export async function packAnswer(answer: FinishedAnswer): Promise<FinishedAnswer
 }
 
 /** Whether a client that sends `Accept-Encoding` takes gzip (RFC 9110, section 12.5.3). */
-export function takesGzip(acceptEncoding: string | undefined): boolean {
+function takesGzip(acceptEncoding: string | undefined): boolean {
   let isTaken = false;
   for (const part of (acceptEncoding ?? "").toLowerCase().split(",")) {
     const [name = "", ...parameters] = part.split(";").map((word) => word.trim());

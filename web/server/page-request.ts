@@ -57,7 +57,7 @@ export function cookieOf(request: IncomingMessage, name: string): string | undef
 }
 
 /** The cookie that remembers a language that was chosen; undefined where none was. */
-export function languageCookie({ language, isChosen }: Asked): string | undefined {
+function languageCookie({ language, isChosen }: Asked): string | undefined {
   return isChosen ? `lang=${language}${LANGUAGE_COOKIE}` : undefined;
 }
 

@@ -125,7 +125,7 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Http
  * @throws ApiError INVALID_IDEMPOTENCY_KEY (400), INVALID_FIELD, UNKNOWN_ASSET,
  *   FORBIDDEN_DESTINATION (422)
  */
-export function parseWithdrawalRequest(
+function parseWithdrawalRequest(
   request: Pick<HttpRequest, "headers" | "body" | "caller">,
   { tokens }: Pick<WithdrawalApiParts, "tokens">,
 ): WithdrawalRequest {
@@ -159,7 +159,7 @@ export function parseWithdrawalRequest(
 }
 
 /** A withdrawal as the API shows it. */
-export function encodeWithdrawal(withdrawal: Withdrawal) {
+function encodeWithdrawal(withdrawal: Withdrawal) {
   return {
     id: withdrawal.id,
     customerId: withdrawal.customerId,

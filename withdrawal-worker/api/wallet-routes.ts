@@ -19,7 +19,7 @@ export function createWalletRoutes(database: SqlDatabase): readonly HttpRoute[] 
 }
 
 /** A wallet as the API and the command line's JSON show it. */
-export function encodeWallet(wallet: WalletLane) {
+function encodeWallet(wallet: WalletLane) {
   const { seenAtoken, reservedAtoken, oldestSlot, freeze } = wallet;
   const freeAtoken =
     seenAtoken === undefined || seenAtoken < reservedAtoken ? 0n : seenAtoken - reservedAtoken;

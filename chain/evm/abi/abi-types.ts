@@ -47,7 +47,7 @@ function typeOf(json: AbiJsonParameter, text: string): AbiType {
 }
 
 /** `name(type,type)`, of which the selector or first topic is the hash. */
-export function signatureOf(name: string, parameters: readonly AbiParameter[]): string {
+function signatureOf(name: string, parameters: readonly AbiParameter[]): string {
   return `${name}(${parameters.map(({ type }) => typeText(type)).join(",")})`;
 }
 

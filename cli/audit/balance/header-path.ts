@@ -26,7 +26,7 @@ export interface HeaderSource {
 }
 
 /** The validators that the genesis names. */
-export function genesisValidators({ validators }: Pick<Genesis, "validators">): ValidatorSet {
+function genesisValidators({ validators }: Pick<Genesis, "validators">): ValidatorSet {
   return ValidatorSet.genesis(
     validators.map(({ publicKey, power }) => ({
       publicKey: Uint8Array.from(Buffer.from(publicKey, "base64")),

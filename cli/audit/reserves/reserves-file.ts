@@ -58,7 +58,7 @@ const units = z
   .transform(BigInt);
 
 /** A root as files write it. */
-export const rootSchema = z.object({
+const rootSchema = z.object({
   asset: z.string().min(1).max(64),
   levels: z.int().min(0).max(MAX_LEVELS),
   hash: z.string().regex(/^[0-9a-f]{64}$/),

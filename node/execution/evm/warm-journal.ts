@@ -22,7 +22,7 @@ interface Entry {
 }
 
 /** Checkpoints are positions in one list of what became warm or touched. */
-export class WarmJournal {
+class WarmJournal {
   private warm = new Map<BareHex, Set<BareHex>>();
   private alwaysWarm = new Map<BareHex, Set<BareHex>>();
   private touched = new Set<BareHex>();

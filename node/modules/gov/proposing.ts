@@ -173,7 +173,7 @@ export function proposalOf({ state }: ModuleContext, id: bigint): ProposalRecord
 }
 
 /** Word for what a proposal is about, as proposals of v1beta1 were called by (D28). */
-export function proposalType(messages: readonly AnyMessage[]): string {
+function proposalType(messages: readonly AnyMessage[]): string {
   const [first] = messages;
   if (first === undefined) return "Text";
   const known = PROPOSAL_TYPES.find(([pattern]) => pattern.test(contentName(first)));

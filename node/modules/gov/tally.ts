@@ -145,7 +145,7 @@ export interface TallySums {
 }
 
 /** The rule: quorum, then veto, then threshold. */
-export function judge(
+function judge(
   { sums, total, bonded }: TallySums,
   params: Pick<
     GovParams,

@@ -29,7 +29,7 @@ export function noneTouched(): Touched {
 }
 
 /** Notes that an account's delegation with a validator may have changed. */
-export function touch(touched: Touched, account: Address, operator: Address): void {
+function touch(touched: Touched, account: Address, operator: Address): void {
   touched.accounts.add(account);
   const known = touched.delegators.get(operator) ?? new Set();
   touched.delegators.set(operator, known.add(account));

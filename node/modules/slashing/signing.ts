@@ -203,7 +203,7 @@ export function punish(context: ModuleContext, misbehavior: readonly Misbehavior
 }
 
 /** Whether a key of consensus is out for ever. */
-export function isTombstoned(state: JournaledState, consensusAddress: Address): boolean {
+function isTombstoned(state: JournaledState, consensusAddress: Address): boolean {
   return signingInfo(state, consensusAddress)?.isTombstoned === true;
 }
 

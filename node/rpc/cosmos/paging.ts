@@ -7,7 +7,7 @@ import { invalidArgument } from "./errors.js";
 const DEFAULT_LIMIT = 100;
 
 /** Largest page (D16): more is a clear error, never a silent cut. */
-export const MAX_LIMIT = 1_000;
+const MAX_LIMIT = 1_000;
 
 /** A page request that was checked. */
 export interface PageRequest {

@@ -59,7 +59,7 @@ function hexDigits(value: unknown): string {
 }
 
 /** Unsigned quantity of at most `bits` bits. Throws ParamError. */
-export function parseUnsigned(value: unknown, bits: number): bigint {
+function parseUnsigned(value: unknown, bits: number): bigint {
   const digits = hexDigits(value);
   if (digits === "") throw new ParamError('hex string "0x"');
   if (digits.length > 1 && digits.startsWith("0")) {

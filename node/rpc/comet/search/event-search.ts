@@ -47,7 +47,7 @@ export interface SearchLimits {
 }
 
 /** Limits of the server. */
-export const DEFAULT_SEARCH_LIMITS: SearchLimits = {
+const DEFAULT_SEARCH_LIMITS: SearchLimits = {
   results: 10_000,
   blocks: 20_000,
   transactions: 200_000,
