@@ -23,6 +23,7 @@ import { createVolume, freeOffset, initVolume } from "../mesh/mesh-container.js"
 import { type NodeProcess, nodeReport, startNodeProcess } from "../node-process.js";
 import { freePort } from "../ports.js";
 import { type RawReply, rawRequest } from "../raw-request.js";
+import { all, type HtmlElement, parseHtml, textOf } from "./html.js";
 import { type CompiledContract, compileFixture } from "../contracts/solidity.js";
 import { until } from "../until.js";
 
@@ -130,6 +131,18 @@ export class ExplorerStage {
   /** GET without a client's own ideas: redirects and encodings are left alone. */
   get(target: string, headers: Record<string, string> = {}, method = "GET"): Promise<RawReply> {
     return rawGet(this.explorer.server.port, target, headers, method);
+  }
+
+  /** A page, and what stands in its `main`. */
+  async page(
+    target: string,
+    headers: Record<string, string> = {},
+  ): Promise<{ reply: RawReply; root: HtmlElement; text: string }> {
+    const reply = await this.get(target, headers);
+    const root = parseHtml(reply.text);
+    const main = all(root, "main")[0];
+    if (main === undefined) throw new Error("no main");
+    return { reply, root, text: textOf(main) };
   }
 
   async play(): Promise<Scene> {
