@@ -29,14 +29,13 @@ export function findIdentity(options: FindIdentityOptions): Promise<ChainIdentit
   const { ask, isFinal, url, log, signal } = options;
   let stored: ChainIdentity | undefined;
   return retry(
-    async (attempt) => {
+    async () => {
       if (stored !== undefined) return stored;
       try {
         return await ask();
       } catch (error) {
-        if (!isFinal(error) && attempt === 1) {
-          stored = await readStoredIdentity({ url, log, signal });
-        }
+        // At every attempt: the ledger may be lost for a moment, or be made by another process.
+        if (!isFinal(error)) stored = await readStoredIdentity({ url, log, signal });
         throw error;
       }
     },

@@ -1,6 +1,7 @@
 /** A database that is lost while a process opens it: it is opened all the same, and migrated once. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { LEDGER_MIGRATIONS, openLedger } from "../../../ledger/database.js";
+import { findIdentity } from "../../../ledger/find-identity.js";
 import { parseHash32 } from "../../../chain/hex.js";
 import { openPatiently } from "../../../runtime/sql/opening.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
@@ -53,4 +54,22 @@ it("is waited for as long as is said, and every other fault ends the start", asy
   const other = new Error("the tables are of another release");
   await expect(openPatiently(failing(other), patience)).rejects.toBe(other);
   expect(calls).toBe(1);
+});
+
+it("tells its chain as soon as it can be read, while the node does not answer", async () => {
+  let questions = 0;
+  const found = await findIdentity({
+    ask: async () => {
+      questions += 1;
+      // At the first question there is no ledger yet.
+      if (questions === 2)
+        await (await openLedger({ url: database.url, log, signal, identity })).close();
+      throw new Error("the node is down");
+    },
+    isFinal: () => false,
+    url: database.url,
+    log,
+    signal,
+  });
+  expect(found).toEqual(identity);
 });
