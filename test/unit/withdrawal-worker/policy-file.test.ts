@@ -43,6 +43,24 @@ describe("a policy's text", () => {
     expect(parsed(text.replace('"delayHours": 24', '"delayHours": 25'))).not.toBe(hash);
   });
 
+  it("has the hash that decisions of every release name, as sha256sum gives it", () => {
+    const text = plain();
+    const limits = [{ by: "customer", window: "15m", maxUnits: "50", maxCount: 3 }];
+    text.assets.USDX = {
+      approvals: [{ aboveUnits: "10", needed: 2, signed: true }],
+      limits,
+      signerDayMaxUnits: "1000",
+      feeUnits: "2",
+      maximumUnits: "100",
+      minimumUnits: "1",
+    };
+    const { policy } = parsePolicy(JSON.stringify(text));
+    expect([hashPolicy(PERMISSIVE_POLICY).hash, policy && hashPolicy(policy).hash]).toEqual([
+      "ff6083301a8d39dd0a858f34300c381392184db1dbec1f87ecc5565de1dd51ea",
+      "be3d074ac5a9cc22469db3a470ed4dcfb79c297c26328089fff7fb832ebb3eda",
+    ]);
+  });
+
   it("reads every term", () => {
     const text = plain();
     text.assets.USDX = {
