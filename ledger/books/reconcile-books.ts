@@ -10,6 +10,7 @@ import {
   NATIVE_ASSET,
   walletAccount,
 } from "./accounts.js";
+import { WATCHED_FROM } from "../deposits/deposit-addresses.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
 import { TOKEN_OPENING } from "../assets/token-opening.js";
 import { SWEEP_OUT, TOP_UP } from "../treasury/treasury-flows.js";
@@ -220,16 +221,16 @@ async function readAddresses(tx: Sql, { asset, height }: Scope): Promise<BookedA
     backfilled: boolean;
     booked: string;
   }>(
-    `SELECT registered.address, registered.from_height, registered.backfilled,
+    `SELECT d.address, ${WATCHED_FROM} AS from_height, d.backfilled,
             coalesce(inflow.amount, 0) + coalesce(other.amount, 0) AS booked
-       FROM deposit_address registered
+       FROM deposit_address d
        LEFT JOIN (SELECT address, sum(amount_units) AS amount FROM deposit
                    WHERE asset = $3 AND status <> 'reversed' GROUP BY address)
-              AS inflow ON inflow.address = registered.address
+              AS inflow ON inflow.address = d.address
        LEFT JOIN (SELECT address, sum(delta) AS amount FROM (${ADDRESS_ENTRIES}) AS entries
                    WHERE asset = $3 AND effective_height <= $2 GROUP BY address)
-              AS other ON other.address = registered.address
-      ORDER BY registered.index`,
+              AS other ON other.address = d.address
+      ORDER BY d.index`,
     [DEPOSIT_ADDRESSES, height, asset],
   );
   return rows.map((row) => ({
