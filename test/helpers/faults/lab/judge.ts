@@ -8,11 +8,17 @@ import { openLedger } from "../../../../ledger/database.js";
 import { reconcile } from "../../../../ledger/books/reconcile.js";
 import { listWallets } from "../../../../ledger/wallets/wallet.js";
 import { createEvmClient } from "../../../../rpc-client/evm-client.js";
+import { NodeFault } from "../../../../rpc-client/errors.js";
 import { createJsonRpcClient } from "../../../../rpc-client/json-rpc.js";
 import { silentLog } from "../../services/ledger.js";
 import { until } from "../../until.js";
+import { pause } from "../bench.js";
 import { assertMoneyKept, type Figures } from "../oracle.js";
 import type { LabExchange } from "./lab-exchange.js";
+
+/** Looks at a node that is started again, and the time between two. */
+const MAX_LOOKS = 60;
+const LOOK_AGAIN_MS = 500;
 
 /** Heals every way, waits until all is done, and checks every promise. */
 export async function prove(lab: LabExchange): Promise<Figures> {
@@ -26,12 +32,24 @@ export async function prove(lab: LabExchange): Promise<Figures> {
       throw new Error(`${String(error)}\n${states.join("\n")}\n${said}`);
     },
   );
-  await assertBooks(lab);
+  await whileChainIsKilled(() => assertBooks(lab));
   await assertSums(lab);
   await assertNonces(lab);
   const ends = lab.members.flatMap(({ process }) => process.ownEnds);
   expect(ends).toEqual([]);
   return figures;
+}
+
+/** Looks again where there was no node to ask: other exchanges on this chain kill it and start it. */
+async function whileChainIsKilled(look: () => Promise<void>): Promise<void> {
+  for (let looks = 1; ; looks += 1) {
+    try {
+      return await look();
+    } catch (error) {
+      if (!(error instanceof NodeFault) || looks === MAX_LOOKS) throw error;
+      await pause(LOOK_AGAIN_MS);
+    }
+  }
 }
 
 /** The kit's own reconciliation at the cursor, once it has passed all that is mined now. */
