@@ -8,7 +8,7 @@ import { present } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { watchedFromHeight } from "../deposits/watch-cursor.js";
-import { WATCHED_FROM } from "../deposits/deposit-addresses.js";
+import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
 import { storedAddress, storedAtoken, storedHeight } from "../stored-values.js";
 import { listWallets } from "../wallets/wallet.js";
@@ -106,7 +106,8 @@ async function readStarts(sql: Sql, addresses: readonly Address[]): Promise<Star
     (await readTokenAssets(sql)).map(({ symbol, fromHeight }) => [symbol, fromHeight]),
   );
   const rows = await sql.query<{ address: string; from_height: string }>(
-    `SELECT d.address, (${WATCHED_FROM})::text AS from_height
+    `${WITH_LOSSES}
+     SELECT d.address, (${WATCHED_FROM})::text AS from_height
        FROM deposit_address d WHERE d.address = ANY ($1::text[])`,
     [addresses],
   );

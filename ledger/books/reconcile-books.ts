@@ -10,7 +10,7 @@ import {
   NATIVE_ASSET,
   walletAccount,
 } from "./accounts.js";
-import { WATCHED_FROM } from "../deposits/deposit-addresses.js";
+import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
 import { TOKEN_OPENING } from "../assets/token-opening.js";
 import { SWEEP_OUT, TOP_UP } from "../treasury/treasury-flows.js";
@@ -221,7 +221,8 @@ async function readAddresses(tx: Sql, { asset, height }: Scope): Promise<BookedA
     backfilled: boolean;
     booked: string;
   }>(
-    `SELECT d.address, ${WATCHED_FROM} AS from_height, d.backfilled,
+    `${WITH_LOSSES}
+     SELECT d.address, ${WATCHED_FROM} AS from_height, d.backfilled,
             coalesce(inflow.amount, 0) + coalesce(other.amount, 0) AS booked
        FROM deposit_address d
        LEFT JOIN (SELECT address, sum(amount_units) AS amount FROM deposit

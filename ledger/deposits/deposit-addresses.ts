@@ -87,13 +87,20 @@ export async function addressesFrom(
  * two came first says the number of addresses then: both happen under the cursor's lock.
  */
 export const WATCHED_FROM = `
-  least(d.from_height, (SELECT min(r.to_height) + 1 FROM chain_rewind r
-                         WHERE (r.evidence ->> 'nextAddressIndex')::bigint > d.index))`;
+  least(d.from_height, (SELECT min(l.from_height) FROM loss l WHERE l.next_address_index > d.index))`;
+
+/** SQL: the losses of blocks that `WATCHED_FROM` asks. Their evidence may be large: it is read once. */
+export const WITH_LOSSES = `
+  WITH loss AS MATERIALIZED (
+    SELECT to_height + 1 AS from_height,
+           (evidence ->> 'nextAddressIndex')::bigint AS next_address_index
+      FROM chain_rewind)`;
 
 /** Addresses whose coins from before the watcher's blocks are not booked yet, oldest first. */
 export async function addressesToBackfill(sql: Sql, limit: number): Promise<DepositAddress[]> {
   const rows = await sql.query<AddressRow & { readonly watched_from: string }>(
-    `SELECT waiting.*, ${WATCHED_FROM} AS watched_from
+    `${WITH_LOSSES}
+     SELECT waiting.*, ${WATCHED_FROM} AS watched_from
        FROM (${SELECT_ADDRESS} WHERE NOT d.backfilled ORDER BY d.index LIMIT $1) AS waiting
        JOIN deposit_address d USING (index) ORDER BY d.index`,
     [limit],

@@ -13,7 +13,7 @@ import { readTokenStates } from "../assets/token-state.js";
 import { NATIVE_ASSET } from "../books/accounts.js";
 import { postJournals } from "../books/journal.js";
 import { pastEntry } from "../books/wallet-flows.js";
-import { WATCHED_FROM } from "../deposits/deposit-addresses.js";
+import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
 import { LedgerError } from "../errors.js";
 import { storedAddress, storedHeight, storedInteger } from "../stored-values.js";
 import { type HotWallet, listWallets } from "../wallets/wallet.js";
@@ -134,7 +134,8 @@ async function ownersFrom(
     from_height: string;
     backfilled: boolean;
   }>(
-    `SELECT d.index::text, d.address, d.backfilled, (${WATCHED_FROM})::text AS from_height
+    `${WITH_LOSSES}
+     SELECT d.index::text, d.address, d.backfilled, (${WATCHED_FROM})::text AS from_height
        FROM deposit_address d WHERE d.index >= $1 ORDER BY d.index LIMIT $2`,
     [firstIndex, ADDRESS_PAGE],
   );
