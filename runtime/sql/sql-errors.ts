@@ -4,6 +4,7 @@ import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
 /** Codes of database faults; `details` has `sqlState`, `constraint` and `table` where known. */
 export type SqlErrorCode =
   | "UNIQUE_VIOLATION"
+  | "NUMBER_TAKEN"
   | "CHECK_VIOLATION"
   | "FOREIGN_KEY_VIOLATION"
   | "CONFLICT"
@@ -13,7 +14,8 @@ export type SqlErrorCode =
 
 /**
  * A statement that failed. `CONFLICT` is a deadlock, a serialization failure, or a prepared statement
- * whose tables have other columns by now: repeated, the transaction can succeed.
+ * whose tables have other columns by now: repeated, the transaction can succeed. `NUMBER_TAKEN` is a
+ * duplicate of a number that the database drew itself (`numbering.ts`).
  */
 export class SqlError extends AppError<SqlErrorCode> {
   /** Name of the violated constraint; undefined when none was. */

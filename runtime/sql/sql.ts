@@ -8,6 +8,7 @@ import {
 } from "typeorm";
 import { errorMessage } from "../../chain/errors.js";
 import { HeardClient } from "./heard-client.js";
+import { asNumberTaken, NUMBERINGS, untilNumbered } from "./numbering.js";
 import { openPatiently, type PatienceOptions } from "./opening.js";
 import { PreparedNames } from "./prepared.js";
 import { isStalePlan, SqlError, toSqlError } from "./sql-errors.js";
@@ -28,9 +29,9 @@ export interface Sql {
 export interface SqlDatabase extends Sql {
   /**
    * Runs `work` in one READ COMMITTED transaction and commits, or rolls back when it throws.
-   * `work` is run again after a deadlock or serialization failure, so it must have no effects
-   * outside the transaction. A DATABASE_UNAVAILABLE fault at the commit leaves open whether it
-   * happened: read before acting again.
+   * `work` is run again after a deadlock or serialization failure, and where the database drew a
+   * number twice, so it must have no effects outside the transaction. A DATABASE_UNAVAILABLE fault at
+   * the commit leaves open whether it happened: read before acting again.
    */
   transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T>;
   /**
@@ -85,11 +86,11 @@ export function openDatabase(options: OpenDatabaseOptions): Promise<SqlDatabase>
     const source = await connect(options);
     try {
       await migrate(source, options);
+      return new PooledDatabase(source, options, await readNumberings(source));
     } catch (error) {
       await source.destroy();
       throw error;
     }
-    return new PooledDatabase(source, options);
   }, options);
 }
 
@@ -99,16 +100,26 @@ class PooledDatabase implements SqlDatabase {
   readonly #source: DataSource;
   readonly #signal: AbortSignal;
   readonly #names: PreparedNames | undefined;
+  readonly #numberings: ReadonlySet<string>;
   #closing: Promise<void> | undefined;
 
-  constructor(source: DataSource, { url, signal, keepsPlans = false }: OpenDatabaseOptions) {
+  constructor(
+    source: DataSource,
+    { url, signal, keepsPlans = false }: OpenDatabaseOptions,
+    numberings: ReadonlySet<string>,
+  ) {
     this.#source = source;
+    this.#numberings = numberings;
     this.url = url;
     this.#signal = signal;
     this.#names = keepsPlans ? new PreparedNames() : undefined;
   }
 
-  async query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
+  query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
+    return untilNumbered(() => this.#query<Row>(text, parameters));
+  }
+
+  async #query<Row>(text: string, parameters: readonly unknown[]): Promise<Row[]> {
     const runner = this.#source.createQueryRunner();
     try {
       return await this.#run<Row>(runner, text, parameters);
@@ -133,7 +144,7 @@ class PooledDatabase implements SqlDatabase {
   }
 
   #repeated<T>(begin: string, work: (tx: Sql) => Promise<T>): Promise<T> {
-    return retry(() => this.#attempt(begin, work), {
+    return retry(() => untilNumbered(() => this.#attempt(begin, work)), {
       signal: neverAborted,
       attempts: MAX_TRANSACTION_ATTEMPTS,
       minDelayMs: 5,
@@ -173,15 +184,15 @@ class PooledDatabase implements SqlDatabase {
     parameters: readonly unknown[],
   ): Promise<Row[]> {
     const name = parameters.length === 0 ? undefined : this.#names?.nameOf(text);
-    if (name === undefined) return runQuery<Row>(runner, text, parameters);
-    // A runner that was given back would open a connection that nobody ends.
-    if (runner.isReleased) throw toSqlError(new QueryRunnerAlreadyReleasedError());
     try {
+      if (name === undefined) return await runQuery<Row>(runner, text, parameters);
+      // A runner that was given back would open a connection that nobody ends.
+      if (runner.isReleased) throw new QueryRunnerAlreadyReleasedError();
       const connection = (await runner.connect()) as ClientBase;
       const { rows } = await connection.query({ name, text, values: [...parameters] });
       return rows as Row[];
     } catch (error) {
-      const fault = toSqlError(error);
+      const fault = asNumberTaken(toSqlError(error), this.#numberings);
       if (isStalePlan(fault)) this.#names?.renew();
       throw fault;
     }
@@ -271,6 +282,16 @@ async function migrate(source: DataSource, options: OpenDatabaseOptions): Promis
     throw toSqlError(error);
   } finally {
     await lock.release();
+  }
+}
+
+async function readNumberings(source: DataSource): Promise<ReadonlySet<string>> {
+  const runner = source.createQueryRunner();
+  try {
+    const rows = await runQuery<{ name: string }>(runner, NUMBERINGS, []);
+    return new Set(rows.map(({ name }) => name));
+  } finally {
+    await runner.release();
   }
 }
 

@@ -6,6 +6,7 @@ import {
   openLedger,
   readStoredIdentity,
 } from "../../../ledger/database.js";
+import { NUMBERINGS } from "../../../runtime/sql/numbering.js";
 import { openDatabase } from "../../../runtime/sql/sql.js";
 import { openTestLedger, silentLog, TEST_IDENTITY } from "../../helpers/services/ledger.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
@@ -139,6 +140,28 @@ describe("opening the ledger", () => {
     expect(format).toEqual({ value: String(LEDGER_FORMAT_VERSION) });
     await database.close();
     await drop();
+  });
+
+  it("has a key on every number that the database draws, so that none counts twice", async () => {
+    const ledger = await openTestLedger();
+    try {
+      const drawn = await ledger.owner.query<{ place: string; index: string | null }>(
+        `SELECT c.table_name || '.' || c.column_name AS place,
+                (SELECT x.relname FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid
+                  WHERE i.indrelid = c.table_name::regclass AND i.indisunique AND i.indnatts = 1
+                    AND i.indpred IS NULL AND pg_get_indexdef(x.oid, 1, true) = quote_ident(c.column_name)) AS index
+           FROM information_schema.columns c
+          WHERE c.table_schema = 'public'
+            AND (c.is_identity = 'YES' OR c.column_default LIKE 'nextval(%')`,
+      );
+      expect(drawn.length).toBeGreaterThan(20);
+      expect(drawn.filter(({ index }) => index === null)).toEqual([]);
+      const known = await ledger.owner.query<{ name: string }>(NUMBERINGS);
+      const names = known.map(({ name }) => name);
+      expect(drawn.filter(({ index }) => !names.includes(index ?? ""))).toEqual([]);
+    } finally {
+      await ledger.drop();
+    }
   });
 
   it("opens an empty database for several processes at once", async () => {
