@@ -134,29 +134,25 @@ async function insert(
   { policy, terms }: { readonly policy: HashedPolicy; readonly terms: ApprovedTerms },
 ): Promise<"done" | "repeated" | "said-otherwise"> {
   const { id, keyId, decision, reason, signature } = said;
+  const publicKey = signature?.publicKey ?? null;
+  // Asked first and not left to the keys: the withdrawal is held, and a row has a number as well.
+  const before = await tx.query<{ key_id: string; decision: string }>(
+    `SELECT key_id, decision FROM withdrawal_approval
+      WHERE withdrawal_id = $1 AND policy_hash = $2 AND (key_id = $3 OR public_key = $4)`,
+    [id, policy.hash, keyId, publicKey],
+  );
+  if (before.length > 0) {
+    const isSame = before.some((row) => row.key_id === keyId && row.decision === decision);
+    return isSame ? "repeated" : "said-otherwise";
+  }
   const digest = bytesToHex(approvalDigest(terms, { policyHash: policy.hash, decision })).slice(2);
-  const rows = await tx.query(
+  await tx.query(
     `INSERT INTO withdrawal_approval (withdrawal_id, key_id, decision, reason, policy_hash, digest,
        public_key, signature)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING id`,
-    [
-      id,
-      keyId,
-      decision,
-      reason,
-      policy.hash,
-      digest,
-      signature?.publicKey ?? null,
-      signature?.signature ?? null,
-    ],
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [id, keyId, decision, reason, policy.hash, digest, publicKey, signature?.signature ?? null],
   );
-  if (rows.length > 0) return "done";
-  const same = await tx.query(
-    `SELECT 1 FROM withdrawal_approval
-      WHERE withdrawal_id = $1 AND policy_hash = $2 AND key_id = $3 AND decision = $4`,
-    [id, policy.hash, keyId, decision],
-  );
-  return same.length > 0 ? "repeated" : "said-otherwise";
+  return "done";
 }
 
 async function advance(

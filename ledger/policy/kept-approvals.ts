@@ -81,7 +81,7 @@ export async function keepApprovals(
        FROM unnest($2::text[], $3::text[], $4::text[], $5::text[])
             WITH ORDINALITY AS kept (id, key_id, reason, digest, place)
       ORDER BY place
-     ON CONFLICT DO NOTHING`,
+     ON CONFLICT (withdrawal_id, policy_hash, key_id) DO NOTHING`,
     [
       hash,
       kept.map(({ id }) => id),

@@ -95,6 +95,16 @@ describe("a withdrawal above the threshold", () => {
     expect(await say(asked, "ben")).toBe("not-pending");
   });
 
+  it("counts an approval whose number the database had drawn before", async () => {
+    const asked = await pending(TWO);
+    expect(await say(asked, "ann")).toBe("done");
+    await house.ledger.owner.query(
+      `SELECT setval(pg_get_serial_sequence('withdrawal_approval', 'id'), 1, false)`,
+    );
+    expect(await say(asked, "ben")).toBe("done");
+    expect(await statusOf(asked)).toBe("accepted");
+  });
+
   it("ends with one rejection, which gives the hold back and names the rule", async () => {
     const before = await house.balance("alice");
     const asked = await pending(TWO);
