@@ -20,7 +20,7 @@ import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from 
 import type { HeldBytes } from "./held-bytes.js";
 import { PipelineBound } from "./http-pipeline.js";
 import { createReaders } from "./readers.js";
-import { checkHeaders, checkUrl } from "./request-checks.js";
+import { checkHeaders, checkNumbers, checkUrl } from "./request-checks.js";
 import { boundUnsent } from "./http-unsent.js";
 import { endSocket, sendBytes, sendJson, sendReply, leavingOf } from "./http-reply.js";
 import { ReplyTimer } from "./http-timing.js";
@@ -394,6 +394,7 @@ class OpenApiServer implements HttpServer {
   }
 
   async #handle(route: HttpRoute, request: Request, response: Response): Promise<void> {
+    checkNumbers(request);
     const { rawBody, caller, leaving } = this.#stateOf(request);
     const known = { method: request.method, path: request.path, headers: request.headers, rawBody };
     if (caller !== undefined) {

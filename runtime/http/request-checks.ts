@@ -22,3 +22,24 @@ export function checkHeaders(request: IncomingMessage): void {
 export function checkUrl({ originalUrl, path }: Request): void {
   if (/%00/.test(originalUrl)) throw requestError(400, "NUL characters are not allowed", { path });
 }
+
+/** A whole number as a query says it. */
+const WHOLE_NUMBER = /^-?[0-9]{1,16}$/;
+
+/**
+ * Numbers that the validator made of a query. It takes whatever JavaScript reads as one, and no bound
+ * of an API file holds `Infinity`, which `1e999` is, too: a page of that limit was the whole table.
+ * @throws INVALID_REQUEST
+ */
+export function checkNumbers({ originalUrl, query }: Pick<Request, "originalUrl" | "query">): void {
+  const at = originalUrl.indexOf("?");
+  if (at < 0) return;
+  const texts = new URLSearchParams(originalUrl.slice(at));
+  for (const [name, value] of Object.entries(query)) {
+    const text = texts.get(name);
+    if (typeof value !== "number" || text === null) continue;
+    if (WHOLE_NUMBER.test(text) && Number.isSafeInteger(value)) continue;
+    const path = `/query/${name}`;
+    throw requestError(400, `request${path} must be a whole number`, { path });
+  }
+}

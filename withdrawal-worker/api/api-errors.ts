@@ -31,7 +31,9 @@ function mapRequest(error: HttpError): ErrorReply {
   if (error.errors.some(({ path }) => /^\/headers\/idempotency-key$/i.test(path))) {
     return reply(400, "INVALID_IDEMPOTENCY_KEY", error.message, refusalOf(error).details);
   }
-  const isUnderstood = error.errors.some((fault) => fault.errorCode !== "");
+  const isUnderstood = error.errors.some(
+    ({ errorCode, path }) => errorCode !== "" || path.startsWith("/query/"),
+  );
   const { status, code, details } = refusalOf(
     error,
     error.status === 400 && isUnderstood ? 422 : error.status,

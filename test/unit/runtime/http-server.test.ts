@@ -103,7 +103,9 @@ describe("HTTP server", () => {
   it("hands validated and completed queries to the handler", async () => {
     expect((await get("/v1/things")).body).toEqual({ limit: 5 });
     expect((await get("/v1/things?limit=7")).body).toEqual({ limit: 7 });
-    for (const query of ["limit=11", "limit=x", "limit=1&limit=2", "unknown=1"]) {
+    const numbers = ["Infinity", "-Infinity", "1e999", "1e0", "0x5", "%205", "5.0", "NaN"];
+    const limits = ["11", "x", "1&limit=2", ...numbers].map((text) => `limit=${text}`);
+    for (const query of [...limits, "unknown=1"]) {
       expect({ query, status: (await get(`/v1/things?${query}`)).status }).toEqual({
         query,
         status: 400,
