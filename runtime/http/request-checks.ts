@@ -16,6 +16,11 @@ export function checkHeaders(request: IncomingMessage): void {
     const path = "/headers/idempotency-key";
     throw requestError(400, "Idempotency-Key must come once", { path });
   }
+  const packing = headers["content-encoding"];
+  if (packing !== undefined && !/^identity$/i.test(packing)) {
+    const message = "bodies are taken as they are, without a Content-Encoding";
+    throw requestError(415, message, { path: "/headers/content-encoding" });
+  }
 }
 
 /** NUL characters in path and query; the router refuses malformed escapes. @throws INVALID_REQUEST */

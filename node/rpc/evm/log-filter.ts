@@ -119,6 +119,17 @@ export interface HeightRange {
 }
 
 /**
+ * Last height whose logs a filter or a subscription is told of; without a `toBlock` there is none.
+ * @throws INVALID_PARAMS where no block can be between both ends
+ */
+export function lastHeight(view: ChainView, { from, to }: LogFilter): Height {
+  if (to?.kind !== "height") return Number.MAX_SAFE_INTEGER;
+  const first = from?.kind === "height" ? from.height : view.head().height;
+  if (to.height < first) throw invalidParams("invalid block range params");
+  return to.height;
+}
+
+/**
  * Heights that a filter covers now. Missing ends mean the head.
  * @throws INVALID_PARAMS for ranges that are reversed, too long or beyond the head;
  *   SERVER_ERROR for an unknown block hash; HISTORY_PRUNED

@@ -208,6 +208,51 @@ describe("subscriptions", () => {
     expect(heights).toEqual(Array.from({ length: 26 }, (_, index) => index + 5));
   });
 
+  it("sends no log above toBlock, of the past or live", async () => {
+    const { url, chain } = await startNode();
+    const address = parseAddress(`0x${"aa".repeat(20)}`);
+    const log = { address, topics: [], data: new Uint8Array(0) };
+    const add = async (nonce: number) => {
+      chain.add([{ raw: await signLegacy(ALICE, { nonce, to: BOB.address }), logs: [log] }]);
+    };
+    for (const nonce of [0, 1, 2]) await add(nonce);
+    const client = await openClient(url);
+    const subscribe = async (filter: object) =>
+      (await client.ask("eth_subscribe", "logs", filter)).result;
+    const past = await subscribe({ fromBlock: "0x1", toBlock: "0x2" });
+    const both = await subscribe({ fromBlock: "0x2", toBlock: "0x4" });
+    const all = await subscribe({ fromBlock: "0x1" });
+    for (const nonce of [3, 4, 5]) await add(nonce);
+    const heights = async (id: unknown, count: number) => {
+      const found = [];
+      while (found.length < count) found.push(Number((await client.next(id))["blockNumber"]));
+      return found;
+    };
+    expect(await heights(all, 6)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(await heights(past, 2)).toEqual([1, 2]);
+    expect(await heights(both, 3)).toEqual([2, 3, 4]);
+    expect(client.messages).toEqual([]);
+  });
+
+  it("refuses a range of logs in which nothing can ever be", async () => {
+    const { url, chain } = await startNode();
+    for (let height = 1; height <= 5; height++) chain.add([]);
+    const client = await openClient(url);
+    const refusal = { code: -32602, message: "invalid block range params" };
+    for (const range of [{ fromBlock: "0x5", toBlock: "0x2" }, { toBlock: "0x4" }]) {
+      expect((await client.ask("eth_subscribe", "logs", range)).error).toEqual(refusal);
+      expect((await client.ask("eth_newFilter", range)).error).toEqual(refusal);
+    }
+    for (const range of [
+      { fromBlock: "0x9", toBlock: "0x9" },
+      { toBlock: "0x5" },
+      { toBlock: "latest" },
+    ]) {
+      expect((await client.ask("eth_subscribe", "logs", range)).error).toBeUndefined();
+      expect((await client.ask("eth_newFilter", range)).error).toBeUndefined();
+    }
+  });
+
   it("tells when syncing starts and ends", async () => {
     const { url, chain, state } = await startNode();
     const client = await openClient(url);

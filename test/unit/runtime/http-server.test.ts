@@ -1,6 +1,7 @@
 import { singleKeyAccess } from "../../helpers/services/single-key.js";
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
+import { gzipSync } from "node:zlib";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import supertest from "supertest";
@@ -165,6 +166,26 @@ describe("HTTP server", () => {
       expect({ index, status: response.status }).toEqual({ index, status });
       expect(response.body.code).toBe("INVALID_REQUEST");
     }
+  });
+
+  it("says of a packed body that it is packed", async () => {
+    const plain = '{"amountAtoken":"1"}';
+    const send = (encoding: string, body: Uint8Array<ArrayBuffer>) =>
+      fetch(`http://127.0.0.1:${server.port}/v1/things`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          "content-encoding": encoding,
+          authorization: `Bearer ${KEY}`,
+        },
+        body,
+      });
+    for (const body of [new Uint8Array(gzipSync(plain)), Buffer.from(plain)]) {
+      const refused = await send("gzip", body);
+      expect(refused.status).toBe(415);
+      expect(await refused.text()).toContain("Content-Encoding");
+    }
+    expect((await send("Identity", Buffer.from(plain))).status).toBe(201);
   });
 
   it("names what is wrong in the errors", async () => {

@@ -9,7 +9,7 @@ import { pendingTransactionJson } from "../encode.js";
 import { RpcFault } from "../errors.js";
 import { LARGE_BYTES } from "../large-lane.js";
 import type { FilterRegistry, InstalledFilter } from "../filters.js";
-import { type LogFilter, parseLogFilter, rangeOf } from "../log-filter.js";
+import { lastHeight, type LogFilter, parseLogFilter, rangeOf } from "../log-filter.js";
 import { getLogs, type SearchOptions, searchLogs } from "../log-search.js";
 import {
   type CallContext,
@@ -52,6 +52,7 @@ export function filterMethods(ports: FilterMethodPorts): MethodEntries {
       if (filter.blockHash !== undefined) {
         throw new RpcFault("INVALID_PARAMS", "a filter cannot be installed for one block hash");
       }
+      lastHeight(view, filter);
       return filters.install({ kind: "log", filter, next: firstHeight(view, filter) });
     }),
     method("eth_newBlockFilter", 0, () =>

@@ -25,6 +25,8 @@ export interface Subscription {
   readonly prefix: string;
   /** First height that was not sent yet. */
   next: Height;
+  /** Nothing of a block above this height is sent. */
+  readonly last: Height;
   /** Its id has been answered: only then something is sent. */
   isStarted: boolean;
   /** Ends whatever is being made for it. */
@@ -142,8 +144,8 @@ export class ClientLane {
   private firstDue(): Subscription | undefined {
     const head = this.ports.view.head().height;
     for (const subscription of this.own.values()) {
-      const { id, topic, next, isStarted } = subscription;
-      if (!isStarted || next > head || !isOfChain(topic)) continue;
+      const { id, topic, next, last, isStarted } = subscription;
+      if (!isStarted || next > Math.min(head, last) || !isOfChain(topic)) continue;
       this.own.delete(id);
       this.own.set(id, subscription);
       return subscription;
@@ -195,9 +197,10 @@ export class ClientLane {
     if (topic.kind === "newHeads") {
       this.send(subscription, block.header());
     } else if (topic.kind === "logs") {
-      if (!mayContain(topic.criteria, block.logsBloom)) return;
+      const { criteria } = topic.filter;
+      if (!mayContain(criteria, block.logsBloom)) return;
       for (const { log, text } of await block.logs()) {
-        if (matches(topic.criteria, log)) this.send(subscription, text());
+        if (matches(criteria, log)) this.send(subscription, text());
         await breathe(signal);
       }
     } else if (block.transactionCount > 0) {
@@ -210,7 +213,7 @@ export class ClientLane {
   /** Sends some of the blocks from the subscription's next one on that are published already. */
   private async sendPast(subscription: Subscription, topic: ChainTopic): Promise<void> {
     const { view } = this.ports;
-    const { next, ending } = subscription;
+    const { next, last, ending } = subscription;
     if (topic.kind !== "logs") {
       const outline = view.outline(next);
       if (outline === undefined) throw new Error(`block ${next} is missing`);
@@ -221,7 +224,7 @@ export class ClientLane {
       subscription.next = next + 1;
       return;
     }
-    const to = Math.min(view.head().height, next + HEIGHTS_AT_ONCE - 1);
+    const to = Math.min(view.head().height, last, next + HEIGHTS_AT_ONCE - 1);
     const { signal } = ending;
     let leave: (() => void) | undefined;
     const becameLarge = async () => {
@@ -229,7 +232,7 @@ export class ClientLane {
     };
     try {
       const bounds = { ...PAST_LOGS_AT_ONCE, signal, becameLarge };
-      const found = await searchLogs(view, topic.criteria, { from: next, to }, bounds);
+      const found = await searchLogs(view, topic.filter.criteria, { from: next, to }, bounds);
       for (const text of found.logs) {
         this.send(subscription, text);
         await breathe(signal);

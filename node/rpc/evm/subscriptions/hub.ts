@@ -11,6 +11,7 @@ import type { CommittedBlock, EventBus } from "../../../view/event-bus.js";
 import type { BlockJson } from "../block-json.js";
 import { CriteriaRoom } from "../criteria-room.js";
 import { invalidParams, RpcFault } from "../errors.js";
+import { lastHeight } from "../log-filter.js";
 import { LargeLane } from "../large-lane.js";
 import { type CallContext, type MethodEntries, method, type Subscriber } from "../method.js";
 import type { EvmRpcLimits } from "../options.js";
@@ -88,6 +89,8 @@ export class SubscriptionHub {
       throw new RpcFault("METHOD_NOT_FOUND", "notifications not supported");
     }
     const { topic, from } = parseTopic(params);
+    const { view } = this.ports;
+    const last = topic.kind === "logs" ? lastHeight(view, topic.filter) : Number.MAX_SAFE_INTEGER;
     const next = this.firstHeight(from);
     const lane = this.laneOf(subscriber);
     if (lane.size >= this.ports.limits.subscriptionsPerConnection) {
@@ -98,9 +101,9 @@ export class SubscriptionHub {
       '{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":' +
       `"${id}","result":`;
     const ending = new AbortController();
-    const subscription = { id, topic, prefix, next, isStarted: false, ending };
+    const subscription = { id, topic, prefix, next, last, isStarted: false, ending };
     if (topic.kind === "transactionReceipts") this.waiting.add(subscription, topic.hashes);
-    if (topic.kind === "logs") this.room.take(topic.criteria);
+    if (topic.kind === "logs") this.room.take(topic.filter.criteria);
     lane.add(subscription);
     context.afterReply(() => lane.start(subscription));
     return id;
@@ -139,7 +142,7 @@ export class SubscriptionHub {
   private ended(subscription: Subscription): void {
     const { topic } = subscription;
     if (topic.kind === "transactionReceipts") this.waiting.remove(subscription, topic.hashes);
-    if (topic.kind === "logs") this.room.give(topic.criteria);
+    if (topic.kind === "logs") this.room.give(topic.filter.criteria);
   }
 
   private onBlock(committed: CommittedBlock): void {

@@ -1,7 +1,7 @@
 /** What an eth_subscribe asks for. */
 import type { Hash32 } from "../../../../chain/hex.js";
 import { invalidParams, RpcFault } from "../errors.js";
-import { type LogCriteria, parseLogFilter } from "../log-filter.js";
+import { type LogFilter, parseLogFilter } from "../log-filter.js";
 import {
   type BlockRef,
   field,
@@ -20,7 +20,7 @@ export type Topic = ChainTopic | MomentTopic;
 /** What follows the heights. */
 export type ChainTopic =
   | { readonly kind: "newHeads" }
-  | { readonly kind: "logs"; readonly criteria: LogCriteria }
+  | { readonly kind: "logs"; readonly filter: LogFilter }
   /** Without hashes: the receipts of every transaction. */
   | { readonly kind: "transactionReceipts"; readonly hashes: ReadonlySet<Hash32> };
 
@@ -55,7 +55,7 @@ export function parseTopic(params: Params): { topic: Topic; from: BlockRef | und
       if (filter.blockHash !== undefined) {
         throw invalidParams("a subscription cannot be made for one block hash");
       }
-      return { topic: { kind, criteria: filter.criteria }, from: filter.from };
+      return { topic: { kind, filter }, from: filter.from };
     }
     case "transactionReceipts":
       return parseReceiptsTopic(params);
