@@ -24,6 +24,7 @@ export function addQueryCommands(program: Command, run: Runner): void {
     groups.set(first, group);
     addCommand(group, second, command, run);
   }
+  addBlockCommand(query, run);
   addTransactionCommands(query, run);
 }
 
@@ -45,6 +46,19 @@ function addCommand(parent: Command, name: string, query: QueryCommand, run: Run
       return runQuery(context, query, values, own);
     })(given[count] as Options);
   });
+}
+
+function addBlockCommand(query: Command, run: Runner): void {
+  addFlags(query.command("block"))
+    .description("the newest block, or one by its height or its hash of consensus")
+    .argument("[height|hash]", "a whole number; 64 hex digits")
+    .option("--type <type>", "height or hash (else as it looks)")
+    .action((given: string | undefined, own: Options) =>
+      run<Options>(async (context, flags) => {
+        const { runQueryBlock } = await import("./run-block.js");
+        return runQueryBlock(context, given, flags);
+      })(own),
+    );
 }
 
 function addTransactionCommands(query: Command, run: Runner): void {

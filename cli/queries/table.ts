@@ -165,13 +165,6 @@ export const QUERY_COMMANDS: readonly QueryCommand[] = [
   { words: "node config", path: `${NODE}/Config`, description: "settings that clients may need" },
   { words: "node status", path: `${NODE}/Status`, description: "newest and oldest height" },
   {
-    words: "block",
-    path: `${TENDERMINT}/GetLatestBlock`,
-    description: "the newest block, or one by its height",
-    arguments: ["[height]"],
-    instead: ["height", `${TENDERMINT}/GetBlockByHeight`],
-  },
-  {
     words: "comet-validator-set",
     aliases: ["tendermint-validator-set"],
     path: `${TENDERMINT}/GetLatestValidatorSet`,
