@@ -187,6 +187,12 @@ interface AdjustFlags {
 
 function adjustTerms(own: AdjustFlags): StoredTerms {
   const { key, debit, credit, asset, amountAtoken, tx: hash, block, address } = own;
-  const height = block === undefined ? undefined : Number(block);
+  const height = block === undefined ? undefined : heightOf(block);
   return { action: "adjust", key, debit, credit, asset, amountAtoken, hash, height, address };
+}
+
+/** Digits alone: an empty text, as of a variable that was never set, is no block 0. */
+function heightOf(text: string): number {
+  if (/^[0-9]{1,15}$/.test(text)) return Number(text);
+  throw new CliError("USAGE", `--block must be a whole number, not "${text}".`);
 }

@@ -451,8 +451,10 @@ describe("causeway keys", () => {
       runCreateKey(command(), { scope: "deposits:read", ...more }, nowMs);
     await expect(create({ scope: "deposits" })).rejects.toThrow(ACCESS_SCOPES.join(", "));
     await expect(create({ scope: "" })).rejects.toMatchObject({ code: "INVALID_KEY" });
-    for (const wrong of ["yesterday", "0d", "2020-01-01", "5y", "-1d"]) {
-      await expect(create({ expires: wrong })).rejects.toMatchObject({ code: "USAGE" });
+    const noDays = ["2099-02-30", "2099-02-29T00:00:00Z", "2099-01-31 10:00", "2099-01-31 or so"];
+    for (const wrong of ["yesterday", "0d", "2020-01-01", "5y", "-1d", ...noDays]) {
+      const refused = create({ expires: wrong });
+      await expect(refused).rejects.toMatchObject({ code: "USAGE" });
     }
     await expect(create({ rate: "0" })).rejects.toMatchObject({ code: "USAGE" });
     await expect(create({ name: "line\nbreak" })).rejects.toMatchObject({ code: "USAGE" });

@@ -102,6 +102,10 @@ describe("decisions about the books", () => {
       ["one of", "k3", sides("asset:nowhere", "asset:break", 1n)],
       ["does not know", "k4", sides(suspense, "liability:customer:nobody", 1n)],
       ["same account", "k5", sides(suspense, suspense, 1n)],
+      ...["", "1e1", "0x1", "-1", "Infinity"].map((block) => {
+        const rest = [...sides(suspense, alice, 1n), `--block=${block}`];
+        return ["--block", "k6", rest] as const;
+      }),
     ];
     for (const [why, key, rest] of refused) {
       await expect(adjust(key, ...rest)).rejects.toThrow(why);
