@@ -60,6 +60,7 @@ export function parseTestnetFlags(flags: TestnetFlags): Omit<TestnetOptions, "cl
   if (flags.hosts === undefined && highest > MAX_PORT_OFFSET) {
     faults.push(`--port-offset ${portOffset} puts ports of the last node above 65535`);
   }
+  if (flags.out === "") faults.push("--out needs a folder");
   if (faults.length > 0) throw new CliError("USAGE", `${faults.join("; ")}.`);
   const out = { out: flags.out, validators, fullNodes, portOffset, hosts, blockIntervalMs };
   return modules === undefined ? out : { ...out, modules };

@@ -88,8 +88,12 @@ export function cloneFolder(): string {
   return folder;
 }
 
-/** The home that a command means: the flag, else `CAUSEWAY_HOME`, else `.causeway` in the clone. */
+/**
+ * The home that a command means: the flag, else `CAUSEWAY_HOME`, else `.causeway` in the clone.
+ * @throws USAGE for a flag without a folder: keys would be written wherever somebody stands
+ */
 export function resolveHome(flag: string | undefined, env: Environment): string {
+  if (flag === "") throw new CliError("USAGE", "--home needs a folder.");
   const named = flag ?? (env["CAUSEWAY_HOME"] === "" ? undefined : env["CAUSEWAY_HOME"]);
   return resolve(named ?? join(cloneFolder(), ".causeway"));
 }

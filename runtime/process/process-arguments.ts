@@ -39,7 +39,9 @@ export function parseProcessArguments(
   } catch (cause) {
     throw new ArgumentError("INVALID_ARGUMENT", errorMessage(cause), { cause });
   }
-  const home = resolve(values.home ?? env["CAUSEWAY_HOME"] ?? ".causeway");
+  if (values.home === "") throw new ArgumentError("INVALID_ARGUMENT", "--home needs a folder");
+  const named = env["CAUSEWAY_HOME"] === "" ? undefined : env["CAUSEWAY_HOME"];
+  const home = resolve(values.home ?? named ?? ".causeway");
   const text = values["port-offset"];
   if (text === undefined) {
     return { home, portOffset: readPortOffset(home, OFFSET_FILES) };

@@ -247,5 +247,8 @@ describe("the home", () => {
     expect(resolveHome("/a", { CAUSEWAY_HOME: "/b" })).toBe("/a");
     expect(resolveHome(undefined, { CAUSEWAY_HOME: "/b" })).toBe("/b");
     expect(resolveHome(undefined, {})).toBe(join(process.cwd(), ".causeway"));
+    expect(resolveHome(undefined, { CAUSEWAY_HOME: "" })).toBe(join(process.cwd(), ".causeway"));
+    // As of a variable that was never set: the working folder is not what anybody means.
+    expect(() => resolveHome("", { CAUSEWAY_HOME: "/b" })).toThrow("--home needs a folder");
   });
 });

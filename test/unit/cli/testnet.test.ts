@@ -213,6 +213,7 @@ describe("causeway testnet", () => {
     );
     const few = { validators: "2", out: "x", hosts: "a,a" };
     expect(() => parseTestnetFlags(few)).toThrow("2 different hosts");
+    expect(() => parseTestnetFlags({ validators: "2", out: "" })).toThrow("--out needs a folder");
     const high = { validators: "4", out: "x", portOffset: "37900" };
     expect(() => parseTestnetFlags(high)).toThrow("above 65535");
     expect(parseTestnetFlags({ ...high, validators: "2" })).toMatchObject({ portOffset: 37_900 });
