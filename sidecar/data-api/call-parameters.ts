@@ -168,7 +168,9 @@ function readAddress(value: unknown, place: Place): Address {
 
 function readAnyAddress(value: unknown, place: Place): Address {
   const text = readText(value, place);
-  const prefix = [VALIDATOR_PREFIX, ACCOUNT_PREFIX].find((name) => text.startsWith(`${name}1`));
+  // Bech32 is written in one case, which may be the upper one.
+  const lower = text.toLowerCase();
+  const prefix = [VALIDATOR_PREFIX, ACCOUNT_PREFIX].find((name) => lower.startsWith(`${name}1`));
   if (prefix === undefined) return readAddress(text, place);
   try {
     return parseBech32(text, prefix);

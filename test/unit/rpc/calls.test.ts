@@ -375,6 +375,12 @@ describe("fee history", () => {
     const clamped = await node.call<{ gasUsedRatio: number[] }>("eth_feeHistory", 5_000, "latest");
     expect(clamped.gasUsedRatio).toHaveLength(2);
     expect(clamped).not.toHaveProperty("reward");
+    for (const two of ["2", "0x02", 2]) {
+      expect(await node.call("eth_feeHistory", two, "latest")).toEqual(clamped);
+    }
+    for (const wrong of ["two", "-1", "0x", "1.5", -1, null]) {
+      expect((await node.ask("eth_feeHistory", wrong, "latest")).error?.code).toBe(-32602);
+    }
   });
 
   it("refuses percentiles out of order and blocks beyond the head", async () => {

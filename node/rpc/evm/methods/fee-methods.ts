@@ -15,9 +15,11 @@ const MAX_PERCENTILES = 100;
 /** Digits of a gas ratio; the exact quotient is rounded there. */
 const RATIO_SCALE = 1_000_000_000n;
 
-/** The count of blocks: a quantity, or a number as old clients send it. */
+/** The count of blocks: a quantity, or whatever else go-ethereum reads as one, decimals included. */
 function parseBlockCount(value: unknown): number {
-  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
+  const isLoose = typeof value === "string" && /^(0x0*[0-9a-f]{1,13}|[0-9]{1,15})$/i.test(value);
+  const count = isLoose ? Number(value) : value;
+  if (typeof count === "number" && Number.isSafeInteger(count) && count >= 0) return count;
   return parseIndex(value);
 }
 

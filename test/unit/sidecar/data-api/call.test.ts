@@ -256,14 +256,20 @@ describe("/call", () => {
       bech32: bech32.encode("addr", words),
       bech32_validator: bech32.encode("addrvaloper", words),
     };
-    for (const address of [ALICE, ...Object.values(forms)]) {
+    const upper = [forms.bech32, forms.bech32_validator].map((text) => text.toUpperCase());
+    for (const address of [ALICE, ...Object.values(forms), ...upper]) {
       expect((await ask("address_convert", { address })).body).toEqual({
         result: forms,
         idempotent: true,
       });
     }
     const broken = forms.bech32.slice(0, -1) + (forms.bech32.endsWith("q") ? "p" : "q");
-    for (const address of [broken, bech32.encode("addr", bech32.toWords(new Uint8Array(19)))]) {
+    const mixed = `A${forms.bech32.slice(1)}`;
+    for (const address of [
+      broken,
+      mixed,
+      bech32.encode("addr", bech32.toWords(new Uint8Array(19))),
+    ]) {
       expect((await ask("address_convert", { address })).body["code"]).toBe(212);
     }
     expect(node.calls).toEqual([]);
