@@ -48,11 +48,11 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
   return withLedger(command, async (opened) => {
     const { database, wallets } = opened;
     const operator = operatorName(options.operator);
+    // No service may have met it yet: they can stand still until it is recovered. Also where a person
+    // declares it lost: of itself it knows neither the last epoch nor the last number.
+    await closeIfBehind(database, command.home);
     if (options.declare !== undefined) {
       await declareRecovery(database, { reason: options.declare, operator });
-    } else {
-      // No service may have met it yet: they can stand still until it is recovered.
-      await closeIfBehind(database, command.home);
     }
     const chain = recoveryChain(command, opened);
     const context: RecoveryContext = { database, chain, wallets };

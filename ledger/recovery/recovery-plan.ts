@@ -213,7 +213,10 @@ async function readKnownNonces(
 }
 
 /** The highest of what this ledger says and of what homes reported. */
-async function highestRemembered(sql: Sql, state: LedgerState) {
+export async function highestRemembered(
+  sql: Sql,
+  state: LedgerState,
+): Promise<Pick<LedgerState, "epoch" | "nextAddressIndex" | "eventSeq">> {
   const rows = await sql.query<{ epoch: number; addresses: string; seq: string }>(
     `SELECT coalesce(max(epoch), 1) AS epoch, coalesce(max(next_address_index), 0) AS addresses,
             coalesce(max(event_seq), 0) AS seq FROM remembered_ledger`,

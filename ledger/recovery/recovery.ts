@@ -12,6 +12,7 @@ import { readTokenAssets } from "../assets/asset-registry.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
+import { openIncident } from "../incidents.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { storedAtoken } from "../stored-values.js";
 import { termsOf } from "../withdrawals/payment-terms.js";
@@ -22,9 +23,15 @@ import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
 import { type StepResult, stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { freezeRecovered } from "./recovered-payments.js";
-import { closeRecovery } from "./ledger-guard.js";
+import { closeRecovery, readLedgerState } from "./ledger-guard.js";
 import { registerInside } from "../wallets/wallet-registry.js";
-import type { LostAddress, MinedPayment, RecoveryPlan, WalletPlan } from "./recovery-plan.js";
+import {
+  highestRemembered,
+  type LostAddress,
+  type MinedPayment,
+  type RecoveryPlan,
+  type WalletPlan,
+} from "./recovery-plan.js";
 
 /** What a recovery did beyond its plan. */
 export interface RecoveryResult {
@@ -41,7 +48,8 @@ const CHUNK = 5_000;
 /**
  * Books what the plan found: addresses without a customer, own payments into the account of
  * recovered payments, nonces; raises the epoch and opens the ledger. Either all of it, or nothing.
- * @throws RECOVERY when the ledger moved since the plan was made, or payments wait in the pool
+ * @throws RECOVERY when the ledger moved or was recovered since the plan was made, or payments wait in
+ *   the pool
  */
 export async function applyRecovery(
   database: SqlDatabase,
@@ -105,7 +113,14 @@ async function assertUnmoved(tx: Sql, plan: RecoveryPlan): Promise<void> {
     `SELECT wallet, next_nonce::text FROM hot_wallet ORDER BY wallet FOR UPDATE`,
   );
   const nonces = new Map(rows.map((row) => [row.wallet, storedAtoken(row.next_nonce)]));
+  // Carried out by somebody else, it would freeze what was asked for since; and a home may have
+  // reported more.
+  const isOpen = (await openIncident(tx))?.kind === "RECOVERY";
+  const remembered = await highestRemembered(tx, await readLedgerState(tx));
   const isSame =
+    isOpen &&
+    remembered.epoch + 1 === plan.epoch &&
+    remembered.eventSeq === plan.eventSeq &&
     cursor.height === plan.cursorHeight &&
     cursor.nextAddressIndex + plan.addresses.length === plan.nextAddressIndex &&
     plan.wallets.every(({ wallet, ledgerNonce }) => nonces.get(wallet.address) === ledgerNonce);

@@ -1,0 +1,82 @@
+/** Epochs of events: each is given once, whoever recovers a ledger, and however often. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { listEvents } from "../../../ledger/events.js";
+import { readLedgerState } from "../../../ledger/recovery/ledger-guard.js";
+import { applyRecovery } from "../../../ledger/recovery/recovery.js";
+import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
+import { listWallets } from "../../../ledger/wallets/wallet.js";
+import { derivation, Desk, destination, TOKEN } from "./desk.js";
+
+let desk: Desk;
+
+beforeEach(async () => {
+  told.clear();
+  desk = await Desk.openWithAlice();
+});
+afterEach(() => desk.close());
+
+/** Numbers that were told, each with what it stood for. */
+const told = new Map<string, string>();
+
+/** Somebody reads all events, as the API tells them. */
+async function tell(): Promise<void> {
+  const events = await listEvents(desk.database, { afterSeq: 0, limit: 1_000 });
+  await (await desk.guard()).beforeTelling({ eventSeq: events.at(-1)?.seq ?? 0 });
+  for (const { epoch, seq, type, data } of events) {
+    const [number, text] = [`${epoch}:${seq}`, `${type} ${JSON.stringify(data)}`];
+    expect(told.get(number) ?? text).toBe(text);
+    told.set(number, text);
+  }
+}
+
+it("is not given again where a person declares a ledger lost that the home remembers better", async () => {
+  const backups = [await desk.backup(), await desk.backup()];
+  const { address } = await desk.register("bob");
+  desk.pay([address, TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  await tell();
+  await desk.useDatabase(backups[0] ?? "");
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  await tell();
+  expect((await readLedgerState(desk.database)).epoch).toBe(2);
+
+  // Before any service has met it.
+  await desk.useDatabase(backups[1] ?? "");
+  const declared = await desk.causeway("recover", "--declare", "the disk is lost", "--apply");
+  expect(declared.code).toBe(0);
+  await desk.watch();
+  await tell();
+  expect(await readLedgerState(desk.database)).toMatchObject({ epoch: 3, nextAddressIndex: 2 });
+});
+
+/** The chain as a command asks it; nothing is lost on it here. */
+function chainOf(): RecoveryChain {
+  return {
+    headHeight: async () => desk.chain.head,
+    nonceAt: async () => 0n,
+    transactions: async () => [],
+    hasActivity: async () => false,
+    addressAt: (index) => derivation.addressAt(index),
+  };
+}
+
+it("ends with the recovery that it was planned for: a plan is carried out once", async () => {
+  const backup = await desk.backup();
+  const wish = { key: "w", customer: "alice", to: destination(1), amountAtoken: TOKEN };
+  await desk.request(wish);
+  await tell();
+  await desk.useDatabase(backup);
+  await (await desk.guard()).check();
+  const wallets = await listWallets(desk.database);
+  const context = { database: desk.database, chain: chainOf(), wallets };
+  const plan = await planRecovery(context);
+  if (plan === undefined) throw new Error("the ledger is not in recovery");
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  const waiting = await desk.request(wish);
+  const late = applyRecovery(desk.database, plan, "ben");
+  await expect(late).rejects.toMatchObject({ code: "RECOVERY" });
+  // It was asked for behind the recovery: nothing of it is lost.
+  expect((await desk.read(waiting.id)).status).toBe("accepted");
+});
