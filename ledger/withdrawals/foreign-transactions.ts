@@ -1,10 +1,19 @@
-/** Transactions of the hot wallet that nobody asked for, and what an operator said about them. */
+/**
+ * Transactions of the hot wallet that nobody asked for, what an operator said about them, and slots whose
+ * nonce one of them has used.
+ */
 import type { Address } from "../../chain/address.js";
+import { present } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
-import type { Sql } from "../../runtime/sql/sql.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import type { AccountCode } from "../books/accounts.js";
+import { appendEvents } from "../events.js";
+import { freezeRecovered } from "../recovery/recovered-payments.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import { endIfCancelled } from "./endings.js";
+import { stepWithdrawals } from "./withdrawal-steps.js";
+import type { WithdrawalId } from "./withdrawal-id.js";
 
 /** A foreign transaction as the watcher booked it, not acknowledged yet. */
 export interface ForeignOutflow {
@@ -151,4 +160,56 @@ export async function acknowledge(
      SELECT $1, hash, $3, $4 FROM unnest($2::text[]) AS hash ON CONFLICT DO NOTHING`,
     [wallet, [...new Set(hashes)], by, reason],
   );
+}
+
+/** Proof that another transaction consumed a slot's nonce: none of its attempts can ever pay. */
+export interface ForeignNonce {
+  readonly slotId: string;
+  readonly withdrawalId: WithdrawalId;
+  readonly foreignHash: Hash32;
+  readonly blockNumber: Height;
+}
+
+/**
+ * Books the proof that a foreign transaction consumed a frozen withdrawal's nonce. The withdrawal
+ * becomes `accepted` again and may get a second slot: its first can never pay. One that was to be
+ * cancelled ends instead; one that a recovered payment may have paid stays frozen, without a slot.
+ * @returns false when the withdrawal was not frozen with that slot open
+ */
+export function releaseWithForeignNonce(
+  database: SqlDatabase,
+  proof: ForeignNonce,
+): Promise<boolean> {
+  return database.transaction(async (tx) => {
+    const { withdrawalId: id, foreignHash } = proof;
+    // Held until the commit: a receipt that is recorded at this moment is seen, or sees the release.
+    const frozen = await tx.query(
+      `SELECT id FROM withdrawal WHERE id = $1 AND status = 'frozen' FOR UPDATE`,
+      [id],
+    );
+    if (frozen.length === 0 || !(await closeForeignSlot(tx, proof))) return false;
+    const step = { id, data: { foreignTxHash: foreignHash } };
+    const { moved, events } = await stepWithdrawals(tx, "accepted", [step], ["frozen"]);
+    // Thrown, so that the slot is not closed without it.
+    present(moved.get(id), "frozen withdrawal of a slot that was closed");
+    const repeat = await freezeRecovered(tx, [id]);
+    const ended = await endIfCancelled(tx, id);
+    await appendEvents(tx, [...events, ...repeat.events, ...ended]);
+    return true;
+  });
+}
+
+/** Closes the slot; the caller holds its frozen withdrawal. @returns false where it is not open */
+export async function closeForeignSlot(tx: Sql, proof: ForeignNonce): Promise<boolean> {
+  const closed = await tx.query(
+    `WITH closed AS (
+       UPDATE nonce_slot s SET outcome = 'foreign', mined_hash = $2, block_number = $3::bigint
+        WHERE s.id = $1::bigint AND s.outcome IS NULL AND s.withdrawal_id = $4
+          AND NOT EXISTS (
+            SELECT 1 FROM withdrawal_attempt a WHERE a.slot_id = s.id AND a.hash = $2)
+       RETURNING s.id)
+     SELECT id FROM closed`,
+    [proof.slotId, proof.foreignHash, proof.blockNumber, proof.withdrawalId],
+  );
+  return closed.length > 0;
 }

@@ -1,6 +1,7 @@
 /** What an operator decides about frozen withdrawals, each decision with its proof in one commit. */
 import type { Address } from "../../chain/address.js";
 import type { TokenTransfer } from "../../chain/erc20.js";
+import { present } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
@@ -8,7 +9,7 @@ import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slot-rows.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
-import { lockExplanation } from "./foreign-transactions.js";
+import { closeForeignSlot, type ForeignNonce, lockExplanation } from "./foreign-transactions.js";
 import { endIfCancelled } from "./endings.js";
 import { isSamePayment, type PaidTerms, termsOf } from "./payment-terms.js";
 import { WAITING_STATUSES } from "./withdrawal-status.js";
@@ -24,6 +25,8 @@ export interface FrozenWithdrawal {
   readonly contract: Address | undefined;
   readonly amountUnits: bigint;
   readonly reason: string;
+  /** A recovered payment that may have paid it, and that nobody has decided about. */
+  readonly recovered: Hash32 | undefined;
   /** Its open slot; undefined when it froze before it had one. */
   readonly slot: LiveSlot | undefined;
 }
@@ -122,7 +125,7 @@ export function takeOverFrozen(
 
 /**
  * A mined payment that a frozen withdrawal may be settled by although its own slot paid nothing: to
- * the same address, of the same amount, and nobody has said whose it is.
+ * the same address, of the same amount, and nothing explains it. What a recovery booked is explained.
  */
 export async function findUnclaimed(
   sql: Sql,
@@ -133,9 +136,9 @@ export async function findUnclaimed(
     (transaction) => transaction.isSuccess && isSamePayment(frozen, termsOf(transaction)),
   );
   const rows = await sql.query<{ hash: string }>(
-    `SELECT hash FROM unnest($3::text[]) AS mined (hash) WHERE explanation_of($2, hash) IS NULL
-     UNION ALL SELECT tx_hash FROM undecided_payment_of($1) LIMIT 1`,
-    [frozen.id, wallet, equal.map(({ hash }) => hash)],
+    `SELECT hash FROM unnest($2::text[]) AS mined (hash) WHERE explanation_of($1, hash) IS NULL
+      LIMIT 1`,
+    [wallet, equal.map(({ hash }) => hash)],
   );
   return rows[0] === undefined ? undefined : storedHash(rows[0].hash);
 }
@@ -152,9 +155,10 @@ export async function readFrozenWithdrawals(
     contract: string | null;
     amount_units: string;
     reason: string | null;
+    recovered: string | null;
   }>(
     `SELECT id, destination, asset, (SELECT contract FROM asset WHERE symbol = w.asset) AS contract,
-            amount_units::text, reason
+            amount_units::text, reason, (SELECT tx_hash FROM undecided_payment_of(id)) AS recovered
        FROM withdrawal w
       WHERE phase = 'open' AND status = 'frozen' AND NOT EXISTS (
         SELECT 1 FROM nonce_slot s
@@ -174,6 +178,7 @@ export async function readFrozenWithdrawals(
     contract: row.contract === null ? undefined : storedAddress(row.contract),
     amountUnits: storedAtoken(row.amount_units),
     reason: row.reason ?? "",
+    recovered: row.recovered === null ? undefined : storedHash(row.recovered),
     slot: slotOf.get(toWithdrawalId(row.id)),
   }));
 }
@@ -317,6 +322,7 @@ export function skipForeignNonces(
 /**
  * Takes a mined transaction over as the payment of a frozen withdrawal (after a restored backup).
  * The worker books it from its receipt like any other.
+ * @param options.former closed with it: the withdrawal's own nonce, which something else has used
  * @returns false when the withdrawal is not frozen, is not what the transaction paid, or the nonce
  *   belongs to another withdrawal
  * @throws INVALID_DECISION when the transaction is booked already
@@ -327,9 +333,10 @@ export function adoptPayment(
     readonly wallet: Address;
     readonly id: WithdrawalId;
     readonly payment: WalletTransaction;
+    readonly former?: ForeignNonce | undefined;
   },
 ): Promise<boolean> {
-  const { wallet, id, payment } = options;
+  const { wallet, id, payment, former } = options;
   const terms = termsOf(payment);
   return database.transaction(async (tx) => {
     const rows = await tx.query<{ id: string }>(
@@ -346,6 +353,7 @@ export function adoptPayment(
     );
     if (rows.length === 0) return false;
     await refuseBooked(tx, options);
+    if (former !== undefined && !(await closeForeignSlot(tx, former))) return false;
     await tx.query(
       `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
          reserved_atoken)
@@ -379,6 +387,9 @@ export function adoptPayment(
         payment.gasPriceAtoken.toString(),
       ],
     );
+    // Thrown, so that its own slot is not closed without it.
+    if (former !== undefined)
+      present(adopted[0], "a slot of its own for the payment that is named");
     if (adopted.length === 0) return false;
     const step = { id, data: { txHash: payment.hash, adopted: true } };
     const { moved, events } = await stepWithdrawals(tx, "broadcast", [step], ["frozen"]);

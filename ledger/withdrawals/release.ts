@@ -10,10 +10,12 @@ import { openIncident } from "../incidents.js";
 import {
   acknowledge,
   type Acknowledgement,
+  type ForeignNonce,
   type ForeignOutflow,
   readAcknowledged,
   readRecorded,
   readUnacknowledged,
+  releaseWithForeignNonce,
 } from "./foreign-transactions.js";
 import {
   adoptPayment,
@@ -29,12 +31,7 @@ import {
   type WalletTransaction,
 } from "./operator-decisions.js";
 import { releaseSigning } from "./signing-freeze.js";
-import {
-  type MinedReceipt,
-  receiptOfSlot,
-  recordInclusions,
-  releaseWithForeignNonce,
-} from "./slot-outcomes.js";
+import { type MinedReceipt, receiptOfSlot, recordInclusions } from "./slot-outcomes.js";
 import type { LiveSlot } from "./slot-rows.js";
 import { readHotWallet } from "./wallet-lease.js";
 import type { WithdrawalId } from "./withdrawal-id.js";
@@ -82,6 +79,8 @@ export type ReleaseObstacle =
   | { readonly obstacle: "undecided"; readonly id: WithdrawalId; readonly reason: string }
   | { readonly obstacle: "nonce-unexplained"; readonly id: WithdrawalId; readonly nonce: bigint }
   | { readonly obstacle: "maybe-paid"; readonly id: WithdrawalId; readonly hash: Hash32 }
+  /** A recovered payment equals it, and a person has to say whose that was. */
+  | { readonly obstacle: "recovered"; readonly id: WithdrawalId; readonly hash: Hash32 }
   | { readonly obstacle: "payment-under-way"; readonly id: WithdrawalId }
   /** Somebody else decided about it at the same time. */
   | { readonly obstacle: "moved-meanwhile"; readonly id: WithdrawalId }
@@ -159,7 +158,7 @@ export async function releaseWithdrawal(
   }
   if (decision.decision === "paid-by") {
     await adopt(release, frozen, decision.hash);
-  } else if (decision.decision === "not-paid" && frozen.slot === undefined) {
+  } else if (decision.decision === "not-paid" && isUndoubted(frozen)) {
     if (await resumeUnpaid(database, id)) steps.push({ step: "unpaid-resumed", id });
     else obstacles.push({ obstacle: "payment-under-way", id });
   } else {
@@ -259,12 +258,17 @@ async function skipNonces(
   steps.push({ step: "foreign-accepted", nextNonce, count, frozenCount });
 }
 
+/** Whether it has no nonce, and no recovered payment may have been its own: it would freeze again. */
+function isUndoubted({ slot, recovered }: FrozenWithdrawal): boolean {
+  return slot === undefined && recovered === undefined;
+}
+
 /** Looks for receipts first; then at who consumed the nonce. */
 async function lookAgain(release: Release, frozen: FrozenWithdrawal): Promise<void> {
   const { database, chain, steps, obstacles } = release;
   const { slot, id } = frozen;
   if (slot === undefined) {
-    obstacles.push({ obstacle: "undecided", id, reason: frozen.reason });
+    obstacles.push(openQuestion(frozen));
     return;
   }
   const receipts = await chain.receipts(slot.attempts.map(({ hash }) => hash));
@@ -290,6 +294,12 @@ async function lookAgain(release: Release, frozen: FrozenWithdrawal): Promise<vo
   await proveForeign(release, frozen, slot, height);
 }
 
+/** What a person has to say about one without a nonce. */
+function openQuestion({ id, reason, recovered }: FrozenWithdrawal): ReleaseObstacle {
+  if (recovered !== undefined) return { obstacle: "recovered", id, hash: recovered };
+  return { obstacle: "undecided", id, reason };
+}
+
 /** A second slot only with the transaction in hand that consumed the first one's nonce. */
 async function proveForeign(
   release: Release,
@@ -297,25 +307,21 @@ async function proveForeign(
   slot: LiveSlot,
   to: Height,
 ): Promise<void> {
-  const { database, chain, wallet, steps, obstacles } = release;
-  const { id } = frozen;
-  const isConsumer = ({ nonce }: WalletTransaction) => nonce === slot.nonce;
-  const asked = { wallet, nonce: slot.nonce, from: 0, to };
-  const transactions = await transactionsSince(database, asked, chain, (found) => {
-    return found.some(isConsumer);
-  });
-  const consumer = transactions.find(isConsumer);
-  if (consumer === undefined) {
-    obstacles.push({ obstacle: "nonce-unexplained", id, nonce: slot.nonce });
-    return;
-  }
-  const use = useOfSlot({ ...frozen, wallet }, consumer);
+  const { database, wallet, steps, obstacles } = release;
+  const { id, recovered } = frozen;
+  const used = await readUse(release, frozen, slot, to);
+  if (used === undefined) return;
+  const { consumer, use } = used;
   const unclaimed =
     use === "paid"
       ? consumer.hash
-      : await findUnclaimed(database, { wallet, frozen }, transactions);
+      : await findUnclaimed(database, { wallet, frozen }, used.transactions);
   if (unclaimed !== undefined) {
     obstacles.push({ obstacle: "maybe-paid", id, hash: unclaimed });
+    return;
+  }
+  if (use !== undefined && recovered !== undefined) {
+    obstacles.push({ obstacle: "recovered", id, hash: recovered });
     return;
   }
   if (use !== undefined) {
@@ -325,14 +331,38 @@ async function proveForeign(
     else obstacles.push({ obstacle: "moved-meanwhile", id });
     return;
   }
-  const isReleased = await releaseWithForeignNonce(database, {
-    slotId: slot.slotId,
-    withdrawalId: id,
-    foreignHash: consumer.hash,
-    blockNumber: consumer.height,
+  if (!(await releaseWithForeignNonce(database, proofOf(slot, consumer)))) {
+    obstacles.push({ obstacle: "moved-meanwhile", id });
+    return;
+  }
+  const all = await readFrozenWithdrawals(database, wallet);
+  const again = all.find((entry) => entry.id === id);
+  if (again === undefined) steps.push({ step: "nonce-replaced", id, foreignHash: consumer.hash });
+  else obstacles.push(openQuestion(again));
+}
+
+/** What used up a slot's nonce, and what that did; undefined where nothing shows it, which is said. */
+async function readUse(
+  { database, chain, wallet, obstacles }: Release,
+  frozen: FrozenWithdrawal,
+  slot: LiveSlot,
+  to: Height,
+) {
+  const isConsumer = ({ nonce }: WalletTransaction) => nonce === slot.nonce;
+  const asked = { wallet, nonce: slot.nonce, from: 0, to };
+  const transactions = await transactionsSince(database, asked, chain, (found) => {
+    return found.some(isConsumer);
   });
-  if (isReleased) steps.push({ step: "nonce-replaced", id, foreignHash: consumer.hash });
-  else obstacles.push({ obstacle: "moved-meanwhile", id });
+  const consumer = transactions.find(isConsumer);
+  if (consumer === undefined) {
+    obstacles.push({ obstacle: "nonce-unexplained", id: frozen.id, nonce: slot.nonce });
+    return undefined;
+  }
+  return { transactions, consumer, use: useOfSlot({ ...frozen, wallet }, consumer) };
+}
+
+function proofOf({ slotId, withdrawalId }: LiveSlot, consumer: WalletTransaction): ForeignNonce {
+  return { slotId, withdrawalId, foreignHash: consumer.hash, blockNumber: consumer.height };
 }
 
 async function adopt(release: Release, frozen: FrozenWithdrawal, hash: Hash32): Promise<void> {
@@ -349,8 +379,33 @@ async function adopt(release: Release, frozen: FrozenWithdrawal, hash: Hash32): 
   const { height } = receipt;
   const transactions = await chain.transactions({ from: height, to: height });
   const payment = transactions.find((transaction) => transaction.hash === hash);
+  const { slot } = frozen;
+  let former: ForeignNonce | undefined;
+  if (payment !== undefined && slot !== undefined && slot.nonce !== payment.nonce) {
+    former = await proveUsed(release, frozen, slot);
+    if (former === undefined) return;
+  }
   const isAdopted =
-    payment !== undefined && (await adoptPayment(database, { wallet, id, payment }));
+    payment !== undefined && (await adoptPayment(database, { wallet, id, payment, former }));
   if (isAdopted) steps.push({ step: "payment-adopted", id, hash });
   else obstacles.push({ obstacle: "no-payment", id, hash });
+}
+
+/**
+ * Proof that the withdrawal's own nonce has paid nothing and never will; undefined without it, which is
+ * said.
+ */
+async function proveUsed(
+  release: Release,
+  frozen: FrozenWithdrawal,
+  slot: LiveSlot,
+): Promise<ForeignNonce | undefined> {
+  const { chain, obstacles } = release;
+  const height = await chain.headHeight();
+  const isFree = slot.nonce >= (await chain.nonceAt(height));
+  const used = isFree ? undefined : await readUse(release, frozen, slot, height);
+  if (used?.use === undefined && used !== undefined) return proofOf(slot, used.consumer);
+  if (isFree || used !== undefined)
+    obstacles.push({ obstacle: "payment-under-way", id: frozen.id });
+  return undefined;
 }

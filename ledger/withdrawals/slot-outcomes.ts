@@ -1,4 +1,4 @@
-/** How nonce slots end: a receipt is recorded, then booked once; or a foreign nonce is proven. */
+/** How nonce slots end: a receipt is recorded, then booked once. */
 import type { Address } from "../../chain/address.js";
 import { present } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
@@ -28,7 +28,6 @@ import {
   type SlotRow,
   toLiveSlot,
 } from "./slot-rows.js";
-import { endIfCancelled } from "./endings.js";
 import { earnedFeePostings, releasedFeePostings, returnedHold } from "./holds.js";
 import {
   type MovedWithdrawal,
@@ -77,14 +76,6 @@ export interface MinedReceipt {
   readonly effectiveGasPriceAtoken: Atoken;
   /** Well-formed ERC-20 transfers that it logged, in order. */
   readonly transfers: readonly LoggedTransfer[];
-}
-
-/** Proof that another transaction consumed a slot's nonce: none of its attempts can ever pay. */
-export interface ForeignNonce {
-  readonly slotId: string;
-  readonly withdrawalId: WithdrawalId;
-  readonly foreignHash: Hash32;
-  readonly blockNumber: Height;
 }
 
 /** The receipt of whichever of the slot's attempts was mined, signed by the slot's wallet. */
@@ -317,44 +308,6 @@ export function freezeWithdrawals(
     const { moved, events } = await stepWithdrawals(tx, "frozen", steps);
     await appendEvents(tx, events);
     return new Set(moved.keys());
-  });
-}
-
-/**
- * Books the proof that a foreign transaction consumed a frozen withdrawal's nonce. The withdrawal
- * becomes `accepted` again and may get a second slot: its first can never pay. One that was to be
- * cancelled ends instead.
- * @returns false when the withdrawal was not frozen with that slot open
- */
-export function releaseWithForeignNonce(
-  database: SqlDatabase,
-  proof: ForeignNonce,
-): Promise<boolean> {
-  return database.transaction(async (tx) => {
-    // Held until the commit: a receipt that is recorded at this moment is seen, or sees the release.
-    const frozen = await tx.query(
-      `SELECT id FROM withdrawal WHERE id = $1 AND status = 'frozen' FOR UPDATE`,
-      [proof.withdrawalId],
-    );
-    if (frozen.length === 0) return false;
-    const closed = await tx.query(
-      `WITH closed AS (
-         UPDATE nonce_slot s SET outcome = 'foreign', mined_hash = $2, block_number = $3::bigint
-          WHERE s.id = $1::bigint AND s.outcome IS NULL AND s.withdrawal_id = $4
-            AND NOT EXISTS (
-              SELECT 1 FROM withdrawal_attempt a WHERE a.slot_id = s.id AND a.hash = $2)
-         RETURNING s.id)
-       SELECT id FROM closed`,
-      [proof.slotId, proof.foreignHash, proof.blockNumber, proof.withdrawalId],
-    );
-    if (closed.length === 0) return false;
-    const step = { id: proof.withdrawalId, data: { foreignTxHash: proof.foreignHash } };
-    const { moved, events } = await stepWithdrawals(tx, "accepted", [step], ["frozen"]);
-    // Thrown, so that the slot is not closed without it.
-    present(moved.get(proof.withdrawalId), "frozen withdrawal of a slot that was closed");
-    const ended = await endIfCancelled(tx, proof.withdrawalId);
-    await appendEvents(tx, [...events, ...ended]);
-    return true;
   });
 }
 

@@ -221,6 +221,12 @@ function obstacleLines(left: ReleaseObstacle): string[] {
         `${left.id}: ${left.hash} paid the same amount to the same address; ` +
           `if it was this payment: --paid-by ${left.hash}`,
       ];
+    case "recovered":
+      return [
+        `${left.id}: the recovered payment ${left.hash} went to the same address with the same amount: ` +
+          `causeway ledger link-payment ${left.hash} --withdrawal ${left.id}, or, if it was another, ` +
+          `causeway ledger pay-withdrawal ${left.id}`,
+      ];
     case "payment-under-way":
       return [`${left.id}: a payment of it is on its way or done`];
     case "moved-meanwhile":

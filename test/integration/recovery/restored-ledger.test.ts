@@ -177,6 +177,12 @@ describe("an older database that was put back", () => {
     const other = await desk.request({ key: "another", ...fields });
     await desk.work(2);
     expect((await desk.read(other.id)).status).toBe("frozen");
+    // It would freeze again: nobody is told that it will be paid, by the command or by an event.
+    const notPaid = await desk.causeway("withdrawals", "release", other.id, "--not-paid");
+    const named = expect.stringContaining(`causeway ledger pay-withdrawal ${other.id}`);
+    expect([notPaid.code, notPaid.text]).toEqual([1, named]);
+    const told = (await desk.read(other.id)).history.map(({ status }) => status);
+    expect(told).toEqual(["accepted", "frozen"]);
     const pay = ["ledger", "pay-withdrawal", other.id, "--reason", "a new order"];
     await desk.causeway(...pay);
     await expect(desk.causeway(...pay)).rejects.toMatchObject({ code: "DECIDED_ALREADY" });

@@ -18,7 +18,7 @@ import {
   runReleaseWithdrawals,
 } from "../../../cli/commands/withdrawals/release.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { releaseWithForeignNonce } from "../../../ledger/withdrawals/slot-outcomes.js";
+import { releaseWithForeignNonce } from "../../../ledger/withdrawals/foreign-transactions.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { roleUrl } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
