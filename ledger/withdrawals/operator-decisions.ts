@@ -246,12 +246,25 @@ export async function walletOfOpenSlot(sql: Sql, id: WithdrawalId): Promise<Addr
   return rows[0] === undefined ? undefined : storedAddress(rows[0].wallet);
 }
 
-/** Lets a frozen withdrawal go on with its open slot, whose nonce the chain has not used yet. */
-export function resumeSlot(database: SqlDatabase, frozen: FrozenWithdrawal): Promise<boolean> {
-  const hasAttempts = (frozen.slot?.attempts.length ?? 0) > 0;
-  const isCancelled = frozen.slot?.cancel !== undefined;
-  const next = hasAttempts ? "signed" : "slotted";
-  return moveOne(database, frozen.id, isCancelled ? "cancelling" : next);
+/**
+ * Lets a frozen withdrawal go on with its open slot, whose nonce the chain has not used yet. Its customer
+ * may have taken the wish back while the chain was looked at: what is to become of it is read here.
+ */
+export function resumeSlot(database: SqlDatabase, { id }: FrozenWithdrawal): Promise<boolean> {
+  return database.transaction(async (tx) => {
+    const [row] = await tx.query<{ is_cancelled: boolean; has_attempts: boolean }>(
+      `SELECT cancel_cause IS NOT NULL AS is_cancelled,
+              EXISTS (SELECT 1 FROM nonce_slot s JOIN withdrawal_attempt a ON a.slot_id = s.id
+                       WHERE s.withdrawal_id = w.id AND s.live) AS has_attempts
+         FROM withdrawal w WHERE id = $1 FOR UPDATE`,
+      [id],
+    );
+    const next = row?.has_attempts === true ? "signed" : "slotted";
+    const to = row?.is_cancelled === true ? "cancelling" : next;
+    const { moved, events } = await stepWithdrawals(tx, to, [{ id }], ["frozen"]);
+    await appendEvents(tx, events);
+    return moved.size > 0;
+  });
 }
 
 /** Lets a withdrawal that froze before it had a slot be paid: the operator says it was not. */
@@ -419,16 +432,4 @@ async function refuseBooked(
     "INVALID_DECISION",
     `${hash} was booked by ${by} already; what waits for a person: causeway ledger open`,
   );
-}
-
-function moveOne(
-  database: SqlDatabase,
-  id: WithdrawalId,
-  to: "signed" | "slotted" | "cancelling",
-): Promise<boolean> {
-  return database.transaction(async (tx) => {
-    const { moved, events } = await stepWithdrawals(tx, to, [{ id }], ["frozen"]);
-    await appendEvents(tx, events);
-    return moved.size > 0;
-  });
 }

@@ -18,6 +18,8 @@ import {
   runReleaseWithdrawals,
 } from "../../../cli/commands/withdrawals/release.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { releaseWithdrawal } from "../../../ledger/withdrawals/release.js";
+import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
 import { releaseWithForeignNonce } from "../../../ledger/withdrawals/foreign-transactions.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { roleUrl } from "../../helpers/services/ledger.js";
@@ -175,6 +177,37 @@ describe("causeway withdrawals", () => {
     await lane.runRound(house.signal);
     expect(house.chain.balances.get(to) ?? 0n).toBe(0n);
     expect(await house.balance("alice")).toEqual(before);
+  });
+
+  it("does not send what is cancelled while the release looks at the chain", async () => {
+    const lane = house.lane();
+    house.chain.gasPriceAtoken = 1n;
+    house.chain.minimumPriceAtoken = 10n;
+    const { id, to } = await house.acceptTo();
+    await lane.runRound(house.signal);
+    await freezeWithdrawals(house.database, [{ id, reason: "looked at by a person" }]);
+    const cancel = () => cancelWithdrawal(house.database, id, "changed my mind");
+    const report = await releaseWithdrawal(
+      {
+        database: house.ledger.owner,
+        wallet: WALLET,
+        chain: {
+          headHeight: async () => house.chain.head,
+          // Its client is told that it will not be paid, in the very moment of the release.
+          nonceAt: async () => ((await cancel()) === "done" ? 0n : -1n),
+          receipts: async (hashes) => hashes.map(() => undefined),
+          transactions: async () => [],
+        },
+      },
+      id,
+      { decision: "look-again" },
+    );
+    expect(report.steps).toEqual([{ step: "slot-resumed", id, nonce: 0n }]);
+    expect((await house.read(id)).status).toBe("cancelling");
+    house.chain.minimumPriceAtoken = 1n;
+    await house.pass(lane, { rounds: 3, stepMs: 2_000 });
+    expect((await house.read(id)).status).toBe("cancelled");
+    expect(house.chain.balances.get(to) ?? 0n).toBe(0n);
   });
 
   it("settles what was cancelled while it was frozen, where the chain shows that it was paid", async () => {
