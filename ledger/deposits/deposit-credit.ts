@@ -7,6 +7,7 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import {
+  type AccountCode,
   BREAK,
   customerAccount,
   type CustomerId,
@@ -15,7 +16,7 @@ import {
   SUSPENSE,
 } from "../books/accounts.js";
 import { amountFields, balanceFields } from "../books/amount-fields.js";
-import { type JournalEntry, postJournals } from "../books/journal.js";
+import { type JournalEntry, postJournal, postJournals } from "../books/journal.js";
 import type { NewEvent } from "../events.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 
@@ -212,9 +213,15 @@ export interface ReturnedHold {
  * lost, which were taken for withdrawn. It fills what they are short of first, or its customer would
  * have them after all; what was asked for later is of other coins. The balances are locked by the holds'
  * own entries: two that come back at once are counted one after the other.
+ * @param options.by where a person gave it back by a decision, its key and the block from which on it
+ *   counts: what it filled is known by it
  * @returns events to append last
  */
-export async function fillShort(tx: Sql, holds: readonly ReturnedHold[]): Promise<NewEvent[]> {
+export async function fillShort(
+  tx: Sql,
+  holds: readonly ReturnedHold[],
+  options: { readonly by?: { readonly key: string; readonly height: Height } } = {},
+): Promise<NewEvent[]> {
   if (holds.length === 0) return [];
   const rows = await tx.query<
     Record<
@@ -268,14 +275,58 @@ export async function fillShort(tx: Sql, holds: readonly ReturnedHold[]): Promis
     entries.push({
       kind: "deposit.reversal",
       idemKey: `reversal:deposit:${id}:${n}`,
-      effectiveHeight: height,
-      memo: txHash,
+      effectiveHeight: options.by?.height ?? height,
+      memo: options.by === undefined ? txHash : `${txHash} ${options.by.key}`,
       postings: [{ asset, debit, credit: BREAK, amountUnits }],
     });
     events.push(reversedEvent(deposit, amountUnits));
   }
   await postJournals(tx, entries);
   return events;
+}
+
+/**
+ * A person's decision is undone whose coins had filled what deposits were short of, and its customer has
+ * not so much any more: they are short of it again.
+ * @param key what `fillShort` was given @param wantedUnits the most that is missing
+ * @returns what the customer has again, to be taken for the decision
+ */
+export async function emptyFilled(
+  tx: Sql,
+  {
+    key,
+    asset,
+    wantedUnits,
+  }: { readonly key: string; readonly asset: string; readonly wantedUnits: bigint },
+): Promise<bigint> {
+  const rows = await tx.query<
+    Record<"id" | "memo" | "height" | "customer" | "units", string> & { readonly n: number }
+  >(
+    `SELECT split_part(e.idem_key, ':', 3) AS id, e.memo, e.effective_height::text AS height,
+            p.debit AS customer, p.amount_units::text AS units,
+            (SELECT count(*)::integer - 1
+               FROM (${keysOfDeposit("split_part(e.idem_key, ':', 3)")}) AS entries) AS n
+       FROM journal_entry e JOIN posting p ON p.journal_id = e.id
+      WHERE e.kind = 'deposit.reversal' AND right(e.memo, length($1) + 1) = ' ' || $1
+        AND p.asset = $2 AND p.credit = '${BREAK}'
+      ORDER BY e.id`,
+    [key, asset],
+  );
+  let leftUnits = wantedUnits;
+  for (const { id, memo, height, customer, units, n } of rows) {
+    const amountUnits = storedAtoken(units) < leftUnits ? storedAtoken(units) : leftUnits;
+    if (amountUnits === 0n) break;
+    leftUnits -= amountUnits;
+    const credit = customer as AccountCode;
+    await postJournal(tx, {
+      kind: "deposit.reversal",
+      idemKey: `reversal:deposit:${id}:${n}`,
+      effectiveHeight: storedHeight(height),
+      memo,
+      postings: [{ asset, debit: BREAK, credit, amountUnits }],
+    });
+  }
+  return wantedUnits - leftUnits;
 }
 
 /** What is told of a deposit that was lost, with what its customer's balance fell by. */

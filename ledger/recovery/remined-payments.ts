@@ -11,6 +11,7 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import {
   type AccountCode,
   BREAK,
+  customerOf,
   DEPOSIT_ADDRESSES,
   IN_TRANSIT,
   NATIVE_ASSET,
@@ -18,6 +19,7 @@ import {
   walletAccount,
 } from "../books/accounts.js";
 import { type JournalEntry, type Posting, postJournal, postJournals } from "../books/journal.js";
+import { fillShort } from "../deposits/deposit-credit.js";
 import type { Outflow } from "../books/wallet-flows.js";
 import { LedgerError } from "../errors.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
@@ -120,8 +122,9 @@ export async function listRemined(sql: Sql, limit: number): Promise<readonly Rem
 }
 
 /**
- * A person's word about one: the account that bears it. Its coins are booked already.
- * @returns no events: the withdrawal has told its end
+ * A person's word about one: the account that bears it. Its coins are booked already. What a customer is
+ * given back fills what is missing of deposits that were lost with it first: it was paid out of those.
+ * @returns no events: the withdrawal has told its end, and neither is told of what is given back
  * @throws INVALID_DECISION; INSUFFICIENT_BALANCE where a customer has not so much any more
  */
 export async function acceptRemined(
@@ -147,6 +150,17 @@ export async function acceptRemined(
     memo: first.hash,
     postings: found.map(({ asset, takenUnits }) => moved(asset, takenUnits, account, BREAK)),
   });
+  if (customerOf(account) !== first.customerId) return [];
+  const [asked] = await tx.query<{ asset: string }>(`SELECT asset FROM withdrawal WHERE id = $1`, [
+    first.withdrawalId,
+  ]);
+  const given = found.filter(({ asset, takenUnits }) => asset === asked?.asset && takenUnits < 0n);
+  const by = { key: decisionKey(name), height: first.height };
+  await fillShort(
+    tx,
+    given.map(({ withdrawalId, takenUnits }) => ({ withdrawalId, units: -takenUnits })),
+    { by },
+  );
   return [];
 }
 

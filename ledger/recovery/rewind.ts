@@ -10,7 +10,7 @@ import {
   SUSPENSE,
 } from "../books/accounts.js";
 import { postJournal, type Posting } from "../books/journal.js";
-import { broughtBack, reversedEvent } from "../deposits/deposit-credit.js";
+import { broughtBack, emptyFilled, reversedEvent } from "../deposits/deposit-credit.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -350,11 +350,14 @@ async function undoDecision(
       const what = `what was given for ${txHash}`;
       const options = { wantedUnits, what, shortages };
       const taken = await takeBack(tx, { customerId, asset }, options);
-      amountUnits = taken.takenUnits;
+      const missingUnits = wantedUnits - taken.takenUnits;
+      // What it had filled is missing of those deposits again.
+      const again = { key: decided, asset, wantedUnits: missingUnits };
+      amountUnits = taken.takenUnits + (await emptyFilled(tx, again));
+      if (missingUnits > 0n) missing.push({ asset, missingUnits });
       ended.push(taken.ended);
     }
     if (amountUnits > 0n) postings.push({ ...posting, amountUnits });
-    if (amountUnits < wantedUnits) missing.push({ asset, missingUnits: wantedUnits - amountUnits });
   }
   if (postings.length === 0) return { missing, ended };
   const kind = "wallet.reversal";

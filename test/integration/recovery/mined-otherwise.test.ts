@@ -1,10 +1,11 @@
 /** Payments of a lost chain that are mined again with another outcome: booked, named, and decided once. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { readLiabilities } from "../../../ledger/books/liabilities.js";
 import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
 import { bytesToHex } from "../../../chain/hex.js";
 import { signLegacy } from "../../../chain/transaction.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { Desk, destination, KEY, TOKEN, WALLET } from "./desk.js";
+import { Desk, destination, KEY, STRANGER, TOKEN, WALLET } from "./desk.js";
 
 let desk: Desk;
 
@@ -161,6 +162,59 @@ describe("a payment that was settled on a lost chain", () => {
     expect((await desk.read(waiting.id)).status).toBe("rejected");
     expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
     expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
+  });
+
+  describe("by a customer whose deposit is lost with it", () => {
+    /** Bob's 5 TOKEN and his payment of 4 are gone; the payment fails on the chain that came back. */
+    async function failShort() {
+      const { address } = await desk.register("bob");
+      desk.pay([address, 1n]);
+      await desk.watch();
+      const kept = desk.chain.head;
+      const deposit = desk.chain.payment(STRANGER, address, 5n * TOKEN);
+      desk.chain.mine([deposit]);
+      desk.chain.mine();
+      await desk.watch();
+      const fields = { customer: "bob", to: destination(1), amountAtoken: 4n * TOKEN };
+      const settled = await desk.request({ key: "s", ...fields });
+      await desk.work();
+      await desk.watch();
+      desk.chain.revertingOnChain.add(destination(1));
+      await loseAbove(kept);
+      expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", -1n]);
+      await accept(`${settled.id}-r1`, "liability:customer:bob");
+      return { kept, deposit };
+    }
+
+    const bob = async () => [await desk.availableAtoken("bob"), await desk.breakAtoken()];
+
+    it("fills what is missing of the deposit before anything is given back", async () => {
+      const { deposit } = await failShort();
+      // All that this chain has of his.
+      expect(await bob()).toEqual([1n, 0n]);
+      for (let height = 1; height <= desk.chain.head; height += 1) {
+        // It throws where somebody is owed less than nothing.
+        expect((await readLiabilities(desk.database, { height })).liabilities).toBeDefined();
+      }
+      desk.chain.mine([deposit]);
+      desk.chain.mine();
+      await desk.watch();
+      expect(await bob()).toEqual([5n * TOKEN + 1n, 0n]);
+      expect(await desk.breaks()).toBe("");
+    });
+
+    it("is short of it again where the payment pays in the end", async () => {
+      const { kept, deposit } = await failShort();
+      desk.chain.revertingOnChain.clear();
+      await loseAbove(kept);
+      expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+      expect(await bob()).toEqual([0n, 4n * TOKEN - 1n]);
+      desk.chain.mine([deposit]);
+      desk.chain.mine();
+      await desk.watch();
+      expect(await bob()).toEqual([TOKEN + 1n, 0n]);
+      expect(await desk.breaks()).toBe("");
+    });
   });
 
   it("costs what the new chain took for it, without anybody", async () => {
