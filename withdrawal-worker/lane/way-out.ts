@@ -6,6 +6,7 @@ import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import type { WithdrawalStatus } from "../../ledger/withdrawals/withdrawal-status.js";
 import {
+  approvalsOf,
   FeeRoom,
   MAX_ATTEMPTS,
   MAX_PAYMENT_ATTEMPTS,
@@ -76,10 +77,14 @@ export class WayOut {
     this.#stall = nextStall(this.#stall, view);
     if (this.#stall === undefined || lowest === undefined) return;
     this.#status = lowest.status;
-    if (lowest.status === "frozen" || lowest.attempts.length === 0) return;
+    if (lowest.status === "frozen") return;
     const isInPool = pendingNonce > nonce;
     const action = stallAction(this.#stall, { height, nowMs, isInPool }, settings.stall);
     const isCancelling = lowest.status === "cancelling";
+    if (lowest.attempts.length === 0) {
+      if (action === "give-up" && !isCancelling) await this.#giveUpUnsigned(lowest);
+      return;
+    }
     if (action === "give-up" && !isCancelling) await this.#giveUp(lowest);
     const isDue = nowMs - this.#stall.repricedAtMs >= settings.stall.repriceAfterMs;
     if (action === "reprice" || (action === "give-up" && isCancelling && isDue)) {
@@ -93,6 +98,22 @@ export class WayOut {
     const reason = `its payment was not mined within ${seconds} s`;
     await this.#context.ledger.beginCancelling([{ id: withdrawalId, cause: "not-mined", reason }]);
     this.#context.log.warn({ nonce: nonce.toString() }, "a transfer of nothing takes this nonce");
+  }
+
+  /**
+   * Another payment may have used up what the signer's day allowed when the nonce was taken: everybody
+   * behind it would wait for a day. Whatever else keeps it unsigned passes, or is a person's matter.
+   */
+  async #giveUpUnsigned(slot: LiveSlot): Promise<void> {
+    const { ledger, signer, log } = this.#context;
+    const { withdrawalId: id, nonce } = slot;
+    if ((await ledger.readFreeze(signer.address)).frozen) return;
+    const approvals = (await approvalsOf(this.#context, [id])).get(id) ?? [];
+    const [refusal] = signer.review([{ ...slot, approvals }]);
+    if (refusal?.code !== "DAY_TOTAL") return;
+    const reason = `rule ${refusal.code} of the signer: ${refusal.reason}`;
+    await ledger.beginCancelling([{ id, cause: "policy", reason }]);
+    log.warn({ nonce: nonce.toString() }, "a transfer of nothing takes this nonce");
   }
 
   /** The lowest one, and what is cheaper than the chain's price now: it would be the next. */

@@ -81,15 +81,19 @@ export class PolicySigner implements Signer {
     return this.#trouble;
   }
 
-  review(payments: readonly PaymentTerms[]): readonly (SigningRefusal | undefined)[] {
+  review(
+    payments: readonly (PaymentTerms & { readonly nonce?: bigint })[],
+  ): readonly (SigningRefusal | undefined)[] {
     const rules = this.#readRules();
     if ("code" in rules) return payments.map(() => rules);
     const room = new DayRoom(this.#rules.totals, rules);
-    return payments.map((payment) =>
-      payment.customerId === TREASURY
-        ? this.#refusalOf(payment, rules)
-        : (this.#refusalOf(payment, rules) ?? room.take(payment)),
-    );
+    return payments.map(({ nonce, ...payment }) => {
+      const refusal = this.#refusalOf(payment, rules);
+      if (refusal !== undefined || payment.customerId === TREASURY) return refusal;
+      const counted =
+        nonce === undefined ? undefined : countedPayment(this.address, payment, nonce);
+      return room.take(payment, counted);
+    });
   }
 
   async sign(
@@ -136,7 +140,7 @@ export class PolicySigner implements Signer {
       if (intent.customerId === TREASURY) {
         return this.#refusalOf(intent, rules) ?? this.#strangerRefusal(intent, rules);
       }
-      const payment = countedPayment(this.address, intent);
+      const payment = countedPayment(this.address, intent, intent.nonce);
       const refusal = this.#refusalOf(intent, rules) ?? room.take(intent, payment);
       if (refusal === undefined) (room.isBounded(intent.asset) ? counted : noted).push(payment);
       return refusal;
@@ -269,8 +273,8 @@ class DayRoom {
   }
 }
 
-function countedPayment(wallet: Address, intent: SigningIntent): CountedPayment {
-  const { nonce, asset, amountUnits, destination } = intent;
+function countedPayment(wallet: Address, terms: PaymentTerms, nonce: bigint): CountedPayment {
+  const { asset, amountUnits, destination } = terms;
   const meaning = `${asset} ${amountUnits} ${destination}`;
   return { slot: `${wallet} ${nonce}`, asset, amountUnits, meaning };
 }

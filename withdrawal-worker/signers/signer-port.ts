@@ -85,8 +85,13 @@ export interface Signer {
     intents: readonly SigningIntent[],
     options: { readonly signal: AbortSignal },
   ): Promise<readonly SigningOutcome[]>;
-  /** What `sign` would refuse by rules now; undefined for each that it would not. */
-  review(payments: readonly PaymentTerms[]): readonly (SigningRefusal | undefined)[];
+  /**
+   * What `sign` would refuse by rules now; undefined for each that it would not. One that has its nonce
+   * may be counted already.
+   */
+  review(
+    payments: readonly (PaymentTerms & { readonly nonce?: bigint })[],
+  ): readonly (SigningRefusal | undefined)[];
   /** Why nothing is signed at present; undefined after a signature. */
   trouble(): string | undefined;
 }

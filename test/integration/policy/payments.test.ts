@@ -320,6 +320,32 @@ describe("a signer before a ledger that lies", () => {
     await pass(lane);
     expect(await statusOf(less)).toBe("settled");
   });
+
+  it("holds up nobody for a day behind a nonce that its total does not cover any more", async () => {
+    house.files.policy = policyOf({ signerDayMaxUnits: 3n * TOKEN });
+    const lane = house.lane();
+    const shop = freshAddress();
+    house.chain.withCode.add(shop);
+    house.chain.gasOf.set(shop, 50_000n);
+    const toCode = { destination: shop, destinationText: shop, amountUnits: 2n * TOKEN };
+    const first = await house.accept(toCode);
+    await lane.runRound(house.signal);
+    expect(await statusOf(first)).toBe("slotted");
+    // Looked at while the first one is not counted yet.
+    const beyond = await house.accept({ amountUnits: 2n * TOKEN });
+    await pass(lane);
+    expect([await statusOf(first), await statusOf(beyond)]).toEqual(["settled", "slotted"]);
+    const behind = await house.accept({ amountUnits: TOKEN });
+    await pass(lane);
+    expect(await statusOf(behind)).toBe("broadcast");
+    expect(lane.status().blockedReason).toContain("within 24 hours");
+    await house.pass(lane, { rounds: 4, stepMs: 300_000 });
+    const ended = await house.read(beyond.id);
+    expect(ended).toMatchObject({ status: "rejected", nonce: 1n });
+    expect(ended.reason).toContain("DAY_TOTAL");
+    expect(await statusOf(behind)).toBe("settled");
+    expect(await house.balance("alice")).toEqual({ available: 97n * TOKEN, held: 0n });
+  });
 });
 
 describe("a signer that answers wrongly", () => {

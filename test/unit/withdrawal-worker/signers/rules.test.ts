@@ -180,6 +180,8 @@ describe("the total of a day", () => {
     for (const gasPriceAtoken of [1n, 2n, 3n]) {
       expect(await signed(start(), { ...paymentOn(1n, 6n), gasPriceAtoken })).toEqual(["signed"]);
     }
+    const looks = start().review([paymentOn(1n, 6n), paymentOn(1n, 5n)]);
+    expect(looks.map((refusal) => refusal?.code)).toEqual([undefined, "DAY_TOTAL"]);
     expect(await signed(start(), paymentOn(1n, 5n))).toEqual(["DAY_TOTAL"]);
     expect(await signed(start(), paymentOn(1n, 4n))).toEqual(["signed"]);
   });
