@@ -93,6 +93,7 @@ export function applyRewind(
       await tx.query(`UPDATE deposit_address SET backfilled = true WHERE NOT backfilled`);
     }
     await bringForward(tx, { height: plan.to.height, rewinds: rewinds + 1 });
+    await lockRequests(tx, plan);
     const short = new Map<string, bigint>();
     const shortages: Shortages = new Map();
     const reversed: NewEvent[] = [];
@@ -129,6 +130,31 @@ export function applyRewind(
       frozen: await readMarked(tx),
     };
   });
+}
+
+/**
+ * Holds what may have to end before any balance is held, as where requests end: what somebody is at work
+ * on at this moment is waited for. Passed by, it would be paid out of coins that are gone.
+ */
+async function lockRequests(tx: Sql, { deposits, inflows }: RewindPlan): Promise<void> {
+  const customers = new Set<string>(deposits.map(({ customerId }) => customerId));
+  for (const { idemKey } of inflows.filter((each) => each.idemKey.startsWith(REMINED_KEY))) {
+    for (const { debit } of await readReversed(tx, decidedOf(idemKey))) {
+      customers.add(customerOf(debit) ?? "");
+    }
+  }
+  await tx.query(
+    `SELECT 1 FROM withdrawal
+      WHERE phase IN ('waiting', 'open') AND status = ANY ($2::text[])
+        AND customer_id = ANY ($1::text[])
+      ORDER BY position FOR UPDATE`,
+    [[...customers], [...WAITING_STATUSES, "frozen"]],
+  );
+}
+
+/** Key of what a person decided about a payment that was mined with another outcome. */
+function decidedOf(idemKey: string): string {
+  return decisionKey(idemKey.slice(REMINED_KEY.length));
 }
 
 function changedMeanwhile(what: string): LedgerError {
@@ -221,8 +247,7 @@ async function reverseDeposit(
 
 /**
  * What a customer has of coins that are gone. What only waits is not withdrawn, and would be paid out of
- * nothing: requests without a nonce end, the newest first, until their holds are enough. What another
- * transaction is at work on is left to it.
+ * nothing: requests without a nonce end, the newest first, until their holds are enough.
  */
 async function takeBack(
   tx: Sql,
@@ -240,7 +265,7 @@ async function takeBack(
   const rows = await tx.query<{ id: string }>(
     `SELECT id FROM withdrawal
       WHERE phase = 'waiting' AND status = ANY ($3::text[]) AND customer_id = $1 AND asset = $2
-      ORDER BY position DESC FOR UPDATE SKIP LOCKED`,
+      ORDER BY position DESC FOR UPDATE`,
     [customerId, asset, WAITING_STATUSES],
   );
   const ended = { moved: new Map(NOTHING_ENDED.moved), events: [...NOTHING_ENDED.events] };
@@ -284,7 +309,7 @@ async function letNoneGoOn(tx: Sql, { customerId, asset, units, what }: Shortage
                          WHERE s.withdrawal_id = w.id AND s.outcome IS DISTINCT FROM 'foreign')
         AND (cancel_reason IS NULL OR cancel_reason NOT LIKE $3)
       -- Those that somebody has cancelled end anyway.
-      ORDER BY cancel_cause IS NULL, position DESC FOR UPDATE SKIP LOCKED`,
+      ORDER BY cancel_cause IS NULL, position DESC FOR UPDATE`,
     [customerId, asset, `${DEPOSIT_LOST}%`],
   );
   const ids: string[] = [];
@@ -340,7 +365,7 @@ async function undoDecision(
   const missing: { asset: string; missingUnits: bigint }[] = [];
   const ended: StepResult[] = [];
   if (!idemKey.startsWith(REMINED_KEY)) return { missing, ended };
-  const decided = decisionKey(idemKey.slice(REMINED_KEY.length));
+  const decided = decidedOf(idemKey);
   const postings: Posting[] = [];
   for (const posting of await readReversed(tx, decided)) {
     const { asset, debit, amountUnits: wantedUnits } = posting;

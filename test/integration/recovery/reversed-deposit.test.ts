@@ -7,6 +7,7 @@ import { entriesOfDeposit } from "../../../ledger/deposits/deposit-evidence.js";
 import { listEvents } from "../../../ledger/events.js";
 import { planRewind, type RewindChain } from "../../../ledger/recovery/older-chain.js";
 import { applyRewind } from "../../../ledger/recovery/rewind.js";
+import { until } from "../../helpers/until.js";
 import { derivation, Desk, destination, STRANGER, TOKEN } from "./desk.js";
 
 let desk: Desk;
@@ -126,6 +127,46 @@ describe("a deposit that was reversed", () => {
     expect(await desk.breaks()).toBe("");
     // Who counts by events comes to the same balance.
     expect(await countedAtoken("bob")).toBe(TOKEN);
+  });
+
+  it("pays nothing that somebody is at work on while its coins vanish", async () => {
+    const { address } = await desk.register("bob");
+    await desk.watch();
+    const kept = desk.chain.head;
+    desk.pay([address, 5n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    const fields = { customer: "bob", to: destination(1), amountAtoken: 5n * TOKEN };
+    const waiting = await desk.request({ key: "w", ...fields });
+    await desk.loseAbove(kept);
+    let applied: Promise<{ readonly code: number }> | undefined;
+    await desk.database.transaction(async (tx) => {
+      // As a worker that puts it off.
+      await tx.query(`UPDATE withdrawal SET reason = 'waits' WHERE id = $1`, [waiting.id]);
+      let isOver = false;
+      applied = desk.causeway("recover", "--apply").finally(() => {
+        isOver = true;
+      });
+      applied.catch(() => undefined);
+      const blocked = `SELECT 1 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+                        WHERE NOT l.granted AND a.datname = current_database()`;
+      await until(async () => isOver || (await desk.database.query(blocked)).length > 0, {
+        timeoutMs: 20_000,
+        what: "the recovery waits for it, or has passed it by",
+      });
+      // As one that ends it: neither waits for the other for ever.
+      await tx.query(`SELECT 1 FROM customer_balance WHERE customer_id = 'bob' FOR UPDATE`);
+    });
+    expect((await applied)?.code).toBe(0);
+    expect((await desk.read(waiting.id)).status).toBe("rejected");
+    desk.chain.mine();
+    await desk.watch();
+    await desk.causeway("withdrawals", "release");
+    await desk.work();
+    await desk.watch();
+    expect(desk.paidAtoken(destination(1))).toBe(0n);
+    expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([0n, 0n]);
+    expect(await desk.breaks()).toBe("");
   });
 
   it("takes of a customer only what it had given", async () => {
