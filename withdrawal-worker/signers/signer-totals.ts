@@ -3,7 +3,7 @@
  * make it forget. Written before a signature leaves where the policy bounds the asset; where it does
  * not, written a little later, so that a bound that comes counts what was signed before it.
  */
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { AppError, errorCode } from "../../chain/errors.js";
 import { replaceFile, SECRET_MODE } from "../../runtime/files/durable-file.js";
 import type { Clock } from "../../runtime/process/clock.js";
@@ -47,11 +47,18 @@ interface Content {
   readonly known: Set<string>;
 }
 
-/** The counter of one process, for all its wallets. */
+/**
+ * The counter of one process, for all its wallets. Other processes of the home may write the file, too:
+ * one that stood by and takes over counts on from what the one before it has signed.
+ */
 export class SignerTotals {
   readonly #file: string;
   readonly #clock: Clock;
   #content: Content;
+  /** Which file it was read from, or written to. */
+  #seen: string | undefined;
+  /** Counted, and not written, with their hours. */
+  #unwritten: { readonly payment: CountedPayment; readonly hour: number }[] = [];
   #last: Promise<unknown> = Promise.resolve();
   /** Set while something is counted that is not on disk. */
   #flushing: NodeJS.Timeout | undefined;
@@ -60,12 +67,19 @@ export class SignerTotals {
   constructor(file: string, clock: Clock) {
     this.#file = file;
     this.#clock = clock;
+    this.#seen = versionOf(file);
     this.#content = readContent(file);
   }
 
-  /** Runs one judgement with its counting after the other: two wallets share what a day allows. */
+  /**
+   * Runs one judgement with its counting after the other: two wallets share what a day allows.
+   * @throws SIGNER_TOTALS_UNREADABLE where another process has left a file that cannot be read
+   */
   exclusively<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(work);
+    const result = this.#last.then(() => {
+      this.#readAnew();
+      return work();
+    });
     this.#last = result.catch(() => undefined);
     return result;
   }
@@ -92,9 +106,7 @@ export class SignerTotals {
   async count(payments: readonly CountedPayment[]): Promise<void> {
     const fresh = payments.filter((payment) => !this.isKnown(payment));
     if (fresh.length === 0) return;
-    const next = this.#with(fresh);
-    await replaceFile(this.#file, encode(next), SECRET_MODE);
-    this.#content = next;
+    await this.#write(this.#with(fresh));
   }
 
   /**
@@ -109,7 +121,10 @@ export class SignerTotals {
     for (const payment of fresh) {
       addTo(sums, payment, hour);
       known.add(keyOf(payment));
+      this.#unwritten.push({ payment, hour });
     }
+    // On a disk that is full for long; what is dropped here is still in the sums.
+    this.#unwritten = this.#unwritten.slice(-MAX_KNOWN);
     for (const oldest of known) {
       if (known.size <= MAX_KNOWN) break;
       known.delete(oldest);
@@ -126,10 +141,29 @@ export class SignerTotals {
       if (this.#flushing === undefined) return;
       clearTimeout(this.#flushing);
       this.#flushing = undefined;
-      const next = this.#with([]);
-      await replaceFile(this.#file, encode(next), SECRET_MODE);
-      this.#content = next;
+      await this.#write(this.#with([]));
     });
+  }
+
+  async #write(next: Content): Promise<void> {
+    await replaceFile(this.#file, encode(next), SECRET_MODE);
+    this.#seen = versionOf(this.#file);
+    this.#content = next;
+    this.#unwritten = [];
+  }
+
+  /** Takes over what another process of the home has written since; a file that is gone says nothing. */
+  #readAnew(): void {
+    const version = versionOf(this.#file);
+    if (version === undefined || version === this.#seen) return;
+    this.#content = readContent(this.#file);
+    this.#seen = version;
+    const { sums, known } = this.#content;
+    for (const { payment, hour } of this.#unwritten) {
+      if (known.has(keyOf(payment))) continue;
+      addTo(sums, payment, hour);
+      known.add(keyOf(payment));
+    }
   }
 
   #with(payments: readonly CountedPayment[]): Content {
@@ -157,6 +191,17 @@ function addTo(sums: Content["sums"], { asset, amountUnits }: CountedPayment, ho
 
 function keyOf({ slot, meaning }: CountedPayment): string {
   return `${slot} ${meaning}`;
+}
+
+/** Every write makes another file; undefined where there is none, or it cannot be looked at. */
+function versionOf(file: string): string | undefined {
+  try {
+    const { ino, mtimeNs, size } = statSync(file, { bigint: true });
+    return `${ino} ${mtimeNs} ${size}`;
+  } catch {
+    // Whoever has to write it hears of the fault.
+    return undefined;
+  }
 }
 
 function encode({ sums, known }: Content): string {

@@ -186,6 +186,34 @@ describe("the total of a day", () => {
     expect(await signed(start(), paymentOn(1n, 4n))).toEqual(["signed"]);
   });
 
+  it("is one for all workers of a home, whoever signed first and took over since", async () => {
+    const { start } = counted();
+    // Both have started; the second one stands by.
+    const [first, second] = [start(), start()];
+    expect(await signed(first, paymentOn(1n, 6n))).toEqual(["signed"]);
+    const asked = [paymentOn(1n, 6n), paymentOn(2n, 5n), paymentOn(3n, 3n)];
+    expect(await signed(second, ...asked)).toEqual(["signed", "DAY_TOTAL", "signed"]);
+    expect(await signed(first, paymentOn(4n, 2n), paymentOn(5n, 1n))).toEqual([
+      "DAY_TOTAL",
+      "signed",
+    ]);
+    expect(await signed(start(), paymentOn(6n, 1n))).toEqual(["DAY_TOTAL"]);
+  });
+
+  it("keeps what is in memory alone where another worker of the home writes", async () => {
+    const { clock, file, start } = counted();
+    const files: RuleFiles = { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED };
+    const totals = new SignerTotals(file, clock);
+    const limits = { limits: LIMITS, chainId: 6940n, totals };
+    const signer = signerOver(createKeyHolder(KEY), limits, files);
+    expect(codes(await signer.sign([paymentOn(1n, 4n)], { signal }))).toEqual(["signed"]);
+    expect(await signed(start(), paymentOn(2n, 5n))).toEqual(["signed"]);
+    files.policy = policy;
+    const asked = [paymentOn(1n, 4n), paymentOn(3n, 2n), paymentOn(4n, 1n)];
+    expect(codes(await signer.sign(asked, { signal }))).toEqual(["signed", "DAY_TOTAL", "signed"]);
+    expect(new SignerTotals(file, clock).signedUnits("TOKEN")).toBe(10n);
+  });
+
   it("forgets after a day, never before", async () => {
     const { clock, start } = counted();
     expect(await signed(start(), paymentOn(1n, 10n))).toEqual(["signed"]);
