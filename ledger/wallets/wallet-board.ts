@@ -1,4 +1,5 @@
 /** Every wallet's state of work in one read: what its worker last saw, what is reserved, who holds it. */
+import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
@@ -115,4 +116,14 @@ export async function readPayers(sql: Sql): Promise<Payer[]> {
     freeAtoken: storedAtoken(row.free),
     openSlots: storedInteger(row.open),
   }));
+}
+
+/** The other wallets that have nonces here and may still have paid, the first registered first. */
+export async function readOtherWallets(sql: Sql, wallet: Address): Promise<Address[]> {
+  const rows = await sql.query<{ wallet: string }>(
+    `SELECT h.wallet FROM hot_wallet h JOIN wallet w ON w.address = h.wallet
+      WHERE h.wallet <> $1 AND w.status <> 'retired' ORDER BY w.place`,
+    [wallet],
+  );
+  return rows.map((row) => storedAddress(row.wallet));
 }

@@ -86,7 +86,9 @@ export function takeSlots(
   const { budget, policy } = rules;
   return database.transaction(async (tx) => {
     const wallet = await lockWallet(tx, lease);
-    if ((await lockFreeze(tx, lease.wallet)).frozen) return noSlots("frozen");
+    const { frozen, behindElsewhere } = await lockFreeze(tx, lease.wallet);
+    // What another wallet has paid behind this ledger's back may be asked for again.
+    if (frozen || behindElsewhere !== undefined) return noSlots("frozen");
     // Behind the wallet's lock: who drains it holds that lock, too.
     if ((await walletStatus(tx, lease.wallet)) !== "active") return noSlots("not-active");
     if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");

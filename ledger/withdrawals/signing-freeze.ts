@@ -17,6 +17,11 @@ export interface SigningFreeze {
   readonly reason: string;
   /** RFC 3339, UTC; undefined where it never changed. */
   readonly changedAt: string | undefined;
+  /**
+   * Why nothing new gets a nonce although it may sign: the chain knows payments of another wallet that
+   * this ledger does not, and what they paid may be asked for again.
+   */
+  readonly behindElsewhere?: string | undefined;
 }
 
 interface FreezeRow {
@@ -31,7 +36,8 @@ export async function readFreeze(sql: Sql, wallet: Address): Promise<SigningFree
     `SELECT frozen, reason, changed_at FROM signing_freeze WHERE wallet = $1`,
     [wallet],
   );
-  return toFreeze(rows[0], await readKillSwitch(sql), await openIncident(sql));
+  const freeze = toFreeze(rows[0], await readKillSwitch(sql), await openIncident(sql));
+  return { ...freeze, behindElsewhere: await readBehindElsewhere(sql, wallet) };
 }
 
 /**
@@ -44,7 +50,19 @@ export async function lockFreeze(tx: Sql, wallet: Address): Promise<SigningFreez
     [wallet],
   );
   // Read behind the lock: an incident is written and the kill switch set under it.
-  return toFreeze(rows[0], await readKillSwitch(tx), await openIncident(tx));
+  const freeze = toFreeze(rows[0], await readKillSwitch(tx), await openIncident(tx));
+  return { ...freeze, behindElsewhere: await readBehindElsewhere(tx, wallet) };
+}
+
+/** A retired wallet pays nothing: its key may be anybody's. */
+async function readBehindElsewhere(sql: Sql, wallet: Address): Promise<string | undefined> {
+  const [row] = await sql.query<{ wallet: string; reason: string }>(
+    `SELECT f.wallet, f.reason FROM signing_freeze f JOIN wallet w ON w.address = f.wallet
+      WHERE f.frozen AND f.wallet <> $1 AND w.status <> 'retired' AND position($2 IN f.reason) > 0
+      ORDER BY w.place LIMIT 1`,
+    [wallet, BEHIND_CHAIN],
+  );
+  return row && `wallet ${row.wallet} is frozen: ${row.reason}`;
 }
 
 /** Wallets that are frozen by their own switch, whatever the kill switch and incidents say. */
@@ -56,7 +74,15 @@ export async function frozenWallets(sql: Sql): Promise<ReadonlySet<Address>> {
 }
 
 /** Begins the one cause that a recovery takes away: the chain has payments that the ledger lost. */
-export const BEHIND_CHAIN = "the chain knows nonces below ";
+const BEHIND_CHAIN = "the chain knows nonces below ";
+
+/** Pure: that cause in whole. @param seen the chain's next nonce @param known the ledger's */
+export function behindReason(seen: bigint, known: bigint): string {
+  return (
+    `${BEHIND_CHAIN}${seen}, the ledger only below ${known}: ` +
+    "the key was used elsewhere, or the ledger comes from an older backup"
+  );
+}
 
 /** Between causes that froze a wallet one after the other. */
 const ALSO = "; also: ";

@@ -137,6 +137,7 @@ export class ModelLedger {
       showBalance: async () => undefined,
       // A single wallet pays everything.
       readPayers: async () => [],
+      readOtherWallets: async () => [],
       readFreeze: async () => ({
         frozen: this.freeze !== undefined,
         reason: this.freeze ?? "",

@@ -51,7 +51,7 @@ import {
   type WalletLease,
 } from "../../ledger/withdrawals/wallet-lease.js";
 import type { Payer } from "../../ledger/wallets/payer-choice.js";
-import { readPayers } from "../../ledger/wallets/wallet-board.js";
+import { readOtherWallets, readPayers } from "../../ledger/wallets/wallet-board.js";
 import { endBeforeSlot } from "../../ledger/withdrawals/endings.js";
 import {
   moveWithdrawals,
@@ -71,6 +71,7 @@ export interface LaneLedger {
   releaseLease(lease: WalletLease): Promise<void>;
   showBalance(lease: WalletLease, seen: Parameters<typeof showBalance>[2]): Promise<void>;
   readPayers(): Promise<Payer[]>;
+  readOtherWallets(wallet: Address): Promise<Address[]>;
   readFreeze(wallet: Address): Promise<SigningFreeze>;
   freezeSigning(wallet: Address, reason: string): Promise<boolean>;
   freezeBehindChain(behind: Parameters<typeof freezeBehindChain>[1]): Promise<boolean>;
@@ -115,6 +116,7 @@ export function createLaneLedger(database: SqlDatabase): LaneLedger {
     releaseLease: (lease) => releaseLease(database, lease),
     showBalance: (lease, seen) => showBalance(database, lease, seen),
     readPayers: () => readPayers(database),
+    readOtherWallets: (wallet) => readOtherWallets(database, wallet),
     readFreeze: (wallet) => readFreeze(database, wallet),
     freezeSigning: (wallet, reason) => freezeSigning(database, wallet, reason),
     freezeBehindChain: (behind) => freezeBehindChain(database, behind),

@@ -5,7 +5,7 @@
  */
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { WalletStatus } from "../../ledger/wallets/wallet.js";
-import { BEHIND_CHAIN } from "../../ledger/withdrawals/signing-freeze.js";
+import { behindReason } from "../../ledger/withdrawals/signing-freeze.js";
 import {
   type KillSwitchState,
   stops,
@@ -315,9 +315,7 @@ export class Lane {
     const seen = view.nonce > view.pendingNonce ? view.nonce : view.pendingNonce;
     if (seen <= wallet.nextNonce) return;
     const { ledger, signer, log } = this.#context;
-    const reason =
-      `${BEHIND_CHAIN}${seen}, the ledger only below ${wallet.nextNonce}: ` +
-      "the key was used elsewhere, or the ledger comes from an older backup";
+    const reason = behindReason(seen, wallet.nextNonce);
     if (await ledger.freezeBehindChain({ wallet: signer.address, seen, reason })) {
       log.error({ wallet: signer.address, reason }, "signing is frozen");
     }
@@ -350,7 +348,8 @@ export class Lane {
     this.#isFrozen = freeze.frozen;
     this.#blockedReason = freeze.frozen
       ? `signing is frozen: ${freeze.reason}`
-      : (this.#switchReason() ??
+      : (freeze.behindElsewhere ??
+        this.#switchReason() ??
         this.#signerReason(count) ??
         this.#settler.trouble() ??
         this.#stallReason());

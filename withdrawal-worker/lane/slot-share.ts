@@ -1,6 +1,8 @@
 /** Which of the waiting requests this lane's wallet pays, where there are several wallets. */
+import type { Address } from "../../chain/address.js";
 import { choosePayers } from "../../ledger/wallets/payer-choice.js";
 import type { QueuedWithdrawal, TakenSlots } from "../../ledger/withdrawals/nonce-slots.js";
+import { behindReason } from "../../ledger/withdrawals/signing-freeze.js";
 import { choosePrice, TRANSFER_GAS } from "./gas.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { storeEach, type Waiting } from "./put-off.js";
@@ -29,6 +31,8 @@ export async function shareOf(
   const coins = requests.filter(({ contract }) => contract === undefined);
   const tokens = requests.filter(({ contract }) => contract !== undefined);
   const tokenUnits = await readTokenUnits(context, round, tokens);
+  const others = requests.length === 0 ? [] : await ledger.readOtherWallets(signer.address);
+  await Promise.all(others.map((wallet) => checkNonces(context, round, wallet)));
   const payers = requests.length === 0 ? [] : await ledger.readPayers();
   if (payers.every(({ wallet }) => wallet === signer.address)) {
     return { coins, tokens: { requests: tokens, tokenUnits } };
@@ -48,6 +52,25 @@ export async function shareOf(
     coins: coins.filter((_, index) => (chosen[index] ?? signer.address) === signer.address),
     tokens: { requests: tokens.filter(isPaidHere), tokenUnits },
   };
+}
+
+/**
+ * A ledger that has lost its last commits shows it by the nonces of whichever wallet paid then, whose own
+ * lane may look later than this one pays what is asked for again. The row is read behind the chain.
+ */
+async function checkNonces(
+  { ledger, node, log }: LaneContext,
+  { signal }: Round,
+  wallet: Address,
+): Promise<void> {
+  const { nonce, pendingNonce } = await node.view(wallet, { signal });
+  const seen = nonce > pendingNonce ? nonce : pendingNonce;
+  const row = await ledger.readHotWallet(wallet);
+  if (row === undefined || seen <= row.nextNonce) return;
+  const reason = behindReason(seen, row.nextNonce);
+  if (await ledger.freezeBehindChain({ wallet, seen, reason })) {
+    log.error({ wallet, reason }, "signing is frozen");
+  }
 }
 
 /** Ends requests to an address that has become a wallet of ours since they were accepted. */
