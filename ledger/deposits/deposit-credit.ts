@@ -299,6 +299,7 @@ export async function emptyFilled(
     wantedUnits,
   }: { readonly key: string; readonly asset: string; readonly wantedUnits: bigint },
 ): Promise<bigint> {
+  if (wantedUnits === 0n) return 0n;
   const rows = await tx.query<
     Record<"id" | "memo" | "height" | "customer" | "units", string> & { readonly n: number }
   >(
