@@ -4,8 +4,10 @@
  * wallets: what they held when they were registered, as one balance.
  */
 import { NATIVE_ASSET } from "../ledger/books/accounts.js";
+import type { Height } from "../chain/hex.js";
 import { readTokenAssets, type TokenAsset } from "../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../ledger/assets/token-opening.js";
+import { readTokenStates } from "../ledger/assets/token-state.js";
 import { commitBackfill, type NewDeposit, type PastOutflow } from "../ledger/deposits/deposits.js";
 import { bookWalletPast } from "../ledger/books/wallet-flows.js";
 import { lockCursor, readCursor } from "../ledger/deposits/watch-cursor.js";
@@ -34,7 +36,7 @@ export interface BackfillParts {
 
 /** What a past is read by: a chain that loses blocks moves first blocks, of addresses and of tokens. */
 interface PastBasis {
-  readonly tokens: readonly TokenAsset[];
+  readonly tokens: readonly (TokenAsset & { readonly isOpened: boolean })[];
   readonly rewinds: number;
 }
 
@@ -71,7 +73,23 @@ export async function runBackfill(
 /** The losses first: what is read of a chain that loses blocks in between is not booked. */
 async function readBasis(database: SqlDatabase): Promise<PastBasis> {
   const { rewinds } = await readCursor(database);
-  return { rewinds, tokens: await readTokenAssets(database) };
+  const states = await readTokenStates(database);
+  const tokens = await readTokenAssets(database);
+  return {
+    rewinds,
+    tokens: tokens.map((token) => {
+      return { ...token, isOpened: states.get(token.symbol)?.isOpened === true };
+    }),
+  };
+}
+
+/** Without tokens of the wallet's own first block that are still to be opened: with what it holds, too. */
+function notOpening(
+  { rewinds, tokens }: PastBasis,
+  { fromHeight }: { readonly fromHeight: Height },
+): PastBasis {
+  const counted = tokens.filter((token) => token.isOpened || token.fromHeight < fromHeight);
+  return { rewinds, tokens: counted };
 }
 
 async function bookWalletPasts(
@@ -86,7 +104,7 @@ async function bookWalletPasts(
     const height = fromHeight - 1;
     const amountAtoken = await node.getBalance(wallet, height, { signal });
     const owner = { address: wallet, fromHeight };
-    const tokens = await readTokens(parts, { owner, basis }, { signal });
+    const tokens = await readTokens(parts, { owner, basis: notOpening(basis, owner) }, { signal });
     const isBooked = await database.transaction(async (tx) => {
       await proveWatchLease(tx, lease);
       // Where the chain lost blocks meanwhile it is looked at again.

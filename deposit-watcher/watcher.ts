@@ -76,7 +76,7 @@ export interface WatcherParts {
   readonly source: BlockSource;
   readonly book: AddressBook;
   /** Tokens that are followed. */
-  readonly tokens: Pick<TokenBook, "checkCodes" | "tokens">;
+  readonly tokens: Pick<TokenBook, "checkCodes" | "openWaiting" | "tokens">;
   readonly identity: ChainIdentity;
   readonly log: Logger;
   readonly metrics: WatcherMetrics;
@@ -181,7 +181,9 @@ export class Watcher {
         if (lease === undefined || !this.#isTrusted || this.#status.incident !== undefined) {
           return LAG_RETRY_MS;
         }
-        const { metrics, options } = this.#parts;
+        const { tokens, metrics, options } = this.#parts;
+        // First: what is booked of an address or a wallet counts the tokens that are opened.
+        await tokens.openWaiting({ signal });
         metrics.backfilled(await runBackfill(this.#parts, { lease, signal }));
         return options.pollIntervalMs;
       });

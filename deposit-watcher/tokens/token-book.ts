@@ -8,12 +8,14 @@ import type { Height } from "../../chain/hex.js";
 import type { TokenEntry } from "../../chain/token-list.js";
 import {
   readAgreedTokens,
+  readTokenAssets,
   registerTokens,
   type TokenAsset,
 } from "../../ledger/assets/asset-registry.js";
 import { bookOpening, type OpeningBalance } from "../../ledger/assets/token-opening.js";
 import { observeCodesNow, readTokenStates } from "../../ledger/assets/token-state.js";
-import { addressesFrom } from "../../ledger/deposits/deposit-addresses.js";
+import { watchedAddressesFrom } from "../../ledger/deposits/deposit-addresses.js";
+import { readCursor } from "../../ledger/deposits/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
@@ -35,7 +37,7 @@ const MAX_DELAY_MS = 2_000;
 /** What opening needs. */
 export interface TokenBookParts {
   readonly database: SqlDatabase;
-  readonly node: Pick<EvmClient, "tokenBalances" | "tokenCodes">;
+  readonly node: Pick<EvmClient, "blockNumber" | "tokenBalances" | "tokenCodes">;
   readonly log: Logger;
 }
 
@@ -65,12 +67,42 @@ export class TokenBook {
     if ((await openIncident(parts.database))?.kind === "RECOVERY") {
       return new TokenBook(parts, await readAgreedTokens(parts.database, entries));
     }
-    const tokens = await registerTokens(parts.database, entries);
-    const states = await readTokenStates(parts.database);
-    for (const token of tokens) {
-      if (states.get(token.symbol)?.isOpened !== true) await openToken(parts, token, options);
+    const book = new TokenBook(parts, await registerTokens(parts.database, entries));
+    await retry(() => book.openWaiting(options), {
+      signal: options.signal,
+      minDelayMs: MIN_DELAY_MS,
+      maxDelayMs: MAX_DELAY_MS,
+      isRetriable: (error) => error instanceof AppError,
+      onRetry: (error) =>
+        parts.log.warn({ reason: errorMessage(error) }, "cannot open a token yet"),
+    });
+    return book;
+  }
+
+  /**
+   * Books what our addresses held before the tokens that are not opened yet. One whose first block the
+   * node does not reach waits for a later call: the chain may have lost blocks, and what is waited for
+   * here would keep the watcher from finding it out.
+   * @throws the faults of node and database
+   */
+  async openWaiting({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    const { database, node, log } = this.#parts;
+    for (;;) {
+      // First: what is read of a chain that loses blocks in between is not booked.
+      const { rewinds } = await readCursor(database);
+      const states = await readTokenStates(database);
+      const waiting = (await readTokenAssets(database)).filter(
+        ({ symbol }) => states.get(symbol)?.isOpened === false,
+      );
+      if (waiting.length === 0) return;
+      const headHeight = await node.blockNumber({ signal });
+      const token = waiting.find(({ fromHeight }) => fromHeight <= headHeight + 1);
+      if (token === undefined) return;
+      const balances = await readHeld(this.#parts, token, { signal });
+      if (!(await bookOpening(database, token, { balances, rewinds }))) continue;
+      const { symbol: asset, contract, fromHeight: height } = token;
+      log.info({ asset, contract, height }, "a token is watched from this block on");
     }
-    return new TokenBook(parts, tokens);
   }
 
   /** Assets by their contracts. */
@@ -87,7 +119,8 @@ export class TokenBook {
     options: { readonly signal: AbortSignal },
   ): Promise<readonly string[]> {
     const { database, node } = this.#parts;
-    if (this.tokens.length === 0 || height <= this.#checkedHeight) return [];
+    // A chain that has lost blocks comes to the same heights again.
+    if (this.tokens.length === 0 || height === this.#checkedHeight) return [];
     const places = this.#nextTokens().map(({ symbol, contract }) => {
       return { asset: symbol, contract, height };
     });
@@ -104,58 +137,43 @@ export class TokenBook {
   }
 }
 
-/** Younger wallets are booked with what they hold by then. */
+/** Younger wallets are booked with what they hold by then, of opened tokens also those of the same block. */
 async function walletsBefore(
   database: SqlDatabase,
   { fromHeight }: TokenAsset,
 ): Promise<ReadonlySet<Address>> {
   const wallets = await listWallets(database);
-  const known = wallets.filter((wallet) => wallet.fromHeight < fromHeight || wallet.pastBooked);
+  const known = wallets.filter(
+    (wallet) =>
+      wallet.fromHeight < fromHeight || (wallet.fromHeight === fromHeight && wallet.pastBooked),
+  );
   return new Set(known.map(({ address }) => address));
 }
 
-/** What our addresses held before the first block that counts. */
-async function openToken(
-  parts: TokenBookParts,
+/** What our addresses held before the first block that counts; younger ones have a past of their own. */
+async function readHeld(
+  { database, node }: TokenBookParts,
   token: TokenAsset,
   { signal }: { readonly signal: AbortSignal },
-): Promise<void> {
-  const { database, node, log } = parts;
+): Promise<readonly OpeningBalance[]> {
   const at = token.fromHeight - 1;
-  const balances = await retry(
-    async () => {
-      const wallets = await walletsBefore(database, token);
-      const found: OpeningBalance[] = [];
-      let firstIndex = 0;
-      for (;;) {
-        const page = await addressesFrom(database, { firstIndex, limit: ADDRESS_PAGE });
-        const accounts = page.map(({ address }) => address);
-        if (firstIndex === 0) accounts.push(...wallets);
-        const queries = accounts.map((account) => ({ token: token.contract, account, at }));
-        const answers = await node.tokenBalances(queries, { signal });
-        accounts.forEach((address, index) => {
-          const units = answers[index] ?? 0n;
-          const isHotWallet = wallets.has(address);
-          if (units > 0n)
-            found.push({ asset: token.symbol, address, amountUnits: units, isHotWallet });
-        });
-        const last = page.at(-1);
-        if (page.length < ADDRESS_PAGE || last === undefined) return found;
-        firstIndex = last.index + 1;
-      }
-    },
-    {
-      signal,
-      minDelayMs: MIN_DELAY_MS,
-      maxDelayMs: MAX_DELAY_MS,
-      isRetriable: (error) => error instanceof AppError,
-      onRetry: (error) =>
-        log.warn({ asset: token.symbol, reason: errorMessage(error) }, "cannot open a token yet"),
-    },
-  );
-  await bookOpening(database, token, balances);
-  log.info(
-    { asset: token.symbol, contract: token.contract, height: token.fromHeight },
-    "a token is watched from this block on",
-  );
+  const wallets = await walletsBefore(database, token);
+  const found: OpeningBalance[] = [];
+  let firstIndex = 0;
+  for (;;) {
+    const page = await watchedAddressesFrom(database, { firstIndex, limit: ADDRESS_PAGE });
+    const older = page.filter(({ fromHeight }) => fromHeight <= token.fromHeight);
+    const accounts = older.map(({ address }) => address);
+    if (firstIndex === 0) accounts.push(...wallets);
+    const queries = accounts.map((account) => ({ token: token.contract, account, at }));
+    const answers = await node.tokenBalances(queries, { signal });
+    accounts.forEach((address, index) => {
+      const units = answers[index] ?? 0n;
+      const isHotWallet = wallets.has(address);
+      if (units > 0n) found.push({ asset: token.symbol, address, amountUnits: units, isHotWallet });
+    });
+    const last = page.at(-1);
+    if (page.length < ADDRESS_PAGE || last === undefined) return found;
+    firstIndex = last.index + 1;
+  }
 }

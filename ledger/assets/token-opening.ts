@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { lockCursor } from "../deposits/watch-cursor.js";
 import { DEPOSIT_ADDRESSES, OPENING_CAPITAL, SUSPENSE, walletAccount } from "../books/accounts.js";
 import { type JournalEntry, postJournals } from "../books/journal.js";
 import type { TokenAsset } from "./asset-registry.js";
@@ -25,18 +26,22 @@ export const TOKEN_OPENING = "deposit.token_opening";
 /**
  * Books them in one transaction: the hot wallet's are the exchange's own, those of deposit addresses
  * go to suspense until a person says whose they are. A repeat does nothing.
+ * @param read.rewinds losses of blocks that the watcher had gone back for when they were read: each
+ *   moves the token's first block
+ * @returns false when the chain lost blocks since
  */
 export function bookOpening(
   database: SqlDatabase,
   { symbol, fromHeight }: TokenAsset,
-  balances: readonly OpeningBalance[],
-): Promise<void> {
+  { balances, rewinds }: { readonly balances: readonly OpeningBalance[]; readonly rewinds: number },
+): Promise<boolean> {
   return database.transaction(async (tx) => {
+    if ((await lockCursor(tx)).rewinds !== rewinds) return false;
     const rows = await tx.query<{ opened: boolean }>(
       `SELECT opened FROM token_state WHERE asset = $1 FOR UPDATE`,
       [symbol],
     );
-    if (rows[0]?.opened !== false) return;
+    if (rows[0]?.opened !== false) return true;
     await tx.query(
       `UPDATE token_state SET opened = true, changed_by = 'watcher', changed_at = now()
         WHERE asset = $1`,
@@ -44,22 +49,24 @@ export function bookOpening(
     );
     await postJournals(
       tx,
-      balances.map((balance) => openingEntry({ ...balance, fromHeight }, balance)),
+      balances.map((balance) => openingEntry({ ...balance, fromHeight }, balance, rewinds)),
     );
+    return true;
   });
 }
 
 /**
  * The entry of one address; the same for a token that is younger than the address and for an address
  * that is younger than the token.
- * @param suffix of the key, where a chain has lost the block
+ * @param rewinds how often the chain came back without blocks: what a loss has undone is booked anew
  */
 export function openingEntry(
   owner: { readonly address: Address; readonly fromHeight: Height; readonly isHotWallet?: boolean },
   { asset, amountUnits }: TokenBalance,
-  suffix = "",
+  rewinds: number,
 ): JournalEntry {
   const { address, fromHeight, isHotWallet = false } = owner;
+  const suffix = rewinds === 0 ? "" : `-r${rewinds}`;
   return {
     kind: isHotWallet ? "wallet.opening" : TOKEN_OPENING,
     idemKey: `token-opening:${asset}:${address}${suffix}`,

@@ -108,6 +108,19 @@ export async function addressesToBackfill(sql: Sql, limit: number): Promise<Depo
   return rows.map((row) => parseRow({ ...row, from_height: row.watched_from }));
 }
 
+/** As `addressesFrom`, each with the block from which on the watcher books it by now. */
+export async function watchedAddressesFrom(
+  sql: Sql,
+  page: { readonly firstIndex: number; readonly limit: number },
+): Promise<DepositAddress[]> {
+  const rows = await sql.query<AddressRow>(
+    `SELECT d.index, d.address, d.customer_id, ${WATCHED_FROM} AS from_height
+       FROM deposit_address d WHERE d.index >= $1 ORDER BY d.index LIMIT $2`,
+    [page.firstIndex, page.limit],
+  );
+  return rows.map(parseRow);
+}
+
 /** A person's word about an address that a recovery found. */
 export interface AddressAssignment {
   /** Grows with each assignment. */

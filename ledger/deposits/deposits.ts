@@ -422,10 +422,10 @@ export async function commitBackfill(
     const booked = strayed.map((deposit) => ({ ...deposit, id: depositId(deposit) }));
     await postJournals(tx, [
       ...(await depositEntries(tx, { strayed: booked, credited: [] }, cursor.rewinds)).entries,
-      ...past.tokens.map((balance) => openingEntry(past.address, balance)),
+      ...past.tokens.map((balance) => openingEntry(past.address, balance, past.rewinds)),
       ...past.outflows.map((outflow) => ({
         kind: "deposit.past_outflow",
-        idemKey: `past-outflow:${depositId(outflow)}`,
+        idemKey: `past-outflow:${depositId({ ...outflow, rewind: past.rewinds })}`,
         effectiveHeight: outflow.height,
         // Both, because no other table says which address it was.
         memo: `${outflow.txHash} ${outflow.address}`,

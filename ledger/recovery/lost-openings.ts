@@ -72,7 +72,10 @@ export async function readLostOpenings(
   const walletFrom = new Map(wallets.map((wallet) => [wallet.address, wallet.fromHeight]));
   const states = await readTokenStates(sql);
   const tokens = await readTokenAssets(sql);
-  for (const token of tokens.filter(({ symbol }) => states.get(symbol)?.isOpened === true)) {
+  for (const token of tokens) {
+    // One that is not opened yet is opened at the block that is gone back to, or was older before.
+    const isOpened = states.get(token.symbol)?.isOpened === true;
+    if (!isOpened && token.fromHeight > height) continue;
     for await (const accounts of registeredLater(sql, wallets, { token, height })) {
       if (accounts.length === 0) continue;
       const units = await chain.unitsAt(token.contract, accounts, height);
@@ -159,7 +162,7 @@ async function firstIndexAbove(sql: Sql, fromHeight: Height): Promise<number | u
 /**
  * Takes the sums back that are above the block, and books what was held there.
  * @param rewinds losses of blocks with this one: the new entries have keys of their own
- * @throws RECOVERY when something was registered since the chain was asked, or is not opened yet
+ * @throws RECOVERY when something was registered, or booked for the first time, since the chain was asked
  */
 export async function reopen(
   tx: Sql,
@@ -172,7 +175,6 @@ export async function reopen(
       "addresses, wallets or tokens were added meanwhile: run it again",
     );
   }
-  await assertOpened(tx, height);
   const rows = await tx.query<{ idem_key: string; memo: string; height: string }>(
     `SELECT e.idem_key, e.memo, e.effective_height::text AS height FROM journal_entry e
       WHERE (e.kind = 'wallet.past' OR e.idem_key LIKE 'token-opening:%')
@@ -192,25 +194,8 @@ export async function reopen(
   const openings = held.filter((one) => one.as === "token-opening");
   await postJournals(tx, [
     ...[...pasts].map(([wallet, own]) => pastEntry({ wallet, height, held: own }, suffix)),
-    ...openings.map((one) => openingEntry({ ...one, fromHeight: height + 1 }, one, suffix)),
+    ...openings.map((one) => openingEntry({ ...one, fromHeight: height + 1 }, one, rewinds)),
   ]);
-}
-
-/**
- * Registered and not looked at yet: what it held would be booked by its former first block. A wallet's past
- * is booked after this, up to the block that is gone back to.
- */
-async function assertOpened(tx: Sql, height: Height): Promise<void> {
-  const waiting = await tx.query(
-    `SELECT 1 FROM asset a JOIN token_state s ON s.asset = a.symbol
-      WHERE NOT s.opened AND a.from_height - 1 > $1 LIMIT 1`,
-    [height],
-  );
-  if (waiting.length === 0) return;
-  throw new LedgerError(
-    "RECOVERY",
-    "a token waits for what our addresses held of it to be booked: start the watcher, then run it again",
-  );
 }
 
 async function readKnown(sql: Sql): Promise<string> {
@@ -218,7 +203,8 @@ async function readKnown(sql: Sql): Promise<string> {
     `SELECT (SELECT count(*) FROM wallet) || ' ' || (SELECT count(*) FROM asset) || ' '
             || (SELECT next_address_index FROM watch_cursor) || ' '
             || (SELECT count(*) FROM deposit_address WHERE NOT backfilled) || ' '
-            || (SELECT count(*) FROM wallet WHERE NOT past_booked) AS known`,
+            || (SELECT count(*) FROM wallet WHERE NOT past_booked) || ' '
+            || (SELECT count(*) FROM token_state WHERE NOT opened) AS known`,
   );
   return row?.known ?? "";
 }

@@ -37,7 +37,11 @@ export const HOT = testAddress(0x407);
 export const STRANGER = testAddress(0x57a);
 
 /** A watcher that follows coins alone. */
-export const NO_TOKENS = { tokens: [], checkCodes: async () => [] };
+export const NO_TOKENS = {
+  tokens: [],
+  checkCodes: async () => [],
+  openWaiting: async () => undefined,
+};
 
 /** What genesis gives to the hot wallet. */
 export const OPENING_ATOKEN = 1_000_000n;

@@ -165,3 +165,68 @@ it("has what came to an address once where a later loss ends below the block it 
   expect(await plainOf("alice")).toBe(9n);
   await assertEven();
 });
+
+it("books once what an address held of a token that was listed while the chain had lost its blocks", async () => {
+  const alice = await bench.register("alice");
+  const next = derivation.addressAt(1);
+  await bench.mine([send(next, 3n), { to: alice, value: 1_000n }]);
+  const { height: kept } = bench.chain.chain.view.head();
+  await bench.mine([send(alice, 40n)]);
+  await bench.mine([]);
+  await bench.caughtUp();
+  await bench.stopWatching();
+  // Its past waits: nobody books it before the recovery.
+  expect(await bench.register("carol")).toBe(next);
+
+  bench = await bench.without(kept);
+  await bench.mine([send(next, 5n)]);
+  for (let block = 0; block < 6; block += 1) await bench.mine([]);
+  await bench.recover();
+  await openedAndBooked();
+  await assertEven();
+  expect(await unitsOf("asset:deposit_addresses")).toBe("8");
+});
+
+it("opens a token that was listed on a chain that is still shorter than it was", async () => {
+  const alice = await bench.register("alice");
+  await bench.mine([send(alice, 3n), send(WALLET, 5n), { to: alice, value: 1_000n }]);
+  const { height: kept } = bench.chain.chain.view.head();
+  await bench.mine([send(alice, 40n)]);
+  for (let block = 0; block < 6; block += 1) await bench.mine([]);
+  await bench.caughtUp();
+  await bench.stopWatching();
+
+  bench = await bench.without(kept);
+  await bench.mine([send(alice, 9n)]);
+  await bench.recover();
+  await openedAndBooked();
+  await assertEven();
+  expect(await unitsOf("asset:deposit_addresses")).toBe("12");
+  expect(await unitsOf(`asset:wallet:${WALLET}`)).toBe("5");
+});
+
+/** Until everything that was held before is in the books. */
+async function openedAndBooked(): Promise<void> {
+  const waiting = `SELECT 1 FROM deposit_address WHERE NOT backfilled
+                    UNION ALL SELECT 1 FROM token_state WHERE NOT opened LIMIT 1`;
+  await until(
+    async () => {
+      if (bench.faults.length > 0) throw bench.faults[0];
+      return (await bench.database.query(waiting)).length === 0;
+    },
+    { timeoutMs: 20_000, what: "what was held before is booked" },
+  );
+  // The last deposit is credited.
+  await bench.mine([]);
+  await bench.caughtUp();
+}
+
+/** What an account has of the plain token. */
+async function unitsOf(account: string): Promise<string | undefined> {
+  const [row] = await bench.ledger.owner.query<{ units: string }>(
+    `SELECT sum(CASE WHEN debit = $1 THEN amount_units ELSE -amount_units END)::text AS units
+       FROM posting WHERE asset = 'PLAIN' AND $1 IN (debit, credit)`,
+    [account],
+  );
+  return row?.units;
+}
