@@ -16,6 +16,7 @@ import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { resumeCrediting } from "../incidents.js";
 import { storedAtoken } from "../stored-values.js";
+import { voidGasOf } from "../treasury/lost-gas.js";
 import { lookAgainAbove } from "../treasury/sweep-due.js";
 import { emptyRefills } from "../treasury/treasury-flows.js";
 import { bringForward } from "./lost-heights.js";
@@ -116,10 +117,9 @@ export function applyRewind(
     }
     for (const shortage of shortages.values()) await letNoneGoOn(tx, shortage);
     await reopen(tx, plan.openings, { height: plan.to.height, rewinds: rewinds + 1 });
-    await emptyRefills(
-      tx,
-      plan.inflows.map(({ idemKey }) => idemKey),
-    );
+    const undone = plan.inflows.map(({ idemKey }) => idemKey);
+    await emptyRefills(tx, undone);
+    await voidGasOf(tx, undone);
     const vanished = plan.inflows.map(({ txHash }) => txHash);
     await lookAgainAbove(tx, plan.to.height, vanished);
     await resumeCrediting(tx, operator);

@@ -20,6 +20,7 @@ import {
 import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
 import type { Outflow, WalletInflow } from "../books/wallet-flows.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
+import { TOP_UP_KEY } from "./lost-gas.js";
 import { lookAgain } from "./sweep-due.js";
 
 /** Entries of `bookTreasuryFlows` that move single deposit addresses; see `ADDRESS_ENTRIES`. */
@@ -121,7 +122,7 @@ async function bookTopUps(
     tx,
     [...topUps].map(([{ address, amountUnits, height, txHash }, { id }]) => ({
       kind: TOP_UP,
-      idemKey: `top-up:${id}${suffixOf(rewinds)}`,
+      idemKey: `${TOP_UP_KEY}${id}${suffixOf(rewinds)}`,
       effectiveHeight: height,
       memo: `${txHash} ${address}`,
       postings: [

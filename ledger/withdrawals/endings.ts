@@ -4,6 +4,7 @@ import { postJournals } from "../books/journal.js";
 import { fillShort } from "../deposits/deposit-credit.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
+import { voidLostGas } from "../treasury/lost-gas.js";
 import { releasePostings, returnedHold } from "./holds.js";
 import { type CancelCause, endOfCancel, WAITING_STATUSES } from "./withdrawal-status.js";
 import { type Step, type StepResult, stepWithdrawals } from "./withdrawal-steps.js";
@@ -51,6 +52,7 @@ export async function endBeforeSlotInside(
     tx,
     [...moved].map(([id, withdrawal]) => returnedHold(id, withdrawal)),
   );
+  await voidLostGas(tx, [...moved.keys()]);
   return { moved, events: [...repeats.events, ...events, ...filled] };
 }
 

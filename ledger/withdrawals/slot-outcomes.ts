@@ -17,6 +17,7 @@ import {
 import { fillShort, type ReturnedHold } from "../deposits/deposit-credit.js";
 import { LedgerError } from "../errors.js";
 import { storedAddress } from "../stored-values.js";
+import { voidLostGas } from "../treasury/lost-gas.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
 import { type AcceptedOutflow, acceptedOutflows } from "./foreign-transactions.js";
@@ -245,6 +246,7 @@ async function settleInside(
     }),
   );
   events.push(...(await fillShort(tx, holdsBack(ended, moved, rules))));
+  await voidLostGas(tx, [...moved.keys()]);
   return { ended: new Set(moved.keys()), events };
 }
 

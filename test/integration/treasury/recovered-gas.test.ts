@@ -267,6 +267,49 @@ describe("gas on a chain that came back without its block", () => {
     expect(desk.paidAtoken(address)).toBe(0n);
     await expectEven();
   });
+
+  it.each([
+    { when: "before", isBefore: true },
+    { when: "after", isBefore: false },
+  ])(
+    "is even where it had arrived unsettled, and is cancelled $when the watcher goes back",
+    async ({ isBefore }) => {
+      const { address } = await desk.register("bob");
+      await desk.watch();
+      const kept = desk.chain.head;
+      desk.files.policy = policy;
+      await askForGas(address);
+      await desk.lane().runRound(desk.signal);
+      desk.chain.mine();
+      await desk.watch();
+      expect(desk.paidAtoken(address)).toBe(GAS_ATOKEN);
+      const [row] = await desk.database.query<{ id: string; state: string }>(
+        `SELECT withdrawal_id AS id, state FROM treasury_move`,
+      );
+      const id = toWithdrawalId(row?.id ?? "");
+      expect([row?.state, (await desk.read(id)).status]).toEqual(["arrived", "broadcast"]);
+
+      const lost = desk.chain.head;
+      desk.chain.unmined.add(address);
+      desk.chain.rollBack(kept);
+      const cancel = async () => {
+        await cancelWithdrawal(desk.database, id, "it is not needed");
+        await desk.work(6);
+        expect((await desk.read(id)).status).toBe("cancelled");
+      };
+      if (isBefore) await cancel();
+      while (desk.chain.head <= lost) desk.chain.mine();
+      await desk.watch();
+      const { code, text } = await desk.causeway("recover", "--apply");
+      expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+      await desk.watch();
+      if (!isBefore) await cancel();
+      await desk.watch();
+      await endMoves(desk.workerDatabase);
+      expect(desk.paidAtoken(address)).toBe(0n);
+      await expectEven();
+    },
+  );
 });
 
 /** The chain comes back without a transaction's block, and the watcher goes back on it. */

@@ -1,0 +1,65 @@
+/**
+ * Gas that had arrived at a deposit address in a block that a chain has lost, and whose payment has ended
+ * otherwise since: it is in transit no more. Its move says that it arrived, as it did once.
+ */
+import type { Sql } from "../../runtime/sql/sql.js";
+import { customerAccount, IN_TRANSIT, TREASURY } from "../books/accounts.js";
+import { postJournals } from "../books/journal.js";
+import { storedAtoken } from "../stored-values.js";
+
+/** Before a move's number in the keys of entries about its arrival; a loss of blocks stands behind it. */
+export const TOP_UP_KEY = "top-up:";
+
+/**
+ * Gives the treasury back what arrived nowhere by the books; where the payment may still be mined, or is
+ * there, nothing is done.
+ * @param withdrawalIds payments of any customers
+ */
+export async function voidLostGas(tx: Sql, withdrawalIds: readonly string[]): Promise<void> {
+  if (withdrawalIds.length === 0) return;
+  const rows = await tx.query<Record<"id" | "asset" | "amount", string>>(
+    `SELECT m.id::text, m.asset, m.amount_units::text AS amount
+       FROM treasury_move m JOIN withdrawal w ON w.id = m.withdrawal_id AND w.phase = 'unpaid'
+      WHERE m.withdrawal_id = ANY ($1::text[]) AND m.kind = 'top-up' AND m.state = 'arrived'
+        AND EXISTS (SELECT 1 FROM watch_cursor WHERE rewinds > 0)
+        AND NOT EXISTS (
+          SELECT 1
+            FROM (SELECT '' AS suffix UNION ALL SELECT '-r' || r.id FROM chain_rewind r) AS loss
+            JOIN journal_entry e ON e.idem_key = '${TOP_UP_KEY}' || m.id || loss.suffix
+           WHERE NOT EXISTS (SELECT 1 FROM journal_entry r
+                              WHERE r.idem_key = 'reversal:' || e.idem_key))`,
+    [withdrawalIds],
+  );
+  await postJournals(
+    tx,
+    rows.map(({ id, asset, amount }) => ({
+      kind: "treasury.void",
+      idemKey: `treasury-move:${id}:end`,
+      effectiveHeight: null,
+      postings: [
+        {
+          asset,
+          debit: customerAccount(TREASURY),
+          credit: IN_TRANSIT,
+          amountUnits: storedAtoken(amount),
+        },
+      ],
+    })),
+  );
+}
+
+/** The same for payments that had ended before the entries about their arrival were reversed. */
+export async function voidGasOf(tx: Sql, idemKeys: readonly string[]): Promise<void> {
+  const moveIds = idemKeys
+    .filter((key) => key.startsWith(TOP_UP_KEY))
+    .map((key) => key.slice(TOP_UP_KEY.length).split("-")[0]);
+  if (moveIds.length === 0) return;
+  const rows = await tx.query<{ id: string }>(
+    `SELECT withdrawal_id AS id FROM treasury_move WHERE id = ANY ($1::bigint[])`,
+    [moveIds],
+  );
+  await voidLostGas(
+    tx,
+    rows.map(({ id }) => id),
+  );
+}
