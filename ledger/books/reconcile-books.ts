@@ -13,6 +13,7 @@ import {
 import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
 import { TOKEN_OPENING } from "../assets/token-opening.js";
+import { FORWARD, FORWARD_FROM } from "../recovery/lost-heights.js";
 import { SWEEP_OUT, TOP_UP } from "../treasury/treasury-flows.js";
 import { readTokenStates } from "../assets/token-state.js";
 import { type Incident, openIncident } from "../incidents.js";
@@ -253,7 +254,7 @@ export const ADDRESS_ENTRIES = `
     FROM journal_entry entry JOIN posting ON posting.journal_id = entry.id
    WHERE entry.kind IN ('deposit.past_outflow', 'deposit.surplus', '${TOKEN_OPENING}',
                         'wallet.reversal', 'ledger.outflow', 'ledger.adjustment',
-                        '${SWEEP_OUT}', '${TOP_UP}')
+                        '${SWEEP_OUT}', '${TOP_UP}', '${FORWARD}', '${FORWARD_FROM}')
      AND (posting.debit = $1 OR posting.credit = $1)`;
 
 /** Entries of operators that explain coins on the chain, the newest ones. */

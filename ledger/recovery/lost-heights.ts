@@ -1,15 +1,16 @@
 /**
  * Heights of what stays booked although a chain has lost its blocks: payments are not reversed, since their
  * bytes are sent again. They would count from their former blocks on, and a chain that came back shorter
- * reaches those later, if ever; until then wallets would have by the books what they have paid.
+ * reaches those later, if ever; until then wallets would have by the books what they have paid. Nor is what
+ * a person has explained, which is decided once.
  */
 import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { type AccountCode, BREAK } from "../books/accounts.js";
+import { type AccountCode, BREAK, DEPOSIT_ADDRESSES } from "../books/accounts.js";
 import { type JournalEntry, postJournals } from "../books/journal.js";
 import { storedAtoken, storedHeight } from "../stored-values.js";
 
-/** What took from wallets and is not reversed. */
+/** What took from our addresses and is not reversed: of deposit addresses what a person has explained. */
 const STAYING_KINDS = [
   "withdrawal.settle",
   "withdrawal.fail",
@@ -19,9 +20,11 @@ const STAYING_KINDS = [
   "ledger.outflow",
 ];
 
-/** Kinds of the two entries of `bringForward`: of them the first one may be brought forward again. */
-const FORWARD = "wallet.forward";
-const FORWARD_FROM = "wallet.forward_from";
+/** Kind of the first entry of `bringForward`, which may be brought forward again. */
+export const FORWARD = "wallet.forward";
+
+/** Kind of the second entry of `bringForward`. */
+export const FORWARD_FROM = "wallet.forward_from";
 
 /**
  * Has payments above a block count from the next one on: an entry there takes them, and one at the former
@@ -43,7 +46,8 @@ export async function bringForward(
             e.effective_height::text AS height, p.asset, p.credit AS wallet,
             sum(p.amount_units)::text AS units
        FROM journal_entry e
-       JOIN posting p ON p.journal_id = e.id AND is_wallet_account(p.credit)
+       JOIN posting p ON p.journal_id = e.id
+        AND (is_wallet_account(p.credit) OR p.credit = '${DEPOSIT_ADDRESSES}')
        LEFT JOIN nonce_slot s ON e.idem_key = 'withdrawal:' || s.withdrawal_id || ':end'
                              AND s.outcome IN ('paid', 'reverted', 'cancelled')
       WHERE e.effective_height > $1 AND e.kind = ANY ($2::text[])
@@ -79,7 +83,7 @@ export async function bringForward(
   );
 }
 
-/** What an entry took of wallets. */
+/** What an entry took of our addresses. */
 interface Taken {
   readonly memo: string;
   readonly height: Height;

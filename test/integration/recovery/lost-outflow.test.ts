@@ -5,7 +5,7 @@ import type { Address } from "../../../chain/address.js";
 import { signLegacy } from "../../../chain/transaction.js";
 import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { Desk, destination, KEY, TOKEN, WALLET } from "./desk.js";
+import { derivation, Desk, destination, KEY, TOKEN, WALLET } from "./desk.js";
 
 let desk: Desk;
 
@@ -102,5 +102,30 @@ it("is what the chain that came back shows of it, where it is mined again and do
   expect(desk.paidAtoken(destination(7))).toBe(TOKEN);
   expect((await desk.causeway("ledger", "open")).text).toContain("1 TOKEN");
   await desk.causeway("ledger", "accept-outflow", desk.ownHashes()[0] ?? "", ...REASON);
+  expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", TOKEN]);
+});
+
+it("counts what left a deposit address, and a person explained, from where a shorter chain has it", async () => {
+  const kept = desk.chain.head;
+  const taken = desk.chain.payment(derivation.addressAt(0), destination(7), TOKEN);
+  for (let block = 0; block < 6; block += 1) desk.chain.mine();
+  desk.chain.mine([taken]);
+  await desk.watch();
+  expect((await desk.causeway("ledger", "accept-outflow", taken.hash, ...REASON)).code).toBe(0);
+  expect(await desk.breaks()).toBe("");
+
+  await desk.loseAbove(kept);
+  desk.chain.rollBack(kept);
+  desk.chain.mine([taken]);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", TOKEN]);
+  // Lost once more, and as long as before: it is counted once.
+  await desk.loseAbove(kept);
+  desk.chain.rollBack(kept);
+  desk.chain.mine([taken]);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  for (let block = 0; block < 12; block += 1) desk.chain.mine();
+  await desk.watch();
   expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", TOKEN]);
 });
