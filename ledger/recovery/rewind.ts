@@ -18,7 +18,7 @@ import { resumeCrediting } from "../incidents.js";
 import { storedAtoken } from "../stored-values.js";
 import { voidGasOf } from "../treasury/lost-gas.js";
 import { lookAgainAbove } from "../treasury/sweep-due.js";
-import { emptyRefills } from "../treasury/treasury-flows.js";
+import { emptyRefills, forgetEnoughAbove } from "../treasury/treasury-flows.js";
 import { bringForward } from "./lost-heights.js";
 import { reopen } from "./lost-openings.js";
 import { decisionKey, REMINED_KEY } from "./remined-payments.js";
@@ -119,6 +119,7 @@ export function applyRewind(
     await reopen(tx, plan.openings, { height: plan.to.height, rewinds: rewinds + 1 });
     const undone = plan.inflows.map(({ idemKey }) => idemKey);
     await emptyRefills(tx, undone);
+    await forgetEnoughAbove(tx, plan.to.height);
     await voidGasOf(tx, undone);
     const vanished = plan.inflows.map(({ txHash }) => txHash);
     await lookAgainAbove(tx, plan.to.height, vanished);

@@ -445,6 +445,17 @@ export async function emptyRefills(tx: Sql, idemKeys: readonly string[]): Promis
   );
 }
 
+/**
+ * The chain came back without the blocks above `height`: that the wallets were seen there to have enough
+ * says nothing any more, and a request that is needless does not wait for such a block.
+ */
+export async function forgetEnoughAbove(tx: Sql, height: Height): Promise<void> {
+  await tx.query(
+    `UPDATE refill_request SET enough_height = NULL WHERE state = 'open' AND enough_height > $1`,
+    [height],
+  );
+}
+
 function suffixOf(rewinds: number): string {
   return rewinds === 0 ? "" : `-r${rewinds}`;
 }

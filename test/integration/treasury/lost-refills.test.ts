@@ -1,6 +1,11 @@
 /** Coins of cold storage that a chain has lost: what they had filled asks for them again. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { askForRefill, nameColdAddresses, openRefills } from "../../../ledger/treasury/moves.js";
+import {
+  askForRefill,
+  nameColdAddresses,
+  openRefills,
+  withdrawRefill,
+} from "../../../ledger/treasury/moves.js";
 import { Desk, STRANGER, TOKEN, WALLET } from "../recovery/desk.js";
 
 let desk: Desk;
@@ -100,4 +105,21 @@ it("is the newest one where several had been filled", async () => {
   await desk.watch();
   expect(await openRefills(desk.database)).toEqual([]);
   expect(await desk.breaks()).toBe("");
+});
+
+it("does not wait for a block that is gone to be taken back where it is needless", async () => {
+  const kept = await keep();
+  for (let block = 0; block < 5; block += 1) desk.chain.mine();
+  await desk.watch();
+  const takeBack = (seenHeight: number) =>
+    withdrawRefill(desk.database, { asset: "TOKEN", seenHeight });
+  // The wallets are seen to have enough in a block that is not booked yet.
+  expect(await takeBack(desk.chain.head + 1)).toBe(false);
+  await desk.loseAbove(kept);
+  desk.chain.rollBack(kept);
+  desk.chain.mine();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  expect(await takeBack(desk.chain.head)).toBe(true);
+  expect(await openRefills(desk.database)).toEqual([]);
 });
