@@ -114,7 +114,8 @@ export async function watchedAddressesFrom(
   page: { readonly firstIndex: number; readonly limit: number },
 ): Promise<DepositAddress[]> {
   const rows = await sql.query<AddressRow>(
-    `SELECT d.index, d.address, d.customer_id, ${WATCHED_FROM} AS from_height
+    `${WITH_LOSSES}
+     SELECT d.index, d.address, d.customer_id, ${WATCHED_FROM} AS from_height
        FROM deposit_address d WHERE d.index >= $1 ORDER BY d.index LIMIT $2`,
     [page.firstIndex, page.limit],
   );
