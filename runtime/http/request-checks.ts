@@ -28,8 +28,8 @@ export function checkUrl({ originalUrl, path }: Request): void {
   if (/%00/.test(originalUrl)) throw requestError(400, "NUL characters are not allowed", { path });
 }
 
-/** A whole number as a query says it. */
-const WHOLE_NUMBER = /^-?[0-9]{1,16}$/;
+/** A whole number as a query says it, of which no database says that it has no room for it. */
+const WHOLE_NUMBER = /^-?[0-9]{1,18}$/;
 
 /**
  * Numbers that the validator made of a query. It takes whatever JavaScript reads as one, and no bound
@@ -43,7 +43,7 @@ export function checkNumbers({ originalUrl, query }: Pick<Request, "originalUrl"
   for (const [name, value] of Object.entries(query)) {
     const text = texts.get(name);
     if (typeof value !== "number" || text === null) continue;
-    if (WHOLE_NUMBER.test(text) && Number.isSafeInteger(value)) continue;
+    if (WHOLE_NUMBER.test(text)) continue;
     const path = `/query/${name}`;
     throw requestError(400, `request${path} must be a whole number`, { path });
   }
