@@ -55,6 +55,12 @@ export const ANY_SWEEP: TreasuryAsset = {
 const contractOf = (asset: string) =>
   TOKENS.find(({ symbol }) => symbol === asset)?.contractAddress;
 
+function textOf(facts: object): string {
+  return JSON.stringify(facts, (_key, value: unknown) =>
+    typeof value === "bigint" ? value.toString() : value,
+  );
+}
+
 /** Everything; `close` ends it. */
 export class TreasuryBench {
   /** Deadlines are the database's time; waits are the test's. */
@@ -203,6 +209,23 @@ export class TreasuryBench {
     }
   }
 
+  /** Rounds until no coins are left on addresses. @throws with what sweeps and payments wait for */
+  async untilEmpty(addresses: readonly Address[]): Promise<void> {
+    const areEmpty = async () => {
+      const units = await Promise.all(addresses.map((address) => this.units(address)));
+      return units.every((each) => each === 0n);
+    };
+    for (let round = 0; round < 20; round++) {
+      if (await areEmpty()) return;
+      await this.rounds(1);
+    }
+    const payments = await this.bench.ledger.owner.query(
+      `SELECT to_jsonb(w) AS payment, to_jsonb(s) AS slot FROM withdrawal w
+       LEFT JOIN nonce_slot s ON s.withdrawal_id = w.id`,
+    );
+    throw new Error(textOf({ sweeps: await this.sweeps(), payments }));
+  }
+
   /** One round of both, and a block. */
   async step(sweeper: Sweeper): Promise<void> {
     this.house.clock.ms += 3_000;
@@ -219,11 +242,7 @@ export class TreasuryBench {
   async assertEven(): Promise<void> {
     const report = await this.bench.reconcile();
     if (report.clean && report.halted === undefined) return;
-    throw new Error(
-      JSON.stringify(report, (_key, value: unknown) =>
-        typeof value === "bigint" ? value.toString() : value,
-      ),
-    );
+    throw new Error(textOf(report));
   }
 
   sweeps(): Promise<Sweep[]> {
