@@ -23,6 +23,8 @@ import { AppError } from "../chain/errors.js";
  * SECRET_UNKNOWN and LAST_SECRET: a webhook has two secrets at most, and one at least;
  * STATEMENT_TOO_LONG: a statement would have too many lines; HEIGHT_NOT_BOOKED: the books are not
  * so far; NEGATIVE_LIABILITY: they owe less than nothing;
+ * SWITCH_LOWERED: only a person lowers the kill switch; SIGNING_STOPPED and APPROVALS_MISSING: a named
+ * payment cannot be taken for a withdrawal's while the switch stops nonces, or persons have not approved it;
  * CORRUPT_ROW: a stored value is not what its column says.
  */
 const LEDGER_ERROR_CODES = [
@@ -62,6 +64,8 @@ const LEDGER_ERROR_CODES = [
   "NEGATIVE_LIABILITY",
   "CORRUPT_ROW",
   "SWITCH_LOWERED",
+  "SIGNING_STOPPED",
+  "APPROVALS_MISSING",
 ] as const;
 
 /** One of `LEDGER_ERROR_CODES`. */

@@ -7,6 +7,8 @@ import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
+import { lockKillSwitch } from "../policy/kill-switch.js";
+import { type KillSwitchLevel, stops } from "../policy/kill-switch-level.js";
 import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slot-rows.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import { closeForeignSlot, type ForeignNonce, lockExplanation } from "./foreign-transactions.js";
@@ -338,7 +340,8 @@ export function skipForeignNonces(
  * @param options.former closed with it: the withdrawal's own nonce, which something else has used
  * @returns false when the withdrawal is not frozen, is not what the transaction paid, or the nonce
  *   belongs to another withdrawal
- * @throws INVALID_DECISION when the transaction is booked already
+ * @throws INVALID_DECISION when the transaction is booked already; SIGNING_STOPPED and APPROVALS_MISSING
+ *   where it would need a nonce that the database gives nobody
  */
 export function adoptPayment(
   database: SqlDatabase,
@@ -352,6 +355,8 @@ export function adoptPayment(
   const { wallet, id, payment, former } = options;
   const terms = termsOf(payment);
   return database.transaction(async (tx) => {
+    // Before any row, as whoever sets it does.
+    const { level } = await lockKillSwitch(tx);
     const rows = await tx.query<{ id: string }>(
       `SELECT w.id FROM withdrawal w JOIN asset a ON a.symbol = w.asset
         WHERE w.id = $1 AND w.status = 'frozen' AND w.destination = $2
@@ -366,12 +371,15 @@ export function adoptPayment(
     );
     if (rows.length === 0) return false;
     await refuseBooked(tx, options);
+    const place = await placeOf(tx, options);
+    if (place === "taken") return false;
+    if (place === "free") await refuseNonce(tx, options, level);
     if (former !== undefined && !(await closeForeignSlot(tx, former))) return false;
     await tx.query(
       `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
          reserved_atoken)
        VALUES ($1, $2::numeric, $3, $4::numeric, $5::numeric, 0)
-       ON CONFLICT DO NOTHING`,
+       ON CONFLICT (wallet, nonce) DO NOTHING`,
       [
         wallet,
         payment.nonce.toString(),
@@ -409,6 +417,53 @@ export function adoptPayment(
     await appendEvents(tx, events);
     return moved.size > 0;
   });
+}
+
+/**
+ * Whose the nonce of a payment is: this withdrawal's, nobody's yet, or taken, where it is another one's, or
+ * this one has a nonce beside it that is not closed with the decision.
+ */
+async function placeOf(
+  tx: Sql,
+  { wallet, id, payment, former }: Parameters<typeof adoptPayment>[1],
+): Promise<"own" | "free" | "taken"> {
+  const rows = await tx.query<{ is_own: boolean }>(
+    `SELECT wallet = $1 AND nonce = $2::numeric AND withdrawal_id = $3 AS is_own FROM nonce_slot
+      WHERE wallet = $1 AND nonce = $2::numeric
+         OR withdrawal_id = $3 AND outcome IS DISTINCT FROM 'foreign'
+            AND id IS DISTINCT FROM $4::bigint`,
+    [wallet, payment.nonce.toString(), id, former?.slotId ?? null],
+  );
+  if (rows.length === 0) return "free";
+  return rows.every(({ is_own }) => is_own) ? "own" : "taken";
+}
+
+/** What the database refuses about a new nonce, whoever asks, in words that say what to do. */
+async function refuseNonce(
+  tx: Sql,
+  { id, payment: { hash } }: Parameters<typeof adoptPayment>[1],
+  level: KillSwitchLevel,
+): Promise<void> {
+  if (stops(level, "stop-sign")) {
+    throw new LedgerError(
+      "SIGNING_STOPPED",
+      `The kill switch is at ${level}, and ${id} would get a nonce. Stop the wallets instead ` +
+        "(causeway withdrawals freeze), lift the switch (causeway killswitch lift), and type this again.",
+      { details: { id, level } },
+    );
+  }
+  const [row] = await tx.query<{ customer_id: string; met: boolean }>(
+    `SELECT customer_id, has_approvals(id) AS met FROM withdrawal WHERE id = $1`,
+    [id],
+  );
+  if (row === undefined || row.met) return;
+  throw new LedgerError(
+    "APPROVALS_MISSING",
+    `${id} lacks approvals of its policy, and cannot be paid by ${hash}. Take it back (causeway ` +
+      `withdrawals cancel ${id}, then causeway withdrawals release ${id} --not-paid), and book what was ` +
+      `paid: causeway ledger accept-outflow ${hash} --account liability:customer:${row.customer_id}`,
+    { details: { id, hash } },
+  );
 }
 
 /**
