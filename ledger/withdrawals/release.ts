@@ -28,6 +28,7 @@ import {
   takeOverFrozen,
   transactionsSince,
   useOfSlot,
+  walletOfOpenSlot,
   type WalletTransaction,
 } from "./operator-decisions.js";
 import { releaseSigning } from "./signing-freeze.js";
@@ -82,6 +83,14 @@ export type ReleaseObstacle =
   /** A recovered payment equals it, and a person has to say whose that was. */
   | { readonly obstacle: "recovered"; readonly id: WithdrawalId; readonly hash: Hash32 }
   | { readonly obstacle: "payment-under-way"; readonly id: WithdrawalId }
+  /** Its own nonce, of this wallet, is not used yet: the payment that is named cannot be its own. */
+  | {
+      readonly obstacle: "nonce-free";
+      readonly id: WithdrawalId;
+      readonly wallet: Address;
+      readonly nonce: bigint;
+      readonly hash: Hash32;
+    }
   /** Somebody else decided about it at the same time. */
   | { readonly obstacle: "moved-meanwhile"; readonly id: WithdrawalId }
   | { readonly obstacle: "no-payment"; readonly id: WithdrawalId; readonly hash: Hash32 };
@@ -97,8 +106,12 @@ export type ReleaseDecision =
   | { readonly decision: "look-again" }
   /** It was never paid: pay it. */
   | { readonly decision: "not-paid" }
-  /** This mined transaction of the wallet was its payment. */
-  | { readonly decision: "paid-by"; readonly hash: Hash32 };
+  /** This mined transaction of the wallet was its payment; its own nonce may be another wallet's. */
+  | {
+      readonly decision: "paid-by";
+      readonly hash: Hash32;
+      readonly chainOf: (wallet: Address) => WalletChain;
+    };
 
 /** Where a release works. */
 export interface ReleaseContext {
@@ -151,13 +164,16 @@ export async function releaseWithdrawal(
 ): Promise<ReleaseReport> {
   const release: Release = { ...context, steps: [], obstacles: [] };
   const { database, wallet, steps, obstacles } = release;
-  const all = await readFrozenWithdrawals(database, wallet);
+  const isNamed = decision.decision === "paid-by";
+  const owner = (isNamed ? await walletOfOpenSlot(database, id) : undefined) ?? wallet;
+  const all = await readFrozenWithdrawals(database, owner);
   const frozen = all.find((entry) => entry.id === id);
   if (frozen === undefined) {
     throw new LedgerError("NOT_FROZEN", `${id} is not a frozen withdrawal.`, { details: { id } });
   }
-  if (decision.decision === "paid-by") {
-    await adopt(release, frozen, decision.hash);
+  if (isNamed) {
+    const chain = decision.chainOf(owner);
+    await adopt(release, { ...release, wallet: owner, chain }, frozen, decision.hash);
   } else if (decision.decision === "not-paid" && isUndoubted(frozen)) {
     if (await resumeUnpaid(database, id)) steps.push({ step: "unpaid-resumed", id });
     else obstacles.push({ obstacle: "payment-under-way", id });
@@ -365,7 +381,13 @@ function proofOf({ slotId, withdrawalId }: LiveSlot, consumer: WalletTransaction
   return { slotId, withdrawalId, foreignHash: consumer.hash, blockNumber: consumer.height };
 }
 
-async function adopt(release: Release, frozen: FrozenWithdrawal, hash: Hash32): Promise<void> {
+/** @param own the release of the wallet whose nonce the withdrawal has */
+async function adopt(
+  release: Release,
+  own: Release,
+  frozen: FrozenWithdrawal,
+  hash: Hash32,
+): Promise<void> {
   const { database, chain, wallet, steps, obstacles } = release;
   const { id } = frozen;
   const [receipt] = await chain.receipts([hash]);
@@ -381,8 +403,9 @@ async function adopt(release: Release, frozen: FrozenWithdrawal, hash: Hash32): 
   const payment = transactions.find((transaction) => transaction.hash === hash);
   const { slot } = frozen;
   let former: ForeignNonce | undefined;
-  if (payment !== undefined && slot !== undefined && slot.nonce !== payment.nonce) {
-    former = await proveUsed(release, frozen, slot);
+  const isOwn = own.wallet === wallet && slot?.nonce === payment?.nonce;
+  if (payment !== undefined && slot !== undefined && !isOwn) {
+    former = await proveUsed(own, frozen, slot, hash);
     if (former === undefined) return;
   }
   const isAdopted =
@@ -394,18 +417,24 @@ async function adopt(release: Release, frozen: FrozenWithdrawal, hash: Hash32): 
 /**
  * Proof that the withdrawal's own nonce has paid nothing and never will; undefined without it, which is
  * said.
+ * @param hash the payment that is named
  */
 async function proveUsed(
   release: Release,
   frozen: FrozenWithdrawal,
   slot: LiveSlot,
+  hash: Hash32,
 ): Promise<ForeignNonce | undefined> {
-  const { chain, obstacles } = release;
+  const { chain, obstacles, wallet } = release;
+  const { id } = frozen;
   const height = await chain.headHeight();
-  const isFree = slot.nonce >= (await chain.nonceAt(height));
-  const used = isFree ? undefined : await readUse(release, frozen, slot, height);
-  if (used?.use === undefined && used !== undefined) return proofOf(slot, used.consumer);
-  if (isFree || used !== undefined)
-    obstacles.push({ obstacle: "payment-under-way", id: frozen.id });
+  if (slot.nonce >= (await chain.nonceAt(height))) {
+    obstacles.push({ obstacle: "nonce-free", id, wallet, nonce: slot.nonce, hash });
+    return undefined;
+  }
+  const used = await readUse(release, frozen, slot, height);
+  if (used === undefined) return undefined;
+  if (used.use === undefined) return proofOf(slot, used.consumer);
+  obstacles.push({ obstacle: "payment-under-way", id });
   return undefined;
 }

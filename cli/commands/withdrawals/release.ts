@@ -3,7 +3,7 @@
  * in ledger/withdrawals/release.ts; here is the chain that they ask.
  */
 import { userInfo } from "node:os";
-import type { Address } from "../../../chain/address.js";
+import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
 import type {
   Acknowledgement,
@@ -72,13 +72,14 @@ export async function runReleaseWithdrawals(
         : await walletsOfWithdrawal(opened, toWithdrawalId(id), options, command.signal);
     const hashesOf = await groupAcknowledged(opened, meant, options, command.signal);
     const reports: ReleaseReport[] = [];
+    const walletChain = (wallet: Address) => chainOf(opened, wallet, command.signal);
     for (const { address: wallet } of meant) {
-      const chain = chainOf(opened, wallet, command.signal);
+      const chain = walletChain(wallet);
       const context: ReleaseContext = { database: opened.database, wallet, chain };
       reports.push(
         id === undefined
           ? await releaseAll(context, { ...options, acknowledge: hashesOf(wallet) })
-          : await releaseWithdrawal(context, toWithdrawalId(id), decisionOf(options)),
+          : await releaseWithdrawal(context, toWithdrawalId(id), decisionOf(options, walletChain)),
       );
     }
     // What has no nonce is no wallet's: it is met with each of them, and told once.
@@ -156,8 +157,13 @@ async function releaseAll(
   return { steps: [...report.steps, ...second.steps], obstacles: second.obstacles };
 }
 
-function decisionOf({ paidBy, notPaid }: ReleaseOptions): ReleaseDecision {
-  if (paidBy !== undefined) return { decision: "paid-by", hash: parseHash32(paidBy) };
+function decisionOf(
+  { paidBy, notPaid }: ReleaseOptions,
+  walletChain: (wallet: Address) => WalletChain,
+): ReleaseDecision {
+  if (paidBy !== undefined) {
+    return { decision: "paid-by", hash: parseHash32(paidBy), chainOf: walletChain };
+  }
   return { decision: notPaid === true ? "not-paid" : "look-again" };
 }
 
@@ -229,6 +235,12 @@ function obstacleLines(left: ReleaseObstacle): string[] {
       ];
     case "payment-under-way":
       return [`${left.id}: a payment of it is on its way or done`];
+    case "nonce-free":
+      return [
+        `${left.id}: nonce ${left.nonce} of ${toChecksumAddress(left.wallet)} may still pay it; take it ` +
+          `back (causeway withdrawals cancel ${left.id}, then causeway withdrawals release ${left.id}), ` +
+          `and book what was paid: causeway ledger accept-outflow ${left.hash} --account <account>`,
+      ];
     case "moved-meanwhile":
       return [`${left.id}: it moved on meanwhile; look again`];
     case "no-payment":

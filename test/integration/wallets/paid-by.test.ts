@@ -3,16 +3,22 @@
  * what it says ends the request with one payment.
  */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { toChecksumAddress } from "../../../chain/address.js";
+import { keccak256 } from "../../../chain/hashes.js";
 import { bytesToHex, type Hash32 } from "../../../chain/hex.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { signLegacy } from "../../../chain/transaction.js";
 import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/books/accounts.js";
+import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 import { policyOf } from "../policy/terms.js";
-import { Desk, destination, KEY, TOKEN } from "../recovery/desk.js";
+import { Desk, destination, KEY, TOKEN, WALLET } from "../recovery/desk.js";
 
+const SECOND_KEY = keccak256(Buffer.from("second hot wallet of payments that are named"));
+const SECOND = privateKeyToAddress(SECOND_KEY);
 const REASON = ["--reason", "looked at the chain"];
 const SAID = [...REASON, "--operator", "ann"];
 
@@ -23,12 +29,16 @@ beforeEach(async () => {
 });
 afterEach(() => desk.close());
 
-/** Somebody pays alice's wish by hand, with the key of a wallet; the release has frozen what equals it. */
-async function payByHand(key: Uint8Array = KEY): Promise<Hash32> {
-  const intent = { chainId: FAKE_CHAIN_ID, nonce: 0n, gasPriceAtoken: 90_000_000n };
-  const to = destination(1);
+/** Somebody with the key signs elsewhere. */
+function signElsewhere(key: Uint8Array, nonce: bigint, to = destination(1)): Hash32 {
+  const intent = { chainId: FAKE_CHAIN_ID, nonce, gasPriceAtoken: 90_000_000n };
   const rest = { gasLimit: 21_000n, to, valueAtoken: 4n * TOKEN, data: new Uint8Array(0) };
-  const hash = desk.chain.submit(bytesToHex(signLegacy({ ...intent, ...rest }, key)));
+  return desk.chain.submit(bytesToHex(signLegacy({ ...intent, ...rest }, key)));
+}
+
+/** Somebody pays alice's wish by hand; the release has frozen what equals it. */
+async function payByHand(): Promise<Hash32> {
+  const hash = signElsewhere(KEY, 0n);
   desk.chain.mine();
   await desk.watch();
   await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
@@ -99,4 +109,55 @@ it("says that approvals are missing, and how the request ends without them", asy
   });
   expect([(await desk.read(id)).status, await slots()]).toEqual(["frozen", 0]);
   await bearPayment(id, hash, "--not-paid");
+});
+
+/** Alice's wish has a nonce of the first wallet, and reached no node; the second one has looked around. */
+async function signByFirst(): Promise<WithdrawalId> {
+  desk.writeKeystore("wallets/second.json", SECOND);
+  await desk.restart();
+  desk.pay([SECOND, 50n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.laneOf(SECOND_KEY).runRound(desk.signal);
+  desk.chain.wireFault = (methods) =>
+    methods.includes("eth_sendRawTransaction") ? "reset-before" : undefined;
+  const { id } = await desk.request(WISH);
+  await expect(desk.lane().runRound(desk.signal)).rejects.toThrow();
+  desk.chain.wireFault = () => undefined;
+  expect(await desk.read(id)).toMatchObject({ status: "signed", wallet: WALLET });
+  return id;
+}
+
+it("takes the payment of another wallet where the nonce of the first one was used otherwise", async () => {
+  const id = await signByFirst();
+  signElsewhere(KEY, 0n, destination(7));
+  desk.chain.mine();
+  await desk.watch();
+  await desk.work(4);
+  expect((await desk.read(id)).status).toBe("frozen");
+  const hash = signElsewhere(SECOND_KEY, 0n);
+  desk.chain.mine();
+  await desk.watch();
+  const adopted = await adopt(id, hash);
+  expect([adopted.code, adopted.text]).toEqual([0, expect.stringContaining("is its payment")]);
+  await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
+  await desk.work(4, [desk.lane(), desk.laneOf(SECOND_KEY)]);
+  expect(await desk.read(id)).toMatchObject({ status: "settled", wallet: SECOND, txHash: hash });
+  await desk.watch();
+  expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+});
+
+it("names the wallet whose nonce may still pay what another wallet has paid", async () => {
+  const id = await signByFirst();
+  await freezeWithdrawals(desk.workerDatabase, [{ id, reason: "looked at by a person" }]);
+  const hash = signElsewhere(SECOND_KEY, 0n);
+  desk.chain.mine();
+  await desk.watch();
+  const refused = await adopt(id, hash);
+  expect([refused.code, refused.text]).toEqual([
+    1,
+    expect.stringContaining(`${id}: nonce 0 of ${toChecksumAddress(WALLET)} may still pay it`),
+  ]);
+  expect((await desk.read(id)).status).toBe("frozen");
+  await bearPayment(id, hash);
 });
