@@ -9,6 +9,7 @@ import {
   SWEEP_STATES,
 } from "../../../ledger/treasury/sweeps.js";
 import { readTreasury, type TreasuryFigures } from "../../../ledger/treasury/treasury-figures.js";
+import { closeIfBehind, refuseInRecovery } from "../../../ledger/recovery/ledger-guard.js";
 import { amountText } from "../../amount-text.js";
 import { CliError } from "../../errors.js";
 import { withLedgerAlone } from "../ledger-alone.js";
@@ -84,7 +85,7 @@ function rowOf(sweep: Sweep): string {
 /**
  * `sweeps release`: the chain says whether its nonce is used; one that our own bytes used ends by
  * itself when the watcher books their block.
- * @returns 0 @throws USAGE, NOT_FROZEN, the node's faults
+ * @returns 0 @throws USAGE, NOT_FROZEN, RECOVERY, HOME_MARK_UNUSABLE, the node's faults
  */
 export async function runReleaseSweep(
   command: LedgerCommand,
@@ -94,6 +95,9 @@ export async function runReleaseSweep(
   const id = readNumber("<id>", idText, Number.MAX_SAFE_INTEGER);
   const { signal } = command;
   return withLedger(command, async ({ database, node }) => {
+    // A sweep that has been made behind a backup is frozen in it still.
+    await closeIfBehind(database, command.home);
+    await refuseInRecovery(database);
     const sweep = await findSweep(database, id);
     if (sweep?.gas === undefined) throw new CliError("USAGE", `There is no frozen sweep ${id}.`);
     const nonce = await node.getTransactionCount(sweep.address, "latest", { signal });
