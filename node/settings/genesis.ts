@@ -402,7 +402,7 @@ function assertOperators(
   }
 }
 
-/** Reads and parses a genesis file. Throws GENESIS_INVALID. */
+/** Reads and parses a genesis file. Throws GENESIS_INVALID, which names the file. */
 export function loadGenesis(file: string): Genesis {
   let text: string;
   try {
@@ -412,5 +412,10 @@ export function loadGenesis(file: string): Genesis {
       cause,
     });
   }
-  return parseGenesis(text);
+  try {
+    return parseGenesis(text);
+  } catch (cause) {
+    if (!(cause instanceof GenesisError)) throw cause;
+    throw new GenesisError("GENESIS_INVALID", `${file}: ${cause.message}`, { cause });
+  }
 }

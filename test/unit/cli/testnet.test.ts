@@ -21,7 +21,7 @@ import { parseTestnetFlags } from "../../../cli/commands/testnet.js";
 import { createProgram } from "../../../cli/program.js";
 import { createTestnet, type TestnetOptions } from "../../../cli/home/testnet.js";
 import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
-import { parseGenesis } from "../../../node/settings/genesis.js";
+import { loadGenesis, parseGenesis } from "../../../node/settings/genesis.js";
 import { parseModuleParams } from "../../../node/settings/module-params.js";
 
 const folders: string[] = [];
@@ -65,6 +65,22 @@ function idOf(keyFile: string): string {
   const key = Buffer.from(json(keyFile)["priv_key"]?.["value"] ?? "", "base64");
   return createHash("sha256").update(key.subarray(32)).digest("hex").slice(0, 40);
 }
+
+describe("a genesis file", () => {
+  it("that cannot be used is named, whatever is wrong with it", () => {
+    const file = join(newFolder(), "genesis.json");
+    expect(() => loadGenesis(file)).toThrow(`cannot read ${file}`);
+    for (const text of ["{", "{}"]) {
+      writeFileSync(file, text);
+      expect(() => loadGenesis(file)).toThrow(
+        expect.objectContaining({
+          code: "GENESIS_INVALID",
+          message: expect.stringContaining(`${file}: genesis is not valid: `),
+        }),
+      );
+    }
+  });
+});
 
 describe("causeway testnet", () => {
   it("writes nothing where no node would start from its genesis", async () => {
