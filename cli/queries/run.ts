@@ -176,6 +176,7 @@ function pageFields(flags: QueryFlags): Readonly<Record<string, string>> {
     if (value !== undefined)
       fields[`pagination.${field}`] = `${value as string | number | boolean}`;
   }
+  assertPageKey(textFlag(flags, "pageKey") ?? "");
   const page = wholeNumber(flags, "page", 1);
   if (page > 1) {
     if (flags["offset"] !== undefined) {
@@ -184,6 +185,18 @@ function pageFields(flags: QueryFlags): Readonly<Record<string, string>> {
     fields["pagination.offset"] = `${(page - 1) * wholeNumber(flags, "limit", 100)}`;
   }
   return fields;
+}
+
+/** Base64 as a page gives it, in either alphabet: what decodes only by leaving bits out is none. */
+function assertPageKey(key: string): void {
+  const digits = key.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
+  const bytes = Buffer.from(digits, "base64");
+  const canonical = bytes.toString("base64");
+  if (digits === canonical.replace(/=+$/, "") && (key === "" || bytes.length > 0)) return;
+  throw new CliError(
+    "USAGE",
+    `--page-key must be the pagination.next_key of the page before, in base64, not "${key}".`,
+  );
 }
 
 /**

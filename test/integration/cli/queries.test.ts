@@ -1,4 +1,4 @@
-/** `causeway query block` against a node: by height or hash, with and without the SDK's --type. */
+/** `causeway query` against a node: blocks by height or hash, with and without --type, and pages of lists. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 
@@ -45,5 +45,18 @@ it("says what a block is named by", async () => {
   ] as const) {
     const { code, err } = await ask(...words);
     expect([words, code, err]).toEqual([words, 1, expect.stringContaining(text)]);
+  }
+});
+
+it("takes the next_key of a page, and refuses what no page gave", async () => {
+  const page = (key: string) =>
+    node.run("query", "bank", "total", "--output", "json", "--page-key", key);
+  for (const key of ["zz", "zz==", "z", "====", "not base64!"]) {
+    const { code, err } = await page(key);
+    expect([key, code, err]).toEqual([key, 1, expect.stringContaining("--page-key must be")]);
+  }
+  for (const key of ["", "AAAAAAAAAAE=", "AAAAAAAAAAE"]) {
+    const { code, err } = await page(key);
+    expect([key, err, code]).toEqual([key, "", 0]);
   }
 });
