@@ -16,6 +16,7 @@ import {
 import { amountFields, balanceFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
 import { broughtBack } from "../deposits/deposit-credit.js";
+import { readCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import { acceptRemined } from "../recovery/remined-payments.js";
@@ -203,6 +204,7 @@ async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<N
 }
 
 async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
+  await assertBooked(tx, terms);
   const { key, debit, credit, amountAtoken: amountUnits, hash, height, address } = terms;
   const { asset = NATIVE_ASSET } = terms;
   if (address !== undefined) {
@@ -219,6 +221,21 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
     memo: hash === undefined ? undefined : evidence(hash, address),
     postings: [{ asset, debit, credit, amountUnits }],
   });
+}
+
+/**
+ * A correction counts from a block that is booked: a number with a digit too many would take it out of the
+ * books of every block that is reconciled, for ever.
+ * @throws INVALID_DECISION
+ */
+export async function assertBooked(tx: Sql, terms: DecisionTerms): Promise<void> {
+  if (terms.action !== "adjust" || terms.height === undefined) return;
+  const { height } = await readCursor(tx);
+  if (terms.height <= height) return;
+  throw new LedgerError(
+    "INVALID_DECISION",
+    `block ${terms.height} is not booked yet: the ledger is at block ${height}`,
+  );
 }
 
 /** An account of a wallet that nobody knows would hold coins that nobody looks for. */

@@ -10,7 +10,7 @@ import { readLedgerState, refuseInRecovery } from "../recovery/ledger-guard.js";
 import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { storedInteger, storedTime } from "../stored-values.js";
 import { type DecisionTerms, parseTerms, type StoredTerms, subjectOf } from "./decision.js";
-import { carryOut } from "./carry-out.js";
+import { assertBooked, carryOut } from "./carry-out.js";
 
 /** A decision as stored. */
 export interface Decision {
@@ -62,7 +62,8 @@ export function propose(database: SqlDatabase, proposal: Proposal): Promise<Deci
         throw decidedAlready(error, kind, key);
       });
     const id = storedInteger(rows[0]?.id);
-    if (!proposal.needsSecond) await finish(tx, { id, terms, operator: proposal.operator });
+    if (proposal.needsSecond) await assertBooked(tx, terms);
+    else await finish(tx, { id, terms, operator: proposal.operator });
     return readDecision(tx, id);
   });
 }
