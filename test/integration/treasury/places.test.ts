@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
 import { storeSweepAttempts, type Sweep, voidSweep } from "../../../ledger/treasury/sweeps.js";
-import { callOf } from "../tokens/token-bench.js";
+import { callOf, depositKey } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
 import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
 
@@ -134,6 +134,51 @@ it("whose gas rose above the policy's before it was given ends, and comes again 
   await lookNow();
   await bench.rounds(6, treasury);
   expect(await bench.units(address, "PLAIN")).toBe(0n);
+});
+
+/** A sweep that was decided, and that nothing is signed for. */
+async function decided(): Promise<{ readonly address: Address; readonly index: number }> {
+  bench.files.policy = only("TOKEN");
+  const index = registered;
+  const address = await coins();
+  await bench.sweeper().round(signal);
+  expect(await statesOf(address)).toEqual(["ready"]);
+  bench.files.policy = only("PLAIN");
+  return { address, index };
+}
+
+it("whose nonce somebody else used is not given up, however old it is: it freezes", async () => {
+  const { address, index } = await decided();
+  await bench.bench.mine([{ from: depositKey(index), to: depositKey(50_000).address, value: 1n }]);
+  await bench.bench.caughtUp();
+  await anHourLater();
+  const treasury = bench.sweeper();
+  await treasury.round(signal);
+  expect([await statesOf(address), await bench.nonce(address)]).toEqual([["ready"], 1n]);
+  bench.clock.ms += 4_000;
+  await treasury.round(signal);
+  const [sweep] = await sweepsOf(address);
+  expect([sweep?.state, sweep?.reason]).toEqual([
+    "frozen",
+    "nonce 0 was used by a transaction that this kit did not sign",
+  ]);
+});
+
+it("is not given up while no wallet may be given coins", async () => {
+  const { address } = await decided();
+  await anHourLater();
+  const freeze = (frozen: boolean) =>
+    bench.bench.ledger.owner.query(
+      `INSERT INTO signing_freeze (wallet, frozen, reason) VALUES ($1, $2, 'drill')
+       ON CONFLICT (wallet) DO UPDATE SET frozen = excluded.frozen`,
+      [WALLET, frozen],
+    );
+  await freeze(true);
+  await bench.sweeper().round(signal);
+  expect(await statesOf(address)).toEqual(["ready"]);
+  await freeze(false);
+  await bench.sweeper().round(signal);
+  expect(await statesOf(address)).toEqual(["void"]);
 });
 
 it("is either signed or given up, whoever of two comes first", async () => {
