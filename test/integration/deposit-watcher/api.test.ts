@@ -183,7 +183,11 @@ describe("lists", () => {
     expect(rest.body.next).toBeNull();
     expect(rest.body.events[0]).toMatchObject({
       type: expect.stringMatching(/^deposit\./),
-      data: { depositId: expect.any(String) },
+      // As they are kept and chained; whoever compares texts counts on it.
+      data: {
+        depositId: expect.any(String),
+        address: expect.stringMatching(/^0x[0-9a-f]{40}$/),
+      },
       at: expect.stringMatching(/Z$/),
     });
   });
