@@ -10,7 +10,7 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import type { AccountCode } from "../books/accounts.js";
 import { appendEvents } from "../events.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
-import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { endIfCancelled } from "./endings.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import type { WithdrawalId } from "./withdrawal-id.js";
@@ -115,6 +115,29 @@ export async function readUnacknowledged(sql: Sql, wallet: Address): Promise<For
     asset: row.asset,
     amountUnits: storedAtoken(row.amount_units),
     feeAtoken: storedAtoken(row.fee_atoken),
+  }));
+}
+
+/**
+ * Outflows of every wallet that took what a withdrawal asks for since it was asked for, and that nothing
+ * explains, acknowledged or not, oldest first. To whom they went is the chain's to say.
+ */
+export async function readEqualOutflows(
+  sql: Sql,
+  id: WithdrawalId,
+): Promise<readonly (Pick<ForeignOutflow, "hash" | "height"> & { readonly wallet: Address })[]> {
+  const rows = await sql.query<{ wallet: string; tx_hash: string; height: string }>(
+    `SELECT f.wallet, f.tx_hash, f.height FROM foreign_outflow f
+       JOIN withdrawal w ON f.asset = w.asset AND f.amount_units = w.amount_units
+      WHERE w.id = $1 AND f.seen_at >= w.created_at
+        AND ${STANDS} AND explanation_of(f.wallet, f.tx_hash) IS NULL
+      ORDER BY f.id LIMIT $2`,
+    [id, MAX_NAMED],
+  );
+  return rows.map((row) => ({
+    wallet: storedAddress(row.wallet),
+    hash: storedHash(row.tx_hash),
+    height: storedHeight(row.height),
   }));
 }
 

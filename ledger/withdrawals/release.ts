@@ -13,6 +13,7 @@ import {
   type ForeignNonce,
   type ForeignOutflow,
   readAcknowledged,
+  readEqualOutflows,
   readRecorded,
   readUnacknowledged,
   releaseWithForeignNonce,
@@ -107,22 +108,25 @@ export type ReleaseDecision =
   /** It was never paid: pay it. */
   | { readonly decision: "not-paid" }
   /** This mined transaction of the wallet was its payment; its own nonce may be another wallet's. */
-  | {
-      readonly decision: "paid-by";
-      readonly hash: Hash32;
-      readonly chainOf: (wallet: Address) => WalletChain;
-    };
+  | { readonly decision: "paid-by"; readonly hash: Hash32 };
 
 /** Where a release works. */
 export interface ReleaseContext {
   readonly database: SqlDatabase;
-  readonly chain: WalletChain;
   readonly wallet: Address;
+  /** What another wallet has paid by hand is paid, too. */
+  readonly chainOf: (wallet: Address) => WalletChain;
 }
 
 interface Release extends ReleaseContext {
+  /** The wallet's. */
+  readonly chain: WalletChain;
   readonly steps: ReleaseStep[];
   readonly obstacles: ReleaseObstacle[];
+}
+
+function begin(context: ReleaseContext): Release {
+  return { ...context, chain: context.chainOf(context.wallet), steps: [], obstacles: [] };
 }
 
 /**
@@ -134,7 +138,7 @@ export async function releaseWallet(
   context: ReleaseContext,
   options: { readonly acknowledgement?: Acknowledgement | undefined },
 ): Promise<ReleaseReport> {
-  const release: Release = { ...context, steps: [], obstacles: [] };
+  const release = begin(context);
   const { database, wallet, steps, obstacles } = release;
   const isExplained = await settleForeign(release, options.acknowledgement);
   for (const frozen of await readFrozenWithdrawals(database, wallet)) {
@@ -162,7 +166,7 @@ export async function releaseWithdrawal(
   id: WithdrawalId,
   decision: ReleaseDecision,
 ): Promise<ReleaseReport> {
-  const release: Release = { ...context, steps: [], obstacles: [] };
+  const release = begin(context);
   const { database, wallet, steps, obstacles } = release;
   const isNamed = decision.decision === "paid-by";
   const owner = (isNamed ? await walletOfOpenSlot(database, id) : undefined) ?? wallet;
@@ -172,7 +176,7 @@ export async function releaseWithdrawal(
     throw new LedgerError("NOT_FROZEN", `${id} is not a frozen withdrawal.`, { details: { id } });
   }
   if (isNamed) {
-    const chain = decision.chainOf(owner);
+    const chain = release.chainOf(owner);
     await adopt(release, { ...release, wallet: owner, chain }, frozen, decision.hash);
   } else if (decision.decision === "not-paid" && isUndoubted(frozen)) {
     if (await resumeUnpaid(database, id)) steps.push({ step: "unpaid-resumed", id });
@@ -331,7 +335,8 @@ async function proveForeign(
   const unclaimed =
     use === "paid"
       ? consumer.hash
-      : await findUnclaimed(database, { wallet, frozen }, used.transactions);
+      : ((await findUnclaimed(database, { wallet, frozen }, used.transactions)) ??
+        (await findUnclaimedElsewhere(release, frozen)));
   if (unclaimed !== undefined) {
     obstacles.push({ obstacle: "maybe-paid", id, hash: unclaimed });
     return;
@@ -355,6 +360,21 @@ async function proveForeign(
   const again = all.find((entry) => entry.id === id);
   if (again === undefined) steps.push({ step: "nonce-replaced", id, foreignHash: consumer.hash });
   else obstacles.push(openQuestion(again));
+}
+
+/** The same of what other wallets paid, which the watcher has booked as outflows. */
+async function findUnclaimedElsewhere(
+  { database, wallet: own, chainOf }: Release,
+  frozen: FrozenWithdrawal,
+): Promise<Hash32 | undefined> {
+  for (const { wallet, hash, height } of await readEqualOutflows(database, frozen.id)) {
+    if (wallet === own) continue;
+    const mined = await chainOf(wallet).transactions({ from: height, to: height });
+    const outflow = mined.filter((transaction) => transaction.hash === hash);
+    const unclaimed = await findUnclaimed(database, { wallet, frozen }, outflow);
+    if (unclaimed !== undefined) return unclaimed;
+  }
+  return undefined;
 }
 
 /** What used up a slot's nonce, and what that did; undefined where nothing shows it, which is said. */

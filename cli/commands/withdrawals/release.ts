@@ -72,14 +72,16 @@ export async function runReleaseWithdrawals(
         : await walletsOfWithdrawal(opened, toWithdrawalId(id), options, command.signal);
     const hashesOf = await groupAcknowledged(opened, meant, options, command.signal);
     const reports: ReleaseReport[] = [];
-    const walletChain = (wallet: Address) => chainOf(opened, wallet, command.signal);
     for (const { address: wallet } of meant) {
-      const chain = walletChain(wallet);
-      const context: ReleaseContext = { database: opened.database, wallet, chain };
+      const context: ReleaseContext = {
+        database: opened.database,
+        wallet,
+        chainOf: (asked) => chainOf(opened, asked, command.signal),
+      };
       reports.push(
         id === undefined
           ? await releaseAll(context, { ...options, acknowledge: hashesOf(wallet) })
-          : await releaseWithdrawal(context, toWithdrawalId(id), decisionOf(options, walletChain)),
+          : await releaseWithdrawal(context, toWithdrawalId(id), decisionOf(options)),
       );
     }
     // What has no nonce is no wallet's: it is met with each of them, and told once.
@@ -157,13 +159,8 @@ async function releaseAll(
   return { steps: [...report.steps, ...second.steps], obstacles: second.obstacles };
 }
 
-function decisionOf(
-  { paidBy, notPaid }: ReleaseOptions,
-  walletChain: (wallet: Address) => WalletChain,
-): ReleaseDecision {
-  if (paidBy !== undefined) {
-    return { decision: "paid-by", hash: parseHash32(paidBy), chainOf: walletChain };
-  }
+function decisionOf({ paidBy, notPaid }: ReleaseOptions): ReleaseDecision {
+  if (paidBy !== undefined) return { decision: "paid-by", hash: parseHash32(paidBy) };
   return { decision: notPaid === true ? "not-paid" : "look-again" };
 }
 

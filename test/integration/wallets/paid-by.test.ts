@@ -161,3 +161,25 @@ it("names the wallet whose nonce may still pay what another wallet has paid", as
   expect((await desk.read(id)).status).toBe("frozen");
   await bearPayment(id, hash);
 });
+
+it("is not paid again where another wallet's payment of it was acknowledged before it froze", async () => {
+  const id = await signByFirst();
+  signElsewhere(KEY, 0n, destination(7));
+  const hash = signElsewhere(SECOND_KEY, 0n);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
+  const lanes = [desk.lane(), desk.laneOf(SECOND_KEY)];
+  await desk.work(4, lanes);
+  expect((await desk.read(id)).status).toBe("frozen");
+  const looked = await desk.causeway("withdrawals", "release");
+  expect([looked.code, looked.text]).toEqual([1, expect.stringContaining(`${id}: ${hash}`)]);
+  await desk.work(4, lanes);
+  expect((await desk.read(id)).status).toBe("frozen");
+  expect((await adopt(id, hash)).code).toBe(0);
+  await desk.causeway("withdrawals", "release");
+  await desk.work(4, lanes);
+  expect(await desk.read(id)).toMatchObject({ status: "settled", wallet: SECOND, txHash: hash });
+  await desk.watch();
+  expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+});

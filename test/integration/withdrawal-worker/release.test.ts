@@ -191,13 +191,13 @@ describe("causeway withdrawals", () => {
       {
         database: house.ledger.owner,
         wallet: WALLET,
-        chain: {
+        chainOf: () => ({
           headHeight: async () => house.chain.head,
           // Its client is told that it will not be paid, in the very moment of the release.
           nonceAt: async () => ((await cancel()) === "done" ? 0n : -1n),
           receipts: async (hashes) => hashes.map(() => undefined),
           transactions: async () => [],
-        },
+        }),
       },
       id,
       { decision: "look-again" },
