@@ -11,7 +11,7 @@ import { productSources } from "../helpers/source-tree.js";
 
 const METHODS = new Set(["get", "post", "put", "delete", "patch"]);
 
-/** API files whose operations are sent through both ways by test/unit/runtime/http-lane.test.ts. */
+/** API files whose operations are sent through both ways by test/unit/runtime/http/http-lane.test.ts. */
 const COMPARED = ["construction.yaml", "data.yaml"];
 
 /** The one operation of its file that is, with a header beside its body. */
@@ -76,7 +76,7 @@ describe("HTTP APIs", () => {
     ]);
     const marks = marking.map(({ text }) => text.match(/\bdirect: true\b/g)?.length);
     expect(marks).toEqual([1, 1]);
-    const compared = readFileSync("test/unit/runtime/http-lane.test.ts", "utf8");
+    const compared = readFileSync("test/unit/runtime/http/http-lane.test.ts", "utf8");
     for (const name of COMPARED) expect(compared).toContain(`openapi/${name}`);
     expect(compared).toContain(`openapi/${REQUEST.name}`);
     expect(compared).toContain(`REQUEST_PATH = "${REQUEST.path}"`);

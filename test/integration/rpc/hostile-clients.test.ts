@@ -12,7 +12,7 @@ import { startEvmHttpServer } from "../../../node/rpc/evm/http-server.js";
 import { startEvmSocketServer } from "../../../node/rpc/evm/sockets/socket-server.js";
 import { until } from "../../helpers/until.js";
 import { TestClock } from "../../unit/p2p/clock.js";
-import { ALICE, createTestNode, signLegacy } from "../../unit/rpc/fixture.js";
+import { ALICE, createTestNode, signLegacy } from "../../unit/rpc/evm/fixture.js";
 
 /** Bounds of the test: a few of the answers below at once. */
 const UNSENT_BYTES = 24_000_000;

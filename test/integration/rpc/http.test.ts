@@ -23,7 +23,7 @@ import { startMetricsServer } from "../../../node/rpc/metrics-server.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { InProcessCalls, MemoryState } from "../../unit/execution/call-fixture.js";
-import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/fixture.js";
+import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/evm/fixture.js";
 
 const memory = createClientMemory(systemClock);
 const LOOPBACK = { host: "127.0.0.1", port: 0 };

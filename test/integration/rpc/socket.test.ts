@@ -11,7 +11,7 @@ import { createClientMemory } from "../../../node/rpc/client-memory.js";
 import { startEvmSocketServer } from "../../../node/rpc/evm/sockets/socket-server.js";
 import type { EvmRpcLimits } from "../../../node/rpc/evm/options.js";
 import { systemClock } from "../../../runtime/process/clock.js";
-import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/fixture.js";
+import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/evm/fixture.js";
 
 interface Message {
   readonly id?: unknown;

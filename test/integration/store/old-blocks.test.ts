@@ -19,7 +19,7 @@ import { createLogger } from "../../../runtime/process/logger.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
-import { FakeCalls, FakePool } from "../../unit/rpc/fixture.js";
+import { FakeCalls, FakePool } from "../../unit/rpc/evm/fixture.js";
 
 const KEY = hexToBytes(`0x${"44".repeat(32)}`);
 const OWNER = privateKeyToAddress(KEY);

@@ -1,0 +1,94 @@
+/** A block of many Cosmos transactions is read a page at a time, and one of them without the others. */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { Wallet } from "ethers";
+import { parseAddress, toBech32 } from "../../../../chain/address.js";
+import { createLocalGenesis } from "../../../../node/settings/genesis.js";
+import { dataPages } from "../../../../node/rpc/comet/chain-reads.js";
+import { ExecutionChain } from "../../../helpers/chains/execution-chain.js";
+import { signWithCosmJs } from "../../../helpers/cosmos/cosmjs.js";
+
+const MNEMONIC = "test test test test test test test test test test test junk";
+const faucet = Wallet.fromPhrase(MNEMONIC);
+const to = parseAddress(`0x${"77".repeat(20)}`);
+const COUNT = 150;
+const AT_ONCE = 64;
+
+let chain: ExecutionChain;
+let raws: readonly Uint8Array[] = [];
+
+beforeAll(async () => {
+  const genesis = createLocalGenesis({
+    network: "testnet",
+    faucet: parseAddress(faucet.address),
+    genesisTimeMs: 1_750_000_000_000,
+    validators: [
+      {
+        address: parseAddress(`0x${"ff".repeat(20)}`),
+        publicKey: Buffer.alloc(32, 1).toString("base64"),
+        power: 1,
+      },
+    ],
+  });
+  chain = await ExecutionChain.open(genesis);
+  const amount = [{ denom: "atoken", amount: "1" }];
+  raws = signWithCosmJs(
+    MNEMONIC,
+    Array.from({ length: COUNT }, (_, sequence) => ({
+      chainId: genesis.cosmosChainId,
+      gas: 70_000,
+      fee: [{ denom: "atoken", amount: "4000" }],
+      sequence,
+      messages: [
+        {
+          typeUrl: "/cosmos.bank.v1beta1.MsgSend",
+          value: {
+            fromAddress: toBech32(parseAddress(faucet.address)),
+            toAddress: toBech32(to),
+            amount,
+          },
+        },
+      ],
+    })),
+  ).map(({ raw }) => raw);
+  await chain.mine([], raws);
+});
+
+afterAll(() => chain.close());
+
+describe("transactions of a block", () => {
+  it("are read as their page is made", () => {
+    const { blocks } = chain.stores;
+    const read: number[] = [];
+    const view = {
+      outline: () => blocks.outline(1),
+      pages: () => blocks.pages(1),
+      cosmosBytes: (_height: number, item: number) => {
+        read.push(item);
+        return blocks.cosmosBytes(1, item);
+      },
+    };
+    const found: Uint8Array[] = [];
+    for (const page of dataPages(view, 1)) {
+      found.push(...page);
+      expect(page.length).toBeLessThanOrEqual(AT_ONCE);
+      expect(read).toHaveLength(found.length);
+    }
+    expect(found.map((raw) => Buffer.from(raw))).toEqual(raws.map((raw) => Buffer.from(raw)));
+  });
+
+  it("are found by their number, in memory and on disk, and none is where there is none", () => {
+    const { blocks } = chain.stores;
+    const all = blocks.cosmos(1);
+    const items = [0, 77, COUNT - 1, -1, COUNT];
+    const inMemory = items.map((item) => blocks.cosmosTransaction(1, item));
+    expect(inMemory).toEqual([all[0], all[77], all[COUNT - 1], undefined, undefined]);
+    blocks.forget(1);
+    const onDisk = items.map((item) => blocks.cosmosTransaction(1, item));
+    expect(onDisk.map((one) => one?.tx.hash)).toEqual(inMemory.map((one) => one?.tx.hash));
+    expect(onDisk.map((one) => one?.result)).toEqual(inMemory.map((one) => one?.result));
+    const bytes = items.map((item) => blocks.cosmosBytes(1, item));
+    const expected = inMemory.map((one) => one?.tx.raw);
+    const hex = (one: Uint8Array | undefined) => one && Buffer.from(one).toString("hex");
+    expect(bytes.map(hex)).toEqual(expected.map(hex));
+  });
+});

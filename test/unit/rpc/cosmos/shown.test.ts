@@ -1,0 +1,112 @@
+/**
+ * Messages of transactions and proposals are shown whatever their senders wrote into them: one that could
+ * not be shown would take every list that it stands in with it.
+ */
+import { describe, expect, it } from "@jest/globals";
+import { encodeAny, type ProtoMessage } from "../../../../chain/cosmos/field-schema.js";
+import { schemaOf } from "../../../../chain/cosmos/message-schemas.js";
+import { present } from "../../../../chain/errors.js";
+import { decodeMessage } from "../../../../chain/protobuf/codec.js";
+import { JsonWriter } from "../../../../chain/protobuf/json.js";
+import { loadDescriptors } from "../../../../runtime/files/descriptor-set.js";
+
+const types = loadDescriptors();
+const writer = new JsonWriter(types);
+const ANY = types.message("google.protobuf.Any");
+
+function shown(name: string, message: ProtoMessage): unknown {
+  const typeUrl = `/cosmos.${name}`;
+  const bytes = encodeAny({ typeUrl, schema: present(schemaOf(typeUrl), name), message });
+  return JSON.parse(writer.text(ANY, decodeMessage(ANY, bytes)));
+}
+
+describe("a redelegation", () => {
+  const type = types.message("cosmos.staking.v1beta1.RedelegationResponse");
+
+  it("has its height and id as numbers, as the SDK's REST interface", () => {
+    const entry = {
+      redelegation_entry: {
+        creation_height: 14n,
+        completion_time: { seconds: 1_796_913_631n, nanos: 457_045_278 },
+        initial_balance: 500_000_000_000_000_000n,
+        shares_dst: 500_000_000_000_000_000_000_000_000_000_000_000n,
+        unbonding_id: 2n,
+      },
+      balance: 495_714_285_714_285_714n,
+    };
+    // An entry of cosmos/evm (SDK 0.54.3).
+    expect(JSON.parse(writer.text(type, { entries: [entry] }))).toMatchObject({
+      entries: [
+        {
+          redelegation_entry: {
+            creation_height: 14,
+            completion_time: "2026-12-10T14:40:31.457045278Z",
+            initial_balance: "500000000000000000",
+            shares_dst: "500000000000000000.000000000000000000",
+            unbonding_id: 2,
+          },
+          balance: "495714285714285714",
+        },
+      ],
+    });
+  });
+
+  it("has them as numbers, too, where they are zero", () => {
+    const entries = [{ redelegation_entry: {} }];
+    expect(JSON.parse(writer.text(type, { entries }))).toMatchObject({
+      entries: [
+        {
+          redelegation_entry: {
+            creation_height: 0,
+            unbonding_id: 0,
+            unbonding_on_hold_ref_count: 0,
+          },
+        },
+      ],
+    });
+  });
+});
+
+describe("an odd message", () => {
+  it("has texts where its sender wrote texts in place of numbers", () => {
+    const amount = [
+      { denom: "", amount: "-1" },
+      { denom: "atoken", amount: '"<abc>' },
+      { denom: "atoken", amount: "" },
+    ];
+    expect(shown("bank.v1beta1.MsgSend", { from_address: "x", to_address: "", amount })).toEqual({
+      "@type": "/cosmos.bank.v1beta1.MsgSend",
+      from_address: "x",
+      to_address: "",
+      amount: [
+        { denom: "", amount: "-1" },
+        { denom: "atoken", amount: '"<abc>' },
+        { denom: "atoken", amount: "0" },
+      ],
+    });
+  });
+
+  it("has decimals as they are where they are none", () => {
+    const params = { bond_denom: "atoken", min_commission_rate: "garbage", max_validators: 5 };
+    const update = { authority: "x", params };
+    expect(shown("staking.v1beta1.MsgUpdateParams", update)).toMatchObject({
+      params: { min_commission_rate: "garbage", max_validators: 5 },
+    });
+  });
+
+  it.each([
+    [9_000_000_000_000_000_000n, "9999-12-31T23:59:59Z"],
+    [-9_000_000_000_000n, "0001-01-01T00:00:00Z"],
+    [1_800_000_000n, "2027-01-15T08:00:00Z"],
+  ])("has the nearest time for %i seconds", (seconds, time) => {
+    const plan = { name: "n", time: { seconds, nanos: 0 }, height: 5n, info: "" };
+    const upgrade = { authority: "x", plan };
+    expect(shown("upgrade.v1beta1.MsgSoftwareUpgrade", upgrade)).toMatchObject({ plan: { time } });
+  });
+
+  it("is still refused where it is to be understood", () => {
+    const coin = types.message("cosmos.base.v1beta1.Coin");
+    const bytes = Buffer.from([0x12, 0x03, 0x61, 0x62, 0x63]);
+    expect(() => decodeMessage(coin, bytes)).toThrow("field amount is no whole number");
+  });
+});

@@ -1,0 +1,395 @@
+/** State reads, calls, estimates, traces and their errors. */
+import { describe, expect, it } from "@jest/globals";
+import { AbiCoder, Interface } from "ethers";
+import { parseAddress } from "../../../../chain/address.js";
+import {
+  EMPTY_CODE_HASH,
+  EMPTY_TRIE_ROOT,
+  parseHash32,
+  parseHexBytes,
+  ZERO_HASH,
+} from "../../../../chain/hex.js";
+import { ALICE, BOB, createTestNode, signLegacy } from "./fixture.js";
+
+const node = createTestNode();
+const bob = parseAddress(BOB.address);
+node.chain.accounts.set(bob, {
+  nonce: 3n,
+  balanceAtoken: 10n ** 18n,
+  codeHash: EMPTY_CODE_HASH,
+  storageRoot: EMPTY_TRIE_ROOT,
+});
+node.chain.slots.set(bob + parseHash32(`0x${"0".repeat(63)}1`), 255n);
+
+describe("state", () => {
+  it("reads by every form of block reference", async () => {
+    const { hash } = node.chain.head();
+    const refs = [
+      undefined,
+      null,
+      "latest",
+      "earliest",
+      "safe",
+      "finalized",
+      "pending",
+      "0x0",
+      hash,
+      { blockNumber: "0x0" },
+      { blockHash: hash, requireCanonical: true },
+    ];
+    for (const ref of refs) {
+      expect([ref, await node.call("eth_getBalance", BOB.address, ref)]).toEqual([
+        ref,
+        "0xde0b6b3a7640000",
+      ]);
+    }
+    expect(await node.call("eth_getBalance", ALICE.address)).toBe("0x0");
+  });
+
+  it("answers an unknown block with header not found, and a malformed reference with -32602", async () => {
+    for (const ref of ["0x63", ZERO_HASH, { blockHash: ZERO_HASH }]) {
+      expect((await node.ask("eth_getBalance", BOB.address, ref)).error).toEqual({
+        code: -32000,
+        message: "header not found",
+      });
+    }
+    for (const ref of [{}, { blockHash: ZERO_HASH, blockNumber: "0x1" }, 5, []]) {
+      expect((await node.ask("eth_getBalance", BOB.address, ref)).error?.code).toBe(-32602);
+    }
+  });
+
+  it("takes the pending nonce from the pool and others from state", async () => {
+    node.pool.nonce = 9n;
+    expect(await node.call("eth_getTransactionCount", BOB.address, "pending")).toBe("0x9");
+    expect(await node.call("eth_getTransactionCount", BOB.address, "latest")).toBe("0x3");
+  });
+
+  it("reads code and storage; slots in any length", async () => {
+    node.chain.codes.set(bob, Uint8Array.of(0x60, 0));
+    expect(await node.call("eth_getCode", BOB.address, "latest")).toBe("0x6000");
+    expect(await node.call("eth_getCode", ALICE.address, "latest")).toBe("0x");
+    for (const slot of ["0x1", "0x01", `0x${"0".repeat(63)}1`]) {
+      expect(await node.call("eth_getStorageAt", BOB.address, slot, "latest")).toBe(
+        `0x${"ff".padStart(64, "0")}`,
+      );
+    }
+    expect(
+      (await node.ask("eth_getStorageAt", BOB.address, `0x${"1".repeat(65)}`)).error?.code,
+    ).toBe(-32602);
+  });
+
+  it("proves accounts, repeating the form of each key", async () => {
+    const long = `0x${"0".repeat(63)}1`;
+    expect(await node.call("eth_getProof", BOB.address, ["0x1", long], "latest")).toEqual({
+      address: bob,
+      accountProof: ["0xc0"],
+      balance: "0xde0b6b3a7640000",
+      codeHash: EMPTY_CODE_HASH,
+      nonce: "0x3",
+      storageHash: EMPTY_TRIE_ROOT,
+      storageProof: [
+        { key: "0x1", value: "0xff", proof: ["0xc1"] },
+        { key: long, value: "0xff", proof: ["0xc1"] },
+      ],
+    });
+  });
+});
+
+async function priced(fields: object): Promise<bigint | undefined> {
+  await node.call("eth_call", { to: BOB.address, ...fields });
+  return node.calls.last?.request.gasPriceAtoken;
+}
+
+describe("calls", () => {
+  it("parses what cast, ethers and viem send", async () => {
+    node.calls.result = { outcome: "success", returnData: Uint8Array.of(7), gasUsed: 1n };
+    const request = {
+      from: ALICE.address,
+      to: BOB.address,
+      gas: "0x5208",
+      gasPrice: "0x17d7840",
+      value: "0x1",
+      input: "0x1234",
+      data: "0x1234",
+      nonce: "0x0",
+      chainId: "0x1b1c",
+      type: "0x0",
+      accessList: [{ address: BOB.address, storageKeys: [ZERO_HASH] }],
+    };
+    expect(await node.call("eth_call", request, "pending", {}, {})).toBe("0x07");
+    expect(node.calls.last?.request).toEqual({
+      from: parseAddress(ALICE.address),
+      to: bob,
+      valueAtoken: 1n,
+      gasPriceAtoken: 25_000_000n,
+      gasLimit: 21_000n,
+      nonce: 0n,
+      data: parseHexBytes("0x1234"),
+      accessList: [{ address: bob, storageKeys: [ZERO_HASH] }],
+    });
+    expect(await node.call("eth_estimateGas", { to: null, data: "0x6000" })).toBe("0x5208");
+    expect(node.calls.last?.request).toMatchObject({
+      to: undefined,
+      gasPriceAtoken: 0n,
+      gasLimit: undefined,
+    });
+  });
+
+  it("prices dynamic-fee calls at the smaller of cap and tip", async () => {
+    expect(await priced({ maxFeePerGas: "0x5", maxPriorityFeePerGas: "0x3" })).toBe(3n);
+    expect(await priced({ maxFeePerGas: "0x5" })).toBe(0n);
+  });
+
+  it("refuses contradictions", async () => {
+    const cases: [object, string][] = [
+      [{ data: "0x1", to: BOB.address }, "invalid argument 0: data: hex string of odd length"],
+      [
+        { data: "0x12", input: "0x34" },
+        'both "data" and "input" are set and not equal. Please use "input" to pass transaction call data',
+      ],
+      [
+        { gasPrice: "0x1", maxFeePerGas: "0x1" },
+        "both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified",
+      ],
+      [
+        { maxFeePerGas: "0x1", maxPriorityFeePerGas: "0x2" },
+        "maxFeePerGas (1) < maxPriorityFeePerGas (2)",
+      ],
+      [{ chainId: "0x1" }, "chainId does not match node's (have=1, want=6940)"],
+      [{ value: 5 }, "invalid argument 0: value: non-string"],
+    ];
+    for (const [request, message] of cases) {
+      expect((await node.ask("eth_call", request)).error?.message).toBe(message);
+    }
+    const overrides: [object, string][] = [
+      [{ nubmer: "0x5" }, 'invalid argument 3: unknown block override "nubmer"'],
+      [{ number: "5" }, "invalid argument 3: number: hex string without 0x prefix"],
+      [{ time: "0x20000000000000" }, "invalid argument 3: time: number too large"],
+    ];
+    for (const [override, message] of overrides) {
+      const answer = await node.ask("eth_call", {}, "latest", {}, override);
+      expect(answer.error).toEqual({ code: -32602, message });
+    }
+  });
+
+  it("passes block overrides on, by their present and former names", async () => {
+    const facts = {
+      height: 5,
+      timestampSeconds: 6,
+      gasLimit: 7n,
+      coinbase: bob,
+      baseFeeAtoken: 8n,
+    };
+    const hash = `0x${"12".repeat(32)}`;
+    const expected = { ...facts, mixHash: hash, blobBaseFeeAtoken: 9n };
+    const common = { number: "0x5", time: "0x6", gasLimit: "0x7", blobBaseFee: "0x9" };
+    const named = { feeRecipient: BOB.address, baseFeePerGas: "0x8", prevRandao: hash };
+    const former = { coinbase: BOB.address, baseFee: "0x8", random: hash, difficulty: "0x1" };
+    for (const names of [named, former]) {
+      await node.call("eth_call", {}, "latest", {}, { ...common, ...names, withdrawals: [] });
+      expect(node.calls.last?.options).toMatchObject({ blockOverrides: expected });
+    }
+  });
+
+  it("passes state overrides on", async () => {
+    await node.call("eth_call", { to: BOB.address }, "latest", {
+      [BOB.address]: {
+        balance: "0x5",
+        nonce: "0x1",
+        code: "0x6000",
+        stateDiff: { [ZERO_HASH]: ZERO_HASH },
+      },
+    });
+    const options = node.calls.last?.options as
+      | { overrides: ReadonlyMap<string, object> }
+      | undefined;
+    expect(options?.overrides.get(bob)).toMatchObject({
+      balanceAtoken: 5n,
+      nonce: 1n,
+      code: Uint8Array.of(0x60, 0),
+      stateDiff: new Map([[ZERO_HASH, 0n]]),
+    });
+  });
+
+  it("reports a revert as code 3 with its reason and data, in eth_call and eth_estimateGas", async () => {
+    const coder = AbiCoder.defaultAbiCoder();
+    const errorData = new Interface(["error Error(string)"]).encodeErrorResult("Error", [
+      "no coins",
+    ]);
+    const panicData = `0x4e487b71${coder.encode(["uint256"], [1]).slice(2)}`;
+    const custom = `0xdeadbeef${"00".repeat(32)}`;
+    const lying = `0x08c379a0${"ff".repeat(64)}`;
+    const cases: [string, string][] = [
+      [errorData, "execution reverted: no coins"],
+      [panicData, "execution reverted: assert(false)"],
+      [custom, "execution reverted"],
+      [lying, "execution reverted"],
+      ["0x", "execution reverted"],
+    ];
+    for (const [data, message] of cases) {
+      node.calls.result = { outcome: "revert", returnData: parseHexBytes(data), gasUsed: 1n };
+      for (const name of ["eth_call", "eth_estimateGas"]) {
+        expect((await node.ask(name, { to: BOB.address })).error).toEqual({
+          code: 3,
+          message,
+          data,
+        });
+      }
+    }
+    node.calls.result = { outcome: "error", error: "out of gas", gasUsed: 1n };
+    expect((await node.ask("eth_call", { to: BOB.address })).error).toEqual({
+      code: -32000,
+      message: "out of gas",
+    });
+  });
+
+  it("lists accesses", async () => {
+    expect(await node.call("eth_createAccessList", { to: BOB.address })).toEqual({
+      accessList: [],
+      gasUsed: "0x5208",
+    });
+  });
+});
+
+describe("traces", () => {
+  it("passes tracer options on and finds the transaction's place", async () => {
+    const raw = await signLegacy(ALICE, { nonce: 0, to: BOB.address });
+    const { block } = node.chain.add([{ raw }]);
+    const hash = block.transactions[0]?.tx.hash;
+    const calls = { tracer: "callTracer", tracerConfig: { onlyTopCall: true, withLog: true } };
+    expect(await node.call("debug_traceTransaction", hash, calls)).toEqual({
+      height: 1,
+      index: 0,
+      kind: { tracer: "callTracer", onlyTopCall: true, withLog: true },
+    });
+    const struct = { disableStack: true, enableMemory: true };
+    expect(await node.call("debug_traceBlockByNumber", "0x1", struct)).toEqual([
+      {
+        txHash: ZERO_HASH,
+        result: {
+          height: 1,
+          kind: {
+            tracer: "structLogger",
+            limit: 0,
+            enableMemory: true,
+            disableStack: true,
+            disableStorage: false,
+            enableReturnData: false,
+          },
+        },
+      },
+    ]);
+    expect(
+      await node.call("debug_traceCall", { to: BOB.address }, "latest", {
+        tracer: "prestateTracer",
+      }),
+    ).toEqual({
+      to: bob,
+      kind: {
+        tracer: "prestateTracer",
+        diffMode: false,
+        disableCode: false,
+        disableStorage: false,
+        includeEmpty: false,
+      },
+    });
+  });
+
+  it("refuses unknown transactions, unknown tracers and genesis", async () => {
+    expect((await node.ask("debug_traceTransaction", ZERO_HASH)).error?.message).toBe(
+      "transaction not found",
+    );
+    expect((await node.ask("debug_traceBlockByHash", ZERO_HASH)).error?.message).toBe(
+      "block not found",
+    );
+    expect((await node.ask("debug_traceBlockByNumber", "0x0")).error?.message).toBe(
+      "genesis is not traceable",
+    );
+    expect(
+      (await node.ask("debug_traceBlockByNumber", "0x1", { tracer: "none" })).error?.message,
+    ).toBe("tracer not found");
+    const script = { tracer: "{step: function() {}, fault: function() {}, result: function() {}}" };
+    const refused = (await node.ask("debug_traceBlockByNumber", "0x1", script)).error;
+    expect(refused?.message).toContain("JavaScript tracers are not served");
+    expect(refused).not.toHaveProperty("data");
+    const both = { tracer: "prestateTracer", tracerConfig: { diffMode: true, includeEmpty: true } };
+    expect((await node.ask("debug_traceBlockByNumber", "0x1", both)).error?.message).toBe(
+      "cannot use diffMode with includeEmpty",
+    );
+  });
+
+  it("reads the options of several tracers at once", async () => {
+    const mux = {
+      tracer: "muxTracer",
+      tracerConfig: { callTracer: { withLog: true }, "4byteTracer": null },
+    };
+    expect(await node.call("debug_traceBlockByNumber", "0x1", mux)).toMatchObject([
+      {
+        result: {
+          kind: {
+            tracer: "muxTracer",
+            tracers: [
+              ["callTracer", { tracer: "callTracer", onlyTopCall: false, withLog: true }],
+              ["4byteTracer", { tracer: "4byteTracer" }],
+            ],
+          },
+        },
+      },
+    ]);
+  });
+});
+
+describe("options that are not carried out", () => {
+  it("are refused as parameters, as geth 1.16.7 does with a limit that is no number", async () => {
+    const hash = node.chain.block(1)?.block.transactions[0]?.tx.hash;
+    for (const limit of ["0x3", -1, 1.5, 2 ** 40]) {
+      const { error } = await node.ask("debug_traceTransaction", hash, { limit });
+      expect({ limit, code: error?.code }).toEqual({ limit, code: -32602 });
+    }
+    const onIndex = await node.ask("debug_traceCall", {}, "latest", { txIndex: "0x0" });
+    expect(onIndex.error?.code).toBe(-32602);
+  });
+
+  it("are refused for delegations of accounts, which this chain does not have", async () => {
+    const call = { to: BOB.address, authorizationList: [] };
+    for (const method of ["eth_call", "eth_estimateGas", "eth_createAccessList"]) {
+      expect((await node.ask(method, call)).error).toEqual({
+        code: -32602,
+        message: "invalid argument 0: EIP-7702 is not supported",
+      });
+    }
+  });
+});
+
+describe("fee history", () => {
+  it("always answers: zero base fees, real gas ratios, percentiles of prices paid", async () => {
+    expect(await node.call("eth_feeHistory", "0x2", "latest", [0, 50, 100])).toEqual({
+      oldestBlock: "0x0",
+      baseFeePerGas: ["0x0", "0x0", "0x0"],
+      gasUsedRatio: [0, 0.000035],
+      reward: [
+        ["0x0", "0x0", "0x0"],
+        ["0x17d7840", "0x17d7840", "0x17d7840"],
+      ],
+    });
+    const clamped = await node.call<{ gasUsedRatio: number[] }>("eth_feeHistory", 5_000, "latest");
+    expect(clamped.gasUsedRatio).toHaveLength(2);
+    expect(clamped).not.toHaveProperty("reward");
+    for (const two of ["2", "0x02", 2]) {
+      expect(await node.call("eth_feeHistory", two, "latest")).toEqual(clamped);
+    }
+    for (const wrong of ["two", "-1", "0x", "1.5", -1, null]) {
+      expect((await node.ask("eth_feeHistory", wrong, "latest")).error?.code).toBe(-32602);
+    }
+  });
+
+  it("refuses percentiles out of order and blocks beyond the head", async () => {
+    expect((await node.ask("eth_feeHistory", "0x1", "latest", [50, 20])).error?.code).toBe(-32602);
+    expect((await node.ask("eth_feeHistory", "0x1", "latest", [101])).error?.message).toBe(
+      "invalid reward percentile: 101",
+    );
+    expect((await node.ask("eth_feeHistory", "0x1", "0x63")).error?.message).toBe(
+      "request beyond head block: requested 99, head 1",
+    );
+  });
+});

@@ -1,0 +1,170 @@
+/**
+ * What a block or a burst of transactions means to subscriptions is sent in slices: one client with
+ * many of them holds up neither the thread that decides blocks nor anybody else.
+ */
+import { expect, it } from "@jest/globals";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { parseAddress } from "../../../../chain/address.js";
+import { keccak256Hex } from "../../../../chain/hashes.js";
+import type { Subscriber } from "../../../../node/rpc/evm/method.js";
+import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
+import { ALICE, createTestNode, signLegacy } from "./fixture.js";
+
+const LOGS = 2_000;
+const SUBSCRIPTIONS = 20;
+const CONTRACT = parseAddress(`0x${"aa".repeat(20)}`);
+
+interface Notification {
+  readonly params: { readonly result: unknown };
+}
+
+/** A client that takes whatever it is sent, at once. */
+class TestSubscriber implements Subscriber {
+  readonly texts: string[] = [];
+  isDropped = false;
+  private readonly closings: (() => void)[] = [];
+
+  notify(text: string): void {
+    this.texts.push(text);
+  }
+  tooSlow(): void {
+    this.isDropped = true;
+    this.close();
+  }
+  async drained(): Promise<void> {
+    await nextTurn();
+  }
+  onClose(callback: () => void): void {
+    this.closings.push(callback);
+  }
+  close(): void {
+    for (const closing of this.closings.splice(0)) closing();
+  }
+  results(id: unknown): unknown[] {
+    return this.texts
+      .filter((text) => text.includes(`"subscription":"${String(id)}"`))
+      .map((text) => (JSON.parse(text) as Notification).params.result);
+  }
+}
+
+function startNode() {
+  const node = createTestNode();
+  const subscribe = async (subscriber: Subscriber, ...params: readonly unknown[]) => {
+    const context = new RequestContext(5_000, subscriber);
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params });
+    const reply = await node.api.dispatcher.handle(Buffer.from(body), context);
+    context.finish();
+    return JSON.parse(reply?.map(String).join("") ?? "null") as {
+      result?: string;
+      error?: { code: number; message: string };
+    };
+  };
+  const many = async (subscriber: Subscriber, ...params: readonly unknown[]) => {
+    const ids = [];
+    for (let count = 0; count < SUBSCRIPTIONS; count++) {
+      ids.push((await subscribe(subscriber, ...params)).result);
+    }
+    return ids;
+  };
+  return { ...node, subscribe, many };
+}
+
+async function blockOfLogs() {
+  const log = { address: CONTRACT, topics: [], data: new Uint8Array(0) };
+  const raw = await signLegacy(ALICE, { nonce: 0 });
+  return [{ raw, logs: Array.from({ length: LOGS }, () => log) }];
+}
+
+/** Turns of the event loop until the condition holds. */
+async function turnsUntil(condition: () => boolean): Promise<number> {
+  let turns = 0;
+  for (; !condition(); turns++) await nextTurn();
+  return turns;
+}
+
+it("sends the logs of a block to many subscriptions over many turns, all of them in order", async () => {
+  const { chain, many } = startNode();
+  const greedy = new TestSubscriber();
+  const ids = await many(greedy, "logs");
+  chain.add(await blockOfLogs());
+  expect(greedy.texts.length).toBeLessThan(LOGS * SUBSCRIPTIONS);
+  const turns = await turnsUntil(() => greedy.texts.length >= LOGS * SUBSCRIPTIONS);
+  expect(turns).toBeGreaterThan(1);
+  expect(greedy.texts).toHaveLength(LOGS * SUBSCRIPTIONS);
+  const indices = greedy.results(ids.at(-1)) as { logIndex: string }[];
+  expect(indices.map(({ logIndex }) => Number(logIndex))).toEqual(
+    Array.from({ length: LOGS }, (_, index) => index),
+  );
+});
+
+it("tells others of the block before a greedy client has everything", async () => {
+  const { chain, many, subscribe } = startNode();
+  const [greedy, modest] = [new TestSubscriber(), new TestSubscriber()];
+  await many(greedy, "logs");
+  await subscribe(modest, "newHeads");
+  chain.add(await blockOfLogs());
+  chain.add([]);
+  await turnsUntil(() => modest.texts.length >= 2);
+  expect(greedy.texts.length).toBeLessThan(LOGS * SUBSCRIPTIONS);
+  await turnsUntil(() => greedy.texts.length >= LOGS * SUBSCRIPTIONS);
+  expect(modest.texts).toHaveLength(2);
+});
+
+it("misses no block and repeats none where more blocks come than it has sent", async () => {
+  const { chain, many, subscribe } = startNode();
+  const client = new TestSubscriber();
+  await many(client, "logs");
+  const { result: heads } = await subscribe(client, "newHeads");
+  for (let count = 0; count < 3; count++) chain.add(await blockOfLogs());
+  await turnsUntil(() => client.texts.length >= 3 * (LOGS * SUBSCRIPTIONS + 1));
+  const numbers = (client.results(heads) as { number: string }[]).map(({ number }) => number);
+  expect(numbers).toEqual(["0x1", "0x2", "0x3"]);
+});
+
+it("stops at once with eth_unsubscribe, and with the connection", async () => {
+  const { chain, many } = startNode();
+  const client = new TestSubscriber();
+  await many(client, "logs");
+  chain.add(await blockOfLogs());
+  client.close();
+  const sent = client.texts.length;
+  for (let turn = 0; turn < 20; turn++) await nextTurn();
+  expect(client.texts).toHaveLength(sent);
+});
+
+it("tells pending transactions in slices, and ends a client that has too many to come", async () => {
+  const { bus, chain, many } = startNode();
+  const { block } = chain.add([{ raw: await signLegacy(ALICE, { nonce: 0 }) }]);
+  const [mined] = block.transactions;
+  if (mined === undefined) throw new Error("no transaction");
+  const client = new TestSubscriber();
+  await many(client, "newPendingTransactions");
+  const burst = Array.from({ length: LOGS }, () => mined);
+  bus.emit("pendingTransactions", burst);
+  expect(client.texts.length).toBeLessThan(LOGS * SUBSCRIPTIONS);
+  await turnsUntil(() => client.texts.length >= LOGS * SUBSCRIPTIONS);
+  expect(client.texts).toHaveLength(LOGS * SUBSCRIPTIONS);
+  expect(client.isDropped).toBe(false);
+  for (let count = 0; count < 40; count++) bus.emit("pendingTransactions", burst);
+  expect(client.isDropped).toBe(true);
+});
+
+it("bounds the addresses and topics that all subscriptions and all filters hold", async () => {
+  const { subscribe, ask } = startNode();
+  const topics = Array.from({ length: 1_000 }, (_, index) =>
+    keccak256Hex(Uint8Array.of(index & 255, index >> 8)),
+  );
+  const large = { topics: [topics, topics, topics, topics] };
+  const client = new TestSubscriber();
+  for (let count = 0; count < 50; count++) {
+    expect((await subscribe(client, "logs", large)).error).toBeUndefined();
+    expect((await ask("eth_newFilter", large)).error).toBeUndefined();
+  }
+  const refusal = { code: -32005, message: "too many addresses and topics are kept in filters" };
+  const other = new TestSubscriber();
+  expect((await subscribe(other, "logs", large)).error).toEqual(refusal);
+  expect((await ask("eth_newFilter", large)).error).toEqual(refusal);
+  expect((await subscribe(other, "newHeads")).error).toBeUndefined();
+  client.close();
+  expect((await subscribe(other, "logs", large)).error).toBeUndefined();
+});

@@ -1,0 +1,56 @@
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { readSecretFile, writeNewSecretFile } from "../../../../runtime/config/secret-file.js";
+import { databaseUrl, redisUrl } from "../../../../runtime/config/service-urls.js";
+
+describe("secret files", () => {
+  let folder: string;
+  const path = () => join(folder, "api.key");
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "causeway-secret-"));
+  });
+
+  afterEach(() => {
+    chmodSync(folder, 0o700);
+    rmSync(folder, { recursive: true });
+  });
+
+  it("are written once with mode 600 and never replaced", () => {
+    expect(writeNewSecretFile(path(), "first")).toBe(true);
+    expect(writeNewSecretFile(path(), "second")).toBe(false);
+    expect(readSecretFile(path())).toBe("first");
+    expect(statSync(path()).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder)).toEqual(["api.key"]);
+  });
+
+  it("name the file, never the content, when they cannot be used", () => {
+    expect(() => readSecretFile(path())).toThrow(/api\.key \(ENOENT\)/);
+    writeFileSync(path(), " \n");
+    expect(() => readSecretFile(path())).toThrow(/api\.key holds no usable value/);
+    expect(() => writeNewSecretFile(join(folder, "missing", "x"), "S3CRET")).toThrow(
+      expect.objectContaining({
+        code: "SECRET_FILE_UNWRITABLE",
+        message: expect.not.stringContaining("S3CRET"),
+      }),
+    );
+  });
+});
+
+describe("service URLs", () => {
+  it("come from the environment, else from the embedded server's password and port", () => {
+    const home = mkdtempSync(join(tmpdir(), "causeway-urls-"));
+    const given = { DATABASE_URL: "postgres://u@h/d", REDIS_URL: "redis://h" };
+    expect(databaseUrl({ home, env: given, portOffset: 0 })).toBe("postgres://u@h/d");
+    expect(redisUrl(given)).toBe("redis://h");
+    expect(redisUrl({ REDIS_URL: "" })).toBeUndefined();
+    const passwordFile = join(home, "redis.password");
+    writeFileSync(passwordFile, "p@ss/word\n");
+    const withFile = { REDIS_URL: "redis://h:6379", REDIS_PASSWORD_FILE: passwordFile };
+    expect(redisUrl(withFile)).toBe("redis://:p%40ss%2Fword@h:6379");
+    expect(() => databaseUrl({ home, env: {}, portOffset: 0 })).toThrow(/postgres\.password/);
+    rmSync(home, { recursive: true });
+  });
+});

@@ -1,0 +1,73 @@
+/** Faults of opening a store are told apart by what level says, not by the folder's name. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openLevelStore } from "../../../../runtime/files/level-store.js";
+
+const OPTIONS = { cacheBytes: 1 << 20, writeBufferBytes: 1 << 20 };
+
+describe("a store in a folder whose name has a lock in it", () => {
+  let folder: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "causeway-blockchain-"));
+  });
+  afterEach(() => {
+    rmSync(folder, { recursive: true });
+  });
+
+  it("is in use while it is open", async () => {
+    const store = await openLevelStore(folder, OPTIONS);
+    await expect(openLevelStore(folder, OPTIONS)).rejects.toMatchObject({ code: "LOCKED" });
+    await store.close();
+  });
+
+  it("is not in use when it is damaged", async () => {
+    await (await openLevelStore(folder, OPTIONS)).close();
+    for (const name of readdirSync(folder)) {
+      if (name.startsWith("MANIFEST")) writeFileSync(join(folder, name), "x");
+    }
+    await expect(openLevelStore(folder, OPTIONS)).rejects.toMatchObject({
+      code: "CORRUPT",
+      message: expect.stringContaining(folder),
+    });
+  });
+
+  it("is not in use when its lock cannot be taken for another reason", async () => {
+    rmSync(folder, { recursive: true });
+    writeFileSync(folder, "");
+    await expect(openLevelStore(folder, OPTIONS)).rejects.toMatchObject({ code: "CORRUPT" });
+  });
+});
+
+describe("entries of a range", () => {
+  it("are the same one by one and together, forwards, backwards and up to a limit", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "causeway-level-"));
+    const store = await openLevelStore(folder, OPTIONS);
+    try {
+      const keys = Array.from({ length: 700 }, (_, index) =>
+        Buffer.from([index >> 8, index & 255]),
+      );
+      const writes = keys.map((key) => ({ key, value: Buffer.concat([key, key]) }));
+      await store.write(writes, { durable: false });
+      const whole = { from: Buffer.from([0, 3]), to: Buffer.from([2, 100]) };
+      for (const range of [
+        whole,
+        { ...whole, limit: 1 },
+        { ...whole, reverse: true, limit: 300 },
+      ]) {
+        const walked: [Buffer, Buffer][] = [];
+        for await (const entry of store.entries(range)) walked.push(entry);
+        expect(await store.few(range)).toEqual(walked);
+        const expected = keys.slice(3, 613);
+        if ("reverse" in range) expected.reverse();
+        const limit = "limit" in range ? range.limit : undefined;
+        expect(walked.map(([key]) => key)).toEqual(expected.slice(0, limit));
+      }
+    } finally {
+      await store.close();
+      rmSync(folder, { recursive: true });
+    }
+  });
+});

@@ -1,0 +1,349 @@
+import { singleKeyAccess } from "../../../helpers/services/single-key.js";
+import { request as httpRequest } from "node:http";
+import { connect } from "node:net";
+import { gzipSync } from "node:zlib";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import supertest from "supertest";
+import { AppError, errorMessage } from "../../../../chain/errors.js";
+import { HttpError } from "../../../../runtime/http/http-errors.js";
+import type { HttpRoute } from "../../../../runtime/http/http-route.js";
+import {
+  type HttpServer,
+  type HttpServerOptions,
+  type Readiness,
+  createHttpServer,
+} from "../../../../runtime/http/http-server.js";
+import { createLogger } from "../../../../runtime/process/logger.js";
+import { createMetrics } from "../../../../runtime/process/metrics.js";
+import { createGate } from "../../../helpers/gate.js";
+
+const fixture = (name: string) =>
+  fileURLToPath(new URL(`../../../fixtures/runtime/${name}`, import.meta.url));
+
+const KEY = "k".repeat(64);
+let readiness: Readiness = { ready: true };
+const logLines: string[] = [];
+
+const routes: readonly HttpRoute[] = [
+  {
+    method: "get",
+    path: "/v1/things",
+    handler: async ({ query }) => ({ body: { limit: query["limit"] } }),
+  },
+  {
+    method: "post",
+    path: "/v1/things",
+    handler: async ({ body }) => ({ status: 201, body: { made: JSON.stringify(body) } }),
+  },
+  {
+    method: "get",
+    path: "/v1/things/{id}",
+    handler: async ({ params }) => {
+      const { id = "" } = params;
+      switch (id) {
+        case "boom":
+          throw new Error("a secret detail");
+        case "absent":
+          throw new AppError("THING_UNKNOWN", "no such thing");
+        case "broken":
+          return { body: { wrong: 1 } };
+        case "bytes":
+          return { bytes: Buffer.from('{"finished":true}'), headers: { "x-kind": "bytes" } };
+        default:
+          return { body: { id } };
+      }
+    },
+  },
+];
+
+function mapError(error: unknown) {
+  if (error instanceof HttpError) {
+    return { status: error.status, body: { code: error.code, errors: error.errors } };
+  }
+  if (error instanceof AppError) {
+    return { status: 404, body: { code: error.code, message: errorMessage(error) } };
+  }
+  return { status: 500, body: { code: "INTERNAL" } };
+}
+
+function makeServer(options: Partial<HttpServerOptions> = {}): HttpServer {
+  return createHttpServer({
+    name: "test-api",
+    apiSpecPath: fixture("api.yaml"),
+    listen: { host: "127.0.0.1", port: 0 },
+    routes,
+    access: singleKeyAccess(KEY),
+    mapError,
+    readiness: () => readiness,
+    log: createLogger({
+      component: "test",
+      destination: { write: (line) => logLines.push(line) },
+    }),
+    metrics: createMetrics({ processMetrics: false }),
+    bodyLimitBytes: 1_000,
+    ...options,
+  });
+}
+
+describe("HTTP server", () => {
+  let server: HttpServer;
+  const api = () => supertest(`http://127.0.0.1:${server.port}`);
+  const get = (path: string) => api().get(path).set("authorization", `Bearer ${KEY}`);
+  const post = (path: string) => api().post(path).set("authorization", `Bearer ${KEY}`);
+
+  beforeAll(async () => {
+    server = makeServer();
+    await server.start();
+  });
+
+  afterAll(async () => {
+    await server.stop();
+  });
+
+  it("hands validated and completed queries to the handler", async () => {
+    expect((await get("/v1/things")).body).toEqual({ limit: 5 });
+    expect((await get("/v1/things?limit=7")).body).toEqual({ limit: 7 });
+    const numbers = ["Infinity", "-Infinity", "1e999", "1e0", "0x5", "%205", "5.0", "NaN"];
+    const limits = ["11", "x", "1&limit=2", ...numbers].map((text) => `limit=${text}`);
+    for (const query of [...limits, "unknown=1"]) {
+      expect({ query, status: (await get(`/v1/things?${query}`)).status }).toEqual({
+        query,
+        status: 400,
+      });
+    }
+  });
+
+  it("sends no etag and no x-powered-by", async () => {
+    const response = await get("/v1/things/a");
+    expect(response.body).toEqual({ id: "a" });
+    expect(response.headers).not.toHaveProperty("etag");
+    expect(response.headers).not.toHaveProperty("x-powered-by");
+  });
+
+  it.each([
+    ["no key", undefined],
+    ["another key", `Bearer ${"x".repeat(64)}`],
+    ["a prefix of the key", `Bearer ${KEY.slice(0, 10)}`],
+    ["another scheme", `Basic ${KEY}`],
+  ])("refuses %s with 401 before anything else is looked at", async (_name, value) => {
+    const response = await api()
+      .post("/v1/nothing")
+      .set(value === undefined ? {} : { authorization: value })
+      .send("{ not json");
+    expect(response.status).toBe(401);
+    expect(response.headers["www-authenticate"]).toBe("Bearer");
+  });
+
+  it("answers each kind of unusable request with its status, never 5xx", async () => {
+    const json = { "content-type": "application/json" };
+    const cases: readonly (readonly [number, supertest.Test])[] = [
+      [404, get("/v1/nothing")],
+      [404, get("/V1/things")],
+      [405, api().delete("/v1/things").set("authorization", `Bearer ${KEY}`)],
+      [415, post("/v1/things").set("content-type", "text/plain").send('{"amountAtoken":"1"}')],
+      [415, post("/v1/things").set("content-type", "application/xml").send("<a/>")],
+      [400, post("/v1/things").set(json).send("{")],
+      [400, post("/v1/things").set(json).send("")],
+      [400, post("/v1/things").set(json).send('{"amountAtoken":"01"}')],
+      [400, post("/v1/things").set(json).send('{"amountAtoken":1}')],
+      [400, post("/v1/things").set(json).send('{"amountAtoken":"1","x":1}')],
+      [400, post("/v1/things").set(json).send('{"amountAtoken":"1","note":9007199254740993}')],
+      [400, post("/v1/things").set(json).send('{"amountAtoken":"1","note":"\\u0000"}')],
+      [415, post("/v1/things").unset("content-type").send(Buffer.from('{"amountAtoken":"1"}'))],
+      [
+        413,
+        post("/v1/things")
+          .set(json)
+          .send(`{"amountAtoken":"${"1".repeat(2_000)}"}`),
+      ],
+      [400, get("/v1/things/%E0%A4%A")],
+      [400, get("/v1/things/%00")],
+      [400, get("/v1/things/123456789")],
+    ];
+    for (const [index, [status, call]] of cases.entries()) {
+      const response = await call;
+      expect({ index, status: response.status }).toEqual({ index, status });
+      expect(response.body.code).toBe("INVALID_REQUEST");
+    }
+  });
+
+  it("says of a packed body that it is packed", async () => {
+    const plain = '{"amountAtoken":"1"}';
+    const send = (encoding: string, body: Uint8Array<ArrayBuffer>) =>
+      fetch(`http://127.0.0.1:${server.port}/v1/things`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          "content-encoding": encoding,
+          authorization: `Bearer ${KEY}`,
+        },
+        body,
+      });
+    for (const body of [new Uint8Array(gzipSync(plain)), Buffer.from(plain)]) {
+      const refused = await send("gzip", body);
+      expect(refused.status).toBe(415);
+      expect(await refused.text()).toContain("Content-Encoding");
+    }
+    expect((await send("Identity", Buffer.from(plain))).status).toBe(201);
+  });
+
+  it("names what is wrong in the errors", async () => {
+    const response = await post("/v1/things").send({ amountAtoken: "01" });
+    expect(response.body.errors).toEqual([
+      {
+        path: "/body/amountAtoken",
+        message: expect.stringContaining("pattern"),
+        errorCode: "pattern.openapi.validation",
+      },
+    ]);
+  });
+
+  it("refuses bytes that are no UTF-8 and JSON that is nested too deep", async () => {
+    const latin = await sendRaw(Buffer.from([0x22, 0xff, 0x22]));
+    expect(latin).toContain("400 Bad Request");
+    const deep = await sendRaw(Buffer.from(`${"[".repeat(400)}${"]".repeat(400)}`));
+    expect(deep).toContain("400 Bad Request");
+  });
+
+  /** Sends a body byte for byte and gives the answer's head. */
+  function sendRaw(body: Buffer): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const socket = connect(server.port, "127.0.0.1");
+      socket.once("data", (data) => {
+        resolve(data.toString("latin1"));
+        socket.destroy();
+      });
+      socket.once("error", reject);
+      socket.write(
+        `POST /v1/things HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\n` +
+          `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+      );
+      socket.write(body);
+    });
+  }
+
+  it("stops reading a body without length as soon as it is too large", async () => {
+    const status = await new Promise((resolve) => {
+      const request = httpRequest(
+        {
+          port: server.port,
+          method: "POST",
+          path: "/v1/things",
+          headers: { authorization: `Bearer ${KEY}`, "transfer-encoding": "chunked" },
+        },
+        (response) => {
+          response.resume();
+          resolve(response.statusCode);
+          request.destroy();
+        },
+      );
+      request.on("error", () => undefined);
+      request.write("x".repeat(5_000));
+    });
+    expect(status).toBe(413);
+  });
+
+  it("maps errors of handlers, logs the unexpected ones and tells the client nothing", async () => {
+    expect((await get("/v1/things/absent")).status).toBe(404);
+    logLines.length = 0;
+    const response = await get("/v1/things/boom");
+    expect(response.status).toBe(500);
+    expect(response.text).not.toContain("secret detail");
+    expect(logLines.join()).toContain("request failed");
+  });
+
+  it("does not let a reply out that breaks the API file, unless it is finished bytes", async () => {
+    const broken = await get("/v1/things/broken");
+    expect(broken.status).toBe(500);
+    expect(broken.body.code).toBe("INVALID_RESPONSE");
+    const bytes = await get("/v1/things/bytes");
+    expect(bytes.body).toEqual({ finished: true });
+    expect(bytes.headers["x-kind"]).toBe("bytes");
+  });
+
+  it("answers the probes without a key and tells why it is not ready", async () => {
+    expect((await api().get("/health")).status).toBe(200);
+    readiness = { ready: false, reason: "the node is behind" };
+    const response = await api().get("/ready");
+    expect(response.status).toBe(503);
+    expect(response.body).toEqual({ ready: false, reason: "the node is behind" });
+    readiness = { ready: true };
+    expect((await api().get("/ready")).status).toBe(200);
+    const page = (await api().get("/metrics")).text;
+    expect(page).toContain('route="/v1/things/{id}"');
+    expect(page).not.toContain("/v1/nothing");
+  });
+
+  it("names the port that is taken", async () => {
+    const second = makeServer({ listen: { host: "127.0.0.1", port: server.port } });
+    await expect(second.start()).rejects.toMatchObject({
+      code: "PORT_TAKEN",
+      message: expect.stringContaining(String(server.port)),
+    });
+    await second.stop();
+  });
+
+  it("serves several API files on one port", async () => {
+    const both = makeServer({
+      moreApis: [
+        {
+          apiSpecPath: fixture("other-api.yaml"),
+          routes: [
+            {
+              method: "get",
+              path: "/v2/others",
+              handler: async ({ query }) => ({ body: { limit: query["limit"] } }),
+            },
+          ],
+        },
+      ],
+    });
+    const call = (path: string) =>
+      supertest(both.app).get(path).set("authorization", `Bearer ${KEY}`);
+    expect((await call("/v1/things?limit=2")).body).toEqual({ limit: 2 });
+    expect((await call("/v2/others?limit=3")).body).toEqual({ limit: 3 });
+    expect((await call("/v2/others?limit=99")).status).toBe(400);
+    expect((await call("/v3")).status).toBe(404);
+  });
+
+  it("answers from cached bytes only after the key was checked", async () => {
+    const cached = makeServer({
+      cachedReply: ({ path }) =>
+        path === "/v1/things" ? Buffer.from('{"cached":true}') : undefined,
+    });
+    expect((await supertest(cached.app).get("/v1/things")).status).toBe(401);
+    const hit = await supertest(cached.app).get("/v1/things").set("authorization", `Bearer ${KEY}`);
+    expect(hit.body).toEqual({ cached: true });
+  });
+
+  it("finishes requests in flight when it stops, and takes no new ones", async () => {
+    const arrived = createGate();
+    const released = createGate();
+    const slow = makeServer({
+      routes: [
+        {
+          method: "get",
+          path: "/v1/things/{id}",
+          handler: async () => {
+            arrived.open();
+            await released.opened;
+            return { body: { id: "slow" } };
+          },
+        },
+      ],
+    });
+    await slow.start();
+    const { port } = slow;
+    const answer = supertest(`http://127.0.0.1:${port}`)
+      .get("/v1/things/a")
+      .set("authorization", `Bearer ${KEY}`)
+      .then((response) => response.status);
+    await arrived.opened;
+    const stopped = slow.stop();
+    await expect(fetch(`http://127.0.0.1:${port}/health`)).rejects.toThrow();
+    released.open();
+    expect(await answer).toBe(200);
+    await stopped;
+  });
+});

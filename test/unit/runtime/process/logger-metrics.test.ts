@@ -1,0 +1,52 @@
+import { describe, expect, it } from "@jest/globals";
+import { createLogger } from "../../../../runtime/process/logger.js";
+import { createMetrics } from "../../../../runtime/process/metrics.js";
+
+describe("createLogger", () => {
+  function capture(level?: "debug" | "warn") {
+    const lines: string[] = [];
+    const destination = { write: (line: string) => lines.push(line) };
+    return { lines, log: createLogger({ component: "watcher", level, destination }) };
+  }
+
+  it("writes one JSON object per line with component, level, time and fields", () => {
+    const { lines, log } = capture();
+    log.info({ height: 7 }, "block committed");
+    expect(lines).toHaveLength(1);
+    expect(JSON.parse(lines[0] ?? "")).toEqual({
+      level: "info",
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      component: "watcher",
+      height: 7,
+      msg: "block committed",
+    });
+  });
+
+  it("keeps quiet below its level", () => {
+    const { lines, log } = capture("warn");
+    log.info("rare");
+    log.debug("often");
+    log.child({ part: "x" }).warn("look");
+    expect(lines.map((line) => JSON.parse(line).msg)).toEqual(["look"]);
+  });
+
+  it("hides secrets that come as fields by mistake", () => {
+    const { lines, log } = capture();
+    log.warn({ password: "S3CRET", wallet: { passphrase: "S3CRET" } }, "careless");
+    expect(lines[0]).not.toContain("S3CRET");
+  });
+});
+
+describe("createMetrics", () => {
+  it("gives the same metric for the same name and shows collected values", async () => {
+    const metrics = createMetrics({ processMetrics: false });
+    metrics.counter("causeway_credits_total", "Credits.", ["asset"]).inc({ asset: "TOKEN" });
+    metrics.counter("causeway_credits_total", "Credits.", ["asset"]).inc({ asset: "TOKEN" });
+    metrics.gauge("causeway_lag_blocks", "Lag.", [], (gauge) => gauge.set(3));
+    metrics.histogram("causeway_wait_seconds", "Wait.").observe(0.2);
+    const page = await metrics.page();
+    expect(page).toContain('causeway_credits_total{asset="TOKEN"} 2');
+    expect(page).toContain("causeway_lag_blocks 3");
+    expect(page).toContain("causeway_wait_seconds_count 1");
+  });
+});
