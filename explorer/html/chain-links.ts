@@ -1,5 +1,5 @@
 /** Links to things of the chain: blocks, transactions, accounts. */
-import { type Address, toChecksumAddress } from "../../chain/address.js";
+import { type Address, toChecksumAddress, ZERO_ADDRESS } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { SYSTEM_ADDRESSES, type SystemAccount } from "../../chain/networks.js";
 import { type Content, el } from "../../web/html/element.js";
@@ -36,8 +36,12 @@ export function addressLink(address: Address, t: Texts, isShort = true): Content
   return name === undefined ? link : [link, " ", el("span", { class: "tag" }, name)];
 }
 
-/** Link to the validator that proposed a block, by the address of its key: no account of that name is. */
+/**
+ * Link to the validator that proposed a block, by the address of its key: no account of that name is.
+ * Nobody proposed the first block.
+ */
 export function proposerLink(consensus: Address, isShort = true): Content {
+  if (consensus === ZERO_ADDRESS) return "—";
   const full = toChecksumAddress(consensus);
   const text = isShort ? shortHex(full) : full;
   return el("a", { href: `/validator/${full}` }, el("code", { title: full }, text));

@@ -138,6 +138,12 @@ describe("every page", () => {
     expect((await stage.get("/assets/x/%2e%2e/%2e%2e/config.ts")).status).toBe(404);
   });
 
+  it("names no proposer of the first block, which nobody proposed", async () => {
+    const { root } = await page("/block/0");
+    const links = all(root, "a").map(({ attributes }) => attributes.get("href") ?? "");
+    expect(links.filter((href) => href.startsWith("/validator/"))).toEqual([]);
+  });
+
   it("leads only to pages that are there", async () => {
     const targets = new Set<string>();
     for (const target of Object.values(pages)) {
