@@ -8,12 +8,14 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import type { AccountCode } from "../books/accounts.js";
-import { appendEvents } from "../events.js";
+import { appendEvents, type NewEvent } from "../events.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { endIfCancelled } from "./endings.js";
+import type { PaidTerms } from "./payment-terms.js";
+import { WAITING_STATUSES } from "./withdrawal-status.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
-import type { WithdrawalId } from "./withdrawal-id.js";
+import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
 /** A foreign transaction as the watcher booked it, not acknowledged yet. */
 export interface ForeignOutflow {
@@ -34,9 +36,21 @@ export interface Acknowledgement {
   readonly reason: string;
 }
 
+/** What a foreign transaction paid, by its own bytes. */
+export interface ForeignPayment {
+  readonly hash: Hash32;
+  /** Undefined created a contract. */
+  readonly terms: PaidTerms | undefined;
+}
+
 /** SQL: of an outflow `f`, whether no loss of blocks that the watcher went back for has taken it. */
 export const STANDS = `NOT EXISTS (
   SELECT 1 FROM chain_rewind r WHERE r.id > f.rewinds AND f.height > r.to_height)`;
+
+/** SQL: of an outflow `f`, whether it stands, nothing explains it, and nobody acknowledged it. */
+export const UNACKNOWLEDGED = `${STANDS} AND explanation_of(f.wallet, f.tx_hash) IS NULL
+  AND NOT EXISTS (SELECT 1 FROM foreign_transaction_acknowledged a
+                   WHERE a.wallet = f.wallet AND a.tx_hash = f.tx_hash)`;
 
 /** Outflows that one release names at most; further ones follow once these are acknowledged. */
 const MAX_NAMED = 1_000;
@@ -103,10 +117,7 @@ export async function readUnacknowledged(sql: Sql, wallet: Address): Promise<For
   }>(
     `SELECT f.tx_hash, f.height, f.asset, f.amount_units::text, f.fee_atoken::text
        FROM foreign_outflow f
-      WHERE f.wallet = $1 AND ${STANDS} AND explanation_of(f.wallet, f.tx_hash) IS NULL
-        AND NOT EXISTS (SELECT 1 FROM foreign_transaction_acknowledged a
-                         WHERE a.wallet = f.wallet AND a.tx_hash = f.tx_hash)
-      ORDER BY f.id LIMIT $2`,
+      WHERE f.wallet = $1 AND ${UNACKNOWLEDGED} ORDER BY f.id LIMIT $2`,
     [wallet, MAX_NAMED],
   );
   return rows.map((row) => ({
@@ -172,17 +183,68 @@ async function hashesIn(
   return new Set(rows.map((row) => storedHash(row.tx_hash)));
 }
 
-/** Stores an operator's word; the first about each transaction stays. */
-export async function acknowledge(
-  sql: Sql,
+/**
+ * Stores an operator's word; the first about each transaction stays. Waiting withdrawals that one of
+ * these may have paid freeze in the same commit: from it on no freeze of the wallet holds them back.
+ * @param payments what the transactions paid, as far as the chain shows them as the wallet's own
+ * @returns the withdrawals that froze
+ */
+export function acknowledge(
+  database: SqlDatabase,
   wallet: Address,
   { hashes, by, reason }: Acknowledgement,
-): Promise<void> {
-  await sql.query(
-    `INSERT INTO foreign_transaction_acknowledged (wallet, tx_hash, acknowledged_by, reason)
-     SELECT $1, hash, $3, $4 FROM unnest($2::text[]) AS hash ON CONFLICT DO NOTHING`,
-    [wallet, [...new Set(hashes)], by, reason],
+  payments: readonly ForeignPayment[],
+): Promise<ReadonlySet<WithdrawalId>> {
+  return database.transaction(async (tx) => {
+    const rows = await tx.query<{ tx_hash: string }>(
+      `WITH stored AS (
+         INSERT INTO foreign_transaction_acknowledged (wallet, tx_hash, acknowledged_by, reason)
+         SELECT $1, hash, $3, $4 FROM unnest($2::text[]) AS hash ON CONFLICT DO NOTHING
+         RETURNING tx_hash)
+       SELECT tx_hash FROM stored`,
+      [wallet, [...new Set(hashes)], by, reason],
+    );
+    // Said a second time, it freezes nothing that a person has let go on since.
+    const isNew = new Set(rows.map(({ tx_hash }) => tx_hash));
+    const { frozen, events } = await freezeEqual(
+      tx,
+      payments.filter(({ hash }) => isNew.has(hash)),
+    );
+    await appendEvents(tx, events);
+    return frozen;
+  });
+}
+
+/**
+ * Freezes waiting withdrawals that one of these transactions may have paid: only an operator can tell.
+ * @returns who froze, and events to append last
+ */
+export async function freezeEqual(
+  tx: Sql,
+  payments: readonly ForeignPayment[],
+): Promise<{ readonly frozen: ReadonlySet<WithdrawalId>; readonly events: readonly NewEvent[] }> {
+  const matches = await tx.query<{ id: string; hash: string }>(
+    `SELECT DISTINCT ON (w.id) w.id, paid.hash
+       FROM unnest($1::text[], $2::numeric[], $3::text[], $4::text[])
+            AS paid (destination, amount, hash, contract)
+       JOIN withdrawal w ON w.destination = paid.destination AND w.amount_units = paid.amount
+       JOIN asset a ON a.symbol = w.asset AND a.contract IS NOT DISTINCT FROM paid.contract
+      WHERE w.phase = 'waiting' AND w.status = ANY ($5::text[])
+      ORDER BY w.id, paid.hash`,
+    [
+      payments.map(({ terms }) => terms?.destination ?? ""),
+      payments.map(({ terms }) => (terms?.amountUnits ?? 0n).toString()),
+      payments.map(({ hash }) => hash),
+      payments.map(({ terms }) => terms?.contract ?? null),
+      WAITING_STATUSES,
+    ],
   );
+  const steps = matches.map(({ id, hash }) => ({
+    id: toWithdrawalId(id),
+    reason: `transaction ${hash}, unknown to the ledger, paid the same amount to this address`,
+  }));
+  const { moved, events } = await stepWithdrawals(tx, "frozen", steps, WAITING_STATUSES);
+  return { frozen: new Set(moved.keys()), events };
 }
 
 /** Proof that another transaction consumed a slot's nonce: none of its attempts can ever pay. */

@@ -11,10 +11,15 @@ import { lockKillSwitch } from "../policy/kill-switch.js";
 import { type KillSwitchLevel, stops } from "../policy/kill-switch-level.js";
 import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slot-rows.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
-import { closeForeignSlot, type ForeignNonce, lockExplanation } from "./foreign-transactions.js";
+import {
+  closeForeignSlot,
+  type ForeignNonce,
+  type ForeignPayment,
+  freezeEqual,
+  lockExplanation,
+} from "./foreign-transactions.js";
 import { endIfCancelled } from "./endings.js";
 import { isSamePayment, type PaidTerms, termsOf } from "./payment-terms.js";
-import { WAITING_STATUSES } from "./withdrawal-status.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
@@ -299,39 +304,19 @@ export function skipForeignNonces(
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
     await tx.query(`SELECT wallet FROM hot_wallet WHERE wallet = $1 FOR UPDATE`, [options.wallet]);
-    const paid = options.foreign.map((mined) => ({ hash: mined.hash, terms: termsOf(mined) }));
-    const matches = await tx.query<{ id: string; hash: string }>(
-      `SELECT DISTINCT ON (w.id) w.id, paid.hash
-         FROM unnest($1::text[], $2::numeric[], $3::text[], $4::text[])
-              AS paid (destination, amount, hash, contract)
-         JOIN withdrawal w ON w.destination = paid.destination AND w.amount_units = paid.amount
-         JOIN asset a ON a.symbol = w.asset AND a.contract IS NOT DISTINCT FROM paid.contract
-        WHERE w.phase = 'waiting' AND w.status = ANY ($5::text[])
-        ORDER BY w.id, paid.hash`,
-      [
-        paid.map(({ terms }) => terms?.destination ?? ""),
-        paid.map(({ terms }) => (terms?.amountUnits ?? 0n).toString()),
-        paid.map(({ hash }) => hash),
-        paid.map(({ terms }) => terms?.contract ?? null),
-        WAITING_STATUSES,
-      ],
-    );
     await tx.query(
       `UPDATE hot_wallet SET next_nonce = greatest(next_nonce, $2::numeric) WHERE wallet = $1`,
       [options.wallet, options.nextNonce.toString()],
     );
-    const { moved, events } = await stepWithdrawals(
-      tx,
-      "frozen",
-      matches.map(({ id, hash }) => ({
-        id: toWithdrawalId(id),
-        reason: `transaction ${hash}, unknown to the ledger, paid the same amount to this address`,
-      })),
-      WAITING_STATUSES,
-    );
+    const { frozen, events } = await freezeEqual(tx, options.foreign.map(toForeignPayment));
     await appendEvents(tx, events);
-    return new Set(moved.keys());
+    return frozen;
   });
+}
+
+/** What it paid. */
+export function toForeignPayment(mined: WalletTransaction): ForeignPayment {
+  return { hash: mined.hash, terms: termsOf(mined) };
 }
 
 /**

@@ -27,6 +27,7 @@ import {
   resumeUnpaid,
   skipForeignNonces,
   takeOverFrozen,
+  toForeignPayment,
   transactionsSince,
   useOfSlot,
   walletOfOpenSlot,
@@ -35,7 +36,7 @@ import {
 import { releaseSigning } from "./signing-freeze.js";
 import { type MinedReceipt, receiptOfSlot, recordInclusions } from "./slot-outcomes.js";
 import type { LiveSlot } from "./slot-rows.js";
-import { readHotWallet } from "./wallet-lease.js";
+import { createHotWallet, readHotWallet } from "./wallet-lease.js";
 import type { WithdrawalId } from "./withdrawal-id.js";
 
 /** What a release asks of the chain, for one hot wallet. */
@@ -55,13 +56,9 @@ export interface WalletChain {
 /** What was done. */
 export type ReleaseStep =
   | { readonly step: "signing-released" }
-  | {
-      readonly step: "foreign-accepted";
-      readonly nextNonce: bigint;
-      readonly count: number;
-      /** Waiting withdrawals that one of them may have paid: they froze. */
-      readonly frozenCount: number;
-    }
+  | { readonly step: "foreign-accepted"; readonly nextNonce: bigint; readonly count: number }
+  /** Waiting withdrawals that a foreign transaction may have paid: they froze. */
+  | { readonly step: "equal-frozen"; readonly count: number }
   | { readonly step: "found-mined"; readonly id: WithdrawalId; readonly hash: Hash32 }
   | { readonly step: "slot-resumed"; readonly id: WithdrawalId; readonly nonce: bigint }
   | { readonly step: "nonce-replaced"; readonly id: WithdrawalId; readonly foreignHash: Hash32 }
@@ -214,12 +211,32 @@ async function settleForeign(
   return true;
 }
 
+/**
+ * The wallet's own transactions among these. Its nonces do not show all of them: a lane that opened behind
+ * them has begun there, and where none ever did there is no nonce to hold them against.
+ */
+async function ownTransactions(
+  { chain }: Release,
+  foreign: readonly (WalletTransaction | ForeignOutflow)[],
+): Promise<readonly WalletTransaction[]> {
+  const found: WalletTransaction[] = [];
+  for (const each of foreign) {
+    if ("nonce" in each) found.push(each);
+    else {
+      const mined = await chain.transactions({ from: each.height, to: each.height });
+      found.push(...mined.filter(({ hash }) => hash === each.hash));
+    }
+  }
+  return found;
+}
+
 /** Keeps the operator's word about those transactions that there are. */
 async function store(
-  { database, wallet }: Release,
+  release: Release,
   acknowledgement: Acknowledgement,
-  foreign: ReadonlyMap<Hash32, unknown>,
+  foreign: ReadonlyMap<Hash32, WalletTransaction | ForeignOutflow>,
 ): Promise<void> {
+  const { database, wallet, steps } = release;
   const { hashes } = acknowledgement;
   const before = await readAcknowledged(database, wallet, hashes);
   // One that was shown as foreign may be explained by now, as what its slot was used up by.
@@ -234,7 +251,10 @@ async function store(
       { details: { hash: unknown } },
     );
   }
-  await acknowledge(database, wallet, acknowledgement);
+  const named = hashes.flatMap((hash) => foreign.get(hash) ?? []);
+  const payments = (await ownTransactions(release, named)).map(toForeignPayment);
+  const frozen = await acknowledge(database, wallet, acknowledgement, payments);
+  if (frozen.size > 0) steps.push({ step: "equal-frozen", count: frozen.size });
 }
 
 /** Mined transactions behind the last nonce that the ledger gave. */
@@ -274,8 +294,8 @@ async function skipNonces(
   if (nextNonce === undefined) return;
   const options = { wallet, nextNonce, foreign: transactions };
   const frozen = await skipForeignNonces(database, options);
-  const [count, frozenCount] = [transactions.length, frozen.size];
-  steps.push({ step: "foreign-accepted", nextNonce, count, frozenCount });
+  steps.push({ step: "foreign-accepted", nextNonce, count: transactions.length });
+  if (frozen.size > 0) steps.push({ step: "equal-frozen", count: frozen.size });
 }
 
 /** Whether it has no nonce, and no recovered payment may have been its own: it would freeze again. */
@@ -428,10 +448,18 @@ async function adopt(
     former = await proveUsed(own, frozen, slot, hash);
     if (former === undefined) return;
   }
+  if (payment !== undefined) await openWallet(release);
   const isAdopted =
     payment !== undefined && (await adoptPayment(database, { wallet, id, payment, former }));
   if (isAdopted) steps.push({ step: "payment-adopted", id, hash });
   else obstacles.push({ obstacle: "no-payment", id, hash });
+}
+
+/** The payment's nonce needs the rows that a lane makes at its first start, which may never have come. */
+async function openWallet({ database, chain, wallet }: Release): Promise<void> {
+  if ((await readHotWallet(database, wallet)) !== undefined) return;
+  const firstNonce = await chain.nonceAt(await chain.headHeight());
+  await createHotWallet(database, { wallet, firstNonce });
 }
 
 /**

@@ -8,6 +8,7 @@ import { type Incident, openIncident } from "../incidents.js";
 import { readKillSwitch } from "../policy/kill-switch.js";
 import { type KillSwitchState, stops } from "../policy/kill-switch-level.js";
 import { storedAddress, storedTime } from "../stored-values.js";
+import { UNACKNOWLEDGED } from "./foreign-transactions.js";
 
 /** Whether a wallet may sign, and since when and why not. */
 export interface SigningFreeze {
@@ -54,11 +55,17 @@ export async function lockFreeze(tx: Sql, wallet: Address): Promise<SigningFreez
   return { ...freeze, behindElsewhere: await readBehindElsewhere(tx, wallet) };
 }
 
-/** A retired wallet pays nothing: its key may be anybody's. */
+/**
+ * A wallet that somebody pays with by hand is behind by its nonces, or, where its lane opened behind them or
+ * never did, by what the watcher has found. A retired wallet pays nothing: its key may be anybody's.
+ */
 async function readBehindElsewhere(sql: Sql, wallet: Address): Promise<string | undefined> {
   const [row] = await sql.query<{ wallet: string; reason: string }>(
     `SELECT f.wallet, f.reason FROM signing_freeze f JOIN wallet w ON w.address = f.wallet
-      WHERE f.frozen AND f.wallet <> $1 AND w.status <> 'retired' AND position($2 IN f.reason) > 0
+      WHERE f.frozen AND f.wallet <> $1 AND w.status <> 'retired'
+        AND (position($2 IN f.reason) > 0 OR EXISTS (
+              SELECT 1 FROM (SELECT * FROM foreign_outflow o WHERE o.wallet = w.address) AS f
+               WHERE ${UNACKNOWLEDGED}))
       ORDER BY w.place LIMIT 1`,
     [wallet, BEHIND_CHAIN],
   );

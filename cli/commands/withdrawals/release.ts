@@ -186,11 +186,10 @@ function stepLines(done: ReleaseStep): string[] {
   switch (done.step) {
     case "signing-released":
       return ["signing is released"];
-    case "foreign-accepted": {
-      const line = `the next nonce is ${done.nextNonce}; ${done.count} foreign ones are accepted`;
-      if (done.frozenCount === 0) return [line];
-      return [line, `${done.frozenCount} withdrawals may be paid already`];
-    }
+    case "foreign-accepted":
+      return [`the next nonce is ${done.nextNonce}; ${done.count} foreign ones are accepted`];
+    case "equal-frozen":
+      return [`${done.count} withdrawals may be paid already`];
     case "found-mined":
       return [`${done.id}: ${done.hash} is mined, the worker books it`];
     case "slot-resumed":

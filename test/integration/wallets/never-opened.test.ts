@@ -1,0 +1,97 @@
+/**
+ * A wallet that is registered and has not paid anything by the kit yet: its lane never ran. What somebody
+ * paid with its key by hand counts like what was paid with any other.
+ */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { keccak256 } from "../../../chain/hashes.js";
+import { bytesToHex, type Hash32 } from "../../../chain/hex.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { signLegacy } from "../../../chain/transaction.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { Desk, destination, TOKEN } from "../recovery/desk.js";
+
+const SECOND_KEY = keccak256(Buffer.from("second hot wallet, whose lane never ran"));
+const SECOND = privateKeyToAddress(SECOND_KEY);
+const REASON = ["--reason", "looked at the chain"];
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.openWithAlice();
+  desk.writeKeystore("wallets/second.json", SECOND);
+  await desk.restart();
+  desk.pay([SECOND, 50n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+});
+afterEach(() => desk.close());
+
+/** Somebody with the second wallet's key pays by hand. */
+function payByHand(nonce: bigint, to = destination(1)): Hash32 {
+  const intent = { chainId: FAKE_CHAIN_ID, nonce, gasPriceAtoken: 90_000_000n };
+  const rest = { gasLimit: 21_000n, to, valueAtoken: 4n * TOKEN, data: new Uint8Array(0) };
+  return desk.chain.submit(bytesToHex(signLegacy({ ...intent, ...rest }, SECOND_KEY)));
+}
+
+const WISH = { key: "w", customer: "alice", to: destination(1), amountAtoken: 4n * TOKEN };
+
+it("is not paid again by another wallet what was acknowledged as paid by it", async () => {
+  const { id } = await desk.request(WISH);
+  const hash = payByHand(0n);
+  desk.chain.mine();
+  await desk.watch();
+  const said = await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
+  expect(said.text).toContain("1 withdrawals may be paid already");
+  expect((await desk.read(id)).status).toBe("frozen");
+  await desk.work(4);
+  expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+  const adopted = await desk.causeway("withdrawals", "release", id, "--paid-by", hash);
+  expect([adopted.code, adopted.text]).toEqual([0, expect.stringContaining("is its payment")]);
+  await desk.causeway("withdrawals", "release");
+  await desk.work(4, [desk.lane(), desk.laneOf(SECOND_KEY)]);
+  expect(await desk.read(id)).toMatchObject({ status: "settled", wallet: SECOND, txHash: hash });
+  await desk.watch();
+  expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+  expect(await desk.breaks()).toBe("");
+});
+
+it("freezes what equals a payment that its lane opened behind", async () => {
+  const { id } = await desk.request(WISH);
+  payByHand(0n);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.laneOf(SECOND_KEY).runRound(desk.signal);
+  const said = await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
+  expect(said.text).toContain("1 withdrawals may be paid already");
+  await desk.work(4, [desk.lane(), desk.laneOf(SECOND_KEY)]);
+  expect((await desk.read(id)).status).toBe("frozen");
+  expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+});
+
+it("is not paid again before a person has looked", async () => {
+  payByHand(0n);
+  desk.chain.mine();
+  await desk.watch();
+  const { id } = await desk.request(WISH);
+  await desk.work(4);
+  expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+  expect((await desk.read(id)).status).toBe("accepted");
+  expect((await desk.causeway("withdrawals", "list")).text).toContain("FROZEN");
+  await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
+  await desk.causeway("withdrawals", "release", id, "--not-paid");
+  await desk.work(4);
+  expect((await desk.read(id)).status).toBe("settled");
+  expect(desk.paidAtoken(destination(1))).toBe(8n * TOKEN);
+});
+
+it("does not freeze a second time what a person has let go on", async () => {
+  const { id } = await desk.request(WISH);
+  const hash = payByHand(0n);
+  desk.chain.mine();
+  await desk.watch();
+  const said = ["withdrawals", "release", "--acknowledge", hash, ...REASON];
+  await desk.causeway(...said);
+  expect((await desk.causeway("withdrawals", "release", id, "--not-paid")).code).toBe(0);
+  expect((await desk.causeway(...said)).code).toBe(0);
+  expect((await desk.read(id)).status).toBe("accepted");
+});
