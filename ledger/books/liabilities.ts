@@ -61,15 +61,37 @@ export function readLiabilities(
 }
 
 /**
- * Block from which on an entry changes what is owed. Former releases booked two decisions without one:
- * of a deposit in suspense, and about a payment that a recovery had found.
+ * Block in which an entry was booked. Former releases booked two decisions without one: of a deposit in
+ * suspense, and about a payment that a recovery had found.
  */
-const HEIGHT_OF_ENTRY = `
+const BOOKED_HEIGHT = `
   coalesce(e.effective_height, CASE e.kind
     WHEN 'ledger.suspense_release'
       THEN (SELECT d.height FROM deposit d WHERE d.id = substr(e.idem_key, 18))
     WHEN 'withdrawal.settle'
       THEN (SELECT r.height FROM recovered_payment r WHERE r.tx_hash = e.memo) END)`;
+
+/**
+ * When the block of an entry was booked: what undoes another entry, or decides about it, is of its block,
+ * however much later it came.
+ */
+const BOOKED_AT = `
+  coalesce((SELECT o.posted_at FROM journal_entry o
+             WHERE o.effective_height = e.effective_height AND o.idem_key = CASE e.kind
+               WHEN 'wallet.reversal' THEN substr(e.idem_key, 10)
+               WHEN 'deposit.reversal' THEN 'deposit:' || split_part(e.idem_key, ':', 3)
+               WHEN 'ledger.suspense_release' THEN 'deposit:' || split_part(e.idem_key, ':', 2)
+               WHEN 'withdrawal.settle' THEN 'recovered-payment:' || e.memo END),
+           e.posted_at)`;
+
+/**
+ * Block from which on an entry changes what is owed: its own, or, where the chain has lost that one since,
+ * the first that may stand in its place. A chain that came back shorter reaches the former height later, if
+ * ever, and wallets have paid by the books from there on (lost-heights.ts).
+ */
+const HEIGHT_OF_ENTRY = `
+  least(coalesce(${BOOKED_HEIGHT}, 0),
+        (SELECT min(r.to_height) + 1 FROM chain_rewind r WHERE r.at >= ${BOOKED_AT}))`;
 
 async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> {
   const rows = await tx.query<{ asset: string; holder: string; units: string }>(
@@ -83,7 +105,7 @@ async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> 
         WHERE side.account LIKE 'liability:%'
           -- What the exchange owes itself is on its way between its own addresses.
           AND side.account <> ALL ($4::text[])
-          AND coalesce(${HEIGHT_OF_ENTRY}, 0) <= $1
+          AND ${HEIGHT_OF_ENTRY} <= $1
        UNION ALL
        -- On the chain and not posted yet: owed all the same.
        SELECT asset, customer_id, amount_units FROM deposit

@@ -94,3 +94,76 @@ it("leaves blocks alone that were before a payment which a person linked", async
     { alice: 9n * TOKEN },
   ]);
 });
+
+/** The chain comes back without the blocks above this one, is recovered, and stays shorter than it was. */
+async function shorten(kept: number): Promise<void> {
+  await desk.loseAbove(kept);
+  desk.chain.rollBack(kept);
+  desk.chain.mine();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  desk.chain.mine();
+  await desk.watch();
+}
+
+/** Alice has 10 TOKEN from the block before this one on. */
+async function withAlice(): Promise<number> {
+  const { address } = await desk.register("alice");
+  desk.pay([address, 10n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  return desk.chain.head;
+}
+
+it("owes nothing twice after a chain came back shorter with what it had paid", async () => {
+  const kept = await withAlice();
+  for (let block = 0; block < 30; block += 1) desk.chain.mine();
+  const fields = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
+  await desk.request({ key: "lost", ...fields });
+  await desk.work();
+  await desk.watch();
+  const former = desk.chain.head;
+  await shorten(kept);
+  await desk.work(2);
+  await desk.causeway("withdrawals", "release");
+  await desk.work(2);
+  await desk.watch();
+  expect(desk.chain.head).toBeLessThan(former);
+  expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+  expect([await owedAt(kept - 1), await owedAt(desk.chain.head - 1)]).toEqual([
+    { alice: 10n * TOKEN },
+    { alice: 9n * TOKEN },
+  ]);
+  // The same blocks are lost once more.
+  await shorten(kept);
+  expect(await owedAt(desk.chain.head)).toEqual({ alice: 9n * TOKEN });
+});
+
+it("owes nothing of a deposit that vanished, nor less of a recovered payment that was linked", async () => {
+  const kept = await withAlice();
+  for (let block = 0; block < 30; block += 1) desk.chain.mine();
+  await desk.watch();
+  const backup = await desk.backup();
+  const fields = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
+  await desk.request({ key: "lost", ...fields });
+  await desk.work();
+  await desk.register("bob");
+  await desk.watch();
+  const [hash = ""] = desk.ownHashes();
+  await desk.useDatabase(backup);
+  await desk.watch();
+  await desk.causeway("recover", "--apply");
+  const again = await desk.request({ key: "lost", ...fields });
+  await desk.work(1);
+  await desk.watch();
+  await desk.causeway("ledger", "link-payment", hash, "--withdrawal", again.id, ...REASON);
+  const { address } = await desk.register("carol");
+  desk.pay([address, 2n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  expect(await owedAt(desk.chain.head)).toEqual({ alice: 9n * TOKEN, carol: 2n * TOKEN });
+  await shorten(kept);
+  expect([await owedAt(kept - 1), await owedAt(desk.chain.head)]).toEqual([
+    { alice: 10n * TOKEN },
+    { alice: 9n * TOKEN },
+  ]);
+});
