@@ -4,6 +4,7 @@ import type { Height } from "../../chain/hex.js";
 import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { readTokenAssets } from "../../ledger/assets/asset-registry.js";
 import type { HashedPolicy, TreasuryAsset, TreasuryBand } from "../../ledger/policy/policy.js";
+import { paymentsFrom } from "../../ledger/recovery/older-chain.js";
 import { storedAtoken } from "../../ledger/stored-values.js";
 import { askForRefill, keepRefill, openMove, withdrawRefill } from "../../ledger/treasury/moves.js";
 import { readWalletBoard, type WalletLane } from "../../ledger/wallets/wallet-board.js";
@@ -69,6 +70,7 @@ export async function keepBands(
   );
   // A wallet that no worker has looked at yet may hold anything.
   if (board.length === 0 || board.some(({ seenAtoken }) => seenAtoken === undefined)) return;
+  if (!(await hasAllPaid(context, board, parts))) return;
   for (const { asset, rules, band } of banded) {
     const holdings = await holdingsOf(context, { asset, board, ...parts });
     if (holdings === undefined) continue;
@@ -79,6 +81,23 @@ export async function keepBands(
     );
     await carryOut(context, { asset, rules, decision, policy, seenHeight });
   }
+}
+
+/**
+ * Whether the chain has all that the books say these wallets have paid. What it has lost is no holding: its
+ * bytes are sent again, and may be the very move that would be asked for.
+ */
+async function hasAllPaid(
+  { database, evm }: TreasuryContext,
+  board: readonly WalletLane[],
+  { view, signal }: { readonly view: WalletView; readonly signal: AbortSignal },
+): Promise<boolean> {
+  for (const { address: wallet } of board) {
+    const nonce = await evm.getTransactionCount(wallet, view.height, { signal });
+    const lost = await paymentsFrom(database, { wallet, nonce, limit: 1 });
+    if (lost.length > 0) return false;
+  }
+  return true;
 }
 
 async function holdingsOf(

@@ -1,8 +1,9 @@
 /** Sweeps of tokens on a chain that came back without their blocks. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { parseAddress } from "../../../chain/address.js";
 import { callOf } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
-import { TreasuryBench } from "./treasury-bench.js";
+import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
 
 const { signal } = new AbortController();
 
@@ -49,4 +50,36 @@ it("goes on with other addresses while one waits for a lost sweep of its own", a
   await bench.bench.mine([send(alice, 700n), { to: bob, value: 10n ** 16n }]);
   await bench.mine();
   await bench.untilEmpty([alice, bob]);
+});
+
+it("does not store again in cold storage what a lost payment takes there", async () => {
+  const coldAddress = parseAddress(`0x${"c1".repeat(20)}`);
+  const band = { lowUnits: 0n, targetUnits: 600n, highUnits: 700n };
+  const keep = () => {
+    const assets = { PLAIN: { ...ANY_SWEEP, coldAddress, band } };
+    bench.files.policy = bench.policyOf({ assets });
+  };
+  keep();
+  await bench.bench.mine([send(WALLET, 1_000n)]);
+  await bench.mine();
+  await bench.mine();
+  const kept = head();
+  await bench.rounds(3);
+  expect(await bench.units(coldAddress, "PLAIN")).toBe(400n);
+
+  const lost = head();
+  bench = await bench.without(kept);
+  keep();
+  while (head() <= lost) await bench.bench.mine([]);
+  const { payments } = await bench.bench.recover();
+  const treasury = bench.sweeper();
+  await treasury.round(signal);
+  await bench.bench.mine(
+    [],
+    payments.flatMap(({ raw }) => raw ?? []),
+  );
+  await bench.mine();
+  await bench.rounds(3, treasury);
+  const left = [await bench.units(WALLET, "PLAIN"), await bench.units(coldAddress, "PLAIN")];
+  expect(left).toEqual([600n, 400n]);
 });
