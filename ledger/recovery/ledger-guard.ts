@@ -109,15 +109,26 @@ function closeLost(
   });
 }
 
+/** Numbers of events that one epoch stands for, where an epoch is read off the time. */
+const NUMBERS_OF_EPOCH = 100_000;
+
 /**
  * An operator's word that a ledger is older than what was answered from it, where no home remembers:
- * it is closed like one that was found.
+ * it is closed like one that was found. Nobody knows the last epoch and number that were told: both go on
+ * behind what the time alone says of any life of the ledger, also of one that began at the same backup.
  */
 export async function declareRecovery(
   database: SqlDatabase,
   declared: { readonly reason: string; readonly operator: string },
 ): Promise<void> {
-  const mark = toMark(await readLedgerState(database));
+  const state = await readLedgerState(database);
+  const [row] = await database.query<{ number: string }>(`SELECT number_behind_all() AS number`);
+  const toldBelow = storedInteger(row?.number);
+  const mark = {
+    ...toMark(state),
+    epoch: Math.max(state.epoch, Math.floor(toldBelow / NUMBERS_OF_EPOCH)),
+    eventSeq: Math.max(state.eventSeq, toldBelow),
+  };
   const { operator } = declared;
   await openRecovery(database, {
     reason: `${operator} declared the ledger lost (${declared.reason})`,

@@ -1,4 +1,5 @@
 /** Epochs of events: each is given once, whoever recovers a ledger, and however often. */
+import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { listEvents } from "../../../ledger/events.js";
 import { readLedgerState } from "../../../ledger/recovery/ledger-guard.js";
@@ -48,7 +49,9 @@ it("is not given again where a person declares a ledger lost that the home remem
   expect(declared.code).toBe(0);
   await desk.watch();
   await tell();
-  expect(await readLedgerState(desk.database)).toMatchObject({ epoch: 3, nextAddressIndex: 2 });
+  const { epoch, nextAddressIndex } = await readLedgerState(desk.database);
+  expect(epoch).toBeGreaterThan(2);
+  expect(nextAddressIndex).toBe(2);
 });
 
 /** The chain as a command asks it; nothing is lost on it here. */
@@ -79,4 +82,28 @@ it("ends with the recovery that it was planned for: a plan is carried out once",
   await expect(late).rejects.toMatchObject({ code: "RECOVERY" });
   // It was asked for behind the recovery: nothing of it is lost.
   expect((await desk.read(waiting.id)).status).toBe("accepted");
+});
+
+it("is another one with each loss that no home remembers, and its numbers are behind all that were told", async () => {
+  const backups = [await desk.backup(), await desk.backup()];
+  let lastSeq = 0;
+  for (const customer of ["bob", "carol", "dave"]) {
+    const { address } = await desk.register(customer);
+    desk.pay([address, TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    await tell();
+    // Whoever follows by numbers alone misses nothing of this life either.
+    const heard = await listEvents(desk.database, { afterSeq: lastSeq, limit: 1_000 });
+    expect(heard.map(({ data }) => data)).toContainEqual(
+      expect.objectContaining({ customerId: customer }),
+    );
+    lastSeq = heard.at(-1)?.seq ?? lastSeq;
+    const backup = backups.pop();
+    if (backup === undefined) break;
+    await desk.useDatabase(backup);
+    rmSync(`${desk.home}/data`, { recursive: true });
+    const declared = await desk.causeway("recover", "--declare", "all is lost", "--apply");
+    expect(declared.code).toBe(0);
+  }
 });
