@@ -6,6 +6,7 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
+import { stands } from "../recovery/lost-heights.js";
 import {
   storedAddress,
   storedAtoken,
@@ -106,13 +107,14 @@ export async function recordSightings(
   );
 }
 
-/** Sightings that match every given filter, oldest first, at most `limit`. */
+/** Sightings of blocks that the chain has which match every given filter, oldest first, at most `limit`. */
 export async function listSightings(sql: Sql, filter: SightingFilter): Promise<StoredSighting[]> {
   const rows = await sql.query<SightingRow>(
     `SELECT id::text, height::text, block_hash, tx_hash, tx_index, op_index, contract, standard,
             address, sender, claimed::text, reason
        FROM token_sighting
       WHERE id > $1 AND ($2::text IS NULL OR address = $2) AND ($3::text IS NULL OR tx_hash = $3)
+        AND ${stands("height", "rewind")}
       ORDER BY id LIMIT $4`,
     [filter.afterId, filter.address ?? null, filter.txHash ?? null, filter.limit],
   );

@@ -20,6 +20,15 @@ const STAYING_KINDS = [
   "ledger.outflow",
 ];
 
+/**
+ * SQL: whether no loss of blocks that the watcher went back for has taken what was seen in a block.
+ * @param height an expression @param rewinds an expression: the losses before it was seen
+ */
+export function stands(height: string, rewinds: string): string {
+  return `NOT EXISTS (
+  SELECT 1 FROM chain_rewind r WHERE r.id > ${rewinds} AND ${height} > r.to_height)`;
+}
+
 /** Kind of the first entry of `bringForward`, which may be brought forward again. */
 export const FORWARD = "wallet.forward";
 

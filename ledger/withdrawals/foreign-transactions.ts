@@ -9,6 +9,7 @@ import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import type { AccountCode } from "../books/accounts.js";
 import { appendEvents, type NewEvent } from "../events.js";
+import { stands } from "../recovery/lost-heights.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { endIfCancelled } from "./endings.js";
@@ -44,8 +45,7 @@ export interface ForeignPayment {
 }
 
 /** SQL: of an outflow `f`, whether no loss of blocks that the watcher went back for has taken it. */
-export const STANDS = `NOT EXISTS (
-  SELECT 1 FROM chain_rewind r WHERE r.id > f.rewinds AND f.height > r.to_height)`;
+export const STANDS = stands("f.height", "f.rewinds");
 
 /** SQL: of an outflow `f`, whether it stands, nothing explains it, and nobody acknowledged it. */
 export const UNACKNOWLEDGED = `${STANDS} AND explanation_of(f.wallet, f.tx_hash) IS NULL

@@ -5,10 +5,11 @@
  */
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** A hundred thousand a second since 2025: no ledger tells so many, and for centuries a client's number can. */
+/** A hundred thousand a second since 2025: no ledger tells so many, and JSON holds them for centuries. */
 const NUMBERS = `
   CREATE FUNCTION number_behind_all() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-    SELECT (extract(epoch FROM clock_timestamp() - timestamptz '2025-01-01 00:00:00Z') * 100000)::bigint;
+    SELECT (extract(epoch FROM clock_timestamp() - timestamptz '2025-01-01 00:00:00Z')
+            * 100000)::bigint;
   $$;
   CREATE OR REPLACE FUNCTION skip_told_positions() RETURNS void LANGUAGE sql SECURITY DEFINER
     SET search_path = public, pg_temp AS $$
