@@ -12,6 +12,7 @@ import {
   OPENING_CAPITAL,
   parseCustomerId,
   SUSPENSE,
+  WITHDRAWAL_FEES,
   WRITE_OFF,
 } from "../books/accounts.js";
 import { LedgerError } from "../errors.js";
@@ -32,6 +33,7 @@ const OPERATOR_ACCOUNTS: ReadonlySet<string> = new Set([
   ADJUSTMENT,
   NETWORK_FEE,
   WRITE_OFF,
+  WITHDRAWAL_FEES,
 ]);
 const CUSTOMER_ACCOUNT = /^liability:customer:[A-Za-z0-9_.:-]{1,64}$/;
 const WALLET_ACCOUNT = /^asset:wallet:0x[0-9a-f]{40}$/;

@@ -79,4 +79,19 @@ describe("a lost request that a person booked with its key", () => {
     const reused = { outcome: "refused", refusal: "IDEMPOTENCY_KEY_REUSED" };
     expect(await ask("a2", 3n * TOKEN, expiresAtMs)).toMatchObject(reused);
   });
+
+  it("costs the service fee that a person knows, and it once", async () => {
+    desk.files.policy = policyOf({ feeUnits: 7n });
+    const hash = await lose();
+    const claim = ["--customer", "alice", "--idempotency-key", "a2", "--reason", "their records"];
+    await desk.causeway("ledger", "link-payment", hash, ...claim);
+    expect(await desk.availableAtoken("alice")).toBe(8n * TOKEN);
+    const sides = ["--debit", "liability:customer:alice", "--credit", "revenue:withdrawal_fees"];
+    const terms = ["--key", `fee:${hash}`, ...sides, "--amount-atoken", "7"];
+    const fee = ["ledger", "adjust", ...terms, "--reason", "their records"];
+    expect((await desk.causeway(...fee)).code).toBe(0);
+    await desk.causeway(...fee).catch(() => undefined);
+    expect(await desk.availableAtoken("alice")).toBe(8n * TOKEN - 7n);
+    expect(await desk.breaks()).toBe("");
+  });
 });
