@@ -14,7 +14,7 @@ import {
   storedInteger,
 } from "../stored-values.js";
 import { IS_GAS } from "../treasury/moves.js";
-import { STANDS } from "../withdrawals/foreign-transactions.js";
+import { STANDS } from "../recovery/unexplained-outflows.js";
 import { type Decision, listDecisions } from "./decision-log.js";
 
 /** Everything that waits, each list oldest first and bounded. */

@@ -4,6 +4,7 @@ import { postJournals } from "../books/journal.js";
 import { fillShort } from "../deposits/deposit-credit.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
+import { freezeUnexplained } from "../recovery/unexplained-outflows.js";
 import { voidLostGas } from "../treasury/lost-gas.js";
 import { releasePostings, returnedHold } from "./holds.js";
 import { type CancelCause, endOfCancel, WAITING_STATUSES } from "./withdrawal-status.js";
@@ -13,7 +14,7 @@ import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
 /**
  * Ends withdrawals that never got a nonce: paying them cannot work, a rule forbids it, or nobody
  * wants it any more. The hold goes back to the customer in the same commit. One that a recovered
- * payment may have paid freezes instead: only a person can tell.
+ * payment may have paid freezes instead, or somebody by hand: only a person can tell.
  * @returns the ids that ended
  */
 export function endBeforeSlot(
@@ -34,10 +35,9 @@ export async function endBeforeSlotInside(
   to: "failed" | "rejected" | "cancelled",
   steps: readonly Step[],
 ): Promise<StepResult> {
-  const repeats = await freezeRecovered(
-    tx,
-    steps.map(({ id }) => id),
-  );
+  const ids = steps.map(({ id }) => id);
+  const repeats = await freezeRecovered(tx, ids);
+  const doubtful = await freezeUnexplained(tx, ids);
   const { moved, events } = await stepWithdrawals(tx, to, steps, WAITING_STATUSES);
   await postJournals(
     tx,
@@ -53,7 +53,7 @@ export async function endBeforeSlotInside(
     [...moved].map(([id, withdrawal]) => returnedHold(id, withdrawal)),
   );
   await voidLostGas(tx, [...moved.keys()]);
-  return { moved, events: [...repeats.events, ...events, ...filled] };
+  return { moved, events: [...repeats.events, ...doubtful, ...events, ...filled] };
 }
 
 /**

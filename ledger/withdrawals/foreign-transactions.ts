@@ -9,7 +9,7 @@ import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import type { AccountCode } from "../books/accounts.js";
 import { appendEvents, type NewEvent } from "../events.js";
-import { stands } from "../recovery/lost-heights.js";
+import { STANDS, UNACKNOWLEDGED } from "../recovery/unexplained-outflows.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { endIfCancelled } from "./endings.js";
@@ -43,14 +43,6 @@ export interface ForeignPayment {
   /** Undefined created a contract. */
   readonly terms: PaidTerms | undefined;
 }
-
-/** SQL: of an outflow `f`, whether no loss of blocks that the watcher went back for has taken it. */
-export const STANDS = stands("f.height", "f.rewinds");
-
-/** SQL: of an outflow `f`, whether it stands, nothing explains it, and nobody acknowledged it. */
-export const UNACKNOWLEDGED = `${STANDS} AND explanation_of(f.wallet, f.tx_hash) IS NULL
-  AND NOT EXISTS (SELECT 1 FROM foreign_transaction_acknowledged a
-                   WHERE a.wallet = f.wallet AND a.tx_hash = f.tx_hash)`;
 
 /** Outflows that one release names at most; further ones follow once these are acknowledged. */
 const MAX_NAMED = 1_000;

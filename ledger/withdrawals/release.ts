@@ -176,8 +176,8 @@ export async function releaseWithdrawal(
     const chain = release.chainOf(owner);
     await adopt(release, { ...release, wallet: owner, chain }, frozen, decision.hash);
   } else if (decision.decision === "not-paid" && isUndoubted(frozen)) {
-    if (await resumeUnpaid(database, id)) steps.push({ step: "unpaid-resumed", id });
-    else obstacles.push({ obstacle: "payment-under-way", id });
+    if (!(await resumeUnpaid(database, id))) obstacles.push({ obstacle: "payment-under-way", id });
+    else await tellResumed(release, id, { step: "unpaid-resumed", id });
   } else {
     await lookAgain(release, frozen);
   }
@@ -376,9 +376,18 @@ async function proveForeign(
     obstacles.push({ obstacle: "moved-meanwhile", id });
     return;
   }
+  await tellResumed(release, id, { step: "nonce-replaced", id, foreignHash: consumer.hash });
+}
+
+/** Says what was done, or why it froze again in the same commit. */
+async function tellResumed(
+  { database, wallet, steps, obstacles }: Release,
+  id: WithdrawalId,
+  done: ReleaseStep,
+): Promise<void> {
   const all = await readFrozenWithdrawals(database, wallet);
   const again = all.find((entry) => entry.id === id);
-  if (again === undefined) steps.push({ step: "nonce-replaced", id, foreignHash: consumer.hash });
+  if (again === undefined) steps.push(done);
   else obstacles.push(openQuestion(again));
 }
 

@@ -8,7 +8,7 @@ import { type Incident, openIncident } from "../incidents.js";
 import { readKillSwitch } from "../policy/kill-switch.js";
 import { type KillSwitchState, stops } from "../policy/kill-switch-level.js";
 import { storedAddress, storedTime } from "../stored-values.js";
-import { UNACKNOWLEDGED } from "./foreign-transactions.js";
+import { UNACKNOWLEDGED } from "../recovery/unexplained-outflows.js";
 
 /** Whether a wallet may sign, and since when and why not. */
 export interface SigningFreeze {

@@ -95,3 +95,40 @@ it("does not freeze a second time what a person has let go on", async () => {
   expect((await desk.causeway(...said)).code).toBe(0);
   expect((await desk.read(id)).status).toBe("accepted");
 });
+
+it("gives no hold back of a request that somebody may have paid by hand before a person has looked", async () => {
+  const { id } = await desk.request(WISH);
+  const hash = payByHand(0n);
+  desk.chain.mine();
+  await desk.watch();
+  const cancel = ["withdrawals", "cancel", id, "--reason", "the client changed its mind"];
+  await desk.causeway(...cancel);
+  expect(await desk.read(id)).toMatchObject({
+    status: "frozen",
+    reason: expect.stringContaining(hash),
+  });
+  expect(await desk.availableAtoken("alice")).toBe(6n * TOKEN);
+  await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
+  expect((await desk.causeway("withdrawals", "release", id, "--paid-by", hash)).code).toBe(0);
+  await desk.causeway("withdrawals", "release");
+  await desk.work(4, [desk.lane(), desk.laneOf(SECOND_KEY)]);
+  await desk.watch();
+  expect((await desk.read(id)).status).toBe("settled");
+  expect(await desk.availableAtoken("alice")).toBe(6n * TOKEN);
+  expect(await desk.breaks()).toBe("");
+});
+
+it("gives the hold back once a person has found that it was another payment", async () => {
+  const { id } = await desk.request(WISH);
+  payByHand(0n, destination(7));
+  desk.chain.mine();
+  await desk.watch();
+  await desk.causeway("withdrawals", "cancel", id, "--reason", "the client changed its mind");
+  expect((await desk.read(id)).status).toBe("frozen");
+  const early = await desk.causeway("withdrawals", "release", id, "--not-paid");
+  expect([early.code, early.text]).toEqual([1, expect.stringContaining("took the same amount")]);
+  await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
+  await desk.causeway("withdrawals", "release", id, "--not-paid");
+  expect((await desk.read(id)).status).toBe("cancelled");
+  expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+});
