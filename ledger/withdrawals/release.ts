@@ -164,7 +164,7 @@ export async function releaseWithdrawal(
   decision: ReleaseDecision,
 ): Promise<ReleaseReport> {
   const release = begin(context);
-  const { database, wallet, steps, obstacles } = release;
+  const { database, wallet, obstacles } = release;
   const isNamed = decision.decision === "paid-by";
   const owner = (isNamed ? await walletOfOpenSlot(database, id) : undefined) ?? wallet;
   const all = await readFrozenWithdrawals(database, owner);
