@@ -22,7 +22,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 20,
     name: "a chain that came back without its newest blocks",
-    files: [`${RECOVERY}/older-chain`, `${RECOVERY}/second-loss`],
+    files: [`${RECOVERY}/lost-blocks/older-chain`, `${RECOVERY}/second-loss`],
     tests: [
       "gets nothing new signed, is named with what is missing, and comes to what it was",
       "credits a vanished deposit again where it is mined again, at the same place as well",

@@ -1,9 +1,9 @@
 /** A chain that lost many blocks, and is shorter than it was long after the recovery. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { bytesToHex } from "../../../chain/hex.js";
-import { signLegacy } from "../../../chain/transaction.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { Desk, destination, KEY, TOKEN } from "./desk.js";
+import { bytesToHex } from "../../../../chain/hex.js";
+import { signLegacy } from "../../../../chain/transaction.js";
+import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
+import { Desk, destination, KEY, TOKEN } from "../desk.js";
 
 let desk: Desk;
 

@@ -1,6 +1,6 @@
 /** An address is given out while the watcher stands still at blocks that a chain has lost. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { derivation, Desk, TOKEN } from "./desk.js";
+import { derivation, Desk, TOKEN } from "../desk.js";
 
 let desk: Desk;
 

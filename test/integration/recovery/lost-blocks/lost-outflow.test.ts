@@ -1,11 +1,11 @@
 /** Transactions that nobody asked for, in blocks that a chain has lost: what a person sees, and what waits behind. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { bytesToHex } from "../../../chain/hex.js";
-import type { Address } from "../../../chain/address.js";
-import { signLegacy } from "../../../chain/transaction.js";
-import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { derivation, Desk, destination, KEY, TOKEN, WALLET } from "./desk.js";
+import { bytesToHex } from "../../../../chain/hex.js";
+import type { Address } from "../../../../chain/address.js";
+import { signLegacy } from "../../../../chain/transaction.js";
+import { readFreeze } from "../../../../ledger/withdrawals/signing-freeze.js";
+import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
+import { derivation, Desk, destination, KEY, TOKEN, WALLET } from "../desk.js";
 
 let desk: Desk;
 

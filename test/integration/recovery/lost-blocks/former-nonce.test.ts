@@ -3,11 +3,11 @@
  * both: the bytes that were signed first can be mined again.
  */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { bytesToHex } from "../../../chain/hex.js";
-import type { Address } from "../../../chain/address.js";
-import { signLegacy } from "../../../chain/transaction.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { Desk, destination, KEY, TOKEN, WALLET } from "./desk.js";
+import { bytesToHex } from "../../../../chain/hex.js";
+import type { Address } from "../../../../chain/address.js";
+import { signLegacy } from "../../../../chain/transaction.js";
+import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
+import { Desk, destination, KEY, TOKEN, WALLET } from "../desk.js";
 
 let desk: Desk;
 

@@ -1,6 +1,6 @@
 /** Drills: the chain comes back without blocks that were booked. Nothing is signed, lost or paid twice. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { Desk, destination, derivation, TOKEN, WALLET } from "./desk.js";
+import { Desk, destination, derivation, TOKEN, WALLET } from "../desk.js";
 
 let desk: Desk;
 

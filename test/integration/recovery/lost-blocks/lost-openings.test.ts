@@ -1,9 +1,9 @@
 /** A wallet whose first block the chain has lost, and with it what it was taken to hold before. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
-import { keccak256 } from "../../../chain/hashes.js";
-import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
-import { derivation, Desk, destination, STRANGER, TOKEN } from "./desk.js";
+import { privateKeyToAddress } from "../../../../chain/signing/account-key.js";
+import { keccak256 } from "../../../../chain/hashes.js";
+import { registerWallets } from "../../../../ledger/wallets/wallet-registry.js";
+import { derivation, Desk, destination, STRANGER, TOKEN } from "../desk.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the recovery tests"));
 const SECOND = privateKeyToAddress(SECOND_KEY);

@@ -1,11 +1,11 @@
 /** Payments of a lost chain that are mined again with another outcome: booked, named, and decided once. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { readLiabilities } from "../../../ledger/books/liabilities.js";
-import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
-import { bytesToHex } from "../../../chain/hex.js";
-import { signLegacy } from "../../../chain/transaction.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { Desk, destination, KEY, STRANGER, TOKEN, WALLET } from "./desk.js";
+import { readLiabilities } from "../../../../ledger/books/liabilities.js";
+import { readFreeze } from "../../../../ledger/withdrawals/signing-freeze.js";
+import { bytesToHex } from "../../../../chain/hex.js";
+import { signLegacy } from "../../../../chain/transaction.js";
+import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
+import { Desk, destination, KEY, STRANGER, TOKEN, WALLET } from "../desk.js";
 
 let desk: Desk;
 

@@ -1,14 +1,14 @@
 /** What is said of a deposit whose block the chain lost, and how much one plan undoes. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { present } from "../../../chain/errors.js";
-import { parseHash32 } from "../../../chain/hex.js";
-import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
-import { entriesOfDeposit } from "../../../ledger/deposits/deposit-evidence.js";
-import { listEvents } from "../../../ledger/events.js";
-import { planRewind, type RewindChain } from "../../../ledger/recovery/older-chain.js";
-import { applyRewind } from "../../../ledger/recovery/rewind.js";
-import { until } from "../../helpers/until.js";
-import { derivation, Desk, destination, STRANGER, TOKEN } from "./desk.js";
+import { present } from "../../../../chain/errors.js";
+import { parseHash32 } from "../../../../chain/hex.js";
+import { explainTransaction } from "../../../../deposit-watcher/api/explanation.js";
+import { entriesOfDeposit } from "../../../../ledger/deposits/deposit-evidence.js";
+import { listEvents } from "../../../../ledger/events.js";
+import { planRewind, type RewindChain } from "../../../../ledger/recovery/older-chain.js";
+import { applyRewind } from "../../../../ledger/recovery/rewind.js";
+import { until } from "../../../helpers/until.js";
+import { derivation, Desk, destination, STRANGER, TOKEN } from "../desk.js";
 
 let desk: Desk;
 
