@@ -1,95 +1,30 @@
-/** The index over a scripted node: linked, refused, kept, rebuilt, bounded, waited for. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+/** The index over a scripted node: linked, kept, rebuilt, bounded, waited for. */
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
-import request from "supertest";
 import { parseAddress } from "../../../../chain/address.js";
 import { heightBytes } from "../../../../chain/encoding/height-bytes.js";
-import { toQuantity } from "../../../../chain/hex.js";
 import { IndexStore } from "../../../../sidecar/index/index-store.js";
 import { indexKey } from "../../../../sidecar/index/key-spaces.js";
 import { TokenRegistry } from "../../../../sidecar/rosetta/token-registry.js";
 import { putRaw, rawRecords, withFlippedBit } from "../../../helpers/raw-level.js";
 import { until } from "../../../helpers/until.js";
-import {
-  ALICE,
-  change,
-  CONTRACT,
-  hashOf,
-  journals,
-  POOL,
-  startFakeChain,
-} from "../../../helpers/chains/journal-chain.js";
-import { type FakeNode, RpcFault } from "../../../helpers/chains/fake-node.js";
+import { ALICE, CONTRACT, hashOf, journals } from "../../../helpers/chains/journal-chain.js";
+import { RpcFault } from "../../../helpers/chains/fake-node.js";
 import { GOLD, SILVER } from "../../../helpers/chains/known-tokens.js";
-import { call, type Online, type OnlineOptions, onlineServer } from "../servers.js";
+import { call } from "../servers.js";
+import {
+  newFolder,
+  startNode,
+  start,
+  extend,
+  journalReads,
+  block,
+  replyOf,
+  ready,
+  closeAll,
+} from "./index-bench.js";
 
-const closers: (() => Promise<void> | void)[] = [];
-
-afterEach(async () => {
-  for (const close of closers.splice(0).toReversed()) await close();
-});
-
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "causeway-index-"));
-  closers.push(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-async function startNode(...options: Parameters<typeof startFakeChain>): Promise<FakeNode> {
-  const node = await startFakeChain(...options);
-  closers.push(() => node.close());
-  return node;
-}
-
-function start(node: FakeNode, options: OnlineOptions = {}): Online {
-  const online = onlineServer(node.url, options);
-  closers.push(() => online.rpc.close());
-  return online;
-}
-
-/** Blocks after the fake chain's own, each with a mint. */
-function extend(blocks: Record<string, unknown>[], count: number, name = "block"): void {
-  for (let nth = 0; nth < count; nth++) {
-    const height = blocks.length;
-    blocks.push({
-      blockHash: hashOf(`${name} ${height}`),
-      blockNumber: toQuantity(height),
-      parentHash: blocks[height - 1]?.["blockHash"],
-      timestampMs: 1_790_000_000_000 + height,
-      transactions: [],
-      blockChanges: [change({ reason: "MINT", to: POOL, amount: 5n })],
-      minted: "0x5",
-      burned: "0x0",
-    });
-  }
-}
-
-/** `eth_call` as a node answers it: by the state that it is asked for, and only where it has it. */
-const callsOver = (blocks: readonly Record<string, unknown>[]) => ({
-  eth_call: ([, at]: readonly unknown[]) => {
-    const isHash = typeof at === "object" && at !== null && "blockHash" in at;
-    const known = isHash
-      ? blocks.some(({ blockHash }) => blockHash === at.blockHash)
-      : blocks[Number(at)] !== undefined;
-    if (!known) throw new RpcFault(-32_000, "header not found");
-    return "0x01";
-  },
-});
-
-const journalReads = (node: FakeNode) =>
-  node.calls.filter(({ method }) => method === "causeway_getBlockJournal").length;
-
-const block = (online: Online, index: number) =>
-  call(online.server, "/block", { block_identifier: { index } });
-
-/** The reply of /block as the index has it: no server is made for it. */
-const replyOf = async (online: Online, index: number) =>
-  (await online.index.blocks.block(index)).body.toString("utf8");
-
-const ready = async (online: Online): Promise<{ ready: boolean; reason?: string }> =>
-  (await request(online.server.app).get("/ready")).body;
+afterEach(closeAll);
 
 const entry = (token: typeof GOLD) => ({
   contractAddress: parseAddress(token.metadata.contractAddress.toLowerCase()),
@@ -176,164 +111,6 @@ describe("a reply that was dropped and cannot be made again", () => {
     });
     const { body } = await block(online, 1);
     expect([reason, body.code, body.retriable]).toEqual([reason, code, retriable]);
-  });
-});
-
-describe("a node that contradicts the index", () => {
-  it("halts it with the reason on /ready; nothing is overwritten, and the right node mends it", async () => {
-    const blocks = journals();
-    const node = await startNode({}, blocks);
-    const online = start(node);
-    await online.indexed(2);
-    const known = await block(online, 2);
-    const other = blocks.slice(0, 2);
-    extend(other, 2, "other");
-    const own = blocks.splice(2, 1, ...other.slice(2));
-    await until(() => online.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
-    expect((await ready(online)).reason).toContain("blocks are final");
-    expect((await block(online, 2)).text).toBe(known.text);
-    const tip = await call(online.server, "/block", { block_identifier: {} });
-    expect([tip.status, tip.body.code]).toEqual([500, 106]);
-    expect((await block(online, 3)).body.code).toBe(106);
-    blocks.splice(2, 2, ...own);
-    await until(() => online.index.follower.halted() === undefined, { timeoutMs: 10_000 });
-    expect((await call(online.server, "/block", { block_identifier: {} })).text).toBe(known.text);
-  });
-
-  it("gives no state of its own under a block of the index, whether halted or not yet met", async () => {
-    const folder = newFolder();
-    const first = start(await startNode({}, journals()), { folder });
-    await first.indexed(2);
-    await first.rpc.close();
-    const blocks = journals().slice(0, 2);
-    extend(blocks, 3, "other");
-    const node = await startNode(callsOver(blocks), blocks);
-    const second = start(node, { folder });
-    const balance = (index: number) =>
-      call(second.server, "/account/balance", {
-        account_identifier: { address: ALICE },
-        block_identifier: { index },
-      });
-    const ethCall = (index: number) =>
-      call(second.server, "/call", { method: "eth_call", parameters: { to: ALICE, index } });
-    const answers = async () => {
-      const asked = [balance(1), ethCall(1), balance(2), ethCall(2)];
-      return (await Promise.all(asked)).map(({ status, body }) => body.code ?? status);
-    };
-    expect(await answers()).toEqual([200, 200, 106, 106]);
-    await until(() => second.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
-    expect(await answers()).toEqual([200, 200, 106, 106]);
-  });
-
-  it("halts it when it has deleted the next block, and says what to do; an archive mends it", async () => {
-    const blocks = journals();
-    extend(blocks, 20);
-    const folder = newFolder();
-    const first = start(await startNode({}, blocks.slice(0, 5)), { folder });
-    await first.indexed(4);
-    await first.rpc.close();
-    const node = await startNode({}, blocks);
-    const whole = node.methods.get("eth_getBlockByNumber");
-    let base = 9;
-    node.methods.set("eth_getBlockByNumber", (params) => {
-      const height = String(params[0]).startsWith("0x") ? Number(params[0]) : undefined;
-      const isGone = height !== undefined && height > 0 && height < base;
-      if (isGone) throw new RpcFault(4444, "pruned history unavailable");
-      return whole?.(params);
-    });
-    const second = start(node, { folder });
-    await until(() => second.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
-    const { reason } = await ready(second);
-    expect(reason).toContain("block 5 is the next that the index in");
-    expect(reason).toContain("connect an archive node");
-    expect(reason).toContain("min-retain-blocks = 0");
-    // What is indexed is served all the same; what is missing is never just "not there yet".
-    expect((await block(second, 4)).status).toBe(200);
-    expect((await block(second, 6)).body.code).toBe(106);
-    expect((await call(second.server, "/network/status")).body.code).toBe(106);
-    base = 5;
-    await second.indexed(22);
-    expect(second.index.follower.halted()).toBeUndefined();
-    const { body } = await call(second.server, "/network/status");
-    expect(body).toMatchObject({ oldest_block_identifier: { index: 0 } });
-  });
-
-  it("halts it when the node keeps no journal, and says what to connect", async () => {
-    const node = await startNode({}, journals());
-    node.methods.delete("causeway_getBlockJournal");
-    const server = start(node, { folder: newFolder() });
-    await until(() => server.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
-    const { reason } = await ready(server);
-    expect(reason).toContain("the node behind node.url has no causeway_getBlockJournal");
-    expect(reason).toContain("connect one");
-  });
-
-  it("halts it when a new block has another parent", async () => {
-    const blocks = journals();
-    const node = await startNode({}, blocks);
-    const online = start(node);
-    await online.indexed(2);
-    extend(blocks, 1);
-    Object.assign(blocks[3] ?? {}, { parentHash: hashOf("somebody else") });
-    await until(() => online.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
-    expect(online.index.follower.halted()).toContain("block 3");
-    const attempts = journalReads(node);
-    // It tries again in case the node is mended, and is halted all the while.
-    let wasMended = false;
-    await until(
-      () => {
-        wasMended ||= online.index.follower.halted() === undefined;
-        return journalReads(node) >= attempts + 2;
-      },
-      { timeoutMs: 20_000 },
-    );
-    expect(wasMended).toBe(false);
-    expect(online.index.blocks.tip()?.index).toBe(2);
-  });
-
-  it("is refused where it is of another genesis, with the remedy", async () => {
-    const folder = newFolder();
-    const first = start(await startNode(), { folder });
-    await first.indexed(2);
-    await first.rpc.close();
-    const blocks = journals().map((journal) => ({
-      ...journal,
-      blockHash: hashOf(`foreign ${String(journal["blockNumber"])}`),
-    }));
-    const second = start(await startNode({}, blocks), { folder });
-    await until(() => second.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
-    const { reason } = await ready(second);
-    expect(reason).toContain("belongs to another chain");
-    expect(reason).toContain(join(folder, "sidecar"));
-    expect((await block(second, 0)).body.code).toBe(106);
-  });
-
-  it("is waited for while it is behind", async () => {
-    const folder = newFolder();
-    const first = start(await startNode(), { folder });
-    await first.indexed(2);
-    await first.rpc.close();
-    const blocks = journals().slice(0, 2);
-    const second = start(await startNode(callsOver(blocks), blocks), { folder });
-    const { body } = await call(second.server, "/network/status");
-    expect(body).toMatchObject({ current_block_identifier: { index: 2 } });
-    expect((await ready(second)).reason).toBe("the node is at block 1, the index already at 2");
-    expect((await block(second, 2)).status).toBe(200);
-    for (const block_identifier of [{}, { index: 2 }, { hash: hashOf("block 2") }]) {
-      const { body: refusal } = await call(second.server, "/account/balance", {
-        account_identifier: { address: ALICE },
-        block_identifier,
-      });
-      const { code, retriable } = refusal;
-      expect({ block_identifier, code, retriable }).toEqual({
-        block_identifier,
-        code: 103,
-        retriable: true,
-      });
-    }
-    const parameters = { to: ALICE, index: 2 };
-    const asked = await call(second.server, "/call", { method: "eth_call", parameters });
-    expect([asked.body.code, asked.body.retriable]).toEqual([103, true]);
   });
 });
 
