@@ -2,29 +2,9 @@
  * Webhooks over a real database and real receivers, in the watcher's role: every event arrives at
  * least once under one id, whatever receivers and processes do, and nobody waits for another.
  */
-import { createHmac, randomUUID } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import supertest from "supertest";
-import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
-import {
-  runAddSecret,
-  runAddWebhook,
-  runListDeliveries,
-  runListWebhooks,
-  runRedeliver,
-  runRemoveWebhook,
-  runRetireSecret,
-} from "../../../cli/webhooks/commands.js";
-import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
-import { WebhookDispatcher } from "../../../deposit-watcher/webhooks/dispatcher.js";
-import { createWebhookRoutes } from "../../../deposit-watcher/webhooks/routes.js";
-import { createWebhookMetrics } from "../../../deposit-watcher/webhooks/webhook-metrics.js";
 import { LedgerError } from "../../../ledger/errors.js";
-import { appendEvents, listEvents, type NewEvent } from "../../../ledger/events.js";
+import { listEvents } from "../../../ledger/events.js";
 import { holdLease } from "../../../ledger/task-lease.js";
 import {
   claimDeliveries,
@@ -33,137 +13,33 @@ import {
   pruneDeliveries,
   recordOutcome,
 } from "../../../ledger/webhooks/deliveries.js";
-import { singleKeyAccess } from "../../helpers/services/single-key.js";
-import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
-import { systemClock } from "../../../runtime/process/clock.js";
-import { createMetrics } from "../../../runtime/process/metrics.js";
-import { openDatabase, type SqlDatabase } from "../../../runtime/sql/sql.js";
-import {
-  openTestLedger,
-  roleUrl,
-  silentLog,
-  type TestLedger,
-} from "../../helpers/services/ledger.js";
-import { HOT } from "../../helpers/services/watcher.js";
+import { openDatabase } from "../../../runtime/sql/sql.js";
+import { roleUrl, silentLog } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
-import { Receiver } from "../../helpers/services/receiver.js";
+import {
+  ledger,
+  database,
+  receiver,
+  metrics,
+  start,
+  call,
+  type Made,
+  add,
+  emit,
+  show,
+  makeDue,
+  settled,
+  deliveriesOf,
+  verify,
+  openHooks,
+  closeHooks,
+  endTest,
+  told,
+} from "./hooks.js";
 
-let ledger: TestLedger;
-let database: SqlDatabase;
-let receiver: Receiver;
-let server: HttpServer;
-const told: number[] = [];
-const metrics = createMetrics({ processMetrics: false });
-
-beforeAll(async () => {
-  ledger = await openTestLedger(undefined, "watcher");
-  ({ database } = ledger);
-  receiver = await Receiver.open();
-  server = createHttpServer({
-    name: "deposit-api",
-    apiSpecPath: fileURLToPath(new URL("../../../openapi/deposit.yaml", import.meta.url)),
-    listen: { host: "127.0.0.1", port: 0 },
-    routes: createWebhookRoutes({ database, allowLocal: true, onChanged: () => undefined }),
-    access: singleKeyAccess("key"),
-    mapError: mapDepositError,
-    readiness: () => ({ ready: true }),
-    log: silentLog,
-    metrics: createMetrics({ processMetrics: false }),
-    bodyLimitBytes: 65_536,
-  });
-});
-afterAll(async () => {
-  receiver.close();
-  await ledger.drop();
-});
-
-/** Dispatchers of one test. */
-let running: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  await Promise.all(running.map((stop) => stop()));
-  running = [];
-  receiver.manners.clear();
-  for (const { id } of (await call("get", "").expect(200)).body.webhooks) {
-    await call("delete", `/${id}`).expect(200);
-  }
-});
-
-interface StartOptions {
-  readonly allowLocal?: boolean;
-  readonly beforeSending?: () => Promise<void>;
-}
-
-function start({ allowLocal = true, beforeSending }: StartOptions = {}): () => Promise<void> {
-  const dispatcher = new WebhookDispatcher({
-    database,
-    guard: {
-      beforeSending: async ({ eventSeq }) => {
-        await beforeSending?.();
-        told.push(eventSeq);
-      },
-    },
-    owner: randomUUID(),
-    settings: { allowLocal, pollIntervalMs: 20, timeoutMs: 30_000 },
-    metrics: createWebhookMetrics(metrics, database),
-    clock: systemClock,
-    log: silentLog,
-  });
-  const controller = new AbortController();
-  const done = dispatcher.run(controller.signal);
-  const stop = () => {
-    controller.abort();
-    return done;
-  };
-  running.push(stop);
-  return stop;
-}
-
-function call(method: "get" | "post" | "delete", path: string) {
-  return supertest(server.app)[method](`/v1/webhooks${path}`).set("authorization", "Bearer key");
-}
-
-interface Made {
-  readonly id: string;
-  readonly secret: string;
-}
-
-async function add(path: string, events: readonly string[] = ["*"]): Promise<Made> {
-  const reply = await call("post", "").send({ url: receiver.url(path), events });
-  expect([reply.status, reply.body.secret]).toEqual([201, expect.stringMatching(/^whsec_/)]);
-  return reply.body as Made;
-}
-
-/** Commits events; returns their identifiers. */
-async function emit(...types: NewEvent["type"][]): Promise<string[]> {
-  const events = types.map((type) => ({ type, data: { depositId: randomUUID() } }));
-  const first = await database.transaction((tx) => appendEvents(tx, events));
-  return types.map((_, index) => `evt_1_${(first ?? 0) + index}`);
-}
-
-async function show(id: string): Promise<Record<string, unknown>> {
-  return (await call("get", `/${id}`).expect(200)).body;
-}
-
-/** Lets everything that waits for its next try be due now. */
-const makeDue = () => ledger.owner.query(`UPDATE webhook_delivery SET next_try_at = now()`);
-
-const settled = (id: string) =>
-  until(
-    async () => {
-      const { pending, behindEvents } = await show(id);
-      return pending === 0 && behindEvents === 0;
-    },
-    { timeoutMs: 10_000, what: `webhook ${id} has nothing left to send` },
-  );
-
-async function deliveriesOf(id: string): Promise<Record<string, unknown>[]> {
-  return (await call("get", `/${id}/deliveries`).expect(200)).body.deliveries;
-}
-
-const verify = (secret: string, { id, headers, body }: Receiver["received"][number]) =>
-  createHmac("sha256", secret)
-    .update(`${id}.${String(headers["causeway-timestamp"])}.${body}`)
-    .digest("hex");
+beforeAll(openHooks);
+afterEach(endTest);
+afterAll(closeHooks);
 
 describe("a webhook", () => {
   it("is told of what it asked for, from its beginning on, each event signed", async () => {
@@ -448,115 +324,6 @@ describe("the tables of webhooks", () => {
       `DELETE FROM webhook_delivery`,
     ]) {
       await expect(ledger.owner.query(change)).rejects.toThrow();
-    }
-  });
-});
-
-describe("causeway webhooks", () => {
-  let home: string;
-  let printed: string[] = [];
-
-  beforeAll(() => {
-    home = mkdtempSync(join(tmpdir(), "causeway-webhooks-"));
-    mkdirSync(join(home, "config"));
-    const wallet = JSON.stringify({ address: HOT.slice(2) });
-    writeFileSync(join(home, "config", "hot-wallet.json"), wallet);
-  });
-  afterAll(() => rmSync(home, { recursive: true, force: true }));
-
-  const command = (json: boolean): LedgerCommand => ({
-    home,
-    portOffset: 0,
-    json,
-    env: {
-      DATABASE_URL: roleUrl(ledger.url, "operator"),
-      CAUSEWAY_WATCHER_WEBHOOKS_ALLOW_LOCAL: "true",
-    },
-    signal: new AbortController().signal,
-    print: (text) => void printed.push(text),
-  });
-  const json = () => JSON.parse(printed.at(-1) ?? "");
-
-  it("does all that the API does, and shows a secret once or not at all", async () => {
-    const out = join(home, "hook.secret");
-    const options = { events: "deposit.credited,withdrawal.*", description: "desk", out };
-    expect(await runAddWebhook(command(true), receiver.url("/desk"), options)).toBe(0);
-    const { id } = json();
-    const secret = readFileSync(out, "utf8").trim();
-    expect([secret, statSync(out).mode & 0o777]).toEqual([expect.stringMatching(/^whsec_/), 0o600]);
-    expect(printed.join("\n")).not.toContain(secret);
-    await expect(runAddWebhook(command(true), receiver.url("/desk"), options)).rejects.toThrow(
-      /another file/,
-    );
-    await runListWebhooks(command(true));
-    // The one whose file was taken is removed again.
-    expect(json().webhooks).toMatchObject([
-      { id, status: "active", events: ["deposit.credited", "withdrawal.*"], description: "desk" },
-    ]);
-    const [eventId] = await emit("deposit.credited");
-    start();
-    await settled(id);
-    await runListDeliveries(command(false), id, {});
-    expect(printed.at(-1)).toMatch(/deposit\.credited {2}delivered {2}1 tries/);
-    expect(await runRedeliver(command(false), id, String(eventId?.split("_")[2]))).toBe(0);
-    await until(() => receiver.ids("/desk").length === 2, { timeoutMs: 10_000 });
-    await settled(id);
-    expect(await runAddSecret(command(true), id, {})).toBe(0);
-    const second = json();
-    expect(second.secret).toMatch(/^whsec_/);
-    expect(await runRetireSecret(command(false), id, second.id)).toBe(0);
-    expect(await runRemoveWebhook(command(false), id)).toBe(0);
-    printed = [];
-    await runListWebhooks(command(false));
-    expect(printed).toEqual(["No webhooks."]);
-  });
-
-  it("refuses what cannot be", async () => {
-    const addByHand = (url: string, events = "*") => runAddWebhook(command(true), url, { events });
-    await expect(addByHand("http://10.0.0.1/")).rejects.toMatchObject({ code: "INVALID_TARGET" });
-    await expect(addByHand("https://10.0.0.1/")).rejects.toMatchObject({
-      code: "FORBIDDEN_TARGET",
-    });
-    await expect(addByHand("https://hooks.example.com/", "coins")).rejects.toMatchObject({
-      code: "INVALID_WEBHOOK",
-    });
-    await expect(runRedeliver(command(true), "nobodyhasit0", "1")).rejects.toMatchObject({
-      code: "WEBHOOK_UNKNOWN",
-    });
-    await expect(runRedeliver(command(true), "nobodyhasit0", "0")).rejects.toMatchObject({
-      code: "USAGE",
-    });
-  });
-});
-
-describe("POST /v1/webhooks", () => {
-  it.each([
-    ["no URL", { events: ["*"] }],
-    ["no events", { url: "https://hooks.example.com/" }],
-    ["an empty list of events", { url: "https://hooks.example.com/", events: [] }],
-    ["an unknown kind of event", { url: "https://hooks.example.com/", events: ["coins.*"] }],
-    ["http to elsewhere", { url: "http://hooks.example.com/", events: ["*"] }],
-    ["a private address", { url: "https://10.0.0.1/", events: ["*"] }],
-    ["a metadata service", { url: "https://169.254.169.254/", events: ["*"] }],
-    ["a user in the URL", { url: "https://a:b@hooks.example.com/", events: ["*"] }],
-    ["an unknown field", { url: "https://hooks.example.com/", events: ["*"], secret: "mine" }],
-  ])("refuses %s", async (_what, body) => {
-    const reply = await call("post", "").send(body);
-    expect([reply.status, reply.body.code]).toEqual([422, "INVALID_FIELD"]);
-  });
-
-  it("answers 404 for webhooks that are not there", async () => {
-    const hook = await add("/gone");
-    await call("delete", `/${hook.id}`).expect(200);
-    for (const [method, path, body] of [
-      ["get", "", undefined],
-      ["delete", "", undefined],
-      ["post", "/redeliver", { fromSeq: 1 }],
-      ["post", "/secrets", undefined],
-      ["get", "/deliveries", undefined],
-    ] as const) {
-      const reply = await call(method, `/${hook.id}${path}`).send(body);
-      expect([path, reply.status, reply.body.code]).toEqual([path, 404, "NOT_FOUND"]);
     }
   });
 });
