@@ -1,161 +1,36 @@
 /**
- * REST, gRPC, `abci_query` and the command line over one chain: judged by CosmJS' client, by its
- * codecs (`cosmjs-types`, compiled from the same published files by others), and by each other.
+ * REST, `abci_query` and the command line over one chain: judged by CosmJS' client and by gRPC.
  * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import * as grpc from "@grpc/grpc-js";
-import type { StargateClient as Client } from "@cosmjs/stargate";
-import { QueryAccountResponse } from "cosmjs-types/cosmos/auth/v1beta1/query";
-import { BaseAccount } from "cosmjs-types/cosmos/auth/v1beta1/auth";
-import { QueryBalanceRequest, QueryBalanceResponse } from "cosmjs-types/cosmos/bank/v1beta1/query";
-import { GetLatestBlockResponse } from "cosmjs-types/cosmos/base/tendermint/v1beta1/query";
-import { GetTxResponse, GetTxsEventResponse } from "cosmjs-types/cosmos/tx/v1beta1/service";
-import { FileDescriptorProto } from "cosmjs-types/google/protobuf/descriptor";
-import { Wallet } from "ethers";
-import { parseAddress, toBech32 } from "../../../chain/address.js";
-import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
-import { sha256 } from "../../../chain/hashes.js";
-import { parseHexBytes } from "../../../chain/hex.js";
-import { decodeMessage, encodeMessage } from "../../../chain/protobuf/codec.js";
+import { decodeMessage } from "../../../chain/protobuf/codec.js";
 import { JsonWriter } from "../../../chain/protobuf/json.js";
-import { MessageReader } from "../../../chain/protobuf/values.js";
-import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
 import { createProgram } from "../../../cli/program.js";
-import { createClientMemory } from "../../../node/rpc/client-memory.js";
-import { startGrpcServer } from "../../../node/rpc/grpc/server.js";
-import type { RpcServer } from "../../../node/rpc/http-listener.js";
-import { type RestServerOptions, startRestServer } from "../../../node/rpc/rest/server.js";
-import { systemClock } from "../../../runtime/process/clock.js";
-import { createLogger } from "../../../runtime/process/logger.js";
-import { CometTestChain } from "../../helpers/chains/comet-chain.js";
+import { startRestServer } from "../../../node/rpc/rest/server.js";
+import {
+  faucet,
+  faucetText,
+  receiverText,
+  nobody,
+  chain,
+  client,
+  base,
+  rpc,
+  sdkTx,
+  sdkHash,
+  evmHash,
+  send,
+  wrap,
+  get,
+  post,
+  call,
+  openInterfaces,
+  closeInterfaces,
+  restOptions,
+} from "./interfaces.js";
 
-declare const cosmjsStargate: typeof import("@cosmjs/stargate");
-const { StargateClient } = cosmjsStargate;
-
-const log = createLogger({ component: "test", level: "silent" });
-const LOOPBACK = { host: "127.0.0.1", port: 0 };
-const faucet = new Wallet(`0x${"41".repeat(32)}`);
-const receiver = new Wallet(`0x${"42".repeat(32)}`);
-const faucetText = toBech32(parseAddress(faucet.address));
-const receiverText = toBech32(parseAddress(receiver.address));
-const nobody = toBech32(parseAddress(`0x${"77".repeat(20)}`));
-
-let chain: CometTestChain;
-let rest: RpcServer;
-let server: RpcServer;
-let client: Client;
-let base: string;
-let rpc: grpc.Client;
-let sdkTx: Uint8Array;
-let sdkHash: string;
-let evmHash: string;
-
-function send(nonce: number, valueAtoken: bigint): Promise<string> {
-  return faucet.signTransaction({
-    type: 0,
-    chainId: 6940,
-    nonce,
-    gasPrice: 25_000_000n,
-    gasLimit: 21_000n,
-    to: receiver.address,
-    value: valueAtoken,
-  });
-}
-
-function wrap(raw: string): Uint8Array {
-  const tx = decodeTransaction(parseHexBytes(raw));
-  return encodeSdkTransaction(tx, recoverSender(tx));
-}
-
-function restOptions(): RestServerOptions {
-  return {
-    listen: LOOPBACK,
-    queries: chain.queries,
-    allowedOrigins: ["https://wallet.example"],
-    isSwaggerServed: true,
-    maxConnections: 100,
-    maxBodyBytes: 100_000,
-    requestsPerSecond: 0,
-    timeoutMs: 20_000,
-    memory: createClientMemory(systemClock),
-    clock: systemClock,
-    log,
-  };
-}
-
-async function get(path: string, headers: Record<string, string> = {}, origin = base) {
-  const reply = await fetch(`${origin}${path}`, { headers });
-  const body: unknown = await reply.json();
-  return { status: reply.status, headers: reply.headers, body };
-}
-
-async function post(path: string, body: unknown) {
-  const text = typeof body === "string" ? body : JSON.stringify(body);
-  const reply = await fetch(`${base}${path}`, { method: "POST", body: text });
-  const answer: unknown = await reply.json();
-  return { status: reply.status, body: answer };
-}
-
-/** A unary call with bytes in and out. */
-function call(
-  path: string,
-  request: Uint8Array = new Uint8Array(0),
-  headers: Record<string, string> = {},
-): Promise<{ readonly bytes: Buffer; readonly height: string | undefined }> {
-  const metadata = new grpc.Metadata();
-  for (const [key, value] of Object.entries(headers)) metadata.set(key, value);
-  const same = (bytes: Buffer) => bytes;
-  return new Promise((resolve, reject) => {
-    let height: string | undefined;
-    const unary = rpc.makeUnaryRequest(
-      path,
-      same,
-      same,
-      Buffer.from(request),
-      metadata,
-      (error, bytes) => {
-        if (error !== null || bytes === undefined) reject(error ?? new Error("no answer"));
-        else resolve({ bytes, height });
-      },
-    );
-    unary.on("metadata", (given) => {
-      height = given.get("x-cosmos-block-height")[0]?.toString();
-    });
-  });
-}
-
-beforeAll(async () => {
-  chain = await CometTestChain.open(faucet.address);
-  const raw = await send(0, 5n);
-  sdkTx = wrap(raw);
-  sdkHash = Buffer.from(sha256(sdkTx)).toString("hex").toUpperCase();
-  evmHash = decodeTransaction(parseHexBytes(raw)).hash;
-  await chain.mine([raw, await send(1, 7n)]);
-  await chain.mine([]);
-  await chain.mine([await send(2, 5n)]);
-  rest = await startRestServer(restOptions());
-  const listen = LOOPBACK;
-  server = await startGrpcServer({
-    listen,
-    queries: chain.queries,
-    requestsPerSecond: 0,
-    timeoutMs: 20_000,
-    clock: systemClock,
-    log,
-  });
-  base = `http://127.0.0.1:${rest.address.port}`;
-  rpc = new grpc.Client(`127.0.0.1:${server.address.port}`, grpc.credentials.createInsecure());
-  client = await StargateClient.connect(chain.url);
-});
-
-afterAll(async () => {
-  client.disconnect();
-  rpc.close();
-  await rest.stop();
-  await server.stop();
-  await chain.close();
-});
+beforeAll(openInterfaces);
+afterAll(closeInterfaces);
 
 describe("CosmJS' StargateClient", () => {
   it("reads chain, accounts and balances", async () => {
@@ -183,178 +58,6 @@ describe("CosmJS' StargateClient", () => {
     expect(found.map(({ height }) => height)).toEqual([1, 3]);
     const byText = await client.searchTx(`transfer.amount='7atoken' AND tx.height=1`);
     expect(byText.map(({ txIndex }) => txIndex)).toEqual([1]);
-  });
-});
-
-describe("gRPC", () => {
-  it("answers in the bytes of the published messages", async () => {
-    const request = QueryBalanceRequest.fromPartial({ address: receiverText, denom: "atoken" });
-    const { bytes, height } = await call(
-      "/cosmos.bank.v1beta1.Query/Balance",
-      QueryBalanceRequest.encode(request).finish(),
-    );
-    const expected = QueryBalanceResponse.fromPartial({
-      balance: { denom: "atoken", amount: "17" },
-    });
-    expect(QueryBalanceResponse.decode(bytes)).toEqual(expected);
-    expect(Buffer.from(QueryBalanceResponse.encode(expected).finish())).toEqual(bytes);
-    expect(height).toBe("3");
-    const { account } = QueryAccountResponse.decode(
-      (await call("/cosmos.auth.v1beta1.Query/Account", Buffer.from(`\n+${faucetText}`))).bytes,
-    );
-    expect(account?.typeUrl).toBe("/cosmos.auth.v1beta1.BaseAccount");
-    expect(BaseAccount.decode(account?.value ?? new Uint8Array(0)).sequence).toBe(3n);
-  });
-
-  it("answers for the height in the metadata, and says it", async () => {
-    const request = QueryBalanceRequest.fromPartial({ address: receiverText, denom: "atoken" });
-    const bytes = QueryBalanceRequest.encode(request).finish();
-    const path = "/cosmos.bank.v1beta1.Query/Balance";
-    const past = await call(path, bytes, { "x-cosmos-block-height": "1" });
-    expect(QueryBalanceResponse.decode(past.bytes).balance?.amount).toBe("12");
-    expect(past.height).toBe("1");
-    for (const wrong of ["4", "-1", "x"]) {
-      const refused = call(path, bytes, { "x-cosmos-block-height": wrong });
-      await expect(refused).rejects.toMatchObject({ code: grpc.status.INVALID_ARGUMENT });
-    }
-  });
-
-  it("refuses with the codes of gRPC", async () => {
-    const account = "/cosmos.auth.v1beta1.Query/Account";
-    const bech32 = (text: string) =>
-      Buffer.concat([Buffer.from([10, text.length]), Buffer.from(text)]);
-    await expect(call(account, bech32(nobody))).rejects.toMatchObject({
-      code: grpc.status.NOT_FOUND,
-      details: `account ${nobody} not found`,
-    });
-    for (const wrong of [bech32("addr1nothing"), Buffer.from([255, 255]), Buffer.alloc(0)]) {
-      const refused = call(account, wrong);
-      await expect(refused).rejects.toMatchObject({ code: grpc.status.INVALID_ARGUMENT });
-    }
-    for (const path of ["/cosmos.authz.v1beta1.Query/Grants", "/cosmos.gov.v1.Query/Proposal"]) {
-      await expect(call(path)).rejects.toMatchObject({ code: grpc.status.UNIMPLEMENTED });
-    }
-    const absent = {
-      "authz.v1beta1.Query/GranterGrants": "x/authz: every account signs its own messages",
-      "feegrant.v1beta1.Query/Allowance": "x/feegrant: who signs pays, so leave fee.granter",
-    };
-    for (const [path, words] of Object.entries(absent)) {
-      const details = expect.stringContaining(`this chain has no ${words}`);
-      await expect(call(`/cosmos.${path}`)).rejects.toMatchObject({ code: 12, details });
-    }
-  });
-
-  it("serves blocks and transactions", async () => {
-    const { bytes } = await call("/cosmos.base.tendermint.v1beta1.Service/GetLatestBlock");
-    const latest = GetLatestBlockResponse.decode(bytes);
-    expect(latest.block?.header?.height).toBe(3n);
-    expect(latest.block?.data?.txs).toHaveLength(1);
-    expect(latest.sdkBlock?.header?.proposerAddress).toMatch(/^addrvalcons1/);
-    const own = await client.getBlock(3);
-    expect(
-      Buffer.from(latest.blockId?.hash ?? [])
-        .toString("hex")
-        .toUpperCase(),
-    ).toBe(own.id);
-    const hash = Buffer.from(`\n@${sdkHash}`);
-    const found = GetTxResponse.decode(
-      (await call("/cosmos.tx.v1beta1.Service/GetTx", hash)).bytes,
-    );
-    expect(found.txResponse).toMatchObject({ txhash: sdkHash, height: 1n, code: 0 });
-    expect(found.tx?.body?.messages.map(({ typeUrl }) => typeUrl)).toEqual([
-      "/cosmos.evm.vm.v1.MsgEthereumTx",
-    ]);
-    const filter = `transfer.amount='5atoken'`;
-    const query = Buffer.concat([Buffer.from([50, filter.length]), Buffer.from(filter)]);
-    const search = await call("/cosmos.tx.v1beta1.Service/GetTxsEvent", query);
-    expect(GetTxsEventResponse.decode(search.bytes).total).toBe(2n);
-  });
-});
-
-describe("gRPC reflection", () => {
-  const types = () => chain.queries.types;
-
-  /** Asks in one stream and gives the answers in order. */
-  function reflect(version: string, questions: readonly Record<string, string>[]) {
-    const scope = `grpc.reflection.${version}`;
-    const input = types().message(`${scope}.ServerReflectionRequest`);
-    const output = types().message(`${scope}.ServerReflectionResponse`);
-    const stream = rpc.makeBidiStreamRequest(
-      `/${scope}.ServerReflection/ServerReflectionInfo`,
-      (value: Record<string, string>) => encodeMessage(input, value),
-      (bytes: Buffer) => new MessageReader(decodeMessage(output, bytes)),
-    );
-    return new Promise<MessageReader[]>((resolve, reject) => {
-      const answers: MessageReader[] = [];
-      stream.on("data", (answer: MessageReader) => answers.push(answer));
-      stream.on("end", () => resolve(answers));
-      stream.on("error", reject);
-      for (const question of questions) stream.write(question);
-      stream.end();
-    });
-  }
-
-  it.each(["v1", "v1alpha"])(
-    "gives %s clients every service with all it needs",
-    async (version) => {
-      const [listed] = await reflect(version, [{ list_services: "" }]);
-      const names = (
-        (listed?.submessage("list_services_response").value["service"] ?? []) as { name: string }[]
-      ).map(({ name }) => name);
-      expect(names).toContain("cosmos.bank.v1beta1.Query");
-      expect(names).toContain(`grpc.reflection.${version}.ServerReflection`);
-      const answers = await reflect(
-        version,
-        names.map((name) => ({ file_containing_symbol: name })),
-      );
-      const files = new Map<string, FileDescriptorProto>();
-      for (const answer of answers) {
-        const given = answer.submessage("file_descriptor_response").value["file_descriptor_proto"];
-        for (const bytes of (given ?? []) as Uint8Array[]) {
-          const file = FileDescriptorProto.decode(bytes);
-          files.set(file.name, file);
-        }
-      }
-      // Every service is defined, every import is there, every type that is named is defined.
-      const defined = new Set<string>();
-      for (const file of files.values()) {
-        const add = (scope: string, message: FileDescriptorProto["messageType"][number]) => {
-          defined.add(`.${scope}.${message.name}`);
-          for (const one of message.enumType) defined.add(`.${scope}.${message.name}.${one.name}`);
-          for (const one of message.nestedType) add(`${scope}.${message.name}`, one);
-        };
-        for (const message of file.messageType) add(file.package, message);
-        for (const one of file.enumType) defined.add(`.${file.package}.${one.name}`);
-      }
-      for (const name of names) {
-        const file = [...files.values()].find((one) =>
-          one.service.some((service) => `${one.package}.${service.name}` === name),
-        );
-        expect([name, file !== undefined]).toEqual([name, true]);
-      }
-      for (const file of files.values()) {
-        expect(file.dependency.filter((name) => !files.has(name))).toEqual([]);
-        for (const service of file.service) {
-          for (const { inputType, outputType } of service.method) {
-            expect([inputType, outputType].filter((name) => !defined.has(name))).toEqual([]);
-          }
-        }
-      }
-    },
-  );
-
-  it("says what it does not have", async () => {
-    const [file, symbol, extensions, extension] = await reflect("v1", [
-      { file_by_filename: "nope.proto" },
-      { file_containing_symbol: "nope.Nope" },
-      { all_extension_numbers_of_type: "google.protobuf.MethodOptions" },
-      { file_by_filename: "gogoproto/gogo.proto" },
-    ]);
-    expect(file?.submessage("error_response").number("error_code")).toBe(5);
-    expect(symbol?.submessage("error_response").number("error_code")).toBe(5);
-    const numbers = extensions?.submessage("all_extension_numbers_response").value;
-    expect(numbers?.["extension_number"]).toContain(72_295_728);
-    expect(extension?.has("file_descriptor_response")).toBe(true);
   });
 });
 

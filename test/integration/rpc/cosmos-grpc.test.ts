@@ -1,0 +1,202 @@
+/**
+ * gRPC and its reflection, judged by CosmJS' codecs (`cosmjs-types`, compiled from the same
+ * published files by others).
+ * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
+ */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import * as grpc from "@grpc/grpc-js";
+import { QueryAccountResponse } from "cosmjs-types/cosmos/auth/v1beta1/query";
+import { BaseAccount } from "cosmjs-types/cosmos/auth/v1beta1/auth";
+import { QueryBalanceRequest, QueryBalanceResponse } from "cosmjs-types/cosmos/bank/v1beta1/query";
+import { GetLatestBlockResponse } from "cosmjs-types/cosmos/base/tendermint/v1beta1/query";
+import { GetTxResponse, GetTxsEventResponse } from "cosmjs-types/cosmos/tx/v1beta1/service";
+import { FileDescriptorProto } from "cosmjs-types/google/protobuf/descriptor";
+import { decodeMessage, encodeMessage } from "../../../chain/protobuf/codec.js";
+import { MessageReader } from "../../../chain/protobuf/values.js";
+import {
+  faucetText,
+  receiverText,
+  nobody,
+  chain,
+  client,
+  rpc,
+  sdkHash,
+  call,
+  openInterfaces,
+  closeInterfaces,
+} from "./interfaces.js";
+
+beforeAll(openInterfaces);
+afterAll(closeInterfaces);
+
+describe("gRPC", () => {
+  it("answers in the bytes of the published messages", async () => {
+    const request = QueryBalanceRequest.fromPartial({ address: receiverText, denom: "atoken" });
+    const { bytes, height } = await call(
+      "/cosmos.bank.v1beta1.Query/Balance",
+      QueryBalanceRequest.encode(request).finish(),
+    );
+    const expected = QueryBalanceResponse.fromPartial({
+      balance: { denom: "atoken", amount: "17" },
+    });
+    expect(QueryBalanceResponse.decode(bytes)).toEqual(expected);
+    expect(Buffer.from(QueryBalanceResponse.encode(expected).finish())).toEqual(bytes);
+    expect(height).toBe("3");
+    const { account } = QueryAccountResponse.decode(
+      (await call("/cosmos.auth.v1beta1.Query/Account", Buffer.from(`\n+${faucetText}`))).bytes,
+    );
+    expect(account?.typeUrl).toBe("/cosmos.auth.v1beta1.BaseAccount");
+    expect(BaseAccount.decode(account?.value ?? new Uint8Array(0)).sequence).toBe(3n);
+  });
+
+  it("answers for the height in the metadata, and says it", async () => {
+    const request = QueryBalanceRequest.fromPartial({ address: receiverText, denom: "atoken" });
+    const bytes = QueryBalanceRequest.encode(request).finish();
+    const path = "/cosmos.bank.v1beta1.Query/Balance";
+    const past = await call(path, bytes, { "x-cosmos-block-height": "1" });
+    expect(QueryBalanceResponse.decode(past.bytes).balance?.amount).toBe("12");
+    expect(past.height).toBe("1");
+    for (const wrong of ["4", "-1", "x"]) {
+      const refused = call(path, bytes, { "x-cosmos-block-height": wrong });
+      await expect(refused).rejects.toMatchObject({ code: grpc.status.INVALID_ARGUMENT });
+    }
+  });
+
+  it("refuses with the codes of gRPC", async () => {
+    const account = "/cosmos.auth.v1beta1.Query/Account";
+    const bech32 = (text: string) =>
+      Buffer.concat([Buffer.from([10, text.length]), Buffer.from(text)]);
+    await expect(call(account, bech32(nobody))).rejects.toMatchObject({
+      code: grpc.status.NOT_FOUND,
+      details: `account ${nobody} not found`,
+    });
+    for (const wrong of [bech32("addr1nothing"), Buffer.from([255, 255]), Buffer.alloc(0)]) {
+      const refused = call(account, wrong);
+      await expect(refused).rejects.toMatchObject({ code: grpc.status.INVALID_ARGUMENT });
+    }
+    for (const path of ["/cosmos.authz.v1beta1.Query/Grants", "/cosmos.gov.v1.Query/Proposal"]) {
+      await expect(call(path)).rejects.toMatchObject({ code: grpc.status.UNIMPLEMENTED });
+    }
+    const absent = {
+      "authz.v1beta1.Query/GranterGrants": "x/authz: every account signs its own messages",
+      "feegrant.v1beta1.Query/Allowance": "x/feegrant: who signs pays, so leave fee.granter",
+    };
+    for (const [path, words] of Object.entries(absent)) {
+      const details = expect.stringContaining(`this chain has no ${words}`);
+      await expect(call(`/cosmos.${path}`)).rejects.toMatchObject({ code: 12, details });
+    }
+  });
+
+  it("serves blocks and transactions", async () => {
+    const { bytes } = await call("/cosmos.base.tendermint.v1beta1.Service/GetLatestBlock");
+    const latest = GetLatestBlockResponse.decode(bytes);
+    expect(latest.block?.header?.height).toBe(3n);
+    expect(latest.block?.data?.txs).toHaveLength(1);
+    expect(latest.sdkBlock?.header?.proposerAddress).toMatch(/^addrvalcons1/);
+    const own = await client.getBlock(3);
+    expect(
+      Buffer.from(latest.blockId?.hash ?? [])
+        .toString("hex")
+        .toUpperCase(),
+    ).toBe(own.id);
+    const hash = Buffer.from(`\n@${sdkHash}`);
+    const found = GetTxResponse.decode(
+      (await call("/cosmos.tx.v1beta1.Service/GetTx", hash)).bytes,
+    );
+    expect(found.txResponse).toMatchObject({ txhash: sdkHash, height: 1n, code: 0 });
+    expect(found.tx?.body?.messages.map(({ typeUrl }) => typeUrl)).toEqual([
+      "/cosmos.evm.vm.v1.MsgEthereumTx",
+    ]);
+    const filter = `transfer.amount='5atoken'`;
+    const query = Buffer.concat([Buffer.from([50, filter.length]), Buffer.from(filter)]);
+    const search = await call("/cosmos.tx.v1beta1.Service/GetTxsEvent", query);
+    expect(GetTxsEventResponse.decode(search.bytes).total).toBe(2n);
+  });
+});
+
+describe("gRPC reflection", () => {
+  const types = () => chain.queries.types;
+
+  /** Asks in one stream and gives the answers in order. */
+  function reflect(version: string, questions: readonly Record<string, string>[]) {
+    const scope = `grpc.reflection.${version}`;
+    const input = types().message(`${scope}.ServerReflectionRequest`);
+    const output = types().message(`${scope}.ServerReflectionResponse`);
+    const stream = rpc.makeBidiStreamRequest(
+      `/${scope}.ServerReflection/ServerReflectionInfo`,
+      (value: Record<string, string>) => encodeMessage(input, value),
+      (bytes: Buffer) => new MessageReader(decodeMessage(output, bytes)),
+    );
+    return new Promise<MessageReader[]>((resolve, reject) => {
+      const answers: MessageReader[] = [];
+      stream.on("data", (answer: MessageReader) => answers.push(answer));
+      stream.on("end", () => resolve(answers));
+      stream.on("error", reject);
+      for (const question of questions) stream.write(question);
+      stream.end();
+    });
+  }
+
+  it.each(["v1", "v1alpha"])(
+    "gives %s clients every service with all it needs",
+    async (version) => {
+      const [listed] = await reflect(version, [{ list_services: "" }]);
+      const names = (
+        (listed?.submessage("list_services_response").value["service"] ?? []) as { name: string }[]
+      ).map(({ name }) => name);
+      expect(names).toContain("cosmos.bank.v1beta1.Query");
+      expect(names).toContain(`grpc.reflection.${version}.ServerReflection`);
+      const answers = await reflect(
+        version,
+        names.map((name) => ({ file_containing_symbol: name })),
+      );
+      const files = new Map<string, FileDescriptorProto>();
+      for (const answer of answers) {
+        const given = answer.submessage("file_descriptor_response").value["file_descriptor_proto"];
+        for (const bytes of (given ?? []) as Uint8Array[]) {
+          const file = FileDescriptorProto.decode(bytes);
+          files.set(file.name, file);
+        }
+      }
+      // Every service is defined, every import is there, every type that is named is defined.
+      const defined = new Set<string>();
+      for (const file of files.values()) {
+        const add = (scope: string, message: FileDescriptorProto["messageType"][number]) => {
+          defined.add(`.${scope}.${message.name}`);
+          for (const one of message.enumType) defined.add(`.${scope}.${message.name}.${one.name}`);
+          for (const one of message.nestedType) add(`${scope}.${message.name}`, one);
+        };
+        for (const message of file.messageType) add(file.package, message);
+        for (const one of file.enumType) defined.add(`.${file.package}.${one.name}`);
+      }
+      for (const name of names) {
+        const file = [...files.values()].find((one) =>
+          one.service.some((service) => `${one.package}.${service.name}` === name),
+        );
+        expect([name, file !== undefined]).toEqual([name, true]);
+      }
+      for (const file of files.values()) {
+        expect(file.dependency.filter((name) => !files.has(name))).toEqual([]);
+        for (const service of file.service) {
+          for (const { inputType, outputType } of service.method) {
+            expect([inputType, outputType].filter((name) => !defined.has(name))).toEqual([]);
+          }
+        }
+      }
+    },
+  );
+
+  it("says what it does not have", async () => {
+    const [file, symbol, extensions, extension] = await reflect("v1", [
+      { file_by_filename: "nope.proto" },
+      { file_containing_symbol: "nope.Nope" },
+      { all_extension_numbers_of_type: "google.protobuf.MethodOptions" },
+      { file_by_filename: "gogoproto/gogo.proto" },
+    ]);
+    expect(file?.submessage("error_response").number("error_code")).toBe(5);
+    expect(symbol?.submessage("error_response").number("error_code")).toBe(5);
+    const numbers = extensions?.submessage("all_extension_numbers_response").value;
+    expect(numbers?.["extension_number"]).toContain(72_295_728);
+    expect(extension?.has("file_descriptor_response")).toBe(true);
+  });
+});
