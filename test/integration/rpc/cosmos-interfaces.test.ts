@@ -15,7 +15,6 @@ import {
   chain,
   client,
   base,
-  rpc,
   sdkTx,
   sdkHash,
   evmHash,
