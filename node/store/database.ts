@@ -102,6 +102,7 @@ export type StoreErrorCode =
   | "STORE_OLDER"
   | "STORE_CORRUPT"
   | "STORE_LOCKED"
+  | "STORE_UNUSABLE"
   | "STORE_WRITE_FAILED"
   | "HISTORY_PRUNED";
 
@@ -172,7 +173,8 @@ export interface DatabaseOptions {
 
 /**
  * Opens the level store in a folder, creating it where missing.
- * @throws STORE_LOCKED when another process holds it, STORE_CORRUPT when it cannot be read
+ * @throws STORE_LOCKED when another process holds it, STORE_UNUSABLE when disk or folder do not let it be
+ * opened, STORE_CORRUPT when its files are not what was written
  */
 export function openDatabase(folder: string, options: DatabaseOptions = {}): Promise<Database> {
   const settings = options.database ?? DEFAULT_SETTINGS;

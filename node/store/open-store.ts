@@ -43,7 +43,8 @@ export interface StoreOptions {
 
 /**
  * Opens or creates the store.
- * @throws STORE_FOREIGN, STORE_NEWER, STORE_OLDER, STORE_LOCKED, STORE_CORRUPT, STORE_WRITE_FAILED
+ * @throws STORE_FOREIGN, STORE_NEWER, STORE_OLDER, STORE_LOCKED, STORE_UNUSABLE, STORE_CORRUPT,
+ * STORE_WRITE_FAILED
  */
 export async function openStores(options: StoreOptions): Promise<OpenStores> {
   const { memory } = options;

@@ -10,7 +10,7 @@ import type { Slices } from "../process/slices.js";
 import { openValue, sealValue } from "./sealed-value.js";
 
 /** Codes of faults of a level store. */
-export type LevelStoreErrorCode = "LOCKED" | "CORRUPT" | "WRITE_FAILED";
+export type LevelStoreErrorCode = "LOCKED" | "UNUSABLE" | "CORRUPT" | "WRITE_FAILED";
 
 /** A fault of a level store; `details` hold `folder`, `reason` and, of a damaged record, its `key`. */
 export class LevelStoreError extends AppError<LevelStoreErrorCode> {}
@@ -95,7 +95,8 @@ const ENTRIES_PER_TURN = 256;
 
 /**
  * Opens the store in a folder, creating it where missing.
- * @throws LOCKED when another process holds it, CORRUPT when it cannot be read or made
+ * @throws LOCKED when another process holds it, UNUSABLE when the disk or the folder does not let it be
+ * read or made (full, no right), CORRUPT when its files are not what was written
  */
 export async function openLevelStore(
   folder: string,
@@ -112,18 +113,24 @@ export async function openLevelStore(
   try {
     await level.open();
   } catch (cause) {
-    const reason = reasonOf(cause);
-    const isLocked = LOCKED_REASON.test(reason);
-    const fault = new LevelStoreError(
-      isLocked ? "LOCKED" : "CORRUPT",
-      isLocked
-        ? `the store in ${folder} is in use by another process`
-        : `the store in ${folder} cannot be opened: ${reason}`,
-      { details: { folder, reason }, cause },
-    );
+    const fault = openFault(folder, cause);
     throw options.inOwnTerms?.(fault) ?? fault;
   }
   return new CheckedStore(folder, level, options);
+}
+
+function openFault(folder: string, cause: unknown): LevelStoreError {
+  const reason = reasonOf(cause);
+  const rest = { details: { folder, reason }, cause };
+  if (LOCKED_REASON.test(reason)) {
+    const message = `the store in ${folder} is in use by another process`;
+    return new LevelStoreError("LOCKED", message, rest);
+  }
+  const message = `the store in ${folder} cannot be opened: ${reason}`;
+  if (DAMAGE_REASON.test(reason)) return new LevelStoreError("CORRUPT", message, rest);
+  // A full disk must not have anybody delete what lies on it.
+  const advice = "its records are as they were; make room or the folder usable, then start again";
+  return new LevelStoreError("UNUSABLE", `${message}: ${advice}`, rest);
 }
 
 /** The open store over level. */

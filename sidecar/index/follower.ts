@@ -77,7 +77,7 @@ export class IndexFollower {
 
   /**
    * Opens the index and, where it is of this registry, serves it before the node was asked.
-   * @throws INDEX_LOCKED, INDEX_CORRUPT, INDEX_NEWER
+   * @throws INDEX_LOCKED, INDEX_UNUSABLE, INDEX_CORRUPT, INDEX_NEWER
    */
   async open(): Promise<void> {
     const { store, ledger, registry } = this.options;

@@ -32,6 +32,7 @@ import { type HolderRecord, parseHolder, parseHoldings, parseQuarantine } from "
 /** Codes of an index that cannot be used. */
 export type IndexErrorCode =
   | "INDEX_LOCKED"
+  | "INDEX_UNUSABLE"
   | "INDEX_CORRUPT"
   | "INDEX_NEWER"
   | "INDEX_FOREIGN"
@@ -72,7 +73,7 @@ export class IndexStore {
 
   /**
    * Opens the index, a new one where there is none or where it has an older format.
-   * @throws INDEX_LOCKED, INDEX_CORRUPT, INDEX_NEWER
+   * @throws INDEX_LOCKED, INDEX_UNUSABLE, INDEX_CORRUPT, INDEX_NEWER
    */
   async open(): Promise<void> {
     await rm(this.discarded, { recursive: true, force: true });
@@ -117,7 +118,7 @@ export class IndexStore {
 
   /**
    * Opens level anew, as it never writes again after some faults; only once there is space.
-   * @throws INDEX_LOCKED, INDEX_CORRUPT, the system's fault while there is no space
+   * @throws INDEX_LOCKED, INDEX_UNUSABLE, INDEX_CORRUPT, the system's fault while there is no space
    */
   async recover(): Promise<void> {
     const probe = join(dirname(this.folder), "sidecar.probe");
@@ -344,16 +345,20 @@ export class IndexStore {
       });
       this.failedWrite = undefined;
     } catch (cause) {
-      const isLocked = cause instanceof LevelStoreError && cause.code === "LOCKED";
-      throw new IndexError(
-        isLocked ? "INDEX_LOCKED" : "INDEX_CORRUPT",
-        isLocked
-          ? `the index in ${this.folder} is in use by another process`
-          : `the index in ${this.folder} cannot be opened (${errorMessage(cause)}): make the ` +
-              "folder usable, or delete it and it is built anew",
-        { details: { folder: this.folder }, cause },
-      );
+      throw this.notOpened(cause);
     }
+  }
+
+  private notOpened(cause: unknown): IndexError {
+    const code = cause instanceof LevelStoreError ? cause.code : "UNUSABLE";
+    const rest = { details: { folder: this.folder }, cause };
+    if (code === "LOCKED") {
+      const message = `the index in ${this.folder} is in use by another process`;
+      return new IndexError("INDEX_LOCKED", message, rest);
+    }
+    const told = `the index in ${this.folder} cannot be opened (${errorMessage(cause)})`;
+    if (code !== "CORRUPT") return new IndexError("INDEX_UNUSABLE", told, rest);
+    return new IndexError("INDEX_CORRUPT", `${told}: delete it and it is built anew`, rest);
   }
 
   private writeFormat(): Promise<void> {

@@ -1,6 +1,6 @@
 /** Faults of opening a store are told apart by what level says, not by the folder's name. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openLevelStore } from "../../../../runtime/files/level-store.js";
@@ -37,7 +37,29 @@ describe("a store in a folder whose name has a lock in it", () => {
   it("is not in use when its lock cannot be taken for another reason", async () => {
     rmSync(folder, { recursive: true });
     writeFileSync(folder, "");
-    await expect(openLevelStore(folder, OPTIONS)).rejects.toMatchObject({ code: "CORRUPT" });
+    await expect(openLevelStore(folder, OPTIONS)).rejects.toMatchObject({ code: "UNUSABLE" });
+  });
+
+  it("is not damaged when the disk is full, and opens again behind it", async () => {
+    const store = await openLevelStore(folder, OPTIONS);
+    const key = Buffer.from("kept");
+    await store.write([{ key, value: key }], { durable: true });
+    await store.close();
+    // What was written last becomes a table as the store opens, and the lists of its tables are written
+    // anew: their next numbers lead to the device that is always full.
+    const numbers = Array.from({ length: 40 }, (_, nth) => String(nth + 1).padStart(6, "0"));
+    const taken = new Set(readdirSync(folder));
+    const names = numbers.flatMap((number) => [`${number}.ldb`, `${number}.log`, `MANIFEST-${number}`]);
+    const full = names.filter((name) => !taken.has(name)).map((name) => join(folder, name));
+    for (const path of full) symlinkSync("/dev/full", path);
+    await expect(openLevelStore(folder, OPTIONS)).rejects.toMatchObject({
+      code: "UNUSABLE",
+      message: expect.stringContaining("No space left on device"),
+    });
+    for (const path of full) rmSync(path, { force: true });
+    const again = await openLevelStore(folder, OPTIONS);
+    expect(again.get(key)).toEqual(key);
+    await again.close();
   });
 });
 
