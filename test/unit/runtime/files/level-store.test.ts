@@ -49,7 +49,11 @@ describe("a store in a folder whose name has a lock in it", () => {
     // anew: their next numbers lead to the device that is always full.
     const numbers = Array.from({ length: 40 }, (_, nth) => String(nth + 1).padStart(6, "0"));
     const taken = new Set(readdirSync(folder));
-    const names = numbers.flatMap((number) => [`${number}.ldb`, `${number}.log`, `MANIFEST-${number}`]);
+    const names = numbers.flatMap((number) => [
+      `${number}.ldb`,
+      `${number}.log`,
+      `MANIFEST-${number}`,
+    ]);
     const full = names.filter((name) => !taken.has(name)).map((name) => join(folder, name));
     for (const path of full) symlinkSync("/dev/full", path);
     await expect(openLevelStore(folder, OPTIONS)).rejects.toMatchObject({
