@@ -47,6 +47,7 @@ export async function openHooks(): Promise<void> {
     bodyLimitBytes: 65_536,
   });
 }
+
 /** Closes the receiver and drops the ledger. */
 export async function closeHooks(): Promise<void> {
   receiver.close();
@@ -55,6 +56,7 @@ export async function closeHooks(): Promise<void> {
 
 /** Dispatchers of one test. */
 let running: (() => Promise<void>)[] = [];
+
 /** Ends the dispatchers of a test and removes its webhooks. */
 export async function endTest(): Promise<void> {
   await Promise.all(running.map((stop) => stop()));
