@@ -141,6 +141,14 @@ export function formValues(form: HtmlElement): [string, string][] {
   });
 }
 
+/** The first hidden field of a name on a browser's page. */
+export function hiddenField(browser: Browser, name: string): string {
+  const found = all(browser.page.root, "input").find(
+    ({ attributes }) => attributes.get("name") === name,
+  );
+  return found?.attributes.get("value") ?? "";
+}
+
 /** Everything of one test file. */
 export class ConsoleStage {
   /** The policy in force. */
