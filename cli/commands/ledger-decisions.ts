@@ -9,6 +9,7 @@ import { watcherConfigFile } from "../../deposit-watcher/config.js";
 import {
   approve,
   type Decision,
+  type DecisionChain,
   listDecisions,
   propose,
   refuse,
@@ -21,7 +22,7 @@ import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { amountText } from "../amount-text.js";
 import { CliError } from "../errors.js";
 import { withLedgerAlone } from "./ledger-alone.js";
-import { type LedgerCommand, toJson } from "./ledger-tools.js";
+import { type LedgerCommand, toJson, withLedger } from "./ledger-tools.js";
 
 /** Who decides, and why, as typed. */
 export interface DecisionOptions {
@@ -49,7 +50,8 @@ export async function runDecide(
   const needsSecond = config.ledger["two-persons"];
   return withLedgerAlone(command, async ({ database }) => {
     await closeIfBehind(database, home);
-    const decision = await propose(database, { terms, reason, operator, needsSecond });
+    const proposal = { terms, reason, operator, needsSecond };
+    const decision = await propose(database, proposal, chainOf(command));
     printDecision(command, decision);
     return 0;
   });
@@ -65,8 +67,11 @@ export async function runSettleProposal(
   const operator = operatorName(options.operator);
   return withLedgerAlone(command, async ({ database }) => {
     await closeIfBehind(database, command.home);
-    const settle = options.isApproved ? approve : refuse;
-    printDecision(command, await settle(database, Number(id), operator));
+    const settled = { id: Number(id), operator };
+    const decision = options.isApproved
+      ? await approve(database, settled, chainOf(command))
+      : await refuse(database, settled);
+    printDecision(command, decision);
     return 0;
   });
 }
@@ -109,6 +114,17 @@ export function operatorName(flag: string | undefined): string {
     // Some containers have users without a name.
     return "operator";
   }
+}
+
+/** The home's node; nobody is asked before a decision needs it. */
+function chainOf(command: LedgerCommand): DecisionChain {
+  const { signal } = command;
+  return {
+    hasDone: (hash) =>
+      withLedger(command, async ({ node }) => {
+        return (await node.getTransactionReceipt(hash, { signal }))?.status === 1;
+      }),
+  };
 }
 
 function printDecision(command: LedgerCommand, decision: Decision): void {

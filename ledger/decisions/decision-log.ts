@@ -2,6 +2,7 @@
  * Decisions of operators: proposed by one person with a reason, carried out in the same commit as
  * they are decided. Where two persons are asked for, another one than the proposer decides.
  */
+import type { Hash32 } from "../../chain/hex.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
@@ -36,12 +37,23 @@ export interface Proposal {
   readonly needsSecond: boolean;
 }
 
+/** What a decision asks of the chain; other faults than an answer are the node's. */
+export interface DecisionChain {
+  /** Whether a transaction is mined, and did what it was to do. */
+  readonly hasDone: (hash: Hash32) => Promise<boolean>;
+}
+
 /**
  * Writes a decision down, and carries it out where one person is enough.
- * @throws INVALID_DECISION, DECIDED_ALREADY, RECOVERY; the faults of what is decided
+ * @throws INVALID_DECISION, DECIDED_ALREADY, RECOVERY; the faults of what is decided, and of the chain
  */
-export function propose(database: SqlDatabase, proposal: Proposal): Promise<Decision> {
+export async function propose(
+  database: SqlDatabase,
+  proposal: Proposal,
+  chain: DecisionChain,
+): Promise<Decision> {
   const terms = parseTerms(proposal.terms);
+  await assertPaid(chain, terms);
   return database.transaction(async (tx) => {
     await refuseInRecovery(tx);
     const { kind, key } = subjectOf(terms, (await readLedgerState(tx)).epoch);
@@ -70,22 +82,45 @@ export function propose(database: SqlDatabase, proposal: Proposal): Promise<Deci
 
 /**
  * Carries a proposal out.
- * @throws NO_PROPOSAL, SECOND_PERSON_NEEDED, RECOVERY; the faults of what is decided
+ * @throws NO_PROPOSAL, SECOND_PERSON_NEEDED, RECOVERY; the faults of what is decided, and of the chain
  */
-export function approve(database: SqlDatabase, id: number, operator: string): Promise<Decision> {
+export async function approve(
+  database: SqlDatabase,
+  approval: { readonly id: number; readonly operator: string },
+  chain: DecisionChain,
+): Promise<Decision> {
+  const { id, operator } = approval;
+  const terms = parseTerms((await database.transaction((tx) => lockProposal(tx, id))).terms);
+  await assertPaid(chain, terms);
   return database.transaction(async (tx) => {
     await refuseInRecovery(tx);
-    const proposed = await lockProposal(tx, id);
-    await finish(tx, { id, terms: parseTerms(proposed.terms), operator });
+    await lockProposal(tx, id);
+    await finish(tx, { id, terms, operator });
     return readDecision(tx, id);
   });
+}
+
+/**
+ * A recovered payment settles a request while the chain has it. Blocks may be lost behind the recovery, and
+ * whether they are mined again the chain alone knows.
+ */
+async function assertPaid(chain: DecisionChain, terms: DecisionTerms): Promise<void> {
+  if (terms.action !== "link-payment" && terms.action !== "claim-payment") return;
+  if (await chain.hasDone(terms.hash)) return;
+  throw new LedgerError(
+    "INVALID_DECISION",
+    `${terms.hash} is not on the chain as a payment now: it settles nothing before it is mined again`,
+  );
 }
 
 /**
  * Refuses a proposal; what it was about may be proposed again.
  * @throws NO_PROPOSAL
  */
-export function refuse(database: SqlDatabase, id: number, operator: string): Promise<Decision> {
+export function refuse(
+  database: SqlDatabase,
+  { id, operator }: { readonly id: number; readonly operator: string },
+): Promise<Decision> {
   return database.transaction(async (tx) => {
     await lockProposal(tx, id);
     await decide(tx, id, { status: "refused", operator });

@@ -1,6 +1,5 @@
 /** A token's payment that only a person could tell to be one, mined again on a chain that lost its block. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { propose } from "../../../ledger/decisions/decision-log.js";
 import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
 import { acceptWithdrawals, findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
@@ -44,12 +43,11 @@ it("is what the person said, and no break", async () => {
   const { id } = outcome.withdrawal;
   await work(4);
   expect((await findWithdrawal(bench.worker, id))?.status).toBe("frozen");
-  await propose(bench.bench.ledger.owner, {
-    terms: { action: "decide-transfer", withdrawalId: id, isPaid: true },
-    reason: "the token's own balances show that it moved",
-    operator: "test",
-    needsSecond: false,
-  });
+  await bench.bench.decide(
+    bench.bench.ledger.owner,
+    { action: "decide-transfer", withdrawalId: id, isPaid: true },
+    "the token's own balances show that it moved",
+  );
   await bench.assertEven();
 
   const { height: lost } = bench.bench.chain.chain.view.head();

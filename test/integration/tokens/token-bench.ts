@@ -23,10 +23,12 @@ import { planRewind, type RewindPlan } from "../../../ledger/recovery/older-chai
 import { applyRewind } from "../../../ledger/recovery/rewind.js";
 import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
 import { createDataApiClient, type DataApiClient } from "../../../rpc-client/data-api-client.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import { type Decision, propose } from "../../../ledger/decisions/decision-log.js";
+import type { StoredTerms } from "../../../ledger/decisions/decision.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
-import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
@@ -266,6 +268,19 @@ export class TokenBench {
       UpgradableProxy: withAddress(compiled["UpgradableProxy"], contractAt("PlainToken")),
     };
     await this.mine(CONTRACTS.map((name) => ({ data: sources[name] ?? codeOf(name) })));
+  }
+
+  /** A person's decision, carried out at once, over a connection that may take it. */
+  decide(database: SqlDatabase, terms: StoredTerms, reason: string): Promise<Decision> {
+    const { signal } = new AbortController();
+    return propose(
+      database,
+      { terms, reason, operator: "test", needsSecond: false },
+      {
+        hasDone: async (hash) =>
+          (await this.node.getTransactionReceipt(hash, { signal }))?.status === 1,
+      },
+    );
   }
 
   /** Mines one block with these transactions, and returns their hashes. */

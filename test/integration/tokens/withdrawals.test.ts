@@ -8,7 +8,6 @@ import { Contract, JsonRpcProvider } from "ethers";
 import type { Address } from "../../../chain/address.js";
 import type { Hex } from "../../../chain/hex.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
-import { propose } from "../../../ledger/decisions/decision-log.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
 import {
@@ -233,16 +232,15 @@ describe("withdrawals of tokens", () => {
     // As when a slot is asked for: of another token it is another payment.
     const { frozen } = await restored.transaction((tx) => freezeRecovered(tx, [other, again]));
     expect(frozen).toEqual([again]);
-    await propose(restored, {
-      terms: {
+    await bench.decide(
+      restored,
+      {
         action: "link-payment",
         hash: String(found?.hash),
         withdrawalId: again,
       },
-      reason: "it is this one",
-      operator: "test",
-      needsSecond: false,
-    });
+      "it is this one",
+    );
     expect((await findWithdrawal(restored, again))?.status).toBe("settled");
     const [left] = await restored.query(
       `SELECT sum(CASE WHEN debit = 'asset:recovered_payments' THEN amount_units
@@ -295,12 +293,11 @@ describe("withdrawals of tokens", () => {
       ),
     ).rejects.toThrow("nothing proves");
     expect((await bench.reconcile()).clean).toBe(true);
-    await propose(operator, {
-      terms: { action: "decide-transfer", withdrawalId: silent.id, isPaid: false },
-      reason: "the token's own balances show that nothing moved",
-      operator: "test",
-      needsSecond: false,
-    });
+    await bench.decide(
+      operator,
+      { action: "decide-transfer", withdrawalId: silent.id, isPaid: false },
+      "the token's own balances show that nothing moved",
+    );
     expect(await read(silent)).toMatchObject({ status: "failed" });
     expect(await balanceOf("alice", "MOODY")).toMatchObject({
       availableUnits: 1_000n,
@@ -356,12 +353,11 @@ describe("withdrawals of tokens", () => {
       differenceUnits: -40n,
       breaks: [{ causes: [{ txHash: theft, chainUnits: -40n, ledgerUnits: 0n }] }],
     });
-    await propose(operator, {
-      terms: { action: "accept-outflow", hash: String(theft), account: "asset:break" },
-      reason: "stolen",
-      operator: "test",
-      needsSecond: false,
-    });
+    await bench.decide(
+      operator,
+      { action: "accept-outflow", hash: String(theft), account: "asset:break" },
+      "stolen",
+    );
     expect((await bench.reconcile()).clean).toBe(true);
   });
 });
