@@ -1,7 +1,7 @@
 /** The one place where faults become the deposit API's error bodies. */
 import { AppError } from "../../chain/errors.js";
 import { LedgerError, type LedgerErrorCode } from "../../ledger/errors.js";
-import { HttpError, refusalOf } from "../../runtime/http/http-errors.js";
+import { HttpError, refusalOf, understoodStatus } from "../../runtime/http/http-errors.js";
 import type { ErrorReply } from "../../runtime/http/http-server.js";
 import { PostError } from "../../runtime/http/outgoing/guarded-post.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
@@ -10,7 +10,7 @@ import { DepositError } from "../errors.js";
 /** Body `{code, message, details}` and status for any fault; never 5xx for a client's fault. */
 export function mapDepositError(error: unknown): ErrorReply {
   if (error instanceof HttpError && error.code === "INVALID_REQUEST") {
-    const { status, code, details } = refusalOf(error, requestStatus(error));
+    const { status, code, details } = refusalOf(error, understoodStatus(error));
     return reply(status, code, error.message, details);
   }
   if (error instanceof DepositError && error.code === "NOT_FOUND") {
@@ -49,19 +49,6 @@ const LEDGER_STATUS: Readonly<Partial<Record<LedgerErrorCode, number>>> = {
   SECRETS_FULL: 409,
   LAST_SECRET: 409,
 };
-
-/**
- * The validator says 400 for everything; a request whose syntax is right and whose fields break
- * the API's rules was understood, so it is 422. No body at all is nothing to understand.
- */
-function requestStatus(error: HttpError): number {
-  const isUnderstood = error.errors.some(
-    ({ errorCode, path, message }) =>
-      (errorCode !== "" || path.startsWith("/query/")) &&
-      !(path === "/body" && message.includes("required property 'body'")),
-  );
-  return error.status === 400 && isUnderstood ? 422 : error.status;
-}
 
 function reply(
   status: number,

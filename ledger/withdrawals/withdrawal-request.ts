@@ -16,6 +16,8 @@ export interface WithdrawalRequest {
   readonly destination: Address;
   /** The destination as the client wrote it; shown in answers. */
   readonly destinationText: string;
+  /** Nobody is paid there any more; who was accepted before it was so is answered all the same. */
+  readonly isForbidden?: boolean;
   /** Greater than zero, below 2^256. */
   readonly amountUnits: bigint;
   /** Deadline, milliseconds since 1970 UTC: not paid by then, it is cancelled; none without it. */

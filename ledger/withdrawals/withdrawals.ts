@@ -46,7 +46,7 @@ export type AcceptRefusal =
   | "INSUFFICIENT_BALANCE"
   | "IDEMPOTENCY_KEY_REUSED"
   | "DEADLINE_PASSED"
-  /** The destination is a hot wallet of the exchange. */
+  /** The destination is a hot wallet of the exchange, or forbidden otherwise. */
   | "OWN_WALLET"
   | PolicyRefusal;
 
@@ -276,7 +276,8 @@ function decide(
       ? { kind: "repeat", id: before.id }
       : { kind: "refused", refusal: "IDEMPOTENCY_KEY_REUSED" };
   }
-  if (own.has(request.destination)) return { kind: "refused", refusal: "OWN_WALLET" };
+  const isForbidden = request.isForbidden === true || own.has(request.destination);
+  if (isForbidden) return { kind: "refused", refusal: "OWN_WALLET" };
   const key = balanceKey(request.customerId, request.asset);
   const availableAtoken = available.get(key);
   if (availableAtoken === undefined) return { kind: "refused", refusal: "UNKNOWN_CUSTOMER" };

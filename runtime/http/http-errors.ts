@@ -100,6 +100,20 @@ const CODE_OF_STATUS: Readonly<Record<number, string>> = {
 };
 
 /**
+ * Status of a refusal by the exchange's APIs. The validator says 400 for everything; a request whose
+ * syntax is right and whose fields break the API's rules was understood, so it is 422. No body at all
+ * is nothing to understand.
+ */
+export function understoodStatus(error: HttpError): number {
+  const isUnderstood = error.errors.some(
+    ({ errorCode: rule, path, message }) =>
+      (rule !== "" || path.startsWith("/query/")) &&
+      !(path === "/body" && message.includes("required property 'body'")),
+  );
+  return error.status === 400 && isUnderstood ? 422 : error.status;
+}
+
+/**
  * Status, code and details of a refusal as the exchange's APIs show it; `status` where another fits.
  * A refusal that has a code of its own carries it in its details.
  */

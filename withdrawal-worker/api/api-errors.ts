@@ -1,7 +1,7 @@
 /** The one place where faults become the withdrawal API's error bodies. */
 import { AppError } from "../../chain/errors.js";
 import { LedgerError } from "../../ledger/errors.js";
-import { HttpError, refusalOf } from "../../runtime/http/http-errors.js";
+import { HttpError, refusalOf, understoodStatus } from "../../runtime/http/http-errors.js";
 import type { ErrorReply } from "../../runtime/http/http-server.js";
 import { ApiError, WorkerError } from "../errors.js";
 
@@ -23,21 +23,12 @@ export function mapWithdrawalError(error: unknown): ErrorReply {
   return reply(500, "INTERNAL", "an unexpected fault; see the log", {});
 }
 
-/**
- * The validator says 400 for everything. A missing or malformed Idempotency-Key is that; a body
- * or query that was understood and breaks the API's rules is 422.
- */
+/** A missing or malformed Idempotency-Key is 400, whatever else is wrong. */
 function mapRequest(error: HttpError): ErrorReply {
   if (error.errors.some(({ path }) => /^\/headers\/idempotency-key$/i.test(path))) {
     return reply(400, "INVALID_IDEMPOTENCY_KEY", error.message, refusalOf(error).details);
   }
-  const isUnderstood = error.errors.some(
-    ({ errorCode, path }) => errorCode !== "" || path.startsWith("/query/"),
-  );
-  const { status, code, details } = refusalOf(
-    error,
-    error.status === 400 && isUnderstood ? 422 : error.status,
-  );
+  const { status, code, details } = refusalOf(error, understoodStatus(error));
   return reply(status, code, error.message, details);
 }
 

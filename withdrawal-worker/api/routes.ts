@@ -122,8 +122,7 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Http
 
 /**
  * Parses a request to withdraw.
- * @throws ApiError INVALID_IDEMPOTENCY_KEY (400), INVALID_FIELD, UNKNOWN_ASSET,
- *   FORBIDDEN_DESTINATION (422)
+ * @throws ApiError INVALID_IDEMPOTENCY_KEY (400), INVALID_FIELD, UNKNOWN_ASSET (422)
  */
 function parseWithdrawalRequest(
   request: Pick<HttpRequest, "headers" | "body" | "caller">,
@@ -141,17 +140,15 @@ function parseWithdrawalRequest(
   const read = (name: string): unknown => Reflect.get(body, name);
   const asset = readAsset(read("asset"), tokens);
   const destination = parseField("to", () => parseStrictAddress(read("to")));
-  // Which wallets are ours the ledger knows: it refuses them itself.
+  // Which wallets are ours the ledger knows itself.
   const own = { wallets: [], tokenContracts: tokens.map(({ contract }) => contract) };
-  if (isForbiddenDestination(destination, own)) {
-    throw new ApiError(422, "FORBIDDEN_DESTINATION", NEVER_PAID, { field: "to" });
-  }
   return {
     idempotencyKey,
     customerId: readPayer(read("customerId")),
     asset,
     destination,
     destinationText: String(read("to")),
+    isForbidden: isForbiddenDestination(destination, own),
     amountUnits: readAmount(asset, read),
     expiresAtMs: readTime("expiresAt", read("expiresAt")),
     requestedBy: request.caller?.keyId,

@@ -6,7 +6,10 @@ import { createLogger } from "../../../runtime/process/logger.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createMetrics, type Metrics } from "../../../runtime/process/metrics.js";
 import { AcceptQueue } from "../../../withdrawal-worker/api/accept-queue.js";
-import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js";
+import {
+  createWithdrawalRoutes,
+  type WithdrawalApiParts,
+} from "../../../withdrawal-worker/api/routes.js";
 import { createWalletRoutes } from "../../../withdrawal-worker/api/wallet-routes.js";
 import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js";
 import { freshAddress, House } from "./house.js";
@@ -29,7 +32,15 @@ export const bodyOf = (fields: Record<string, unknown> = {}) => ({
 /** The withdrawal API over a house; `bearer` is let in. */
 export function createApi(
   house: House,
-  { minimumAtoken = 0n, keyedMetrics }: { minimumAtoken?: bigint; keyedMetrics?: Metrics } = {},
+  {
+    minimumAtoken = 0n,
+    keyedMetrics,
+    tokens = [{ symbol: "GOLD", contract: GOLD }],
+  }: {
+    minimumAtoken?: bigint;
+    keyedMetrics?: Metrics;
+    tokens?: WithdrawalApiParts["tokens"];
+  } = {},
 ): HttpServer {
   const policy = { current: async () => house.files.policy };
   return createHttpServer({
@@ -49,7 +60,7 @@ export function createApi(
         }),
         policy,
         chainId: 6940n,
-        tokens: [{ symbol: "GOLD", contract: GOLD }],
+        tokens,
         onCancelled: () => undefined,
       }),
       ...createWalletRoutes(house.database),

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import request from "supertest";
+import { parseAddress } from "../../../chain/address.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { type HttpServer } from "../../../runtime/http/http-server.js";
@@ -234,6 +235,9 @@ describe("POST /v1/withdrawals", () => {
         .set("Content-Type", type)
         .send(body);
     expect((await raw('{"customerId":')).status).toBe(400);
+    // Nothing is nothing to understand, as on the deposit API.
+    const nothing = await raw("");
+    expect([nothing.status, nothing.body.code]).toEqual([400, "UNREADABLE"]);
     expect((await raw("[1]")).status).toBe(422);
     expect((await raw("x", "text/plain")).status).toBe(415);
     expect((await raw(JSON.stringify(bodyOf({ note: "x".repeat(5_000) })))).status).toBe(413);
@@ -266,6 +270,29 @@ describe("a request below the minimum", () => {
     const repeat = await ask(key);
     expect([repeat.status, repeat.body.id]).toEqual([201, accepted.body.id]);
     await strict.stop();
+  });
+});
+
+describe("a destination that became a token's contract", () => {
+  it("is refused, unless the request is a repeat of one that was accepted before", async () => {
+    const contract = parseAddress(freshAddress());
+    const body = bodyOf({ to: contract });
+    const key = randomUUID();
+    const accepted = await post(body, key);
+    expect(accepted.status).toBe(201);
+    const later = createApi(house, { tokens: [{ symbol: "LATE", contract }] });
+    await later.start();
+    const ask = (with_: string) =>
+      request(`http://127.0.0.1:${later.port}`)
+        .post("/v1/withdrawals")
+        .set(bearer)
+        .set("Idempotency-Key", with_)
+        .send(body);
+    const refused = await ask(randomUUID());
+    expect([refused.status, refused.body.code]).toEqual([422, "FORBIDDEN_DESTINATION"]);
+    const repeat = await ask(key);
+    expect([repeat.status, repeat.body.id]).toEqual([201, accepted.body.id]);
+    await later.stop();
   });
 });
 
