@@ -138,12 +138,14 @@ function addInitCommands(program: Command, run: Runner): void {
     .option("--block-interval-ms <n>", "time between blocks (default 2000)")
     .addOption(paramOption())
     .option("--json", "print one JSON document")
-    .action(
-      run<SharedOptions & TestnetFlags>(async (context, own) => {
+    .action((own: SharedOptions & TestnetFlags) => {
+      const work = run(async (context) => {
         const { runTestnet } = await import("./commands/testnet.js");
         return runTestnet(context, own);
-      }),
-    );
+      });
+      // Its offset is no home's: it is read with the other flags, so that all faults are told.
+      return work({ json: own.json === true, portOffset: "0" });
+    });
 }
 
 interface StartFlags {

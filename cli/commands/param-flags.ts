@@ -1,20 +1,27 @@
 /** `--param`: parameters of the modules in the genesis of a new chain. */
+import { errorMessage } from "../../chain/errors.js";
 import { type ModuleParams, parseModuleParams } from "../../node/settings/module-params.js";
 import { CliError } from "../errors.js";
 
 /**
  * The first values of the parameters with those of `--param <module>.<name>=<value>`.
- * @throws MODULE_PARAM_INVALID, USAGE
+ * @throws USAGE with every fault
  */
 export function parseParamFlags(texts: readonly string[]): ModuleParams {
   const values: Record<string, string> = {};
+  const faults: string[] = [];
   for (const text of texts) {
     const [, name, value] = /^([a-z_.]{1,60})=(.{1,100})$/.exec(text) ?? [];
     if (name === undefined || value === undefined) {
-      const message = `--param must be <module>.<name>=<value>, not "${text.slice(0, 100)}".`;
-      throw new CliError("USAGE", message);
-    }
-    values[name] = value;
+      faults.push(`--param must be <module>.<name>=<value>, not "${text.slice(0, 100)}"`);
+    } else values[name] = value;
   }
-  return parseModuleParams(values);
+  let params: ModuleParams | undefined;
+  try {
+    params = parseModuleParams(values);
+  } catch (error) {
+    faults.push(errorMessage(error));
+  }
+  if (params !== undefined && faults.length === 0) return params;
+  throw new CliError("USAGE", `${faults.join("; ")}.`);
 }

@@ -116,18 +116,25 @@ export function firstModuleParams(): ModuleParams {
  * The first values with some of them changed.
  * @param texts values by `<module>.<name>`: durations `120s` (ms, s, m, h, d), whole numbers,
  * fractions as decimals, `true` and `false`, accounts as 0x and 40 digits
- * @throws MODULE_PARAM_INVALID
+ * @throws MODULE_PARAM_INVALID with every fault
  */
 export function parseModuleParams(texts: Readonly<Record<string, string>>): ModuleParams {
   const left = new Set(Object.keys(texts));
+  const faults: string[] = [];
   const params = mapRules((rule, name) => {
     const text = texts[name];
     left.delete(name);
-    return text === undefined ? rule.first : parseValue(rule, name, text);
+    const value = text === undefined ? rule.first : parseValue(rule, name, text);
+    if (typeof value === "bigint") return value;
+    faults.push(value);
+    return rule.first;
   });
-  const [unknown] = left;
-  if (unknown === undefined) return params;
-  throw invalid(`there is no parameter ${unknown.slice(0, 60)}: take one of ${names().join(", ")}`);
+  if (left.size > 0) {
+    const unknown = [...left].map((name) => name.slice(0, 60)).join(", ");
+    faults.push(`there is no parameter ${unknown}: take one of ${names().join(", ")}`);
+  }
+  if (faults.length > 0) throw invalid(faults.join("; "));
+  return params;
 }
 
 /** Texts of all values, by `<module>.<name>`. */
@@ -167,12 +174,12 @@ const UNITS: Readonly<Record<string, bigint>> = {
   d: DAY,
 };
 
-function parseValue({ kind, least, most }: ParamRule, name: string, text: string): bigint {
+/** The value, or what is wrong with its text. */
+function parseValue({ kind, least, most }: ParamRule, name: string, text: string): bigint | string {
   const value = PARSERS[kind](text);
-  if (value === undefined) throw invalid(`${name} is no ${kind}: ${text.slice(0, 60)}`);
+  if (value === undefined) return `${name} is no ${kind}: ${text.slice(0, 60)}`;
   if (value >= least && value <= most) return value;
-  const bounds = `${textOf(kind, least)} to ${textOf(kind, most)}`;
-  throw invalid(`${name} is out of range: take ${bounds}`);
+  return `${name} is out of range: take ${textOf(kind, least)} to ${textOf(kind, most)}`;
 }
 
 const PARSERS: Readonly<Record<ParamKind, (text: string) => bigint | undefined>> = {

@@ -346,4 +346,30 @@ describe("validators of a network", () => {
     expect(() => parseTestnetFlags(flags("staking.unbonding_time=soon"))).toThrow("no duration");
     expect(() => parseTestnetFlags(flags("anything"))).toThrow("<module>.<name>=<value>");
   });
+
+  it("names every wrong parameter at once", () => {
+    const param = ["gov.quorum", "staking.speed=1", "gov.voting_period=soon", "gov.threshold=2"];
+    const flags = { validators: "0", out: "/tmp/never", param };
+    const words = ["--validators must be", 'not "gov.quorum"', "no duration: soon"];
+    for (const said of [...words, "gov.threshold is out of range", "staking.speed: take one of"]) {
+      expect(() => parseTestnetFlags(flags)).toThrow(said);
+    }
+    // What can be taken is said once, however many are unknown.
+    const unknown = { ...flags, param: ["a.b=1", "c.d=1"] };
+    expect(() => parseTestnetFlags(unknown)).toThrow("no parameter a.b, c.d: take one of");
+  });
+
+  it("names a wrong port offset with the rest", async () => {
+    const program = createProgram({
+      version: "1",
+      env: {},
+      signal: new AbortController().signal,
+      print: () => undefined,
+      warn: () => undefined,
+      setExitCode: () => undefined,
+    });
+    const typed = ["testnet", "--validators", "0", "--out", "/tmp/never", "--port-offset", "-5"];
+    const run = program.parseAsync(typed, { from: "user" });
+    await expect(run).rejects.toThrow(/--validators must be .*--port-offset must be /);
+  });
 });
