@@ -103,7 +103,8 @@ async function highestGas(
   const highest = asked < capGas ? asked : capGas;
   if (gasPriceAtoken === 0n) return highest;
   const { balanceAtoken } = (await reader.account(from)) ?? EMPTY_ACCOUNT;
-  if (valueAtoken > 0n && valueAtoken >= balanceAtoken) {
+  // Who sends nothing and has nothing lacks coins, too: clients tell their users so by this text.
+  if (valueAtoken >= balanceAtoken) {
     throw new CallError("INSUFFICIENT_FUNDS", "insufficient funds for transfer", {
       details: { address: from, balanceAtoken, wantedAtoken: valueAtoken },
     });

@@ -88,8 +88,9 @@ function toSafeNumber(value: bigint): number {
   return value > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(value);
 }
 
-/** Hex of whole bytes. Throws ParamError. */
+/** Hex of whole bytes; an empty text is no bytes, as in go-ethereum. Throws ParamError. */
 export function parseBytes(value: unknown): Uint8Array {
+  if (value === "") return new Uint8Array(0);
   const digits = hexDigits(value);
   if (digits.length % 2 !== 0) throw new ParamError("hex string of odd length");
   return hexToBytes(`0x${digits}`);

@@ -237,6 +237,14 @@ describe("eth_estimateGas", () => {
     });
   });
 
+  it("says what a sender without any coins lacks, also where it sends none (geth 1.16.3)", async () => {
+    const penniless = estimate(withCode(""), { from: BOB, gasPriceAtoken: 1n });
+    await expect(penniless).rejects.toMatchObject({
+      code: "INSUFFICIENT_FUNDS",
+      message: "insufficient funds for transfer",
+    });
+  });
+
   it("is limited by what the balance buys at the named price", async () => {
     const priced = { gasPriceAtoken: TEN / 30_000n, data: new Uint8Array(0) };
     await expect(estimate(withCode(`60015f5500`), priced)).rejects.toMatchObject({

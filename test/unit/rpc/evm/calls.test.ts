@@ -135,6 +135,13 @@ describe("calls", () => {
     });
   });
 
+  it("takes an empty text for no bytes (geth 1.16.3)", async () => {
+    expect(await node.call("eth_estimateGas", { to: BOB.address, data: "" })).toBe("0x5208");
+    expect(await node.call("web3_sha3", "")).toBe(
+      "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470",
+    );
+  });
+
   it("prices dynamic-fee calls at the smaller of cap and tip", async () => {
     expect(await priced({ maxFeePerGas: "0x5", maxPriorityFeePerGas: "0x3" })).toBe(3n);
     expect(await priced({ maxFeePerGas: "0x5" })).toBe(0n);
