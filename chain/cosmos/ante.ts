@@ -69,9 +69,12 @@ export function staticCosmosFault(
   tx: CosmosTransaction,
   { maxTransactionGas }: Pick<CosmosLimits, "maxTransactionGas">,
 ): SdkFault | undefined {
-  return (
-    optionsFault(tx) ?? feeFieldsFault(tx) ?? gasFault(tx, maxTransactionGas) ?? signersFault(tx)
-  );
+  return unsignedCosmosFault(tx) ?? gasFault(tx, maxTransactionGas) ?? signatureFieldsFault(tx);
+}
+
+/** The part of it that neither a gas limit nor a signature mends: what a simulation is held to. */
+export function unsignedCosmosFault(tx: CosmosTransaction): SdkFault | undefined {
+  return optionsFault(tx) ?? feeFieldsFault(tx) ?? signersFault(tx);
 }
 
 /** Signatures over typed data as ethermint had them, in an option of the transaction. */
@@ -138,10 +141,12 @@ export function outOfGas(location: string, gasWanted: bigint, gasUsed: bigint): 
   return sdkFault(SDK_CODE.outOfGas, text);
 }
 
-function signersFault(tx: CosmosTransaction): SdkFault | undefined {
-  if (tx.signers.length !== 1) {
-    return sdkFault(SDK_CODE.notSupported, "messages of several signers are not supported");
-  }
+function signersFault({ signers }: CosmosTransaction): SdkFault | undefined {
+  if (signers.length === 1) return undefined;
+  return sdkFault(SDK_CODE.notSupported, "messages of several signers are not supported");
+}
+
+function signatureFieldsFault(tx: CosmosTransaction): SdkFault | undefined {
   if (tx.signature.length === 0) return sdkFault(SDK_CODE.noSignatures, "");
   if (tx.publicKeyTypeUrl === undefined) {
     return sdkFault(SDK_CODE.invalidPublicKey, "PubKey not found: the signer info must have it");

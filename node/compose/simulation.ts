@@ -1,7 +1,9 @@
 /** Cosmos transactions executed at the head, of which nothing is kept. */
+import assert from "node:assert/strict";
+import { unsignedCosmosFault } from "../../chain/cosmos/ante.js";
 import type { CosmosResult } from "../../chain/cosmos/cosmos-result.js";
 import type { CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
-import { SDK_CODE, type SdkFault, sdkFault } from "../../chain/cosmos/sdk-fault.js";
+import type { SdkFault } from "../../chain/cosmos/sdk-fault.js";
 import { executeCosmosTransaction } from "../execution/cosmos/cosmos-executor.js";
 import type { ChainParams } from "../settings/genesis.js";
 import { VestingLocks } from "../modules/vesting.js";
@@ -21,10 +23,10 @@ export function simulateCosmos(
   tx: CosmosTransaction,
   { view, accounts, params }: SimulationParts,
 ): CosmosResult | SdkFault {
-  const [from, ...others] = tx.signers;
-  if (from === undefined || others.length > 0) {
-    return sdkFault(SDK_CODE.notSupported, "messages of several signers are not supported");
-  }
+  const fault = unsignedCosmosFault(tx);
+  if (fault !== undefined) return fault;
+  const [from] = tx.signers;
+  assert(from !== undefined, "a transaction without fault has one signer");
   const { height, timeMs } = view.head();
   const state = new JournaledState(accounts);
   const { locks } = params;

@@ -1,0 +1,72 @@
+/** Simulated Cosmos transactions: what no signature can mend is refused as it would be in a block. */
+import { describe, expect, it } from "@jest/globals";
+import { Wallet } from "ethers";
+import { parseAddress, toBech32 } from "../../../chain/address.js";
+import {
+  type CosmosTransaction,
+  decodeCosmosTransaction,
+} from "../../../chain/cosmos/cosmos-transaction.js";
+import { ZERO_HASH } from "../../../chain/hex.js";
+import { simulateCosmos } from "../../../node/compose/simulation.js";
+import { EMPTY_ACCOUNT } from "../../../node/store/account-record.js";
+import { type CosmJsRequest, signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
+import { stakedGenesis } from "../../helpers/cosmos/module-state.js";
+
+const MNEMONIC = "test test test test test test test test test test test junk";
+const sender = parseAddress(Wallet.fromPhrase(MNEMONIC).address);
+const receiver = toBech32(parseAddress("0x70997970C51812dc3A010C7d01b50e0d17dc79C8"));
+const { params } = stakedGenesis([100]);
+const SEND = {
+  typeUrl: "/cosmos.bank.v1beta1.MsgSend",
+  value: {
+    fromAddress: toBech32(sender),
+    toAddress: receiver,
+    amount: [{ denom: "atoken", amount: "7" }],
+  },
+};
+
+function signed(options: Partial<CosmJsRequest>): CosmosTransaction {
+  const request = { messages: [SEND], chainId: "chain_6940-1", ...options };
+  const [answer] = signWithCosmJs(MNEMONIC, [request]);
+  if (answer === undefined) throw new Error("nothing was signed");
+  return decodeCosmosTransaction(answer.raw, { isSimulated: true });
+}
+
+function simulate(tx: CosmosTransaction) {
+  const { code, log } = simulateCosmos(tx, {
+    params,
+    view: { head: () => ({ height: 5, hash: ZERO_HASH, timeMs: 1_800_000_000_000 }) },
+    accounts: {
+      account: (address) =>
+        address === sender ? { ...EMPTY_ACCOUNT, balanceAtoken: 10n ** 18n } : undefined,
+      code: () => new Uint8Array(0),
+      storage: () => new Uint8Array(0),
+    },
+  });
+  return { code, log };
+}
+
+describe("a simulated transaction", () => {
+  it("needs no gas limit, and no fee", () => {
+    expect(simulate(signed({ gas: 0, fee: [] }))).toEqual({ code: 0, log: "" });
+  });
+
+  it("must ask for something", () => {
+    expect(simulate({ ...signed({}), messages: [], signers: [] })).toEqual({
+      code: 18,
+      log: "must contain at least one message: invalid request",
+    });
+  });
+
+  it("is refused for what its signed bytes would be refused for", () => {
+    const tx = signed({});
+    const cases: [CosmosTransaction, number][] = [
+      [signed({ memo: "x".repeat(257) }), 12],
+      [signed({ granter: toBech32(sender) }), 37],
+      [{ ...tx, extensionOptions: ["/cosmos.Foo"] }, 31],
+      [{ ...tx, isUnordered: true }, 37],
+      [{ ...tx, feePayer: receiver }, 37],
+    ];
+    for (const [one, code] of cases) expect([code, simulate(one).code]).toEqual([code, code]);
+  });
+});
