@@ -122,9 +122,15 @@ function unreadable(reason: string): Answer {
   return { pieces: [text], isError: true, isUnreadable: true };
 }
 
-/** Whether a value has the shape of a request: an object whose id is a text or a number. */
-function isRequest(message: unknown): message is object {
+/** What is answered; one that names no method asks for one that is not there. */
+interface Request {
+  readonly method?: string;
+}
+
+/** Whether a value has the shape of a request: an id that is a text or a number, a method by name. */
+function isRequest(message: unknown): message is Request {
   if (typeof message !== "object" || message === null || Array.isArray(message)) return false;
+  if ("method" in message && typeof message.method !== "string") return false;
   return !("id" in message) || message.id === undefined || idOf(message) !== undefined;
 }
 
@@ -140,14 +146,11 @@ function idOf(request: unknown): RequestId | undefined {
 }
 
 /** The answer to one request; undefined for a notification. */
-async function answerRequest(message: object, scope: RequestScope): Promise<Answer | undefined> {
+async function answerRequest(message: Request, scope: RequestScope): Promise<Answer | undefined> {
   const id = idOf(message);
   if (id === undefined) return undefined;
-  if (!("method" in message) || typeof message.method !== "string") {
-    return invalid(id, "method is missing");
-  }
   const client = scope.client(id);
-  const route = scope.routes.get(message.method);
+  const route = scope.routes.get(message.method ?? "");
   if (route === undefined || (route.isSocketOnly === true && client === undefined)) {
     return { pieces: [errorText(id, "METHOD_NOT_FOUND", "")], isError: true };
   }

@@ -64,6 +64,9 @@ const MAX_CONNECTIONS = 1_024;
 /** Time between pings; a client that did not answer the last one is ended. */
 const PING_INTERVAL_MS = 20_000;
 
+/** Where events are subscribed to. */
+const SOCKET_PATH = "/websocket";
+
 /** The id of answers to GET requests. */
 const URI_ID = -1;
 
@@ -85,7 +88,7 @@ export async function startCometServer(options: CometServerOptions): Promise<Rpc
     pingIntervalMs: PING_INTERVAL_MS,
     allowedOrigins: options.allowedOrigins ?? [],
     refusal(request) {
-      if (pathOf(request) !== "/websocket") return "404 Not Found";
+      if (pathOf(request) !== SOCKET_PATH) return "404 Not Found";
       return chain === undefined ? "503 Service Unavailable" : undefined;
     },
     memory,
@@ -189,6 +192,11 @@ class Exchange {
 
   private answerUrl(name: string): void {
     const found: Route | undefined = this.routes.get(name);
+    if (name === SOCKET_PATH.slice(1)) {
+      // Who comes here has not asked for the upgrade, or for a version that there is not.
+      sendText(this.response, 400, "Bad Request\n", this.headers);
+      return;
+    }
     if (found === undefined) {
       sendText(this.response, 404, "404 page not found\n", this.headers);
       return;

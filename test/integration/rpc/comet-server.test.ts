@@ -210,25 +210,30 @@ describe("errors", () => {
     );
     const unknown = `tx (${"AB".repeat(32)}) not found`;
     expect((await get(`tx?hash=0x${"ab".repeat(32)}`)).error?.data).toBe(unknown);
+    expect((await get("tx")).error?.data).toBe("transaction hash cannot be empty");
     expect((await get('tx_search?query="a.b=1"&order_by="up"')).error?.data).toContain("order_by");
     expect((await get('tx_search?query="a.b=="')).error?.data).toContain("offset");
   });
 
   it("tell malformed requests, unknown methods and routes apart", async () => {
     // CometBFT's http_json_handler.go: what is no request at all is a 500.
-    for (const body of ["{", "5", '"x"', "null", "[1]", '{"id":{},"method":"health"}']) {
+    const oddMethod = '{"jsonrpc":"2.0","id":1,"method":5}';
+    const oddId = '{"id":{},"method":"health"}';
+    for (const body of ["{", "5", '"x"', "null", "[1]", oddId, oddMethod]) {
       const reply = await post(body);
       expect([body, reply.status, reply.error?.code]).toEqual([body, 500, -32700]);
     }
     const inside = await post([{ jsonrpc: "2.0", id: 1, method: "health" }, 7]);
     expect([inside.status, inside.error?.code]).toEqual([500, -32700]);
-    expect((await post({ jsonrpc: "2.0", id: 1 })).error).toMatchObject({ code: -32600 });
+    expect((await post({ jsonrpc: "2.0", id: 1 })).error).toMatchObject({ code: -32601 });
     expect((await call("no_such", {})).error).toEqual({
       code: -32601,
       message: "Method not found",
     });
     expect((await call("subscribe", { query: "a.b=1" })).error?.code).toBe(-32601);
     expect((await get("subscribe?query=x")).status).toBe(404);
+    const plain = await fetch(`${chain.url}/websocket`);
+    expect([plain.status, await plain.text()]).toEqual([400, "Bad Request\n"]);
     expect((await call("block", ["1", "2"])).error?.code).toBe(-32602);
     expect((await call("block", ["1"])).result).toMatchObject({
       block: { header: { height: "1" } },

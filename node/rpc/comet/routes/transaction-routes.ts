@@ -49,6 +49,7 @@ export function transactionRoutes(
   return [
     route("tx", ["hash", "prove"], async (values, { signal }) => {
       const hash = values.bytes("hash");
+      if (hash.length === 0) throw refused("transaction hash cannot be empty");
       const place =
         hash.length === 32 ? chain.view.locateBySdkHash(bytesToHash32(hash)) : undefined;
       if (place === undefined) throw refused(`tx (${upperHexOf(hash)}) not found`);
