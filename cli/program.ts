@@ -396,7 +396,7 @@ function addKeyCommands(program: Command, run: Runner): void {
       "what it is good for, separated by commas: deposits:read, ...",
     )
     .option("--name <name>", "what people call it")
-    .option("--expires <when>", "duration (90d, 12h, 30m) or date; else it does not expire")
+    .option("--expires <when>", "duration (90d, 12h, 30m, 45s) or date; else it does not expire")
     .option("--rate <n>", "calls per second to each API; else no bound")
     .option("--out <file>", "write it to a new file of mode 600 and do not show it")
     .option("--sign <kind>", "its changing requests are signed: hmac or ed25519")

@@ -1,7 +1,7 @@
 /** `causeway keys create|list|revoke|calls`: who may use the exchange's APIs, and what they did. */
 import { createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { isOfCalendar } from "../../chain/encoding/calendar.js";
+import { momentMsOf } from "../../chain/encoding/calendar.js";
 import {
   type ApiKey,
   createApiKey,
@@ -42,6 +42,7 @@ export interface ListCallsOptions {
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = {
+  s: 1_000,
   m: 60_000,
   h: 3_600_000,
   d: 86_400_000,
@@ -205,23 +206,13 @@ function readCount(flag: string, text: string, least: number): number {
   throw new CliError("USAGE", `${flag} takes a whole number from ${least} on, not "${text}".`);
 }
 
-/** A day, or a time with its zone: without one it would be that of this machine. */
-const DATE = /^([0-9]{4}-[0-9]{2}-[0-9]{2})(T[0-9:]{8})?(Z|[+-][0-9]{2}:[0-9]{2})?$/;
-
-/** Milliseconds since 1970; NaN for what is no date, the 30th of February included. */
-function dateMs(text: string): number {
-  const [, day = "", time, zone] = DATE.exec(text) ?? [];
-  const isWhole = (time === undefined) === (zone === undefined);
-  return isWhole && isOfCalendar(`${day}${time ?? "T00:00:00"}`) ? Date.parse(text) : Number.NaN;
-}
-
 function readExpiry(text: string, nowMs: number): Date {
-  const [, count, unit] = /^([1-9][0-9]{0,4})([mhd])$/.exec(text) ?? [];
+  const [, count, unit] = /^([1-9][0-9]{0,4})([smhd])$/.exec(text) ?? [];
   const unitMs = UNIT_MS[unit ?? ""];
-  const expiryMs = unitMs === undefined ? dateMs(text) : nowMs + Number(count) * unitMs;
+  const expiryMs = unitMs === undefined ? momentMsOf(text) : nowMs + Number(count) * unitMs;
   if (expiryMs > nowMs) return new Date(expiryMs);
   throw new CliError(
     "USAGE",
-    `--expires takes a duration (90d, 12h, 30m) or a date to come (2027-01-31), not "${text}".`,
+    `--expires takes a duration (90d, 12h, 30m, 45s) or a date to come (2027-01-31), not "${text}".`,
   );
 }

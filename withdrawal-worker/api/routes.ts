@@ -1,6 +1,6 @@
 /** The withdrawal API (openapi/withdrawal.yaml): requests in, withdrawals out. */
 import { parseStrictAddress, toChecksumAddress } from "../../chain/address.js";
-import { isOfCalendar } from "../../chain/encoding/calendar.js";
+import { timeMsOf } from "../../chain/encoding/calendar.js";
 import { parseAtoken } from "../../chain/units.js";
 import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
 import {
@@ -76,9 +76,6 @@ const CANCEL_REFUSALS: Readonly<
   mined: [409, "ALREADY_MINED", "the payment is mined"],
   ended: [409, "ALREADY_ENDED", "the withdrawal has ended without payment"],
 };
-
-/** RFC 3339 with a time zone. */
-const TIME_PATTERN = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i;
 
 /** Behind the last moment that RFC 3339 can say in UTC, which is how it is kept and shown. */
 const YEAR_10000_MS = Date.UTC(10_000, 0);
@@ -277,12 +274,9 @@ function readStatus(value: unknown): WithdrawalStatus {
 /** Milliseconds since 1970 of an RFC 3339 time; undefined without one. */
 function readTime(field: string, value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
-  const text = typeof value === "string" ? value.toUpperCase() : "";
-  const local = TIME_PATTERN.exec(text)?.[1];
-  const timeMs = local === undefined ? NaN : Date.parse(text);
   // Of another moment than was written it would be another deadline.
-  const isCalendars = local !== undefined && isOfCalendar(local);
-  if (Number.isNaN(timeMs) || timeMs >= YEAR_10000_MS || !isCalendars) {
+  const timeMs = typeof value === "string" ? timeMsOf(value) : Number.NaN;
+  if (Number.isNaN(timeMs) || timeMs >= YEAR_10000_MS) {
     throw invalidField(field, "expected a time as in RFC 3339");
   }
   return timeMs;

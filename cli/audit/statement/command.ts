@@ -1,6 +1,7 @@
 /** `causeway audit statement CUSTOMER`: opening, movements with their evidence, closing. */
 import { createHash } from "node:crypto";
 import { basename, resolve } from "node:path";
+import { momentMsOf } from "../../../chain/encoding/calendar.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { readStatement } from "../../../ledger/books/statement.js";
 import { linkRows } from "../../../ledger/tamper/chainer.js";
@@ -66,8 +67,7 @@ function sha256(text: string): string {
 
 /** A date (its beginning in UTC) or a time of RFC 3339. */
 function readMoment(flag: string, text: string): Date {
-  const form = /^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+(Z|[+-][0-9]{2}:[0-9]{2}))?$/;
-  const moment = new Date(form.test(text) ? text : Number.NaN);
-  if (!Number.isNaN(moment.getTime())) return moment;
+  const momentMs = momentMsOf(text);
+  if (!Number.isNaN(momentMs)) return new Date(momentMs);
   throw new CliError("USAGE", `${flag} takes a date (2026-11-01) or a time with its zone.`);
 }

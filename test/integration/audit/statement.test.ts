@@ -204,6 +204,9 @@ describe("a statement", () => {
     await expect(write("x", "nobody", {})).rejects.toMatchObject({ code: "UNKNOWN_CUSTOMER" });
     for (const wrong of [
       { from: "yesterday" },
+      // Days and hours of no calendar: a statement of March would answer who asks for February.
+      { from: "2026-02-30" },
+      { to: "2026-10-31T24:00:00Z" },
       { from: "2026-11-02", to: "2026-11-01" },
       { to: "2026-11-01T00:00:00" },
     ]) {

@@ -182,6 +182,12 @@ describe("an API key", () => {
     expect((await read(short.key)).status).toBe(200);
     nowMs += 1;
     expect((await read(short.key)).status).toBe(401);
+    // Times as every API writes them, and as programs do.
+    const until = [new Date(nowMs + 45_000).toISOString(), "45s"];
+    for (const expires of until) {
+      const made = await make("deposits:read", { expires });
+      expect(made).toMatchObject({ expiresAt: until[0] });
+    }
   });
 
   it("makes no more calls a second than it was given", async () => {
