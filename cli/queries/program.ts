@@ -25,7 +25,9 @@ export function addQueryCommands(program: Command, run: Runner): void {
     addCommand(group, second, command, run);
   }
   addBlockCommand(query, run);
+  addBlocksCommands(query, run);
   addTransactionCommands(query, run);
+  addWaitCommand(query, run);
 }
 
 function addCommand(parent: Command, name: string, query: QueryCommand, run: Runner): void {
@@ -57,6 +59,45 @@ function addBlockCommand(query: Command, run: Runner): void {
       run<Options>(async (context, flags) => {
         const { runQueryBlock } = await import("./run-block.js");
         return runQueryBlock(context, given, flags);
+      })(own),
+    );
+}
+
+function addBlocksCommands(query: Command, run: Runner): void {
+  addFlags(query.command("blocks"))
+    .description("blocks whose events satisfy a query")
+    .option("--query <text>", "a query of CometBFT: type.attribute='value' AND block.height > 7")
+    .option("--page <n>", "page, from 1")
+    .option("--limit <n>", "blocks on a page (default 100)")
+    .option("--order_by <order>", "asc or desc")
+    .action(
+      run<Options>(async (context, flags) => {
+        const { runQueryBlocks } = await import("./run-blocks.js");
+        return runQueryBlocks(context, flags);
+      }),
+    );
+  addFlags(query.command("block-results"))
+    .description("results and events of the newest block, or of one by its height")
+    .argument("[height]", "a whole number")
+    .action((given: string | undefined, own: Options) =>
+      run<Options>(async (context, flags) => {
+        const { runQueryBlockResults } = await import("./run-blocks.js");
+        return runQueryBlockResults(context, given, flags);
+      })(own),
+    );
+}
+
+function addWaitCommand(query: Command, run: Runner): void {
+  addFlags(query.command("wait-tx").alias("event-query-tx-for"))
+    .description(
+      "waits until a block has a transaction: by its hash, or as a tx command printed it",
+    )
+    .argument("[hash]", "64 hex digits (else the output of a tx command on standard input)")
+    .option("--timeout <time>", "how long to wait", "15s")
+    .action((given: string | undefined, own: Options) =>
+      run<Options>(async (context, flags) => {
+        const { runWaitTx } = await import("./run-wait.js");
+        return runWaitTx(context, given, flags, process.stdin);
       })(own),
     );
 }

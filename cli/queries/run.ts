@@ -215,12 +215,17 @@ export function targetOf(context: CommandContext, flags: QueryFlags): QueryTarge
   return { url, height: wholeNumber(flags, "height", 0), signal: context.signal };
 }
 
-function textFlag(flags: QueryFlags, name: string): string | undefined {
+/** A flag that was given, and is not empty. */
+export function textFlag(flags: QueryFlags, name: string): string | undefined {
   const value = flags[name];
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-function wholeNumber(flags: QueryFlags, name: string, absent: number): number {
+/**
+ * A flag that is a whole number, at least 1 where its default is.
+ * @throws USAGE
+ */
+export function wholeNumber(flags: QueryFlags, name: string, absent: number): number {
   const text = textFlag(flags, name);
   if (text === undefined) return absent;
   const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
@@ -229,7 +234,7 @@ function wholeNumber(flags: QueryFlags, name: string, absent: number): number {
 }
 
 /** A member of a JSON object; undefined where there is none. */
-function memberOf(value: unknown, name: string): unknown {
+export function memberOf(value: unknown, name: string): unknown {
   const isObject = typeof value === "object" && value !== null;
   return isObject && name in value ? Reflect.get(value, name) : undefined;
 }

@@ -1,5 +1,5 @@
-/** `causeway query` against a node: blocks by height or hash, with and without --type, and pages of lists. */
-import { afterAll, beforeAll, expect, it } from "@jest/globals";
+/** `causeway query` against a node: blocks by height or hash, their results, waiting, and pages of lists. */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 
 interface BlockAnswer {
@@ -59,4 +59,78 @@ it("takes the next_key of a page, and refuses what no page gave", async () => {
     const { code, err } = await page(key);
     expect([key, err, code]).toEqual([key, "", 0]);
   }
+});
+
+describe("what happened in blocks", () => {
+  const query = (...words: readonly string[]) =>
+    node.run("query", ...words, "--output", "json").then(({ out, err, code }) => {
+      return { answer: code === 0 ? (JSON.parse(out) as Answer) : undefined, err, code };
+    });
+
+  interface Answer {
+    readonly total_count?: string;
+    readonly count?: string;
+    readonly page_number?: string;
+    readonly page_total?: string;
+    readonly blocks?: readonly { readonly header: { readonly height: string } }[];
+    readonly height?: string;
+    readonly txhash?: string;
+    readonly finalize_block_events?: readonly { readonly type: string }[];
+  }
+
+  it("finds blocks by their events, a page at a time", async () => {
+    const words = ["--query", "block.height >= 1 AND block.height <= 2", "--limit", "1"];
+    for (const [order, page, height] of [
+      ["asc", "1", "1"],
+      ["asc", "2", "2"],
+      ["desc", "1", "2"],
+    ] as const) {
+      const one = await query("blocks", ...words, "--page", page, "--order_by", order);
+      expect([order, page, one.err, one.code]).toEqual([order, page, "", 0]);
+      expect(one.answer).toMatchObject({
+        total_count: "2",
+        count: "1",
+        page_number: page,
+        page_total: "2",
+        blocks: [{ header: { height } }],
+      });
+    }
+    for (const [flags, text] of [
+      [[], "needs --query"],
+      [["--query", "block.height"], "parse query"],
+      [["--query", "block.height=1", "--order_by", "up"], "asc or desc"],
+      [["--query", "block.height=1", "--limit", "101"], "100"],
+    ] as const) {
+      const refused = await query("blocks", ...flags);
+      expect([flags, refused.code, refused.err]).toEqual([flags, 1, expect.stringContaining(text)]);
+    }
+  });
+
+  it("shows the results of a block, the newest one's without a height", async () => {
+    const { answer } = await query("block-results", "2");
+    expect(answer?.height).toBe("2");
+    expect(answer?.finalize_block_events?.map(({ type }) => type)).toContain("mint");
+    expect(Number((await query("block-results")).answer?.height)).toBeGreaterThan(1);
+    const refused = await query("block-results", "1e3");
+    expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("whole number")]);
+  });
+
+  it("waits for a transaction, and says when none came", async () => {
+    const words = ["bank", "send", "0x00000000000000000000000000000000000ca75e", "1atoken"];
+    const mined = await node.done(...words);
+    const { answer, err, code } = await query("wait-tx", mined.txhash);
+    expect([err, code]).toEqual(["", 0]);
+    expect(answer).toMatchObject({ txhash: mined.txhash, height: mined.height });
+    const old = await query("event-query-tx-for", `0x${mined.txhash.toLowerCase()}`);
+    expect(old.answer).toEqual(answer);
+    const never = await query("wait-tx", "ab".repeat(32), "--timeout", "0s");
+    expect([never.code, never.err]).toEqual([1, expect.stringContaining("AB".repeat(32))]);
+    for (const [flags, text] of [
+      [["ab"], "64 hex digits"],
+      [["ab".repeat(32), "--timeout", "soon"], "--timeout"],
+    ] as const) {
+      const refused = await query("wait-tx", ...flags);
+      expect([flags, refused.code, refused.err]).toEqual([flags, 1, expect.stringContaining(text)]);
+    }
+  });
 });

@@ -1,0 +1,65 @@
+/** `causeway query wait-tx`: waits until a block has a transaction. */
+import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
+import type { CommandContext } from "../command-context.js";
+import { CliError } from "../errors.js";
+import { TxNode } from "../transactions/tx-node.js";
+import { print, type QueryFlags, targetOf, textFlag } from "./run.js";
+
+/** As long as the SDK's command waits. */
+const TIMEOUT = "15s";
+
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
+/** A `TxResponse` of ten thousand events is smaller. */
+const MAX_INPUT_CHARACTERS = 8 * 1024 * 1024;
+
+/**
+ * Prints the `TxResponse` of a transaction as soon as a block has it.
+ * @param given its hash; without one it is that of the `TxResponse` which `input` brings
+ * @throws USAGE; STEP_FAILED when the time is over
+ */
+export async function runWaitTx(
+  context: CommandContext,
+  given: string | undefined,
+  flags: QueryFlags,
+  input: AsyncIterable<Buffer | string>,
+): Promise<number> {
+  const timeoutMs = timeoutOf(textFlag(flags, "timeout") ?? TIMEOUT);
+  const hash = hashOf(given ?? printedHash(await read(input)));
+  const node = new TxNode(loadDescriptors(), targetOf(context, flags));
+  print(context, flags, (await node.waitFor(hash, timeoutMs)).response);
+  return 0;
+}
+
+function timeoutOf(text: string): number {
+  const [, count = "", unit = ""] = /^([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m|h)$/.exec(text) ?? [];
+  const unitMs = UNITS_MS[unit];
+  if (unitMs !== undefined) return Number(count) * unitMs;
+  throw new CliError("USAGE", `--timeout is a time such as 15s, not "${text}".`);
+}
+
+function hashOf(given: string): string {
+  const digits = given.replace(/^0x/i, "");
+  if (/^[0-9a-f]{64}$/i.test(digits)) return digits.toUpperCase();
+  throw new CliError("USAGE", `A transaction's hash is 64 hex digits, not "${given}".`);
+}
+
+async function read(input: AsyncIterable<Buffer | string>): Promise<string> {
+  let text = "";
+  for await (const part of input) {
+    text += part.toString();
+    if (text.length > MAX_INPUT_CHARACTERS) throw noHash();
+  }
+  return text;
+}
+
+/** `txhash` of a response in JSON or YAML. */
+function printedHash(text: string): string {
+  const [, hash] = /(?:^|[{,\s])"?txhash"?\s*:\s*"?([0-9a-f]{64})\b/i.exec(text) ?? [];
+  if (hash === undefined) throw noHash();
+  return hash;
+}
+
+function noHash(): CliError {
+  return new CliError("USAGE", "wait-tx takes a hash, or what a tx command has printed.");
+}
