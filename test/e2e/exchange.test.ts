@@ -268,7 +268,7 @@ describe("an exchange under load", () => {
       "settled",
     ]);
     for (const change of [
-      { amountAtoken: "1" },
+      { amountAtoken: `${BigInt(intent.body.amountAtoken) + 1n}` },
       { to: "0x00000000000000000000000000000000000abcde" },
       { customerId: "race-0" },
     ]) {
