@@ -2,12 +2,16 @@
 import type { Address } from "../../chain/address.js";
 import { hexToBytes } from "../../chain/hex.js";
 import { compileSolidity } from "../helpers/contracts/solidity.js";
+import type { Payment } from "./senders.js";
 
 /** Holders of one mint: together they stay below the most gas that a transaction may name. */
 export const HOLDERS_PER_MINT = 100;
 
 /** Gas of a mint to that many new holders, rounded up. */
 export const MINT_GAS_LIMIT = 3_900_000n;
+
+/** Gas of one transfer between holders, rounded up; measured by `eth_estimateGas`. */
+const TRANSFER_GAS_LIMIT = 60_000n;
 
 const SOURCE = `
 pragma solidity ^0.8.20;
@@ -36,4 +40,15 @@ export function mintDatas(holders: readonly Address[]): Uint8Array[] {
     datas.push(hexToBytes(`0xbd075b84${word(32)}${word(words.length)}${words.join("")}`));
   }
   return datas;
+}
+
+/** One unit of the token, to somebody. */
+export function tokenTransfer(token: Address, to: Address): Payment {
+  return {
+    to: token,
+    valueAtoken: 0n,
+    gasLimit: TRANSFER_GAS_LIMIT,
+    // Selector of transfer(address,uint256).
+    data: hexToBytes(`0xa9059cbb${to.slice(2).padStart(64, "0")}${"1".padStart(64, "0")}`),
+  };
 }

@@ -159,8 +159,8 @@ async function run(): Promise<void> {
     await collect("the rows of the indexer", () => runIndexerRows(options));
   }
   if (network.length > 0) {
-    const options = { length, profileFolder, say };
-    await collect("the row of a network", () => runNetworkRows(options));
+    const options = { rows: network, length, profileFolder, say };
+    await collect("the rows of a network", () => runNetworkRows(options));
   }
   if (wantsModules) {
     await collect("the rows of the modules", () => runModuleRows({ ...length, say }));

@@ -2,7 +2,7 @@
 import { type Address } from "../../chain/address.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { sha256 } from "../../chain/hashes.js";
-import { bytesToHex, hexToBytes } from "../../chain/hex.js";
+import { bytesToHex } from "../../chain/hex.js";
 import { NETWORKS } from "../../chain/networks.js";
 import { signLegacy } from "../../chain/transaction.js";
 import { encodeRequest } from "./http-load.js";
@@ -110,9 +110,4 @@ export function createBatches(plan: BatchPlan): Batch[][] {
     lanes[lane]?.push({ bytes: encode(url, raws), count: raws.length });
   }
   return lanes;
-}
-
-/** Calldata of an ERC-20 `transfer(to, 1)`. */
-export function erc20TransferData(to: Address): Uint8Array {
-  return hexToBytes(`0xa9059cbb${to.slice(2).padStart(64, "0")}${"1".padStart(64, "0")}`);
 }

@@ -12,7 +12,7 @@ import { databaseSettings, memoryBytes } from "../../../node/settings/memory-con
 import { loadConfig } from "../../../runtime/config/config.js";
 import { createLocalGenesis, type GenesisAccount } from "../../../node/settings/genesis.js";
 import { ExecutionChain } from "../../helpers/chains/execution-chain.js";
-import { MINT_GAS_LIMIT, mintDatas, tokenBytecode } from "../bench-token.js";
+import { MINT_GAS_LIMIT, mintDatas, tokenBytecode, tokenTransfer } from "../bench-token.js";
 import {
   addressOf,
   CALLED_CODE,
@@ -25,13 +25,12 @@ import {
   turnsCode,
   turnsData,
 } from "./cases.js";
-import { erc20TransferData, type Payment, type Sender, signNext } from "../senders.js";
+import { type Payment, type Sender, signNext } from "../senders.js";
 
 /** Of plain transactions: nobody has many in a block. */
 export const SENDERS = 2_000;
 /** Of a plain transfer. */
 export const TRANSFER_GAS = 21_000n;
-const ERC20_GAS = 60_000n;
 /** Of all turns of a transaction: it must not run out of what it may name. */
 export const TURNS_GAS = 29_000_000;
 const MOST_GAS = 30_000_000n;
@@ -146,8 +145,7 @@ export function tokenFilling(token: Address, holders: readonly Sender[]): Fillin
     const to = holders[(sent + 1) % holders.length];
     if (sender === undefined || to === undefined) throw new Error("nobody holds the token");
     sent += 1;
-    const data = erc20TransferData(to.address);
-    return signed(sender, { to: token, valueAtoken: 0n, data, gasLimit: ERC20_GAS });
+    return signed(sender, tokenTransfer(token, to.address));
   };
   return { name: "ERC-20 transfers between holders", gas: 40_000, grows: false, next, ready: [] };
 }

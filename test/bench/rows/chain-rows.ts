@@ -1,6 +1,7 @@
 /** Rows of a chain with 2 s blocks, ours beside anvil: transfers, ERC-20 transfers, reads. */
 import { Interface } from "ethers";
 import type { Address } from "../../../chain/address.js";
+import { tokenTransfer } from "../bench-token.js";
 import { deployToken, mint } from "../contracts.js";
 import { startAnvilTarget } from "../targets/anvil-target.js";
 import { startCausewayTarget } from "../targets/causeway-target.js";
@@ -8,14 +9,7 @@ import type { ChainTarget } from "../targets/chain-target.js";
 import { closedLoop, encodeCall, type LoadResult } from "../http-load.js";
 import { blockNumber, transactionCount } from "../json-rpc.js";
 import { type BenchRow, formatFigure } from "../report.js";
-import {
-  createRecipients,
-  createSenders,
-  encodeBatch,
-  erc20TransferData,
-  type Sender,
-  signNext,
-} from "../senders.js";
+import { createRecipients, createSenders, encodeBatch, type Sender, signNext } from "../senders.js";
 import { findHeldRate, type HeldResult, maxTrials, senderGroups } from "../transfer-trial.js";
 import { Turns } from "../turns.js";
 
@@ -57,9 +51,6 @@ const READ_CONNECTIONS = 4;
 
 /** Accounts that receive the transfers. */
 const RECIPIENT_COUNT = 10_000;
-
-/** Gas of one ERC-20 transfer between holders, rounded up; measured by `eth_estimateGas`. */
-const ERC20_GAS_LIMIT = 60_000n;
 
 /** Compute units of such a transfer, for the ceiling that they set. */
 const ERC20_COMPUTE_NS = 165_000;
@@ -151,12 +142,7 @@ async function measureErc20({
     target,
     turns,
     senders: () => holders.shift() ?? [],
-    payment: (index) => ({
-      to: token,
-      valueAtoken: 0n,
-      gasLimit: ERC20_GAS_LIMIT,
-      data: erc20TransferData((all[index % all.length] ?? pool.owner).address),
-    }),
+    payment: (index) => tokenTransfer(token, (all[index % all.length] ?? pool.owner).address),
     blocksPerTrial: length.blocksPerTrial,
     trials,
     ceilingPerSecond,

@@ -19,6 +19,7 @@ import {
   startPart,
   startPostgres,
 } from "../targets/causeway-target.js";
+import { tokenTransfer } from "../bench-token.js";
 import { closedLoop, encodeRequest } from "../http-load.js";
 import { blockNumber, callRpc } from "../json-rpc.js";
 import { type BenchRow, formatFigure } from "../report.js";
@@ -28,7 +29,6 @@ import {
   createRecipients,
   createSenders,
   encodeBatch,
-  erc20TransferData,
   type Payment,
   type Sender,
   signNext,
@@ -62,7 +62,6 @@ const FIRST_HOLDER = 0x1000000;
 const SENDER_COUNT = 200;
 const BATCH_SIZE = 100;
 const CALL_GAS = 20_000_000n;
-const TRANSFER_GAS = 80_000n;
 const READ_CONNECTIONS = 4;
 const WAIT_TIMEOUT_MS = 600_000;
 const LOOK_MS = 50;
@@ -101,8 +100,7 @@ export async function runIndexerRows(options: IndexerRowsOptions): Promise<Bench
     const transactions = quick ? TRANSACTIONS.quick : TRANSACTIONS.full;
     const recipients = createRecipients(SENDER_COUNT);
     await fill(chain, transactions, (index) => {
-      const data = erc20TransferData(recipients[index % recipients.length] ?? chain.token);
-      return { to: chain.token, valueAtoken: 0n, data, gasLimit: TRANSFER_GAS };
+      return tokenTransfer(chain.token, recipients[index % recipients.length] ?? chain.token);
     });
     say(`the chain has ${transactions} transfers in ${await blockNumber(url)} blocks`);
     const title = "indexing transactions of a token transfer each";

@@ -6,9 +6,10 @@
 import { Interface } from "ethers";
 import type { Address } from "../../../chain/address.js";
 import { hexToBytes } from "../../../chain/hex.js";
+import { tokenTransfer } from "../bench-token.js";
 import { type ContractPayment, deploy, send, waitForReceipt } from "../contracts.js";
 import { type BenchRow, formatFigure } from "../report.js";
-import { createSenders, erc20TransferData, type Sender } from "../senders.js";
+import { createSenders, type Sender } from "../senders.js";
 import { startCausewayTarget } from "../targets/causeway-target.js";
 import type { ChainTarget } from "../targets/chain-target.js";
 import { findHeldRate, type HeldResult, maxTrials, senderGroups } from "../transfer-trial.js";
@@ -42,9 +43,6 @@ const GAS_PER_ITEM = 60_000;
 /** Transactions that make items: so many are sent together, and a word is said now and then. */
 const PAYMENTS_AT_ONCE = 40;
 const ROUNDS_PER_WORD = 10;
-
-/** Gas of one ERC-20 transfer between holders, rounded up. */
-const ERC20_GAS_LIMIT = 60_000n;
 
 /** Trials of a search, at most: there are four of them. */
 const MOST_TRIALS = 5;
@@ -167,12 +165,7 @@ async function measure({ target, turns, stage, options }: Measurement): Promise<
   const erc20 = await findHeldRate({
     ...plan,
     senders: () => holders.shift() ?? [],
-    payment: () => ({
-      to: contract,
-      valueAtoken: 0n,
-      gasLimit: ERC20_GAS_LIMIT,
-      data: erc20TransferData(itemAt(paid++, items)),
-    }),
+    payment: () => tokenTransfer(contract, itemAt(paid++, items)),
     say: (line) => options.say(`ERC-20, ${line}`),
   });
   return { transfers, erc20, memoryMib: target.process.memoryMib() };

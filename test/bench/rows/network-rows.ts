@@ -1,24 +1,28 @@
 /**
- * Four validators as four processes on this machine: the rate of transfers that they hold with
- * their own 2 s blocks, sent to all of them, while single reads are timed at every node.
+ * Four validators as four processes on this machine: the rates of transfers and of token transfers
+ * that they hold with their own 2 s blocks, sent to all of them, while single reads are timed at
+ * every node.
  */
+import { tokenTransfer } from "../bench-token.js";
+import { deployToken, mint } from "../contracts.js";
 import { callRpc } from "../json-rpc.js";
 import type { RunLength } from "./chain-rows.js";
 import { type NetworkTarget, startNetworkTarget } from "../targets/network-target.js";
 import { type ProbeFigures, ReadProbe } from "../read-probe.js";
 import { type BenchRow, formatFigure } from "../report.js";
-import { createRecipients } from "../senders.js";
+import { createRecipients, createSenders, type Payment, type Sender } from "../senders.js";
 import { findHeldRate, type HeldResult, maxTrials, senderGroups } from "../transfer-trial.js";
 import { Turns } from "../turns.js";
 
 /** Names of the rows here, for `--only`. */
-export const NETWORK_ROWS = ["network"] as const;
+export const NETWORK_ROWS = ["network", "network-erc20"] as const;
 
 /** A row of a network of validators. */
 export type NetworkRowName = (typeof NETWORK_ROWS)[number];
 
 /** What the rows are run with. */
 export interface NetworkRowsOptions {
+  readonly rows: readonly NetworkRowName[];
   readonly length: RunLength;
   readonly profileFolder: string | undefined;
   readonly say: (line: string) => void;
@@ -34,14 +38,48 @@ const VALIDATORS = 4;
  */
 const YARDSTICK = { perSecond: 300, name: "evmd, 4 validators, measured before" };
 
-/** What the network is wanted to hold. */
-const AIM_PER_SECOND = 1_500;
+/** The same program with one node and token transfers. */
+const TOKEN_YARDSTICK = { perSecond: 787, name: "evmd, 1 node, measured before" };
 
-/** Rates at which the search begins: the least that is wanted; far below one validator's best. */
-const FIRST_PER_SECOND = { network: AIM_PER_SECOND, alone: 4_000 };
+/** What is sent, and the rates of the search for what is held of it. */
+interface Load {
+  /** What the network is wanted to hold: there the search begins. */
+  readonly aimPerSecond: number;
+  /** Where it begins for one validator, far below its best. */
+  readonly alonePerSecond: number;
+  /** What a network does before it is measured. */
+  readonly warmUpPerSecond: number;
+  /** Makes the chain ready; what the transaction of an index does. */
+  readonly prepare: (url: string, accounts: Accounts) => Promise<(index: number) => Payment>;
+}
 
-/** What the network does before it is measured. */
-const WARM_UP_PER_SECOND = 1_200;
+/** Accounts with coins: who deploys, and the senders of each trial. */
+interface Accounts {
+  readonly owner: Sender;
+  readonly groups: readonly (readonly Sender[])[];
+}
+
+const TRANSFERS: Load = {
+  aimPerSecond: 1_500,
+  alonePerSecond: 4_000,
+  warmUpPerSecond: 1_200,
+  prepare: async () => {
+    const recipients = createRecipients(RECIPIENT_COUNT);
+    return (index) => ({ to: recipients[index % recipients.length] });
+  },
+};
+
+const TOKEN_TRANSFERS: Load = {
+  aimPerSecond: 1_200,
+  alonePerSecond: 2_000,
+  warmUpPerSecond: 600,
+  prepare: async (url, { owner, groups }) => {
+    const token = await deployToken(url, owner);
+    await mint(url, owner, token, groups);
+    const holders = groups.flat();
+    return (index) => tokenTransfer(token, (holders[index % holders.length] ?? owner).address);
+  },
+};
 
 /** Blocks of a trial: enough that a backlog which grows shows itself. */
 const BLOCKS_PER_TRIAL = 10;
@@ -61,54 +99,71 @@ interface NetworkFigures {
   readonly memoryMib: number | undefined;
 }
 
-/** Runs the row: the network, then one validator by the same method. */
+/** Runs the rows: the network, then one validator by the same method. */
 export async function runNetworkRows(options: NetworkRowsOptions): Promise<BenchRow[]> {
-  const network = await measure(VALIDATORS, FIRST_PER_SECOND.network, options);
-  const alone = await measure(1, FIRST_PER_SECOND.alone, options);
+  const rows: BenchRow[] = [];
+  if (options.rows.includes("network")) {
+    rows.push(await runRow("transfers", TRANSFERS, YARDSTICK, options));
+  }
+  if (options.rows.includes("network-erc20")) {
+    rows.push(await runRow("ERC-20 transfers", TOKEN_TRANSFERS, TOKEN_YARDSTICK, options));
+  }
+  return rows;
+}
+
+async function runRow(
+  name: string,
+  load: Load,
+  yardstick: typeof YARDSTICK,
+  options: NetworkRowsOptions,
+): Promise<BenchRow> {
+  const say = (line: string) => options.say(`${name}, ${line}`);
+  const network = await measure(VALIDATORS, load, { ...options, say });
+  const alone = await measure(1, load, { ...options, say });
   const share = network.held.perSecond / Math.max(1, alone.held.perSecond);
-  return [
-    {
-      title: `transfers held by ${VALIDATORS} validators on this machine, 2 s blocks`,
-      unit: "tx/s",
-      ours: network.held.perSecond,
-      peer: YARDSTICK.perSecond,
-      peerName: YARDSTICK.name,
-      aim: { value: AIM_PER_SECOND },
-      details: [
-        ...detailsOf(`${VALIDATORS} validators`, network),
-        ...detailsOf("1 validator", alone),
-        `the network holds ${formatFigure(share)} of what one validator holds: each transfer is ` +
-          `checked and executed ${VALIDATORS} times on the same cores`,
-        "the peer's figure is not of this run",
-      ],
-    },
-  ];
+  return {
+    title: `${name} held by ${VALIDATORS} validators on this machine, 2 s blocks`,
+    unit: "tx/s",
+    ours: network.held.perSecond,
+    peer: yardstick.perSecond,
+    peerName: yardstick.name,
+    aim: { value: load.aimPerSecond },
+    details: [
+      ...detailsOf(`${VALIDATORS} validators`, network),
+      ...detailsOf("1 validator", alone),
+      `the network holds ${formatFigure(share)} of what one validator holds: each transfer is ` +
+        `checked and executed ${VALIDATORS} times on the same cores`,
+      "the peer's figure is not of this run",
+    ],
+  };
 }
 
 async function measure(
   validators: number,
-  firstPerSecond: number,
+  load: Load,
   { length, profileFolder, say }: NetworkRowsOptions,
 ): Promise<NetworkFigures> {
   const trials = length.quick ? TRIALS.quick : TRIALS.full;
   const groups = senderGroups(maxTrials(trials) + 1, "network");
   const [[watched] = []] = groups;
-  if (watched === undefined) throw new Error("no senders");
-  const funded = groups.flat().map(({ address }) => address);
+  const [owner] = createSenders(1, "network owner");
+  if (watched === undefined || owner === undefined) throw new Error("no senders");
+  const funded = [owner, ...groups.flat()].map(({ address }) => address);
   const target = await startNetworkTarget({ validators, funded, profileFolder });
   const probe = new ReadProbe(target.urls, watched.address);
   try {
-    const recipients = createRecipients(RECIPIENT_COUNT);
+    const payment = await load.prepare(target.url, { owner, groups });
+    const left = [...groups];
     let figures: readonly ProbeFigures[] = [];
     const held = await findHeldRate({
       target,
       turns: new Turns(),
-      senders: () => groups.shift() ?? [],
-      payment: (index) => ({ to: recipients[index % recipients.length] }),
+      senders: () => left.shift() ?? [],
+      payment,
       blocksPerTrial: BLOCKS_PER_TRIAL,
       trials,
-      firstPerSecond,
-      warmUpPerSecond: WARM_UP_PER_SECOND,
+      firstPerSecond: validators === 1 ? load.alonePerSecond : load.aimPerSecond,
+      warmUpPerSecond: load.warmUpPerSecond,
       onStart: () => probe.restart(),
       onBest: () => {
         figures = probe.figures();
