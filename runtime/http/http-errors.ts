@@ -64,6 +64,11 @@ export function normaliseHttpError(error: unknown): unknown {
   if (typeof status !== "number") {
     return error;
   }
+  // The validator names the type it was sent, "undefined" without one, and not the one it wants.
+  if (status === 415) {
+    const message = "bodies are taken as Content-Type: application/json";
+    return requestError(status, message, { path: "/headers/content-type", cause: error });
+  }
   const errors = readFaults(Reflect.get(error, "errors"));
   const code = status >= 500 ? "INVALID_RESPONSE" : "INVALID_REQUEST";
   return new HttpError(code, errorMessage(error), { details: { status, errors }, cause: error });

@@ -80,5 +80,6 @@ export function ownQuery(given: URLSearchParams, names: readonly string[]): URLS
 /** The address of what was asked for, as links have it: the path and what of the query is known. */
 export function addressOf({ path, query }: Pick<Asked, "path" | "query">): string {
   const text = query.toString();
-  return text === "" ? encodeURI(path) : `${encodeURI(path)}?${text}`;
+  const encoded = path.split("/").map(encodeURIComponent).join("/");
+  return text === "" ? encoded : `${encoded}?${text}`;
 }

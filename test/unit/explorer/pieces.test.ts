@@ -11,6 +11,7 @@ import { candleChart, lineChart } from "../../../web/html/chart.js";
 import { el, renderDocument } from "../../../web/html/element.js";
 import { foreignName, unitsAmount } from "../../../web/html/format.js";
 import { isKnown } from "../../../web/server/finished-answer.js";
+import { addressOf } from "../../../web/server/page-request.js";
 import { RateLimit, Turns } from "../../../web/server/rate-limit.js";
 
 const account = `0x${"ab".repeat(20)}`;
@@ -198,4 +199,16 @@ describe("limits", () => {
     expect(isKnown("*", '"a"')).toBe(true);
     expect(isKnown('"c"', '"a"')).toBe(false);
   });
+});
+
+describe("the address of what was asked for", () => {
+  it.each(["/search/what?", "/tokens/a#b", "/names/100%", "/names/a b/ü"])(
+    "leads to %s again",
+    (path) => {
+      const query = new URLSearchParams({ q: "a?b&c" });
+      const { pathname, searchParams } = new URL(addressOf({ path, query }), "http://explorer");
+      expect(decodeURIComponent(pathname)).toBe(path);
+      expect([...searchParams]).toEqual([["q", "a?b&c"]]);
+    },
+  );
 });

@@ -168,6 +168,21 @@ describe("HTTP server", () => {
     }
   });
 
+  it("says of a body without a type which one it wants", async () => {
+    for (const type of ["", "text/plain"]) {
+      const { body } = await post("/v1/things")
+        .set("content-type", type)
+        .send('{"amountAtoken":"1"}');
+      expect(body.errors).toEqual([
+        {
+          path: "/headers/content-type",
+          message: "bodies are taken as Content-Type: application/json",
+          errorCode: "",
+        },
+      ]);
+    }
+  });
+
   it("says of a packed body that it is packed", async () => {
     const plain = '{"amountAtoken":"1"}';
     const send = (encoding: string, body: Uint8Array<ArrayBuffer>) =>
