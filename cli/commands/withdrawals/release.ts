@@ -4,10 +4,11 @@
  */
 import { userInfo } from "node:os";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
-import { parseHash32 } from "../../../chain/hex.js";
-import type {
-  Acknowledgement,
-  ForeignOutflow,
+import { type Hash32, parseHash32 } from "../../../chain/hex.js";
+import {
+  type Acknowledgement,
+  type ForeignOutflow,
+  readRecorded,
 } from "../../../ledger/withdrawals/foreign-transactions.js";
 import {
   type ReleaseContext,
@@ -107,9 +108,13 @@ export async function runReleaseWithdrawals(
   });
 }
 
-/** Each acknowledged transaction is its sender's; one of nobody's is refused by the first wallet. */
+/**
+ * Each acknowledged transaction is that of every wallet from which the watcher saw it take something,
+ * whoever sent it; before the watcher has seen it, its sender's; one of nobody's is refused by the
+ * first wallet.
+ */
 async function groupAcknowledged(
-  { node }: OpenedLedger,
+  { database, node }: OpenedLedger,
   meant: readonly HotWallet[],
   { acknowledge = [] }: ReleaseOptions,
   signal: AbortSignal,
@@ -118,12 +123,16 @@ async function groupAcknowledged(
   if (others.length === 0 || acknowledge.length === 0) return () => acknowledge;
   const hashes = acknowledge.map((hash) => parseHash32(hash));
   const receipts = await node.getTransactionReceipts(hashes, { signal });
-  const known = new Set(meant.map(({ address }) => address));
-  return (wallet) =>
-    hashes.filter((_, index) => {
-      const from = receipts[index]?.from;
-      return from !== undefined && known.has(from) ? from === wallet : wallet === first?.address;
-    });
+  const seen: { readonly wallet: Address; readonly hash: Hash32 }[] = [];
+  for (const { address: wallet } of meant) {
+    for (const hash of await readRecorded(database, wallet, hashes)) seen.push({ wallet, hash });
+  }
+  const walletsOf = hashes.map((hash, index) => {
+    const losers = seen.flatMap((one) => (one.hash === hash ? [one.wallet] : []));
+    const sender = meant.find(({ address }) => address === receipts[index]?.from) ?? first;
+    return losers.length > 0 ? losers : [sender?.address];
+  });
+  return (wallet) => hashes.filter((_, index) => walletsOf[index]?.includes(wallet));
 }
 
 /** The wallet whose nonce it has; for a payment that is named, the wallet that sent it. */

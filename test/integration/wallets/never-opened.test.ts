@@ -7,8 +7,8 @@ import { keccak256 } from "../../../chain/hashes.js";
 import { bytesToHex, type Hash32 } from "../../../chain/hex.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { signLegacy } from "../../../chain/transaction.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { Desk, destination, TOKEN } from "../recovery/desk.js";
+import { change, FAKE_CHAIN_ID, FEE_COLLECTOR } from "../../helpers/chains/fake-chain.js";
+import { Desk, destination, STRANGER, TOKEN } from "../recovery/desk.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet, whose lane never ran"));
 const SECOND = privateKeyToAddress(SECOND_KEY);
@@ -94,6 +94,26 @@ it("does not freeze a second time what a person has let go on", async () => {
   expect((await desk.causeway("withdrawals", "release", id, "--not-paid")).code).toBe(0);
   expect((await desk.causeway(...said)).code).toBe(0);
   expect((await desk.read(id)).status).toBe("accepted");
+});
+
+it("has acknowledged what somebody else's transaction took out of it, named by its hash alone", async () => {
+  const fee = change({ reason: "FEE", from: STRANGER, to: FEE_COLLECTOR, amountAtoken: 21n });
+  const taken = change({ from: SECOND, to: destination(3), amountAtoken: TOKEN });
+  const transaction = desk.chain.transaction(fee, taken);
+  desk.chain.mine([transaction]);
+  await desk.watch();
+  const said = await desk.causeway(
+    "withdrawals",
+    "release",
+    "--acknowledge",
+    transaction.hash,
+    ...REASON,
+  );
+  expect([said.code, said.text]).toEqual([
+    0,
+    expect.not.stringContaining("no foreign transaction"),
+  ]);
+  expect((await desk.causeway("withdrawals", "list")).text).not.toContain("FROZEN");
 });
 
 it("gives no hold back of a request that somebody may have paid by hand before a person has looked", async () => {
