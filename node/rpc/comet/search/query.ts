@@ -3,6 +3,7 @@
  * joined by AND, or by `&` as the specification writes it (D4). Arguments are 'strings', numbers,
  * DATE yyyy-mm-dd and TIME rfc3339; there is no OR and no NOT.
  */
+import { isOfCalendar } from "../../../../chain/encoding/calendar.js";
 import { refused } from "../errors.js";
 
 /** Operators that compare, and the two that look inside or only for presence. */
@@ -47,9 +48,9 @@ const STRING = /'([^']*)'/y;
 const COMPARISON = /<=|>=|<|>|=/y;
 const MOMENT = / ([-0-9T:+Z]*)/y;
 
-const DATE_TEXT = /^([0-9]{4})-([0-9]{2})-([0-9]{2})$/;
+const DATE_TEXT = /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/;
 const TIME_TEXT =
-  /^[0-9]{4}-[0-9]{2}-[0-9]{2}T([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2})$/;
+  /^([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2})$/;
 
 /**
  * Untrusted text to a query.
@@ -160,20 +161,13 @@ function isPlausible(moment: string): boolean {
 
 /** Unix milliseconds of `yyyy-mm-dd`; undefined for anything else and for days that are none. */
 export function dateMs(text: string): number | undefined {
-  const match = DATE_TEXT.exec(text);
-  if (match === null) return undefined;
-  const [year, month, day] = match.slice(1).map(Number);
-  const date = new Date(`${text}T00:00:00Z`);
-  const isReal = date.getUTCMonth() + 1 === month && date.getUTCDate() === day;
-  return isReal && year === date.getUTCFullYear() ? date.getTime() : undefined;
+  return DATE_TEXT.test(text) ? timeOfDayMs(`${text}T00:00:00Z`) : undefined;
 }
 
-/** Unix milliseconds of an RFC 3339 time; undefined for anything else. */
+/** Unix milliseconds of an RFC 3339 time, capitals only as Go has it; undefined for anything else. */
 export function timeOfDayMs(text: string): number | undefined {
-  const match = TIME_TEXT.exec(text);
-  if (match === null || dateMs(text.slice(0, 10)) === undefined) return undefined;
-  const [hour = 24, minute = 60, second = 60] = match.slice(1, 4).map(Number);
-  if (hour > 23 || minute > 59 || second > 59) return undefined;
+  const local = TIME_TEXT.exec(text)?.[1];
+  if (local === undefined || !isOfCalendar(local)) return undefined;
   const timeMs = Date.parse(text);
   return Number.isNaN(timeMs) ? undefined : timeMs;
 }
