@@ -8,6 +8,7 @@ import { paymentsFrom } from "../../ledger/recovery/older-chain.js";
 import { storedAtoken } from "../../ledger/stored-values.js";
 import { askForRefill, keepRefill, openMove, withdrawRefill } from "../../ledger/treasury/moves.js";
 import { readWalletBoard, type WalletLane } from "../../ledger/wallets/wallet-board.js";
+import type { Sql } from "../../runtime/sql/sql.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
@@ -65,8 +66,9 @@ export async function keepBands(
     rules.band === undefined ? [] : [{ asset, rules, band: rules.band }],
   );
   if (banded.length === 0) return;
-  const board = (await readWalletBoard(context.database)).filter(
-    ({ status, freeze }) => status === "active" && !freeze.frozen,
+  const { board, wantedByAsset } = await readHands(
+    context,
+    banded.map(({ asset }) => asset),
   );
   // A wallet that no worker has looked at yet may hold anything.
   if (board.length === 0 || board.some(({ seenAtoken }) => seenAtoken === undefined)) return;
@@ -74,7 +76,7 @@ export async function keepBands(
   for (const { asset, rules, band } of banded) {
     const holdings = await holdingsOf(context, { asset, board, ...parts });
     if (holdings === undefined) continue;
-    const decision = decideBand(holdings, await wantedOf(context, asset), band);
+    const decision = decideBand(holdings, wantedByAsset.get(asset) ?? 0n, band);
     const seenHeight = Math.max(
       parts.view.height,
       ...board.map(({ seenHeight: height }) => height ?? 0),
@@ -84,8 +86,31 @@ export async function keepBands(
 }
 
 /**
- * Whether the chain has all that the books say these wallets have paid. What it has lost is no holding: its
- * bytes are sent again, and may be the very move that would be asked for.
+ * The wallets that may pay, and what is wanted of them, of one moment: what gets its nonce between two
+ * looks would be neither reserved nor waiting.
+ */
+async function readHands(
+  { database }: TreasuryContext,
+  assets: readonly string[],
+): Promise<{
+  readonly board: readonly WalletLane[];
+  readonly wantedByAsset: ReadonlyMap<string, bigint>;
+}> {
+  return database.transaction(async (tx) => {
+    await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
+    const board = (await readWalletBoard(tx)).filter(
+      ({ status, freeze }) => status === "active" && !freeze.frozen,
+    );
+    const wantedByAsset = new Map<string, bigint>();
+    for (const asset of assets) wantedByAsset.set(asset, await wantedOf(tx, asset));
+    return { board, wantedByAsset };
+  });
+}
+
+/**
+ * Whether the chain has all that the books say these wallets have paid: asked behind `readHands`, so that
+ * what was settled before it is in the balances. What the chain has lost is no holding: its bytes are sent
+ * again, and may be the very move that would be asked for.
  */
 async function hasAllPaid(
   { database, evm }: TreasuryContext,
@@ -131,8 +156,8 @@ async function holdingsOf(
 }
 
 /** Of coins what has no nonce; of tokens also what has one, since nothing is reserved above. */
-async function wantedOf({ database }: TreasuryContext, asset: string): Promise<bigint> {
-  const [row] = await database.query<{ units: string }>(
+async function wantedOf(tx: Sql, asset: string): Promise<bigint> {
+  const [row] = await tx.query<{ units: string }>(
     `SELECT coalesce(sum(amount_units), 0)::text AS units FROM withdrawal
       WHERE asset = $1 AND (phase = 'waiting' OR phase = 'open' AND $1 <> $2)`,
     [asset, NATIVE_ASSET],

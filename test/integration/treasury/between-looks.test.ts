@@ -1,0 +1,112 @@
+/** Bands while a worker goes on between two looks of the treasury: what customers take is counted once. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { parseAddress } from "../../../chain/address.js";
+import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
+import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
+import { ANY_REQUEST } from "../../helpers/signing.js";
+import { callOf } from "../tokens/token-bench.js";
+import { requestOf, WALLET } from "../withdrawal-worker/house.js";
+import { ANY_SWEEP, PRICE, TreasuryBench } from "./treasury-bench.js";
+
+const ONE = 10n ** 18n;
+
+/** Of its coins a wallet keeps the fees of a thousand transfers. */
+const KEPT = 1_000n * 21_000n * PRICE;
+
+const coldAddress = parseAddress(`0x${"c1".repeat(20)}`);
+
+const { signal } = new AbortController();
+
+let bench: TreasuryBench;
+
+beforeEach(async () => {
+  bench = await TreasuryBench.open();
+  await bench.bench.mine([{ to: WALLET, value: 4n * ONE }]);
+  await bench.mine();
+});
+afterEach(() => bench.close());
+
+/** What is above `targetUnits` goes to cold storage; nothing is swept. */
+function keep(asset: string, targetUnits: bigint): void {
+  const band = { lowUnits: 0n, targetUnits, highUnits: targetUnits };
+  const rules = { ...ANY_SWEEP, sweepMinimumUnits: 10n ** 30n, coldAddress, band };
+  bench.files.policy = bench.policyOf({ assets: { [asset]: rules } });
+}
+
+async function ask(asset: string, amountUnits: bigint): Promise<void> {
+  const customerId = parseCustomerId("alice");
+  const request = requestOf({ customerId, asset, amountUnits });
+  const [answer] = await acceptWithdrawals(bench.worker, [request], ANY_REQUEST);
+  expect(answer?.outcome).toBe("accepted");
+}
+
+/** A round of the treasury in which something else happens behind a question to the chain, once. */
+async function roundWith(
+  method: "getTransactionCount" | "tokenBalances",
+  happens: () => Promise<unknown>,
+): Promise<void> {
+  const client = createEvmClient(bench.bench.rpc);
+  let isOver = false;
+  const once = async <T>(answer: Promise<T>): Promise<T> => {
+    const answered = await answer;
+    if (!isOver) {
+      isOver = true;
+      await happens();
+    }
+    return answered;
+  };
+  const evm: Pick<EvmClient, "tokenBalances" | "getTransactionCount"> = {
+    tokenBalances: (reads, options) => {
+      const answer = client.tokenBalances(reads, options);
+      const isOfWallet = reads.some(({ account }) => account === WALLET);
+      return method === "tokenBalances" && isOfWallet ? once(answer) : answer;
+    },
+    getTransactionCount: (address, at, options) => {
+      const answer = client.getTransactionCount(address, at, options);
+      return method === "getTransactionCount" ? once(answer) : answer;
+    },
+  };
+  await bench.sweeper({ evm }).round(signal);
+  expect(isOver).toBe(true);
+}
+
+/** Units that went, or are to go, to cold storage. */
+async function stored(): Promise<string[]> {
+  const rows = await bench.bench.ledger.owner.query<{ amount: string }>(
+    `SELECT amount_units::text AS amount FROM treasury_move WHERE kind = 'cold' ORDER BY id`,
+  );
+  return rows.map(({ amount }) => amount);
+}
+
+it("leaves in the hot wallet the coins of a payment that gets its nonce meanwhile", async () => {
+  const alice = await bench.bench.register("alice");
+  await bench.bench.mine([{ to: alice, value: 3n * ONE }]);
+  await bench.mine();
+  await bench.mine();
+  await bench.lane.runRound(signal);
+  keep("TOKEN", ONE);
+  await ask("TOKEN", 2n * ONE);
+  await roundWith("getTransactionCount", () => bench.lane.runRound(signal));
+  expect(await stored()).toEqual([`${ONE - KEPT}`]);
+});
+
+it("leaves in the hot wallet the units of a payment that is settled meanwhile", async () => {
+  const alice = await bench.bench.register("alice");
+  const send = (to: string, units: bigint) => callOf("PlainToken", "mint", [to, units]);
+  await bench.bench.mine([send(alice, 300n), send(WALLET, 1_000n)]);
+  await bench.mine();
+  await bench.mine();
+  keep("PLAIN", 700n);
+  await ask("PLAIN", 300n);
+  await bench.lane.runRound(signal);
+  await roundWith("tokenBalances", async () => {
+    for (let round = 0; round < 3; round += 1) {
+      await bench.mine();
+      bench.house.clock.ms += 3_000;
+      await bench.lane.runRound(signal);
+    }
+  });
+  expect(await bench.units(WALLET, "PLAIN")).toBe(700n);
+  expect(await stored()).toEqual([]);
+});
