@@ -7,6 +7,7 @@ import type { HashedPolicy, TreasuryAsset, TreasuryBand } from "../../ledger/pol
 import { paymentsFrom } from "../../ledger/recovery/older-chain.js";
 import { storedAtoken } from "../../ledger/stored-values.js";
 import { askForRefill, keepRefill, openMove, withdrawRefill } from "../../ledger/treasury/moves.js";
+import { listWallets } from "../../ledger/wallets/wallet.js";
 import { readWalletBoard, type WalletLane } from "../../ledger/wallets/wallet-board.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
@@ -56,6 +57,9 @@ export function decideBand(
   return { kind: heldUnits >= targetUnits ? "enough" : "low" };
 }
 
+/** By wallet, how many of its transactions are in a block. */
+type ChainNonces = ReadonlyMap<Address, bigint>;
+
 /** Looks at every asset with a band. */
 export async function keepBands(
   context: TreasuryContext,
@@ -66,13 +70,11 @@ export async function keepBands(
     rules.band === undefined ? [] : [{ asset, rules, band: rules.band }],
   );
   if (banded.length === 0) return;
-  const { board, wantedByAsset } = await readHands(
-    context,
-    banded.map(({ asset }) => asset),
-  );
-  // A wallet that no worker has looked at yet may hold anything.
-  if (board.length === 0 || board.some(({ seenAtoken }) => seenAtoken === undefined)) return;
-  if (!(await hasAllPaid(context, board, parts))) return;
+  const nonces = await noncesOf(context, parts);
+  const assets = banded.map(({ asset }) => asset);
+  const books = await readBandBooks(context, { assets, nonces });
+  if (books === undefined) return;
+  const { board, wantedByAsset } = books;
   for (const { asset, rules, band } of banded) {
     const holdings = await holdingsOf(context, { asset, board, ...parts });
     if (holdings === undefined) continue;
@@ -85,44 +87,51 @@ export async function keepBands(
   }
 }
 
-/**
- * The wallets that may pay, and what is wanted of them, of one moment: what gets its nonce between two
- * looks would be neither reserved nor waiting.
- */
-async function readHands(
-  { database }: TreasuryContext,
-  assets: readonly string[],
-): Promise<{
+/** Transactions of the active wallets that are in the block whose balances count. */
+async function noncesOf(
+  { database, evm }: TreasuryContext,
+  { view, signal }: { readonly view: WalletView; readonly signal: AbortSignal },
+): Promise<ChainNonces> {
+  const nonces = new Map<Address, bigint>();
+  for (const { address, status } of await listWallets(database)) {
+    if (status !== "active") continue;
+    nonces.set(address, await evm.getTransactionCount(address, view.height, { signal }));
+  }
+  return nonces;
+}
+
+/** What the books say of the wallets that may pay. */
+interface BandBooks {
   readonly board: readonly WalletLane[];
   readonly wantedByAsset: ReadonlyMap<string, bigint>;
-}> {
+}
+
+/**
+ * All that is counted against balances, as of one moment: what gets its nonce, or is settled, between two
+ * looks would be counted twice or nowhere.
+ * @returns undefined where nothing can be decided: a wallet that no worker has looked at yet may hold
+ *   anything, and what the chain has lost is no holding. Its bytes are sent again, and may be the very
+ *   move that would be asked for.
+ */
+async function readBandBooks(
+  { database }: TreasuryContext,
+  { assets, nonces }: { readonly assets: readonly string[]; readonly nonces: ChainNonces },
+): Promise<BandBooks | undefined> {
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
     const board = (await readWalletBoard(tx)).filter(
       ({ status, freeze }) => status === "active" && !freeze.frozen,
     );
+    if (board.length === 0) return undefined;
+    for (const { address: wallet, seenAtoken } of board) {
+      const nonce = nonces.get(wallet);
+      if (seenAtoken === undefined || nonce === undefined) return undefined;
+      if ((await paymentsFrom(tx, { wallet, nonce, limit: 1 })).length > 0) return undefined;
+    }
     const wantedByAsset = new Map<string, bigint>();
-    for (const asset of assets) wantedByAsset.set(asset, await wantedOf(tx, asset));
+    for (const asset of assets) wantedByAsset.set(asset, await wantedOf(tx, asset, nonces));
     return { board, wantedByAsset };
   });
-}
-
-/**
- * Whether the chain has all that the books say these wallets have paid: asked behind `readHands`, so that
- * what was settled before it is in the balances. What the chain has lost is no holding: its bytes are sent
- * again, and may be the very move that would be asked for.
- */
-async function hasAllPaid(
-  { database, evm }: TreasuryContext,
-  board: readonly WalletLane[],
-  { view, signal }: { readonly view: WalletView; readonly signal: AbortSignal },
-): Promise<boolean> {
-  for (const { address: wallet } of board) {
-    const nonce = await evm.getTransactionCount(wallet, view.height, { signal });
-    const lost = await paymentsFrom(database, { wallet, nonce, limit: 1 });
-    if (lost.length > 0) return false;
-  }
-  return true;
 }
 
 async function holdingsOf(
@@ -155,12 +164,20 @@ async function holdingsOf(
   return holdings.length === board.length ? holdings : undefined;
 }
 
-/** Of coins what has no nonce; of tokens also what has one, since nothing is reserved above. */
-async function wantedOf(tx: Sql, asset: string): Promise<bigint> {
+/**
+ * Of coins what has no nonce; of tokens also what has one, since nothing is reserved above, unless the
+ * balances are without it already. What is frozen may have to be paid still.
+ */
+async function wantedOf(tx: Sql, asset: string, nonces: ChainNonces): Promise<bigint> {
   const [row] = await tx.query<{ units: string }>(
-    `SELECT coalesce(sum(amount_units), 0)::text AS units FROM withdrawal
-      WHERE asset = $1 AND (phase = 'waiting' OR phase = 'open' AND $1 <> $2)`,
-    [asset, NATIVE_ASSET],
+    `SELECT coalesce(sum(w.amount_units), 0)::text AS units
+       FROM withdrawal w
+       LEFT JOIN nonce_slot s ON s.withdrawal_id = w.id AND s.outcome IS NULL
+       LEFT JOIN unnest($3::text[], $4::numeric[]) AS chain (wallet, nonce)
+              ON chain.wallet = s.wallet AND chain.nonce > s.nonce AND w.status <> 'frozen'
+      WHERE w.asset = $1
+        AND (w.phase = 'waiting' OR w.phase = 'open' AND $1 <> $2 AND chain.wallet IS NULL)`,
+    [asset, NATIVE_ASSET, [...nonces.keys()], [...nonces.values()].map(String)],
   );
   return storedAtoken(row?.units);
 }

@@ -28,8 +28,8 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 /** What is above `targetUnits` goes to cold storage; nothing is swept. */
-function keep(asset: string, targetUnits: bigint): void {
-  const band = { lowUnits: 0n, targetUnits, highUnits: targetUnits };
+function keep(asset: string, targetUnits: bigint, lowUnits = 0n): void {
+  const band = { lowUnits, targetUnits, highUnits: targetUnits };
   const rules = { ...ANY_SWEEP, sweepMinimumUnits: 10n ** 30n, coldAddress, band };
   bench.files.policy = bench.policyOf({ assets: { [asset]: rules } });
 }
@@ -88,7 +88,8 @@ it("leaves in the hot wallet the coins of a payment that gets its nonce meanwhil
   keep("TOKEN", ONE);
   await ask("TOKEN", 2n * ONE);
   await roundWith("getTransactionCount", () => bench.lane.runRound(signal));
-  expect(await stored()).toEqual([`${ONE - KEPT}`]);
+  // Reserved is its fee, too.
+  expect(await stored()).toEqual([`${ONE - KEPT - 25_200n * PRICE}`]);
 });
 
 it("leaves in the hot wallet the units of a payment that is settled meanwhile", async () => {
@@ -109,4 +110,29 @@ it("leaves in the hot wallet the units of a payment that is settled meanwhile", 
   });
   expect(await bench.units(WALLET, "PLAIN")).toBe(700n);
   expect(await stored()).toEqual([]);
+});
+
+it("asks for no refill over a payment of units that is mined and not settled yet", async () => {
+  const alice = await bench.bench.register("alice");
+  const send = (to: string, units: bigint) => callOf("PlainToken", "mint", [to, units]);
+  await bench.bench.mine([send(alice, 300n), send(WALLET, 1_000n)]);
+  await bench.mine();
+  await bench.mine();
+  keep("PLAIN", 700n, 700n);
+  await ask("PLAIN", 300n);
+  await bench.lane.runRound(signal);
+  const refills = () => bench.bench.ledger.owner.query(`SELECT state FROM refill_request`);
+  await bench.sweeper().round(signal);
+  expect([await bench.units(WALLET, "PLAIN"), await stored(), await refills()]).toEqual([
+    1_000n,
+    [],
+    [],
+  ]);
+  await bench.mine();
+  await bench.sweeper().round(signal);
+  expect([await bench.units(WALLET, "PLAIN"), await stored(), await refills()]).toEqual([
+    700n,
+    [],
+    [],
+  ]);
 });
