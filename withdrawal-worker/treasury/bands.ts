@@ -175,7 +175,7 @@ async function wantedOf(tx: Sql, asset: string, nonces: ChainNonces): Promise<bi
        LEFT JOIN nonce_slot s ON s.withdrawal_id = w.id AND s.outcome IS NULL
        LEFT JOIN unnest($3::text[], $4::numeric[]) AS chain (wallet, nonce)
               ON chain.wallet = s.wallet AND chain.nonce > s.nonce AND w.status <> 'frozen'
-      WHERE w.asset = $1
+      WHERE w.asset = $1 AND w.phase IN ('waiting', 'open')
         AND (w.phase = 'waiting' OR w.phase = 'open' AND $1 <> $2 AND chain.wallet IS NULL)`,
     [asset, NATIVE_ASSET, [...nonces.keys()], [...nonces.values()].map(String)],
   );
