@@ -254,6 +254,7 @@ async function openServers(options: NodeOptions, parts: NodeParts, stages: Stage
     network: NETWORKS[genesis.network],
     metrics,
     comet,
+    peerHeight: () => network.peerHeight(),
     ...createNodeClaims({ ...options, ...parts }),
     queries: createNodeQueries({ ...options, ...parts, comet, nodeId }),
     identity: loadValidatorIdentity(path.join(home, "config", "priv_validator_key.json")),

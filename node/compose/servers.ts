@@ -1,5 +1,6 @@
 /** The node's listening side: EVM JSON-RPC and WebSocket, consensus RPC, REST, gRPC, metrics. */
 import { KIT_VERSION } from "../../chain/version.js";
+import type { Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
 import { formatListenAddress } from "../../runtime/config/config-values.js";
 import { systemClock } from "../../runtime/process/clock.js";
@@ -41,6 +42,8 @@ export interface ServerParts {
   readonly metrics: Metrics;
   /** What the consensus RPC shows. */
   readonly comet: CometChain;
+  /** The greatest height that a peer claims; 0 where none has. */
+  readonly peerHeight: () => Height;
   /** What REST, gRPC and `abci_query` answer. */
   readonly queries: QueryRegistry;
   /** Absent on a chain without stake. */

@@ -1,4 +1,5 @@
 /** What servers and metrics may ask about the network. */
+import type { Height } from "../../chain/hex.js";
 import type { RoundStatus } from "../consensus/consensus-ports.js";
 import type { FlowStatus } from "./peers/flow-monitor.js";
 
@@ -53,4 +54,6 @@ export interface NetworkView {
   stats(): NetworkStats;
   /** Whether the node is still catching up with its peers. */
   isCatchingUp(): boolean;
+  /** The greatest height that a peer claims to have, as far as was asked; 0 where none has. */
+  peerHeight(): Height;
 }

@@ -1,5 +1,5 @@
 /** The node's place in the network: all parts of it, put together. */
-import type { Hash32 } from "../../chain/hex.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
 import type { Logger } from "../../runtime/process/logger.js";
@@ -197,6 +197,11 @@ export class Network implements NetworkView {
   /** See `NetworkView`. */
   isCatchingUp(): boolean {
     return this.sync.isCatchingUp();
+  }
+
+  /** See `NetworkView`. */
+  peerHeight(): Height {
+    return this.sync.peerHeight();
   }
 
   /** See `NetworkView`. */

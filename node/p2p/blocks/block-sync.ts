@@ -255,7 +255,7 @@ export class BlockSync {
   }
 
   /** The greatest height that a peer in good standing claims. */
-  private peerHeight(): Height {
+  peerHeight(): Height {
     const heights = [...this.states.values()].flatMap(({ range }) => range?.height ?? []);
     return heights.reduce((highest, height) => Math.max(highest, height), 0);
   }

@@ -1,6 +1,7 @@
 /** What the JSON-RPC servers need from the node, and the limits they keep. */
 import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import type { Address } from "../../../chain/address.js";
+import type { Height } from "../../../chain/hex.js";
 import type { Network } from "../../../chain/networks.js";
 import type { Atoken } from "../../../chain/units.js";
 import type { Clock } from "../../../runtime/process/clock.js";
@@ -73,6 +74,8 @@ export interface EvmApiOptions {
   /** Answer of eth_gasPrice and eth_maxPriorityFeePerGas (D1). */
   readonly suggestedGasPriceAtoken: Atoken;
   readonly isCatchingUp: () => boolean;
+  /** The greatest height that a peer claims; 0 where none has. */
+  readonly peerHeight: () => Height;
   readonly peerCount: () => number;
   /** What the blocks that this node proposes show as their miner. */
   readonly coinbase: Address;

@@ -72,6 +72,7 @@ export class ServedChain {
       network: NETWORKS[genesis.network],
       suggestedGasPriceAtoken: 25_000_000n,
       isCatchingUp: () => false,
+      peerHeight: () => 0,
       peerCount: () => 0,
       coinbase: ZERO_ADDRESS,
       maxTransactionGas: genesis.params.maxTransactionGas,

@@ -107,6 +107,7 @@ describe("blocks that are not in memory", () => {
       network: NETWORKS.testnet,
       suggestedGasPriceAtoken: 25_000_000n,
       isCatchingUp: () => false,
+      peerHeight: () => 0,
       peerCount: () => 0,
       clientVersion: "test",
       coinbase: OWNER,

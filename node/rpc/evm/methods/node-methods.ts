@@ -25,9 +25,10 @@ const MODULES: JsonValue = {
 /** eth_chainId, eth_syncing, net_*, web3_*, rpc_modules; the node holds no accounts' keys. */
 export function nodeMethods(options: EvmApiOptions): MethodEntries {
   const { evmChainId } = options.network;
+  const startingBlock = toQuantity(options.view.head().height);
   return [
     method("eth_chainId", 0, () => toQuantity(evmChainId)),
-    method("eth_syncing", 0, () => options.isCatchingUp()),
+    method("eth_syncing", 0, () => options.isCatchingUp() && syncProgress(options, startingBlock)),
     method("eth_accounts", 0, () => []),
     method("eth_protocolVersion", 0, () => PROTOCOL_VERSION),
     method("net_version", 0, () => evmChainId.toString()),
@@ -37,6 +38,16 @@ export function nodeMethods(options: EvmApiOptions): MethodEntries {
     method("web3_sha3", 1, (params) => keccak256Hex(params.required(0, parseBytes))),
     method("rpc_modules", 0, () => MODULES),
   ];
+}
+
+/** How far the node is: of a mere `true` go-ethereum's client says that nothing is going on. */
+function syncProgress({ view, peerHeight }: EvmApiOptions, startingBlock: string): JsonValue {
+  const { height } = view.head();
+  return {
+    startingBlock,
+    currentBlock: toQuantity(height),
+    highestBlock: toQuantity(Math.max(height, peerHeight())),
+  };
 }
 
 /**

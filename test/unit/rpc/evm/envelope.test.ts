@@ -272,9 +272,20 @@ describe("the node about itself", () => {
     expect(await node.call("eth_gasPrice")).toBe("0x17d7840");
     expect(await node.call("eth_maxPriorityFeePerGas")).toBe("0x17d7840");
     expect(await node.call("eth_syncing")).toBe(false);
-    node.state.catchingUp = true;
-    expect(await node.call("eth_syncing")).toBe(true);
-    node.state.catchingUp = false;
+  });
+
+  it("tells how far it is while it catches up, as clients of go-ethereum read it", async () => {
+    const behind = createTestNode();
+    behind.chain.add([]);
+    behind.state.catchingUp = true;
+    behind.state.peerHeight = 900;
+    const progress = { startingBlock: "0x0", currentBlock: "0x1", highestBlock: "0x384" };
+    expect(await behind.call("eth_syncing")).toEqual(progress);
+    // Before a peer has said how far it is.
+    behind.state.peerHeight = 0;
+    expect(await behind.call("eth_syncing")).toEqual({ ...progress, highestBlock: "0x1" });
+    behind.state.catchingUp = false;
+    expect(await behind.call("eth_syncing")).toBe(false);
   });
 
   it("counts calls by method, and unknown names under one label", async () => {

@@ -417,10 +417,12 @@ export function createTestNode(limits: Partial<EvmRpcLimits> = {}, workers?: Cal
   const pool = new FakePool();
   const calls = new FakeCalls();
   const time = { nowMs: 1_700_000_000_000 };
-  const state: { catchingUp: boolean; refusedBlocks: readonly RefusedBlock[] } = {
-    catchingUp: false,
-    refusedBlocks: [],
-  };
+  const state: { catchingUp: boolean; peerHeight: Height; refusedBlocks: readonly RefusedBlock[] } =
+    {
+      catchingUp: false,
+      peerHeight: 0,
+      refusedBlocks: [],
+    };
   const api: EvmApi = createEvmApi({
     view: chain,
     bus,
@@ -429,6 +431,7 @@ export function createTestNode(limits: Partial<EvmRpcLimits> = {}, workers?: Cal
     network: NETWORKS.testnet,
     suggestedGasPriceAtoken: 25_000_000n,
     isCatchingUp: () => state.catchingUp,
+    peerHeight: () => state.peerHeight,
     peerCount: () => 3,
     coinbase: MINER,
     maxTransactionGas: 4_000_000n,
