@@ -248,6 +248,14 @@ describe("GET /v1/deposits/explain", () => {
     expect(await explain(payment.hash)).toMatchObject({ code: "CONFIRMING" });
   });
 
+  it("blames the node where the node does not answer", async () => {
+    isNodeDown = true;
+    const { status, body } = await get(`/v1/deposits/explain?txHash=${hashOf("7")}`);
+    isNodeDown = false;
+    const message = "the node or the Data API cannot be asked at the moment";
+    expect([status, body]).toEqual([503, { code: "UNAVAILABLE", message, details: {} }]);
+  });
+
   it("refuses what is no hash", async () => {
     for (const query of ["", "?txHash=", "?txHash=0x12", `?txHash=${hashOf("g")}`]) {
       const { status, body } = await get(`/v1/deposits/explain${query}`);
