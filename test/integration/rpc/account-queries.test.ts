@@ -130,8 +130,10 @@ describe("lists of all", () => {
     expect(gov).toMatchObject({
       account: { name: "gov", base_account: { address: bech32(`0x${"00".repeat(18)}0805`) } },
     });
+    // Read before: the chain may make a block between the two answers.
+    const height = await node.height();
     const old = await node.get(route, 1);
-    expect(old.status === 400 || (await node.height()) <= 3).toBe(true);
+    expect(old.status === 400 || height <= 3).toBe(true);
   });
 
   it("owners of the token hold the supply together", async () => {
