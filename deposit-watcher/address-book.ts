@@ -1,5 +1,6 @@
 /** The watched addresses in memory: every deposit address, in the order of indexes, and all wallets. */
 import type { Address } from "../chain/address.js";
+import { AddressMap } from "../chain/address-map.js";
 import { AddressPrefixes } from "../chain/address-prefixes.js";
 import type { CustomerId } from "../ledger/books/accounts.js";
 import {
@@ -18,10 +19,11 @@ const PAGE = 20_000;
 
 /**
  * Grows only: nothing is ever unregistered. A ledger that was put back under it is read anew, because it
- * may have given the same indexes to others. One entry takes about 200 bytes.
+ * may have given the same indexes to others.
  */
 export class AddressBook implements Watched {
-  readonly #customers = new Map<Address, CustomerId>();
+  /** Customers, which are ASCII, of deposit addresses. */
+  readonly #customers = new AddressMap();
   /** Hot wallets with the first block whose operations are booked as they come. */
   readonly #wallets = new Map<Address, Height>();
   /** Of all addresses and wallets, those of a lost ledger too. */
@@ -51,7 +53,7 @@ export class AddressBook implements Watched {
 
   /** See `Watched`. */
   customerOf(address: Address): CustomerId | undefined {
-    return this.#customers.get(address);
+    return this.#customers.get(address) as CustomerId | undefined;
   }
 
   /** See `Watched`. */
