@@ -34,6 +34,8 @@ const MAX_IDENTIFIERS = 100_000;
 /** Reads of one index. */
 export class IndexedBlocks implements IndexReader {
   private readonly cache: LRUCache<Height, EncodedBlock>;
+  /** Sizes of blocks that were read from disk lately, as many as the cache could hold. */
+  private readonly readOnce: LRUCache<Height, number>;
   private readonly identifiers = new LRUCache<Height, BlockIdentifier>({ max: MAX_IDENTIFIERS });
   private readonly heights = new LRUCache<Hash32, Height>({ max: MAX_IDENTIFIERS });
   private readonly loading = new Map<Height, Promise<EncodedBlock>>();
@@ -48,6 +50,11 @@ export class IndexedBlocks implements IndexReader {
       // A block larger than the whole cache is served but not kept.
       maxEntrySize: options.cacheBytes,
       sizeCalculation: (block) => block.sizeBytes,
+    });
+    this.readOnce = new LRUCache<Height, number>({
+      maxSize: options.cacheBytes,
+      maxEntrySize: options.cacheBytes,
+      sizeCalculation: (sizeBytes) => sizeBytes,
     });
   }
 
@@ -97,8 +104,18 @@ export class IndexedBlocks implements IndexReader {
     if (identifier === undefined || record === undefined) return undefined;
     this.misses += 1;
     const block = new EncodedBlock(identifier, record);
-    this.cache.set(height, block);
+    this.keepIfReadAgain(block);
     return block;
+  }
+
+  /**
+   * Keeps what is read from disk for the second time. Who catches up reads each block once, and keeping
+   * those would drop all that others ask for, and have the garbage collector look after every one of them.
+   */
+  private keepIfReadAgain(block: EncodedBlock): void {
+    const { index } = block.identifier;
+    if (this.readOnce.delete(index)) this.cache.set(index, block);
+    else this.readOnce.set(index, block.sizeBytes);
   }
 
   async block(height: Height): Promise<EncodedBlock> {

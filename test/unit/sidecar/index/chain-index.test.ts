@@ -83,6 +83,35 @@ describe("the index", () => {
     }
     expect(journalReads(node)).toBe(4);
   });
+
+  it("keeps in memory what is read twice, whatever somebody reads once beside it", async () => {
+    const blocks = journals();
+    extend(blocks, 60);
+    const node = await startNode({}, blocks);
+    const folder = newFolder();
+    const first = start(node, { folder });
+    await first.indexed(62);
+    await first.rpc.close();
+    // Memory for some ten of these blocks, and none in it after the restart.
+    const sizeBytes = (await replyOf(first, 5)).length + 600;
+    const second = start(node, { folder, cacheBytes: 10 * sizeBytes });
+    await second.indexed(62);
+    const hitsOf = async (heights: readonly number[]) => {
+      const before = second.index.blocks.statistics().hits;
+      for (const height of heights) await replyOf(second, height);
+      return second.index.blocks.statistics().hits - before;
+    };
+    const often = [5, 6, 7];
+    expect(await hitsOf(often)).toBe(0);
+    expect(await hitsOf(often)).toBe(0);
+    expect(await hitsOf(often)).toBe(3);
+    const others = Array.from({ length: 50 }, (_, index) => 10 + index);
+    expect(await hitsOf(others)).toBe(0);
+    expect(await hitsOf(often)).toBe(3);
+    // All of them once more: each was read too long ago.
+    expect(await hitsOf(others)).toBe(0);
+    expect(await hitsOf(often)).toBe(3);
+  });
 });
 
 describe("a reply that was dropped and cannot be made again", () => {
