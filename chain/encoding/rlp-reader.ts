@@ -124,10 +124,20 @@ export class RlpReader {
     });
   }
 
+  /** Where the next item begins, in bytes from the first one. */
+  get offset(): number {
+    return this.at;
+  }
+
+  /** Passes over an item, with nothing inside it read. */
+  skip(): void {
+    this.at = this.header();
+  }
+
   /** An item as it is encoded, in place, with nothing inside it read. */
   encoded(): Uint8Array {
     const first = this.at;
-    this.at = this.header();
+    this.skip();
     return this.source.subarray(first, this.at);
   }
 

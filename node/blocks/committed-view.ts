@@ -37,7 +37,7 @@ import type { BlockStore } from "../store/block-store.js";
 import type { Database } from "../store/database.js";
 import type { StateStore } from "../store/state-store.js";
 import type { StoreBase } from "../store/store-base.js";
-import { withTrieAt } from "../store/trie-store.js";
+import { withTrieAt } from "../store/trie-past.js";
 
 /** Stores behind the view. */
 export interface CommittedStores {

@@ -1,4 +1,4 @@
-/** An account as the state holds it, and its two encodings. */
+/** An account as the state holds it, and its two encodings: of tries and snapshots, and of the store. */
 import {
   bigintToBytes,
   EMPTY_CODE_HASH,
@@ -40,7 +40,7 @@ const EMPTY_CODE_BYTES = hexToBytes(EMPTY_CODE_HASH);
 /** What is encoded is copied into a trie's node and into the store, and not kept. */
 const ENCODED = new Slab();
 
-/** rlp([nonce, balance, storageRoot, codeHash]): the value in the account trie and in the store. */
+/** rlp([nonce, balance, storageRoot, codeHash]): the value in the account trie and in snapshots. */
 export function encodeAccount(account: AccountRecord): Uint8Array {
   const { nonce, balanceAtoken, storageRoot, codeHash } = account;
   return encodeRlp(
@@ -54,7 +54,7 @@ export function encodeAccount(account: AccountRecord): Uint8Array {
   );
 }
 
-/** Reads an encoded account. */
+/** Reads an account of a trie or a snapshot. Throws INVALID_RLP. */
 export function decodeAccount(bytes: Uint8Array): AccountRecord {
   return readRlp(bytes, (reader) => reader.list(readAccountFields));
 }
@@ -65,5 +65,38 @@ function readAccountFields(reader: RlpReader): AccountRecord {
     balanceAtoken: reader.integer(),
     storageRoot: reader.hex(32) as Hash32,
     codeHash: reader.hex(32) as Hash32,
+  };
+}
+
+const NO_HASH = new Uint8Array(0);
+
+/**
+ * The same for the store, with empty bytes for the storage root and the code hash that accounts
+ * without storage and code have: 14 bytes of most accounts instead of 72.
+ */
+export function encodeStoredAccount(account: AccountRecord): Uint8Array {
+  const { nonce, balanceAtoken, storageRoot, codeHash } = account;
+  return encodeRlp(
+    [
+      bigintToBytes(nonce),
+      bigintToBytes(balanceAtoken),
+      storageRoot === EMPTY_TRIE_ROOT ? NO_HASH : hexToBytes(storageRoot),
+      codeHash === EMPTY_CODE_HASH ? NO_HASH : hexToBytes(codeHash),
+    ],
+    ENCODED,
+  );
+}
+
+/** Reads an account of the store; also of format 3, with both hashes. Throws INVALID_RLP. */
+export function decodeStoredAccount(bytes: Uint8Array): AccountRecord {
+  return readRlp(bytes, (reader) => reader.list(readStoredFields));
+}
+
+function readStoredFields(reader: RlpReader): AccountRecord {
+  return {
+    nonce: reader.integer(),
+    balanceAtoken: reader.integer(),
+    storageRoot: (reader.optionalHex(32) ?? EMPTY_TRIE_ROOT) as Hash32,
+    codeHash: (reader.optionalHex(32) ?? EMPTY_CODE_HASH) as Hash32,
   };
 }

@@ -25,7 +25,7 @@ import { logIndexSteps } from "./log-index.js";
 import type { StateChanges, StateStore } from "./state-store.js";
 import type { TrieWrite } from "./trie-port.js";
 import type { StoreBase } from "./store-base.js";
-import { oldestProofAt, trieWritesOf } from "./trie-store.js";
+import { oldestProofAt, trieWritesOf } from "./trie-diff.js";
 
 /** Everything that a block changes, as execution hands it over. */
 export interface ExecutedBlock {

@@ -12,8 +12,14 @@ import {
 } from "../../runtime/files/level-store.js";
 import { openFileLimit } from "../../runtime/files/open-file-limit.js";
 
-/** The version of this layout; a store written by another one is refused. */
-export const STORE_FORMAT_VERSION = 3;
+/** The version of this layout; a store that a newer or a much older one has written is refused. */
+export const STORE_FORMAT_VERSION = 4;
+
+/**
+ * The oldest layout that is read as well, and written as this one from then on. Until version 4 an
+ * account had both hashes always, and reverse diffs told every node whole (ADR 78).
+ */
+export const OLDEST_FORMAT_VERSION = 3;
 
 /**
  * Key spaces. Heights and indices are big-endian (8 and 4 bytes), addresses 20 bytes, hashes and
@@ -48,7 +54,7 @@ export const KEY_SPACE = {
   transaction: 0x15,
   /** SHA-256(SDK transaction) -> height, index in data.txs */
   sdkTransaction: 0x16,
-  /** address -> account at the tip */
+  /** address -> account at the tip; of storage and code only what is not empty */
   account: 0x20,
   /** address, height -> account after that block (empty: none); one entry per journalled block */
   accountHistory: 0x21,
@@ -62,7 +68,7 @@ export const KEY_SPACE = {
   trieNode: 0x28,
   /** height -> names that the pages of its reverse diff begin with */
   trieDiff: 0x2a,
-  /** height, page -> what each changed trie node was before that block (empty: none), by name */
+  /** height, page -> what changed trie nodes were before that block, by name: `trie-diff.ts` */
   trieDiffPage: 0x2d,
   /** height -> total supply, minted, burned after that block */
   supply: 0x2b,

@@ -5,6 +5,8 @@ import { BlockStore } from "./block-store.js";
 import {
   type Database,
   type DatabaseSettings,
+  metaKey,
+  OLDEST_FORMAT_VERSION,
   openDatabase,
   readMeta,
   STORE_FORMAT_VERSION,
@@ -50,11 +52,15 @@ export async function openStores(options: StoreOptions): Promise<OpenStores> {
   const { memory } = options;
   const database = await openDatabase(options.folder, options);
   try {
-    const isNew = assertReadable(database, options);
+    const format = readableFormat(database, options);
     const base = await StoreBase.open(database);
     const blocks = new BlockStore(database, base, { recentBytes: memory?.recentBlockBytes });
-    if (isNew) await writeGenesis(database, options, base);
-    else assertOurs(database, options);
+    if (format === undefined) await writeGenesis(database, options, base);
+    else {
+      assertOurs(database, options);
+      // The next block has records that an older program would not understand.
+      if (format !== STORE_FORMAT_VERSION) await writeFormat(database);
+    }
     const height = blocks.tip();
     if (height === undefined) throw storeDamaged(options.folder, "it has no newest block");
     const { hash, timeMs } = blocks.outline(height);
@@ -79,15 +85,20 @@ async function writeGenesis(
   await state.close();
 }
 
+function writeFormat(database: Database): Promise<void> {
+  const value = Buffer.from(String(STORE_FORMAT_VERSION));
+  return database.write([{ key: metaKey("formatVersion"), value }], { durable: true });
+}
+
 /**
  * Looks at the format before anything else is read.
- * @returns true for a store that was just made
+ * @returns undefined for a store that was just made
  */
-function assertReadable(database: Database, { folder }: StoreOptions): boolean {
+function readableFormat(database: Database, { folder }: StoreOptions): number | undefined {
   const text = readMeta(database, "formatVersion");
   // Both were written at once, and nothing deletes either.
   if (text === undefined) {
-    if (database.get(storeKey("tip")) === undefined) return true;
+    if (database.get(storeKey("tip")) === undefined) return undefined;
     throw storeDamaged(folder, "it does not say what format it has");
   }
   const version = Number(text);
@@ -100,14 +111,14 @@ function assertReadable(database: Database, { folder }: StoreOptions): boolean {
         "away to sync again",
     );
   }
-  if (version < STORE_FORMAT_VERSION) {
+  if (version < OLDEST_FORMAT_VERSION) {
     throw new StoreError(
       "STORE_OLDER",
-      `${start}needs ${STORE_FORMAT_VERSION}: start the older program, or move the folder away to ` +
-        "sync again, or use another home",
+      `${start}needs ${OLDEST_FORMAT_VERSION} at least: start the older program, or move the ` +
+        "folder away to sync again, or use another home",
     );
   }
-  return false;
+  return version;
 }
 
 function assertOurs(database: Database, options: StoreOptions): void {

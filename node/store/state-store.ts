@@ -8,7 +8,7 @@ import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import { EMPTY_CODE_HASH, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { allAtOnce, eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import { AccountHistory } from "./account-history.js";
-import { type AccountRecord, decodeAccount, encodeAccount } from "./account-record.js";
+import { type AccountRecord, decodeStoredAccount, encodeStoredAccount } from "./account-record.js";
 import { type StateReader, ZERO_VALUE } from "./state-reader.js";
 import type { StoreBase } from "./store-base.js";
 import {
@@ -81,7 +81,7 @@ export class StateStore {
     const cached = this.accounts.get(address);
     if (cached !== undefined) return cached === ABSENT ? undefined : cached;
     const bytes = this.database.get(storeKey("account", addressToBytes(address)), this.snapshot);
-    const account = bytes === undefined ? undefined : decodeAccount(bytes);
+    const account = bytes === undefined ? undefined : decodeStoredAccount(bytes);
     this.accounts.set(address, account ?? ABSENT);
     return account;
   }
@@ -117,7 +117,7 @@ export class StateStore {
     if (height === this.headHeight) return this.account(address);
     this.base.assertState(height);
     const bytes = await this.history.versionAt(address, height, this.headHeight);
-    return bytes === undefined || bytes.length === 0 ? undefined : decodeAccount(bytes);
+    return bytes === undefined || bytes.length === 0 ? undefined : decodeStoredAccount(bytes);
   }
 
   /** Storage slot after a block of the past or the head, without leading zeros. Throws HISTORY_PRUNED. */
@@ -194,7 +194,7 @@ export class StateStore {
     const at = heightBytes(changes.height);
     yield* eachInSteps(changes.accounts, ([address, account]) => {
       const bytes = addressToBytes(address);
-      const value = account === undefined ? undefined : encodeAccount(account);
+      const value = account === undefined ? undefined : encodeStoredAccount(account);
       writes.push({ key: storeKey("account", bytes), value });
       writes.push({ key: storeKey("accountHistory", bytes, at), value: value ?? ZERO_VALUE });
     });

@@ -12,7 +12,11 @@ import {
   EMPTY_TRIE_ROOT,
   type Hash32,
 } from "../../../chain/hex.js";
-import { type AccountRecord, decodeAccount } from "../../store/account-record.js";
+import {
+  type AccountRecord,
+  decodeAccount,
+  encodeStoredAccount,
+} from "../../store/account-record.js";
 import { type Database, storeKey, type StoreWrite } from "../../store/database.js";
 import type { ProvenBlock } from "./snapshot-block.js";
 import { snapshotInvalid } from "./snapshot-error.js";
@@ -86,10 +90,10 @@ export class RestoredState {
       else if (kind === RECORD_KIND.receipts) this.slices.receipts.add(id, value);
       else this.proveBlock();
       if (kind === RECORD_KIND.account) {
-        this.countAccount(value);
+        const stored = encodeStoredAccount(this.countAccount(value));
         accounts.push({ address: id, value });
-        writes.push({ key: storeKey("account", id), value });
-        writes.push({ key: storeKey("accountHistory", id, this.at), value });
+        writes.push({ key: storeKey("account", id), value: stored });
+        writes.push({ key: storeKey("accountHistory", id, this.at), value: stored });
       } else if (kind === RECORD_KIND.storage) {
         this.counts.slots++;
         const [address, slot] = [id.subarray(0, ADDRESS_BYTES), id.subarray(ADDRESS_BYTES)];
@@ -112,12 +116,13 @@ export class RestoredState {
     return this.proven;
   }
 
-  private countAccount(value: Uint8Array): void {
+  private countAccount(value: Uint8Array): AccountRecord {
     const account = readAccountRecord(value);
     this.counts.accounts++;
     this.totalAtoken += account.balanceAtoken;
     if (account.storageRoot !== EMPTY_TRIE_ROOT) this.storageTries++;
     if (account.codeHash !== EMPTY_CODE_HASH) this.missingCodes.add(account.codeHash);
+    return account;
   }
 
   private takeCode(id: Buffer, code: Uint8Array): void {

@@ -7,7 +7,7 @@ import { type Address, addressToBytes, bytesToAddress } from "../../../chain/add
 import { keccak256 } from "../../../chain/hashes.js";
 import { EMPTY_TRIE_ROOT, type Hash32 } from "../../../chain/hex.js";
 import { encodeRlp } from "../../../chain/encoding/rlp.js";
-import { decodeAccount } from "../../store/account-record.js";
+import { decodeStoredAccount } from "../../store/account-record.js";
 import { ACCOUNT_TRIE } from "../../state/state-root.js";
 import { type TrieUpdate, updateTrie } from "../../state/trie.js";
 import { type Database, openDatabase, storeKey, type StoreWrite } from "../../store/database.js";
@@ -139,5 +139,5 @@ class TrieBuilder {
 /** What the account says; undefined without an account. */
 function storageRootOf(database: Database, address: Address): Hash32 | undefined {
   const bytes = database.get(storeKey("account", addressToBytes(address)));
-  return bytes === undefined ? undefined : decodeAccount(bytes).storageRoot;
+  return bytes === undefined ? undefined : decodeStoredAccount(bytes).storageRoot;
 }

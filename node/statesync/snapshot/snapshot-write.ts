@@ -10,7 +10,7 @@ import { writeNewFile } from "../../../runtime/files/durable-file.js";
 import { sleep } from "../../../runtime/process/task.js";
 import type { Supply } from "../../view/chain-view.js";
 import { BlockRecords } from "../../store/block-records.js";
-import { decodeAccount } from "../../store/account-record.js";
+import { decodeStoredAccount, encodeAccount } from "../../store/account-record.js";
 import {
   type Database,
   type KeySpace,
@@ -110,9 +110,9 @@ async function* recordsOf(input: SnapshotInput): AsyncGenerator<SnapshotRecord> 
   // with different pasts make the same snapshot. One entry for each different contract.
   const codeHashes = new Set<Hash32>();
   for await (const [id, value] of entriesOf(database, "account", view)) {
-    const { codeHash } = decodeAccount(value);
-    if (codeHash !== EMPTY_CODE_HASH) codeHashes.add(codeHash);
-    yield { kind: RECORD_KIND.account, id, value };
+    const account = decodeStoredAccount(value);
+    if (account.codeHash !== EMPTY_CODE_HASH) codeHashes.add(account.codeHash);
+    yield { kind: RECORD_KIND.account, id, value: encodeAccount(account) };
   }
   for await (const [id, value] of entriesOf(database, "storage", view)) {
     yield { kind: RECORD_KIND.storage, id, value };

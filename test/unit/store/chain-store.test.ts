@@ -10,7 +10,11 @@ import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/encodin
 import { decodeTransaction } from "../../../chain/transaction.js";
 import { encodeGenesis, parseGenesis } from "../../../node/settings/genesis.js";
 import { PoolStore } from "../../../node/store/pool-store.js";
-import { openDatabase, STORE_FORMAT_VERSION } from "../../../node/store/database.js";
+import {
+  OLDEST_FORMAT_VERSION,
+  openDatabase,
+  STORE_FORMAT_VERSION,
+} from "../../../node/store/database.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
 
 const wallet = new Wallet(`0x${"33".repeat(32)}`);
@@ -128,12 +132,12 @@ describe("the node's store", () => {
       code: "STORE_FOREIGN",
     });
     const key = Buffer.concat([Buffer.of(1), Buffer.from("formatVersion")]);
-    for (const [step, code] of [
-      [1, "STORE_NEWER"],
-      [-1, "STORE_OLDER"],
+    for (const [version, code] of [
+      [STORE_FORMAT_VERSION + 1, "STORE_NEWER"],
+      [OLDEST_FORMAT_VERSION - 1, "STORE_OLDER"],
     ] as const) {
       const database = await openDatabase(chain.folder);
-      const value = Buffer.from(String(STORE_FORMAT_VERSION + step));
+      const value = Buffer.from(String(version));
       await database.write([{ key, value }], { durable: true });
       await database.close();
       await expect(ExecutionChain.open(genesis, { folder: chain.folder })).rejects.toMatchObject({

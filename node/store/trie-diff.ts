@@ -1,0 +1,130 @@
+/**
+ * The writes of a block's tries: nodes as they are now, and one reverse diff that tells what each
+ * changed one was, so that proofs can be made for recent heights (design point 10; ADR 78).
+ *
+ * A diff is a list in pages, by name. Of a node it tells `[name, node]`, the whole as it was and empty
+ * where there was none; or `[name, mask, items]`, only those items of it that became others.
+ */
+import { heightBytes } from "../../chain/encoding/height-bytes.js";
+import {
+  decodeRlp,
+  encodeRlp,
+  RlpEncoded,
+  type RlpInput,
+  rlpList,
+} from "../../chain/encoding/rlp.js";
+import type { Height } from "../../chain/hex.js";
+import { mapInSteps, sortInSteps, type Steps } from "../../chain/steps/steps.js";
+import { type Database, storeKey, type StoreWrite } from "./database.js";
+import { listChange } from "./list-change.js";
+import { baseWrites } from "./store-base.js";
+import type { TrieWrite } from "./trie-port.js";
+import { compareNames, nameIn, nodeKey } from "./trie-store.js";
+
+/** Blocks for which proofs are served, the head included, unless the node keeps an archive. */
+export const PROOF_WINDOW_BLOCKS = 1_024;
+
+/** The oldest height that can be proven with the window's reverse diffs, with that head. */
+export function oldestProofAt(head: Height): Height {
+  return Math.max(0, head - PROOF_WINDOW_BLOCKS + 1);
+}
+
+/** Bytes of a page; a proof reads a page or two of each diff. */
+const DIFF_PAGE_BYTES = 32 * 1024;
+
+/**
+ * The writes of a block's trie changes: the new nodes, and one reverse diff, sorted by name and in
+ * pages; the diff that leaves the window is deleted. In steps.
+ */
+export function* trieWritesOf(
+  database: Pick<Database, "get">,
+  height: Height,
+  changes: readonly TrieWrite[],
+  keepAll: boolean,
+): Steps<StoreWrite[]> {
+  const writes: StoreWrite[] = [];
+  const former = yield* mapInSteps(changes, ({ owner, path, node, previous }) => {
+    const key = nodeKey(owner, path);
+    writes.push({ key, value: node });
+    return formerNode(nameIn(key), previous, node);
+  });
+  const sorted = yield* sortInSteps(former, (left, right) => compareNames(left.name, right.name));
+  for (const write of yield* diffWrites(height, sorted)) writes.push(write);
+  const oldest = oldestProofAt(height);
+  if (!keepAll && oldest > 0) {
+    writes.push(...diffDeletions(database, oldest - 1), ...baseWrites({ proofBase: oldest }));
+  }
+  return writes;
+}
+
+const NO_NODE = new Uint8Array(0);
+
+/** A changed node, and what is told of it. */
+interface FormerNode {
+  readonly name: Buffer;
+  readonly told: readonly RlpInput[];
+  readonly sizeBytes: number;
+}
+
+function formerNode(
+  name: Buffer,
+  previous: Uint8Array | undefined,
+  node: Uint8Array | undefined,
+): FormerNode {
+  const change =
+    previous === undefined || node === undefined ? undefined : listChange(previous, node);
+  if (change === undefined) {
+    const whole = previous ?? NO_NODE;
+    return { name, told: [name, whole], sizeBytes: name.length + whole.length };
+  }
+  const { mask, items } = change;
+  const maskBytes = mask < 0x100 ? Uint8Array.of(mask) : Uint8Array.of(mask >>> 8, mask);
+  let sizeBytes = name.length;
+  for (const item of items) sizeBytes += item.length;
+  return { name, told: [name, maskBytes, items.map((item) => new RlpEncoded(item))], sizeBytes };
+}
+
+function* diffWrites(height: Height, former: readonly FormerNode[]): Steps<StoreWrite[]> {
+  const writes: StoreWrite[] = [];
+  const names: Buffer[] = [];
+  let page: FormerNode[] = [];
+  let sizeBytes = 0;
+  const close = () => {
+    const [first] = page;
+    if (first === undefined) return;
+    const value = encodeRlp(page.map(({ told }) => told));
+    writes.push({ key: diffPageKey(height, names.length), value });
+    names.push(first.name);
+    [page, sizeBytes] = [[], 0];
+  };
+  for (const node of former) {
+    page.push(node);
+    sizeBytes += node.sizeBytes;
+    if (sizeBytes < DIFF_PAGE_BYTES) continue;
+    close();
+    yield;
+  }
+  close();
+  writes.push({ key: storeKey("trieDiff", heightBytes(height)), value: encodeRlp(names) });
+  return writes;
+}
+
+function diffDeletions(database: Pick<Database, "get">, height: Height): StoreWrite[] {
+  const key = storeKey("trieDiff", heightBytes(height));
+  const names = database.get(key);
+  if (names === undefined) return [];
+  return [
+    { key, value: undefined },
+    ...rlpList(decodeRlp(names)).map((_, page) => ({
+      key: diffPageKey(height, page),
+      value: undefined,
+    })),
+  ];
+}
+
+/** Key of a page of a block's reverse diff. */
+export function diffPageKey(height: Height, page: number): Buffer {
+  const number = Buffer.allocUnsafe(4);
+  number.writeUInt32BE(page);
+  return storeKey("trieDiffPage", heightBytes(height), number);
+}
