@@ -22,7 +22,7 @@ export const MEMORY_SECTION = {
   ),
   "store-cache": cacheMib(16, "Parts of the store's files, uncompressed."),
   "store-write-buffer": cacheMib(
-    32,
+    128,
     "What was written last, before it becomes a file; twice as much while one is being made.",
   ),
 } as const;
