@@ -6,13 +6,13 @@
  */
 
 /** Versions of the table. */
-export const WEIGHTS_VERSIONS = [1, 2] as const;
+export const WEIGHTS_VERSIONS = [1, 2, 3] as const;
 
 /** One of them. */
 export type WeightsVersion = (typeof WEIGHTS_VERSIONS)[number];
 
 /** What new chains begin with. */
-export const NEWEST_WEIGHTS: WeightsVersion = 2;
+export const NEWEST_WEIGHTS: WeightsVersion = 3;
 
 /** A table: compute units, nanoseconds. */
 export interface ComputeWeights {
@@ -28,6 +28,10 @@ export interface ComputeWeights {
   readonly coldSlotNs: number;
   /** First change of a slot in a transaction: trie, store and history. */
   readonly slotChangeNs: number;
+  /** First read of a slot that an earlier transaction of the block changed: it lies in memory. */
+  readonly changedSlotNs: number;
+  /** First change of such a slot in a transaction: its trie, store and history are paid for. */
+  readonly slotChangeAgainNs: number;
   /** Coins that move in a call: two accounts, trie, store and history. */
   readonly valueMoveNs: number;
   /** A word that is hashed. */
@@ -121,6 +125,8 @@ const FIRST: ComputeWeights = {
   coldAccountNs: 8_000,
   coldSlotNs: 10_000,
   slotChangeNs: 30_000,
+  changedSlotNs: 10_000,
+  slotChangeAgainNs: 30_000,
   valueMoveNs: 40_000,
   hashWordNs: 110,
   copyWordNs: 5,
@@ -142,4 +148,7 @@ const SECOND: ComputeWeights = {
   logByteNs: 7,
 };
 
-const TABLES: Readonly<Record<WeightsVersion, ComputeWeights>> = { 1: FIRST, 2: SECOND };
+/** However often a block changes a slot, one change of it reaches trie, store and history. */
+const THIRD: ComputeWeights = { ...SECOND, changedSlotNs: 1_000, slotChangeAgainNs: 2_000 };
+
+const TABLES: Readonly<Record<WeightsVersion, ComputeWeights>> = { 1: FIRST, 2: SECOND, 3: THIRD };

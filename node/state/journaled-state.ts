@@ -199,6 +199,18 @@ export class JournaledState {
     return now(this.transactionStorage(address, slot));
   }
 
+  /**
+   * Whether an earlier transaction of the block left a slot, which was read, with another value than
+   * the block found. By values alone: who proposes has read slots for transactions that are in no block.
+   */
+  wasChangedBefore(address: Address, slot: Hash32): boolean {
+    const before =
+      this.transactionSlots.get(address)?.get(slot) ?? this.slots.get(address)?.get(slot);
+    const original = this.originalSlots.get(address)?.get(slot);
+    if (before === original) return false;
+    return Buffer.compare(before ?? ZERO_VALUE, original ?? ZERO_VALUE) !== 0;
+  }
+
   /** Forgets all storage of an account, committed storage included. */
   wipeStorage(address: Address): void {
     const before = this.slots.get(address);

@@ -1,5 +1,5 @@
 /** Storage and transient storage: SLOAD, SSTORE, TLOAD, TSTORE. */
-import { bigintToBytes, bytesToBigint } from "../../../chain/hex.js";
+import { bigintToBytes, bytesToBigint, type Hash32 } from "../../../chain/hex.js";
 import type { Frame } from "./frame.js";
 import { SENTRY_OUT_OF_GAS, STATIC_STATE_CHANGE } from "./halt.js";
 import {
@@ -18,8 +18,10 @@ export function sload(frame: Frame): void {
   const slot = frame.pop();
   const isCold = substate.warmSlot(frame.self, slot);
   frame.charge(isCold ? COLD_SLOT_GAS : WARM_GAS);
-  if (isCold) frame.spend(frame.weights.coldSlotNs);
-  frame.push(bytesToBigint(state.storageNow(frame.self, wordToSlot(slot))));
+  const key = wordToSlot(slot);
+  const value = state.storageNow(frame.self, key);
+  if (isCold) spendOnColdSlot(frame, key);
+  frame.push(bytesToBigint(value));
 }
 
 /** Gas and refunds by original, current and new value (EIP-2200 with the sums of EIP-3529). */
@@ -31,8 +33,8 @@ export function sstore(frame: Frame): void {
   const key = wordToSlot(slot);
   const isCold = substate.warmSlot(frame.self, slot);
   const coldGas = isCold ? COLD_SLOT_GAS : 0;
-  if (isCold) frame.spend(frame.weights.coldSlotNs);
   const current = bytesToBigint(state.storageNow(frame.self, key));
+  if (isCold) spendOnColdSlot(frame, key);
   if (value === current) {
     frame.charge(coldGas + WARM_GAS);
     if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
@@ -40,10 +42,20 @@ export function sstore(frame: Frame): void {
   }
   const original = bytesToBigint(state.transactionStorageNow(frame.self, key));
   frame.charge(coldGas + writeGas(original, current));
-  if (original === current) frame.spend(frame.weights.slotChangeNs);
+  if (original === current) {
+    const { slotChangeNs, slotChangeAgainNs } = frame.weights;
+    frame.spend(state.wasChangedBefore(frame.self, key) ? slotChangeAgainNs : slotChangeNs);
+  }
   if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
   substate.refundGas += refundOf(original, current, value);
   state.putStorage(frame.self, key, bigintToBytes(value));
+}
+
+/** Compute units of a slot's first touch in the transaction, behind its reading. */
+function spendOnColdSlot(frame: Frame, key: Hash32): void {
+  const { coldSlotNs, changedSlotNs } = frame.weights;
+  const { state } = frame.execution;
+  frame.spend(state.wasChangedBefore(frame.self, key) ? changedSlotNs : coldSlotNs);
 }
 
 /** Gas of a write that changes a slot, without its first touch. */

@@ -33,6 +33,8 @@ export const SENDERS = 2_000;
 export const TRANSFER_GAS = 21_000n;
 /** Of all turns of a transaction: it must not run out of what it may name. */
 export const TURNS_GAS = 29_000_000;
+/** Of a turn that reads a slot and changes it, at least. */
+const REWRITE_GAS = 5_000;
 const MOST_GAS = 30_000_000n;
 const BLOCK_GAS = 600_000_000;
 const KEY = Buffer.alloc(32, 1).toString("base64");
@@ -124,6 +126,13 @@ export function fillingOf(item: CommitCase, index: number, senders: readonly Sen
     return { name, gas, grows, next, ready };
   }
   const count = Math.floor(TURNS_GAS / gas);
+  if (item.isRewritten === true) {
+    const from = take(count, 0);
+    let value = 1;
+    const next = () => sign(turnsPayment(index, { from, to: from + count, value: ++value }));
+    // Only the first change of a slot takes all that the case names.
+    return { name, gas: count * REWRITE_GAS, grows, next, ready };
+  }
   const next = (block: number) => {
     const from = take(count, block);
     return sign(turnsPayment(index, { from, to: from + count, value: block + 2 }));

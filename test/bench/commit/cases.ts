@@ -22,6 +22,8 @@ export interface CommitCase {
   readonly gas: number;
   /** Each block has the turns of the one before; otherwise it goes on behind them. */
   readonly isRepeated?: boolean;
+  /** Each transaction has the turns of the one before, with another value. */
+  readonly isRewritten?: boolean;
   /** Its blocks also make the state large before anything is timed. */
   readonly grows?: boolean;
   /** Turns name contracts, each of which writes a slot of its own. */
@@ -49,6 +51,12 @@ export const COMMIT_CASES: readonly CommitCase[] = [
   { name: "transfers to accounts that are there", gas: 21_000, isRepeated: true },
   { name: "SSTORE, new slots", body: "808055", gas: 22_300, grows: true },
   { name: "SSTORE, slots that are there", body: "6040358155", gas: 22_500, isRepeated: true },
+  {
+    name: "SSTORE, slots that the block has changed",
+    body: "6040358155",
+    gas: 22_500,
+    isRewritten: true,
+  },
   { name: "SLOAD, slots that are there", body: "805450", gas: 2_200, isRepeated: true },
   {
     name: "SSTORE in other contracts",

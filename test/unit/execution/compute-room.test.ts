@@ -4,7 +4,7 @@ import { toBeHex, Wallet } from "ethers";
 import { NEWEST_WEIGHTS, weightsOf } from "../../../chain/evm/compute-weights.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { type Address, parseAddress } from "../../../chain/address.js";
-import { ZERO_HASH } from "../../../chain/hex.js";
+import { hexToBytes, ZERO_HASH } from "../../../chain/hex.js";
 import { withoutSignature } from "../../../chain/transaction.js";
 import { Engine } from "../../../node/execution/interpreter/engine.js";
 import {
@@ -110,6 +110,44 @@ describe("blocks of both engines", () => {
     expect(own?.receipts.map(([status]) => status)).toEqual([1, 0, 1]);
     expect(own?.receipts[1]?.[1]).toBe(10_000_000n);
     expect(library).toEqual(own);
+  });
+});
+
+describe("a slot that a transaction changed which is in no block", () => {
+  /** Stores its first word of input: PUSH0 CALLDATALOAD PUSH0 SSTORE. */
+  const STORING = "5f355f55";
+
+  it("counts as one that the block has not touched", () => {
+    const reader = new MemoryState({
+      [ALICE]: { balanceAtoken: TEN },
+      [CONTRACT]: { code: STORING },
+    });
+    const state = new JournaledState(reader);
+    const engine = new Engine({ chainId: CHAIN_ID, state, weights: WEIGHTS });
+    const block = { ...BLOCK, blockHash: () => ZERO_HASH };
+    const store = (value: number, isIncluded: boolean): number => {
+      state.checkpoint();
+      const message = {
+        from: ALICE,
+        to: CONTRACT,
+        valueAtoken: 0n,
+        data: hexToBytes(toBeHex(value, 32)),
+        gasLimit: GAS,
+        gasPriceAtoken: 1n,
+        accessList: [],
+      };
+      const { computeNs, error } = engine.run(message, block, { limitNs: 1e9 });
+      expect(error).toBeUndefined();
+      if (isIncluded) state.commit();
+      else state.revert();
+      return computeNs;
+    };
+    const first = store(1, false);
+    expect(store(2, true)).toBe(first);
+    const { coldSlotNs, changedSlotNs, slotChangeNs, slotChangeAgainNs } = WEIGHTS;
+    const saved = coldSlotNs - changedSlotNs + (slotChangeNs - slotChangeAgainNs);
+    expect(saved).toBeGreaterThan(0);
+    expect(store(3, true)).toBe(first - saved);
   });
 });
 

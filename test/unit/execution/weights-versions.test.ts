@@ -1,8 +1,9 @@
 /** A chain's table of compute weights is the one that its genesis names (D21), on either engine. */
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { Wallet } from "ethers";
+import { toBeHex, Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { WEIGHTS_VERSIONS, type WeightsVersion } from "../../../chain/evm/compute-weights.js";
+import { ZERO_HASH } from "../../../chain/hex.js";
 import { ENGINE_NAMES } from "../../../node/blocks/engines.js";
 import {
   encodeGenesis,
@@ -24,9 +25,25 @@ const CODE = ["5f5f5ff050", "5f5f5f5f600161ffff5ff150", "60205fa0"].join("");
 const FIRST_NS =
   50_000 + 21 * 4 + 14 * 40 + 30_000 + (6_000 + 8_000 + 40_000) + (3_000 + 8 + 32 * 5);
 
+const SECOND_NS = FIRST_NS + 28_000 + 8_000 + 32 * 2;
+
 const UNITS: Readonly<Record<WeightsVersion, number>> = {
   1: FIRST_NS,
-  2: FIRST_NS + 28_000 + 8_000 + 32 * 2,
+  2: SECOND_NS,
+  3: SECOND_NS,
+};
+
+/** Stores its first word of input: PUSH0 CALLDATALOAD PUSH0 SSTORE. */
+const STORING = "5f355f55";
+
+/** By hand: the base; 32 bytes of input and 4 of code at 4; what the four opcodes always cost. */
+const STORING_NS = 50_000 + 32 * 4 + 4 * 4 + (40 + 350 + 40 + 1_500);
+
+/** A slot's first read and its change, where the block has changed it by then. */
+const CHANGED_SLOT_NS: Readonly<Record<WeightsVersion, readonly [number, number]>> = {
+  1: [10_000, 30_000],
+  2: [10_000, 30_000],
+  3: [1_000, 2_000],
 };
 
 const chains: ExecutionChain[] = [];
@@ -35,9 +52,10 @@ afterEach(async () => {
   await Promise.all(chains.splice(0).map((chain) => chain.close()));
 });
 
-async function open(computeWeights: WeightsVersion): Promise<ExecutionChain> {
+async function open(computeWeights: WeightsVersion, code = CODE): Promise<ExecutionChain> {
   const plain = testGenesis(WALLET.address.toLowerCase());
-  const account: GenesisAccount = { balanceAtoken: 5n, code: `0x${CODE}`, storage: new Map() };
+  const storage = new Map([[ZERO_HASH, 7n]]);
+  const account: GenesisAccount = { balanceAtoken: 5n, code: `0x${code}`, storage };
   const chain = await ExecutionChain.open({
     ...plain,
     params: { ...plain.params, computeWeights },
@@ -63,6 +81,28 @@ describe.each(WEIGHTS_VERSIONS)("version %d of the weights", (version) => {
     ]);
   });
 
+  it.each(ENGINE_NAMES)("knows slots that the block has changed by then (%s)", async (engine) => {
+    const chain = await open(version, STORING);
+    const store = (value: number, nonce: number, gasLimit = 100_000) =>
+      WALLET.signTransaction({
+        chainId: chain.genesis.evmChainId,
+        to: CONTRACT,
+        nonce,
+        gasLimit,
+        gasPrice: 25_000_000_000n,
+        data: toBeHex(value, 32),
+      });
+    // The slot holds 7. The second one ends out of gas behind its look at the slot; back to 7 the
+    // block has changed nothing.
+    const raws = [store(8, 0), store(9, 1, 23_900), store(9, 2), store(7, 3), store(5, 4)];
+    const { outcomes } = await chain.execute(await Promise.all(raws), [], engine);
+    const units = outcomes.map((outcome) => outcome.included && outcome.computeNs);
+    const [readNs, changeNs] = CHANGED_SLOT_NS[version];
+    const first = STORING_NS + 10_000 + 30_000;
+    const next = STORING_NS + readNs + changeNs;
+    expect(units).toEqual([first, STORING_NS + readNs, next, next, first]);
+  });
+
   it("survives the text of a genesis", async () => {
     const { genesis } = await open(version);
     expect(parseGenesis(encodeGenesis(genesis)).params.computeWeights).toBe(version);
@@ -72,7 +112,7 @@ describe.each(WEIGHTS_VERSIONS)("version %d of the weights", (version) => {
 describe("a version that this program does not know", () => {
   it("is refused with those that it does", () => {
     const text = encodeGenesis(testGenesis(WALLET.address.toLowerCase()));
-    const newer = text.replace(/"computeWeights": ?[0-9]+/, '"computeWeights": 3');
+    const newer = text.replace(/"computeWeights": ?[0-9]+/, '"computeWeights": 4');
     expect(newer).not.toBe(text);
     expect(() => parseGenesis(newer)).toThrow(/computeWeights/);
   });
