@@ -128,6 +128,7 @@ export class BlockExecution {
   private readonly named = new Set<Address>();
   private feesAtoken = 0n;
   private gasUsed = 0n;
+  private computeNs = 0;
   private madeEngine: MaybePromise<TransactionEngine> | undefined;
   private readonly slices: Slices;
 
@@ -203,6 +204,7 @@ export class BlockExecution {
     });
     if (!outcome.included) return outcome;
     this.gasUsed += outcome.receipt.gasUsed;
+    this.computeNs += outcome.computeNs;
     this.feesAtoken += outcome.feeAtoken;
     this.transactions.push(transaction);
     this.receipts.push(receiptBehind(this.gasUsed, outcome.receipt));
@@ -245,6 +247,7 @@ export class BlockExecution {
     }
     const { result, changes, computeNs } = outcome;
     this.feesAtoken += outcome.feeAtoken;
+    this.computeNs += computeNs;
     const index = this.transactions.length + this.cosmos.length;
     const { tx, from } = transaction;
     this.cosmos.push({ tx, from, index, result, changes });
@@ -298,6 +301,7 @@ export class BlockExecution {
       trieWrites: roots.trieWrites,
       supply,
       sdkHashes,
+      computeNs: this.computeNs,
       ...(validatorUpdates === undefined
         ? {}
         : { validatorUpdates, appVersion: appVersion(this.state) }),

@@ -65,6 +65,7 @@ export function createGenesisBlock(genesis: Genesis): ExecutedBlock {
     trieWrites: roots.trieWrites,
     supply,
     sdkHashes: [],
+    computeNs: 0,
   };
 }
 

@@ -374,9 +374,14 @@ export class ConsensusDriver implements ConsensusInbox {
       },
     );
     const { workMs } = this;
-    const { blockIntervalMs } = parts.params;
+    const { blockIntervalMs, maxComputeNs } = parts.params;
     this.workMs = 0;
-    this.congestion.onDecided(votes.round, { workMs, blockIntervalMs });
+    const { gasUsed } = executed.committed.block.header;
+    const filling = Math.max(
+      Number(gasUsed) / Number(tip.params.blockMaxGas),
+      executed.computeNs / maxComputeNs,
+    );
+    this.congestion.onDecided(votes.round, { workMs, blockIntervalMs, filling });
     this.begin(next, votes);
     parts.log.info(
       {

@@ -42,6 +42,8 @@ export interface ExecutedBlock {
   readonly appVersion?: number;
   /** SHA-256 of each transaction as `data.txs` has it, in that order. */
   readonly sdkHashes: readonly Hash32[];
+  /** Compute units that its transactions took (D21); they are not stored. */
+  readonly computeNs: number;
 }
 
 /** Identity of a chain, written with block 0. */

@@ -4,7 +4,7 @@
  * all of it makes the next round fail, too: blocks that a starved machine cannot execute in time shrink
  * until one is decided, and grow back while rounds do not fail. And a block that takes longer to make and
  * store than the next one is away makes all that follow late: compute units are measured on another
- * machine, so blocks shrink to what this one does in time.
+ * machine, so blocks have the size that this one does in time.
  */
 
 import type { ChainParams } from "../../settings/genesis.js";
@@ -24,15 +24,23 @@ const LEAST_WORK_MS = 1_000;
 /** A block's share of the full room that work alone never goes below, however small transactions are. */
 const LEAST_SHARE = 1 / 8;
 
-/** Slower work halves a block at most, and quick work lets it grow by a quarter. */
+/** Slower work halves a block at most, and quick work lets it grow by half. */
 const MAX_SHRINKING = 0.5;
-const GROWTH = 1.25;
+const MAX_GROWTH = 1.5;
+
+/** The first block that has much to hold tells how fast the machine is; it had better be in time. */
+const FIRST_SHARE = 0.5;
+
+/** What a block holds of the full room for its work to tell how long a larger one's takes. */
+const LEAST_TELLING = 1 / 64;
 
 /** Work on a block: making or executing it, and storing it. */
 export interface BlockWork {
   readonly workMs: number;
   /** Time between two blocks. */
   readonly blockIntervalMs: number;
+  /** What the block held of the full room, of gas or of compute units, whichever is more. */
+  readonly filling: number;
 }
 
 /**
@@ -55,10 +63,13 @@ type RoomParams = Pick<
 /** One node's view of what network and machine manage. */
 export class Congestion {
   private halvings = 0;
-  private share = 1;
+  /** Of the full room, what this machine does in time, as far as its blocks have shown. */
+  private share: number;
 
   /** @param leastShare see `leastShareOf` */
-  constructor(private readonly leastShare = LEAST_SHARE) {}
+  constructor(private readonly leastShare = LEAST_SHARE) {
+    this.share = Math.max(leastShare, FIRST_SHARE);
+  }
 
   /** A height was decided; a dead proposer's round counts, and is made up for by the next height. */
   onDecided(round: number, work?: BlockWork): void {
@@ -68,13 +79,13 @@ export class Congestion {
     if (round === 0 && work !== undefined) this.onWorked(work);
   }
 
-  private onWorked({ workMs, blockIntervalMs }: BlockWork): void {
+  /** From what the block held and took: while little is asked for, what is known of the machine stays. */
+  private onWorked({ workMs, blockIntervalMs, filling }: BlockWork): void {
     const mostMs = Math.max(LEAST_WORK_MS, WORK_SHARE * blockIntervalMs);
-    const factor = workMs > mostMs ? Math.max(MAX_SHRINKING, mostMs / workMs) : GROWTH;
-    // Between the two lies what is neither late nor leaves room for a quarter more.
-    if (workMs > mostMs || workMs * GROWTH <= mostMs) {
-      this.share = Math.min(1, Math.max(this.leastShare, this.share * factor));
-    }
+    if (filling < LEAST_TELLING && workMs <= mostMs) return;
+    const inTime = (filling * mostMs) / Math.max(workMs, 1);
+    const factor = Math.min(MAX_GROWTH, Math.max(MAX_SHRINKING, inTime / this.share));
+    this.share = Math.min(1, Math.max(this.leastShare, this.share * factor));
   }
 
   /**

@@ -13,16 +13,25 @@ import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-
 const FULL = 600_000_000n;
 const faucet = new Wallet(`0x${"11".repeat(32)}`);
 
+/** Of a machine that is quick, as its first blocks have shown. */
+function quickMachine(): Congestion {
+  const congestion = new Congestion();
+  for (let height = 0; height < 2; height++) {
+    congestion.onDecided(0, { workMs: 100, blockIntervalMs: 2_000, filling: 0.5 });
+  }
+  return congestion;
+}
+
 describe("the room of a new block", () => {
   it("halves with each round, to a least", () => {
-    const congestion = new Congestion();
+    const congestion = quickMachine();
     const rooms = [0, 1, 2, 8, 9, 100].map((round) => congestion.gasOf(round, FULL));
     expect(rooms).toEqual([FULL, FULL / 2n, FULL / 4n, FULL / 256n, 2_100_000n, 2_100_000n]);
     expect(congestion.gasOf(5, 1_000_000n)).toBe(1_000_000n);
   });
 
   it("stays small after a height that took rounds, and grows back with each that took none", () => {
-    const congestion = new Congestion();
+    const congestion = quickMachine();
     congestion.onDecided(2);
     expect(congestion.gasOf(0, FULL)).toBe(FULL / 4n);
     expect(congestion.gasOf(1, FULL)).toBe(FULL / 8n);
@@ -34,7 +43,7 @@ describe("the room of a new block", () => {
   });
 
   it("is full again soon where one of four proposers is dead", () => {
-    const congestion = new Congestion();
+    const congestion = quickMachine();
     const rooms = Array.from({ length: 40 }, (_, height) => {
       const room = congestion.gasOf(0, FULL);
       congestion.onDecided(height % 4 === 0 ? 1 : 0);
@@ -48,49 +57,80 @@ describe("the room of a new block", () => {
 describe("a machine that is slower than the one of the compute units", () => {
   const blockIntervalMs = 2_000;
 
-  /** Blocks that are always full, whose work takes so long for all of their room. */
-  function worksOf(congestion: Congestion, fullMs: number, blocks: number): number[] {
+  /** Blocks that hold so much of their room, whose work takes so long for all that a block may hold. */
+  function worksOf(
+    congestion: Congestion,
+    { fullMs, blocks, of = 1 }: { fullMs: number; blocks: number; of?: number },
+  ): number[] {
     return Array.from({ length: blocks }, () => {
-      const workMs = (Number(congestion.gasOf(0, FULL)) / Number(FULL)) * fullMs;
-      congestion.onDecided(0, { workMs, blockIntervalMs });
+      const filling = (of * Number(congestion.gasOf(0, FULL))) / Number(FULL);
+      const workMs = filling * fullMs;
+      congestion.onDecided(0, { workMs, blockIntervalMs, filling });
       return workMs;
     });
   }
 
+  it("begins with half of the room: how fast it is only a block can tell", () => {
+    expect(new Congestion().gasOf(0, FULL)).toBe(FULL / 2n);
+  });
+
   it.each([2_000, 3_000, 5_400, 9_000])(
     "makes blocks that are in time, full ones take %d ms",
     (fullMs) => {
-      const works = worksOf(new Congestion(), fullMs, 12);
-      expect(works[0]).toBe(fullMs);
-      const settled = works.slice(4);
+      const works = worksOf(new Congestion(), { fullMs, blocks: 12 });
+      expect(works[0]).toBe(fullMs / 2);
+      const settled = works.slice(3);
       expect(Math.max(...settled)).toBeLessThanOrEqual(1_801);
       // And no smaller than that needs.
-      expect(Math.min(...settled)).toBeGreaterThan(1_300);
+      expect(Math.min(...settled)).toBeGreaterThan(1_700);
     },
   );
 
+  it("still knows it after hours in which little is asked for", () => {
+    const congestion = new Congestion();
+    worksOf(congestion, { fullMs: 9_000, blocks: 12 });
+    const room = congestion.gasOf(0, FULL);
+    for (let height = 0; height < 1_000; height++) {
+      congestion.onDecided(0, { workMs: 4, blockIntervalMs, filling: 0.001 });
+    }
+    expect(congestion.gasOf(0, FULL)).toBe(room);
+    expect(worksOf(congestion, { fullMs: 9_000, blocks: 1 })[0]).toBeLessThanOrEqual(1_801);
+  });
+
+  it("learns it from blocks that are not full, too", () => {
+    const congestion = new Congestion();
+    worksOf(congestion, { fullMs: 9_000, blocks: 12, of: 0.1 });
+    expect(worksOf(congestion, { fullMs: 9_000, blocks: 1 })[0]).toBeLessThanOrEqual(1_801);
+  });
+
   it("makes full ones again when the work is quick", () => {
     const congestion = new Congestion();
-    worksOf(congestion, 9_000, 12);
-    worksOf(congestion, 1_000, 10);
+    worksOf(congestion, { fullMs: 9_000, blocks: 12 });
+    worksOf(congestion, { fullMs: 1_000, blocks: 10 });
     expect(congestion.gasOf(0, FULL)).toBe(FULL);
+  });
+
+  it("makes smaller ones where even next to nothing is late", () => {
+    const congestion = quickMachine();
+    congestion.onDecided(0, { workMs: 10_000, blockIntervalMs, filling: 0 });
+    expect(congestion.gasOf(0, FULL)).toBe(FULL / 2n);
   });
 
   it("always leaves room for the largest transaction", () => {
     const congestion = new Congestion();
-    worksOf(congestion, 1e9, 100);
+    worksOf(congestion, { fullMs: 1e9, blocks: 100 });
     expect(congestion.gasOf(0, FULL)).toBe(FULL / 8n);
   });
 
   it("is no slower for a chain of short intervals", () => {
-    const congestion = new Congestion();
-    congestion.onDecided(0, { workMs: 900, blockIntervalMs: 100 });
+    const congestion = quickMachine();
+    congestion.onDecided(0, { workMs: 900, blockIntervalMs: 100, filling: 1 });
     expect(congestion.gasOf(0, FULL)).toBe(FULL);
   });
 
   it("does not count what failed rounds did", () => {
-    const congestion = new Congestion();
-    congestion.onDecided(1, { workMs: 60_000, blockIntervalMs });
+    const congestion = quickMachine();
+    congestion.onDecided(1, { workMs: 60_000, blockIntervalMs, filling: 1 });
     congestion.onDecided(0);
     expect(congestion.gasOf(0, FULL)).toBe(FULL);
   });
@@ -102,13 +142,16 @@ describe("a validator whose blocks take long to store", () => {
   afterEach(() => node?.stop());
 
   it("offers smaller ones until they are in time, and full ones afterwards", async () => {
-    const { genesis, seeds } = validatorGenesis(1);
+    const chosen = validatorGenesis(1, { faucet: faucet.address });
+    // A transfer is a sixteenth of a block.
+    const [maxComputeNs, maxTransactionComputeNs] = [800_000, 100_000];
+    const params = { ...chosen.genesis.params, maxComputeNs, maxTransactionComputeNs };
     let lateMs = 0;
     let heights = 0;
     const rooms: bigint[] = [];
     node = await ValidatorNode.open({
-      genesis,
-      seed: seeds[0],
+      genesis: { ...chosen.genesis, params },
+      seed: chosen.seeds[0],
       clock: { nowMs: () => Date.now(), monotonicMs: () => performance.now() + lateMs },
       watch: (application) => ({
         ...application,
@@ -125,10 +168,27 @@ describe("a validator whose blocks take long to store", () => {
       }),
     });
     node.start(() => undefined);
-    const { consensus } = node;
-    await until(() => consensus.status().height > 8, { timeoutMs: 20_000, what: "eight blocks" });
-    expect(rooms.slice(0, 4)).toEqual([FULL, FULL / 2n, FULL / 4n, (FULL * 5n) / 16n]);
-    expect(rooms[7]).toBeGreaterThan(FULL / 2n);
+    const { consensus, pool } = node;
+    await until(() => consensus.status().height > 4, { timeoutMs: 20_000, what: "four blocks" });
+    expect(rooms.slice(0, 4)).toEqual([FULL / 2n, FULL / 4n, FULL / 8n, FULL / 8n]);
+    for (let nonce = 0; nonce < 8; nonce++) {
+      const raw = await faucet.signTransaction({
+        type: 0,
+        chainId: chosen.genesis.evmChainId,
+        nonce,
+        gasPrice: 25_000_000n,
+        gasLimit: 21_000n,
+        to: `0x${"77".repeat(20)}`,
+        value: 1n,
+      });
+      const [hash] = await pool.submit([parseHexBytes(raw)]);
+      if (hash === undefined || hash instanceof Error) throw new Error(String(hash));
+      const isIn = () => pool.status(hash).status === "included";
+      await until(isIn, { timeoutMs: 20_000, what: `block of transfer ${nonce}` });
+    }
+    const count = rooms.length;
+    await until(() => rooms.length > count, { timeoutMs: 20_000, what: "one more block" });
+    expect(rooms.at(-1)).toBe(FULL);
   });
 });
 
