@@ -17,10 +17,12 @@ import {
 import type { StoredTerms } from "../../ledger/decisions/decision.js";
 import { type OpenMatters, readOpenMatters } from "../../ledger/decisions/open-matters.js";
 import { closeIfBehind } from "../../ledger/recovery/ledger-guard.js";
+import { toForeignPayment } from "../../ledger/withdrawals/operator-decisions.js";
 import { loadConfig } from "../../runtime/config/config.js";
 import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { amountText } from "../amount-text.js";
 import { CliError } from "../errors.js";
+import { readWalletTransactions } from "./wallets/wallet-transactions.js";
 import { withLedgerAlone } from "./ledger-alone.js";
 import { type LedgerCommand, toJson, withLedger } from "./ledger-tools.js";
 
@@ -123,6 +125,12 @@ function chainOf(command: LedgerCommand): DecisionChain {
     hasDone: (hash) =>
       withLedger(command, async ({ node }) => {
         return (await node.getTransactionReceipt(hash, { signal }))?.status === 1;
+      }),
+    paidBy: ({ wallet, hash, height }) =>
+      withLedger(command, async ({ node }) => {
+        const range = { from: height, to: height, signal };
+        const mined = await readWalletTransactions(node, wallet, range);
+        return mined.filter((one) => one.hash === hash).map(toForeignPayment)[0];
       }),
   };
 }

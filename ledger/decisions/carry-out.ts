@@ -23,7 +23,11 @@ import { acceptRemined } from "../recovery/remined-payments.js";
 import { IS_GAS } from "../treasury/moves.js";
 import { decideTransfer } from "../withdrawals/slot-outcomes.js";
 import { STANDS } from "../recovery/unexplained-outflows.js";
-import { lockExplanation } from "../withdrawals/foreign-transactions.js";
+import {
+  type ForeignPayment,
+  freezeBooked,
+  lockExplanation,
+} from "../withdrawals/foreign-transactions.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import type { DecisionTerms } from "./decision.js";
 import { claimPayment, linkPayment, payWithdrawal, writeOffPayment } from "./payment-decisions.js";
@@ -32,10 +36,15 @@ type Terms<A extends DecisionTerms["action"]> = Extract<DecisionTerms, { readonl
 
 /**
  * Carries a decision out inside the caller's transaction.
+ * @param paid what an outflow that is accepted paid, where the chain shows it as a wallet's own
  * @returns events to append last
  * @throws INVALID_DECISION with what stands in the way; INSUFFICIENT_BALANCE, UNKNOWN_CUSTOMER
  */
-export async function carryOut(tx: Sql, terms: DecisionTerms): Promise<readonly NewEvent[]> {
+export async function carryOut(
+  tx: Sql,
+  terms: DecisionTerms,
+  paid: ForeignPayment | undefined,
+): Promise<readonly NewEvent[]> {
   switch (terms.action) {
     case "link-payment":
       return linkPayment(tx, terms);
@@ -54,7 +63,7 @@ export async function carryOut(tx: Sql, terms: DecisionTerms): Promise<readonly 
     case "accept-remined":
       return acceptRemined(tx, terms);
     case "accept-outflow":
-      return acceptOutflow(tx, terms);
+      return acceptOutflow(tx, terms, paid);
     case "adjust":
   }
   await adjust(tx, terms);
@@ -153,7 +162,11 @@ const IS_OUR_PAYMENT = `(
               WHERE f.tx_hash = d.tx_hash))`;
 
 /** Books what an unasked transaction took from our addresses against the account that explains it. */
-async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<NewEvent[]> {
+async function acceptOutflow(
+  tx: Sql,
+  terms: Terms<"accept-outflow">,
+  paid: ForeignPayment | undefined,
+): Promise<readonly NewEvent[]> {
   const { hash, account } = terms;
   const rows = await tx.query<{
     wallet: string;
@@ -178,6 +191,8 @@ async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<N
     );
   }
   await assertWallet(tx, account);
+  // Before anything explains it: from then on it stops no wallet.
+  const events = await freezeBooked(tx, hash, paid);
   // One entry for each wallet: its key is what explains the transaction, whichever assets left.
   for (const wallet of new Set(rows.map((row) => row.wallet))) {
     const own = rows.filter((row) => row.wallet === wallet);
@@ -201,7 +216,7 @@ async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<N
       postings: sides.filter(({ amountUnits }) => amountUnits > 0n),
     });
   }
-  return [];
+  return events;
 }
 
 async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {

@@ -2,7 +2,8 @@
  * Decisions of operators: proposed by one person with a reason, carried out in the same commit as
  * they are decided. Where two persons are asked for, another one than the proposer decides.
  */
-import type { Hash32 } from "../../chain/hex.js";
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
@@ -10,6 +11,7 @@ import { appendEvents } from "../events.js";
 import { readLedgerState, refuseInRecovery } from "../recovery/ledger-guard.js";
 import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { storedInteger, storedTime } from "../stored-values.js";
+import { findUnlooked, type ForeignPayment } from "../withdrawals/foreign-transactions.js";
 import { type DecisionTerms, parseTerms, type StoredTerms, subjectOf } from "./decision.js";
 import { assertBooked, carryOut } from "./carry-out.js";
 
@@ -41,6 +43,12 @@ export interface Proposal {
 export interface DecisionChain {
   /** Whether a transaction is mined, and did what it was to do. */
   readonly hasDone: (hash: Hash32) => Promise<boolean>;
+  /** What a wallet paid by a transaction of its own in this block; undefined where it is not its own. */
+  readonly paidBy: (asked: {
+    readonly wallet: Address;
+    readonly hash: Hash32;
+    readonly height: Height;
+  }) => Promise<ForeignPayment | undefined>;
 }
 
 /**
@@ -54,6 +62,7 @@ export async function propose(
 ): Promise<Decision> {
   const terms = parseTerms(proposal.terms);
   await assertPaid(chain, terms);
+  const paid = await readPaid(database, chain, terms);
   return database.transaction(async (tx) => {
     await refuseInRecovery(tx);
     const { kind, key } = subjectOf(terms, (await readLedgerState(tx)).epoch);
@@ -75,7 +84,7 @@ export async function propose(
       });
     const id = storedInteger(rows[0]?.id);
     if (proposal.needsSecond) await assertBooked(tx, terms);
-    else await finish(tx, { id, terms, operator: proposal.operator });
+    else await finish(tx, { id, terms, paid, operator: proposal.operator });
     return readDecision(tx, id);
   });
 }
@@ -92,10 +101,11 @@ export async function approve(
   const { id, operator } = approval;
   const terms = parseTerms((await database.transaction((tx) => lockProposal(tx, id))).terms);
   await assertPaid(chain, terms);
+  const paid = await readPaid(database, chain, terms);
   return database.transaction(async (tx) => {
     await refuseInRecovery(tx);
     await lockProposal(tx, id);
-    await finish(tx, { id, terms, operator });
+    await finish(tx, { id, terms, paid, operator });
     return readDecision(tx, id);
   });
 }
@@ -111,6 +121,25 @@ async function assertPaid(chain: DecisionChain, terms: DecisionTerms): Promise<v
     "INVALID_DECISION",
     `${terms.hash} is not on the chain as a payment now: it settles nothing before it is mined again`,
   );
+}
+
+/**
+ * What an outflow paid that is accepted before anybody has acknowledged it, as far as the chain shows it:
+ * requests that it may have paid wait for a person.
+ */
+async function readPaid(
+  sql: Sql,
+  chain: DecisionChain,
+  terms: DecisionTerms,
+): Promise<ForeignPayment | undefined> {
+  if (terms.action !== "accept-outflow") return undefined;
+  const outflow = await findUnlooked(sql, terms.hash);
+  if (outflow === undefined) return undefined;
+  for (const wallet of outflow.wallets) {
+    const paid = await chain.paidBy({ wallet, hash: terms.hash, height: outflow.height });
+    if (paid !== undefined) return paid;
+  }
+  return undefined;
 }
 
 /**
@@ -156,10 +185,15 @@ export async function listDecisionPage(
 
 async function finish(
   tx: Sql,
-  done: { readonly id: number; readonly terms: DecisionTerms; readonly operator: string },
+  done: {
+    readonly id: number;
+    readonly terms: DecisionTerms;
+    readonly paid: ForeignPayment | undefined;
+    readonly operator: string;
+  },
 ): Promise<void> {
   await decide(tx, done.id, { status: "done", operator: done.operator });
-  const events = await carryOut(tx, done.terms);
+  const events = await carryOut(tx, done.terms, done.paid);
   await appendEvents(tx, events);
 }
 

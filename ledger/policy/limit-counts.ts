@@ -1,6 +1,7 @@
 /**
  * What limits have seen so far, counted in SQL under locks: requests that arrive at once are counted
- * one after the other, also by several processes.
+ * one after the other, also by several processes. What a recovery has found and nobody has decided about
+ * counts besides, for all but its customer, who is not known.
  */
 import type { Sql } from "../../runtime/sql/sql.js";
 import { TREASURY } from "../books/accounts.js";
@@ -38,6 +39,13 @@ const COUNTS: Readonly<Record<"customer" | "asset" | "destination", string>> = {
   asset: "true",
 };
 
+/** The same of a recovered payment: whose request it was nobody knows yet. */
+const RECOVERED: Readonly<Record<"asset" | "destination" | "wallet", string>> = {
+  destination: "r.destination = asked.subject",
+  asset: "true",
+  wallet: "r.wallet = asked.subject",
+};
+
 const OF_CUSTOMERS = `w.customer_id <> '${TREASURY}'`;
 
 const WINDOW = `CASE WHEN asked.seconds IS NULL
@@ -68,7 +76,12 @@ export class LimitCounts {
           ORDER BY 1) AS ordered`,
       [counted.map(({ asset, subject, limit }) => `${limit.by} ${asset} ${subject}`)],
     );
+    // Before what they may become by a decision: counted between the two, one would count nowhere.
     const counts = new Map<string, Count>();
+    for (const by of ["asset", "destination"] as const) {
+      const asked = counted.filter(({ limit }) => limit.by === by);
+      for (const [key, count] of await countRecovered(tx, by, asked)) counts.set(key, count);
+    }
     for (const by of ["customer", "asset", "destination"] as const) {
       const asked = counted.filter(({ limit }) => limit.by === by);
       await countInto(tx, counts, asked, COUNTS[by]);
@@ -113,6 +126,8 @@ export async function countWallet(
   tx: Sql,
   { wallet, asset, limit }: { wallet: string; asset: string; limit: Limit },
 ): Promise<Count> {
+  const asked = { key: "", asset, subject: wallet, limit };
+  const recovered = (await countRecovered(tx, "wallet", [asked])).get(asked.key);
   const rows = await tx.query<{ units: string; count: string }>(
     `SELECT coalesce(sum(w.amount_units), 0)::text AS units, count(*)::text AS count
        FROM (SELECT $3::bigint AS seconds) AS asked
@@ -121,7 +136,7 @@ export async function countWallet(
         AND w.status NOT IN ('failed', 'rejected', 'cancelled')`,
     [wallet, asset, limit.window === "day" ? null : limit.window],
   );
-  return { units: storedAtoken(rows[0]?.units), count: storedInteger(rows[0]?.count) };
+  return sum(recovered, rows[0]);
 }
 
 /**
@@ -136,6 +151,9 @@ export async function exceededBefore(
   for (const { key, limit, asset, subject } of countedFor(policy, request)) {
     const { by, window } = limit;
     if (by === "wallet") continue;
+    const asked = { key, limit, asset, subject };
+    const recovered =
+      by === "customer" ? undefined : (await countRecovered(tx, by, [asked], request.id)).get(key);
     const rows = await tx.query<{ units: string; count: string }>(
       `SELECT coalesce(sum(w.amount_units), 0)::text AS units, count(*)::text AS count
          FROM withdrawal own
@@ -149,8 +167,7 @@ export async function exceededBefore(
         WHERE own.id = $1`,
       [request.id, subject, asset, window === "day" ? null : window],
     );
-    const units = storedAtoken(rows[0]?.units);
-    if (isExceeded(limit, { units, count: storedInteger(rows[0]?.count) })) return key;
+    if (isExceeded(limit, sum(recovered, rows[0]))) return key;
   }
   return undefined;
 }
@@ -197,7 +214,51 @@ async function countInto(
       asked.map(({ limit }) => (limit.window === "day" ? null : limit.window)),
     ],
   );
-  for (const { key, units, count } of rows) {
-    counts.set(key, { units: storedAtoken(units), count: storedInteger(count) });
-  }
+  for (const { key, ...row } of rows) counts.set(key, sum(counts.get(key), row));
+}
+
+/**
+ * Payments that only the chain remembered and that nobody has decided about, as of when they were
+ * recovered: they were made before, at a time that the ledger has lost.
+ * @param until only what was recovered before this withdrawal was asked for, in the window that ends with it
+ */
+async function countRecovered(
+  tx: Sql,
+  by: keyof typeof RECOVERED,
+  asked: readonly Counted[],
+  until?: string,
+): Promise<ReadonlyMap<string, Count>> {
+  if (asked.length === 0) return new Map();
+  const rows = await tx.query<{ key: string; units: string; count: string }>(
+    `SELECT asked.key, sum(r.amount_units)::text AS units, count(*)::text AS count
+       FROM recovered_payment r
+       JOIN asset a ON a.contract IS NOT DISTINCT FROM r.contract
+       JOIN journal_entry e ON e.idem_key = 'recovered-payment:' || r.tx_hash
+       JOIN unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
+            AS asked (key, asset, subject, seconds) ON asked.asset = a.symbol AND ${RECOVERED[by]}
+       LEFT JOIN withdrawal own ON own.id = $5
+      WHERE r.decision IS NULL AND (own.id IS NULL OR e.posted_at <= own.created_at)
+        AND e.posted_at >= CASE WHEN asked.seconds IS NULL
+          THEN date_trunc('day', coalesce(own.created_at, now()) AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
+          ELSE coalesce(own.created_at, now()) - asked.seconds * interval '1 second' END
+      GROUP BY asked.key`,
+    [
+      asked.map(({ key }) => key),
+      asked.map(({ asset }) => asset),
+      asked.map(({ subject }) => subject),
+      asked.map(({ limit }) => (limit.window === "day" ? null : limit.window)),
+      until ?? null,
+    ],
+  );
+  return new Map(rows.map(({ key, ...row }) => [key, sum(undefined, row)]));
+}
+
+function sum(
+  before: Count | undefined,
+  row: { readonly units: string; readonly count: string } | undefined,
+): Count {
+  return {
+    units: (before?.units ?? 0n) + storedAtoken(row?.units),
+    count: (before?.count ?? 0) + storedInteger(row?.count),
+  };
 }

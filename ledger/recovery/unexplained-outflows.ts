@@ -2,6 +2,7 @@
  * Outflows that nobody asked for: which of them stand and wait for a person, and which requests one of them
  * may have paid.
  */
+import type { Hash32 } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import type { NewEvent } from "../events.js";
 import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
@@ -26,15 +27,30 @@ export async function freezeUnexplained(
   tx: Sql,
   ids: readonly WithdrawalId[],
 ): Promise<readonly NewEvent[]> {
-  if (ids.length === 0) return [];
+  return ids.length === 0 ? [] : freezeTaken(tx, { ids });
+}
+
+/**
+ * Freezes all waiting withdrawals that ask for as much as this outflow took of a hot wallet, while nothing
+ * explains it and nobody acknowledged it. The caller appends the events last.
+ */
+export function freezeAsMuch(tx: Sql, hash: Hash32): Promise<readonly NewEvent[]> {
+  return freezeTaken(tx, { hash });
+}
+
+async function freezeTaken(
+  tx: Sql,
+  which: { readonly ids: readonly WithdrawalId[] } | { readonly hash: Hash32 },
+): Promise<readonly NewEvent[]> {
   const matches = await tx.query<{ id: string; hash: string }>(
     `SELECT DISTINCT ON (w.id) w.id, f.tx_hash AS hash
        FROM withdrawal w
        JOIN foreign_outflow f ON f.asset = w.asset AND f.amount_units = w.amount_units
        JOIN wallet h ON h.address = f.wallet
-      WHERE w.id = ANY ($1::text[]) AND w.status = ANY ($2::text[]) AND ${UNACKNOWLEDGED}
+      WHERE ($1::text[] IS NULL OR w.id = ANY ($1)) AND ($3::text IS NULL OR f.tx_hash = $3)
+        AND w.phase = 'waiting' AND w.status = ANY ($2::text[]) AND ${UNACKNOWLEDGED}
       ORDER BY w.id, f.id`,
-    [ids, WAITING_STATUSES],
+    ["ids" in which ? which.ids : null, WAITING_STATUSES, "hash" in which ? which.hash : null],
   );
   const steps = matches.map(({ id, hash }) => ({
     id: toWithdrawalId(id),

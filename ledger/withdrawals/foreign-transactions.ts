@@ -9,7 +9,7 @@ import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import type { AccountCode } from "../books/accounts.js";
 import { appendEvents, type NewEvent } from "../events.js";
-import { STANDS, UNACKNOWLEDGED } from "../recovery/unexplained-outflows.js";
+import { freezeAsMuch, STANDS, UNACKNOWLEDGED } from "../recovery/unexplained-outflows.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { endIfCancelled } from "./endings.js";
@@ -237,6 +237,43 @@ export async function freezeEqual(
   }));
   const { moved, events } = await stepWithdrawals(tx, "frozen", steps, WAITING_STATUSES);
   return { frozen: new Set(moved.keys()), events };
+}
+
+/** An outflow of a hot wallet that is booked before anybody has acknowledged it; undefined for any other. */
+export async function findUnlooked(
+  sql: Sql,
+  hash: Hash32,
+): Promise<
+  (Pick<ForeignOutflow, "hash" | "height"> & { readonly wallets: readonly Address[] }) | undefined
+> {
+  const rows = await sql.query<{ wallet: string; height: string }>(
+    `SELECT DISTINCT f.wallet, f.height::text FROM foreign_outflow f
+       JOIN wallet h ON h.address = f.wallet
+      WHERE f.tx_hash = $1 AND ${UNACKNOWLEDGED}`,
+    [hash],
+  );
+  const [first] = rows;
+  if (first === undefined) return undefined;
+  const wallets = rows.map(({ wallet }) => storedAddress(wallet));
+  return { hash, height: storedHeight(first.height), wallets };
+}
+
+/**
+ * Freezes waiting withdrawals that an outflow may have paid which a person books now, as its
+ * acknowledgement would: booked, it holds no payment back any more. One that was acknowledged before has
+ * frozen them then.
+ * @param paid what the wallet's own transaction paid; undefined where another took the coins. Where nothing
+ *   says to whom they went, whatever asks for as much freezes
+ * @returns events to append last
+ */
+export async function freezeBooked(
+  tx: Sql,
+  hash: Hash32,
+  paid: ForeignPayment | undefined,
+): Promise<readonly NewEvent[]> {
+  if ((await findUnlooked(tx, hash)) === undefined) return [];
+  if (paid?.terms === undefined) return freezeAsMuch(tx, hash);
+  return (await freezeEqual(tx, [paid])).events;
 }
 
 /** Proof that another transaction consumed a slot's nonce: none of its attempts can ever pay. */

@@ -5,6 +5,9 @@ import { requestError } from "./http-errors.js";
 /** Deeper JSON has no use in any of our APIs and could exhaust the validators' stack. */
 const MAX_JSON_DEPTH = 64;
 
+/** Bytes that are no part of any other character in UTF-8. */
+const [QUOTE, BACKSLASH, COLON] = [0x22, 0x5c, 0x3a];
+
 /** Whole bodies only, so nothing is kept from one to the next. */
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -48,7 +51,8 @@ export function isJsonType(contentType: string | undefined): boolean {
 
 /**
  * Bytes to a JSON value. Refuses bytes that are no UTF-8, whole numbers beyond 2^53 - 1 (they would
- * silently change), NUL characters (PostgreSQL cannot store them) and nesting beyond 64.
+ * silently change), NUL characters (PostgreSQL cannot store them), nesting beyond 64, and a field that is
+ * written twice: whoever looked at the body on its way may have read the other one.
  * @throws INVALID_REQUEST with status 400
  */
 export function parseJsonBody(body: Uint8Array): unknown {
@@ -58,11 +62,28 @@ export function parseJsonBody(body: Uint8Array): unknown {
   } catch (cause) {
     throw requestError(400, "the body is not valid JSON", { path: "/body", cause });
   }
-  checkValue(value, "/body", 0);
+  if (checkValue(value, "/body", 0) !== countColons(body)) {
+    throw requestError(400, "the body has a field twice", { path: "/body" });
+  }
   return value;
 }
 
-function checkValue(value: unknown, path: string, depth: number): void {
+/** Fields that well-formed JSON writes: each has one colon outside of texts. */
+function countColons(body: Uint8Array): number {
+  let count = 0;
+  let isText = false;
+  for (let place = 0; place < body.length; place += 1) {
+    const byte = body[place];
+    if (byte === QUOTE) isText = !isText;
+    else if (byte === BACKSLASH) place += 1;
+    else if (byte === COLON && !isText) count += 1;
+  }
+  return count;
+}
+
+/** @returns how many fields it has, those of its parts included */
+function checkValue(value: unknown, path: string, depth: number): number {
+  let fields = 0;
   if (depth > MAX_JSON_DEPTH) {
     throw requestError(400, `the body is nested deeper than ${MAX_JSON_DEPTH}`, { path: "/body" });
   }
@@ -73,11 +94,14 @@ function checkValue(value: unknown, path: string, depth: number): void {
       throw requestError(400, "numbers beyond 2^53 - 1 are not exact", { path });
     }
   } else if (typeof value === "object" && value !== null) {
-    for (const [key, item] of Object.entries(value)) {
+    const entries = Object.entries(value);
+    if (!Array.isArray(value)) fields = entries.length;
+    for (const [key, item] of entries) {
       checkText(key, path);
-      checkValue(item, `${path}/${key}`, depth + 1);
+      fields += checkValue(item, `${path}/${key}`, depth + 1);
     }
   }
+  return fields;
 }
 
 function checkText(text: string, path: string): void {

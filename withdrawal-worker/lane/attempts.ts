@@ -215,13 +215,14 @@ export class FeeRoom {
   /** Takes what an attempt costs beyond the slot's dearest one; false when it may not be signed. */
   take(slot: LiveSlot, gas: AttemptGas): boolean {
     const feeAtoken = feeOf(gas);
-    if (feeAtoken > this.#gas.feePerPayoutAtoken) return false;
     const dearest = slot.attempts.reduce((most, { gasLimit, gasPriceAtoken }) => {
       const fee = feeOf({ gasLimit, gasPriceAtoken });
       return fee > most ? fee : most;
     }, feeOf(slot));
-    const moreAtoken = feeAtoken > dearest ? feeAtoken - dearest : 0n;
-    if (moreAtoken > this.#leftAtoken) return false;
+    const moreAtoken = feeAtoken - dearest;
+    // Nothing is left where a budget was lowered or cancelling went beyond it: what costs no more may go on.
+    if (moreAtoken <= 0n) return true;
+    if (feeAtoken > this.#gas.feePerPayoutAtoken || moreAtoken > this.#leftAtoken) return false;
     this.#leftAtoken -= moreAtoken;
     return true;
   }

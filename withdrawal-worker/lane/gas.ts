@@ -1,4 +1,5 @@
 /** Pure: gas limits and prices of payments, and how a refused attempt is corrected. */
+import { replacementPriceAtoken } from "../../chain/transaction-rules.js";
 import type { Atoken } from "../../chain/units.js";
 
 /** Settings of gas. */
@@ -54,17 +55,12 @@ export function lower(wanted: bigint, limit: bigint): bigint {
   return wanted < limit ? wanted : limit;
 }
 
-/** A tenth more, rounded up: the least that pools ask of a replacement. */
-function tenthMore(price: bigint): bigint {
-  return (price * 11n + 9n) / 10n;
-}
-
 /**
  * Cap of a transfer that cancels: a tenth above that of payments, so that one at the cap can still
  * be replaced.
  */
 export function cancelPriceCap(priceCapAtoken: Atoken): bigint {
-  return tenthMore(priceCapAtoken);
+  return replacementPriceAtoken(priceCapAtoken);
 }
 
 /** Price of an attempt that replaces or follows others; undefined when the cap forbids it. */
@@ -73,7 +69,11 @@ export function raisePrice(
   wanted: { readonly suggestedAtoken: Atoken; readonly neededAtoken?: Atoken | undefined },
   priceCapAtoken: Atoken,
 ): bigint | undefined {
-  const candidates = [tenthMore(former), wanted.suggestedAtoken, wanted.neededAtoken ?? 0n];
+  const candidates = [
+    replacementPriceAtoken(former),
+    wanted.suggestedAtoken,
+    wanted.neededAtoken ?? 0n,
+  ];
   const price = candidates.reduce((highest, next) => (next > highest ? next : highest));
   if (price <= priceCapAtoken) return price;
   // What was only suggested is no reason to stand still: a tenth more may be enough.

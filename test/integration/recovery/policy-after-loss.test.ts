@@ -1,6 +1,7 @@
 /** The policy and what a lost ledger had paid: neither makes the other forget. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/books/accounts.js";
+import type { LimitSubject } from "../../../ledger/policy/policy.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 import { policyOf } from "../policy/terms.js";
@@ -14,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => desk.close());
 
 /** What the worker answers to a request by the policy of the desk. */
-async function ask(key: string, amountAtoken: bigint, expiresAtMs?: number) {
+async function ask(key: string, amountAtoken: bigint, expiresAtMs?: number, to = destination(2)) {
   const [outcome] = await acceptWithdrawals(
     desk.workerDatabase,
     [
@@ -22,8 +23,8 @@ async function ask(key: string, amountAtoken: bigint, expiresAtMs?: number) {
         idempotencyKey: key,
         customerId: parseCustomerId("alice"),
         asset: NATIVE_ASSET,
-        destination: destination(2),
-        destinationText: destination(2),
+        destination: to,
+        destinationText: to,
         amountUnits: amountAtoken,
         expiresAtMs,
       },
@@ -93,5 +94,64 @@ describe("a lost request that a person booked with its key", () => {
     await desk.causeway(...fee).catch(() => undefined);
     expect(await desk.availableAtoken("alice")).toBe(8n * TOKEN - 7n);
     expect(await desk.breaks()).toBe("");
+  });
+});
+
+describe("a recovered payment that nobody has decided about", () => {
+  const limitOf = (by: LimitSubject) =>
+    policyOf({ limits: [{ by, window: "day", maxUnits: 3n * TOKEN, maxCount: undefined }] });
+  const exceeded = { outcome: "refused", refusal: "LIMIT_EXCEEDED" };
+
+  it("counts for its destination, until it is decided about", async () => {
+    const hash = await lose();
+    desk.files.policy = limitOf("destination");
+    expect(await ask("more", TOKEN + 1n)).toMatchObject(exceeded);
+    expect(await ask("else", TOKEN + 1n, undefined, destination(3))).toMatchObject({
+      outcome: "accepted",
+    });
+    expect(await ask("fits", TOKEN)).toMatchObject({ outcome: "accepted" });
+    expect(await ask("none is left", 1n)).toMatchObject(exceeded);
+    await desk.causeway("ledger", "write-off-payment", hash, "--reason", "nobody's");
+    expect(await ask("more", TOKEN + 1n)).toMatchObject({ outcome: "accepted" });
+  });
+
+  it("counts once for its asset when it became a customer's", async () => {
+    const hash = await lose();
+    desk.files.policy = limitOf("asset");
+    expect(await ask("more", TOKEN + 1n, undefined, destination(3))).toMatchObject(exceeded);
+    const claim = ["--customer", "alice", "--idempotency-key", "a2", "--reason", "their records"];
+    await desk.causeway("ledger", "link-payment", hash, ...claim);
+    expect(await ask("more", TOKEN + 1n, undefined, destination(3))).toMatchObject(exceeded);
+    expect(await ask("fits", TOKEN, undefined, destination(3))).toMatchObject({
+      outcome: "accepted",
+    });
+  });
+
+  it("counts for the wallet that paid it", async () => {
+    await lose();
+    desk.files.policy = limitOf("wallet");
+    const fits = await ask("fits", TOKEN, undefined, destination(3));
+    const more = await ask("more", 1n, undefined, destination(4));
+    await desk.work(4);
+    expect(desk.paidAtoken(destination(3))).toBe(TOKEN);
+    expect(desk.paidAtoken(destination(4))).toBe(0n);
+    if (fits?.outcome !== "accepted" || more?.outcome !== "accepted") throw new Error("refused");
+    expect(await desk.read(more.withdrawal.id)).toMatchObject({
+      status: "accepted",
+      reason: expect.stringContaining("the wallet's limit"),
+    });
+  });
+
+  it("counts under a policy that came after the request", async () => {
+    await lose();
+    const asked = await ask("more", TOKEN + 1n);
+    if (asked?.outcome !== "accepted") throw new Error("refused");
+    desk.files.policy = limitOf("destination");
+    await desk.work(2);
+    expect(await desk.read(asked.withdrawal.id)).toMatchObject({
+      status: "rejected",
+      reason: expect.stringContaining("LIMIT_EXCEEDED"),
+    });
+    expect(desk.paidAtoken(destination(2))).toBe(2n * TOKEN);
   });
 });

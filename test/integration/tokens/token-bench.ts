@@ -279,6 +279,7 @@ export class TokenBench {
       {
         hasDone: async (hash) =>
           (await this.node.getTransactionReceipt(hash, { signal }))?.status === 1,
+        paidBy: async () => undefined,
       },
     );
   }

@@ -152,3 +152,50 @@ it("gives the hold back once a person has found that it was another payment", as
   expect((await desk.read(id)).status).toBe("cancelled");
   expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
 });
+
+it("is not paid again what a person books before it is acknowledged", async () => {
+  const { id } = await desk.request(WISH);
+  const other = await desk.request({ ...WISH, key: "o", to: destination(2) });
+  const hash = payByHand(0n);
+  desk.chain.mine();
+  await desk.watch();
+  const accept = ["ledger", "accept-outflow", hash, "--account", "asset:cold_storage", ...REASON];
+  expect((await desk.causeway(...accept)).code).toBe(0);
+  expect(await desk.read(id)).toMatchObject({
+    status: "frozen",
+    reason: expect.stringContaining(hash),
+  });
+  await desk.work(4);
+  expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+  expect((await desk.read(other.id)).status).toBe("settled");
+  await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
+  await desk.work(4, [desk.lane(), desk.laneOf(SECOND_KEY)]);
+  expect((await desk.read(id)).status).toBe("frozen");
+  await desk.causeway("withdrawals", "release", id, "--not-paid");
+  await desk.work(4, [desk.lane(), desk.laneOf(SECOND_KEY)]);
+  expect((await desk.read(id)).status).toBe("settled");
+  await desk.watch();
+  expect(await desk.breaks()).toBe("");
+});
+
+it("does not freeze again what a person has let go on before the payment was booked", async () => {
+  const { id } = await desk.request(WISH);
+  const hash = payByHand(0n);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
+  await desk.causeway("withdrawals", "release", id, "--not-paid");
+  expect((await desk.causeway("ledger", "accept-outflow", hash, ...REASON)).code).toBe(0);
+  expect((await desk.read(id)).status).toBe("accepted");
+});
+
+it("freezes what equals an outflow that the wallet did not sign, whoever is to be paid", async () => {
+  const { id } = await desk.request(WISH);
+  const fee = change({ reason: "FEE", from: STRANGER, to: FEE_COLLECTOR, amountAtoken: 21n });
+  const taken = change({ from: SECOND, to: destination(1), amountAtoken: 4n * TOKEN });
+  const transaction = desk.chain.transaction(fee, taken);
+  desk.chain.mine([transaction]);
+  await desk.watch();
+  await desk.causeway("ledger", "accept-outflow", transaction.hash, ...REASON);
+  expect((await desk.read(id)).status).toBe("frozen");
+});

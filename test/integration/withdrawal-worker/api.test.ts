@@ -226,6 +226,32 @@ describe("POST /v1/withdrawals", () => {
     }
   });
 
+  it("answers 400 to a field that is written twice: others may have read the first one", async () => {
+    const body = JSON.stringify(bodyOf());
+    const twice = [
+      body.replace("{", '{"amountAtoken":"1",'),
+      body.replace("{", `{"to":"${freshAddress()}",`),
+      // The same name by another spelling, and a nested one that is overwritten as a whole.
+      body.replace("{", '{"\\u0061mountAtoken":"1000",'),
+      body.replace("{", '{"asset":{"a":1},'),
+    ];
+    for (const text of twice) {
+      const answer = await request(base())
+        .post("/v1/withdrawals")
+        .set(bearer)
+        .set("Idempotency-Key", randomUUID())
+        .set("Content-Type", "application/json")
+        .send(text);
+      const { code, message } = answer.body;
+      expect({ text, status: answer.status, code, message }).toEqual({
+        text,
+        status: 400,
+        code: "UNREADABLE",
+        message: "the body has a field twice",
+      });
+    }
+  });
+
   it("answers 400, 401, 404, 405, 413 and 415 where they belong", async () => {
     const raw = (body: string, type = "application/json") =>
       request(base())

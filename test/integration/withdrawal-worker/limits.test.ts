@@ -124,6 +124,28 @@ describe("a payment that is in the pool", () => {
   });
 });
 
+describe("a payment whose correction costs no more than what was signed", () => {
+  it.each(["feePerDayAtoken", "feePerPayoutAtoken"] as const)(
+    "is corrected although %s was lowered below it",
+    async (budget) => {
+      const { id, to } = await acceptTo(450_000n);
+      let isBusy = true;
+      house.chain.override = (method, [raw]) => {
+        if (method !== "eth_sendRawTransaction") return undefined;
+        const isTooHigh = decodeRaw(String(raw)).gasLimit > 100_000n;
+        const message = isBusy ? "server too busy" : "exceeds block gas limit";
+        return isBusy || isTooHigh ? { error: { code: -32000, message } } : undefined;
+      };
+      await pass(await laneWith({}), { rounds: 1, stepMs: 2_000 });
+      isBusy = false;
+      house.chain.gasOf.set(to, 30_000n);
+      await pass(await laneWith({ [budget]: 1n }), { rounds: 4, stepMs: 2_000 });
+      expect((await house.read(id)).status).toBe("settled");
+      expect(sent().at(-1)?.gasLimit).toBe(30_000n);
+    },
+  );
+});
+
 describe("a node that finds a payment's gas too high and then too low", () => {
   it("ends neither the lane nor itself in a circle: the nonce is given up", async () => {
     const { id, to } = await acceptTo(450_000n);

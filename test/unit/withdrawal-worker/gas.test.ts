@@ -42,6 +42,12 @@ describe("gas", () => {
     expect(raisePrice(100n, { suggestedAtoken: 5_000n }, cap)).toBe(cap);
   });
 
+  it("makes also what costs nothing dearer, so that its nonce has a way out", () => {
+    expect(raisePrice(0n, { suggestedAtoken: 0n }, 1_000n)).toBe(1n);
+    expect(raisePrice(0n, { suggestedAtoken: 0n }, cancelPriceCap(1n))).toBe(1n);
+    expect(raisePrice(1n, { suggestedAtoken: 0n }, cancelPriceCap(1n))).toBe(2n);
+  });
+
   it("leaves a cancelling transfer room above the highest payment", () => {
     expect(raisePrice(1_000n, { suggestedAtoken: 0n }, cancelPriceCap(1_000n))).toBe(1_100n);
     expect(cancelPriceCap(1_001n)).toBe(1_102n);
