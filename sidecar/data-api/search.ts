@@ -253,7 +253,9 @@ function replyOf(
     if (index > 0) chunks.push(Buffer.from(","));
     chunks.push(part);
   });
-  const next = nextOffset < totalCount ? `,"next_offset":${nextOffset}` : "";
+  // A page without any leads nowhere: its offset again would be followed for ever.
+  const isMore = parts.length > 0 && nextOffset < totalCount;
+  const next = isMore ? `,"next_offset":${nextOffset}` : "";
   chunks.push(Buffer.from(`],"total_count":${totalCount}${next}}`));
   return { bytes: Buffer.concat(chunks) };
 }

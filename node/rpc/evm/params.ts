@@ -121,6 +121,30 @@ export function parseSlot(value: unknown): Hash32 {
   return parseHash32(`0x${digits.padStart(64, "0")}`);
 }
 
+/** Of a text that is repeated in an error: it comes from the client. */
+const MAX_SHOWN_CHARACTERS = 100;
+
+/**
+ * Key of eth_getStorageAt and eth_getProof: at most 32 bytes, with or without prefix and leading
+ * zeros. Other than everywhere else no digits at all are zero, as go-ethereum has it for older
+ * clients (`decodeStorageKey`).
+ * @returns the slot, and whether the text wrote all 32 bytes of it
+ * @throws ParamError; INVALID_PARAMS with go-ethereum's text, which repeats the key
+ */
+export function parseStorageKey(value: unknown): {
+  readonly slot: Hash32;
+  readonly isWhole: boolean;
+} {
+  if (typeof value !== "string") throw new ParamError("non-string");
+  const digits = value.replace(/^0[xX]/, "");
+  const shown = () => JSON.stringify(value.slice(0, MAX_SHOWN_CHARACTERS));
+  if (digits.length > 64) {
+    throw invalidParams(`storage key too long (want at most 32 bytes): ${shown()}`);
+  }
+  if (!/^[0-9a-fA-F]*$/.test(digits)) throw invalidParams(`invalid hex in storage key: ${shown()}`);
+  return { slot: parseHash32(`0x${digits.padStart(64, "0")}`), isWhole: digits.length > 62 };
+}
+
 /** JSON true or false. Throws ParamError. */
 export function parseBoolean(value: unknown): boolean {
   if (typeof value !== "boolean") throw new ParamError("expected a boolean");

@@ -35,7 +35,7 @@ export function callRequestParser(chainId: bigint): (value: unknown) => CallRequ
     const named = optionalField(fields, "chainId", parseUint256);
     if (named !== undefined && named !== chainId) {
       throw new RpcFault(
-        "INVALID_PARAMS",
+        "SERVER_ERROR",
         `chainId does not match node's (have=${named}, want=${chainId})`,
       );
     }
@@ -95,10 +95,15 @@ function parseCalldata(fields: Fields): Uint8Array {
 function parseAccessList(value: unknown): readonly AccessListEntry[] {
   return parseList(value, MAX_ACCESS_LIST, (item) => {
     const entry = parseObject(item);
-    const address = optionalField(entry, "address", parseAddressParam);
-    if (address === undefined) throw new ParamError("access list entry without address");
-    return { address, storageKeys: optionalField(entry, "storageKeys", parseKeys) ?? [] };
+    const address = optionalField(entry, "address", parseAddressParam) ?? leftOut("address");
+    const storageKeys = optionalField(entry, "storageKeys", parseKeys) ?? leftOut("storageKeys");
+    return { address, storageKeys };
   });
+}
+
+/** go-ethereum's text: an entry without keys has an empty list of them. */
+function leftOut(name: string): never {
+  throw new ParamError(`missing required field '${name}' for AccessTuple`);
 }
 
 function parseKeys(value: unknown): readonly Hash32[] {

@@ -18,6 +18,7 @@ import {
   parseList,
   parseObject,
   parseSlot,
+  parseStorageKey,
 } from "../params.js";
 import { stateHeight } from "../reads.js";
 
@@ -49,8 +50,7 @@ interface ProofKey {
 }
 
 function parseProofKey(value: unknown): ProofKey {
-  const slot = parseSlot(value);
-  const isWhole = typeof value === "string" && value.length === slot.length;
+  const { slot, isWhole } = parseStorageKey(value);
   return { slot, shown: isWhole ? slot : toQuantity(BigInt(slot)) };
 }
 
@@ -77,7 +77,7 @@ export function stateMethods(view: ChainView, pool: TransactionPool): MethodEntr
     }),
     method("eth_getStorageAt", 3, async (params) => {
       const address = params.required(0, parseAddressParam);
-      const slot = params.required(1, parseSlot);
+      const { slot } = params.required(1, parseStorageKey);
       const height = stateHeight(view, params.optional(2, parseBlockRef));
       return bytesToHex(bigintToWord(await view.storageAt(address, slot, height)));
     }),

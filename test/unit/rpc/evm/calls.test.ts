@@ -73,13 +73,51 @@ describe("state", () => {
         `0x${"ff".padStart(64, "0")}`,
       );
     }
-    expect(
-      (await node.ask("eth_getStorageAt", BOB.address, `0x${"1".repeat(65)}`)).error?.code,
-    ).toBe(-32602);
+  });
+
+  // internal/ethapi: decodeStorageKey, and what GetStorageAt and GetProof make of its errors.
+  it("takes storage keys as go-ethereum does, with and without prefix", async () => {
+    const one = `${"0".repeat(63)}1`;
+    for (const slot of ["1", "01", "0X1", "001", one, `0X${one}`]) {
+      expect([slot, await node.call("eth_getStorageAt", BOB.address, slot, "latest")]).toEqual([
+        slot,
+        `0x${"ff".padStart(64, "0")}`,
+      ]);
+    }
+    for (const slot of ["", "0x", "0"]) {
+      expect([slot, await node.call("eth_getStorageAt", BOB.address, slot, "latest")]).toEqual([
+        slot,
+        `0x${"0".repeat(64)}`,
+      ]);
+    }
+    const tooLong = `0x${"1".repeat(65)}`;
+    for (const [slot, text] of [
+      [tooLong, `storage key too long (want at most 32 bytes): "${tooLong}"`],
+      ["1".repeat(66), `storage key too long (want at most 32 bytes): "${"1".repeat(66)}"`],
+      ["0xg1", 'invalid hex in storage key: "0xg1"'],
+      [" 0x1", 'invalid hex in storage key: " 0x1"'],
+      ['"\n', 'invalid hex in storage key: "\\"\\n"'],
+    ] as const) {
+      const error = { code: -32602, message: text };
+      expect((await node.ask("eth_getStorageAt", BOB.address, slot)).error).toEqual(error);
+      expect((await node.ask("eth_getProof", BOB.address, ["0x1", slot])).error).toEqual(error);
+    }
+    const shown = (await node.ask("eth_getStorageAt", BOB.address, "z".repeat(10_000))).error;
+    expect(shown?.message.length).toBeLessThan(300);
+    for (const value of [1, true, {}, ["0x1"]]) {
+      const { error } = await node.ask("eth_getStorageAt", BOB.address, value);
+      expect(error).toEqual({ code: -32602, message: "invalid argument 1: non-string" });
+    }
   });
 
   it("proves accounts, repeating the form of each key", async () => {
-    const long = `0x${"0".repeat(63)}1`;
+    const whole = "0".repeat(63) + "1";
+    const long = `0x${whole}`;
+    const keys = ["0x1", long, "1", whole, "0x0001"];
+    const { storageProof } = (await node.call("eth_getProof", BOB.address, keys)) as {
+      readonly storageProof: readonly { readonly key: string }[];
+    };
+    expect(storageProof.map(({ key }) => key)).toEqual(["0x1", long, "0x1", long, "0x1"]);
     expect(await node.call("eth_getProof", BOB.address, ["0x1", long], "latest")).toEqual({
       address: bob,
       accountProof: ["0xc0"],
@@ -147,6 +185,34 @@ describe("calls", () => {
     expect(await priced({ maxFeePerGas: "0x5" })).toBe(0n);
   });
 
+  // internal/ethapi/transaction_args.go: a plain error there, which is -32000.
+  it("refuses another chain's id as go-ethereum does", async () => {
+    const message = "chainId does not match node's (have=1, want=6940)";
+    for (const method of ["eth_call", "eth_estimateGas", "eth_createAccessList"]) {
+      const { error } = await node.ask(method, { to: BOB.address, chainId: "0x1" });
+      expect([method, error]).toEqual([method, { code: -32000, message }]);
+    }
+  });
+
+  // core/types/gen_access_tuple.go: both members are required.
+  it("refuses an access list whose entries leave something out", async () => {
+    const address = BOB.address;
+    for (const [entry, text] of [
+      [{ address }, "missing required field 'storageKeys' for AccessTuple"],
+      [{ address, storageKeys: null }, "missing required field 'storageKeys' for AccessTuple"],
+      [{ storageKeys: [] }, "missing required field 'address' for AccessTuple"],
+      [{ address: null, storageKeys: [] }, "missing required field 'address' for AccessTuple"],
+    ] as const) {
+      for (const method of ["eth_call", "eth_estimateGas", "eth_createAccessList"]) {
+        const { error } = await node.ask(method, { to: address, accessList: [entry] });
+        const message = `invalid argument 0: accessList: ${text}`;
+        expect([method, error]).toEqual([method, { code: -32602, message }]);
+      }
+    }
+    await node.call("eth_call", { to: address, accessList: [{ address, storageKeys: [] }] });
+    expect(node.calls.last?.request.accessList).toEqual([{ address: bob, storageKeys: [] }]);
+  });
+
   it("refuses contradictions", async () => {
     const cases: [object, string][] = [
       [{ data: "0x1", to: BOB.address }, "invalid argument 0: data: hex string of odd length"],
@@ -162,7 +228,6 @@ describe("calls", () => {
         { maxFeePerGas: "0x1", maxPriorityFeePerGas: "0x2" },
         "maxFeePerGas (1) < maxPriorityFeePerGas (2)",
       ],
-      [{ chainId: "0x1" }, "chainId does not match node's (have=1, want=6940)"],
       [{ value: 5 }, "invalid argument 0: value: non-string"],
     ];
     for (const [request, message] of cases) {

@@ -215,7 +215,7 @@ describe("/search/transactions", () => {
             transaction: seen[height]?.transactions[position],
           })),
           total_count: expected.length,
-          ...(end < expected.length ? { next_offset: end } : {}),
+          ...(page.length > 0 && end < expected.length ? { next_offset: end } : {}),
         },
       });
     }
@@ -289,8 +289,18 @@ describe("/search/transactions", () => {
       [1_000, 1_300, 1_000],
       [1_000, 1_300, 1_000],
       [1_000, 1_300, 1_000],
-      [0, 1_300, 0],
+      [0, 1_300, undefined],
     ]);
+  });
+
+  it("names no next offset that leads nowhere: whoever follows it comes to an end", async () => {
+    for (const limit of [0, 1, 7]) {
+      for (let offset: number | undefined = 3; offset !== undefined; ) {
+        const { body }: Page = await search({ max_block: 5, offset, limit });
+        if (body.next_offset !== undefined) expect(body.next_offset).toBeGreaterThan(offset);
+        offset = body.next_offset;
+      }
+    }
   });
 
   it("ends a page of large transactions early, and goes on from there", async () => {
