@@ -29,6 +29,8 @@ export interface PostOptions {
   readonly path?: string | undefined;
   /** A bound for this reply, where it is lower than the connection's. */
   readonly maxResponseBytes?: number | undefined;
+  /** Time for this exchange, where it is shorter than the connection's. */
+  readonly timeoutMs?: number | undefined;
 }
 
 /** A kept-alive connection pool to one server. */
@@ -96,8 +98,10 @@ class HttpExchange {
     this.target = urlToHttpOptions(url);
   }
 
-  run(body: string, { signal, path, maxResponseBytes }: PostOptions): Promise<HttpReply> {
-    const most = Math.min(maxResponseBytes ?? Infinity, this.options.maxResponseBytes);
+  run(body: string, chosen: PostOptions): Promise<HttpReply> {
+    const { signal, path } = chosen;
+    const most = Math.min(chosen.maxResponseBytes ?? Infinity, this.options.maxResponseBytes);
+    const timeoutMs = Math.min(chosen.timeoutMs ?? Infinity, this.options.timeoutMs);
     return new Promise((resolve, reject) => {
       const request = this.transport.request({
         ...this.target,
@@ -106,7 +110,7 @@ class HttpExchange {
         ...(path === undefined ? {} : { path }),
         headers: { "content-type": "application/json", "content-length": Buffer.byteLength(body) },
       });
-      const timer = setTimeout(() => finish(this.timedOut()), this.options.timeoutMs);
+      const timer = setTimeout(() => finish(this.timedOut(timeoutMs)), timeoutMs);
       const onAbort = () => finish(abortReason(signal));
       signal.addEventListener("abort", onAbort, { once: true });
       const finish = (outcome: HttpReply | Error) => {
@@ -150,10 +154,10 @@ class HttpExchange {
     });
   }
 
-  private timedOut(): NodeFault {
+  private timedOut(timeoutMs: number): NodeFault {
     return new NodeFault("NODE_TIMEOUT", `no answer from ${this.url.host} in time`, {
       retriable: true,
-      details: { host: this.url.host, timeoutMs: this.options.timeoutMs },
+      details: { host: this.url.host, timeoutMs },
     });
   }
 

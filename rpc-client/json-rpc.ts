@@ -35,6 +35,8 @@ export interface RpcOptions {
   readonly signal: AbortSignal;
   /** Longest reply to this call, where it is lower than the client's. */
   readonly maxResponseBytes?: number;
+  /** Time for each exchange of this call, where it is shorter than the client's. */
+  readonly timeoutMs?: number;
 }
 
 /** Settings of a client. */

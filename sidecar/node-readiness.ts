@@ -6,6 +6,7 @@ import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { Clock } from "../runtime/process/clock.js";
 import type { Readiness } from "../runtime/http/http-server.js";
 import type { IndexFollower } from "./index/follower.js";
+import { LIGHT_READ_TIMEOUT_MS } from "./index/head-ticker.js";
 import type { IndexReader } from "./index/index-reader.js";
 
 /** What the check needs. */
@@ -33,10 +34,11 @@ export function createNodeReadiness(options: NodeReadinessOptions): () => Promis
 /** One sentence, or undefined when all is well. Block age is the signal that cannot deceive. */
 async function reasonNotReady(options: NodeReadinessOptions): Promise<string | undefined> {
   const { network, client, clock, maxBlockAgeMs, follower, signal } = options;
+  const light = { signal, timeoutMs: LIGHT_READ_TIMEOUT_MS };
   const [chainId, isSyncing, head] = await Promise.all([
-    client.chainId({ signal }),
-    client.isSyncing({ signal }),
-    client.getBlockHeader("latest", { signal }),
+    client.chainId(light),
+    client.isSyncing(light),
+    client.getBlockHeader("latest", light),
   ]);
   if (chainId !== network.evmChainId) {
     return `the node is on chain ${chainId}, not ${network.evmChainId}`;

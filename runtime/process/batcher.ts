@@ -20,6 +20,8 @@ export interface BatcherOptions<Item, Result> {
   readonly maxBatchItems: number;
   /** Batches under way at once; default 1, which also keeps them in the order of arrival. */
   readonly maxRunning?: number;
+  /** Whether a batch's fault is as much one of the calls that wait: they are rejected with it. */
+  readonly endsWaiting?: (error: unknown) => boolean;
   /**
    * Wait before a batch that follows another at once: whoever was just answered may ask again, and
    * shares it. One that comes after a rest, and a full one, do not wait; nor does any once the signal
@@ -110,6 +112,12 @@ export class Batcher<Item, Result> {
       }
     } catch (error) {
       for (const call of batch) call.reject(error);
+      if (this.options.endsWaiting?.(error) === true) this.rejectWaiting(error);
     }
+  }
+
+  private rejectWaiting(error: unknown): void {
+    this.isWanted = false;
+    for (const call of this.calls.splice(0)) call.reject(error);
   }
 }

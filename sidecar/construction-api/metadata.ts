@@ -4,6 +4,7 @@ import type { Atoken } from "../../chain/units.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
+import { LIGHT_READ_TIMEOUT_MS } from "../index/head-ticker.js";
 import { SidecarError } from "../rosetta/errors.js";
 import { currencyAmount, tokenAmount } from "../rosetta/identifiers.js";
 import { CLAIM_CURRENCY } from "../rosetta/sub-accounts.js";
@@ -35,7 +36,8 @@ export async function checkNode(
   { client, network }: Pick<FactSource, "client" | "network">,
   rpc: RpcOptions,
 ): Promise<void> {
-  const [chainId, isSyncing] = await Promise.all([client.chainId(rpc), client.isSyncing(rpc)]);
+  const light = { ...rpc, timeoutMs: LIGHT_READ_TIMEOUT_MS };
+  const [chainId, isSyncing] = await Promise.all([client.chainId(light), client.isSyncing(light)]);
   if (chainId !== network.evmChainId) {
     throw new SidecarError("NODE_WRONG_CHAIN", {
       got: chainId.toString(),

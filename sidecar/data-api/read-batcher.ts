@@ -1,4 +1,5 @@
 /** Reads of many requests in few requests to the node; answers at fixed heights are kept. */
+import { errorCode } from "../../chain/errors.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import { LRUCache } from "lru-cache";
 
@@ -32,6 +33,8 @@ export class ReadBatcher<Query, Answer extends object> {
       run: options.read,
       maxBatchItems: MAX_BATCH_QUERIES,
       maxRunning: MAX_IN_FLIGHT,
+      // Who waited behind a node that hangs is told so, instead of waiting for it a second time.
+      endsWaiting: (error) => errorCode(error) === "NODE_TIMEOUT",
     });
   }
 

@@ -6,6 +6,7 @@ import { toRoute } from "../rosetta/endpoint.js";
 import { toSidecarError } from "../rosetta/errors.js";
 import type { BlockIdentifier } from "../rosetta/identifiers.js";
 import type { IndexFollower } from "../index/follower.js";
+import { LIGHT_READ_TIMEOUT_MS } from "../index/head-ticker.js";
 import type { IndexReader } from "../index/index-reader.js";
 import type { BlockSource } from "./block-source.js";
 
@@ -27,7 +28,7 @@ export function statusRoutes(options: StatusRouteOptions): HttpRoute[] {
     async handler(_fields: unknown, { signal }: { readonly signal: AbortSignal }) {
       const [{ tip, isBehind }, isSyncing] = await Promise.all([
         newest(source, index),
-        client.isSyncing({ signal }),
+        client.isSyncing({ signal, timeoutMs: LIGHT_READ_TIMEOUT_MS }),
       ]);
       const genesis = await source.genesis();
       const { timestampMs } = await source.block(tip);

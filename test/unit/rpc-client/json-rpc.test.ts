@@ -172,6 +172,12 @@ describe("the wire", () => {
     const silent = await listen(() => undefined);
     const late = open(silent.url, { timeoutMs: 50 });
     expect(await codeOf(late.request("x", [], { signal }))).toEqual(["NODE_TIMEOUT", true]);
+    const patient = open(silent.url);
+    const brief = patient.request("x", [], { signal, timeoutMs: 50 });
+    expect(await codeOf(brief)).toEqual(["NODE_TIMEOUT", true]);
+    // A call's own time shortens the client's, and never lengthens it.
+    const longer = late.request("x", [], { signal, timeoutMs: 86_400_000 });
+    expect(await codeOf(longer)).toEqual(["NODE_TIMEOUT", true]);
 
     const large = await clientOf((body) => reply(body, "x".repeat(5_000)), {
       maxResponseBytes: 4_096,

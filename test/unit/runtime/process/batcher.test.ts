@@ -32,6 +32,33 @@ describe("a batcher", () => {
     expect(second).toEqual({ status: "fulfilled", value: [2] });
   });
 
+  it("passes a fault on to those who wait where it is as much theirs, and goes on", async () => {
+    const gate = createGate();
+    const batches: number[][] = [];
+    const batcher = new Batcher<number, number>({
+      run: async (items) => {
+        batches.push([...items]);
+        if (!items.includes(1)) return items;
+        await gate.opened;
+        throw new Error("nobody there");
+      },
+      maxBatchItems: 1,
+      endsWaiting: (error) => error instanceof Error && error.message === "nobody there",
+    });
+    const calls = [batcher.add([1]), batcher.add([2]), batcher.add([3])];
+    while (batches.length === 0) await new Promise(setImmediate);
+    gate.open();
+    expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual([
+      "rejected",
+      "rejected",
+      "rejected",
+    ]);
+    await batcher.idle();
+    expect(batches).toEqual([[1]]);
+    expect(await batcher.addOne(4)).toBe(4);
+    expect(batches).toEqual([[1], [4]]);
+  });
+
   it("gathers before a batch that follows another at once, and not before one behind a rest", async () => {
     const gate = createGate();
     const gathering = new AbortController();

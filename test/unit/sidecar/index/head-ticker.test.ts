@@ -1,13 +1,19 @@
 import { describe, expect, it } from "@jest/globals";
-import { HeadTicker } from "../../../../sidecar/index/head-ticker.js";
+import { NodeFault } from "../../../../rpc-client/errors.js";
+import type { RpcOptions } from "../../../../rpc-client/json-rpc.js";
+import { HeadTicker, LIGHT_READ_TIMEOUT_MS } from "../../../../sidecar/index/head-ticker.js";
 
 const rpc = { signal: new AbortController().signal };
 
 /** A node whose answers are given by hand. */
 function manualNode() {
-  const requests: { resolve(height: number): void; reject(error: Error): void }[] = [];
-  const blockNumber = () =>
-    new Promise<number>((resolve, reject) => requests.push({ resolve, reject }));
+  const requests: {
+    readonly options: RpcOptions;
+    resolve(height: number): void;
+    reject(error: Error): void;
+  }[] = [];
+  const blockNumber = (options: RpcOptions) =>
+    new Promise<number>((resolve, reject) => requests.push({ options, resolve, reject }));
   return { requests, ticker: new HeadTicker({ blockNumber }, rpc) };
 }
 
@@ -36,5 +42,33 @@ describe("the node's newest height", () => {
     await expect(first).rejects.toThrow("down");
     requests[1]?.resolve(8);
     expect(await late).toBe(8);
+  });
+
+  it("tells all who wait for a node that hangs, instead of asking it once more for them", async () => {
+    const { requests, ticker } = manualNode();
+    const waiting = [ticker.get(), ticker.get(), ticker.get()];
+    requests[0]?.reject(new NodeFault("NODE_TIMEOUT", "no answer in time", { retriable: true }));
+    const outcomes = await Promise.allSettled(waiting);
+    expect(outcomes).toEqual(
+      waiting.map(() => ({
+        status: "rejected",
+        reason: expect.objectContaining({ code: "NODE_TIMEOUT", retriable: true }),
+      })),
+    );
+    expect(requests).toHaveLength(1);
+    const later = [ticker.get(), ticker.get()];
+    requests[1]?.resolve(9);
+    expect(await later[0]).toBe(9);
+    requests[2]?.resolve(9);
+    expect(await later[1]).toBe(9);
+  });
+
+  it("is waited for less long than clients wait, who have 10 seconds or less", async () => {
+    const { requests, ticker } = manualNode();
+    const asked = ticker.get();
+    expect(requests[0]?.options).toEqual({ ...rpc, timeoutMs: LIGHT_READ_TIMEOUT_MS });
+    expect(LIGHT_READ_TIMEOUT_MS).toBeLessThanOrEqual(5_000);
+    requests[0]?.resolve(7);
+    expect(await asked).toBe(7);
   });
 });
