@@ -4,6 +4,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { readCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
@@ -30,6 +31,8 @@ const MAX_ADDRESSES = 1_000_000;
 /** A mined transaction of the hot wallet with its block. */
 export interface MinedPayment extends WalletTransaction {
   readonly blockHash: Hash32;
+  /** What it paid to the network: a Cosmos transaction pays its fee in full, and has no price. */
+  readonly feeAtoken: Atoken;
 }
 
 /** What a recovery asks of the chain. */

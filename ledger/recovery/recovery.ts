@@ -263,11 +263,10 @@ function postingsOf(
   const credit = walletAccount(wallet);
   const contract = termsOf(payment)?.contract;
   const asset = contract === undefined ? NATIVE_ASSET : symbols.get(contract);
-  const feeAtoken = payment.gasUsed * payment.gasPriceAtoken;
   const paid = { debit: RECOVERED_PAYMENTS, amountUnits: paidUnits(payment) };
   const sides = [
     ...(asset === undefined ? [] : [{ ...paid, asset }]),
-    { debit: NETWORK_FEE, amountUnits: feeAtoken, asset: NATIVE_ASSET },
+    { debit: NETWORK_FEE, amountUnits: payment.feeAtoken, asset: NATIVE_ASSET },
   ];
   return sides.filter(({ amountUnits }) => amountUnits > 0n).map((side) => ({ ...side, credit }));
 }

@@ -43,8 +43,10 @@ export interface WalletTransaction {
   readonly hash: Hash32;
   readonly height: Height;
   readonly nonce: bigint;
-  /** Undefined creates a contract. */
+  /** Undefined creates a contract; of a Cosmos transaction whom it pays, where that is one alone. */
   readonly to: Address | undefined;
+  /** It has no receipt, by which a request could be settled. */
+  readonly isCosmos: boolean;
   /** False was mined and failed: its nonce and fee are gone, and nothing else. */
   readonly isSuccess: boolean;
   /** Value of the transaction itself; 0 when it failed. */
@@ -67,6 +69,8 @@ export function useOfSlot(
   transaction: WalletTransaction,
 ): SlotUse | undefined {
   const { to, isSuccess, valueAtoken } = transaction;
+  // Without a receipt nothing could be booked of it: what it may have paid waits for a person.
+  if (transaction.isCosmos) return undefined;
   if (slot.contract !== undefined) {
     if (isSamePayment(slot, termsOf(transaction))) return isSuccess ? "paid" : "failed";
   } else {

@@ -443,7 +443,9 @@ async function adopt(
   if (receipt === undefined || receipt.from !== wallet) {
     throw new LedgerError(
       "NO_WALLET_TRANSACTION",
-      `${hash} is not a mined transaction of the hot wallet.`,
+      `${hash} is not a mined transaction of the hot wallet with a receipt. Where it is one of Cosmos: ` +
+        `causeway withdrawals cancel ${id}, causeway ledger accept-outflow ${hash} --account ` +
+        `liability:customer:<customer>, causeway withdrawals release ${id} --not-paid`,
       { details: { hash } },
     );
   }

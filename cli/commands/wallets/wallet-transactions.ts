@@ -1,5 +1,6 @@
 /** The hot wallet's own transactions, as the node's journals show them. */
 import type { Address } from "../../../chain/address.js";
+import type { BalanceChange } from "../../../chain/balance-change.js";
 import { decodeTransfer } from "../../../chain/erc20.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import type { MinedPayment } from "../../../ledger/recovery/recovery-plan.js";
@@ -56,18 +57,31 @@ function toMinedPayment(
   tx: JournaledTransaction,
   { hash: blockHash, height }: JournaledBlock,
 ): MinedPayment {
-  const value = tx.changes.find(({ tracePath, effective }) => tracePath === "" && effective);
+  const value =
+    tx.cosmos === undefined
+      ? tx.changes.find(({ tracePath, effective }) => tracePath === "" && effective)
+      : onlySend(tx);
   const valueAtoken = value?.amountAtoken ?? 0n;
   return {
     hash: tx.hash,
     height,
     blockHash,
     nonce: tx.nonce,
-    to: tx.to,
+    to: tx.cosmos === undefined ? tx.to : value?.to,
+    isCosmos: tx.cosmos !== undefined,
     isSuccess: tx.status === 1,
     valueAtoken,
     transfer: valueAtoken === 0n && tx.to !== undefined ? decodeTransfer(tx.input) : undefined,
     gasUsed: tx.gasUsed,
     gasPriceAtoken: tx.gasPriceAtoken,
+    feeAtoken: tx.cosmos?.feeAtoken ?? tx.gasUsed * tx.gasPriceAtoken,
   };
+}
+
+/** What a Cosmos transaction sent, which names no recipient of its own; undefined of none, or of several. */
+function onlySend({ from, changes }: JournaledTransaction): BalanceChange | undefined {
+  const sends = changes.filter(
+    (each) => each.reason === "CALL" && each.from === from && each.effective,
+  );
+  return sends.length === 1 ? sends[0] : undefined;
 }

@@ -83,6 +83,7 @@ function receiptJson(chain: FakeChain, hash: unknown): unknown {
     const index = block.transactions.findIndex((transaction) => transaction.hash === hash);
     const transaction = block.transactions[index];
     if (transaction === undefined) continue;
+    if (transaction.cosmos !== undefined) return null;
     const { changes, signed } = transaction;
     const fee = changes.find(({ reason }) => reason === "FEE");
     const gasUsed = signed === undefined ? (fee?.amountAtoken ?? 0n) : chain.gasPerPayment;
@@ -154,6 +155,24 @@ function journalJson(block: FakeBlock, gasUsed: bigint): unknown {
             input: "0x",
             logs: [],
             changes: transaction.changes.map(changeJson),
+          },
+    ),
+    cosmosTransactions: block.transactions.flatMap(({ cosmos, hash, changes }, index) =>
+      cosmos === undefined
+        ? []
+        : {
+            hash,
+            index,
+            dataIndex: index,
+            status: "0x1",
+            from: cosmos.from,
+            gas: toQuantity(gasUsed),
+            gasUsed: toQuantity(gasUsed),
+            fee: toQuantity(changes.find(({ reason }) => reason === "FEE")?.amountAtoken ?? 0n),
+            nonce: toQuantity(cosmos.nonce),
+            memo: "",
+            messages: ["/cosmos.bank.v1beta1.MsgSend"],
+            changes: changes.map(changeJson),
           },
     ),
     blockChanges: block.blockChanges.map(changeJson),

@@ -33,6 +33,8 @@ export interface FakeTransaction {
   readonly changes: readonly BalanceChange[];
   /** The signed transaction where one was sent to the pool. */
   readonly signed?: { readonly tx: SignedTransaction; readonly from: Address };
+  /** Of a Cosmos transaction: it uses a nonce of its signer, and has no receipt. */
+  readonly cosmos?: { readonly from: Address; readonly nonce: bigint };
 }
 
 /** A block of the fake chain; tests may replace one to spoil it. */
@@ -196,6 +198,12 @@ export class FakeChain {
     return this.transaction(fee, change({ from, to, amountAtoken }));
   }
 
+  /** The same by `MsgSend`. */
+  cosmosPayment(from: Address, to: Address, amountAtoken: bigint): FakeTransaction {
+    const nonce = this.nonces.get(from) ?? 0n;
+    return { ...this.payment(from, to, amountAtoken), cosmos: { from, nonce } };
+  }
+
   /** Adds a block on top: what the pool has and can be executed, then these transactions. */
   mine(
     transactions: readonly FakeTransaction[] = [],
@@ -204,6 +212,9 @@ export class FakeChain {
     const height = this.blocks.length;
     const all = [...this.#takeExecutable(), ...transactions];
     this.#apply([...transactions.flatMap(({ changes }) => changes), ...blockChanges]);
+    for (const { cosmos } of transactions) {
+      if (cosmos !== undefined) this.nonces.set(cosmos.from, cosmos.nonce + 1n);
+    }
     this.#states.push({ balances: new Map(this.balances), nonces: new Map(this.nonces) });
     const block = {
       height,

@@ -1,0 +1,98 @@
+/**
+ * What somebody pays by hand with the wallet's key and a Cosmos transaction (`causeway tx bank send`): it
+ * uses a nonce like any other, and has no receipt that could settle a request.
+ */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import type { Hash32 } from "../../../chain/hex.js";
+import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { Desk, destination, TOKEN, WALLET } from "../recovery/desk.js";
+
+const REASON = ["--reason", "paid by hand"];
+const WISH = { key: "w", customer: "alice", to: destination(1), amountAtoken: 4n * TOKEN };
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.openWithAlice();
+});
+afterEach(() => desk.close());
+
+async function payByHand(): Promise<Hash32> {
+  const payment = desk.chain.cosmosPayment(WALLET, destination(1), 4n * TOKEN);
+  desk.chain.mine([payment]);
+  await desk.watch();
+  return payment.hash;
+}
+
+/** As the refusal of `--paid-by` says: taken back, borne by its customer, let go on. */
+async function bear(id: WithdrawalId, hash: Hash32): Promise<void> {
+  await expect(
+    desk.causeway("withdrawals", "release", id, "--paid-by", hash),
+  ).rejects.toMatchObject({
+    code: "NO_WALLET_TRANSACTION",
+    message: expect.stringMatching(/cancel .*accept-outflow .*release/),
+  });
+  await desk.causeway("withdrawals", "cancel", id, ...REASON);
+  await desk.causeway(
+    "ledger",
+    "accept-outflow",
+    hash,
+    "--account",
+    "liability:customer:alice",
+    ...REASON,
+  );
+  await desk.causeway("withdrawals", "release", id, "--not-paid");
+  await desk.causeway("withdrawals", "release");
+  await desk.work(4);
+  await desk.watch();
+  expect((await desk.read(id)).status).toBe("cancelled");
+  expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+  expect(await desk.availableAtoken("alice")).toBe(6n * TOKEN);
+  expect(await desk.breaks()).toBe("");
+}
+
+it("is not paid again when it is acknowledged", async () => {
+  const { id } = await desk.request(WISH);
+  const hash = await payByHand();
+  await desk.causeway("withdrawals", "release", "--acknowledge", hash, ...REASON);
+  await desk.work(4);
+  expect((await desk.read(id)).status).toBe("frozen");
+  expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+  await bear(id, hash);
+});
+
+it("is not paid again where it has used the nonce of the very request", async () => {
+  desk.chain.wireFault = (methods) =>
+    methods.includes("eth_sendRawTransaction") ? "reset-before" : undefined;
+  const { id } = await desk.request(WISH);
+  await expect(desk.lane().runRound(desk.signal)).rejects.toThrow();
+  desk.chain.wireFault = () => undefined;
+  expect((await desk.read(id)).status).toBe("signed");
+  const hash = await payByHand();
+  await desk.work(4);
+  expect((await desk.read(id)).status).toBe("frozen");
+  const looked = await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
+  expect([looked.code, looked.text]).toEqual([1, expect.stringContaining(`${id}: ${hash}`)]);
+  await desk.work(4);
+  expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+  await bear(id, hash);
+});
+
+it("is booked with its fee by a recovery, and not paid again before a person has looked", async () => {
+  const backup = await desk.backup();
+  const payment = desk.chain.cosmosPayment(WALLET, destination(1), 4n * TOKEN);
+  desk.chain.mine([payment]);
+  await desk.register("bob");
+  await desk.useDatabase(backup);
+  await desk.watch();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  expect(await desk.breaks()).toBe("");
+  const { id } = await desk.request(WISH);
+  await desk.work(4);
+  expect(await desk.read(id)).toMatchObject({
+    status: "frozen",
+    reason: expect.stringContaining(payment.hash),
+  });
+  expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+});
