@@ -114,7 +114,12 @@ function formatVerdict(verdict: LedgerVerdict): string[] {
     ["links", `${verdict.links}, the last one ${verdict.head}`],
     ["entries", `${rows.entry}, with ${verdict.postings} postings`],
     ["events", rows.event.toString()],
-    ["deposits", rows.deposit.toString()],
+    [
+      "deposits",
+      verdict.areDepositsTold
+        ? rows.deposit.toString()
+        : `${rows.deposit}, and not whose they are: the export is of a former release`,
+    ],
     ["withdrawals", rows.withdrawal.toString()],
     ["balances", `${verdict.balances} customers and assets`],
     ...(waiting > 0 ? [["not linked yet", waiting.toString()] as const] : []),

@@ -164,6 +164,10 @@ function parseLine(path: string, text: string, place: number): ExportLine {
   } catch (cause) {
     throw unreadable(path, `line ${place} is no JSON`, cause);
   }
+  // The same member twice, for example: programs differ in which of the two they read.
+  if (JSON.stringify(value) !== text) {
+    throw unreadable(path, `line ${place} is not written as exports are`);
+  }
   const parsed = line.safeParse(value);
   if (parsed.success) return parsed.data;
   throw unreadable(path, `line ${place}: ${schemaFaultText(parsed.error)}`);

@@ -6,6 +6,7 @@
  */
 import { rootHash, linkHash, type LinkKind, rowDigest } from "../../../ledger/tamper/link-rules.js";
 import type { ExportLine } from "./export-file.js";
+import { KeySet } from "./key-set.js";
 
 /** What an export came to. */
 export interface LedgerVerdict {
@@ -17,6 +18,8 @@ export interface LedgerVerdict {
   readonly balances: number;
   /** Rows that no link is about yet: newer than the last look of the chainer. */
   readonly waiting: number;
+  /** Whether the export says whose deposits are; those of former releases do not. */
+  readonly areDepositsTold: boolean;
   /** What does not hold, the first first, at most `MAX_FAULTS`; empty when all does. */
   readonly faults: readonly string[];
   /** Sums of all accounts, by asset and account; every asset's sums add up to zero. */
@@ -37,6 +40,13 @@ const EVENT = { type: 2, data: 3 } as const;
 const MAX_UNITS = 2n ** 256n - 1n;
 
 type Row = Extract<ExportLine, { readonly type: "link" }>["row"];
+
+/** What a line says of a row, with a link or without. */
+interface RowLine {
+  readonly kind: LinkKind;
+  readonly key: number;
+  readonly row: Row;
+}
 
 /**
  * Checks all lines.
@@ -74,7 +84,9 @@ class LedgerCheck {
   readonly #kept = new Map<string, bigint>();
   /** What the last event about each deposit says. */
   readonly #told = new Map<string, { readonly type: string; readonly customerId: string }>();
-  #deposits = 0;
+  /** Deposits of which the export has said whose they are. */
+  readonly #owned = new Set<string>();
+  readonly #keys = new Map<LinkKind, KeySet>();
   #ledger: Extract<ExportLine, { readonly type: "ledger" }> | undefined;
   #before = { n: 0, hash: "" };
   #isKnownHeadSeen: boolean;
@@ -110,11 +122,7 @@ class LedgerCheck {
     }
     this.#checkBalances();
     this.#checkAssets();
-    const { deposits = this.#deposits } = this.#ledger ?? {};
-    const rows = this.#ledger?.deposits === undefined ? deposits : this.#rows.deposit;
-    if (deposits !== this.#deposits || rows !== deposits) {
-      this.#fault(`of ${rows} deposits the export says of ${this.#deposits} whose they are`);
-    }
+    this.#checkDeposits();
     return {
       ledgerId,
       links: this.#before.n,
@@ -123,6 +131,7 @@ class LedgerCheck {
       postings: this.#postings,
       balances: this.#balances,
       waiting: this.#waiting,
+      areDepositsTold: this.#ledger?.deposits !== undefined,
       faults: this.#faults,
       accounts: this.#accounts,
     };
@@ -147,14 +156,14 @@ class LedgerCheck {
     }
     this.#before = { n: link.n, hash: link.hash };
     this.#isKnownHeadSeen ||= link.hash === this.knownHead;
-    this.#count(link.kind, link.row, name);
+    this.#count(link, name);
   }
 
   #takeUnlinked(line: Extract<ExportLine, { readonly type: "unlinked" }>): void {
     const name = nameOf(line.kind, line.key, line.row);
     if (line.isLate) this.#fault(`${name} was put among rows that had their links`);
     else this.#waiting += 1;
-    this.#count(line.kind, line.row, name);
+    this.#count(line, name);
   }
 
   #takeBalance(line: Extract<ExportLine, { readonly type: "balance" }>): void {
@@ -164,6 +173,10 @@ class LedgerCheck {
       [`liability:held:${customerId}`, BigInt(line.held)],
     ] as const;
     this.#balances += 1;
+    // The last line alone would count, and a false one before it would go through with it.
+    if (this.#kept.has(`${asset} liability:customer:${customerId}`)) {
+      this.#fault(`the balance of ${customerId} in ${asset} is there twice`);
+    }
     for (const [account, units] of sums) {
       if (units < 0n) this.#fault(`the balance of ${account} in ${asset} is below zero`);
       this.#kept.set(`${asset} ${account}`, units);
@@ -173,7 +186,8 @@ class LedgerCheck {
   /** All events stand before the deposits. */
   #takeDeposit(line: Extract<ExportLine, { readonly type: "deposit" }>): void {
     const { depositId, customerId, status } = line;
-    this.#deposits += 1;
+    if (this.#owned.has(depositId)) this.#fault(`deposit ${depositId} is there twice`);
+    this.#owned.add(depositId);
     const told = this.#told.get(depositId);
     if (told === undefined) {
       this.#fault(`deposit ${depositId} is told by no event`);
@@ -206,8 +220,11 @@ class LedgerCheck {
     }
   }
 
-  #count(kind: LinkKind, row: Row, name: string): void {
+  #count({ kind, key, row }: RowLine, name: string): void {
     this.#rows[kind] += 1;
+    const keys = this.#keys.get(kind) ?? new KeySet();
+    this.#keys.set(kind, keys);
+    if (!keys.add(key)) this.#fault(`${name} is there twice`);
     if (kind === "event") this.#hear(row);
     if (kind !== "entry" || row === null) return;
     const postings = row[ENTRY.postings];
@@ -234,6 +251,18 @@ class LedgerCheck {
 
   #move(account: string, units: bigint): void {
     this.#accounts.set(account, (this.#accounts.get(account) ?? 0n) + units);
+  }
+
+  /** Of every deposit that has a row the export says whose it is. */
+  #checkDeposits(): void {
+    const wanted = this.#ledger?.deposits;
+    const [rows, owned] = [this.#rows.deposit, this.#owned.size];
+    if (wanted === undefined && owned > 0) {
+      this.#fault("the export says of deposits whose they are, and not of how many");
+    }
+    if (wanted !== undefined && (wanted !== owned || wanted !== rows)) {
+      this.#fault(`of ${rows} deposits the export says of ${owned} whose they are`);
+    }
   }
 
   /** A liability is what was credited less what was debited. */

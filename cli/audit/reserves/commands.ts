@@ -29,8 +29,13 @@ import {
   verifyLiability,
 } from "./liability-file.js";
 import { makeReserves } from "./make-reserves.js";
-import { encodeReserves, MAX_RESERVES_BYTES, parseReserves } from "./reserves-file.js";
-import { type ProvenReserves, verifyReserves } from "./verify-reserves.js";
+import {
+  encodeReserves,
+  MAX_RESERVES_BYTES,
+  parseReserves,
+  type ReservesFile,
+} from "./reserves-file.js";
+import { assertPartOf, type ProvenReserves, verifyReserves } from "./verify-reserves.js";
 
 /** Flags of `audit reserves`, as typed. */
 export interface ReservesOptions extends ProofSourceOptions {
@@ -100,9 +105,7 @@ export async function runVerifyReserves(
   warn: (line: string) => void,
 ): Promise<number> {
   return guarded("verify", warn, async () => {
-    const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
-    const text = await readProofFile(file, MAX_RESERVES_BYTES);
-    const proven = await verifyReserves(parseReserves(text), genesis);
+    const { proven } = await readReserves(context, file, options);
     show(context, proven, { file });
     return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
   });
@@ -119,7 +122,9 @@ export async function runVerifyLiability(
     const liability = parseLiability(await readProofFile(file, MAX_LIABILITY_BYTES));
     const { root, liabilitiesRoot } = verifyLiability(liability);
     const { reserves } = options;
-    if (reserves !== undefined) await assertPartOf(context, reserves, options, liabilitiesRoot);
+    if (reserves !== undefined) {
+      assertPartOf(liability, await readReserves(context, reserves, options));
+    }
     const { asset, customerId, units, height, blockHash } = liability;
     if (context.json) {
       const shown = { asset, customerId, units: units.toString(), height, blockHash };
@@ -139,7 +144,8 @@ export async function runVerifyLiability(
       context.print(`  liabilities   ${liabilitiesRoot}`);
       context.print(
         reserves === undefined
-          ? "It is in that sum. Compare the root with the published proof of reserves, or name its file."
+          ? "It is in that sum. Whether wallets signed for the sum and the block, only the published " +
+              "proof of reserves shows: compare the root with it, or name its file."
           : "It is in the sum that the wallets signed for.",
       );
     }
@@ -147,18 +153,15 @@ export async function runVerifyLiability(
   });
 }
 
-async function assertPartOf(
+/** A proof of reserves from its file, verified. */
+async function readReserves(
   context: CommandContext,
-  reserves: string,
+  file: string,
   options: VerifyReservesOptions,
-  liabilities: string,
-): Promise<void> {
+): Promise<{ readonly reserves: ReservesFile; readonly proven: ProvenReserves }> {
   const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
-  const text = await readProofFile(reserves, MAX_RESERVES_BYTES);
-  const proven = await verifyReserves(parseReserves(text), genesis);
-  if (proven.liabilitiesRoot === liabilities) return;
-  const message = "The file proves nothing: the wallets signed for other liabilities.";
-  throw new AuditError("NOT_PROVEN", message);
+  const reserves = parseReserves(await readProofFile(file, MAX_RESERVES_BYTES));
+  return { reserves, proven: await verifyReserves(reserves, genesis) };
 }
 
 /** The home's hot wallets, where their keys lie here, and those that are named. */

@@ -5,7 +5,8 @@ import type { Atoken } from "../../../chain/units.js";
 import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
 import { notProven, type ProvenBlock, provenAccount, verifyBlock } from "../balance/verify.js";
-import { type ReservesFile, reservesText } from "./reserves-file.js";
+import type { LiabilityFile } from "./liability-file.js";
+import { type ReserveAccount, type ReservesFile, reservesText } from "./reserves-file.js";
 import { liabilitiesRoot, type SumRoot } from "./sum-tree.js";
 
 /** What a file proves. */
@@ -51,12 +52,7 @@ export async function verifyReserves(
     nonce,
   });
   const wallets = file.accounts.filter(({ role }) => role === "hot-wallet");
-  for (const { address } of wallets) {
-    const found = file.signatures.find((signature) => signature.address === address)?.signature;
-    if (found === undefined || recoverPersonalMessage(text, found) !== address) {
-      throw notProven(`${toChecksumAddress(address)} did not sign for this block and these roots`);
-    }
-  }
+  checkSignatures(file, { wallets, text });
   const native = file.liabilities.find(({ asset }) => asset === NATIVE_ASSET);
   const owedAtoken = native?.sumUnits ?? 0n;
   return {
@@ -70,4 +66,45 @@ export async function verifyReserves(
     liabilitiesRoot: root,
     nonce,
   };
+}
+
+/** Every wallet signs, once, and nobody else: what is owed stands on nothing but these signatures. */
+function checkSignatures(
+  { signatures }: Pick<ReservesFile, "signatures">,
+  { wallets, text }: { readonly wallets: readonly ReserveAccount[]; readonly text: string },
+): void {
+  if (wallets.length === 0) throw notProven("no wallet signed for it");
+  for (const { address } of wallets) {
+    const found = signatures.find((signature) => signature.address === address)?.signature;
+    if (found === undefined || recoverPersonalMessage(text, found) !== address) {
+      throw notProven(`${toChecksumAddress(address)} did not sign for this block and these roots`);
+    }
+  }
+  // A signature too many is one whose wallet was taken out of the accounts, or made another one.
+  if (signatures.length === wallets.length) return;
+  throw notProven(`${signatures.length} signed, and ${wallets.length} wallets are named`);
+}
+
+/**
+ * Verifies that a customer's file is of a proof of reserves: of its block, its ledger and the roots
+ * that were signed.
+ * @throws NOT_PROVEN
+ */
+export function assertPartOf(
+  liability: LiabilityFile,
+  of: {
+    readonly reserves: Pick<ReservesFile, "ledgerId">;
+    readonly proven: Pick<ProvenReserves, "block" | "liabilitiesRoot">;
+  },
+): void {
+  const { block, liabilitiesRoot: signed } = of.proven;
+  if (liabilitiesRoot(liability.roots) !== signed) {
+    throw notProven("the wallets signed for other liabilities");
+  }
+  if (liability.height !== block.height || liability.blockHash !== block.blockHash) {
+    throw notProven("the reserves are those of another block");
+  }
+  if (liability.ledgerId !== of.reserves.ledgerId) {
+    throw notProven("the reserves are those of another ledger");
+  }
 }

@@ -13,8 +13,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Client } from "pg";
+import { AuditError } from "../../../cli/audit/errors.js";
+import { readExport } from "../../../cli/audit/ledger/export-file.js";
+import { verifyLedger } from "../../../cli/audit/ledger/verify-ledger.js";
 import { runExportLedger, runVerifyLedger } from "../../../cli/audit/ledger/commands.js";
 import type { CommandContext } from "../../../cli/command-context.js";
 import { parseAddress } from "../../../chain/address.js";
@@ -24,6 +28,8 @@ import { recordSightings } from "../../../ledger/assets/token-sightings.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { activatePolicy } from "../../../ledger/policy/policy-store.js";
 import { linkRows, type LinkRound, readHead } from "../../../ledger/tamper/chainer.js";
+import { falsifications } from "../../helpers/falsified.js";
+import { createRandom } from "../../helpers/random.js";
 import { copyTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 import { HOT, WatcherBench } from "../../helpers/services/watcher.js";
 import { acceptOne } from "./support.js";
@@ -401,6 +407,123 @@ describe("an export of the ledger", () => {
     expect((await verdictOf(file)).code).toBe(0);
     expect((await verdictOf(file, hash)).lines).toEqual([
       `TAMPERED: no link has the hash ${hash}: this is another chain than the known one`,
+    ]);
+  });
+
+  it("names what was falsified, field by field, by somebody who sealed the file anew", async () => {
+    const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 32);
+    console.log(`falsified exports: SEED=${seed}`);
+    const random = createRandom(seed);
+    const [file, path] = [await exported(bench.ledger.url), join(home, "falsified.jsonl")];
+    const lines = readFileSync(file, "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { readonly type: string; readonly kind?: string });
+    const body = lines.slice(0, -1);
+    const told = await verifyLedger(readExport(file));
+    const believed = new Set<string>();
+    let count = 0;
+    const judge = async (changed: readonly unknown[], what: { place: string; how: string }) => {
+      count += 1;
+      const text = changed.map((line) => `${JSON.stringify(line)}\n`).join("");
+      const sha256 = createHash("sha256").update(text).digest("hex");
+      const end = JSON.stringify({ type: "end", lines: changed.length, sha256 });
+      writeFileSync(path, `${text}${end}\n`);
+      try {
+        const verdict = await verifyLedger(readExport(path));
+        if (verdict.faults.length > 0) return;
+        const is = isDeepStrictEqual(verdict, told) ? "same" : "other";
+        believed.add(`${is}: ${what.place} ${is === "same" ? "" : what.how}`.trim());
+      } catch (error) {
+        const code = error instanceof AuditError ? error.code : String(error);
+        expect({ seed, ...what, code }).toEqual({ seed, ...what, code: "BUNDLE_UNREADABLE" });
+      }
+    };
+    // One line of each kind, and the last one of each type.
+    const chosen = body.filter(
+      ({ type, kind }, at) =>
+        body.findIndex((line) => line.type === type && line.kind === kind) === at ||
+        body.findLastIndex((line) => line.type === type) === at,
+    );
+    for (const line of chosen) {
+      const at = body.indexOf(line);
+      for (const { place, how, value } of falsifications(line, random)) {
+        await judge(body.with(at, value as typeof line), { place: `${line.type}.${place}`, how });
+      }
+    }
+    for (const [at, line] of body.entries()) {
+      const what = (how: string) => ({ place: line.type, how });
+      await judge(body.toSpliced(at, 1), what("dropped"));
+      await judge(body.toSpliced(at, 0, line), what("doubled"));
+      await judge([...body, line], what("repeated at the end"));
+      const next = body[at + 1];
+      if (next !== undefined) await judge(body.toSpliced(at, 2, next, line), what("moved"));
+    }
+    expect([...believed].toSorted()).toEqual([
+      // Without the count of deposits an export is one of a former release, and said to be.
+      // The order of balances and of deposits says nothing, nor do these two fields.
+      "same: balance",
+      "same: deposit",
+      "same: ledger.chainId",
+      "same: ledger.exportedAt",
+      "same: link",
+    ]);
+    expect(count).toBeGreaterThan(3_000);
+  }, 240_000);
+
+  it("names what is there twice, so that a false line hides behind a right one", async () => {
+    const path = join(home, "twice.jsonl");
+    const lines = readFileSync(await exported(bench.ledger.url), "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    const body = lines.slice(0, -1);
+    const faultsOf = async (changed: readonly Record<string, unknown>[]) => {
+      const text = changed.map((line) => `${JSON.stringify(line)}\n`).join("");
+      const sha256 = createHash("sha256").update(text).digest("hex");
+      const end = { type: "end", lines: changed.length, sha256 };
+      writeFileSync(path, `${text}${JSON.stringify(end)}\n`);
+      return (await verifyLedger(readExport(path))).faults;
+    };
+    const at = (type: string) => body.findIndex((line) => line["type"] === type);
+    const balance = { ...body[at("balance")], available: "999999" };
+    expect(await faultsOf(body.toSpliced(at("balance"), 0, balance))).toEqual([
+      expect.stringMatching(/^the balance of .* is there twice$/),
+    ]);
+    // One of two deposits is told of twice, so that nothing is told of the other one.
+    const [one, next] = [at("deposit"), at("deposit") + 1];
+    const repeated = { ...body[one] };
+    expect(await faultsOf(body.with(next, repeated))).toEqual([
+      `deposit ${String(repeated["depositId"])} is there twice`,
+      "of 4 deposits the export says of 3 whose they are",
+    ]);
+    const { kind, key, row } = body[at("link")] ?? {};
+    const unlinked = { type: "unlinked", kind, key, isLate: false, row };
+    expect(await faultsOf(body.toSpliced(at("balance"), 0, unlinked))).toContainEqual(
+      expect.stringMatching(/ is there twice$/),
+    );
+    // An export of a former release says nothing of deposits; this one only pretends to be one.
+    const { deposits: _count, ...former } = body[0] ?? {};
+    expect(await faultsOf(body.with(0, former))).toEqual([
+      "the export says of deposits whose they are, and not of how many",
+    ]);
+    const old = body.with(0, former).filter(({ type }) => type !== "deposit");
+    expect(await faultsOf(old)).toEqual([]);
+    const { lines: shown } = await run(copy.url, (context, warn) =>
+      runVerifyLedger(context, path, {}, warn),
+    );
+    expect(shown).toContainEqual(expect.stringMatching(/deposits .* not whose they are/));
+    // The same member twice in a line: programs differ in which of the two they read.
+    const text = readFileSync(await exported(bench.ledger.url), "utf8");
+    const twice = text.replace('"available":', '"available":"5","available":');
+    const whole = twice.slice(0, twice.lastIndexOf("\n", twice.length - 2) + 1);
+    const sha256 = createHash("sha256").update(whole).digest("hex");
+    const end = JSON.stringify({ type: "end", lines: body.length, sha256 });
+    writeFileSync(path, `${whole}${end}\n`);
+    const refused = await verdictOf(path);
+    expect([refused.code, refused.lines.join("")]).toEqual([
+      2,
+      expect.stringContaining("is not written as exports are"),
     ]);
   });
 
