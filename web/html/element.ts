@@ -18,8 +18,11 @@ const FORBIDDEN = /^(on.*|style|srcdoc|formaction|dangerouslySetInnerHTML|ref|ke
 /** Attributes that name another resource. */
 const ADDRESSES = new Set(["href", "src", "action"]);
 
-/** Of this origin: a path, a query or a fragment; `//host` and `/\\host` are another's. */
-const OWN_ADDRESS = /^(\/(?![/\\])|\?|#)/;
+/**
+ * Of this origin: a path, a query or a fragment; `//host` and `/\\host` are another's. Browsers leave
+ * tabs and line ends out before they look, so that none may be there.
+ */
+const OWN_ADDRESS = /^(\/(?![/\\])|\?|#)[^\t\n\r]*$/;
 
 /** An element. @throws TypeError for an attribute that no page may have */
 export function el(

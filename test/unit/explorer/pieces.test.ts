@@ -113,6 +113,10 @@ describe("elements", () => {
       "//evil.example",
       "https://evil.example",
       "/\\evil",
+      // Browsers leave tabs and line ends out: these are //evil.example to them.
+      "/\t/evil.example",
+      "/\n\\evil.example",
+      "/\r/evil.example",
       " /x",
     ]) {
       expect(() => el("a", { href })).toThrow(TypeError);
