@@ -10,6 +10,7 @@ export type SqlErrorCode =
   | "CONFLICT"
   | "DATABASE_UNAVAILABLE"
   | "DATABASE_FULL"
+  | "SESSIONS_SHARED"
   | "DATABASE_FAULT";
 
 /**

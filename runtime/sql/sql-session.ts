@@ -43,8 +43,8 @@ export interface SqlSessionOptions {
 /** Time to get a connection. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** A writer that was stopped in a transaction loses it, and with the connection its locks. */
-const IDLE_IN_TRANSACTION_MS = 60_000;
+/** A writer that was stopped in a transaction for a minute loses it, and with the connection its locks. */
+const SET_IDLE_IN_TRANSACTION = "SET idle_in_transaction_session_timeout = 60000";
 
 /** Connects. @throws SqlError */
 export async function openSqlSession(options: SqlSessionOptions): Promise<SqlSession> {
@@ -52,12 +52,12 @@ export async function openSqlSession(options: SqlSessionOptions): Promise<SqlSes
     connectionString: options.url,
     application_name: options.applicationName,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     keepAlive: true,
   });
   const session = new ClientSession(client, options.log);
   try {
     await client.connect();
+    await client.query(SET_IDLE_IN_TRANSACTION);
   } catch (error) {
     throw toSqlError(error);
   }

@@ -10,6 +10,7 @@ import { errorMessage } from "../../chain/errors.js";
 import { HeardClient } from "./heard-client.js";
 import { asNumberTaken, NUMBERINGS, untilNumbered } from "./numbering.js";
 import { openPatiently, type PatienceOptions } from "./opening.js";
+import { assertOwnSessions } from "./own-sessions.js";
 import { PreparedNames } from "./prepared.js";
 import { isStalePlan, SqlError, toSqlError } from "./sql-errors.js";
 import { retry, sleep } from "../process/task.js";
@@ -71,20 +72,25 @@ const MIGRATION_LOCK_KEY = 7_226_831_940n;
 /** Repeats of a transaction after conflicts; more would hide a lock order that is wrong. */
 const MAX_TRANSACTION_ATTEMPTS = 10;
 
-/** A connection that idles inside a transaction (a stopped process) loses its locks after this. */
-const IDLE_IN_TRANSACTION_MS = 5_000;
+/**
+ * A connection that idles inside a transaction (a stopped process) loses its locks after 5 s. Said once it is
+ * open: poolers refuse connections that ask for this as they open.
+ */
+const SET_IDLE_IN_TRANSACTION = "SET idle_in_transaction_session_timeout = 5000";
 
 /** Time to get a connection, from the pool or the server, before the call fails as unavailable. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
  * Connects, waits for the server if need be, and brings the schema up to date.
- * @throws SqlError; DATABASE_UNAVAILABLE when the server does not answer in time
+ * @throws SqlError; DATABASE_UNAVAILABLE when the server does not answer in time, SESSIONS_SHARED behind a
+ *   pooler that does not keep sessions
  */
 export function openDatabase(options: OpenDatabaseOptions): Promise<SqlDatabase> {
   return openPatiently(async () => {
     const source = await connect(options);
     try {
+      await checkSessions(source);
       await migrate(source, options);
       return new PooledDatabase(source, options, await readNumberings(source));
     } catch (error) {
@@ -222,7 +228,8 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
     extra: {
       Client: HeardClient,
       keepAlive: true,
-      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+      verify: (client: ClientBase, done: (error?: Error) => void) =>
+        client.query(SET_IDLE_IN_TRANSACTION, (error) => done(error)),
       types: { getTypeParser: exactTypeParser },
     },
   });
@@ -230,6 +237,19 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
     return await source.initialize();
   } catch (error) {
     throw toSqlError(error);
+  }
+}
+
+async function checkSessions(source: DataSource): Promise<void> {
+  const runners = [source.createQueryRunner(), source.createQueryRunner()] as const;
+  const pidOf = (runner: QueryRunner) => async () => {
+    const [row] = await runQuery<{ pid: number }>(runner, "SELECT pg_backend_pid() AS pid", []);
+    return row?.pid ?? 0;
+  };
+  try {
+    await assertOwnSessions([pidOf(runners[0]), pidOf(runners[1])]);
+  } finally {
+    for (const runner of runners) await runner.release();
   }
 }
 
