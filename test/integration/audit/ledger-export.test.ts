@@ -3,185 +3,30 @@
  * the file of an export. The ledger is a real one, written by a watcher on a fake chain.
  */
 import { createHash } from "node:crypto";
-import {
-  appendFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { Client } from "pg";
 import { AuditError } from "../../../cli/audit/errors.js";
 import { readExport } from "../../../cli/audit/ledger/export-file.js";
 import { verifyLedger } from "../../../cli/audit/ledger/verify-ledger.js";
 import { runExportLedger, runVerifyLedger } from "../../../cli/audit/ledger/commands.js";
-import type { CommandContext } from "../../../cli/command-context.js";
-import { parseAddress } from "../../../chain/address.js";
-import { parseHash32 } from "../../../chain/hex.js";
-import { registerTokens } from "../../../ledger/assets/asset-registry.js";
-import { recordSightings } from "../../../ledger/assets/token-sightings.js";
-import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
-import { activatePolicy } from "../../../ledger/policy/policy-store.js";
-import { linkRows, type LinkRound, readHead } from "../../../ledger/tamper/chainer.js";
+import { readHead } from "../../../ledger/tamper/chainer.js";
 import { falsifications } from "../../helpers/falsified.js";
 import { createRandom } from "../../helpers/random.js";
-import { copyTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
-import { HOT, WatcherBench } from "../../helpers/services/watcher.js";
-import { acceptOne } from "./support.js";
+import { BOB, ExportedBooks, putBack } from "./exported-books.js";
 
-const BOB = "bob";
-
-let bench: WatcherBench;
-let home: string;
-let copy: TestDatabase;
-let files = 0;
-
+let books: ExportedBooks;
 beforeAll(async () => {
-  bench = await WatcherBench.open();
-  home = mkdtempSync(join(tmpdir(), "causeway-export-"));
-  mkdirSync(join(home, "config"));
-  writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: HOT.slice(2) }));
-  const running = bench.start();
-  for (const customer of ["alice", BOB]) {
-    const { address } = await bench.register(customer);
-    bench.pay([address, 1_000n], [address, 7n]);
-  }
-  bench.chain.mine();
-  await bench.caughtUp();
-  await running.stop();
-  await acceptOne(bench.ledger.owner, BOB, 400n);
-  await allowSomething();
-  while ((await linkRows(bench.ledger.database)).linked > 0);
-  copy = await copyTestDatabase(bench.ledger.url);
+  books = await ExportedBooks.open();
 });
-afterAll(async () => {
-  await copy?.drop();
-  await bench.close();
-  rmSync(home, { recursive: true, force: true });
-});
-
-/** One row of each kind that allows coins to move, or says why others did not. */
-async function allowSomething(): Promise<void> {
-  const { owner } = bench.ledger;
-  const policy = hashPolicy(PERMISSIVE_POLICY);
-  const [hash, address] = [`0x${"ab".repeat(32)}`, `0x${"77".repeat(20)}`];
-  await activatePolicy(owner, policy);
-  await registerTokens(owner, [
-    { symbol: "GOLD", contractAddress: parseAddress(address), decimals: 6 },
-  ]);
-  await recordSightings(
-    owner,
-    [
-      {
-        height: 1,
-        blockHash: parseHash32(hash),
-        txHash: parseHash32(hash),
-        txIndex: 0,
-        opIndex: 1,
-        contract: parseAddress(address),
-        standard: "erc20",
-        address: HOT,
-        sender: undefined,
-        claimed: 9n,
-        reason: "UNKNOWN_TOKEN",
-      },
-    ],
-    0,
-  );
-  await owner.query(
-    `INSERT INTO policy_listing (customer_id, destination, listed) VALUES ('alice', $1, true)`,
-    [address],
-  );
-  await owner.query(
-    `INSERT INTO withdrawal_approval (withdrawal_id, key_id, decision, reason, policy_hash, digest)
-     SELECT id, 'ann', 'approve', 'as asked', $1, repeat('0', 64) FROM withdrawal`,
-    [policy.hash],
-  );
-  await owner.query(
-    `INSERT INTO screening_verdict (withdrawal_id, verdict, reference)
-     SELECT id, 'allow', 'case 1' FROM withdrawal`,
-  );
-  await owner.query(
-    `INSERT INTO kill_switch (level, reason, set_by) VALUES ('stop-new', 'drill', 'ann')`,
-  );
-}
-
-interface Outcome {
-  readonly code: number;
-  readonly lines: string[];
-}
-
-/** Runs a command as a person does, over a database. */
-async function run(
-  url: string,
-  work: (context: CommandContext, warn: (line: string) => void) => Promise<number>,
-  json = false,
-): Promise<Outcome> {
-  const lines: string[] = [];
-  const context = {
-    home,
-    portOffset: 0,
-    json,
-    env: { DATABASE_URL: url },
-    signal: new AbortController().signal,
-    print: (line: string) => void lines.push(line),
-  };
-  const code = await work(context, (line) => void lines.push(line));
-  return { code, lines };
-}
-
-async function exported(url: string): Promise<string> {
-  files += 1;
-  const out = join(home, `export-${files}.jsonl`);
-  const { code, lines } = await run(url, (context, warn) =>
-    runExportLedger(context, { out }, warn),
-  );
-  expect([code, lines.join("\n")]).toEqual([0, expect.stringContaining("verify ledger")]);
-  return out;
-}
-
-/** The verdict's lines, without the facts. */
-async function verdictOf(file: string, head?: string): Promise<Outcome> {
-  const options = head === undefined ? {} : { head };
-  const outcome = await run(copy.url, (context, warn) =>
-    runVerifyLedger(context, file, options, warn),
-  );
-  return { ...outcome, lines: outcome.lines.filter((line) => !line.startsWith("  ")) };
-}
-
-/** Runs statements behind all rules, as who owns the server can. */
-async function tamper(...statements: readonly string[]): Promise<void> {
-  const client = new Client({ connectionString: copy.url });
-  await client.connect();
-  try {
-    await client.query("SET session_replication_role = replica");
-    for (const statement of statements) await client.query(statement);
-  } finally {
-    await client.end();
-  }
-}
-
-/** Puts rows back as they were; what the database computes it computes again. */
-const putBack = (table: string) => `DO $$
-  DECLARE columns text;
-  BEGIN
-    SELECT string_agg(quote_ident(attname), ', ') INTO columns FROM pg_attribute
-     WHERE attrelid = '${table}'::regclass AND attnum > 0 AND NOT attisdropped
-       AND attgenerated = '';
-    EXECUTE format('INSERT INTO ${table} (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM kept',
-      columns, columns);
-  END $$`;
+afterAll(() => books?.close());
 
 describe("an export of the ledger", () => {
   it("proves untouched books: chain, double entry, balances", async () => {
-    const file = await exported(bench.ledger.url);
-    const { code, lines } = await run(
-      copy.url,
+    const file = await books.exported(books.bench.ledger.url);
+    const { code, lines } = await books.run(
+      books.copy.url,
       (context, warn) => runVerifyLedger(context, file, {}, warn),
       true,
     );
@@ -189,7 +34,8 @@ describe("an export of the ledger", () => {
     expect([code, verdict.ok, verdict.faults]).toEqual([0, true, []]);
     const count = async (table: string) =>
       Number(
-        (await bench.ledger.owner.query<{ n: string }>(`SELECT count(*) n FROM ${table}`))[0]?.n,
+        (await books.bench.ledger.owner.query<{ n: string }>(`SELECT count(*) n FROM ${table}`))[0]
+          ?.n,
       );
     expect(verdict.rows).toEqual({
       event: await count("event"),
@@ -220,7 +66,7 @@ describe("an export of the ledger", () => {
   });
 
   it("hashes rows as the rule says, as an independent program finds", async () => {
-    const lines = readFileSync(await exported(bench.ledger.url), "utf8")
+    const lines = readFileSync(await books.exported(books.bench.ledger.url), "utf8")
       .trim()
       .split("\n");
     const [ledger, ...links] = lines.map((line) => JSON.parse(line));
@@ -360,52 +206,52 @@ describe("an export of the ledger", () => {
     ],
   ] as const)("names %s", async (_what, table, statement, expected) => {
     // The CHECK of the chain's hashes holds for superusers too: it goes first.
-    await tamper(
+    await books.tamper(
       "ALTER TABLE chain_link DROP CONSTRAINT IF EXISTS chain_link_hash",
       `CREATE TABLE kept AS SELECT * FROM ${table}`,
       statement,
     );
-    const { code, lines } = await verdictOf(await exported(copy.url));
+    const { code, lines } = await books.verdictOf(await books.exported(books.copy.url));
     expect(code).toBe(1);
     expect(lines[0]).toMatch(expected);
-    await tamper(`DELETE FROM ${table}`, putBack(table), "DROP TABLE kept");
-    expect((await verdictOf(await exported(copy.url))).lines).toEqual([
+    await books.tamper(`DELETE FROM ${table}`, putBack(table), "DROP TABLE kept");
+    expect((await books.verdictOf(await books.exported(books.copy.url))).lines).toEqual([
       expect.stringMatching(/^Nothing was changed/),
     ]);
   });
 
   it("names a row that is gone, and one that was put among older ones", async () => {
-    const [row] = await bench.ledger.owner.query<{ seq: string }>(
+    const [row] = await books.bench.ledger.owner.query<{ seq: string }>(
       `SELECT max(seq)::text AS seq FROM event`,
     );
-    await tamper(`CREATE TABLE kept AS SELECT * FROM event WHERE seq = ${row?.seq}`);
-    await tamper(`DELETE FROM event WHERE seq = ${row?.seq}`);
-    expect((await verdictOf(await exported(copy.url))).lines[0]).toMatch(
+    await books.tamper(`CREATE TABLE kept AS SELECT * FROM event WHERE seq = ${row?.seq}`);
+    await books.tamper(`DELETE FROM event WHERE seq = ${row?.seq}`);
+    expect((await books.verdictOf(await books.exported(books.copy.url))).lines[0]).toMatch(
       new RegExp(`^TAMPERED: event ${row?.seq} is gone: link \\d+ was about it`),
     );
-    await tamper("INSERT INTO event SELECT * FROM kept", "DROP TABLE kept");
+    await books.tamper("INSERT INTO event SELECT * FROM kept", "DROP TABLE kept");
     // As if these rows were linked long ago.
-    await tamper(
+    await books.tamper(
       `UPDATE chain_cursor SET row_key = 1000 WHERE kind = 'entry'`,
       `INSERT INTO journal_entry (id, kind, idem_key) OVERRIDING SYSTEM VALUE
        VALUES (900, 'ledger.adjustment', 'forged')`,
     );
-    expect((await verdictOf(await exported(copy.url))).lines[0]).toBe(
+    expect((await books.verdictOf(await books.exported(books.copy.url))).lines[0]).toBe(
       "TAMPERED: journal entry 900 (forged) was put among rows that had their links",
     );
-    await tamper("DELETE FROM journal_entry WHERE id = 900");
+    await books.tamper("DELETE FROM journal_entry WHERE id = 900");
   });
 
   it("is known for another one when the whole chain was written anew", async () => {
-    const { hash } = await readHead(bench.ledger.database);
-    await tamper(
+    const { hash } = await readHead(books.bench.ledger.database);
+    await books.tamper(
       "UPDATE event SET type = 'deposit.forged' WHERE seq = 1",
       "DELETE FROM chain_link",
     );
-    await tamper("UPDATE chain_cursor SET row_key = 0");
-    const file = await exported(copy.url);
-    expect((await verdictOf(file)).code).toBe(0);
-    expect((await verdictOf(file, hash)).lines).toEqual([
+    await books.tamper("UPDATE chain_cursor SET row_key = 0");
+    const file = await books.exported(books.copy.url);
+    expect((await books.verdictOf(file)).code).toBe(0);
+    expect((await books.verdictOf(file, hash)).lines).toEqual([
       `TAMPERED: no link has the hash ${hash}: this is another chain than the known one`,
     ]);
   });
@@ -414,7 +260,10 @@ describe("an export of the ledger", () => {
     const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 32);
     console.log(`falsified exports: SEED=${seed}`);
     const random = createRandom(seed);
-    const [file, path] = [await exported(bench.ledger.url), join(home, "falsified.jsonl")];
+    const [file, path] = [
+      await books.exported(books.bench.ledger.url),
+      join(books.home, "falsified.jsonl"),
+    ];
     const lines = readFileSync(file, "utf8")
       .trimEnd()
       .split("\n")
@@ -472,8 +321,8 @@ describe("an export of the ledger", () => {
   }, 240_000);
 
   it("names what is there twice, so that a false line hides behind a right one", async () => {
-    const path = join(home, "twice.jsonl");
-    const lines = readFileSync(await exported(bench.ledger.url), "utf8")
+    const path = join(books.home, "twice.jsonl");
+    const lines = readFileSync(await books.exported(books.bench.ledger.url), "utf8")
       .trimEnd()
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, unknown>);
@@ -509,18 +358,18 @@ describe("an export of the ledger", () => {
     ]);
     const old = body.with(0, former).filter(({ type }) => type !== "deposit");
     expect(await faultsOf(old)).toEqual([]);
-    const { lines: shown } = await run(copy.url, (context, warn) =>
+    const { lines: shown } = await books.run(books.copy.url, (context, warn) =>
       runVerifyLedger(context, path, {}, warn),
     );
     expect(shown).toContainEqual(expect.stringMatching(/deposits .* not whose they are/));
     // The same member twice in a line: programs differ in which of the two they read.
-    const text = readFileSync(await exported(bench.ledger.url), "utf8");
+    const text = readFileSync(await books.exported(books.bench.ledger.url), "utf8");
     const twice = text.replace('"available":', '"available":"5","available":');
     const whole = twice.slice(0, twice.lastIndexOf("\n", twice.length - 2) + 1);
     const sha256 = createHash("sha256").update(whole).digest("hex");
     const end = JSON.stringify({ type: "end", lines: body.length, sha256 });
     writeFileSync(path, `${whole}${end}\n`);
-    const refused = await verdictOf(path);
+    const refused = await books.verdictOf(path);
     expect([refused.code, refused.lines.join("")]).toEqual([
       2,
       expect.stringContaining("is not written as exports are"),
@@ -528,7 +377,7 @@ describe("an export of the ledger", () => {
   });
 
   it("that is cut short or edited is refused as a file", async () => {
-    const file = await exported(bench.ledger.url);
+    const file = await books.exported(books.bench.ledger.url);
     const text = readFileSync(file, "utf8");
     const lines = text.trimEnd().split("\n");
     const broken: readonly (readonly [string, RegExp])[] = [
@@ -539,72 +388,16 @@ describe("an export of the ledger", () => {
       ["{", /no JSON/],
     ];
     for (const [content, reason] of broken) {
-      const path = join(home, "broken.jsonl");
+      const path = join(books.home, "broken.jsonl");
       writeFileSync(path, content);
-      const { code, lines: said } = await verdictOf(path);
+      const { code, lines: said } = await books.verdictOf(path);
       expect([code, said.join("\n")]).toEqual([2, expect.stringMatching(reason)]);
     }
     appendFileSync(file, "{}\n");
-    expect((await verdictOf(file)).code).toBe(2);
-    const again = await run(bench.ledger.url, (context, warn) =>
+    expect((await books.verdictOf(file)).code).toBe(2);
+    const again = await books.run(books.bench.ledger.url, (context, warn) =>
       runExportLedger(context, { out: file }, warn),
     );
     expect([again.code, again.lines.join("")]).toEqual([2, expect.stringContaining("Cannot make")]);
-  });
-});
-
-describe("the chain of links", () => {
-  it("links what is new at once, and what committed late when all is looked at", async () => {
-    const { database, owner } = bench.ledger;
-    const columns = `(id, customer_id, destination, listed)`;
-    const address = `0x${"5".repeat(40)}`;
-    const [late] = await owner.query<{ id: string }>(
-      `SELECT nextval(pg_get_serial_sequence('policy_listing', 'id')) AS id`,
-    );
-    await owner.query(
-      `INSERT INTO policy_listing (customer_id, destination, listed)
-       SELECT 'late-' || n, $1, true FROM generate_series(1, 4200) AS n`,
-      [address],
-    );
-    const rounds: LinkRound[] = [];
-    do rounds.push(await linkRows(database, "recent"));
-    while (rounds.at(-1)?.linked !== 0);
-    expect(rounds).toEqual([
-      { linked: 2_000, hasMore: true },
-      { linked: 2_000, hasMore: true },
-      { linked: 200, hasMore: false },
-      { linked: 0, hasMore: false },
-    ]);
-    await owner.query(
-      `INSERT INTO policy_listing ${columns} OVERRIDING SYSTEM VALUE VALUES ($1, 'late', $2, true)`,
-      [late?.id, address],
-    );
-    expect((await linkRows(database, "recent")).linked).toBe(0);
-    expect((await linkRows(database)).linked).toBe(1);
-    expect((await linkRows(database)).linked).toBe(0);
-  });
-
-  it("is appended to by one at a time, and never changed", async () => {
-    const { database, owner } = bench.ledger;
-    await owner.query(
-      `WITH next AS (UPDATE event_counter SET seq = seq + 1 RETURNING seq)
-       INSERT INTO event (seq, epoch, type, data) SELECT seq, 1, 'deposit.detected', '{}' FROM next`,
-    );
-    const before = await readHead(database);
-    await Promise.all([linkRows(database), linkRows(database), linkRows(database)]);
-    expect((await readHead(database)).n).toBe(before.n + 1);
-    for (const change of [
-      "UPDATE chain_link SET digest = digest",
-      "DELETE FROM chain_link",
-      "UPDATE chain_cursor SET row_key = row_key - 1 WHERE row_key > 0 OR true",
-      `INSERT INTO chain_link SELECT n + 1, kind, row_key + 1000, digest, hash, repeat('0', 64)
-         FROM chain_link ORDER BY n DESC LIMIT 1`,
-      `INSERT INTO chain_link
-       SELECT n + 5, kind, row_key + 1000, digest, hash, encode(sha256(convert_to(hash || E'\\n' ||
-              (n + 5) || E'\\n' || kind || E'\\n' || (row_key + 1000) || E'\\n' || digest, 'UTF8')),
-              'hex') FROM chain_link ORDER BY n DESC LIMIT 1`,
-    ]) {
-      await expect(owner.query(change)).rejects.toThrow();
-    }
   });
 });

@@ -1,0 +1,66 @@
+/** The chain of links: every row of the books gets one, in time, and none is changed. */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { linkRows, type LinkRound, readHead } from "../../../ledger/tamper/chainer.js";
+import { ExportedBooks } from "./exported-books.js";
+
+let books: ExportedBooks;
+beforeAll(async () => {
+  books = await ExportedBooks.open();
+});
+afterAll(() => books?.close());
+
+describe("the chain of links", () => {
+  it("links what is new at once, and what committed late when all is looked at", async () => {
+    const { database, owner } = books.bench.ledger;
+    const columns = `(id, customer_id, destination, listed)`;
+    const address = `0x${"5".repeat(40)}`;
+    const [late] = await owner.query<{ id: string }>(
+      `SELECT nextval(pg_get_serial_sequence('policy_listing', 'id')) AS id`,
+    );
+    await owner.query(
+      `INSERT INTO policy_listing (customer_id, destination, listed)
+       SELECT 'late-' || n, $1, true FROM generate_series(1, 4200) AS n`,
+      [address],
+    );
+    const rounds: LinkRound[] = [];
+    do rounds.push(await linkRows(database, "recent"));
+    while (rounds.at(-1)?.linked !== 0);
+    expect(rounds).toEqual([
+      { linked: 2_000, hasMore: true },
+      { linked: 2_000, hasMore: true },
+      { linked: 200, hasMore: false },
+      { linked: 0, hasMore: false },
+    ]);
+    await owner.query(
+      `INSERT INTO policy_listing ${columns} OVERRIDING SYSTEM VALUE VALUES ($1, 'late', $2, true)`,
+      [late?.id, address],
+    );
+    expect((await linkRows(database, "recent")).linked).toBe(0);
+    expect((await linkRows(database)).linked).toBe(1);
+    expect((await linkRows(database)).linked).toBe(0);
+  });
+
+  it("is appended to by one at a time, and never changed", async () => {
+    const { database, owner } = books.bench.ledger;
+    await owner.query(
+      `WITH next AS (UPDATE event_counter SET seq = seq + 1 RETURNING seq)
+       INSERT INTO event (seq, epoch, type, data) SELECT seq, 1, 'deposit.detected', '{}' FROM next`,
+    );
+    const before = await readHead(database);
+    await Promise.all([linkRows(database), linkRows(database), linkRows(database)]);
+    expect((await readHead(database)).n).toBe(before.n + 1);
+    for (const change of [
+      "UPDATE chain_link SET digest = digest",
+      "DELETE FROM chain_link",
+      "UPDATE chain_cursor SET row_key = row_key - 1 WHERE row_key > 0 OR true",
+      `INSERT INTO chain_link SELECT n + 1, kind, row_key + 1000, digest, hash, repeat('0', 64)
+         FROM chain_link ORDER BY n DESC LIMIT 1`,
+      `INSERT INTO chain_link
+       SELECT n + 5, kind, row_key + 1000, digest, hash, encode(sha256(convert_to(hash || E'\\n' ||
+              (n + 5) || E'\\n' || kind || E'\\n' || (row_key + 1000) || E'\\n' || digest, 'UTF8')),
+              'hex') FROM chain_link ORDER BY n DESC LIMIT 1`,
+    ]) {
+      await expect(owner.query(change)).rejects.toThrow();
+    }
+  });
+});
