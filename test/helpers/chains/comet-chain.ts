@@ -28,7 +28,11 @@ import {
   executionResultSteps,
 } from "../../../chain/consensus/execution-result.js";
 import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
-import { ValidatorSet, type ValidatorUpdate } from "../../../chain/consensus/validator-set.js";
+import {
+  validatorAddress,
+  ValidatorSet,
+  type ValidatorUpdate,
+} from "../../../chain/consensus/validator-set.js";
 import { VOTE_TYPE, voteSignBytes } from "../../../chain/consensus/vote.js";
 import { bytesToHash32, EMPTY_CODE_HASH, type Hash32, type Height } from "../../../chain/hex.js";
 import type { Steps } from "../../../chain/steps/steps.js";
@@ -72,6 +76,9 @@ export const VALIDATOR_KEYS: readonly SigningKey[] = [1, 2, 3, 4].map((number) =
   signingKeyOf(createHash("sha256").update(`validator ${number}`).digest()),
 );
 
+/** Power of one of them at first. */
+const firstPower = (index: number) => 10 + index;
+
 const PARAMS: ConsensusParams = {
   blockMaxBytes: 16 * 1024 * 1024,
   blockMaxGas: 600_000_000n,
@@ -110,7 +117,10 @@ export class FixtureConsensus implements CometConsensus {
     genesisBlock: CommittedBlock,
   ) {
     const first = ValidatorSet.genesis(
-      VALIDATOR_KEYS.map(({ publicKey }, index) => ({ publicKey, power: BigInt(10 + index) })),
+      VALIDATOR_KEYS.map(({ publicKey }, index) => ({
+        publicKey,
+        power: BigInt(firstPower(index)),
+      })),
     );
     this.sets = [first, first.advance(1)];
     this.last = genesisBlock;
@@ -392,6 +402,28 @@ export class CometTestChain {
     );
     this.bus.emit("block", committed);
     return { committed, decided };
+  }
+
+  /** Genesis as a stranger has it: with the validators that sign. */
+  get genesis(): Genesis {
+    const validators = VALIDATOR_KEYS.map(({ publicKey }, index) => ({
+      address: validatorAddress(publicKey),
+      publicKey: Buffer.from(publicKey).toString("base64"),
+      power: firstPower(index),
+    }));
+    return { ...this.chain.genesis, validators };
+  }
+
+  /** Mines a block for each entry; from `newSetHeight` on the first validator alone decides, and signs. */
+  async mineToNewSet(blocks: readonly (readonly string[])[], newSetHeight: number): Promise<void> {
+    const updates = [{ publicKey: need(VALIDATOR_KEYS[0]).publicKey, power: 1_000n }];
+    for (const [index, raws] of blocks.entries()) {
+      const height = index + 1;
+      await this.mine(raws, {
+        ...(height === newSetHeight - 2 && { updates }),
+        ...(height >= newSetHeight && { absent: [1, 2, 3] }),
+      });
+    }
   }
 
   /** Mines what is executable in the pool. */

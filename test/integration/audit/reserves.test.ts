@@ -8,7 +8,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { verifyMessage, Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { headerSource } from "../../../cli/audit/balance/collect.js";
 import {
   runVerifyLiability,
@@ -39,7 +38,7 @@ import { postJournals } from "../../../ledger/books/journal.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
 import { drainWallet, retireWallet } from "../../../ledger/wallets/wallet-registry.js";
 import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
-import { CometTestChain, VALIDATOR_KEYS } from "../../helpers/chains/comet-chain.js";
+import { CometTestChain } from "../../helpers/chains/comet-chain.js";
 import { proofNodeOf } from "../../helpers/chains/proof-node.js";
 import {
   openTestLedger,
@@ -66,14 +65,7 @@ let made: MadeReserves;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "causeway-reserves-"));
   chain = await CometTestChain.open(wallet.address);
-  genesis = {
-    ...chain.chain.genesis,
-    validators: VALIDATOR_KEYS.map(({ publicKey }, index) => ({
-      address: validatorAddress(publicKey),
-      publicKey: Buffer.from(publicKey).toString("base64"),
-      power: 10 + index,
-    })),
-  };
+  genesis = chain.genesis;
   const fields = { type: 0, chainId: 6940, nonce: 0, gasLimit: 21_000, gasPrice: 25_000_000 };
   const payment = await wallet.signTransaction({ ...fields, to: DEPOSITS, value: PAID });
   const funding = { ...fields, nonce: 1, to: added.address, value: PAID };

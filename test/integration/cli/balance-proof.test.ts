@@ -8,7 +8,6 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { decodeRlp, encodeRlp, keccak256, Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import {
   type BundleContents,
@@ -20,7 +19,7 @@ import { collectBundle, headerSource } from "../../../cli/audit/balance/collect.
 import { verifyBundle } from "../../../cli/audit/balance/verify.js";
 import { runVerifyBalance } from "../../../cli/commands/balance-proof.js";
 import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
-import { CometTestChain, VALIDATOR_KEYS } from "../../helpers/chains/comet-chain.js";
+import { CometTestChain } from "../../helpers/chains/comet-chain.js";
 import { proofNodeOf } from "../../helpers/chains/proof-node.js";
 
 const wallet = new Wallet(`0x${"11".repeat(32)}`);
@@ -40,23 +39,12 @@ let genesis: Genesis;
 
 beforeAll(async () => {
   chain = await CometTestChain.open(wallet.address);
-  genesis = {
-    ...chain.chain.genesis,
-    validators: VALIDATOR_KEYS.map(({ publicKey }, index) => ({
-      address: validatorAddress(publicKey),
-      publicKey: Buffer.from(publicKey).toString("base64"),
-      power: 10 + index,
-    })),
-  };
-  const [first] = VALIDATOR_KEYS;
-  if (first === undefined) throw new Error("no keys");
-  for (let height = 1; height <= LAST; height++) {
-    const updates = [{ publicKey: first.publicKey, power: 1_000n }];
-    await chain.mine(height === 3 ? [await payment()] : [], {
-      ...(height === NEW_SET_HEIGHT - 2 && { updates }),
-      ...(height >= NEW_SET_HEIGHT && { absent: [1, 2, 3] }),
-    });
-  }
+  genesis = chain.genesis;
+  const paid = [await payment()];
+  await chain.mineToNewSet(
+    Array.from({ length: LAST }, (_, index) => (index === 2 ? paid : [])),
+    NEW_SET_HEIGHT,
+  );
 }, 120_000);
 afterAll(() => chain.close());
 
