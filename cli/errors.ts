@@ -1,6 +1,7 @@
 /** Faults of the command line and the kit, and the one sentence that a person reads about each. */
 import { dirname } from "node:path";
 import { AppError, errorMessage } from "../chain/errors.js";
+import { NodeFault } from "../rpc-client/errors.js";
 
 /** Codes of faults in `cli/`. */
 export type CliErrorCode =
@@ -57,6 +58,10 @@ export function cannotWrite(path: string, cause: unknown): CliError {
 
 /** The sentence for any thrown value; coded errors carry it, others are named as unexpected. */
 export function sentenceOf(error: unknown): string {
+  if (error instanceof NodeFault && error.code === "NODE_UNREACHABLE") {
+    const { reason } = error.details;
+    return `${error.message} (${String(reason)}). Start the kit, or the node that the settings name.`;
+  }
   if (error instanceof AppError) return error.message;
   if (systemCode(error) in FILE_CAUSES && error instanceof Error && "path" in error) {
     return `Cannot use ${String(error.path)}: ${fileCause(error)}.`;

@@ -5,10 +5,10 @@ import { SqlError } from "./sql-errors.js";
 const LOOKS = 3;
 
 /**
- * Holds that two connections are two sessions of the server for as long as they last. A pooler in transaction or
- * statement mode gives sessions on: a lock of one process would be another's as well, and what is prepared or
- * set would be there for whoever comes next.
- * @param connections two that are open at once; each gives the number of the server's process behind it
+ * Holds that two connections are two sessions of the server for as long as they last. A pooler in
+ * transaction or statement mode gives sessions on: a lock of one process would be another's as well, and
+ * what is prepared or set would be there for whoever comes next.
+ * @param connections two that are open at once; each tells the server's process behind it
  * @throws SESSIONS_SHARED
  */
 export async function assertOwnSessions(

@@ -28,6 +28,8 @@ const HEAD_BYTES = 5;
 export interface TestPooler {
   /** The database's URL through it. */
   readonly url: string;
+  /** Connections that were opened so far. */
+  clientCount(): number;
   close(): Promise<void>;
 }
 
@@ -45,7 +47,9 @@ export async function startPooler(
     socket.on("error", () => undefined);
     return socket;
   };
+  let clients = 0;
   const server = createServer((client) => {
+    clients += 1;
     open(client).once("data", (startup: Buffer) => {
       const unknown = startupParameters(startup).find((name) => !KNOWN_PARAMETERS.has(name));
       if (unknown !== undefined) {
@@ -63,6 +67,7 @@ export async function startPooler(
   await new Promise<void>((resolve) => server.listen(Number(url.port), "127.0.0.1", resolve));
   return {
     url: url.href,
+    clientCount: () => clients,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

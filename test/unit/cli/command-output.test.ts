@@ -7,6 +7,9 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { createStandardOutput } from "../../../cli/standard-output.js";
 import { createProgram } from "../../../cli/program.js";
+import { sentenceOf } from "../../../cli/errors.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { journals } from "../../helpers/chains/journal-chain.js";
 import { startFakeNode } from "../../helpers/chains/fake-node.js";
 
@@ -108,5 +111,17 @@ describe("causeway status of a folder that is no home", () => {
       ready: false,
       reason: expect.stringContaining(`no home in ${home}`),
     });
+  });
+});
+
+describe("why a command failed", () => {
+  it("is told with what to do where no node answers", async () => {
+    const node = createEvmClient(createJsonRpcClient({ url: "http://127.0.0.1:1" }));
+    const fault: unknown = await node
+      .blockNumber({ signal: new AbortController().signal })
+      .catch((error: unknown) => error);
+    expect(sentenceOf(fault)).toBe(
+      "no connection to 127.0.0.1:1 (ECONNREFUSED). Start the kit, or the node that the settings name.",
+    );
   });
 });
