@@ -277,7 +277,7 @@ export class TokenBench {
       database,
       { terms, reason, operator: "test", needsSecond: false },
       {
-        hasDone: async (hash) =>
+        hasDone: async ({ hash }) =>
           (await this.node.getTransactionReceipt(hash, { signal }))?.status === 1,
         paidBy: async () => undefined,
       },
