@@ -269,8 +269,8 @@ it("freezes exactly what random payments show, each movement and each sum", asyn
     units: BigInt(1 + random.integer(40)),
   }));
   const isPaid = ({ to, units }: Part) => {
-    const own = paid.filter((part) => part.to === to).map((part) => part.units);
-    return own.includes(units) || own.reduce((sum, each) => sum + each, 0n) === units;
+    const parts = paid.filter((part) => part.to === to).map((part) => part.units);
+    return parts.includes(units) || parts.reduce((sum, each) => sum + each, 0n) === units;
   };
   const ids = await ask(worker, "ALLOW", asked);
   await bench.mine([{ ...payTokens(paid), from: THIEF }]);
