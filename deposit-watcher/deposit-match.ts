@@ -9,6 +9,8 @@ import type { Atoken } from "../chain/units.js";
 import { type CustomerId, NATIVE_ASSET, UNASSIGNED } from "../ledger/books/accounts.js";
 import type { NewDeposit } from "../ledger/deposits/deposits.js";
 import type { Outflow, WalletInflow } from "../ledger/books/wallet-flows.js";
+import type { PaidTerms } from "../ledger/withdrawals/payment-terms.js";
+import { mayHavePaid } from "../ledger/recovery/possible-payments.js";
 import type { TokenSide } from "./tokens/token-side.js";
 
 /** One operation, as far as matching needs it. */
@@ -95,6 +97,24 @@ export function matchBlocks(blocks: readonly MatchBlock[], watched: Watched): Ma
     }
   }
   return result;
+}
+
+/**
+ * What a transaction of these blocks may have paid by its operations: not what it moved of tokens that only
+ * logs tell of.
+ */
+export function paidIn(blocks: readonly MatchBlock[], hash: Hash32): readonly PaidTerms[] {
+  const found = blocks.flatMap(({ transactions }) => transactions.filter((tx) => tx.hash === hash));
+  return mayHavePaid(
+    found.flatMap(({ operations }) =>
+      operations.flatMap((operation) => {
+        const { address: destination, isNative, contract, amountAtoken, type } = operation;
+        const isMovement = isEffective(operation) && amountAtoken > 0n && type !== "FEE";
+        if (!isMovement || (!isNative && contract === undefined)) return [];
+        return [{ destination, contract, amountUnits: amountAtoken }];
+      }),
+    ),
+  );
 }
 
 interface Matching {

@@ -28,7 +28,7 @@ import { runBackfill } from "./backfill.js";
 import { type BlockSource, type ReadRange, readRuns } from "./block-reader.js";
 import { ownParts, touchTest } from "./block-parts.js";
 import { type CheckedNode, CheckedNodes, readHead } from "./chain-check.js";
-import { type MatchBlock, matchBlocks, type MatchResult } from "./deposit-match.js";
+import { type MatchBlock, matchBlocks, type MatchResult, paidIn } from "./deposit-match.js";
 import { IncidentFound } from "./errors.js";
 import type { TokenBook } from "./tokens/token-book.js";
 import { readTokenRun, type TokenNode, type TokenRun } from "./tokens/token-run.js";
@@ -343,6 +343,7 @@ export class Watcher {
           deposits: inChainOrder([...matched.deposits, ...deposits]),
           walletInflows: [...matched.walletInflows, ...walletInflows],
           outflows: [...matched.outflows, ...outflows],
+          paidBy: (hash) => paidIn(own, hash),
           tokens,
         },
         ({ address }) => isTouched(address) || receivers.has(address),

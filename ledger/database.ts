@@ -30,6 +30,7 @@ import { LookupsByKey1760000000025 } from "./migrations/lookups/0025-lookups-by-
 import { BookedPayments1760000000027 } from "./migrations/lookups/0027-booked-payments.js";
 import { BalancesWithoutBound1760000000028 } from "./migrations/0028-balances-without-bound.js";
 import { LinkedAddresses1760000000030 } from "./migrations/tamper/0030-linked-addresses.js";
+import { PossiblePayments1760000000032 } from "./migrations/recovery/0032-possible-payments.js";
 import { NumbersBehindAll1760000000031 } from "./migrations/recovery/0031-numbers-behind-all.js";
 import { OutflowsOfLostBlocks1760000000029 } from "./migrations/recovery/0029-outflows-of-lost-blocks.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
@@ -72,6 +73,7 @@ export const LEDGER_MIGRATIONS = [
   OutflowsOfLostBlocks1760000000029,
   LinkedAddresses1760000000030,
   NumbersBehindAll1760000000031,
+  PossiblePayments1760000000032,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

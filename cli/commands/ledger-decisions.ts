@@ -4,6 +4,7 @@
  */
 import { userInfo } from "node:os";
 import { toChecksumAddress } from "../../chain/address.js";
+import type { Height } from "../../chain/hex.js";
 import { atokenToToken } from "../../chain/units.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
 import {
@@ -17,14 +18,21 @@ import {
 import type { StoredTerms } from "../../ledger/decisions/decision.js";
 import { type OpenMatters, readOpenMatters } from "../../ledger/decisions/open-matters.js";
 import { closeIfBehind } from "../../ledger/recovery/ledger-guard.js";
-import { toForeignPayment } from "../../ledger/withdrawals/operator-decisions.js";
+import {
+  transactionsSince,
+  type WalletTransaction,
+} from "../../ledger/withdrawals/operator-decisions.js";
 import { loadConfig } from "../../runtime/config/config.js";
 import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { amountText } from "../amount-text.js";
 import { CliError } from "../errors.js";
-import { readWalletTransactions } from "./wallets/wallet-transactions.js";
+import {
+  MAX_RECOVERED_BLOCKS,
+  readPayment,
+  readWalletTransactions,
+} from "./wallets/wallet-transactions.js";
 import { withLedgerAlone } from "./ledger-alone.js";
-import { type LedgerCommand, toJson, withLedger } from "./ledger-tools.js";
+import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
 
 /** Who decides, and why, as typed. */
 export interface DecisionOptions {
@@ -122,17 +130,33 @@ export function operatorName(flag: string | undefined): string {
 function chainOf(command: LedgerCommand): DecisionChain {
   const { signal } = command;
   return {
-    hasDone: (hash) =>
-      withLedger(command, async ({ node }) => {
-        return (await node.getTransactionReceipt(hash, { signal }))?.status === 1;
+    hasDone: (payment) =>
+      withLedger(command, async (opened) => {
+        const receipt = await opened.node.getTransactionReceipt(payment.hash, { signal });
+        return receipt === undefined
+          ? hasCosmosDone(opened, payment, signal)
+          : receipt.status === 1;
       }),
-    paidBy: ({ wallet, hash, height }) =>
-      withLedger(command, async ({ node }) => {
-        const range = { from: height, to: height, signal };
-        const mined = await readWalletTransactions(node, wallet, range);
-        return mined.filter((one) => one.hash === hash).map(toForeignPayment)[0];
-      }),
+    paidBy: (asked) => withLedger(command, ({ node }) => readPayment(node, asked, { signal })),
   };
+}
+
+/** By the wallet's transactions: in the block in which it was found, else wherever its nonce was used. */
+async function hasCosmosDone(
+  { node, database }: OpenedLedger,
+  { hash, wallet, nonce, height }: Parameters<DecisionChain["hasDone"]>[0],
+  signal: AbortSignal,
+): Promise<boolean> {
+  const to = await node.blockNumber({ signal });
+  const chain = {
+    nonceAt: (at: Height) => node.getTransactionCount(wallet, at, { signal }),
+    transactions: (range: { readonly from: Height; readonly to: Height }) =>
+      readWalletTransactions(node, wallet, { ...range, signal, maxBlocks: MAX_RECOVERED_BLOCKS }),
+  };
+  const isThere = (found: readonly WalletTransaction[]) =>
+    found.some((one) => one.hash === hash && one.isSuccess);
+  if (height <= to && isThere(await chain.transactions({ from: height, to: height }))) return true;
+  return isThere(await transactionsSince(database, { wallet, nonce, from: 0, to }, chain, isThere));
 }
 
 function printDecision(command: LedgerCommand, decision: Decision): void {
@@ -150,8 +174,10 @@ function decisionLine(decision: Decision): string {
 
 function openLines(open: OpenMatters): string[] {
   return [
-    ...open.payments.map(({ hash, height, destination, contract, amountUnits }) => {
-      const to = destination === undefined ? "a new contract" : toChecksumAddress(destination);
+    ...open.payments.map((payment) => {
+      const { hash, height, destination, contract, amountUnits, recipientCount } = payment;
+      const only = destination === undefined ? "a new contract" : toChecksumAddress(destination);
+      const to = recipientCount > 1 ? `${recipientCount} addresses` : only;
       const amount = amountText(contract ?? NATIVE_ASSET, amountUnits);
       return (
         `recovered payment ${hash} of block ${height}: ${amount} to ${to}: link-payment or ` +

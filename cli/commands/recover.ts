@@ -152,8 +152,10 @@ function walletLines(plan: WalletPlan, verb: string): string[] {
   ];
 }
 
-function paymentLine({ hash, height, nonce, to, valueAtoken }: MinedPayment): string {
-  const target = to === undefined ? "a new contract" : toChecksumAddress(to);
+function paymentLine({ hash, height, nonce, to, valueAtoken, paid }: MinedPayment): string {
+  const recipients = new Set(paid.map(({ destination }) => destination));
+  const only = to === undefined ? "a new contract" : toChecksumAddress(to);
+  const target = recipients.size > 1 ? `${recipients.size} addresses` : only;
   return `  ${hash} block ${height} nonce ${nonce}: ${atokenToToken(valueAtoken)} TOKEN to ${target}`;
 }
 

@@ -6,6 +6,8 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import { NATIVE_ASSET, OPENING_CAPITAL, SUSPENSE, walletAccount } from "./accounts.js";
 import type { TokenBalance } from "../assets/token-opening.js";
 import { type JournalEntry, postJournal, postJournals } from "./journal.js";
+import type { PaidTerms } from "../withdrawals/payment-terms.js";
+import { storePossible } from "../recovery/possible-payments.js";
 import { readAcknowledged } from "../withdrawals/foreign-transactions.js";
 import { freezeSigning } from "../withdrawals/signing-freeze.js";
 
@@ -38,9 +40,9 @@ export interface Outflow {
 }
 
 /**
- * Books inflows of hot wallets and records outflows that nothing explains; such an outflow of a hot
- * wallet, unless an operator has acknowledged it, freezes signing for this wallet in the same commit,
- * also when it is retired: its key is in somebody's hands.
+ * Books inflows of hot wallets and records outflows that nothing explains, with what they may have paid;
+ * such an outflow of a hot wallet, unless an operator has acknowledged it, freezes signing for this wallet
+ * in the same commit, also when it is retired: its key is in somebody's hands.
  * @returns the outflows nobody asked for
  */
 export async function bookWalletFlows(
@@ -48,6 +50,8 @@ export async function bookWalletFlows(
   flows: {
     readonly walletInflows: readonly WalletInflow[];
     readonly outflows: readonly Outflow[];
+    /** What a transaction of these blocks may have paid; asked only of those that nothing explains. */
+    readonly paidBy: (hash: Hash32) => readonly PaidTerms[];
     /** How often the chain came back without blocks: places are told apart by it. */
     readonly rewinds: number;
   },
@@ -72,7 +76,13 @@ export async function bookWalletFlows(
   );
   const foreign = await withoutExplained(tx, flows.outflows);
   await recordForeignOutflows(tx, foreign, flows.rewinds);
-  for (const outflow of foreign.filter((each) => each.role === "hot-wallet")) {
+  const ofWallets = foreign.filter((each) => each.role === "hot-wallet");
+  const hashes = [...new Set(ofWallets.map(({ txHash }) => txHash))];
+  await storePossible(
+    tx,
+    hashes.map((hash) => ({ hash, paid: flows.paidBy(hash) })),
+  );
+  for (const outflow of ofWallets) {
     const { wallet, txHash } = outflow;
     const known = await readAcknowledged(tx, wallet, [txHash]);
     if (!known.has(txHash)) await freezeSigning(tx, wallet, freezeReason(outflow));

@@ -23,11 +23,8 @@ import { acceptRemined } from "../recovery/remined-payments.js";
 import { IS_GAS } from "../treasury/moves.js";
 import { decideTransfer } from "../withdrawals/slot-outcomes.js";
 import { STANDS } from "../recovery/unexplained-outflows.js";
-import {
-  type ForeignPayment,
-  freezeBooked,
-  lockExplanation,
-} from "../withdrawals/foreign-transactions.js";
+import { freezeBooked, lockExplanation } from "../withdrawals/foreign-transactions.js";
+import type { ForeignPayment } from "../recovery/possible-payments.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import type { DecisionTerms } from "./decision.js";
 import { claimPayment, linkPayment, payWithdrawal, writeOffPayment } from "./payment-decisions.js";
@@ -36,7 +33,7 @@ type Terms<A extends DecisionTerms["action"]> = Extract<DecisionTerms, { readonl
 
 /**
  * Carries a decision out inside the caller's transaction.
- * @param paid what an outflow that is accepted paid, where the chain shows it as a wallet's own
+ * @param paid what an outflow that is accepted may have paid, where the chain shows it
  * @returns events to append last
  * @throws INVALID_DECISION with what stands in the way; INSUFFICIENT_BALANCE, UNKNOWN_CUSTOMER
  */

@@ -2,8 +2,6 @@
  * Decisions of operators: proposed by one person with a reason, carried out in the same commit as
  * they are decided. Where two persons are asked for, another one than the proposer decides.
  */
-import type { Address } from "../../chain/address.js";
-import type { Hash32, Height } from "../../chain/hex.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
@@ -11,7 +9,10 @@ import { appendEvents } from "../events.js";
 import { readLedgerState, refuseInRecovery } from "../recovery/ledger-guard.js";
 import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { storedInteger, storedTime } from "../stored-values.js";
-import { findUnlooked, type ForeignPayment } from "../withdrawals/foreign-transactions.js";
+import { findRecovered, type RecoveredPayment } from "../recovery/recovered-payments.js";
+import { findUnlooked } from "../withdrawals/foreign-transactions.js";
+import type { ForeignPayment } from "../recovery/possible-payments.js";
+import type { ShowPayment } from "../withdrawals/release/outcome.js";
 import { type DecisionTerms, parseTerms, type StoredTerms, subjectOf } from "./decision.js";
 import { assertBooked, carryOut } from "./carry-out.js";
 
@@ -41,14 +42,14 @@ export interface Proposal {
 
 /** What a decision asks of the chain; other faults than an answer are the node's. */
 export interface DecisionChain {
-  /** Whether a transaction is mined, and did what it was to do. */
-  readonly hasDone: (hash: Hash32) => Promise<boolean>;
-  /** What a wallet paid by a transaction of its own in this block; undefined where it is not its own. */
-  readonly paidBy: (asked: {
-    readonly wallet: Address;
-    readonly hash: Hash32;
-    readonly height: Height;
-  }) => Promise<ForeignPayment | undefined>;
+  /**
+   * Whether a recovered payment is mined now, in whatever block, and did what it was to do. One of Cosmos
+   * has no receipt: the wallet's transactions show it.
+   */
+  readonly hasDone: (
+    payment: Pick<RecoveredPayment, "hash" | "wallet" | "nonce" | "height">,
+  ) => Promise<boolean>;
+  readonly paidBy: ShowPayment;
 }
 
 /**
@@ -61,7 +62,7 @@ export async function propose(
   chain: DecisionChain,
 ): Promise<Decision> {
   const terms = parseTerms(proposal.terms);
-  await assertPaid(chain, terms);
+  await assertPaid(database, chain, terms);
   const paid = await readPaid(database, chain, terms);
   return database.transaction(async (tx) => {
     await refuseInRecovery(tx);
@@ -100,7 +101,7 @@ export async function approve(
 ): Promise<Decision> {
   const { id, operator } = approval;
   const terms = parseTerms((await database.transaction((tx) => lockProposal(tx, id))).terms);
-  await assertPaid(chain, terms);
+  await assertPaid(database, chain, terms);
   const paid = await readPaid(database, chain, terms);
   return database.transaction(async (tx) => {
     await refuseInRecovery(tx);
@@ -114,9 +115,11 @@ export async function approve(
  * A recovered payment settles a request while the chain has it. Blocks may be lost behind the recovery, and
  * whether they are mined again the chain alone knows.
  */
-async function assertPaid(chain: DecisionChain, terms: DecisionTerms): Promise<void> {
+async function assertPaid(sql: Sql, chain: DecisionChain, terms: DecisionTerms): Promise<void> {
   if (terms.action !== "link-payment" && terms.action !== "claim-payment") return;
-  if (await chain.hasDone(terms.hash)) return;
+  const payment = await findRecovered(sql, terms.hash);
+  // Of what is none the decision itself says so.
+  if (payment === undefined || (await chain.hasDone(payment))) return;
   throw new LedgerError(
     "INVALID_DECISION",
     `${terms.hash} is not on the chain as a payment now: it settles nothing before it is mined again`,
@@ -124,8 +127,8 @@ async function assertPaid(chain: DecisionChain, terms: DecisionTerms): Promise<v
 }
 
 /**
- * What an outflow paid that is accepted before anybody has acknowledged it, as far as the chain shows it:
- * requests that it may have paid wait for a person.
+ * What an outflow may have paid that is accepted before anybody has acknowledged it, as far as the chain
+ * shows it: requests that it may have paid wait for a person.
  */
 async function readPaid(
   sql: Sql,
@@ -135,11 +138,7 @@ async function readPaid(
   if (terms.action !== "accept-outflow") return undefined;
   const outflow = await findUnlooked(sql, terms.hash);
   if (outflow === undefined) return undefined;
-  for (const wallet of outflow.wallets) {
-    const paid = await chain.paidBy({ wallet, hash: terms.hash, height: outflow.height });
-    if (paid !== undefined) return paid;
-  }
-  return undefined;
+  return chain.paidBy(outflow);
 }
 
 /**

@@ -46,7 +46,12 @@ export async function linkPayment(
   );
   const row = rows[0];
   if (row === undefined) throw refused(`no withdrawal has the id ${id}`);
-  if (!row.fits) throw refused(`${hash} paid another amount or another address than ${id} asks`);
+  const booked = await bookedUnits(tx, hash);
+  const isWhole = booked.size === 1 && booked.get(row.asset) === payment.amountUnits;
+  if (!(row.fits && isWhole)) {
+    if (await mayHaveBeenPaid(tx, id, hash)) throw paidAmongOthers(id, hash, row.customer_id);
+    throw refused(`${hash} paid another amount or another address than ${id} asks`);
+  }
   const isWaiting = WAITING_STATUSES.some((status) => status === row.status);
   if (row.status !== "frozen" && !isWaiting) {
     throw refused(`${id} is ${row.status}: only what waits or is frozen can be linked`);
@@ -83,6 +88,38 @@ export async function linkPayment(
     ],
   });
   return [...frozen.events, ...included.events, ...settled.events];
+}
+
+/** What the recovery booked of a payment beside its fee, by asset. */
+async function bookedUnits(tx: Sql, hash: Hash32): Promise<ReadonlyMap<string, bigint>> {
+  const rows = await tx.query<{ asset: string; units: string }>(
+    `SELECT p.asset, p.amount_units::text AS units
+       FROM journal_entry e JOIN posting p ON p.journal_id = e.id
+      WHERE e.idem_key = 'recovered-payment:' || $1 AND p.debit = $2`,
+    [hash, RECOVERED_PAYMENTS],
+  );
+  return new Map(rows.map(({ asset, units }) => [asset, storedAtoken(units)]));
+}
+
+async function mayHaveBeenPaid(tx: Sql, id: WithdrawalId, hash: Hash32): Promise<boolean> {
+  const rows = await tx.query(
+    `SELECT 1 FROM withdrawal w JOIN asset a ON a.symbol = w.asset
+       JOIN recovered_terms r ON r.destination = w.destination AND r.amount_units = w.amount_units
+        AND r.contract IS NOT DISTINCT FROM a.contract
+      WHERE w.id = $1 AND r.tx_hash = $2`,
+    [id, hash],
+  );
+  return rows.length > 0;
+}
+
+/** One nonce settles one request: of a payment of several each is ended, and given by the books. */
+function paidAmongOthers(id: WithdrawalId, hash: Hash32, customer: string): LedgerError {
+  return refused(
+    `${hash} may have paid ${id} among others. If it did: causeway withdrawals cancel ${id}, causeway ` +
+      `ledger pay-withdrawal ${id}, which ends it, and causeway ledger adjust --debit ` +
+      `liability:customer:${customer} --credit expense:write_off; when that is done for each that it paid: ` +
+      `causeway ledger write-off-payment ${hash}`,
+  );
 }
 
 /** The slot that the lost ledger took: its nonce and bytes are what the chain shows. */
@@ -139,7 +176,11 @@ export async function claimPayment(
 ): Promise<NewEvent[]> {
   const payment = await lockUndecided(tx, claim.hash);
   const { destination, amountUnits } = payment;
-  if (destination === undefined) throw refused(`${claim.hash} created a contract`);
+  if (destination === undefined) {
+    throw refused(
+      `${claim.hash} created a contract, or paid several: it is no one's request alone`,
+    );
+  }
   const inside = { transaction: <T>(work: (inner: Sql) => Promise<T>) => work(tx) };
   const [outcome] = await acceptWithdrawals(
     inside,
@@ -163,18 +204,21 @@ export async function claimPayment(
 
 /** Nobody's payment: the exchange bears it. */
 export async function writeOffPayment(tx: Sql, hash: Hash32): Promise<NewEvent[]> {
-  const payment = await lockUndecided(tx, hash);
-  const { amountUnits } = payment;
-  const asset = await assetOf(tx, payment);
+  await lockUndecided(tx, hash);
   await tx.query(`UPDATE recovered_payment SET decision = 'written-off' WHERE tx_hash = $1`, [
     hash,
   ]);
+  const booked = await bookedUnits(tx, hash);
+  // Of a token that nobody listed, or that was another one's, nothing is on the books.
+  if (booked.size === 0) return [];
   await postJournal(tx, {
     kind: "recovery.write_off",
     idemKey: `recovered-payment:${hash}:write-off`,
     effectiveHeight: null,
     memo: hash,
-    postings: [{ asset, debit: WRITE_OFF, credit: RECOVERED_PAYMENTS, amountUnits }],
+    postings: [...booked].map(([asset, amountUnits]) => {
+      return { asset, debit: WRITE_OFF, credit: RECOVERED_PAYMENTS, amountUnits };
+    }),
   });
   return [];
 }

@@ -28,6 +28,7 @@ import { appendEvents, type NewEvent } from "../events.js";
 import { amountFields, balanceFields } from "../books/amount-fields.js";
 import { postJournals } from "../books/journal.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import type { PaidTerms } from "../withdrawals/payment-terms.js";
 import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
 import { bookTreasuryFlows, withoutLostPayments } from "../treasury/treasury-flows.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
@@ -71,6 +72,8 @@ export interface BlockStep {
   readonly deposits: readonly NewDeposit[];
   readonly walletInflows: readonly WalletInflow[];
   readonly outflows: readonly Outflow[];
+  /** What a transaction of the blocks may have paid; absent where nobody has read it. */
+  readonly paidBy?: (hash: Hash32) => readonly PaidTerms[];
   /** Absent where no token is looked for. */
   readonly tokens?: TokenFindings | undefined;
 }
@@ -163,7 +166,9 @@ export async function commitBlockStep(
     const deposits = await withoutUndecided(tx, known, cursor.rewinds);
     const outflows = await bookRemined(tx, { ...others, rewinds: cursor.rewinds });
     const step = { ...placed, ...others, outflows, deposits };
-    const foreignOutflows = await bookWalletFlows(tx, { ...step, rewinds: cursor.rewinds });
+    const { paidBy = () => [] } = given;
+    const flows = { ...step, paidBy, rewinds: cursor.rewinds };
+    const foreignOutflows = await bookWalletFlows(tx, flows);
     const tokenEvents = await bookTokens(tx, step.tokens, cursor.rewinds);
     const paused = await pausedAssets(tx);
     const dueHeight = step.height - CREDIT_CONFIRMATIONS + 1;

@@ -39,11 +39,27 @@ const COUNTS: Readonly<Record<"customer" | "asset" | "destination", string>> = {
   asset: "true",
 };
 
+/** What a recovered payment took from its wallet, by what is booked of it. */
+const RECOVERED_UNITS = `(
+  SELECT r.tx_hash, r.wallet, r.decision, p.asset, p.amount_units, NULL AS destination
+    FROM recovered_payment r
+    JOIN journal_entry b ON b.idem_key = 'recovered-payment:' || r.tx_hash
+    JOIN posting p ON p.journal_id = b.id AND p.debit = 'asset:recovered_payments') r`;
+
+/** What it moved to each address: of several movements the sum is the largest. */
+const RECOVERED_TO = `(
+  SELECT r.tx_hash, r.wallet, r.decision, a.symbol AS asset, max(r.amount_units) AS amount_units,
+         r.destination
+    FROM recovered_terms r JOIN asset a ON a.contract IS NOT DISTINCT FROM r.contract
+   GROUP BY r.tx_hash, r.wallet, r.decision, a.symbol, r.destination) r`;
+
 /** The same of a recovered payment: whose request it was nobody knows yet. */
-const RECOVERED: Readonly<Record<"asset" | "destination" | "wallet", string>> = {
-  destination: "r.destination = asked.subject",
-  asset: "true",
-  wallet: "r.wallet = asked.subject",
+const RECOVERED: Readonly<
+  Record<"asset" | "destination" | "wallet", { readonly from: string; readonly where: string }>
+> = {
+  destination: { from: RECOVERED_TO, where: "r.destination = asked.subject" },
+  asset: { from: RECOVERED_UNITS, where: "true" },
+  wallet: { from: RECOVERED_UNITS, where: "r.wallet = asked.subject" },
 };
 
 const OF_CUSTOMERS = `w.customer_id <> '${TREASURY}'`;
@@ -231,11 +247,10 @@ async function countRecovered(
   if (asked.length === 0) return new Map();
   const rows = await tx.query<{ key: string; units: string; count: string }>(
     `SELECT asked.key, sum(r.amount_units)::text AS units, count(*)::text AS count
-       FROM recovered_payment r
-       JOIN asset a ON a.contract IS NOT DISTINCT FROM r.contract
+       FROM ${RECOVERED[by].from}
        JOIN journal_entry e ON e.idem_key = 'recovered-payment:' || r.tx_hash
        JOIN unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
-            AS asked (key, asset, subject, seconds) ON asked.asset = a.symbol AND ${RECOVERED[by]}
+            AS asked (key, asset, subject, seconds) ON asked.asset = r.asset AND ${RECOVERED[by].where}
        LEFT JOIN withdrawal own ON own.id = $5
       WHERE r.decision IS NULL AND (own.id IS NULL OR e.posted_at <= own.created_at)
         AND e.posted_at >= CASE WHEN asked.seconds IS NULL

@@ -24,6 +24,8 @@ export interface RecoveredPayment {
   /** Contract of the token that was paid; undefined for coins. */
   readonly contract: Address | undefined;
   readonly amountUnits: bigint;
+  /** Addresses to which it moved something: with more than one it may have paid several requests. */
+  readonly recipientCount: number;
   readonly gasUsed: bigint;
   readonly gasPriceAtoken: Atoken;
   /** Undefined while nobody has decided about it. */
@@ -40,6 +42,7 @@ interface PaymentRow {
   readonly destination: string | null;
   readonly contract: string | null;
   readonly amount_units: string;
+  readonly recipient_count: number;
   readonly gas_used: string;
   readonly gas_price_atoken: string;
   readonly decision: string | null;
@@ -49,6 +52,8 @@ interface PaymentRow {
 const SELECT_PAYMENT = `
   SELECT tx_hash, wallet, nonce::text, height::text, block_hash, destination, contract,
          amount_units::text,
+         (SELECT count(DISTINCT t.destination)::integer FROM recovered_terms t
+           WHERE t.tx_hash = recovered_payment.tx_hash) AS recipient_count,
          gas_used::text, gas_price_atoken::text, decision, withdrawal_id FROM recovered_payment`;
 
 /** Payments that nobody has decided about, in the order of their nonces. */
@@ -58,6 +63,12 @@ export async function listOpenPayments(sql: Sql, limit: number): Promise<Recover
     [limit],
   );
   return rows.map(toPayment);
+}
+
+/** One recovered payment; undefined when none is. */
+export async function findRecovered(sql: Sql, hash: Hash32): Promise<RecoveredPayment | undefined> {
+  const rows = await sql.query<PaymentRow>(`${SELECT_PAYMENT} WHERE tx_hash = $1`, [hash]);
+  return rows.map(toPayment)[0];
 }
 
 /** One recovered payment, locked until the caller's transaction ends; undefined when none is. */
@@ -80,7 +91,7 @@ export async function matchRecovered<
   const rows = await sql.query<{ place: string }>(
     `SELECT place::text FROM unnest($1::text[], $2::numeric[], $3::text[]) WITH ORDINALITY
          AS asked (destination, amount, asset, place)
-      WHERE EXISTS (SELECT 1 FROM recovered_payment paid JOIN asset a ON a.symbol = asked.asset
+      WHERE EXISTS (SELECT 1 FROM recovered_terms paid JOIN asset a ON a.symbol = asked.asset
         WHERE paid.decision IS NULL AND paid.destination = asked.destination
           AND paid.amount_units = asked.amount AND paid.contract IS NOT DISTINCT FROM a.contract)`,
     [
@@ -135,6 +146,7 @@ function toPayment(row: PaymentRow): RecoveredPayment {
     destination: row.destination === null ? undefined : storedAddress(row.destination),
     contract: row.contract === null ? undefined : storedAddress(row.contract),
     amountUnits: storedAtoken(row.amount_units),
+    recipientCount: row.recipient_count,
     gasUsed: storedAtoken(row.gas_used),
     gasPriceAtoken: storedAtoken(row.gas_price_atoken),
     decision: row.decision ?? undefined,

@@ -16,7 +16,7 @@ import {
   useOfSlot,
   type WalletTransaction,
 } from "../withdrawals/operator-decisions.js";
-import { isSamePayment, termsOf } from "../withdrawals/payment-terms.js";
+import { mayBePaidBy } from "./possible-payments.js";
 import { type HotWallet, walletStatus } from "../wallets/wallet.js";
 import { readHotWallet } from "../withdrawals/wallet-lease.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
@@ -31,6 +31,11 @@ const MAX_ADDRESSES = 1_000_000;
 /** A mined transaction of the hot wallet with its block. */
 export interface MinedPayment extends WalletTransaction {
   readonly blockHash: Hash32;
+  /** What it took from the wallet beside its fee, once for each asset; no contract stands for coins. */
+  readonly taken: readonly {
+    readonly contract: Address | undefined;
+    readonly amountUnits: bigint;
+  }[];
   /** What it paid to the network: a Cosmos transaction pays its fee in full, and has no price. */
   readonly feeAtoken: Atoken;
 }
@@ -305,15 +310,17 @@ function matchSlots({
   readonly payments: readonly MinedPayment[];
 }): FoundPayment[] {
   const byNonce = new Map(mined.map((payment) => [payment.nonce, payment]));
-  return slots.flatMap((slot) => {
+  const consumed = slots.flatMap((slot) => {
     const payment = byNonce.get(slot.nonce);
     if (payment === undefined || slot.hashes.includes(payment.hash)) return [];
-    const { slotId, withdrawalId } = slot;
-    const use = useOfSlot({ ...slot, wallet }, payment);
-    const isPaidElsewhere = payments.some(
-      (other) => other.isSuccess && isSamePayment(slot, termsOf(other)),
-    );
+    return [{ slot, payment, use: useOfSlot({ ...slot, wallet }, payment) }];
+  });
+  // Also what has used the nonce of another slot and was meant for something else.
+  const foreign = consumed.flatMap(({ use, payment }) => (use === undefined ? [payment] : []));
+  return consumed.flatMap(({ slot, payment, use }) => {
+    const isPaidElsewhere = [...payments, ...foreign].some((other) => mayBePaidBy(slot, other));
     if (use === undefined || (use !== "paid" && isPaidElsewhere)) return [];
+    const { slotId, withdrawalId } = slot;
     return [{ slotId, withdrawalId, use, payment }];
   });
 }

@@ -15,7 +15,8 @@ import { appendEvents, type NewEvent } from "../events.js";
 import { openIncident } from "../incidents.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { storedAtoken } from "../stored-values.js";
-import { termsOf } from "../withdrawals/payment-terms.js";
+import { isSamePayment, termsOf } from "../withdrawals/payment-terms.js";
+import { storePossible } from "./possible-payments.js";
 import { takeOver } from "../withdrawals/operator-decisions.js";
 import { releaseBehindChain } from "../withdrawals/signing-freeze.js";
 import { createHotWallet } from "../withdrawals/wallet-lease.js";
@@ -202,7 +203,7 @@ async function bookPayments(
          amount_units, gas_used, gas_price_atoken, epoch, contract, decision)
        SELECT hash, $1, nonce, height, block_hash, destination, amount, gas, price, $2, contract,
               CASE WHEN hash = ANY ($11::text[]) THEN 'booked-before'
-                   WHEN amount = 0 THEN 'nothing-paid' END
+                   WHEN hash = ANY ($13::text[]) THEN 'nothing-paid' END
          FROM unnest($3::text[], $4::numeric[], $5::bigint[], $6::text[], $7::text[], $8::numeric[],
                      $9::numeric[], $10::numeric[], $12::text[])
               AS t (hash, nonce, height, block_hash, destination, amount, gas, price, contract)`,
@@ -219,8 +220,12 @@ async function bookPayments(
         column(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
         [...booked],
         column((payment) => termsOf(payment)?.contract ?? null),
+        part.flatMap(({ hash, paid, taken }) =>
+          paid.length === 0 && taken.length === 0 ? [hash] : [],
+        ),
       ],
     );
+    await storePossible(tx, part.map(withoutOwnTerms));
     const unbooked = part.filter(({ hash }) => !booked.has(hash));
     await postJournals(
       tx,
@@ -249,7 +254,14 @@ async function readBooked(
   return new Set(rows.map(({ hash }) => hash));
 }
 
-/** What it paid; a failed one and the creation of a contract paid nothing. */
+/** What it may have paid beside what its row says: mostly nothing. */
+function withoutOwnTerms(payment: MinedPayment): Pick<MinedPayment, "hash" | "paid"> {
+  const own = termsOf(payment);
+  const { hash, paid } = payment;
+  return { hash, paid: paid.filter((one) => !isSamePayment(one, own)) };
+}
+
+/** What it paid by its own bytes; a failed one and the creation of a contract paid nothing. */
 function paidUnits(payment: MinedPayment): bigint {
   return payment.isSuccess ? (termsOf(payment)?.amountUnits ?? payment.valueAtoken) : 0n;
 }
@@ -261,11 +273,11 @@ function postingsOf(
   symbols: ReadonlyMap<Address, string>,
 ): Posting[] {
   const credit = walletAccount(wallet);
-  const contract = termsOf(payment)?.contract;
-  const asset = contract === undefined ? NATIVE_ASSET : symbols.get(contract);
-  const paid = { debit: RECOVERED_PAYMENTS, amountUnits: paidUnits(payment) };
   const sides = [
-    ...(asset === undefined ? [] : [{ ...paid, asset }]),
+    ...payment.taken.flatMap(({ contract, amountUnits }) => {
+      const asset = contract === undefined ? NATIVE_ASSET : symbols.get(contract);
+      return asset === undefined ? [] : [{ debit: RECOVERED_PAYMENTS, amountUnits, asset }];
+    }),
     { debit: NETWORK_FEE, amountUnits: payment.feeAtoken, asset: NATIVE_ASSET },
   ];
   return sides.filter(({ amountUnits }) => amountUnits > 0n).map((side) => ({ ...side, credit }));

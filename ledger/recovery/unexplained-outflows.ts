@@ -5,6 +5,7 @@
 import type { Hash32 } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import type { NewEvent } from "../events.js";
+import { storedHash } from "../stored-values.js";
 import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
 import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
@@ -19,44 +20,103 @@ export const UNACKNOWLEDGED = `${STANDS} AND explanation_of(f.wallet, f.tx_hash)
                    WHERE a.wallet = f.wallet AND a.tx_hash = f.tx_hash)`;
 
 /**
- * Freezes those of the waiting withdrawals that are to end unpaid while an outflow of a hot wallet which
- * took as much waits for a person: somebody may have paid them by hand, and the hold would go back, too. To
- * whom it went is the chain's to say. The caller appends the events last.
+ * SQL: of an outflow `f` and a withdrawal `w` of an asset `a`, whether the one may have paid the other: by
+ * what the watcher has kept of it; as a whole, whatever was kept; and where nothing was kept of the asset,
+ * in part.
+ */
+export const MAY_HAVE_PAID = `(f.asset = w.asset AND f.amount_units = w.amount_units
+  OR EXISTS (SELECT 1 FROM possible_payment p
+              WHERE p.tx_hash = f.tx_hash AND p.destination = w.destination
+                AND p.amount_units = w.amount_units AND p.contract = coalesce(a.contract, ''))
+  OR f.asset = w.asset AND f.amount_units > w.amount_units
+     AND NOT EXISTS (SELECT 1 FROM possible_payment p
+                      WHERE p.tx_hash = f.tx_hash AND p.contract = coalesce(a.contract, '')))`;
+
+/** A withdrawal and a transaction that may have paid it. */
+export interface Doubt {
+  readonly id: WithdrawalId;
+  readonly hash: Hash32;
+}
+
+/** Transactions that a reason names at most. */
+const MAX_NAMED = 3;
+
+/**
+ * Freezes waiting withdrawals for the transactions that may have paid them, and keeps that this was done.
+ * @param said of these transactions, what they did
+ * @returns who froze, and events to append last
+ */
+export async function freezeDoubted(
+  tx: Sql,
+  doubts: readonly Doubt[],
+  said: (hashes: string) => string,
+): Promise<{ readonly frozen: ReadonlySet<WithdrawalId>; readonly events: readonly NewEvent[] }> {
+  const hashesOf = new Map<WithdrawalId, Hash32[]>();
+  for (const { id, hash } of doubts) hashesOf.set(id, [...(hashesOf.get(id) ?? []), hash]);
+  const steps = [...hashesOf].map(([id, hashes]) => {
+    const more = hashes.length - MAX_NAMED;
+    const named = hashes.slice(0, MAX_NAMED).join(", ") + (more > 0 ? ` and ${more} more` : "");
+    return { id, reason: said(named) };
+  });
+  const { moved, events } = await stepWithdrawals(tx, "frozen", steps, WAITING_STATUSES);
+  const kept = doubts.filter(({ id }) => moved.has(id));
+  if (kept.length > 0) {
+    await tx.query(
+      `INSERT INTO withdrawal_doubt (withdrawal_id, tx_hash)
+       SELECT * FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING`,
+      [kept.map(({ id }) => id), kept.map(({ hash }) => hash)],
+    );
+  }
+  return { frozen: new Set(moved.keys()), events };
+}
+
+/**
+ * Freezes those of the waiting withdrawals that are to end unpaid while an outflow of a hot wallet which may
+ * have paid them waits for a person: the hold would go back, too. The caller appends the events last.
  */
 export async function freezeUnexplained(
   tx: Sql,
   ids: readonly WithdrawalId[],
 ): Promise<readonly NewEvent[]> {
-  return ids.length === 0 ? [] : freezeTaken(tx, { ids });
+  return ids.length === 0 ? [] : (await freezeTaken(tx, { ids })).events;
 }
 
 /**
- * Freezes all waiting withdrawals that ask for as much as this outflow took of a hot wallet, while nothing
- * explains it and nobody acknowledged it. The caller appends the events last.
+ * Freezes all waiting withdrawals that this outflow of a hot wallet may have paid by what the ledger knows
+ * of it, while nothing explains it and nobody acknowledged it. The caller appends the events last.
  */
-export function freezeAsMuch(tx: Sql, hash: Hash32): Promise<readonly NewEvent[]> {
+export function freezeAsMuch(tx: Sql, hash: Hash32): ReturnType<typeof freezeDoubted> {
   return freezeTaken(tx, { hash });
 }
 
 async function freezeTaken(
   tx: Sql,
   which: { readonly ids: readonly WithdrawalId[] } | { readonly hash: Hash32 },
-): Promise<readonly NewEvent[]> {
+): ReturnType<typeof freezeDoubted> {
   const matches = await tx.query<{ id: string; hash: string }>(
-    `SELECT DISTINCT ON (w.id) w.id, f.tx_hash AS hash
-       FROM withdrawal w
-       JOIN foreign_outflow f ON f.asset = w.asset AND f.amount_units = w.amount_units
-       JOIN wallet h ON h.address = f.wallet
-      WHERE ($1::text[] IS NULL OR w.id = ANY ($1)) AND ($3::text IS NULL OR f.tx_hash = $3)
-        AND w.phase = 'waiting' AND w.status = ANY ($2::text[]) AND ${UNACKNOWLEDGED}
-      ORDER BY w.id, f.id`,
+    // First those that wait: there are few, and mostly none.
+    `WITH waiting AS MATERIALIZED (
+       SELECT f.tx_hash, f.asset, f.amount_units FROM foreign_outflow f
+         JOIN wallet h ON h.address = f.wallet
+        WHERE ($3::text IS NULL OR f.tx_hash = $3) AND ${UNACKNOWLEDGED})
+     SELECT DISTINCT w.id, f.tx_hash AS hash
+       FROM waiting f
+       JOIN withdrawal w ON w.phase = 'waiting' AND w.status = ANY ($2::text[])
+        AND ($1::text[] IS NULL OR w.id = ANY ($1))
+       JOIN asset a ON a.symbol = w.asset
+      WHERE ${MAY_HAVE_PAID}
+      ORDER BY w.id, f.tx_hash`,
     ["ids" in which ? which.ids : null, WAITING_STATUSES, "hash" in which ? which.hash : null],
   );
-  const steps = matches.map(({ id, hash }) => ({
+  const doubts = matches.map(({ id, hash }) => ({
     id: toWithdrawalId(id),
-    reason:
-      `transaction ${hash}, unknown to the ledger, took the same amount: look where it went, then ` +
-      "causeway withdrawals release",
+    hash: storedHash(hash),
   }));
-  return (await stepWithdrawals(tx, "frozen", steps, WAITING_STATUSES)).events;
+  return freezeDoubted(
+    tx,
+    doubts,
+    (hashes) =>
+      `transaction ${hashes}, unknown to the ledger, took the same amount or more: look where it went, ` +
+      "then causeway withdrawals release",
+  );
 }

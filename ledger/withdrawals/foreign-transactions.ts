@@ -9,11 +9,17 @@ import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import type { AccountCode } from "../books/accounts.js";
 import { appendEvents, type NewEvent } from "../events.js";
-import { freezeAsMuch, STANDS, UNACKNOWLEDGED } from "../recovery/unexplained-outflows.js";
+import {
+  freezeAsMuch,
+  freezeDoubted,
+  MAY_HAVE_PAID,
+  STANDS,
+  UNACKNOWLEDGED,
+} from "../recovery/unexplained-outflows.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
-import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { endIfCancelled } from "./endings.js";
-import type { PaidTerms } from "./payment-terms.js";
+import type { ForeignPayment } from "../recovery/possible-payments.js";
 import { WAITING_STATUSES } from "./withdrawal-status.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
@@ -35,13 +41,6 @@ export interface Acknowledgement {
   readonly by: string;
   /** What they found, 1-1,000 characters. */
   readonly reason: string;
-}
-
-/** What a foreign transaction paid, by its own bytes. */
-export interface ForeignPayment {
-  readonly hash: Hash32;
-  /** Undefined created a contract. */
-  readonly terms: PaidTerms | undefined;
 }
 
 /** Outflows that one release names at most; further ones follow once these are acknowledged. */
@@ -121,26 +120,34 @@ export async function readUnacknowledged(sql: Sql, wallet: Address): Promise<For
   }));
 }
 
+/** An outflow that may have paid a withdrawal by what the ledger knows of it. */
+export interface DoubtfulOutflow extends Pick<ForeignOutflow, "hash" | "height"> {
+  /** A person has booked it: whether it paid this one, too, nobody has said. */
+  readonly isBooked: boolean;
+}
+
 /**
- * Outflows of every wallet that took what a withdrawal asks for since it was asked for, and that nothing
- * explains, acknowledged or not, oldest first. To whom they went is the chain's to say.
+ * Outflows of every wallet since a withdrawal was asked for that may have paid it, and that no withdrawal and
+ * no recovery explains, acknowledged or not, oldest first. Whether they did is the chain's to say.
  */
-export async function readEqualOutflows(
+export async function readDoubtfulOutflows(
   sql: Sql,
   id: WithdrawalId,
-): Promise<readonly (Pick<ForeignOutflow, "hash" | "height"> & { readonly wallet: Address })[]> {
-  const rows = await sql.query<{ wallet: string; tx_hash: string; height: string }>(
-    `SELECT f.wallet, f.tx_hash, f.height FROM foreign_outflow f
-       JOIN withdrawal w ON f.asset = w.asset AND f.amount_units = w.amount_units
-      WHERE w.id = $1 AND f.seen_at >= w.created_at
-        AND ${STANDS} AND explanation_of(f.wallet, f.tx_hash) IS NULL
+): Promise<readonly DoubtfulOutflow[]> {
+  const rows = await sql.query<{ tx_hash: string; height: string; is_booked: boolean }>(
+    `SELECT f.tx_hash, f.height, explanation_of(f.wallet, f.tx_hash) IS NOT NULL AS is_booked
+       FROM withdrawal w
+       JOIN asset a ON a.symbol = w.asset
+       JOIN foreign_outflow f ON f.seen_at >= w.created_at AND ${MAY_HAVE_PAID}
+      WHERE w.id = $1 AND ${STANDS}
+        AND coalesce(explanation_of(f.wallet, f.tx_hash), 'outflow') = 'outflow'
       ORDER BY f.id LIMIT $2`,
     [id, MAX_NAMED],
   );
   return rows.map((row) => ({
-    wallet: storedAddress(row.wallet),
     hash: storedHash(row.tx_hash),
     height: storedHeight(row.height),
+    isBooked: row.is_booked,
   }));
 }
 
@@ -178,7 +185,8 @@ async function hashesIn(
 /**
  * Stores an operator's word; the first about each transaction stays. Waiting withdrawals that one of
  * these may have paid freeze in the same commit: from it on no freeze of the wallet holds them back.
- * @param payments what the transactions paid, as far as the chain shows them as the wallet's own
+ * @param payments what the transactions may have paid, as far as the chain shows it; of others the ledger
+ *   says it
  * @returns the withdrawals that froze
  */
 export function acknowledge(
@@ -188,6 +196,12 @@ export function acknowledge(
   payments: readonly ForeignPayment[],
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
+    const shown = new Set(payments.map(({ hash }) => hash));
+    const results: Awaited<ReturnType<typeof freezeEqual>>[] = [];
+    // Before it is acknowledged: only what waits for a person freezes anything.
+    for (const hash of new Set(hashes)) {
+      if (!shown.has(hash)) results.push(await freezeAsMuch(tx, hash));
+    }
     const rows = await tx.query<{ tx_hash: string }>(
       `WITH stored AS (
          INSERT INTO foreign_transaction_acknowledged (wallet, tx_hash, acknowledged_by, reason)
@@ -196,74 +210,82 @@ export function acknowledge(
        SELECT tx_hash FROM stored`,
       [wallet, [...new Set(hashes)], by, reason],
     );
-    // Said a second time, it freezes nothing that a person has let go on since.
+    // Said a second time, it freezes nothing that was asked for since.
     const isNew = new Set(rows.map(({ tx_hash }) => tx_hash));
-    const { frozen, events } = await freezeEqual(
-      tx,
-      payments.filter(({ hash }) => isNew.has(hash)),
+    results.push(
+      await freezeEqual(
+        tx,
+        payments.filter(({ hash }) => isNew.has(hash)),
+      ),
     );
-    await appendEvents(tx, events);
-    return frozen;
+    await appendEvents(
+      tx,
+      results.flatMap(({ events }) => events),
+    );
+    return new Set(results.flatMap(({ frozen }) => [...frozen]));
   });
 }
 
 /**
- * Freezes waiting withdrawals that one of these transactions may have paid: only an operator can tell.
+ * Freezes waiting withdrawals that one of these transactions may have paid: only an operator can tell. One
+ * that was frozen for it before has been told about already.
  * @returns who froze, and events to append last
  */
 export async function freezeEqual(
   tx: Sql,
   payments: readonly ForeignPayment[],
-): Promise<{ readonly frozen: ReadonlySet<WithdrawalId>; readonly events: readonly NewEvent[] }> {
+): ReturnType<typeof freezeDoubted> {
+  const paid = payments.flatMap(({ hash, paid: all }) => all.map((terms) => ({ hash, ...terms })));
   const matches = await tx.query<{ id: string; hash: string }>(
-    `SELECT DISTINCT ON (w.id) w.id, paid.hash
+    `SELECT DISTINCT w.id, paid.hash
        FROM unnest($1::text[], $2::numeric[], $3::text[], $4::text[])
             AS paid (destination, amount, hash, contract)
        JOIN withdrawal w ON w.destination = paid.destination AND w.amount_units = paid.amount
        JOIN asset a ON a.symbol = w.asset AND a.contract IS NOT DISTINCT FROM paid.contract
       WHERE w.phase = 'waiting' AND w.status = ANY ($5::text[])
+        AND NOT EXISTS (SELECT 1 FROM withdrawal_doubt d
+                         WHERE d.withdrawal_id = w.id AND d.tx_hash = paid.hash)
       ORDER BY w.id, paid.hash`,
     [
-      payments.map(({ terms }) => terms?.destination ?? ""),
-      payments.map(({ terms }) => (terms?.amountUnits ?? 0n).toString()),
-      payments.map(({ hash }) => hash),
-      payments.map(({ terms }) => terms?.contract ?? null),
+      paid.map(({ destination }) => destination),
+      paid.map(({ amountUnits }) => amountUnits.toString()),
+      paid.map(({ hash }) => hash),
+      paid.map(({ contract }) => contract ?? null),
       WAITING_STATUSES,
     ],
   );
-  const steps = matches.map(({ id, hash }) => ({
+  const doubts = matches.map(({ id, hash }) => ({
     id: toWithdrawalId(id),
-    reason: `transaction ${hash}, unknown to the ledger, paid the same amount to this address`,
+    hash: storedHash(hash),
   }));
-  const { moved, events } = await stepWithdrawals(tx, "frozen", steps, WAITING_STATUSES);
-  return { frozen: new Set(moved.keys()), events };
+  return freezeDoubted(
+    tx,
+    doubts,
+    (hashes) =>
+      `transaction ${hashes}, unknown to the ledger, paid the same amount to this address`,
+  );
 }
 
 /** An outflow of a hot wallet that is booked before anybody has acknowledged it; undefined for any other. */
 export async function findUnlooked(
   sql: Sql,
   hash: Hash32,
-): Promise<
-  (Pick<ForeignOutflow, "hash" | "height"> & { readonly wallets: readonly Address[] }) | undefined
-> {
-  const rows = await sql.query<{ wallet: string; height: string }>(
-    `SELECT DISTINCT f.wallet, f.height::text FROM foreign_outflow f
+): Promise<Pick<ForeignOutflow, "hash" | "height"> | undefined> {
+  const rows = await sql.query<{ height: string }>(
+    `SELECT f.height::text FROM foreign_outflow f
        JOIN wallet h ON h.address = f.wallet
-      WHERE f.tx_hash = $1 AND ${UNACKNOWLEDGED}`,
+      WHERE f.tx_hash = $1 AND ${UNACKNOWLEDGED} LIMIT 1`,
     [hash],
   );
-  const [first] = rows;
-  if (first === undefined) return undefined;
-  const wallets = rows.map(({ wallet }) => storedAddress(wallet));
-  return { hash, height: storedHeight(first.height), wallets };
+  return rows[0] && { hash, height: storedHeight(rows[0].height) };
 }
 
 /**
  * Freezes waiting withdrawals that an outflow may have paid which a person books now, as its
  * acknowledgement would: booked, it holds no payment back any more. One that was acknowledged before has
  * frozen them then.
- * @param paid what the wallet's own transaction paid; undefined where another took the coins. Where nothing
- *   says to whom they went, whatever asks for as much freezes
+ * @param paid what the transaction may have paid; undefined where the chain does not show it: then the
+ *   ledger says it
  * @returns events to append last
  */
 export async function freezeBooked(
@@ -272,8 +294,7 @@ export async function freezeBooked(
   paid: ForeignPayment | undefined,
 ): Promise<readonly NewEvent[]> {
   if ((await findUnlooked(tx, hash)) === undefined) return [];
-  if (paid?.terms === undefined) return freezeAsMuch(tx, hash);
-  return (await freezeEqual(tx, [paid])).events;
+  return (await (paid === undefined ? freezeAsMuch(tx, hash) : freezeEqual(tx, [paid]))).events;
 }
 
 /** Proof that another transaction consumed a slot's nonce: none of its attempts can ever pay. */

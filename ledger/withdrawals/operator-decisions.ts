@@ -14,12 +14,12 @@ import { storedAddress, storedAtoken, storedHash, storedInteger } from "../store
 import {
   closeForeignSlot,
   type ForeignNonce,
-  type ForeignPayment,
   freezeEqual,
   lockExplanation,
 } from "./foreign-transactions.js";
 import { endIfCancelled } from "./endings.js";
 import { isSamePayment, type PaidTerms, termsOf } from "./payment-terms.js";
+import { type ForeignPayment, mayBePaidBy } from "../recovery/possible-payments.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
@@ -39,8 +39,7 @@ export interface FrozenWithdrawal {
 }
 
 /** A mined transaction of the hot wallet, as the chain shows it. */
-export interface WalletTransaction {
-  readonly hash: Hash32;
+export interface WalletTransaction extends ForeignPayment {
   readonly height: Height;
   readonly nonce: bigint;
   /** Undefined creates a contract; of a Cosmos transaction whom it pays, where that is one alone. */
@@ -49,7 +48,7 @@ export interface WalletTransaction {
   readonly isCosmos: boolean;
   /** False was mined and failed: its nonce and fee are gone, and nothing else. */
   readonly isSuccess: boolean;
-  /** Value of the transaction itself; 0 when it failed. */
+  /** Value of the transaction itself, of Cosmos messages all that they sent; 0 when it failed. */
   readonly valueAtoken: Atoken;
   /** The token's transfer that its calldata is, called without value; whether it succeeded or not. */
   readonly transfer: TokenTransfer | undefined;
@@ -77,7 +76,9 @@ export function useOfSlot(
     if (to === slot.destination && !isSuccess) return "failed";
     if (to === slot.destination && valueAtoken === slot.amountUnits) return "paid";
   }
-  return to === slot.wallet && isSuccess && valueAtoken === 0n ? "cancelled" : undefined;
+  // A wallet that has given itself code may pay others by a call of itself.
+  const isNothing = to === slot.wallet && valueAtoken === 0n && transaction.paid.length === 0;
+  return isNothing && isSuccess ? "cancelled" : undefined;
 }
 
 /**
@@ -134,24 +135,30 @@ export function takeOverFrozen(
   });
 }
 
+/** A transaction that may have paid a withdrawal whose own slot paid nothing. */
+export interface UnclaimedPayment {
+  readonly hash: Hash32;
+  /** A person has booked it as an outflow: a word about the withdrawal is all that is missing. */
+  readonly isBooked: boolean;
+}
+
 /**
- * A mined payment that a frozen withdrawal may be settled by although its own slot paid nothing: to
- * the same address, of the same amount, and nothing explains it. What a recovery booked is explained.
+ * A mined transaction of the wallet that may have paid a frozen withdrawal although its own slot paid
+ * nothing, and that no withdrawal and no recovery explains; first one that nobody has booked.
  */
 export async function findUnclaimed(
   sql: Sql,
   { wallet, frozen }: { readonly wallet: Address; readonly frozen: FrozenWithdrawal },
   transactions: readonly WalletTransaction[],
-): Promise<Hash32 | undefined> {
-  const equal = transactions.filter(
-    (transaction) => transaction.isSuccess && isSamePayment(frozen, termsOf(transaction)),
-  );
-  const rows = await sql.query<{ hash: string }>(
-    `SELECT hash FROM unnest($2::text[]) AS mined (hash) WHERE explanation_of($1, hash) IS NULL
-      LIMIT 1`,
+): Promise<UnclaimedPayment | undefined> {
+  const equal = transactions.filter((transaction) => mayBePaidBy(frozen, transaction));
+  const rows = await sql.query<{ hash: string; explanation: string | null }>(
+    `SELECT hash, explanation FROM unnest($2::text[]) AS mined (hash)
+      CROSS JOIN LATERAL explanation_of($1, hash) AS explanation
+      WHERE coalesce(explanation, 'outflow') = 'outflow' ORDER BY explanation NULLS FIRST LIMIT 1`,
     [wallet, equal.map(({ hash }) => hash)],
   );
-  return rows[0] === undefined ? undefined : storedHash(rows[0].hash);
+  return rows[0] && { hash: storedHash(rows[0].hash), isBooked: rows[0].explanation !== null };
 }
 
 /** Frozen withdrawals with an open slot of this wallet, and those without any, oldest first. */
@@ -312,15 +319,10 @@ export function skipForeignNonces(
       `UPDATE hot_wallet SET next_nonce = greatest(next_nonce, $2::numeric) WHERE wallet = $1`,
       [options.wallet, options.nextNonce.toString()],
     );
-    const { frozen, events } = await freezeEqual(tx, options.foreign.map(toForeignPayment));
+    const { frozen, events } = await freezeEqual(tx, options.foreign);
     await appendEvents(tx, events);
     return frozen;
   });
-}
-
-/** What it paid. */
-export function toForeignPayment(mined: WalletTransaction): ForeignPayment {
-  return { hash: mined.hash, terms: termsOf(mined) };
 }
 
 /**

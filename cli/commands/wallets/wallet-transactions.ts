@@ -1,11 +1,18 @@
 /** The hot wallet's own transactions, as the node's journals show them. */
 import type { Address } from "../../../chain/address.js";
-import type { BalanceChange } from "../../../chain/balance-change.js";
-import { decodeTransfer } from "../../../chain/erc20.js";
+import { decodeTransfer, ERC20_TOPICS } from "../../../chain/erc20.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import type { MinedPayment } from "../../../ledger/recovery/recovery-plan.js";
+import { type LoggedTransfer, termsOf } from "../../../ledger/withdrawals/payment-terms.js";
+import {
+  coinMovements,
+  type ForeignPayment,
+  mayHavePaid,
+  tokenMovements,
+} from "../../../ledger/recovery/possible-payments.js";
 import type { EvmClient } from "../../../rpc-client/evm-client.js";
 import type { JournaledBlock, JournaledTransaction } from "../../../rpc-client/journal-codec.js";
+import { transferOf } from "../../../rpc-client/transfer-logs.js";
 import { CliError } from "../../errors.js";
 
 /** Blocks whose journals one command reads; more needs a narrower question. */
@@ -53,35 +60,93 @@ export async function readWalletTransactions(
   return found;
 }
 
+/**
+ * What a transaction of a block may have paid, whoever signed it.
+ * @returns undefined where the block has no such transaction
+ * @throws the node's faults
+ */
+export async function readPayment(
+  node: Pick<EvmClient, "getBlockHeader" | "blockJournal">,
+  { hash, height }: { readonly hash: Hash32; readonly height: Height },
+  options: { readonly signal: AbortSignal },
+): Promise<ForeignPayment | undefined> {
+  const header = await node.getBlockHeader(height, options);
+  const block = header && (await node.blockJournal(header.hash, options));
+  const transaction = block?.transactions.find((one) => one.hash === hash);
+  return transaction && { hash, paid: paidBy(transaction) };
+}
+
 function toMinedPayment(
   tx: JournaledTransaction,
   { hash: blockHash, height }: JournaledBlock,
 ): MinedPayment {
-  const value =
-    tx.cosmos === undefined
-      ? tx.changes.find(({ tracePath, effective }) => tracePath === "" && effective)
-      : onlySend(tx);
-  const valueAtoken = value?.amountAtoken ?? 0n;
+  const { isSuccess, ...said } = saidBy(tx);
   return {
     hash: tx.hash,
     height,
     blockHash,
     nonce: tx.nonce,
-    to: tx.cosmos === undefined ? tx.to : value?.to,
+    ...said,
     isCosmos: tx.cosmos !== undefined,
-    isSuccess: tx.status === 1,
-    valueAtoken,
-    transfer: valueAtoken === 0n && tx.to !== undefined ? decodeTransfer(tx.input) : undefined,
+    isSuccess,
+    paid: paidBy(tx),
+    taken: takenFrom(tx.from, tx),
     gasUsed: tx.gasUsed,
     gasPriceAtoken: tx.gasPriceAtoken,
     feeAtoken: tx.cosmos?.feeAtoken ?? tx.gasUsed * tx.gasPriceAtoken,
   };
 }
 
-/** What a Cosmos transaction sent, which names no recipient of its own; undefined of none, or of several. */
-function onlySend({ from, changes }: JournaledTransaction): BalanceChange | undefined {
-  const sends = changes.filter(
-    (each) => each.reason === "CALL" && each.from === from && each.effective,
-  );
-  return sends.length === 1 ? sends[0] : undefined;
+type Said = Pick<MinedPayment, "to" | "isSuccess" | "valueAtoken" | "transfer">;
+
+/** What its own bytes say; Cosmos messages are known by what they sent. */
+function saidBy(tx: JournaledTransaction): Said {
+  const isSuccess = tx.status === 1;
+  if (tx.cosmos !== undefined) {
+    const sends = tx.changes.filter(
+      (each) => each.reason === "CALL" && each.from === tx.from && each.effective,
+    );
+    const valueAtoken = sends.reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+    const to = sends.length === 1 ? sends[0]?.to : undefined;
+    return { to, isSuccess, valueAtoken, transfer: undefined };
+  }
+  const value = tx.changes.find(({ tracePath, effective }) => tracePath === "" && effective);
+  const valueAtoken = value?.amountAtoken ?? 0n;
+  const transfer = valueAtoken === 0n && tx.to !== undefined ? decodeTransfer(tx.input) : undefined;
+  return { to: tx.to, isSuccess, valueAtoken, transfer };
+}
+
+function paidBy(tx: JournaledTransaction): MinedPayment["paid"] {
+  const said = saidBy(tx);
+  const movements = [...coinMovements(tx.changes), ...tokenMovements(transfersOf(tx))];
+  return mayHavePaid(movements, said.isSuccess ? termsOf(said) : undefined);
+}
+
+/** Sums of what left the wallet, also what came back in the same transaction: that is booked by itself. */
+function takenFrom(wallet: Address, tx: JournaledTransaction): MinedPayment["taken"] {
+  const taken = new Map<Address | undefined, bigint>();
+  const add = (contract: Address | undefined, amountUnits: bigint) => {
+    if (amountUnits > 0n) taken.set(contract, (taken.get(contract) ?? 0n) + amountUnits);
+  };
+  for (const { reason, from, to, amountAtoken, effective } of tx.changes) {
+    if (effective && reason !== "FEE" && from === wallet && to !== wallet) {
+      add(undefined, amountAtoken);
+    }
+  }
+  for (const { contract, from, to, units } of transfersOf(tx)) {
+    if (from === wallet && to !== wallet) add(contract, units);
+  }
+  return [...taken].map(([contract, amountUnits]) => ({ contract, amountUnits }));
+}
+
+/** Transfers of ERC-20 tokens, of any contract. */
+function transfersOf({ logs }: JournaledTransaction): readonly LoggedTransfer[] {
+  return logs.flatMap(({ address: contract, topics, data }) => {
+    const signature: string | undefined = topics[0];
+    if (signature !== ERC20_TOPICS.transfer) return [];
+    const { standard, from, to, value } = transferOf(topics, data);
+    return standard === "erc20" && value !== undefined
+      ? [{ contract, from, to, units: value }]
+      : [];
+  });
 }

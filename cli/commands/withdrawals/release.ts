@@ -1,6 +1,6 @@
 /**
  * `causeway withdrawals release`: an operator's word, and what it came to in sentences. The rules are
- * in ledger/withdrawals/release.ts; here is the chain that they ask.
+ * in ledger/withdrawals/release/release.ts; here is the chain that they ask.
  */
 import { userInfo } from "node:os";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
@@ -10,16 +10,15 @@ import {
   type ForeignOutflow,
   readRecorded,
 } from "../../../ledger/withdrawals/foreign-transactions.js";
-import {
-  type ReleaseContext,
-  type ReleaseDecision,
-  type ReleaseObstacle,
-  type ReleaseReport,
-  type ReleaseStep,
-  releaseWallet,
-  releaseWithdrawal,
-  type WalletChain,
-} from "../../../ledger/withdrawals/release.js";
+import { releaseWallet, releaseWithdrawal } from "../../../ledger/withdrawals/release/release.js";
+import type {
+  ReleaseContext,
+  ReleaseDecision,
+  ReleaseObstacle,
+  ReleaseReport,
+  ReleaseStep,
+  WalletChain,
+} from "../../../ledger/withdrawals/release/outcome.js";
 import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
 import { closeIfBehind, refuseInRecovery } from "../../../ledger/recovery/ledger-guard.js";
 import {
@@ -30,7 +29,7 @@ import { toWithdrawalId, type WithdrawalId } from "../../../ledger/withdrawals/w
 import type { HotWallet } from "../../../ledger/wallets/wallet.js";
 import { CliError } from "../../errors.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "../ledger-tools.js";
-import { readWalletTransactions } from "../wallets/wallet-transactions.js";
+import { readPayment, readWalletTransactions } from "../wallets/wallet-transactions.js";
 import { readSwitches, switchLine, walletsMeant } from "./withdrawals.js";
 
 /** Options of `withdrawals release`, as typed. */
@@ -78,6 +77,7 @@ export async function runReleaseWithdrawals(
         database: opened.database,
         wallet,
         chainOf: (asked) => chainOf(opened, asked, command.signal),
+        paymentOf: (asked) => readPayment(opened.node, asked, command),
       };
       reports.push(
         id === undefined
@@ -232,6 +232,11 @@ function obstacleLines(left: ReleaseObstacle): string[] {
         `${left.id}: ${left.hash} paid the same amount to the same address; ` +
           `if it was this payment: --paid-by ${left.hash}`,
       ];
+    case "maybe-paid-booked":
+      return [
+        `${left.id}: ${left.hash}, booked as an outflow, paid the same amount to the same address; if it ` +
+          `was this payment: causeway withdrawals cancel ${left.id}; then, or if it was another: --not-paid`,
+      ];
     case "recovered":
       return [
         `${left.id}: the recovered payment ${left.hash} went to the same address with the same amount: ` +
@@ -261,8 +266,12 @@ function describeForeign(transaction: WalletTransaction | ForeignOutflow): strin
       asset === NATIVE_ASSET ? `${amountUnits} atoken` : `${amountUnits} units of ${asset}`;
     return `${hash} (block ${height}) took ${took} and a fee of ${feeAtoken} atoken`;
   }
-  const { valueAtoken, transfer } = transaction;
-  const target = transaction.to ?? "a new contract";
+  const { valueAtoken, transfer, paid } = transaction;
+  const recipients = new Set(paid.map(({ destination }) => destination));
+  const target =
+    recipients.size > 1
+      ? `${transaction.to ?? "Cosmos messages"}, and by it something to ${[...recipients].join(", ")}`
+      : (transaction.to ?? "a new contract");
   const place = `${hash} (block ${height}, nonce ${transaction.nonce})`;
   if (transfer !== undefined) {
     return `${place} sent ${transfer.amountUnits} units of ${target} to ${transfer.to}`;

@@ -198,10 +198,20 @@ export class FakeChain {
     return this.transaction(fee, change({ from, to, amountAtoken }));
   }
 
-  /** The same by `MsgSend`. */
+  /** The same by Cosmos messages: by `MsgSend`, or to several by `MsgMultiSend`. */
   cosmosPayment(from: Address, to: Address, amountAtoken: bigint): FakeTransaction {
+    return this.cosmosPayments(from, [[to, amountAtoken]]);
+  }
+
+  /** One Cosmos transaction that pays each of these. */
+  cosmosPayments(
+    from: Address,
+    payments: readonly (readonly [Address, bigint])[],
+  ): FakeTransaction {
+    const fee = change({ reason: "FEE", from, to: FEE_COLLECTOR, amountAtoken: 21n });
+    const sends = payments.map(([to, amountAtoken]) => change({ from, to, amountAtoken }));
     const nonce = this.nonces.get(from) ?? 0n;
-    return { ...this.payment(from, to, amountAtoken), cosmos: { from, nonce } };
+    return { ...this.transaction(fee, ...sends), cosmos: { from, nonce } };
   }
 
   /** Adds a block on top: what the pool has and can be executed, then these transactions. */

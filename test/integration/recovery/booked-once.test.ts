@@ -189,7 +189,12 @@ describe("a nonce that the lost ledger used up for nothing", () => {
     await desk.work(3);
     expect((await desk.read(id)).status).toBe("frozen");
     await desk.causeway("ledger", "accept-outflow", hash, ...REASON);
-    await desk.causeway("withdrawals", "release");
+    // Who books the payment has not said whose it was.
+    const booked = await desk.causeway("withdrawals", "release");
+    expect(booked.text).toContain(`${id}: ${hash}, booked as an outflow,`);
+    await desk.work(3);
+    expect((await desk.read(id)).status).toBe("frozen");
+    await desk.causeway("withdrawals", "release", id, "--not-paid");
     await desk.work(3);
     expect((await desk.read(id)).status).toBe("cancelled");
     expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);

@@ -68,7 +68,11 @@ export type ContractName = (typeof CONTRACTS)[number];
 
 /** Address of a contract, known before it exists. */
 export function contractAt(name: ContractName): Address {
-  const nonce = CONTRACTS.indexOf(name);
+  return createdAt(CONTRACTS.indexOf(name));
+}
+
+/** Address of what the issuer creates with a nonce; the first behind those of `deploy` is 8. */
+export function createdAt(nonce: number): Address {
   return parseAddress(getCreateAddress({ from: ISSUER.address, nonce }).toLowerCase());
 }
 
@@ -147,10 +151,14 @@ export class TokenBench {
   /**
    * A chain without blocks but genesis, its sidecar, and an empty ledger.
    * @param former whose ledger and home it has instead
+   * @param listed tokens that its sidecar knows
    */
-  static async open(former?: Pick<TokenBench, "ledger" | "home">): Promise<TokenBench> {
+  static async open(
+    former?: Pick<TokenBench, "ledger" | "home">,
+    listed: readonly TokenEntry[] = TOKENS,
+  ): Promise<TokenBench> {
     const chain = await ServedChain.open(testGenesis(ISSUER.address.toLowerCase()));
-    const online = onlineServer(chain.url, { registry: new TokenRegistry(TOKENS) });
+    const online = onlineServer(chain.url, { registry: new TokenRegistry(listed) });
     await online.server.start();
     const genesisHash = chain.chain.view.genesis().block.hash;
     const ledger =
@@ -277,7 +285,7 @@ export class TokenBench {
       database,
       { terms, reason, operator: "test", needsSecond: false },
       {
-        hasDone: async (hash) =>
+        hasDone: async ({ hash }) =>
           (await this.node.getTransactionReceipt(hash, { signal }))?.status === 1,
         paidBy: async () => undefined,
       },

@@ -96,3 +96,45 @@ it("is booked with its fee by a recovery, and not paid again before a person has
   });
   expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
 });
+
+it("is settled by the recovered payment that a person links to it, which has no receipt", async () => {
+  const backup = await desk.backup();
+  const payment = desk.chain.cosmosPayment(WALLET, destination(1), 4n * TOKEN);
+  desk.chain.mine([payment]);
+  await desk.register("bob");
+  await desk.useDatabase(backup);
+  await desk.watch();
+  await desk.causeway("recover", "--apply");
+  await desk.watch();
+  const { id } = await desk.request(WISH);
+  await desk.work(2);
+  const link = ["ledger", "link-payment", payment.hash, "--withdrawal", id, ...REASON];
+  expect((await desk.causeway(...link)).code).toBe(0);
+  expect(await desk.read(id)).toMatchObject({ status: "settled", txHash: payment.hash });
+  expect(await desk.availableAtoken("alice")).toBe(6n * TOKEN);
+  expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
+  expect(await desk.breaks()).toBe("");
+});
+
+it("is not linked to a recovered payment whose block the chain has lost", async () => {
+  const backup = await desk.backup();
+  const height = desk.chain.head;
+  const payment = desk.chain.cosmosPayment(WALLET, destination(1), 4n * TOKEN);
+  desk.chain.mine([payment]);
+  await desk.register("bob");
+  await desk.useDatabase(backup);
+  await desk.watch();
+  await desk.causeway("recover", "--apply");
+  await desk.watch();
+  const { id } = await desk.request(WISH);
+  await desk.work(2);
+  await desk.loseAbove(height);
+  await desk.causeway("recover", "--apply");
+  const link = ["ledger", "link-payment", payment.hash, "--withdrawal", id, ...REASON];
+  await expect(desk.causeway(...link)).rejects.toMatchObject({ code: "INVALID_DECISION" });
+  // Mined again in a higher block than it was found in.
+  desk.chain.mine([payment]);
+  await desk.watch();
+  expect((await desk.causeway(...link)).code).toBe(0);
+  expect((await desk.read(id)).status).toBe("settled");
+});

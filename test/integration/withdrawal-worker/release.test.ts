@@ -18,7 +18,7 @@ import {
   runReleaseWithdrawals,
 } from "../../../cli/commands/withdrawals/release.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { releaseWithdrawal } from "../../../ledger/withdrawals/release.js";
+import { releaseWithdrawal } from "../../../ledger/withdrawals/release/release.js";
 import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
 import { releaseWithForeignNonce } from "../../../ledger/withdrawals/foreign-transactions.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
@@ -198,6 +198,7 @@ describe("causeway withdrawals", () => {
           receipts: async (hashes) => hashes.map(() => undefined),
           transactions: async () => [],
         }),
+        paymentOf: async () => undefined,
       },
       id,
       { decision: "look-again" },

@@ -2,22 +2,20 @@
  * Lets signing and frozen withdrawals go on after an operator has looked. The chain is read first;
  * nothing is paid a second time without proof that the first payment can never happen.
  */
-import type { Address } from "../../chain/address.js";
-import type { Hash32, Height } from "../../chain/hex.js";
-import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import { LedgerError } from "../errors.js";
-import { openIncident } from "../incidents.js";
+import type { Hash32, Height } from "../../../chain/hex.js";
+import { LedgerError } from "../../errors.js";
+import { openIncident } from "../../incidents.js";
 import {
   acknowledge,
   type Acknowledgement,
   type ForeignNonce,
   type ForeignOutflow,
   readAcknowledged,
-  readEqualOutflows,
+  readDoubtfulOutflows,
   readRecorded,
   readUnacknowledged,
   releaseWithForeignNonce,
-} from "./foreign-transactions.js";
+} from "../foreign-transactions.js";
 import {
   adoptPayment,
   findUnclaimed,
@@ -27,93 +25,27 @@ import {
   resumeUnpaid,
   skipForeignNonces,
   takeOverFrozen,
-  toForeignPayment,
   transactionsSince,
+  type UnclaimedPayment,
   useOfSlot,
   walletOfOpenSlot,
   type WalletTransaction,
-} from "./operator-decisions.js";
-import { releaseSigning } from "./signing-freeze.js";
-import { type MinedReceipt, receiptOfSlot, recordInclusions } from "./slot-outcomes.js";
-import type { LiveSlot } from "./slot-rows.js";
-import { createHotWallet, readHotWallet } from "./wallet-lease.js";
-import type { WithdrawalId } from "./withdrawal-id.js";
-
-/** What a release asks of the chain, for one hot wallet. */
-export interface WalletChain {
-  readonly headHeight: () => Promise<Height>;
-  /** The wallet's next nonce after a block, or behind everything that waits in the node's pool. */
-  readonly nonceAt: (at: Height | "pending") => Promise<bigint>;
-  /** In the order of the hashes; undefined for what is not mined. */
-  readonly receipts: (hashes: readonly Hash32[]) => Promise<readonly (MinedReceipt | undefined)[]>;
-  /** What the wallet signed in these blocks, both included, in order. */
-  readonly transactions: (range: {
-    readonly from: Height;
-    readonly to: Height;
-  }) => Promise<readonly WalletTransaction[]>;
-}
-
-/** What was done. */
-export type ReleaseStep =
-  | { readonly step: "signing-released" }
-  | { readonly step: "foreign-accepted"; readonly nextNonce: bigint; readonly count: number }
-  /** Waiting withdrawals that a foreign transaction may have paid: they froze. */
-  | { readonly step: "equal-frozen"; readonly count: number }
-  | { readonly step: "found-mined"; readonly id: WithdrawalId; readonly hash: Hash32 }
-  | { readonly step: "slot-resumed"; readonly id: WithdrawalId; readonly nonce: bigint }
-  | { readonly step: "nonce-replaced"; readonly id: WithdrawalId; readonly foreignHash: Hash32 }
-  | { readonly step: "unpaid-resumed"; readonly id: WithdrawalId }
-  | { readonly step: "payment-adopted"; readonly id: WithdrawalId; readonly hash: Hash32 };
-
-/** Why something stays frozen. */
-export type ReleaseObstacle =
-  /** An incident halts signing whatever the switch says. */
-  | { readonly obstacle: "incident"; readonly reason: string }
-  | { readonly obstacle: "foreign-pending" }
-  /** Nobody has acknowledged these yet. */
-  | {
-      readonly obstacle: "foreign-mined";
-      readonly transactions: readonly (WalletTransaction | ForeignOutflow)[];
-    }
-  | { readonly obstacle: "undecided"; readonly id: WithdrawalId; readonly reason: string }
-  | { readonly obstacle: "nonce-unexplained"; readonly id: WithdrawalId; readonly nonce: bigint }
-  | { readonly obstacle: "maybe-paid"; readonly id: WithdrawalId; readonly hash: Hash32 }
-  /** A recovered payment equals it, and a person has to say whose that was. */
-  | { readonly obstacle: "recovered"; readonly id: WithdrawalId; readonly hash: Hash32 }
-  | { readonly obstacle: "payment-under-way"; readonly id: WithdrawalId }
-  /** Its own nonce, of this wallet, is not used yet: the payment that is named cannot be its own. */
-  | {
-      readonly obstacle: "nonce-free";
-      readonly id: WithdrawalId;
-      readonly wallet: Address;
-      readonly nonce: bigint;
-      readonly hash: Hash32;
-    }
-  /** Somebody else decided about it at the same time. */
-  | { readonly obstacle: "moved-meanwhile"; readonly id: WithdrawalId }
-  | { readonly obstacle: "no-payment"; readonly id: WithdrawalId; readonly hash: Hash32 };
-
-/** What a release came to; nothing stays frozen of what was asked for when `obstacles` is empty. */
-export interface ReleaseReport {
-  readonly steps: readonly ReleaseStep[];
-  readonly obstacles: readonly ReleaseObstacle[];
-}
-
-/** What an operator decides about one frozen withdrawal. */
-export type ReleaseDecision =
-  | { readonly decision: "look-again" }
-  /** It was never paid: pay it. */
-  | { readonly decision: "not-paid" }
-  /** This mined transaction of the wallet was its payment; its own nonce may be another wallet's. */
-  | { readonly decision: "paid-by"; readonly hash: Hash32 };
-
-/** Where a release works. */
-export interface ReleaseContext {
-  readonly database: SqlDatabase;
-  readonly wallet: Address;
-  /** What another wallet has paid by hand is paid, too. */
-  readonly chainOf: (wallet: Address) => WalletChain;
-}
+} from "../operator-decisions.js";
+import { isSamePayment, termsOf } from "../payment-terms.js";
+import { type ForeignPayment, mayBePaidBy } from "../../recovery/possible-payments.js";
+import type {
+  ReleaseContext,
+  ReleaseDecision,
+  ReleaseObstacle,
+  ReleaseReport,
+  ReleaseStep,
+  WalletChain,
+} from "./outcome.js";
+import { releaseSigning } from "../signing-freeze.js";
+import { receiptOfSlot, recordInclusions } from "../slot-outcomes.js";
+import type { LiveSlot } from "../slot-rows.js";
+import { createHotWallet, readHotWallet } from "../wallet-lease.js";
+import type { WithdrawalId } from "../withdrawal-id.js";
 
 interface Release extends ReleaseContext {
   /** The wallet's. */
@@ -179,7 +111,7 @@ export async function releaseWithdrawal(
     if (!(await resumeUnpaid(database, id))) obstacles.push({ obstacle: "payment-under-way", id });
     else await tellResumed(release, id, { step: "unpaid-resumed", id });
   } else {
-    await lookAgain(release, frozen);
+    await lookAgain(release, frozen, decision.decision === "not-paid");
   }
   return release;
 }
@@ -212,20 +144,17 @@ async function settleForeign(
 }
 
 /**
- * The wallet's own transactions among these. Its nonces do not show all of them: a lane that opened behind
- * them has begun there, and where none ever did there is no nonce to hold them against.
+ * What these may have paid, whoever signed them. The wallet's nonces do not show all of its own: a lane that
+ * opened behind them has begun there, and where none ever did there is no nonce to hold them against.
  */
-async function ownTransactions(
-  { chain }: Release,
+async function shownPayments(
+  { paymentOf }: Release,
   foreign: readonly (WalletTransaction | ForeignOutflow)[],
-): Promise<readonly WalletTransaction[]> {
-  const found: WalletTransaction[] = [];
+): Promise<readonly ForeignPayment[]> {
+  const found: ForeignPayment[] = [];
   for (const each of foreign) {
-    if ("nonce" in each) found.push(each);
-    else {
-      const mined = await chain.transactions({ from: each.height, to: each.height });
-      found.push(...mined.filter(({ hash }) => hash === each.hash));
-    }
+    const shown = "nonce" in each ? each : await paymentOf(each);
+    if (shown !== undefined) found.push(shown);
   }
   return found;
 }
@@ -252,7 +181,7 @@ async function store(
     );
   }
   const named = hashes.flatMap((hash) => foreign.get(hash) ?? []);
-  const payments = (await ownTransactions(release, named)).map(toForeignPayment);
+  const payments = await shownPayments(release, named);
   const frozen = await acknowledge(database, wallet, acknowledgement, payments);
   if (frozen.size > 0) steps.push({ step: "equal-frozen", count: frozen.size });
 }
@@ -303,8 +232,15 @@ function isUndoubted({ slot, recovered }: FrozenWithdrawal): boolean {
   return slot === undefined && recovered === undefined;
 }
 
-/** Looks for receipts first; then at who consumed the nonce. */
-async function lookAgain(release: Release, frozen: FrozenWithdrawal): Promise<void> {
+/**
+ * Looks for receipts first; then at who consumed the nonce.
+ * @param isSaidUnpaid an operator's word: what a booked outflow may have paid was not this one
+ */
+async function lookAgain(
+  release: Release,
+  frozen: FrozenWithdrawal,
+  isSaidUnpaid = false,
+): Promise<void> {
   const { database, chain, steps, obstacles } = release;
   const { slot, id } = frozen;
   if (slot === undefined) {
@@ -331,7 +267,7 @@ async function lookAgain(release: Release, frozen: FrozenWithdrawal): Promise<vo
     } else obstacles.push({ obstacle: "moved-meanwhile", id });
     return;
   }
-  await proveForeign(release, frozen, slot, height);
+  await proveForeign(release, { frozen, slot, isSaidUnpaid }, height);
 }
 
 /** What a person has to say about one without a nonce. */
@@ -340,25 +276,35 @@ function openQuestion({ id, reason, recovered }: FrozenWithdrawal): ReleaseObsta
   return { obstacle: "undecided", id, reason };
 }
 
-/** A second slot only with the transaction in hand that consumed the first one's nonce. */
+/**
+ * A second slot only with the transaction in hand that consumed the first one's nonce, and where nothing may
+ * have paid it: not that transaction either, among others.
+ */
 async function proveForeign(
   release: Release,
-  frozen: FrozenWithdrawal,
-  slot: LiveSlot,
+  {
+    frozen,
+    slot,
+    isSaidUnpaid,
+  }: {
+    readonly frozen: FrozenWithdrawal;
+    readonly slot: LiveSlot;
+    readonly isSaidUnpaid: boolean;
+  },
   to: Height,
 ): Promise<void> {
-  const { database, wallet, steps, obstacles } = release;
+  const { database, steps, obstacles } = release;
   const { id, recovered } = frozen;
   const used = await readUse(release, frozen, slot, to);
   if (used === undefined) return;
   const { consumer, use } = used;
   const unclaimed =
     use === "paid"
-      ? consumer.hash
-      : ((await findUnclaimed(database, { wallet, frozen }, used.transactions)) ??
-        (await findUnclaimedElsewhere(release, frozen)));
-  if (unclaimed !== undefined) {
-    obstacles.push({ obstacle: "maybe-paid", id, hash: unclaimed });
+      ? { hash: consumer.hash, isBooked: false }
+      : await findAnyUnclaimed(release, frozen, used.transactions);
+  if (unclaimed !== undefined && !(unclaimed.isBooked && isSaidUnpaid)) {
+    const obstacle = unclaimed.isBooked ? "maybe-paid-booked" : "maybe-paid";
+    obstacles.push({ obstacle, id, hash: unclaimed.hash });
     return;
   }
   if (use !== undefined && recovered !== undefined) {
@@ -391,19 +337,26 @@ async function tellResumed(
   else obstacles.push(openQuestion(again));
 }
 
-/** The same of what other wallets paid, which the watcher has booked as outflows. */
-async function findUnclaimedElsewhere(
-  { database, wallet: own, chainOf }: Release,
+/**
+ * What may have paid it of the wallet's own transactions since its nonce, and of all that the watcher has
+ * found: other wallets' and other people's. First one that nobody has booked.
+ */
+async function findAnyUnclaimed(
+  { database, wallet, paymentOf }: Release,
   frozen: FrozenWithdrawal,
-): Promise<Hash32 | undefined> {
-  for (const { wallet, hash, height } of await readEqualOutflows(database, frozen.id)) {
-    if (wallet === own) continue;
-    const mined = await chainOf(wallet).transactions({ from: height, to: height });
-    const outflow = mined.filter((transaction) => transaction.hash === hash);
-    const unclaimed = await findUnclaimed(database, { wallet, frozen }, outflow);
-    if (unclaimed !== undefined) return unclaimed;
+  transactions: readonly WalletTransaction[],
+): Promise<UnclaimedPayment | undefined> {
+  const own = await findUnclaimed(database, { wallet, frozen }, transactions);
+  if (own?.isBooked === false) return own;
+  let booked = own;
+  for (const { hash, height, isBooked } of await readDoubtfulOutflows(database, frozen.id)) {
+    const shown = await paymentOf({ hash, height });
+    // What the chain does not show any more may have paid it by what the ledger has kept.
+    if (shown !== undefined && !mayBePaidBy(frozen, shown)) continue;
+    if (!isBooked) return { hash, isBooked };
+    booked ??= { hash, isBooked };
   }
-  return undefined;
+  return booked;
 }
 
 /** What used up a slot's nonce, and what that did; undefined where nothing shows it, which is said. */
@@ -441,17 +394,15 @@ async function adopt(
   const { id } = frozen;
   const [receipt] = await chain.receipts([hash]);
   if (receipt === undefined || receipt.from !== wallet) {
-    throw new LedgerError(
-      "NO_WALLET_TRANSACTION",
-      `${hash} is not a mined transaction of the hot wallet with a receipt. Where it is one of Cosmos: ` +
-        `causeway withdrawals cancel ${id}, causeway ledger accept-outflow ${hash} --account ` +
-        `liability:customer:<customer>, causeway withdrawals release ${id} --not-paid`,
-      { details: { hash } },
-    );
+    throw notAlone(id, hash, `is not a mined transaction of the hot wallet with a receipt`);
   }
   const { height } = receipt;
   const transactions = await chain.transactions({ from: height, to: height });
   const payment = transactions.find((transaction) => transaction.hash === hash);
+  const isAmongOthers = payment !== undefined && mayBePaidBy(frozen, payment);
+  if (isAmongOthers && !isSamePayment(frozen, termsOf(payment))) {
+    throw notAlone(id, hash, "may have paid it, and others or by others, too");
+  }
   const { slot } = frozen;
   let former: ForeignNonce | undefined;
   const isOwn = own.wallet === wallet && slot?.nonce === payment?.nonce;
@@ -464,6 +415,18 @@ async function adopt(
     payment !== undefined && (await adoptPayment(database, { wallet, id, payment, former }));
   if (isAdopted) steps.push({ step: "payment-adopted", id, hash });
   else obstacles.push({ obstacle: "no-payment", id, hash });
+}
+
+/** A request is settled by a receipt that says this payment and no other; else it ends by the books. */
+function notAlone(id: WithdrawalId, hash: Hash32, why: string): LedgerError {
+  return new LedgerError(
+    "NO_WALLET_TRANSACTION",
+    `${hash} ${why}. Where it paid ${id} by a contract or by Cosmos: causeway withdrawals cancel ${id}, ` +
+      `causeway ledger accept-outflow ${hash} --account liability:customer:<customer>, causeway ` +
+      `withdrawals release ${id} --not-paid. Where it paid several: accept-outflow with asset:break, and ` +
+      `for each causeway ledger adjust --debit liability:customer:<customer> --credit asset:break`,
+    { details: { hash } },
+  );
 }
 
 /** The payment's nonce needs the rows that a lane makes at its first start, which may never have come. */

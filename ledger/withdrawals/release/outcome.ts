@@ -1,0 +1,94 @@
+/** What a release asks of the chain, what an operator may decide in it, and what it came to. */
+import type { Address } from "../../../chain/address.js";
+import type { Hash32, Height } from "../../../chain/hex.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import type { ForeignOutflow } from "../foreign-transactions.js";
+import type { WalletTransaction } from "../operator-decisions.js";
+import type { ForeignPayment } from "../../recovery/possible-payments.js";
+import type { MinedReceipt } from "../slot-outcomes.js";
+import type { WithdrawalId } from "../withdrawal-id.js";
+
+/** What a release asks of the chain, for one hot wallet. */
+export interface WalletChain {
+  readonly headHeight: () => Promise<Height>;
+  /** The wallet's next nonce after a block, or behind everything that waits in the node's pool. */
+  readonly nonceAt: (at: Height | "pending") => Promise<bigint>;
+  /** In the order of the hashes; undefined for what is not mined. */
+  readonly receipts: (hashes: readonly Hash32[]) => Promise<readonly (MinedReceipt | undefined)[]>;
+  /** What the wallet signed in these blocks, both included, in order. */
+  readonly transactions: (range: {
+    readonly from: Height;
+    readonly to: Height;
+  }) => Promise<readonly WalletTransaction[]>;
+}
+
+/** What a transaction of a block may have paid, whoever signed it; undefined where nothing shows it. */
+export type ShowPayment = (asked: {
+  readonly hash: Hash32;
+  readonly height: Height;
+}) => Promise<ForeignPayment | undefined>;
+
+/** What was done. */
+export type ReleaseStep =
+  | { readonly step: "signing-released" }
+  | { readonly step: "foreign-accepted"; readonly nextNonce: bigint; readonly count: number }
+  /** Waiting withdrawals that a foreign transaction may have paid: they froze. */
+  | { readonly step: "equal-frozen"; readonly count: number }
+  | { readonly step: "found-mined"; readonly id: WithdrawalId; readonly hash: Hash32 }
+  | { readonly step: "slot-resumed"; readonly id: WithdrawalId; readonly nonce: bigint }
+  | { readonly step: "nonce-replaced"; readonly id: WithdrawalId; readonly foreignHash: Hash32 }
+  | { readonly step: "unpaid-resumed"; readonly id: WithdrawalId }
+  | { readonly step: "payment-adopted"; readonly id: WithdrawalId; readonly hash: Hash32 };
+
+/** Why something stays frozen. */
+export type ReleaseObstacle =
+  /** An incident halts signing whatever the switch says. */
+  | { readonly obstacle: "incident"; readonly reason: string }
+  | { readonly obstacle: "foreign-pending" }
+  /** Nobody has acknowledged these yet. */
+  | {
+      readonly obstacle: "foreign-mined";
+      readonly transactions: readonly (WalletTransaction | ForeignOutflow)[];
+    }
+  | { readonly obstacle: "undecided"; readonly id: WithdrawalId; readonly reason: string }
+  | { readonly obstacle: "nonce-unexplained"; readonly id: WithdrawalId; readonly nonce: bigint }
+  | { readonly obstacle: "maybe-paid"; readonly id: WithdrawalId; readonly hash: Hash32 }
+  /** The same of one that a person has booked as an outflow: a word about the withdrawal lets it go on. */
+  | { readonly obstacle: "maybe-paid-booked"; readonly id: WithdrawalId; readonly hash: Hash32 }
+  /** A recovered payment equals it, and a person has to say whose that was. */
+  | { readonly obstacle: "recovered"; readonly id: WithdrawalId; readonly hash: Hash32 }
+  | { readonly obstacle: "payment-under-way"; readonly id: WithdrawalId }
+  /** Its own nonce, of this wallet, is not used yet: the payment that is named cannot be its own. */
+  | {
+      readonly obstacle: "nonce-free";
+      readonly id: WithdrawalId;
+      readonly wallet: Address;
+      readonly nonce: bigint;
+      readonly hash: Hash32;
+    }
+  /** Somebody else decided about it at the same time. */
+  | { readonly obstacle: "moved-meanwhile"; readonly id: WithdrawalId }
+  | { readonly obstacle: "no-payment"; readonly id: WithdrawalId; readonly hash: Hash32 };
+
+/** What a release came to; nothing stays frozen of what was asked for when `obstacles` is empty. */
+export interface ReleaseReport {
+  readonly steps: readonly ReleaseStep[];
+  readonly obstacles: readonly ReleaseObstacle[];
+}
+
+/** What an operator decides about one frozen withdrawal. */
+export type ReleaseDecision =
+  | { readonly decision: "look-again" }
+  /** It was never paid: pay it. */
+  | { readonly decision: "not-paid" }
+  /** This mined transaction of the wallet was its payment; its own nonce may be another wallet's. */
+  | { readonly decision: "paid-by"; readonly hash: Hash32 };
+
+/** Where a release works. */
+export interface ReleaseContext {
+  readonly database: SqlDatabase;
+  readonly wallet: Address;
+  /** What another wallet has paid by hand is paid, too. */
+  readonly chainOf: (wallet: Address) => WalletChain;
+  readonly paymentOf: ShowPayment;
+}
