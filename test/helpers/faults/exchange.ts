@@ -100,7 +100,8 @@ export class FaultExchange {
   /** Beginning of fresh destinations: exchanges on one chain must not pay the same ones. */
   readonly #salt: string;
   #unregistered: { payment: Payment; index: number; customerId: string } | undefined;
-  readonly #credited = new Set<string>();
+  /** Transactions of deposits that are credited and not reversed, by the deposit's id. */
+  readonly #credited = new Map<string, string>();
   readonly #strayed = new Set<string>();
   readonly #ended = new Map<string, string>();
 
@@ -292,6 +293,21 @@ export class FaultExchange {
     }
   }
 
+  /**
+   * Payments that the chain does not know any more are sent again, but for some of the last ones:
+   * those never happened, and whoever sent them uses their nonces for others.
+   */
+  async payLostAgain(): Promise<void> {
+    const found = await this.chain.results(
+      this.payments.map(({ hash }) => ["eth_getTransactionByHash", [hash]]),
+    );
+    const lost = this.payments.filter((_, index) => found[index] === null);
+    const again = lost.splice(0, this.random.integer(lost.length + 1));
+    this.payments.splice(this.payments.length - lost.length, lost.length);
+    this.#nextNonce -= lost.length;
+    await this.#send(again);
+  }
+
   /** Resolves when every payment is credited and every withdrawal has ended. */
   async settled(): Promise<void> {
     await until(
@@ -319,14 +335,15 @@ export class FaultExchange {
 
   /** What is neither credited nor ended, as far as the events tell. */
   openWork(): string[] {
+    const credited = new Set(this.#credited.values());
     const payments = this.payments.filter(
-      ({ hash, isEarly }) => !this.#credited.has(hash) && !(isEarly && this.#strayed.has(hash)),
+      ({ hash, isEarly }) => !credited.has(hash) && !(isEarly && this.#strayed.has(hash)),
     );
     const requests = this.requests.filter(({ id }) => id === undefined || !this.#ended.has(id));
-    const tokens = this.tokenPayments.filter(({ hash }) => !this.#credited.has(hash));
+    const tokens = this.tokenPayments.filter(({ hash }) => !credited.has(hash));
     const payouts = this.requests.filter(({ kind, id }) => {
       const hash = this.#ended.get(id ?? "");
-      return kind === "own" && hash !== undefined && !this.#credited.has(hash);
+      return kind === "own" && hash !== undefined && !credited.has(hash);
     });
     return [
       ...[...payments, ...tokens].map(({ hash }) => `deposit ${hash}`),
@@ -359,7 +376,8 @@ export class FaultExchange {
 
   #note({ type, data }: ExchangeEvent): void {
     const hash = String(data["txHash"]);
-    if (type === "deposit.credited") this.#credited.add(hash);
+    if (type === "deposit.credited") this.#credited.set(String(data["depositId"]), hash);
+    if (type === "deposit.reversed") this.#credited.delete(String(data["depositId"]));
     if (type === "deposit.suspense") this.#strayed.add(hash);
     if (/^withdrawal\.(settled|failed|rejected|cancelled)$/.test(type)) {
       this.#ended.set(String(data["withdrawalId"]), hash);
