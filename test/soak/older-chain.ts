@@ -4,26 +4,52 @@
  * paid customers send again what they want to (docs/restore.md).
  */
 import type { LabExchange } from "../helpers/faults/lab/lab-exchange.js";
+import { until } from "../helpers/until.js";
 import { command, mustAtLast, untilCaughtUp } from "./operator.js";
+
+/** What is done with a deposit in a lost block that is worth more than all that its customer had. */
+type GiftUse = "none" | "withdrawn before" | "asked for after";
 
 /** Works above a copy of the chain, puts the copy back, and recovers. */
 export async function loseBlocks(lab: LabExchange): Promise<void> {
   const { customers, random } = lab;
   const { chain } = lab.options;
   const often = () => random.integer(2) === 0;
+  const use = random.pick<GiftUse>(["none", "withdrawn before", "asked for after"]);
   await lab.heal();
   if (often()) await lab.work();
   await chain.keepCopy();
   if (often()) await customers.register(random.pick(customers.customers));
   await lab.work(1 + random.integer(2));
-  if (often()) await customers.settled();
+  const gift = use === "none" ? undefined : await customers.payMuch();
+  if (gift !== undefined || often()) await customers.settled();
+  if (gift !== undefined && use === "withdrawn before") {
+    await customers.withdrawOf(gift, "fresh");
+    await customers.settled();
+  }
   await chain.comeBackOlder();
+  // What was withdrawn already is missing for as long as the gift is not mined again.
+  const isMissed = use === "withdrawn before";
+  const payAgain = () => customers.payLostAgain(isMissed ? gift : undefined);
   const isPaidBefore = often();
-  if (isPaidBefore) await customers.payLostAgain();
+  if (isPaidBefore) await payAgain();
   if (often()) await customers.withdraw("fresh");
+  if (gift !== undefined && use === "asked for after") {
+    await untilHalted(lab);
+    await customers.withdrawOf(gift, "uncovered");
+  }
   // Where nothing was booked of the lost blocks yet, nothing is missing, and all goes on by itself.
   if ((await command(lab, "recover")).code === 1) await mustAtLast(lab, "recover", "--apply");
-  if (!isPaidBefore) await customers.payLostAgain();
+  if (!isPaidBefore) await payAgain();
   await untilCaughtUp(lab);
   await mustAtLast(lab, "withdrawals", "release");
+}
+
+/** From then on nothing is signed, and nothing is credited. */
+async function untilHalted(lab: LabExchange): Promise<void> {
+  const isHalted = async () => {
+    const rows = await lab.query(`SELECT 1 FROM incident WHERE resolved_at IS NULL`);
+    return rows.length > 0;
+  };
+  await until(isHalted, { timeoutMs: 60_000, what: "the watcher halts at the lost blocks" });
 }

@@ -72,7 +72,7 @@ async function recoverFrom(lab: LabExchange, { begin, end, isTold }: Loss): Prom
 async function untilEnded(lab: LabExchange): Promise<void> {
   const isEnded = async () => {
     const rows = await lab.query(
-      `SELECT 1 FROM withdrawal WHERE status NOT IN ('settled', 'failed') LIMIT 1`,
+      `SELECT 1 FROM withdrawal WHERE status NOT IN ('settled', 'failed', 'rejected') LIMIT 1`,
     );
     return rows.length === 0;
   };
@@ -160,7 +160,7 @@ async function settledOrFrozen(lab: LabExchange, id: string): Promise<string> {
       [id],
     );
     status = rows[0]?.status ?? "";
-    return ["settled", "failed", "frozen"].includes(status);
+    return ["settled", "failed", "rejected", "frozen"].includes(status);
   };
   await until(isAtRest, { timeoutMs: 60_000, what: `${id} comes to rest` });
   return status;

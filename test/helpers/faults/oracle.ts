@@ -5,7 +5,8 @@
 import { expect } from "@jest/globals";
 import { TREASURY } from "../../../ledger/books/accounts.js";
 import type { BlockWitness, ChainBlock, ChainTransaction } from "./chain.js";
-import { type FaultExchange, follows, type Request, type Row } from "./exchange.js";
+import type { FaultExchange } from "./exchange.js";
+import { follows, type Request, type Row } from "./promises.js";
 import { type RunningKit, runCauseway } from "../kit.js";
 
 /** The symbol of the token of the lab's chain. */
@@ -117,9 +118,9 @@ function describeMove(row: Row): string {
   return `${txHash} nonce ${nonce}: ${amountAtoken} to ${String(row["to"]).toLowerCase()}`;
 }
 
-/** What becomes of a request that nothing was lost of. */
-function endOf(request: Request): string {
-  return request.kind === "refusing" ? "failed" : "settled";
+/** What becomes of a request that nothing was lost of, or the deposit that covered it. */
+function endOf({ kind }: Request): string {
+  return { fresh: "settled", own: "settled", refusing: "failed", uncovered: "rejected" }[kind];
 }
 
 function describeTransaction({ hash, to, nonce, valueAtoken }: ChainTransaction): string {
