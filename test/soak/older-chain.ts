@@ -4,11 +4,15 @@
  * paid customers send again what they want to (docs/restore.md).
  */
 import type { LabExchange } from "../helpers/faults/lab/lab-exchange.js";
+import type { Payment } from "../helpers/faults/promises.js";
 import { until } from "../helpers/until.js";
 import { command, mustAtLast, untilCaughtUp } from "./operator.js";
 
 /** What is done with a deposit in a lost block that is worth more than all that its customer had. */
 type GiftUse = "none" | "withdrawn before" | "asked for after";
+
+/** One in so many rounds loses the same blocks, and what was mined since, once more. */
+const ROUNDS_PER_SECOND_LOSS = 3;
 
 /** Works above a copy of the chain, puts the copy back, and recovers. */
 export async function loseBlocks(lab: LabExchange): Promise<void> {
@@ -16,7 +20,8 @@ export async function loseBlocks(lab: LabExchange): Promise<void> {
   const { chain } = lab.options;
   const often = () => random.integer(2) === 0;
   const use = random.pick<GiftUse>(["none", "withdrawn before", "asked for after"]);
-  await lab.heal();
+  // Else node and Data API go on giving wrong answers while the chain is older.
+  if (often()) await lab.heal();
   if (often()) await lab.work();
   await chain.keepCopy();
   if (often()) await customers.register(random.pick(customers.customers));
@@ -28,19 +33,33 @@ export async function loseBlocks(lab: LabExchange): Promise<void> {
     await customers.settled();
   }
   await chain.comeBackOlder();
-  // What was withdrawn already is missing for as long as the gift is not mined again.
-  const isMissed = use === "withdrawn before";
-  const payAgain = () => customers.payLostAgain(isMissed ? gift : undefined);
-  const isPaidBefore = often();
-  if (isPaidBefore) await payAgain();
   if (often()) await customers.withdraw("fresh");
   if (gift !== undefined && use === "asked for after") {
     await untilHalted(lab);
     await customers.withdrawOf(gift, "uncovered");
   }
+  // What was withdrawn already is missing for as long as the gift is not mined again.
+  const least = use === "withdrawn before" ? gift : undefined;
+  await recoverOlderChain(lab, least);
+  if (random.integer(ROUNDS_PER_SECOND_LOSS) > 0) return;
+  if (often()) await lab.work();
+  await chain.comeBackOlder();
+  await recoverOlderChain(lab, least);
+}
+
+/**
+ * What the operator types, while those who paid customers pay again what the chain has lost.
+ * @param least the payment that surely is sent again
+ */
+async function recoverOlderChain(lab: LabExchange, least: Payment | undefined): Promise<void> {
+  const { customers, random, members } = lab;
+  const often = () => random.integer(2) === 0;
+  const isPaidBefore = often();
+  if (isPaidBefore) await customers.payLostAgain(least);
+  if (often()) random.pick(members).process.kill();
   // Where nothing was booked of the lost blocks yet, nothing is missing, and all goes on by itself.
   if ((await command(lab, "recover")).code === 1) await mustAtLast(lab, "recover", "--apply");
-  if (!isPaidBefore) await payAgain();
+  if (!isPaidBefore) await customers.payLostAgain(least);
   await untilCaughtUp(lab);
   await mustAtLast(lab, "withdrawals", "release");
 }
