@@ -4,7 +4,7 @@
  * paid customers send again what they want to (docs/restore.md).
  */
 import type { LabExchange } from "../helpers/faults/lab/lab-exchange.js";
-import type { Payment } from "../helpers/faults/promises.js";
+import type { Payment, Row } from "../helpers/faults/promises.js";
 import { until } from "../helpers/until.js";
 import { command, mustAtLast, untilCaughtUp } from "./operator.js";
 
@@ -62,6 +62,19 @@ async function recoverOlderChain(lab: LabExchange, least: Payment | undefined): 
   if (!isPaidBefore) await customers.payLostAgain(least);
   await untilCaughtUp(lab);
   await mustAtLast(lab, "withdrawals", "release");
+  await noteUncovered(lab, least);
+}
+
+/** What a customer asked for beside a withdrawn deposit that was gone then may have had to end. */
+async function noteUncovered({ customers }: LabExchange, gift: Payment | undefined): Promise<void> {
+  const owner = customers.addresses.get(gift?.to ?? "");
+  const rows = await customers.list("withdrawals");
+  const isEnded = ({ status, reason }: Row) =>
+    status === "rejected" && reason?.startsWith("rule DEPOSIT_LOST") === true;
+  const ended = new Set(rows.filter(isEnded).map(({ id }) => id));
+  for (const request of customers.requests) {
+    if (request.customerId === owner && ended.has(request.id)) request.kind = "uncovered";
+  }
 }
 
 /** From then on nothing is signed, and nothing is credited. */

@@ -33,7 +33,7 @@ export interface Request {
   readonly customerId: string;
   readonly to: string;
   readonly amountAtoken: bigint;
-  readonly kind: WithdrawalKind;
+  kind: WithdrawalKind;
   id: string | undefined;
 }
 
