@@ -12,8 +12,11 @@ const MAX_STALE_MS = 2_000;
 /** Under work: the primary dies, the standby goes on where it was. */
 export async function failOver(lab: LabExchange): Promise<void> {
   await lab.postgres?.follow({ isSynchronous: true });
+  // What was under way is done by now: a base copy takes its time.
+  const working = lab.work();
   await pause(lab.random.integer(MAX_SYNCHRONOUS_MS));
   await lab.failOver();
+  await working;
 }
 
 /**

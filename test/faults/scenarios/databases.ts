@@ -104,8 +104,8 @@ export const DATABASES: readonly Scenario[] = [
       const { postgres } = lab;
       if (postgres === undefined) throw new Error("no PostgreSQL of its own");
       for (let round = 0; round < FAILOVERS; round += 1) {
-        const working = lab.work(2);
         await postgres.follow({ isSynchronous: true });
+        const working = lab.work(2);
         await pause(lab.random.integer(MAX_GAP_MS));
         await lab.failOver();
         await working;
