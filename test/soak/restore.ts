@@ -6,7 +6,7 @@
 import { until } from "../helpers/until.js";
 import type { LabExchange } from "../helpers/faults/lab/lab-exchange.js";
 import type { OwnPostgres } from "../helpers/faults/lab/own-postgres.js";
-import { command, must, mustAtLast, REASON, untilCaughtUp, untilClosed } from "./operator.js";
+import { command, must, REASON, untilCaughtUp, untilClosed } from "./operator.js";
 
 const DATABASE = "causeway";
 const COPY = "older";
@@ -63,8 +63,6 @@ async function recoverFrom(lab: LabExchange, { begin, end, isTold }: Loss): Prom
   await assignDeposits(lab);
   const left = await command(lab, "ledger", "open");
   if (left.code !== 0) throw new Error(`left open: ${left.stdout}`);
-  // What was frozen for the nonces of lost payments alone is free by now.
-  await mustAtLast(lab, "withdrawals", "release");
   customers.forgetEvents();
 }
 
