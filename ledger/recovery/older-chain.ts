@@ -90,6 +90,9 @@ export interface RewindChain extends HoldingsChain {
  */
 const MAX_ROWS = 100_000;
 
+/** Blocks that are asked for at a time; a lost day may have as many of ours as it has blocks. */
+const BLOCKS_AT_ONCE = 50;
+
 /**
  * Payments of a wallet that were mined at or above a nonce that the chain shows as free, in the order
  * of their nonces. On this chain they cannot be there.
@@ -207,10 +210,11 @@ interface KnownBlock {
 }
 
 /**
- * A high block with something of ours that the chain still has. Blocks follow each other, so of those
- * that it knows all up to this one are there. What was mined again after a former loss goes on naming the
- * block of then, which is nowhere: so it is looked for from the newest on, in steps that grow. Halving all
- * of them, one such block could have the watcher go back behind the loss before.
+ * The highest block with something of ours that the chain still has. What was mined again after a former
+ * loss goes on naming the block of then, which is nowhere, and may lie above blocks that are there: halving
+ * would have the watcher go back behind them, and what waits would be ended for deposits that are not gone.
+ * So some block that is there is found from the newest on, in steps that grow, and then all above it are
+ * asked for.
  */
 async function findCommonBlock(
   database: SqlDatabase,
@@ -233,15 +237,18 @@ async function findCommonBlock(
     const block = known[index];
     return block !== undefined && (await chain.blockHash(block.height)) === block.hash;
   };
-  let [there, gone] = [known.length - 1, known.length];
+  let there = known.length - 1;
   for (let step = 1; there >= 0 && !(await isThere(there)); step *= 2) {
-    gone = there;
     there = there === 0 ? -1 : Math.max(0, there - step);
   }
-  while (gone - there > 1) {
-    const middle = Math.floor((there + gone) / 2);
-    if (await isThere(middle)) there = middle;
-    else gone = middle;
+  for (let end = known.length; end > there + 1; end -= BLOCKS_AT_ONCE) {
+    const start = Math.max(there + 1, end - BLOCKS_AT_ONCE);
+    const indexes = Array.from({ length: end - start }, (_, place) => start + place);
+    const areThere = await Promise.all(indexes.map(isThere));
+    const last = areThere.lastIndexOf(true);
+    if (last === -1) continue;
+    there = start + last;
+    break;
   }
   const found = known[there];
   if (found !== undefined) return found;

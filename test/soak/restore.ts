@@ -1,32 +1,61 @@
 /**
- * A round in which the database is put back from an older copy: the documented commands recover it,
- * and an operator who knows what customers asked for decides what is left (docs/restore.md).
+ * Rounds after which the database is behind: it was put back from an older copy, or a standby took
+ * over that had not got the last commits. The documented commands recover it, and an operator who
+ * knows what customers asked for decides what is left (docs/restore.md).
  */
-import { pause } from "../helpers/faults/bench.js";
 import { until } from "../helpers/until.js";
 import type { LabExchange } from "../helpers/faults/lab/lab-exchange.js";
+import type { OwnPostgres } from "../helpers/faults/lab/own-postgres.js";
+import { command, must, REASON, untilCaughtUp, untilClosed } from "./operator.js";
 
 const DATABASE = "causeway";
 const COPY = "older";
-const REASON = "the client's own records";
 
-const RETRY_MS = 500;
+/** How a database gets behind. */
+interface Loss {
+  /** What is committed from now on will be lost. */
+  readonly begin: (postgres: OwnPostgres) => Promise<void>;
+  readonly end: (postgres: OwnPostgres) => Promise<void>;
+  /** Clients were told of what is lost, by an address or an event. */
+  readonly isTold: boolean;
+}
 
-/** Works behind a copy, puts the copy back, and recovers; resolves when the exchange is whole. */
-export async function restoreLedger(lab: LabExchange): Promise<void> {
+/** The database is put back from an older copy. */
+export function restoreLedger(lab: LabExchange): Promise<void> {
+  return recoverFrom(lab, {
+    begin: (postgres) => pausedFor(lab, () => postgres.replace(COPY, DATABASE)),
+    end: (postgres) => pausedFor(lab, () => postgres.replace(DATABASE, COPY)),
+    isTold: true,
+  });
+}
+
+/** A standby takes over that was not waited for, under processes that go on. */
+export function failOverBehind(lab: LabExchange): Promise<void> {
+  return recoverFrom(lab, {
+    async begin(postgres) {
+      await postgres.follow({ isSynchronous: false });
+      await postgres.leaveBehind();
+    },
+    end: () => lab.failOver(),
+    isTold: lab.random.integer(2) === 0,
+  });
+}
+
+/** Works behind what is kept, loses it, and recovers; resolves when the exchange is whole. */
+async function recoverFrom(lab: LabExchange, { begin, end, isTold }: Loss): Promise<void> {
   const { postgres, customers, random } = lab;
   if (postgres === undefined) throw new Error("no PostgreSQL of its own");
   await lab.heal();
   if (random.integer(2) === 0) await lab.work();
-  await pausedFor(lab, () => postgres.replace(COPY, DATABASE));
+  await begin(postgres);
   const known = new Set(customers.requests.map(({ key }) => key));
   const addresses = new Set(customers.addresses.keys());
-  await customers.register(random.pick(customers.customers));
+  if (isTold) await customers.register(random.pick(customers.customers));
   await lab.work(1 + random.integer(2));
-  await customers.settled();
-  await customers.follow();
-  await pausedFor(lab, () => postgres.replace(DATABASE, COPY));
-  await untilClosed(lab);
+  await (isTold ? customers.settled() : untilEnded(lab));
+  await end(postgres);
+  if (isTold) await untilClosed(lab);
+  else await declareOnceFrozen(lab);
   await must(lab, "recover", "--apply");
   await assignAddresses(lab, addresses);
   await untilCaughtUp(lab);
@@ -37,22 +66,22 @@ export async function restoreLedger(lab: LabExchange): Promise<void> {
   customers.forgetEvents();
 }
 
-/**
- * What the operator types, again while there is no node: others on this chain kill it.
- * @returns what it came to
- */
-async function command(lab: LabExchange, ...words: readonly string[]) {
-  for (;;) {
-    const result = await lab.command(...words);
-    if (!result.stderr.includes("no connection to ")) return result;
-    await pause(RETRY_MS);
-  }
+/** Every request has ended, and nobody has been told. */
+async function untilEnded(lab: LabExchange): Promise<void> {
+  const isEnded = async () => {
+    const rows = await lab.query(
+      `SELECT 1 FROM withdrawal WHERE status NOT IN ('settled', 'failed', 'rejected') LIMIT 1`,
+    );
+    return rows.length === 0;
+  };
+  await until(isEnded, { timeoutMs: 60_000, what: "every request has ended" });
 }
 
-/** The same of a command that must not fail. */
-async function must(lab: LabExchange, ...words: readonly string[]): Promise<void> {
-  const { code, stdout, stderr } = await command(lab, ...words);
-  if (code !== 0) throw new Error(`causeway ${words.join(" ")}: ${code} ${stdout}${stderr}`);
+/** Where nobody was told, the nonces of the wallet say it, and a person has to. */
+async function declareOnceFrozen(lab: LabExchange): Promise<void> {
+  const isFrozen = async () => (await lab.readiness(lab.worker)).startsWith("503");
+  await until(isFrozen, { timeoutMs: 60_000, what: "the wallet freezes behind lost payments" });
+  await command(lab, "recover", "--declare", "the standby had not got the last commits");
 }
 
 /** Stops every process, does it, and begins them again; they need not get ready. */
@@ -62,14 +91,6 @@ async function pausedFor(lab: LabExchange, work: () => Promise<void>): Promise<v
   for (const { process } of lab.members) await process.start();
 }
 
-async function untilClosed(lab: LabExchange): Promise<void> {
-  const isClosed = async () => {
-    const states = await Promise.all(lab.members.map((member) => lab.readiness(member)));
-    return states.every((state) => state.startsWith("503"));
-  };
-  await until(isClosed, { timeoutMs: 60_000, what: "an older ledger is closed" });
-}
-
 /** Deposit addresses that were given out behind the copy have no customer until a person says so. */
 async function assignAddresses(lab: LabExchange, known: ReadonlySet<string>): Promise<void> {
   for (const [address, customer] of lab.customers.addresses) {
@@ -77,16 +98,6 @@ async function assignAddresses(lab: LabExchange, known: ReadonlySet<string>): Pr
     const words = ["--customer", customer, "--with-deposits", "--reason", REASON];
     await must(lab, "ledger", "assign-address", address, ...words);
   }
-}
-
-/** Customers must have their deposits back before their payouts are booked again. */
-async function untilCaughtUp(lab: LabExchange): Promise<void> {
-  const head = (await lab.customers.chain.height()) + 2;
-  const isPassed = async () => {
-    const [row] = await lab.query<{ height: string }>(`SELECT height FROM watch_cursor`);
-    return Number(row?.height ?? -1) >= head;
-  };
-  await until(isPassed, { timeoutMs: 60_000, what: "the watcher has caught up" });
 }
 
 /**
@@ -147,7 +158,7 @@ async function settledOrFrozen(lab: LabExchange, id: string): Promise<string> {
       [id],
     );
     status = rows[0]?.status ?? "";
-    return ["settled", "failed", "frozen"].includes(status);
+    return ["settled", "failed", "rejected", "frozen"].includes(status);
   };
   await until(isAtRest, { timeoutMs: 60_000, what: `${id} comes to rest` });
   return status;

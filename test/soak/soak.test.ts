@@ -1,6 +1,7 @@
 /**
  * Rounds of random faults over real processes, each judged: `npm run test:soak`. Several exchanges
- * share a chain; each lives for some rounds, so that what is judged stays small.
+ * share a chain, and those of the last lane have one of their own, which may come back older; each
+ * lives for some rounds, so that what is judged stays small.
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { inspect } from "node:util";
@@ -11,8 +12,7 @@ import { type Backend, LabExchange } from "../helpers/faults/lab/lab-exchange.js
 import { redisProgram } from "../helpers/faults/lab/own-redis.js";
 import { addTallies, EMPTY_TALLY, type Tally, tallyPayouts } from "../helpers/faults/tally.js";
 import { kitOffset } from "../helpers/kit.js";
-import { restoreLedger } from "./restore.js";
-import { STRIKES, unsettle } from "./strikes.js";
+import { CHAIN_LOSS, LEDGER_LOSSES, type Strike, STRIKES, unsettle } from "./strikes.js";
 
 const rounds = Number(process.env["CAUSEWAY_SOAK_ROUNDS"] ?? 3);
 const seed = Number(process.env["CAUSEWAY_SOAK_SEED"] ?? 1);
@@ -21,8 +21,14 @@ const atOnce = Math.min(Number(process.env["CAUSEWAY_SOAK_AT_ONCE"] ?? 3), round
 /** Rounds of one exchange: the judge reads everything since its first block each time. */
 const ROUNDS_PER_EXCHANGE = 20;
 
-/** In one of so many rounds the database comes back from an older copy. */
+/** In one of so many rounds the database comes back from an older copy, or something like it. */
 const ROUNDS_PER_RESTORE = Number(process.env["CAUSEWAY_SOAK_ROUNDS_PER_RESTORE"] ?? 10);
+
+/** In one of so many rounds of the last lane the chain comes back from an older copy. */
+const ROUNDS_PER_OLDER_CHAIN = Number(process.env["CAUSEWAY_SOAK_ROUNDS_PER_OLDER_CHAIN"] ?? 5);
+
+/** Names of strikes, to run no others; empty for all. */
+const only = (process.env["CAUSEWAY_SOAK_ONLY"] ?? "").split(",").filter(Boolean);
 
 const MAX_STRIKES = 3;
 
@@ -35,21 +41,24 @@ const TIMEOUT_MS = 600_000 + rounds * 60_000;
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
-let chain: LabChain;
+let shared: LabChain | undefined;
 let nextRound = 1;
 let totals: Tally = EMPTY_TALLY;
 const failures: string[] = [];
 
 beforeAll(async () => {
-  chain = await LabChain.open({ portOffset: kitOffset(1) });
+  if (atOnce > 1) shared = await LabChain.open({ portOffset: kitOffset(1) });
 });
-afterAll(() => chain?.close());
+afterAll(() => shared?.close());
 
 describe("rounds of random faults", () => {
   it(
     "lose and double nothing",
     async () => {
       say(`soak: ${rounds} rounds, seed ${seed}, ${atOnce} exchanges at a time`);
+      if (redisProgram() === undefined) {
+        say("soak: there is no redis-server on this machine: all queues are in PostgreSQL");
+      }
       await Promise.all(Array.from({ length: atOnce }, (_, lane) => runLane(lane)));
       const { paidOnce, doubled, missing, stuck, refused } = totals;
       say(
@@ -70,13 +79,17 @@ async function runLane(lane: number): Promise<void> {
     const isOnRedis = (lane + life) % 2 === 1 && redisProgram() !== undefined;
     const backend: Backend = isOnRedis ? "redis" : "postgres";
     const own = (seed + lane * 1_000_003 + life * 7_919) >>> 0;
+    const ownChain = lane === atOnce - 1 ? await openOwnChain() : undefined;
+    const chain = ownChain ?? shared;
+    if (chain === undefined) throw new Error("no chain is shared");
     const lab = await LabExchange.open({ chain, backend, seed: own, hasOwnPostgres: true });
     let before: Tally = EMPTY_TALLY;
     try {
       for (let count = 0; count < ROUNDS_PER_EXCHANGE && nextRound <= rounds; count += 1) {
         const round = nextRound;
         nextRound += 1;
-        before = await runRound(lab, round, before);
+        const strikes = chooseStrikes(lab, ownChain !== undefined);
+        before = await runRound(lab, { round, ...strikes }, before);
       }
     } catch (error) {
       failures.push(String(error));
@@ -85,22 +98,49 @@ async function runLane(lane: number): Promise<void> {
     } finally {
       totals = addTallies(totals, before);
       await lab.close();
+      await ownChain?.close();
     }
   }
 }
 
+/** One at a time, beside the one that is shared. */
+function openOwnChain(): Promise<LabChain> {
+  return LabChain.open({ portOffset: kitOffset(2) });
+}
+
+/** What a round does: one loss, which is begun with nothing under way, or some strikes. */
+interface Choice {
+  readonly strikes: readonly Strike[];
+  readonly isLoss: boolean;
+}
+
+function chooseStrikes({ random, redis }: LabExchange, hasOwnChain: boolean): Choice {
+  const isWanted = ({ name, isOfRedis }: Strike) =>
+    (only.length === 0 || only.includes(name)) && (isOfRedis !== true || redis !== undefined);
+  const losses = LEDGER_LOSSES.filter(isWanted);
+  const possible = STRIKES.filter(isWanted);
+  const isOlderChain = random.integer(ROUNDS_PER_OLDER_CHAIN) === 0 || possible.length === 0;
+  if (hasOwnChain && isOlderChain && isWanted(CHAIN_LOSS)) {
+    return { strikes: [CHAIN_LOSS], isLoss: true };
+  }
+  const isLoss = random.integer(ROUNDS_PER_RESTORE) === 0 || possible.length === 0;
+  if (isLoss && losses.length > 0) return { strikes: [random.pick(losses)], isLoss: true };
+  const count = possible.length === 0 ? 0 : 1 + random.integer(MAX_STRIKES);
+  const strikes = Array.from({ length: count }, () => random.pick(possible));
+  return { strikes, isLoss: false };
+}
+
 /** One round. @returns the tally of its exchange so far */
-async function runRound(lab: LabExchange, round: number, before: Tally): Promise<Tally> {
+async function runRound(
+  lab: LabExchange,
+  { round, strikes, isLoss }: Choice & { readonly round: number },
+  before: Tally,
+): Promise<Tally> {
   const { random, customers } = lab;
-  const isRestore = random.integer(ROUNDS_PER_RESTORE) === 0;
-  const possible = STRIKES.filter((each) => each.isOfRedis !== true || lab.redis !== undefined);
-  const strikes = isRestore
-    ? [{ name: "older database", run: restoreLedger }]
-    : Array.from({ length: 1 + random.integer(MAX_STRIKES) }, () => random.pick(possible));
   unsettle(lab);
   const working = lab.work(1 + random.integer(2));
   working.catch(() => undefined);
-  if (isRestore) await working;
+  if (isLoss) await working;
   for (const strike of strikes) {
     await pause(random.integer(MAX_GAP_MS));
     await strike.run(lab);

@@ -5,6 +5,9 @@ import { pause } from "../helpers/faults/bench.js";
 import type { LabExchange, Member } from "../helpers/faults/lab/lab-exchange.js";
 import { WIRE_FAULTS, sometimes } from "../helpers/faults/proxy/rules.js";
 import type { Direction } from "../helpers/faults/proxy/tcp-proxy.js";
+import { failOver, meetStalePrimary } from "./failover.js";
+import { loseBlocks } from "./older-chain.js";
+import { failOverBehind, restoreLedger } from "./restore.js";
 
 /** Share of all requests to node and Data API that go wrong in every round. */
 const WIRE_FAULT_SHARE = 0.05;
@@ -41,7 +44,17 @@ export interface Strike {
   readonly run: (lab: LabExchange) => Promise<void>;
 }
 
-/** All of them. */
+/** Those of a round of its own in which the ledger, or what is taken for it, gets behind. */
+export const LEDGER_LOSSES: readonly Strike[] = [
+  { name: "older database", run: restoreLedger },
+  { name: "asynchronous failover", run: failOverBehind },
+  { name: "stale primary", run: meetStalePrimary },
+];
+
+/** The one of a round of its own in which the chain gets behind; nobody else may be on it. */
+export const CHAIN_LOSS: Strike = { name: "older chain", run: loseBlocks };
+
+/** All that strike while customers are at work. */
 export const STRIKES: readonly Strike[] = [
   { name: "kill worker", run: async ({ worker }) => worker.process.kill() },
   { name: "kill watcher", run: async ({ watcher }) => watcher.process.kill() },
@@ -70,6 +83,7 @@ export const STRIKES: readonly Strike[] = [
       await postgres?.start();
     },
   },
+  { name: "postgres failover", run: failOver },
   {
     name: "flush redis",
     isOfRedis: true,

@@ -1,4 +1,4 @@
-/** 15, 16 and 18: PostgreSQL dies, has no space, and is in the way. */
+/** 15, 16, 18 and 62: PostgreSQL dies, has no space, is in the way, and its standby takes over. */
 import { Client } from "pg";
 import { pause } from "../../helpers/faults/bench.js";
 import type { LabExchange } from "../../helpers/faults/lab/lab-exchange.js";
@@ -18,7 +18,10 @@ const CUTS = ["cut before the commit", "cut after the commit"];
 /** Connections that are let through while the pools are starved. */
 const FEW = 2;
 
-/** The three. */
+/** Times that a standby takes over: the second one follows a server that was one itself. */
+const FAILOVERS = 2;
+
+/** The four. */
 export const DATABASES: readonly Scenario[] = [
   {
     number: 15,
@@ -91,6 +94,22 @@ export const DATABASES: readonly Scenario[] = [
       storm.abort();
       await Promise.all(raging);
       await working;
+    },
+  },
+  {
+    number: 62,
+    name: "PostgreSQL is killed, and a standby that has every commit takes over, twice",
+    setup: { hasOwnPostgres: true },
+    async run(lab) {
+      const { postgres } = lab;
+      if (postgres === undefined) throw new Error("no PostgreSQL of its own");
+      for (let round = 0; round < FAILOVERS; round += 1) {
+        await postgres.follow({ isSynchronous: true });
+        const working = lab.work(2);
+        await pause(lab.random.integer(MAX_GAP_MS));
+        await lab.failOver();
+        await working;
+      }
     },
   },
 ];

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { BlockWitness } from "./chain.js";
-import { FaultExchange, type WithdrawalKind } from "./exchange.js";
+import { FaultExchange } from "./exchange.js";
 import { assertNothingLostOrDoubled, type Figures } from "./oracle.js";
 import {
   deathsBySigkill,
@@ -11,6 +11,7 @@ import {
   type KitProcessName,
   untilAllReady,
 } from "./processes.js";
+import type { WithdrawalKind } from "./promises.js";
 import { type RunningKit, startKit } from "../kit.js";
 import { createRandom, type Random } from "../random.js";
 import { until } from "../until.js";

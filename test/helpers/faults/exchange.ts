@@ -9,6 +9,15 @@ import { FaultChain, patientFetch } from "./chain.js";
 import type { RunningKit } from "../kit.js";
 import type { Random } from "../random.js";
 import { until } from "../until.js";
+import {
+  type ExchangeEvent,
+  follows,
+  type Payment,
+  type Request,
+  type Row,
+  type TokenPayment,
+  type WithdrawalKind,
+} from "./promises.js";
 
 const CHAIN_ID = 6940;
 
@@ -22,55 +31,10 @@ const MINT = new Interface(["function mint(address,uint256)"]);
 const MINT_GAS = 200_000;
 
 const FIRST_FUNDS_ATOKEN = 20n * 10n ** 18n;
+const GIFT_ATOKEN = 5n * 10n ** 18n;
 const BASE_AMOUNT_ATOKEN = 10n ** 15n;
 const SETTLED_TIMEOUT_MS = 90_000;
 const PAGE = 1_000;
-
-/** A transaction of the faucet. */
-export interface Payment {
-  readonly to: string;
-  readonly amountAtoken: bigint;
-  readonly hash: string;
-  readonly raw: string;
-  /** The node has answered with the hash; from then on nobody sends it again. */
-  isAcknowledged: boolean;
-  /** Sent before its address was given to a customer: suspense is as right as a credit. */
-  readonly isEarly: boolean;
-}
-
-/** Units of a token for an address that has nothing else. */
-export interface TokenPayment {
-  readonly to: string;
-  readonly amountUnits: bigint;
-  readonly hash: string;
-  readonly raw: string;
-  isAcknowledged: boolean;
-}
-
-/** What a withdrawal is meant to meet: a payout, one to an own deposit address, a refusal. */
-export type WithdrawalKind = "fresh" | "own" | "refusing";
-
-/** A withdrawal that a customer asked for. */
-export interface Request {
-  readonly key: string;
-  readonly customerId: string;
-  readonly to: string;
-  readonly amountAtoken: bigint;
-  readonly kind: WithdrawalKind;
-  id: string | undefined;
-}
-
-/** A row of a list, every field as text; null is "null". */
-export type Row = Readonly<Record<string, string>>;
-
-/** An event as the API tells it. */
-export interface ExchangeEvent {
-  readonly seq: number;
-  /** Rises with each recovery of the ledger; numbers have no gap within one. */
-  readonly epoch: number;
-  readonly type: string;
-  readonly data: Readonly<Record<string, unknown>>;
-}
 
 /** Where the customers' exchange is: a kit, or its processes without one. */
 export type ExchangePlace = Pick<RunningKit, "home" | "url" | "key">;
@@ -100,7 +64,8 @@ export class FaultExchange {
   /** Beginning of fresh destinations: exchanges on one chain must not pay the same ones. */
   readonly #salt: string;
   #unregistered: { payment: Payment; index: number; customerId: string } | undefined;
-  readonly #credited = new Set<string>();
+  /** Transactions of deposits that are credited and not reversed, by the deposit's id. */
+  readonly #credited = new Map<string, string>();
   readonly #strayed = new Set<string>();
   readonly #ended = new Map<string, string>();
 
@@ -177,6 +142,14 @@ export class FaultExchange {
     await this.#send(payments);
   }
 
+  /** Pays one customer much more than usual; resolves when the node has answered. */
+  async payMuch(): Promise<Payment> {
+    const to = this.random.pick([...this.addresses.keys()]);
+    const gift = this.#payment({ to, amountAtoken: GIFT_ATOKEN, isEarly: false });
+    await this.#send([gift]);
+    return gift;
+  }
+
   /** Pays an address that nobody has registered yet; `registerPaid` does it later. */
   async payBeforeRegistration(customerId: string): Promise<void> {
     // One at a time: the next index is known only when this one is registered.
@@ -207,16 +180,29 @@ export class FaultExchange {
     request.id = await this.ask(request);
   }
 
+  /** Asks for more than a customer had before a gift, and for less than it has with it. */
+  async withdrawOf({ to, amountAtoken }: Payment, kind: "fresh" | "uncovered"): Promise<void> {
+    const customerId = this.addresses.get(to) ?? "nobody";
+    const { availableAtoken } = await this.balance(customerId);
+    const wanted = BigInt(availableAtoken ?? 0) - amountAtoken / 2n;
+    const request = this.plan(kind, { customerId, amountAtoken: wanted });
+    request.id = await this.ask(request);
+  }
+
   /** A withdrawal that somebody is going to ask for; it has to end like all others. */
-  plan(kind: WithdrawalKind): Request {
+  plan(
+    kind: WithdrawalKind,
+    fields: Partial<Pick<Request, "customerId" | "amountAtoken">> = {},
+  ): Request {
     this.#counter += 1;
     const fresh = `0x${this.#salt}${this.#counter.toString(16).padStart(24, "0")}`;
     const own = this.random.pick([...this.addresses.keys()]);
     const request: Request = {
       key: `request-${this.#counter}`,
       customerId: this.random.pick(this.customers),
-      to: { fresh, own, refusing: this.#refusingContract }[kind],
+      to: { fresh, own, refusing: this.#refusingContract, uncovered: fresh }[kind],
       amountAtoken: BASE_AMOUNT_ATOKEN + BigInt(this.#counter),
+      ...fields,
       kind,
       id: undefined,
     };
@@ -292,6 +278,23 @@ export class FaultExchange {
     }
   }
 
+  /**
+   * Payments that the chain does not know any more are sent again, but for some of the last ones:
+   * those never happened, and whoever sent them uses their nonces for others.
+   * @param upTo the payment that surely is sent again
+   */
+  async payLostAgain(upTo?: Payment): Promise<void> {
+    const found = await this.chain.results(
+      this.payments.map(({ hash }) => ["eth_getTransactionByHash", [hash]]),
+    );
+    const lost = this.payments.filter((_, index) => found[index] === null);
+    const least = upTo === undefined ? 0 : lost.indexOf(upTo) + 1;
+    const again = lost.splice(0, least + this.random.integer(lost.length - least + 1));
+    this.payments.splice(this.payments.length - lost.length, lost.length);
+    this.#nextNonce -= lost.length;
+    await this.#send(again);
+  }
+
   /** Resolves when every payment is credited and every withdrawal has ended. */
   async settled(): Promise<void> {
     await until(
@@ -319,14 +322,15 @@ export class FaultExchange {
 
   /** What is neither credited nor ended, as far as the events tell. */
   openWork(): string[] {
+    const credited = new Set(this.#credited.values());
     const payments = this.payments.filter(
-      ({ hash, isEarly }) => !this.#credited.has(hash) && !(isEarly && this.#strayed.has(hash)),
+      ({ hash, isEarly }) => !credited.has(hash) && !(isEarly && this.#strayed.has(hash)),
     );
     const requests = this.requests.filter(({ id }) => id === undefined || !this.#ended.has(id));
-    const tokens = this.tokenPayments.filter(({ hash }) => !this.#credited.has(hash));
+    const tokens = this.tokenPayments.filter(({ hash }) => !credited.has(hash));
     const payouts = this.requests.filter(({ kind, id }) => {
       const hash = this.#ended.get(id ?? "");
-      return kind === "own" && hash !== undefined && !this.#credited.has(hash);
+      return kind === "own" && hash !== undefined && !credited.has(hash);
     });
     return [
       ...[...payments, ...tokens].map(({ hash }) => `deposit ${hash}`),
@@ -359,7 +363,8 @@ export class FaultExchange {
 
   #note({ type, data }: ExchangeEvent): void {
     const hash = String(data["txHash"]);
-    if (type === "deposit.credited") this.#credited.add(hash);
+    if (type === "deposit.credited") this.#credited.set(String(data["depositId"]), hash);
+    if (type === "deposit.reversed") this.#credited.delete(String(data["depositId"]));
     if (type === "deposit.suspense") this.#strayed.add(hash);
     if (/^withdrawal\.(settled|failed|rejected|cancelled)$/.test(type)) {
       this.#ended.set(String(data["withdrawalId"]), hash);
@@ -455,11 +460,4 @@ export class FaultExchange {
       }),
     );
   }
-}
-
-/** Whether an event may come right behind another: the next number, or a later epoch's first. */
-export function follows(before: ExchangeEvent | undefined, event: ExchangeEvent): boolean {
-  if (before === undefined) return true;
-  if (event.epoch === before.epoch) return event.seq === before.seq + 1;
-  return event.epoch > before.epoch && event.seq > before.seq;
 }

@@ -5,7 +5,8 @@
 import { expect } from "@jest/globals";
 import { TREASURY } from "../../../ledger/books/accounts.js";
 import type { BlockWitness, ChainBlock, ChainTransaction } from "./chain.js";
-import { type FaultExchange, follows, type Request, type Row } from "./exchange.js";
+import type { FaultExchange } from "./exchange.js";
+import { follows, type Request, type Row } from "./promises.js";
 import { type RunningKit, runCauseway } from "../kit.js";
 
 /** The symbol of the token of the lab's chain. */
@@ -53,8 +54,8 @@ export async function assertMoneyKept(
   });
   const withdrawals = await exchange.list("withdrawals");
   await checkWithdrawals(exchange, withdrawals, blocks);
-  const deposits = await checkDeposits(exchange, withdrawals);
-  checkEvents(exchange, deposits, withdrawals);
+  const { deposits, reversed } = await checkDeposits(exchange, withdrawals, blocks);
+  checkEvents(exchange, { deposits, reversed, withdrawals });
   expect(await exchange.eventsAgain()).toEqual(exchange.events);
   await checkBalances(exchange, deposits, withdrawals);
   return {
@@ -117,9 +118,9 @@ function describeMove(row: Row): string {
   return `${txHash} nonce ${nonce}: ${amountAtoken} to ${String(row["to"]).toLowerCase()}`;
 }
 
-/** What becomes of a request that nothing was lost of. */
-function endOf(request: Request): string {
-  return request.kind === "refusing" ? "failed" : "settled";
+/** What becomes of a request that nothing was lost of, or the deposit that covered it. */
+function endOf({ kind }: Request): string {
+  return { fresh: "settled", own: "settled", refusing: "failed", uncovered: "rejected" }[kind];
 }
 
 function describeTransaction({ hash, to, nonce, valueAtoken }: ChainTransaction): string {
@@ -130,12 +131,22 @@ function describePaid({ to, amountAtoken }: Request, row: Row | undefined): stri
   return `${String(row?.["txHash"])} nonce ${String(row?.["nonce"])}: ${amountAtoken} to ${to}`;
 }
 
-/** Each coin that reached a customer's address is one row, credited unless it came too early. */
+/**
+ * Each coin that reached a customer's address is one row, credited unless it came too early. Rows
+ * that are reversed are evidence: whatever was of a block that the chain has lost is among them.
+ * @returns rows that stand, and rows that are reversed
+ */
 async function checkDeposits(
   exchange: FaultExchange,
   withdrawals: readonly Row[],
-): Promise<readonly Row[]> {
-  const rows = await exchange.list("deposits");
+  blocks: readonly ChainBlock[],
+): Promise<{ readonly deposits: readonly Row[]; readonly reversed: readonly Row[] }> {
+  const all = await exchange.list("deposits");
+  const hashes = new Set(blocks.map(({ hash }) => hash));
+  const isReversed = (row: Row) => row["status"] === "reversed";
+  const rows = all.filter((row) => !isReversed(row));
+  const ofLostBlocks = rows.filter((row) => !hashes.has(String(row["blockHash"])));
+  expect({ ofLostBlocks }).toEqual({ ofLostBlocks: [] });
   const ownPayouts = exchange.requests.filter(({ kind }) => kind === "own");
   const hashOf = new Map(withdrawals.map((row) => [row["id"], String(row["txHash"])]));
   const expected = [
@@ -163,14 +174,20 @@ async function checkDeposits(
     return `${row["txHash"]}: ${coins} to ${to} of ${row["customerId"]}, ${status}`;
   });
   expect(found.toSorted()).toEqual([...expected, ...inTokens].toSorted());
-  return rows;
+  return { deposits: rows, reversed: all.filter(isReversed) };
 }
 
-/** One credit event for each credited row, one end for each withdrawal; numbers are gapless. */
+/**
+ * One credit event for each credited row and at most one for each that is reversed, which is told,
+ * too; one end for each withdrawal; numbers are gapless.
+ */
 function checkEvents(
   { events, released }: FaultExchange,
-  deposits: readonly Row[],
-  withdrawals: readonly Row[],
+  {
+    deposits,
+    reversed,
+    withdrawals,
+  }: Readonly<Record<"deposits" | "reversed" | "withdrawals", readonly Row[]>>,
 ): void {
   expect(events[0]?.seq).toBe(1);
   expect(events.filter((event, index) => !follows(events[index - 1], event))).toEqual([]);
@@ -179,7 +196,11 @@ function checkEvents(
   const credited = deposits
     .filter((row) => row["status"] === "credited")
     .map((row) => String(row["id"]));
-  expect(ids(/^deposit\.credited$/, "depositId").toSorted()).toEqual(credited.toSorted());
+  const told = ids(/^deposit\.credited$/, "depositId");
+  const gone = idsOf(reversed).filter((id) => told.includes(id));
+  expect(told.toSorted()).toEqual([...credited, ...gone].toSorted());
+  const toldGone = new Set(ids(/^deposit\.reversed$/, "depositId"));
+  expect(gone.filter((id) => !toldGone.has(id))).toEqual([]);
   const ended = ids(/^withdrawal\.(settled|failed|rejected|cancelled)$/, "withdrawalId");
   expect(ended.toSorted()).toEqual(idsOf(withdrawals));
   for (const step of ["accepted", "slotted", "signed", "included", "settled"]) {

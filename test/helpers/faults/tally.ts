@@ -8,7 +8,7 @@ import type { FaultExchange } from "./exchange.js";
 /** What became of the requests. */
 export interface Tally {
   readonly paidOnce: number;
-  /** Paid twice or more, or paid though the destination refuses. */
+  /** Paid twice or more, or paid though the destination refuses, or the coins were lost. */
   readonly doubled: number;
   /** The ledger says paid, and the chain has nothing. */
   readonly missing: number;
@@ -40,10 +40,11 @@ export async function tallyPayouts(
   for (const { to, amountAtoken, kind, id } of requests) {
     const count = mined.get(`${amountAtoken} to ${to}`) ?? 0;
     const status = rows.get(String(id))?.["status"];
-    if (count > 1 || (count > 0 && kind === "refusing")) tally.doubled += 1;
+    const isUnpaid = kind === "refusing" || kind === "uncovered";
+    if (count > 1 || (count > 0 && isUnpaid)) tally.doubled += 1;
     else if (count === 1) tally.paidOnce += 1;
     else if (status === "settled") tally.missing += 1;
-    else if (status === "failed") tally.refused += 1;
+    else if (status === "failed" || status === "rejected") tally.refused += 1;
     else tally.stuck += 1;
   }
   return tally;

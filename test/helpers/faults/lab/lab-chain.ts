@@ -102,6 +102,32 @@ export class LabChain {
     return this.#processes;
   }
 
+  /** Keeps what node and Data API have on disk, as a backup of the whole home. */
+  async keepCopy(): Promise<void> {
+    await this.#whileStopped("SIGTERM", () => copyFolder(this.#data, this.#copy));
+  }
+
+  /** Comes back as it was when the copy was kept, and goes on from there with other blocks. */
+  async comeBackOlder(): Promise<void> {
+    await this.#whileStopped("SIGKILL", () => copyFolder(this.#copy, this.#data));
+  }
+
+  async #whileStopped(ending: NodeJS.Signals, work: () => void): Promise<void> {
+    await this.sidecar.stop(ending);
+    await this.node.stop(ending);
+    work();
+    await this.node.start();
+    await this.sidecar.start();
+  }
+
+  get #data(): string {
+    return path.join(this.home, "data");
+  }
+
+  get #copy(): string {
+    return path.join(this.home, "older");
+  }
+
   /** Gives each address so much; resolves when the payments are mined. */
   async fund(addresses: readonly string[], amountAtoken: bigint): Promise<void> {
     await this.#mine(addresses.map((to) => ({ to, value: amountAtoken, gasLimit: TRANSFER_GAS })));
@@ -159,4 +185,9 @@ export class LabChain {
     await this.node.stop();
     fs.rmSync(this.home, { recursive: true, force: true });
   }
+}
+
+function copyFolder(from: string, to: string): void {
+  fs.rmSync(to, { recursive: true, force: true });
+  fs.cpSync(from, to, { recursive: true });
 }

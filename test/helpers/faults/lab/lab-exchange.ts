@@ -248,6 +248,20 @@ export class LabExchange {
     }
   }
 
+  /** The database's standby takes over; everybody reaches it where the former one was. */
+  async failOver(): Promise<void> {
+    const { postgres } = this;
+    if (postgres === undefined) throw new Error("no PostgreSQL of its own");
+    await postgres.failOver();
+    this.databaseUrl = postgres.urlOf("causeway");
+    this.leadDatabaseTo(postgres.port);
+  }
+
+  /** What the processes take for their database is this one from now on. */
+  leadDatabaseTo(port: number): void {
+    for (const { database } of this.members) database.redirect(port);
+  }
+
   /** Runs a command of the kit on this exchange. */
   command(...words: readonly string[]) {
     const { chain } = this.options;

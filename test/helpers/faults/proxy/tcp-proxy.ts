@@ -36,7 +36,7 @@ export class TcpProxy {
   #cutCommit: () => CommitCut | undefined = () => undefined;
 
   private constructor(
-    private readonly upstream: { readonly host: string; readonly port: number },
+    private upstream: { readonly host: string; readonly port: number },
     /** Where it listens, on 127.0.0.1. */
     readonly port: number,
   ) {}
@@ -59,6 +59,12 @@ export class TcpProxy {
   /** Ends every connection at once; new ones are taken. */
   reset(): void {
     for (const link of this.#links) this.#end(link, "reset");
+  }
+
+  /** Leads to another server of this machine from now on, as an address that moves. */
+  redirect(port: number): void {
+    this.upstream = { host: "127.0.0.1", port };
+    this.reset();
   }
 
   /** Ends every connection and listens no more, as a server that is down. */

@@ -104,3 +104,33 @@ it("finds what somebody else signed there, whichever blocks the lost payments we
     TOKEN,
   ]);
 });
+
+it("goes back no further than a second loss, however many payments name blocks of the first", async () => {
+  const { address } = await desk.register("bob");
+  await desk.watch();
+  const kept = desk.chain.head;
+  for (let place = 1; place <= 5; place += 1) {
+    await ask(`p${place}`, place);
+    await desk.work();
+  }
+  await desk.watch();
+  await desk.loseAbove(kept);
+  desk.chain.rollBack(kept);
+  desk.chain.mine();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  desk.chain.mine();
+  desk.pay([address, 7n]);
+  desk.chain.mine();
+  const stays = desk.chain.head;
+  // As high again as the blocks that the payments go on naming.
+  for (let block = 0; block < 30; block += 1) desk.chain.mine();
+  await desk.watch();
+  expect(await desk.availableAtoken("bob")).toBe(7n);
+  await desk.loseAbove(stays);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  const rows = await desk.database.query(
+    `SELECT status, count(*)::integer AS count FROM deposit WHERE customer_id = 'bob' GROUP BY status`,
+  );
+  expect(rows).toEqual([{ status: "credited", count: 1 }]);
+});

@@ -1,0 +1,57 @@
+/** What customers of an exchange under faults did, asked for and were told. */
+
+/** A transaction of the faucet. */
+export interface Payment {
+  readonly to: string;
+  readonly amountAtoken: bigint;
+  readonly hash: string;
+  readonly raw: string;
+  /** The node has answered with the hash; from then on nobody sends it again. */
+  isAcknowledged: boolean;
+  /** Sent before its address was given to a customer: suspense is as right as a credit. */
+  readonly isEarly: boolean;
+}
+
+/** Units of a token for an address that has nothing else. */
+export interface TokenPayment {
+  readonly to: string;
+  readonly amountUnits: bigint;
+  readonly hash: string;
+  readonly raw: string;
+  isAcknowledged: boolean;
+}
+
+/**
+ * What a withdrawal is meant to meet: a payout, one to an own deposit address, a refusal, the loss of
+ * the deposit that covers it.
+ */
+export type WithdrawalKind = "fresh" | "own" | "refusing" | "uncovered";
+
+/** A withdrawal that a customer asked for. */
+export interface Request {
+  readonly key: string;
+  readonly customerId: string;
+  readonly to: string;
+  readonly amountAtoken: bigint;
+  kind: WithdrawalKind;
+  id: string | undefined;
+}
+
+/** A row of a list, every field as text; null is "null". */
+export type Row = Readonly<Record<string, string>>;
+
+/** An event as the API tells it. */
+export interface ExchangeEvent {
+  readonly seq: number;
+  /** Rises with each recovery of the ledger; numbers have no gap within one. */
+  readonly epoch: number;
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Whether an event may come right behind another: the next number, or a later epoch's first. */
+export function follows(before: ExchangeEvent | undefined, event: ExchangeEvent): boolean {
+  if (before === undefined) return true;
+  if (event.epoch === before.epoch) return event.seq === before.seq + 1;
+  return event.epoch > before.epoch && event.seq > before.seq;
+}
