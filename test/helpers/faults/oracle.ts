@@ -132,8 +132,8 @@ function describePaid({ to, amountAtoken }: Request, row: Row | undefined): stri
 }
 
 /**
- * Each coin that reached a customer's address is one row, credited unless it came too early. Rows
- * that are reversed are evidence: whatever was of a block that the chain has lost is among them.
+ * Each coin that reached a customer's address is one row, credited unless it came too early. Rows that
+ * are reversed are evidence: what was of a block that the chain has lost is among them, and nothing else.
  * @returns rows that stand, and rows that are reversed
  */
 async function checkDeposits(
@@ -145,8 +145,14 @@ async function checkDeposits(
   const hashes = new Set(blocks.map(({ hash }) => hash));
   const isReversed = (row: Row) => row["status"] === "reversed";
   const rows = all.filter((row) => !isReversed(row));
-  const ofLostBlocks = rows.filter((row) => !hashes.has(String(row["blockHash"])));
-  expect({ ofLostBlocks }).toEqual({ ofLostBlocks: [] });
+  const reversed = all.filter(isReversed);
+  const isThere = (row: Row) => hashes.has(String(row["blockHash"]));
+  const ofLostBlocks = rows.filter((row) => !isThere(row));
+  const reversedForNothing = reversed.filter(isThere);
+  expect({ ofLostBlocks, reversedForNothing }).toEqual({
+    ofLostBlocks: [],
+    reversedForNothing: [],
+  });
   const ownPayouts = exchange.requests.filter(({ kind }) => kind === "own");
   const hashOf = new Map(withdrawals.map((row) => [row["id"], String(row["txHash"])]));
   const expected = [
@@ -174,7 +180,7 @@ async function checkDeposits(
     return `${row["txHash"]}: ${coins} to ${to} of ${row["customerId"]}, ${status}`;
   });
   expect(found.toSorted()).toEqual([...expected, ...inTokens].toSorted());
-  return { deposits: rows, reversed: all.filter(isReversed) };
+  return { deposits: rows, reversed };
 }
 
 /**
