@@ -74,7 +74,8 @@ it("a migration that is cut off leaves nothing, and the next start makes the sam
     const done = LEDGER_MIGRATIONS.slice(0, next);
     const before = await digestOf(url, done);
     await expect(
-      openDatabase({ ...common, migrations: [...done, cutShort(migration)] }),
+      // Once: a start that waits for the server would be cut again and again.
+      openDatabase({ ...common, startTimeoutMs: 0, migrations: [...done, cutShort(migration)] }),
     ).rejects.toMatchObject({ code: "DATABASE_UNAVAILABLE" });
     expect(await digestOf(url, [])).toBe(before);
   }
