@@ -78,7 +78,8 @@ it("is not paid again where it has used the nonce of the very request", async ()
   await bear(id, hash);
 });
 
-it("is booked with its fee by a recovery, and not paid again before a person has looked", async () => {
+/** The ledger of before the payment comes back, and a recovery finds it. @returns the payment */
+async function payBehindBackup() {
   const backup = await desk.backup();
   const payment = desk.chain.cosmosPayment(WALLET, destination(1), 4n * TOKEN);
   desk.chain.mine([payment]);
@@ -87,6 +88,11 @@ it("is booked with its fee by a recovery, and not paid again before a person has
   await desk.watch();
   expect((await desk.causeway("recover", "--apply")).code).toBe(0);
   await desk.watch();
+  return payment;
+}
+
+it("is booked with its fee by a recovery, and not paid again before a person has looked", async () => {
+  const payment = await payBehindBackup();
   expect(await desk.breaks()).toBe("");
   const { id } = await desk.request(WISH);
   await desk.work(4);
@@ -98,14 +104,7 @@ it("is booked with its fee by a recovery, and not paid again before a person has
 });
 
 it("is settled by the recovered payment that a person links to it, which has no receipt", async () => {
-  const backup = await desk.backup();
-  const payment = desk.chain.cosmosPayment(WALLET, destination(1), 4n * TOKEN);
-  desk.chain.mine([payment]);
-  await desk.register("bob");
-  await desk.useDatabase(backup);
-  await desk.watch();
-  await desk.causeway("recover", "--apply");
-  await desk.watch();
+  const payment = await payBehindBackup();
   const { id } = await desk.request(WISH);
   await desk.work(2);
   const link = ["ledger", "link-payment", payment.hash, "--withdrawal", id, ...REASON];
@@ -117,15 +116,8 @@ it("is settled by the recovered payment that a person links to it, which has no 
 });
 
 it("is not linked to a recovered payment whose block the chain has lost", async () => {
-  const backup = await desk.backup();
   const height = desk.chain.head;
-  const payment = desk.chain.cosmosPayment(WALLET, destination(1), 4n * TOKEN);
-  desk.chain.mine([payment]);
-  await desk.register("bob");
-  await desk.useDatabase(backup);
-  await desk.watch();
-  await desk.causeway("recover", "--apply");
-  await desk.watch();
+  const payment = await payBehindBackup();
   const { id } = await desk.request(WISH);
   await desk.work(2);
   await desk.loseAbove(height);
