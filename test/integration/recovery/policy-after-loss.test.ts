@@ -5,7 +5,7 @@ import type { LimitSubject } from "../../../ledger/policy/policy.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 import { policyOf } from "../policy/terms.js";
-import { Desk, destination, TOKEN } from "./desk.js";
+import { Desk, destination, TOKEN, WALLET } from "./desk.js";
 
 let desk: Desk;
 
@@ -113,6 +113,33 @@ describe("a recovered payment that nobody has decided about", () => {
     expect(await ask("none is left", 1n)).toMatchObject(exceeded);
     await desk.causeway("ledger", "write-off-payment", hash, "--reason", "nobody's");
     expect(await ask("more", TOKEN + 1n)).toMatchObject({ outcome: "accepted" });
+  });
+
+  it("counts for each destination that it paid among others, and for its asset as a whole", async () => {
+    const backup = await desk.backup();
+    // In two parts, and at once.
+    const payment = desk.chain.cosmosPayments(WALLET, [
+      [destination(2), TOKEN],
+      [destination(2), TOKEN],
+      [destination(3), TOKEN],
+    ]);
+    desk.chain.mine([payment]);
+    await desk.register("bob");
+    await desk.useDatabase(backup);
+    await desk.watch();
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    await desk.watch();
+    desk.files.policy = limitOf("asset");
+    expect(await ask("first", 1n, undefined, destination(5))).toMatchObject(exceeded);
+    desk.files.policy = limitOf("destination");
+    expect(await ask("a", TOKEN + 1n)).toMatchObject(exceeded);
+    expect(await ask("b", 2n * TOKEN + 1n, undefined, destination(3))).toMatchObject(exceeded);
+    const fits = [
+      await ask("c", TOKEN - 1n),
+      await ask("d", 2n * TOKEN, undefined, destination(3)),
+      await ask("e", 3n * TOKEN, undefined, destination(4)),
+    ];
+    expect(fits.map((one) => one?.outcome)).toEqual(["accepted", "accepted", "accepted"]);
   });
 
   it("counts once for its asset when it became a customer's", async () => {
