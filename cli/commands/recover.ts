@@ -7,6 +7,7 @@ import { type Address, toChecksumAddress } from "../../chain/address.js";
 import { createAddressDerivation } from "../../chain/derivation/address-derivation.js";
 import { atokenToToken } from "../../chain/units.js";
 import type { Height } from "../../chain/hex.js";
+import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
 import { closeIfBehind, declareRecovery } from "../../ledger/recovery/ledger-guard.js";
 import { listOpenPayments } from "../../ledger/recovery/recovered-payments.js";
 import { applyRecovery, type RecoveryResult } from "../../ledger/recovery/recovery.js";
@@ -47,6 +48,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
   }
   return withLedger(command, async (opened) => {
     const { database, wallets } = opened;
+    const tokens = loadExchangeTokens(command.home);
     const operator = operatorName(options.operator);
     // No service may have met it yet: they can stand still until it is recovered. Also where a person
     // declares it lost: of itself it knows neither the last epoch nor the last number.
@@ -55,7 +57,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
       await declareRecovery(database, { reason: options.declare, operator });
     }
     const chain = recoveryChain(command, opened);
-    const context: RecoveryContext = { database, chain, wallets };
+    const context: RecoveryContext = { database, chain, wallets, tokens };
     const plan = await planRecovery(context);
     const result =
       plan !== undefined && options.apply === true
@@ -101,7 +103,7 @@ function recoveryChain(command: LedgerCommand, { node }: OpenedLedger): Recovery
 const USES = { paid: "was paid", failed: "failed", cancelled: "was cancelled" };
 
 function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): string[] {
-  const { addresses, wallets } = plan;
+  const { addresses, tokens, wallets } = plan;
   const first = addresses[0];
   const last = addresses.at(-1);
   const verb = result === undefined ? "to do" : "done";
@@ -113,6 +115,7 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
       : `${verb}: register ${addresses.length} addresses without a customer, indexes ${first.index} ` +
         `to ${last.index}; what they receive goes to suspense`,
     ...shorten(addresses.map(({ index, address }) => `  ${index} ${toChecksumAddress(address)}`)),
+    ...tokens.map(({ symbol }) => `${verb}: register the token ${symbol} of the home's list`),
     ...wallets.flatMap((wallet) => walletLines(wallet, verb)),
     `${verb}: events go on behind ${plan.eventSeq} in epoch ${plan.epoch}`,
     ...shorten(

@@ -7,7 +7,6 @@ import { AppError, errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { TokenEntry } from "../../chain/token-list.js";
 import {
-  readAgreedTokens,
   readTokenAssets,
   registerTokens,
   type TokenAsset,
@@ -56,7 +55,8 @@ export class TokenBook {
 
   /**
    * Stores new tokens of the list and books what was there before them; waits for a node that is down.
-   * In a recovery nothing is booked: new tokens wait for the next start.
+   * A ledger in recovery has lost its tokens with the rest: they count from its next block on, and what
+   * was before is booked once it is open.
    * @throws ASSET_CONTRADICTED
    */
   static async open(
@@ -64,10 +64,8 @@ export class TokenBook {
     entries: readonly TokenEntry[],
     options: { readonly signal: AbortSignal },
   ): Promise<TokenBook> {
-    if ((await openIncident(parts.database))?.kind === "RECOVERY") {
-      return new TokenBook(parts, await readAgreedTokens(parts.database, entries));
-    }
     const book = new TokenBook(parts, await registerTokens(parts.database, entries));
+    if ((await openIncident(parts.database))?.kind === "RECOVERY") return book;
     await retry(() => book.openWaiting(options), {
       signal: options.signal,
       minDelayMs: MIN_DELAY_MS,

@@ -4,8 +4,10 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import type { TokenEntry } from "../../chain/token-list.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { unknownTokens } from "../assets/asset-registry.js";
 import { readCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
@@ -97,6 +99,8 @@ export interface RecoveryPlan {
   /** Index behind the last one that was given out. */
   readonly nextAddressIndex: number;
   readonly addresses: readonly LostAddress[];
+  /** Tokens of the home's list that the ledger does not know. */
+  readonly tokens: readonly TokenEntry[];
   readonly wallets: readonly WalletPlan[];
   readonly epoch: number;
   /** Highest event number that was ever told; the new epoch counts on from it. */
@@ -109,6 +113,8 @@ export interface RecoveryContext {
   readonly chain: RecoveryChain;
   /** Of the ledger and of the home. */
   readonly wallets: readonly HotWallet[];
+  /** The home's list. */
+  readonly tokens: readonly TokenEntry[];
 }
 
 /**
@@ -138,6 +144,7 @@ export async function planRecovery(context: RecoveryContext): Promise<RecoveryPl
     cursorHeight: cursor.height,
     nextAddressIndex: state.nextAddressIndex + addresses.length,
     addresses,
+    tokens: await unknownTokens(database, context.tokens),
     wallets,
     epoch: remembered.epoch + 1,
     eventSeq: remembered.eventSeq,
