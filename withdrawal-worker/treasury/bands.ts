@@ -165,8 +165,8 @@ async function holdingsOf(
 }
 
 /**
- * Of coins what has no nonce; of tokens also what has one, since nothing is reserved above, unless the
- * balances are without it already. What is frozen may have to be paid still.
+ * Of coins what has no nonce, of tokens also what has one, since nothing is reserved above, unless the
+ * balances are without it already. What is frozen may have to be paid still, with a nonce or without.
  */
 async function wantedOf(tx: Sql, asset: string, nonces: ChainNonces): Promise<bigint> {
   const [row] = await tx.query<{ units: string }>(
@@ -176,7 +176,7 @@ async function wantedOf(tx: Sql, asset: string, nonces: ChainNonces): Promise<bi
        LEFT JOIN unnest($3::text[], $4::numeric[]) AS chain (wallet, nonce)
               ON chain.wallet = s.wallet AND chain.nonce > s.nonce AND w.status <> 'frozen'
       WHERE w.asset = $1 AND w.phase IN ('waiting', 'open')
-        AND (w.phase = 'waiting' OR w.phase = 'open' AND $1 <> $2 AND chain.wallet IS NULL)`,
+        AND (w.phase = 'waiting' OR s.wallet IS NULL OR $1 <> $2 AND chain.wallet IS NULL)`,
     [asset, NATIVE_ASSET, [...nonces.keys()], [...nonces.values()].map(String)],
   );
   return storedAtoken(row?.units);

@@ -2,6 +2,8 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
+import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
@@ -34,11 +36,12 @@ function keep(asset: string, targetUnits: bigint, lowUnits = 0n): void {
   bench.files.policy = bench.policyOf({ assets: { [asset]: rules } });
 }
 
-async function ask(asset: string, amountUnits: bigint): Promise<void> {
+async function ask(asset: string, amountUnits: bigint): Promise<WithdrawalId> {
   const customerId = parseCustomerId("alice");
   const request = requestOf({ customerId, asset, amountUnits });
   const [answer] = await acceptWithdrawals(bench.worker, [request], ANY_REQUEST);
-  expect(answer?.outcome).toBe("accepted");
+  if (answer?.outcome !== "accepted") throw new Error(`it is ${answer?.outcome}`);
+  return answer.withdrawal.id;
 }
 
 /** A round of the treasury in which something else happens behind a question to the chain, once. */
@@ -90,6 +93,19 @@ it("leaves in the hot wallet the coins of a payment that gets its nonce meanwhil
   await roundWith("getTransactionCount", () => bench.lane.runRound(signal));
   // Reserved is its fee, too.
   expect(await stored()).toEqual([`${ONE - KEPT - 25_200n * PRICE}`]);
+});
+
+it("leaves in the hot wallet the coins of a request that is frozen without a nonce", async () => {
+  const alice = await bench.bench.register("alice");
+  await bench.bench.mine([{ to: alice, value: 3n * ONE }]);
+  await bench.mine();
+  await bench.mine();
+  await bench.lane.runRound(signal);
+  const id = await ask("TOKEN", 2n * ONE);
+  await freezeWithdrawals(bench.worker, [{ id, reason: "the ledger comes from a backup" }]);
+  keep("TOKEN", ONE);
+  await bench.sweeper().round(signal);
+  expect(await stored()).toEqual([`${ONE - KEPT}`]);
 });
 
 it("leaves in the hot wallet the units of a payment that is settled meanwhile", async () => {
