@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { type Address, toChecksumAddress } from "../../chain/address.js";
 import { createAddressDerivation } from "../../chain/derivation/address-derivation.js";
+import type { TokenEntry } from "../../chain/token-list.js";
 import { atokenToToken } from "../../chain/units.js";
 import type { Height } from "../../chain/hex.js";
 import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
@@ -56,7 +57,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
     if (options.declare !== undefined) {
       await declareRecovery(database, { reason: options.declare, operator });
     }
-    const chain = recoveryChain(command, opened);
+    const chain = recoveryChain(command, opened, tokens);
     const context: RecoveryContext = { database, chain, wallets, tokens };
     const plan = await planRecovery(context);
     const result =
@@ -74,7 +75,11 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
   });
 }
 
-function recoveryChain(command: LedgerCommand, { node }: OpenedLedger): RecoveryChain {
+function recoveryChain(
+  command: LedgerCommand,
+  { node }: OpenedLedger,
+  tokens: readonly TokenEntry[],
+): RecoveryChain {
   const { home, signal } = command;
   const xpub = readSecretFile(join(home, "config", "deposit.xpub"));
   const derivation = createAddressDerivation(xpub);
@@ -89,6 +94,12 @@ function recoveryChain(command: LedgerCommand, { node }: OpenedLedger): Recovery
       }),
     addressAt: (index) => derivation.addressAt(index),
     async hasActivity(address: Address, upTo: Height) {
+      // Tokens come without any movement of coins; they leave with a fee.
+      const queries = tokens.map(({ contractAddress: token }) => {
+        return { token, account: address, at: upTo };
+      });
+      const held = await node.tokenBalances(queries, { signal });
+      if (held.some((units = 0n) => units > 0n)) return true;
       let from: Height | undefined = 0;
       while (from !== undefined && from <= upTo) {
         const page = await node.accountJournal(address, { from, to: upTo }, { signal });

@@ -55,7 +55,7 @@ export interface RecoveryChain {
       readonly to: Height;
     },
   ) => Promise<readonly MinedPayment[]>;
-  /** Whether anything ever moved the address's balance, up to a block. */
+  /** Whether anything ever moved the address's coins, up to a block, or it holds a token of the list then. */
   readonly hasActivity: (address: Address, upTo: Height) => Promise<boolean>;
   /** The deposit address of an index. */
   readonly addressAt: (index: number) => Address;
