@@ -43,14 +43,19 @@ export interface TokenBookParts {
 /** See the head of the file. */
 export class TokenBook {
   readonly #parts: TokenBookParts;
+  readonly #assets = new Map<Address, string>();
+  #tokens: readonly TokenAsset[] = [];
   #next = 0;
   #checkedHeight = -1;
 
-  private constructor(
-    parts: TokenBookParts,
-    readonly tokens: readonly TokenAsset[],
-  ) {
+  private constructor(parts: TokenBookParts, tokens: readonly TokenAsset[]) {
     this.#parts = parts;
+    this.#follow(tokens);
+  }
+
+  /** Those that are followed. */
+  get tokens(): readonly TokenAsset[] {
+    return this.#tokens;
   }
 
   /**
@@ -103,9 +108,19 @@ export class TokenBook {
     }
   }
 
-  /** Assets by their contracts. */
+  /** Follows what a recovery has stored, whose list may be newer than that of this process. */
+  async refresh(): Promise<void> {
+    this.#follow(await readTokenAssets(this.#parts.database));
+  }
+
+  #follow(tokens: readonly TokenAsset[]): void {
+    this.#tokens = tokens;
+    for (const { contract, symbol } of tokens) this.#assets.set(contract, symbol);
+  }
+
+  /** Assets by their contracts; tokens that are followed later are among them then. */
   assets(): ReadonlyMap<Address, string> {
-    return new Map(this.tokens.map(({ contract, symbol }) => [contract, symbol]));
+    return this.#assets;
   }
 
   /**

@@ -80,6 +80,11 @@ it("books tokens from the first block on where the services stood still until it
   await expectWhole();
 });
 
+it("books tokens that the list of a running watcher did not have yet", async () => {
+  await recover(() => bench.watch(TOKENS.filter(({ symbol }) => symbol !== "PLAIN")));
+  await expectWhole();
+});
+
 it("books tokens from the first block on where the watcher met the closed ledger", async () => {
   await recover(() => bench.watch());
   await expectWhole();
