@@ -2,7 +2,9 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { drainWallet, registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
+import { createHotWallet } from "../../../ledger/withdrawals/wallet-lease.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
@@ -17,6 +19,9 @@ const ONE = 10n ** 18n;
 const KEPT = 1_000n * 21_000n * PRICE;
 
 const coldAddress = parseAddress(`0x${"c1".repeat(20)}`);
+
+/** A wallet that takes over. */
+const SECOND = parseAddress(`0x${"5e".repeat(20)}`);
 
 const { signal } = new AbortController();
 
@@ -126,6 +131,29 @@ it("leaves in the hot wallet the units of a payment that is settled meanwhile", 
   });
   expect(await bench.units(WALLET, "PLAIN")).toBe(700n);
   expect(await stored()).toEqual([]);
+});
+
+it("keeps no units in other wallets for a payment that a wallet without a key is to make", async () => {
+  const alice = await bench.bench.register("alice");
+  const send = (to: string, units: bigint) => callOf("PlainToken", "mint", [to, units]);
+  await bench.bench.mine([send(alice, 300n), send(WALLET, 300n), send(SECOND, 1_000n)]);
+  await bench.mine();
+  await bench.mine();
+  await ask("PLAIN", 300n);
+  await bench.lane.runRound(signal);
+  const { owner } = bench.bench.ledger;
+  const word = { operator: "ann", reason: "its key is lost" };
+  await registerWallets(owner, [{ address: SECOND, label: "second", ...word }]);
+  await createHotWallet(owner, { wallet: SECOND, firstNonce: 0n });
+  await owner.query(
+    `UPDATE hot_wallet SET seen_balance_atoken = 0, seen_height = 1 WHERE wallet = $1`,
+    [SECOND],
+  );
+  await drainWallet(owner, WALLET, word);
+  keep("PLAIN", 700n);
+  bench.wallets = [SECOND];
+  await bench.sweeper().round(signal);
+  expect(await stored()).toEqual(["300"]);
 });
 
 it("asks for no refill over a payment of units that is mined and not settled yet", async () => {
