@@ -75,4 +75,23 @@ it("gives none back where another wallet may have paid it", async () => {
   expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
   expect((await desk.read(id)).status).toBe("frozen");
   expect(await desk.availableAtoken("alice")).toBe(6n * TOKEN);
+  // It was: what is said leads to the end of it, with its customer charged once.
+  const [payment] = await desk.database.query<{ hash: string }>(
+    `SELECT tx_hash AS hash FROM recovered_payment WHERE destination = $1`,
+    [destination(1)],
+  );
+  const hash = payment?.hash ?? "";
+  const word = ["--reason", "paid by hand", "--operator", "ann"];
+  const linked = desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
+  await expect(linked).rejects.toThrow(`write-off-payment ${hash}`);
+  await desk.causeway("ledger", "write-off-payment", hash, ...word);
+  await desk.causeway("withdrawals", "release");
+  await desk.work(4);
+  expect((await desk.read(id)).status).toBe("cancelled");
+  const sides = ["--debit", "liability:customer:alice", "--credit", "expense:write_off"];
+  const amount = ["--amount-atoken", `${4n * TOKEN}`];
+  await desk.causeway("ledger", "adjust", "--key", `by-hand:${id}`, ...sides, ...amount, ...word);
+  await desk.watch();
+  expect(await desk.availableAtoken("alice")).toBe(6n * TOKEN);
+  expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
 });
