@@ -212,7 +212,9 @@ function createServer(parts: RunningParts): HttpServer {
     database,
     derivation,
     chain,
-    tokens: tokens.tokens,
+    get tokens() {
+      return tokens.tokens;
+    },
     guard,
     headHeight: () => watcher.status.headHeight,
     onRegistered: () => watcher.wakeBackfill(),

@@ -76,7 +76,7 @@ export interface WatcherParts {
   readonly source: BlockSource;
   readonly book: AddressBook;
   /** Tokens that are followed. */
-  readonly tokens: Pick<TokenBook, "checkCodes" | "openWaiting" | "tokens">;
+  readonly tokens: Pick<TokenBook, "checkCodes" | "openWaiting" | "refresh" | "tokens">;
   readonly identity: ChainIdentity;
   readonly log: Logger;
   readonly metrics: WatcherMetrics;
@@ -257,6 +257,7 @@ export class Watcher {
     this.#isTrusted = true;
     this.#seeHead(headHeight);
     await book.refresh(database);
+    await tokens.refresh();
     if (lease === undefined) {
       // Another watcher books: this one shows how far that is, and stands by.
       this.#update({ problem: undefined });

@@ -5,8 +5,10 @@
 import { join } from "node:path";
 import { type Address, toChecksumAddress } from "../../chain/address.js";
 import { createAddressDerivation } from "../../chain/derivation/address-derivation.js";
+import type { TokenEntry } from "../../chain/token-list.js";
 import { atokenToToken } from "../../chain/units.js";
 import type { Height } from "../../chain/hex.js";
+import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
 import { closeIfBehind, declareRecovery } from "../../ledger/recovery/ledger-guard.js";
 import { listOpenPayments } from "../../ledger/recovery/recovered-payments.js";
 import { applyRecovery, type RecoveryResult } from "../../ledger/recovery/recovery.js";
@@ -47,6 +49,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
   }
   return withLedger(command, async (opened) => {
     const { database, wallets } = opened;
+    const tokens = loadExchangeTokens(command.home);
     const operator = operatorName(options.operator);
     // No service may have met it yet: they can stand still until it is recovered. Also where a person
     // declares it lost: of itself it knows neither the last epoch nor the last number.
@@ -54,8 +57,8 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
     if (options.declare !== undefined) {
       await declareRecovery(database, { reason: options.declare, operator });
     }
-    const chain = recoveryChain(command, opened);
-    const context: RecoveryContext = { database, chain, wallets };
+    const chain = recoveryChain(command, opened, tokens);
+    const context: RecoveryContext = { database, chain, wallets, tokens };
     const plan = await planRecovery(context);
     const result =
       plan !== undefined && options.apply === true
@@ -72,7 +75,11 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
   });
 }
 
-function recoveryChain(command: LedgerCommand, { node }: OpenedLedger): RecoveryChain {
+function recoveryChain(
+  command: LedgerCommand,
+  { node }: OpenedLedger,
+  tokens: readonly TokenEntry[],
+): RecoveryChain {
   const { home, signal } = command;
   const xpub = readSecretFile(join(home, "config", "deposit.xpub"));
   const derivation = createAddressDerivation(xpub);
@@ -87,6 +94,12 @@ function recoveryChain(command: LedgerCommand, { node }: OpenedLedger): Recovery
       }),
     addressAt: (index) => derivation.addressAt(index),
     async hasActivity(address: Address, upTo: Height) {
+      // Tokens come without any movement of coins; they leave with a fee.
+      const queries = tokens.map(({ contractAddress: token }) => {
+        return { token, account: address, at: upTo };
+      });
+      const held = await node.tokenBalances(queries, { signal });
+      if (held.some((units = 0n) => units > 0n)) return true;
       let from: Height | undefined = 0;
       while (from !== undefined && from <= upTo) {
         const page = await node.accountJournal(address, { from, to: upTo }, { signal });
@@ -101,7 +114,7 @@ function recoveryChain(command: LedgerCommand, { node }: OpenedLedger): Recovery
 const USES = { paid: "was paid", failed: "failed", cancelled: "was cancelled" };
 
 function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): string[] {
-  const { addresses, wallets } = plan;
+  const { addresses, tokens, wallets } = plan;
   const first = addresses[0];
   const last = addresses.at(-1);
   const verb = result === undefined ? "to do" : "done";
@@ -113,6 +126,7 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
       : `${verb}: register ${addresses.length} addresses without a customer, indexes ${first.index} ` +
         `to ${last.index}; what they receive goes to suspense`,
     ...shorten(addresses.map(({ index, address }) => `  ${index} ${toChecksumAddress(address)}`)),
+    ...tokens.map(({ symbol }) => `${verb}: register the token ${symbol} of the home's list`),
     ...wallets.flatMap((wallet) => walletLines(wallet, verb)),
     `${verb}: events go on behind ${plan.eventSeq} in epoch ${plan.epoch}`,
     ...shorten(

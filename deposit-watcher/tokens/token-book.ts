@@ -7,7 +7,6 @@ import { AppError, errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { TokenEntry } from "../../chain/token-list.js";
 import {
-  readAgreedTokens,
   readTokenAssets,
   registerTokens,
   type TokenAsset,
@@ -44,19 +43,25 @@ export interface TokenBookParts {
 /** See the head of the file. */
 export class TokenBook {
   readonly #parts: TokenBookParts;
+  readonly #assets = new Map<Address, string>();
+  #tokens: readonly TokenAsset[] = [];
   #next = 0;
   #checkedHeight = -1;
 
-  private constructor(
-    parts: TokenBookParts,
-    readonly tokens: readonly TokenAsset[],
-  ) {
+  private constructor(parts: TokenBookParts, tokens: readonly TokenAsset[]) {
     this.#parts = parts;
+    this.#follow(tokens);
+  }
+
+  /** Those that are followed. */
+  get tokens(): readonly TokenAsset[] {
+    return this.#tokens;
   }
 
   /**
    * Stores new tokens of the list and books what was there before them; waits for a node that is down.
-   * In a recovery nothing is booked: new tokens wait for the next start.
+   * A ledger in recovery has lost its tokens with the rest: they count from its next block on, and what
+   * was before is booked once it is open.
    * @throws ASSET_CONTRADICTED
    */
   static async open(
@@ -64,10 +69,8 @@ export class TokenBook {
     entries: readonly TokenEntry[],
     options: { readonly signal: AbortSignal },
   ): Promise<TokenBook> {
-    if ((await openIncident(parts.database))?.kind === "RECOVERY") {
-      return new TokenBook(parts, await readAgreedTokens(parts.database, entries));
-    }
     const book = new TokenBook(parts, await registerTokens(parts.database, entries));
+    if ((await openIncident(parts.database))?.kind === "RECOVERY") return book;
     await retry(() => book.openWaiting(options), {
       signal: options.signal,
       minDelayMs: MIN_DELAY_MS,
@@ -105,9 +108,19 @@ export class TokenBook {
     }
   }
 
-  /** Assets by their contracts. */
+  /** Follows what a recovery has stored, whose list may be newer than that of this process. */
+  async refresh(): Promise<void> {
+    this.#follow(await readTokenAssets(this.#parts.database));
+  }
+
+  #follow(tokens: readonly TokenAsset[]): void {
+    this.#tokens = tokens;
+    for (const { contract, symbol } of tokens) this.#assets.set(contract, symbol);
+  }
+
+  /** Assets by their contracts; tokens that are followed later are among them then. */
   assets(): ReadonlyMap<Address, string> {
-    return new Map(this.tokens.map(({ contract, symbol }) => [contract, symbol]));
+    return this.#assets;
   }
 
   /**

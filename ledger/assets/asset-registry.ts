@@ -8,7 +8,7 @@ import type { TokenEntry } from "../../chain/token-list.js";
 import { ConfigError, type ConfigFault } from "../../runtime/config/config.js";
 import { loadTokenFile, tokenFile } from "../../runtime/config/token-file.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { lockCursor } from "../deposits/watch-cursor.js";
+import { lockCursor, readCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { storedAddress, storedHeight } from "../stored-values.js";
 
@@ -84,36 +84,52 @@ export function registerTokens(
   entries: readonly TokenEntry[],
 ): Promise<TokenAsset[]> {
   return database.transaction(async (tx) => {
-    const cursor = await lockCursor(tx);
-    const known = await readTokenAssets(tx);
-    assertAgree(known, entries);
-    const isKnown = new Set(known.map(({ symbol }) => symbol));
-    const fresh = entries.filter(({ symbol }) => !isKnown.has(symbol));
-    if (fresh.length === 0) return known;
-    await tx.query(
-      `INSERT INTO asset (symbol, contract, decimals, from_height)
-       SELECT symbol, contract, decimals, $4 FROM unnest($1::text[], $2::text[], $3::integer[])
-           AS t (symbol, contract, decimals)`,
-      [
-        fresh.map(({ symbol }) => symbol),
-        fresh.map(({ contractAddress }) => contractAddress),
-        fresh.map(({ decimals }) => decimals),
-        cursor.height + 1,
-      ],
-    );
-    // Nothing lies before block 0, so such a token has nothing to open with.
-    await tx.query(
-      `INSERT INTO token_state (asset, opened, code_hash, changed_by)
-       SELECT symbol, $3, code_hash, 'registry' FROM unnest($1::text[], $2::text[])
-           AS t (symbol, code_hash)`,
-      [
-        fresh.map(({ symbol }) => symbol),
-        fresh.map(({ codeHash }) => codeHash ?? null),
-        cursor.height === -1,
-      ],
-    );
+    await lockCursor(tx);
+    assertAgree(await readTokenAssets(tx), entries);
+    await storeTokens(tx, await unknownTokens(tx, entries));
     return readTokenAssets(tx);
   });
+}
+
+/** Those of a list that the ledger knows neither by their symbols nor by their contracts. */
+export async function unknownTokens(
+  sql: Sql,
+  entries: readonly TokenEntry[],
+): Promise<readonly TokenEntry[]> {
+  const known = await readTokenAssets(sql);
+  const symbols = new Set(known.map(({ symbol }) => symbol));
+  const contracts = new Set(known.map(({ contract }) => contract));
+  return entries.filter(
+    ({ symbol, contractAddress }) => !symbols.has(symbol) && !contracts.has(contractAddress),
+  );
+}
+
+/** Stores tokens that the ledger does not know, in a transaction that holds the cursor. */
+export async function storeTokens(tx: Sql, fresh: readonly TokenEntry[]): Promise<void> {
+  if (fresh.length === 0) return;
+  const { height } = await readCursor(tx);
+  await tx.query(
+    `INSERT INTO asset (symbol, contract, decimals, from_height)
+     SELECT symbol, contract, decimals, $4 FROM unnest($1::text[], $2::text[], $3::integer[])
+         AS t (symbol, contract, decimals)`,
+    [
+      fresh.map(({ symbol }) => symbol),
+      fresh.map(({ contractAddress }) => contractAddress),
+      fresh.map(({ decimals }) => decimals),
+      height + 1,
+    ],
+  );
+  // Nothing lies before block 0, so such a token has nothing to open with.
+  await tx.query(
+    `INSERT INTO token_state (asset, opened, code_hash, changed_by)
+     SELECT symbol, $3, code_hash, 'registry' FROM unnest($1::text[], $2::text[])
+         AS t (symbol, code_hash)`,
+    [
+      fresh.map(({ symbol }) => symbol),
+      fresh.map(({ codeHash }) => codeHash ?? null),
+      height === -1,
+    ],
+  );
 }
 
 /**

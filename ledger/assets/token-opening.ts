@@ -5,6 +5,7 @@ import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { DEPOSIT_ADDRESSES, OPENING_CAPITAL, SUSPENSE, walletAccount } from "../books/accounts.js";
 import { type JournalEntry, postJournals } from "../books/journal.js";
+import { noteFound } from "../treasury/sweep-due.js";
 import type { TokenAsset } from "./asset-registry.js";
 
 /** So much of a token. */
@@ -50,6 +51,11 @@ export function bookOpening(
     await postJournals(
       tx,
       balances.map((balance) => openingEntry({ ...balance, fromHeight }, balance, rewinds)),
+    );
+    const swept = balances.filter(({ isHotWallet }) => !isHotWallet);
+    await noteFound(
+      tx,
+      swept.map((balance) => ({ ...balance, height: fromHeight - 1 })),
     );
     return true;
   });

@@ -61,11 +61,12 @@ export async function linkPayment(
     [hash, id],
   );
   const frozen = await stepWithdrawals(tx, "frozen", [{ id, reason: "linked" }], WAITING_STATUSES);
+  if (await hasNonce(tx, id)) throw usedNonce(id, hash, row.customer_id);
   await closeSlot(tx, payment, id);
   const data = { txHash: hash, blockNumber: payment.height, recovered: true };
   const included = await stepWithdrawals(tx, "included", [{ id, data }], ["frozen"]);
   const settled = await stepWithdrawals(tx, "settled", [{ id, data }], ["included"]);
-  if (!settled.moved.has(id)) throw refused(`${id} has a slot of its own: look at it first`);
+  if (!settled.moved.has(id)) throw usedNonce(id, hash, row.customer_id);
   await postJournal(tx, {
     kind: "withdrawal.settle",
     idemKey: endingKey(id),
@@ -122,13 +123,25 @@ function paidAmongOthers(id: WithdrawalId, hash: Hash32, customer: string): Ledg
   );
 }
 
-/** The slot that the lost ledger took: its nonce and bytes are what the chain shows. */
-async function closeSlot(tx: Sql, payment: RecoveredPayment, id: WithdrawalId): Promise<void> {
-  const open = await tx.query(
+async function hasNonce(tx: Sql, id: WithdrawalId): Promise<boolean> {
+  const rows = await tx.query(
     `SELECT 1 FROM nonce_slot WHERE withdrawal_id = $1 AND outcome IS DISTINCT FROM 'foreign'`,
     [id],
   );
-  if (open.length > 0) throw refused(`${id} has a slot of its own: look at it first`);
+  return rows.length > 0;
+}
+
+/** It ends by its own nonce; what another one has paid for it is taken from its customer by the books. */
+function usedNonce(id: WithdrawalId, hash: Hash32, customer: string): LedgerError {
+  return refused(
+    `${id} has a nonce of its own: causeway withdrawals release ${id}. Where that names ${hash}: causeway ` +
+      `ledger write-off-payment ${hash}, then causeway withdrawals release, which ends it; and if it was ` +
+      `its payment: causeway ledger adjust --debit liability:customer:${customer} --credit expense:write_off`,
+  );
+}
+
+/** The slot that the lost ledger took: its nonce and bytes are what the chain shows. */
+async function closeSlot(tx: Sql, payment: RecoveredPayment, id: WithdrawalId): Promise<void> {
   const { hash, wallet, nonce, gasUsed, gasPriceAtoken } = payment;
   const slots = await tx.query<{ id: string }>(
     `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,

@@ -30,6 +30,7 @@ import { postJournals } from "../books/journal.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import type { PaidTerms } from "../withdrawals/payment-terms.js";
 import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
+import { noteFound } from "../treasury/sweep-due.js";
 import { bookTreasuryFlows, withoutLostPayments } from "../treasury/treasury-flows.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
 import { bookRemined } from "../recovery/remined-payments.js";
@@ -444,6 +445,11 @@ export async function commitBackfill(
         ],
       })),
     ]);
+    const { address, fromHeight } = past.address;
+    await noteFound(
+      tx,
+      past.tokens.map(({ asset }) => ({ address, asset, height: fromHeight - 1 })),
+    );
     await appendEvents(
       tx,
       strayed.map((deposit) => depositEvent("deposit.suspense", deposit)),

@@ -62,6 +62,12 @@ const RECOVERED: Readonly<
   wallet: { from: RECOVERED_UNITS, where: "r.wallet = asked.subject" },
 };
 
+/** Limits are about what customers take; what the treasury moves stays ours. */
+export function isLimited({ customerId }: Pick<JudgedRequest, "customerId">): boolean {
+  return customerId !== TREASURY;
+}
+
+/** SQL: the same of a withdrawal `w`. */
 const OF_CUSTOMERS = `w.customer_id <> '${TREASURY}'`;
 
 const WINDOW = `CASE WHEN asked.seconds IS NULL
@@ -137,7 +143,7 @@ export function isExceeded(limit: Limit, { units, count }: Count): boolean {
   );
 }
 
-/** What a wallet was given to pay in a limit's window. */
+/** What a wallet was given to pay to customers in a limit's window. */
 export async function countWallet(
   tx: Sql,
   { wallet, asset, limit }: { wallet: string; asset: string; limit: Limit },
@@ -148,7 +154,7 @@ export async function countWallet(
     `SELECT coalesce(sum(w.amount_units), 0)::text AS units, count(*)::text AS count
        FROM (SELECT $3::bigint AS seconds) AS asked
        JOIN nonce_slot s ON s.wallet = $1 AND s.taken_at >= ${WINDOW}
-       JOIN withdrawal w ON w.id = s.withdrawal_id AND w.asset = $2
+       JOIN withdrawal w ON w.id = s.withdrawal_id AND w.asset = $2 AND ${OF_CUSTOMERS}
         AND w.status NOT IN ('failed', 'rejected', 'cancelled')`,
     [wallet, asset, limit.window === "day" ? null : limit.window],
   );
@@ -189,9 +195,8 @@ export async function exceededBefore(
 }
 
 function countedFor(policy: HashedPolicy, request: JudgedRequest): Counted[] {
-  const { asset, customerId } = request;
-  // Limits are about what customers take; what the treasury moves stays ours.
-  if (customerId === TREASURY) return [];
+  const { asset } = request;
+  if (!isLimited(request)) return [];
   return rulesOf(policy.policy, asset)
     .limits.filter(({ by }) => REQUEST_SUBJECTS.includes(by))
     .map((limit) => {

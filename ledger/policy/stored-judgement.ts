@@ -7,7 +7,13 @@ import { endBeforeSlotInside } from "../withdrawals/endings.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
 import { approvalsAsked, keepApprovals } from "./kept-approvals.js";
-import { countWallet, exceededBefore, isExceeded, walletLimits } from "./limit-counts.js";
+import {
+  countWallet,
+  exceededBefore,
+  isExceeded,
+  isLimited,
+  walletLimits,
+} from "./limit-counts.js";
 import { brokenRule, type HashedPolicy, type JudgedRequest, nameLimit } from "./policy.js";
 import {
   type DecisionOutcome,
@@ -164,7 +170,7 @@ async function withinWallet(
       const sum = await countWallet(tx, { wallet, asset, limit });
       kept = kept.map((judgement) => {
         const { stored, outcome } = judgement;
-        if (outcome !== "pay" || stored.asset !== asset) return judgement;
+        if (outcome !== "pay" || stored.asset !== asset || !isLimited(stored)) return judgement;
         const next = { units: sum.units + stored.amountUnits, count: sum.count + 1 };
         if (isExceeded(limit, next)) {
           const rule = `LIMIT_EXCEEDED ${asset} ${nameLimit(limit)}`;

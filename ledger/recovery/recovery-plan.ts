@@ -4,8 +4,10 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import type { TokenEntry } from "../../chain/token-list.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { unknownTokens } from "../assets/asset-registry.js";
 import { readCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
@@ -53,7 +55,7 @@ export interface RecoveryChain {
       readonly to: Height;
     },
   ) => Promise<readonly MinedPayment[]>;
-  /** Whether anything ever moved the address's balance, up to a block. */
+  /** Whether anything ever moved the address's coins, up to a block, or it holds a token of the list then. */
   readonly hasActivity: (address: Address, upTo: Height) => Promise<boolean>;
   /** The deposit address of an index. */
   readonly addressAt: (index: number) => Address;
@@ -97,6 +99,8 @@ export interface RecoveryPlan {
   /** Index behind the last one that was given out. */
   readonly nextAddressIndex: number;
   readonly addresses: readonly LostAddress[];
+  /** Tokens of the home's list that the ledger does not know. */
+  readonly tokens: readonly TokenEntry[];
   readonly wallets: readonly WalletPlan[];
   readonly epoch: number;
   /** Highest event number that was ever told; the new epoch counts on from it. */
@@ -109,6 +113,8 @@ export interface RecoveryContext {
   readonly chain: RecoveryChain;
   /** Of the ledger and of the home. */
   readonly wallets: readonly HotWallet[];
+  /** The home's list. */
+  readonly tokens: readonly TokenEntry[];
 }
 
 /**
@@ -128,9 +134,9 @@ export async function planRecovery(context: RecoveryContext): Promise<RecoveryPl
     remembered: remembered.nextAddressIndex,
     headHeight,
   });
-  const wallets: WalletPlan[] = [];
+  const scanned: ScannedWallet[] = [];
   for (const wallet of context.wallets) {
-    wallets.push(await planWallet(context, wallet, { cursorHeight: cursor.height, headHeight }));
+    scanned.push(await scanWallet(context, wallet, { cursorHeight: cursor.height, headHeight }));
   }
   return {
     reason: incident.message,
@@ -138,17 +144,31 @@ export async function planRecovery(context: RecoveryContext): Promise<RecoveryPl
     cursorHeight: cursor.height,
     nextAddressIndex: state.nextAddressIndex + addresses.length,
     addresses,
-    wallets,
+    tokens: await unknownTokens(database, context.tokens),
+    wallets: matchSlots(scanned),
     epoch: remembered.epoch + 1,
     eventSeq: remembered.eventSeq,
   };
 }
 
-async function planWallet(
+/** A wallet with what the chain shows of it, before its slots are held against all wallets' payments. */
+interface ScannedWallet extends Omit<WalletPlan, "found"> {
+  readonly consumed: readonly ConsumedSlot[];
+}
+
+/** An open slot whose nonce a transaction has used that the ledger did not store for it. */
+interface ConsumedSlot {
+  readonly slot: OpenSlot;
+  readonly payment: MinedPayment;
+  /** Undefined where it was meant for something else. */
+  readonly use: SlotUse | undefined;
+}
+
+async function scanWallet(
   { database, chain }: RecoveryContext,
   hotWallet: HotWallet,
   { cursorHeight, headHeight }: { readonly cursorHeight: Height; readonly headHeight: Height },
-): Promise<WalletPlan> {
+): Promise<ScannedWallet> {
   const { address: wallet } = hotWallet;
   const isRegistered = (await walletStatus(database, wallet)) !== undefined;
   const fromHeight = isRegistered ? hotWallet.fromHeight : cursorHeight + 1;
@@ -188,7 +208,7 @@ async function planWallet(
     ledgerNonce,
     nextNonce,
     payments,
-    found: matchSlots({ wallet, slots, mined, payments }),
+    consumed: consumedSlots({ wallet, slots, mined }),
     waitingInPool: pendingNonce > nextNonce ? pendingNonce - nextNonce : 0n,
   };
 }
@@ -293,34 +313,42 @@ async function readOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlot[]> {
   }));
 }
 
-/**
- * A slot belongs to one withdrawal for ever, so its nonce with its terms is its payment, and a
- * transfer of nothing on it is its cancellation. One that paid nothing is left to a person where an
- * equal payment was lost as well: the lost ledger may have given the withdrawal a second slot.
- */
-function matchSlots({
+function consumedSlots({
   wallet,
   slots,
   mined,
-  payments,
 }: {
   readonly wallet: Address;
   readonly slots: readonly OpenSlot[];
   readonly mined: readonly MinedPayment[];
-  readonly payments: readonly MinedPayment[];
-}): FoundPayment[] {
+}): ConsumedSlot[] {
   const byNonce = new Map(mined.map((payment) => [payment.nonce, payment]));
-  const consumed = slots.flatMap((slot) => {
+  return slots.flatMap((slot) => {
     const payment = byNonce.get(slot.nonce);
     if (payment === undefined || slot.hashes.includes(payment.hash)) return [];
     return [{ slot, payment, use: useOfSlot({ ...slot, wallet }, payment) }];
   });
-  // Also what has used the nonce of another slot and was meant for something else.
-  const foreign = consumed.flatMap(({ use, payment }) => (use === undefined ? [payment] : []));
-  return consumed.flatMap(({ slot, payment, use }) => {
-    const isPaidElsewhere = [...payments, ...foreign].some((other) => mayBePaidBy(slot, other));
-    if (use === undefined || (use !== "paid" && isPaidElsewhere)) return [];
-    const { slotId, withdrawalId } = slot;
-    return [{ slotId, withdrawalId, use, payment }];
+}
+
+/**
+ * A slot belongs to one withdrawal for ever, so its nonce with its terms is its payment, and a
+ * transfer of nothing on it is its cancellation. One that paid nothing is left to a person where an
+ * equal payment was lost as well, of whichever wallet: the lost ledger may have given the withdrawal a
+ * second slot, or somebody paid it by hand.
+ */
+function matchSlots(scanned: readonly ScannedWallet[]): WalletPlan[] {
+  const others = scanned.flatMap(({ payments, consumed }) => [
+    ...payments,
+    // Also what has used the nonce of another slot and was meant for something else.
+    ...consumed.flatMap(({ use, payment }) => (use === undefined ? [payment] : [])),
+  ]);
+  return scanned.map(({ consumed, ...wallet }) => {
+    const found = consumed.flatMap(({ slot, payment, use }) => {
+      const isPaidElsewhere = others.some((other) => mayBePaidBy(slot, other));
+      if (use === undefined || (use !== "paid" && isPaidElsewhere)) return [];
+      const { slotId, withdrawalId } = slot;
+      return [{ slotId, withdrawalId, use, payment }];
+    });
+    return { ...wallet, found };
   });
 }

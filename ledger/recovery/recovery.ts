@@ -8,7 +8,7 @@ import {
   walletAccount,
 } from "../books/accounts.js";
 import { type Posting, postJournals } from "../books/journal.js";
-import { readTokenAssets } from "../assets/asset-registry.js";
+import { readTokenAssets, storeTokens, unknownTokens } from "../assets/asset-registry.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -47,7 +47,7 @@ export interface RecoveryResult {
 const CHUNK = 5_000;
 
 /**
- * Books what the plan found: addresses without a customer, own payments into the account of
+ * Books what the plan found: addresses without a customer, tokens, own payments into the account of
  * recovered payments, nonces; raises the epoch and opens the ledger. Either all of it, or nothing.
  * @throws RECOVERY when the ledger moved or was recovered since the plan was made, or payments wait in
  *   the pool
@@ -75,6 +75,8 @@ export async function applyRecovery(
     ]);
     await tx.query(`SELECT skip_told_positions()`);
     await registerLost(tx, plan);
+    // Before payments are booked; the watcher may have stored them since the plan was made.
+    await storeTokens(tx, await unknownTokens(tx, plan.tokens));
     const cancelled: NewEvent[] = [];
     for (const wallet of plan.wallets) {
       cancelled.push(...(await recoverWallet(tx, wallet, { epoch: plan.epoch, operator })));

@@ -1,6 +1,6 @@
 /**
- * Where to look for coins to sweep: a list that deposits fill and looking empties. It is no truth: how
- * much there is the chain says.
+ * Where to look for coins to sweep: a list that deposits and openings fill and looking empties. It is no
+ * truth: how much there is the chain says.
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
@@ -121,6 +121,31 @@ export async function takeOff(
      UPDATE sweep_due due SET due_at = 'infinity'
        FROM present WHERE due.address = present.address AND due.asset = present.asset`,
     [begun.map(({ address }) => address), begun.map(({ asset }) => asset), height],
+  );
+}
+
+/**
+ * Makes due what deposit addresses held before they, or its token, counted: it is in no deposit.
+ * @param found.height a block in which it is there
+ */
+export async function noteFound(
+  tx: Sql,
+  found: readonly (Pick<DueSweep, "address" | "asset"> & { readonly height: Height })[],
+): Promise<void> {
+  if (found.length === 0) return;
+  await tx.query(
+    `INSERT INTO sweep_due (address, asset, height)
+     SELECT address, asset, max(height)
+       FROM unnest($1::text[], $2::text[], $3::bigint[]) AS found (address, asset, height)
+      GROUP BY address, asset ORDER BY address, asset
+     ON CONFLICT (address, asset) DO UPDATE
+        SET due_at = least(sweep_due.due_at, excluded.due_at),
+            height = greatest(sweep_due.height, excluded.height)`,
+    [
+      found.map(({ address }) => address),
+      found.map(({ asset }) => asset),
+      found.map(({ height }) => height),
+    ],
   );
 }
 

@@ -5,6 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import type { TokenBalance } from "../assets/token-opening.js";
 import { lockCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { storedInteger } from "../stored-values.js";
@@ -111,25 +112,27 @@ export interface WalletRest {
   /** Sweeps that are not booked, of which some signed bytes would bring their coins here. */
   readonly openSweeps: number;
   readonly balanceAtoken: Atoken;
+  /** Of the ledger's tokens what it has, greater than zero each. */
+  readonly tokens: readonly TokenBalance[];
 }
 
 /**
  * Nobody signs for this wallet any more; it is watched on.
- * @param allowed.dustAtoken a balance up to this is left there
+ * @param allowed.dustAtoken a balance up to this is left there; of tokens nothing is dust
  * @param allowed.force also with open nonces or a balance: what is open is signed for by nobody
  * @throws UNKNOWN_WALLET, INVALID_DECISION, WALLET_NOT_EMPTY
  */
 export function retireWallet(
   database: SqlDatabase,
   wallet: Address,
-  allowed: WalletWord & {
-    /** Balance on the chain, read before. */
-    readonly balanceAtoken: Atoken;
-    readonly dustAtoken: Atoken;
-    readonly force: boolean;
-  },
+  allowed: WalletWord &
+    /** On the chain, read before. */
+    Pick<WalletRest, "balanceAtoken" | "tokens"> & {
+      readonly dustAtoken: Atoken;
+      readonly force: boolean;
+    },
 ): Promise<HotWallet> {
-  const { balanceAtoken, dustAtoken, force, ...word } = allowed;
+  const { balanceAtoken, tokens, dustAtoken, force, ...word } = allowed;
   return setStatus(database, wallet, {
     ...word,
     from: ["draining"],
@@ -147,8 +150,10 @@ export function retireWallet(
       );
       const openSlots = storedInteger(row?.slots);
       const openSweeps = storedInteger(row?.sweeps);
-      const isEmpty = openSlots === 0 && openSweeps === 0 && balanceAtoken <= dustAtoken;
-      if (!force && !isEmpty) throw notEmpty(wallet, { openSlots, openSweeps, balanceAtoken });
+      const isIdle = openSlots === 0 && openSweeps === 0;
+      const isEmpty = isIdle && balanceAtoken <= dustAtoken && tokens.length === 0;
+      const rest = { openSlots, openSweeps, balanceAtoken, tokens };
+      if (!force && !isEmpty) throw notEmpty(wallet, rest);
     },
   });
 }
@@ -156,11 +161,13 @@ export function retireWallet(
 function notEmpty(wallet: Address, rest: WalletRest): LedgerError {
   const { openSlots, openSweeps, balanceAtoken } = rest;
   const sweeps = openSweeps === 0 ? "" : `, ${openSweeps} sweeps towards it`;
+  const tokens = rest.tokens.map(({ asset, amountUnits }) => `${amountUnits} units of ${asset}`);
+  const held = [`${balanceAtoken} atoken`, ...tokens].join(", ");
   return new LedgerError(
     "WALLET_NOT_EMPTY",
-    `${wallet} has ${openSlots} open nonces${sweeps} and ${balanceAtoken} atoken: wait, move its ` +
-      "coins, or say --leave-behind with a reason",
-    { details: { wallet, ...rest, balanceAtoken: balanceAtoken.toString() } },
+    `${wallet} has ${openSlots} open nonces${sweeps} and ${held}: wait, move its coins and tokens, ` +
+      "or say --leave-behind with a reason",
+    { details: { wallet, openSlots, openSweeps, balanceAtoken: `${balanceAtoken}`, tokens } },
   );
 }
 

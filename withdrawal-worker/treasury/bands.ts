@@ -123,13 +123,15 @@ async function readBandBooks(
       ({ status, freeze }) => status === "active" && !freeze.frozen,
     );
     if (board.length === 0) return undefined;
+    const counted = new Map<Address, bigint>();
     for (const { address: wallet, seenAtoken } of board) {
       const nonce = nonces.get(wallet);
       if (seenAtoken === undefined || nonce === undefined) return undefined;
+      counted.set(wallet, nonce);
       if ((await paymentsFrom(tx, { wallet, nonce, limit: 1 })).length > 0) return undefined;
     }
     const wantedByAsset = new Map<string, bigint>();
-    for (const asset of assets) wantedByAsset.set(asset, await wantedOf(tx, asset, nonces));
+    for (const asset of assets) wantedByAsset.set(asset, await wantedOf(tx, asset, counted));
     return { board, wantedByAsset };
   });
 }
@@ -165,8 +167,9 @@ async function holdingsOf(
 }
 
 /**
- * Of coins what has no nonce; of tokens also what has one, since nothing is reserved above, unless the
- * balances are without it already. What is frozen may have to be paid still.
+ * Of coins what has no nonce, of tokens also what has one of these wallets, since nothing is reserved
+ * above, unless the balances are without it already. What is frozen may have to be paid still, with a nonce
+ * or without; what another wallet is to pay it pays of its own.
  */
 async function wantedOf(tx: Sql, asset: string, nonces: ChainNonces): Promise<bigint> {
   const [row] = await tx.query<{ units: string }>(
@@ -176,7 +179,8 @@ async function wantedOf(tx: Sql, asset: string, nonces: ChainNonces): Promise<bi
        LEFT JOIN unnest($3::text[], $4::numeric[]) AS chain (wallet, nonce)
               ON chain.wallet = s.wallet AND chain.nonce > s.nonce AND w.status <> 'frozen'
       WHERE w.asset = $1 AND w.phase IN ('waiting', 'open')
-        AND (w.phase = 'waiting' OR w.phase = 'open' AND $1 <> $2 AND chain.wallet IS NULL)`,
+        AND (w.phase = 'waiting' OR s.wallet IS NULL
+             OR $1 <> $2 AND s.wallet = ANY ($3::text[]) AND chain.wallet IS NULL)`,
     [asset, NATIVE_ASSET, [...nonces.keys()], [...nonces.values()].map(String)],
   );
   return storedAtoken(row?.units);

@@ -7,6 +7,8 @@ import { join } from "node:path";
 import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import { decryptKeystore, encryptKeystore } from "../../../chain/keystore.js";
 import { atokenToToken } from "../../../chain/units.js";
+import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
+import type { TokenBalance } from "../../../ledger/assets/token-opening.js";
 import { readHomeWallets, WALLETS_FOLDER } from "../../../ledger/wallets/home-wallets.js";
 import type { HotWallet } from "../../../ledger/wallets/wallet.js";
 import { readWalletBoard, type WalletLane } from "../../../ledger/wallets/wallet-board.js";
@@ -23,7 +25,7 @@ import { createSecretFolder } from "../../home/home.js";
 import { createPrivateKey, createSecretLine } from "../../home/wallet-keys.js";
 import { withLedgerAlone } from "../ledger-alone.js";
 import { operatorName } from "../ledger-decisions.js";
-import { type LedgerCommand, toJson, withLedger } from "../ledger-tools.js";
+import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "../ledger-tools.js";
 
 /** What every change takes, as typed. */
 export interface WalletWordOptions {
@@ -172,9 +174,26 @@ export async function runRetireWallet(
     const wallet = parseAddress(address);
     const { signal } = command;
     const balanceAtoken = await node.getBalance(wallet, "latest", { signal });
+    const tokens = await readTokensOf({ database, node }, wallet, { signal });
     const force = options.leaveBehind === true;
-    const allowed = { ...wordOf(options), balanceAtoken, dustAtoken, force };
+    const allowed = { ...wordOf(options), balanceAtoken, tokens, dustAtoken, force };
     return printChange(command, await retireWallet(database, wallet, allowed));
+  });
+}
+
+/** What a wallet has of the ledger's tokens, but for contracts that do not tell. */
+async function readTokensOf(
+  { database, node }: Pick<OpenedLedger, "database" | "node">,
+  account: HotWallet["address"],
+  options: { readonly signal: AbortSignal },
+): Promise<readonly TokenBalance[]> {
+  const assets = await readTokenAssets(database);
+  const at = await node.blockNumber(options);
+  const queries = assets.map(({ contract: token }) => ({ token, account, at }));
+  const balances = await node.tokenBalances(queries, options);
+  return assets.flatMap(({ symbol: asset }, index) => {
+    const amountUnits = balances[index] ?? 0n;
+    return amountUnits > 0n ? [{ asset, amountUnits }] : [];
   });
 }
 

@@ -151,21 +151,24 @@ async function walletsOfWithdrawal(
   return found.length > 0 ? found : wallets.slice(0, 1);
 }
 
-/** Looks first where everything found is to be acknowledged: what is recorded are hashes. */
+/** Looks first where everything found is to be acknowledged: what is recorded are hashes, so many at once. */
 async function releaseAll(
   context: ReleaseContext,
   options: ReleaseOptions,
 ): Promise<ReleaseReport> {
-  const named = acknowledgementOf(options);
-  const report = await releaseWallet(context, { acknowledgement: named });
-  const hashes = report.obstacles.flatMap((left) =>
-    left.obstacle === "foreign-mined" ? left.transactions.map(({ hash }) => hash) : [],
-  );
-  if (options.acceptForeign !== true || hashes.length === 0) return report;
   const reason = options.reason ?? "accepted with all others that were shown (--accept-foreign)";
-  const acknowledgement = { hashes: [...new Set(hashes)], by: userInfo().username, reason };
-  const second = await releaseWallet(context, { acknowledgement });
-  return { steps: [...report.steps, ...second.steps], obstacles: second.obstacles };
+  const steps: ReleaseStep[] = [];
+  let acknowledgement = acknowledgementOf(options);
+  for (;;) {
+    const report = await releaseWallet(context, { acknowledgement });
+    steps.push(...report.steps);
+    const { obstacles } = report;
+    const hashes = obstacles.flatMap((left) =>
+      left.obstacle === "foreign-mined" ? left.transactions.map(({ hash }) => hash) : [],
+    );
+    if (options.acceptForeign !== true || hashes.length === 0) return { steps, obstacles };
+    acknowledgement = { hashes: [...new Set(hashes)], by: userInfo().username, reason };
+  }
 }
 
 function decisionOf({ paidBy, notPaid }: ReleaseOptions): ReleaseDecision {

@@ -125,22 +125,33 @@ async function settleForeign(
   release: Release,
   acknowledgement: Acknowledgement | undefined,
 ): Promise<boolean> {
-  const { database, wallet, obstacles } = release;
   const behind = await findForeignNonces(release);
   if (behind === "pending") return false;
-  const booked = await readUnacknowledged(database, wallet);
-  const byHash = new Map<Hash32, WalletTransaction | ForeignOutflow>();
-  for (const outflow of booked) byHash.set(outflow.hash, outflow);
-  for (const transaction of behind.transactions) byHash.set(transaction.hash, transaction);
-  if (acknowledgement !== undefined) await store(release, acknowledgement, byHash);
-  const known = await readAcknowledged(database, wallet, [...byHash.keys()]);
-  const open = [...byHash.values()].filter(({ hash }) => !known.has(hash));
-  if (open.length > 0) {
-    obstacles.push({ obstacle: "foreign-mined", transactions: open });
+  let open = await readOpen(release, behind);
+  if (acknowledgement !== undefined) {
+    await store(release, acknowledgement, open);
+    // Of what the watcher has found there may be more than is named at once.
+    open = await readOpen(release, behind);
+  }
+  if (open.size > 0) {
+    release.obstacles.push({ obstacle: "foreign-mined", transactions: [...open.values()] });
     return false;
   }
   await skipNonces(release, behind);
   return true;
+}
+
+/** Transactions that nobody has acknowledged, by their hashes. */
+async function readOpen(
+  { database, wallet }: Release,
+  { transactions }: ForeignNonces,
+): Promise<ReadonlyMap<Hash32, WalletTransaction | ForeignOutflow>> {
+  const open = new Map<Hash32, WalletTransaction | ForeignOutflow>();
+  for (const outflow of await readUnacknowledged(database, wallet)) open.set(outflow.hash, outflow);
+  const hashes = transactions.map(({ hash }) => hash);
+  const known = await readAcknowledged(database, wallet, hashes);
+  for (const each of transactions) if (!known.has(each.hash)) open.set(each.hash, each);
+  return open;
 }
 
 /**

@@ -41,6 +41,7 @@ export const NO_TOKENS = {
   tokens: [],
   checkCodes: async () => [],
   openWaiting: async () => undefined,
+  refresh: async () => undefined,
 };
 
 /** What genesis gives to the hot wallet. */

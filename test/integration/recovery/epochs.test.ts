@@ -73,7 +73,7 @@ it("ends with the recovery that it was planned for: a plan is carried out once",
   await desk.useDatabase(backup);
   await (await desk.guard()).check();
   const wallets = await listWallets(desk.database);
-  const context = { database: desk.database, chain: chainOf(), wallets };
+  const context = { database: desk.database, chain: chainOf(), wallets, tokens: [] };
   const plan = await planRecovery(context);
   if (plan === undefined) throw new Error("the ledger is not in recovery");
   expect((await desk.causeway("recover", "--apply")).code).toBe(0);

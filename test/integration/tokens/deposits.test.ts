@@ -331,6 +331,11 @@ describe("what lay at addresses before they counted", () => {
     await TokenBook.open(parts, entries, { signal });
     const found = (await bench.reconcile()).tokens.find(({ asset }) => asset === "LATE");
     expect(found?.lines[1]).toMatchObject({ ledgerUnits: 77n, chainUnits: 77n, breaks: [] });
+    // Whoever sweeps looks there, too.
+    const due = await bench.database.query(
+      `SELECT height >= 0 AS due FROM sweep_due WHERE asset = 'LATE'`,
+    );
+    expect(due).toEqual([{ due: true }]);
   });
 
   it("counts only with the code that the list names, and stops at any other", async () => {

@@ -205,6 +205,7 @@ describe("withdrawals of tokens", () => {
       database: restored,
       chain,
       wallets: await listWallets(restored),
+      tokens: TOKENS,
     });
     if (plan === undefined) throw new Error("nothing to recover");
     await applyRecovery(restored, plan, "test");

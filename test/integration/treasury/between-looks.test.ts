@@ -2,6 +2,10 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { drainWallet, registerWallets } from "../../../ledger/wallets/wallet-registry.js";
+import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
+import { createHotWallet } from "../../../ledger/withdrawals/wallet-lease.js";
+import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
@@ -15,6 +19,9 @@ const ONE = 10n ** 18n;
 const KEPT = 1_000n * 21_000n * PRICE;
 
 const coldAddress = parseAddress(`0x${"c1".repeat(20)}`);
+
+/** A wallet that takes over. */
+const SECOND = parseAddress(`0x${"5e".repeat(20)}`);
 
 const { signal } = new AbortController();
 
@@ -34,11 +41,12 @@ function keep(asset: string, targetUnits: bigint, lowUnits = 0n): void {
   bench.files.policy = bench.policyOf({ assets: { [asset]: rules } });
 }
 
-async function ask(asset: string, amountUnits: bigint): Promise<void> {
+async function ask(asset: string, amountUnits: bigint): Promise<WithdrawalId> {
   const customerId = parseCustomerId("alice");
   const request = requestOf({ customerId, asset, amountUnits });
   const [answer] = await acceptWithdrawals(bench.worker, [request], ANY_REQUEST);
-  expect(answer?.outcome).toBe("accepted");
+  if (answer?.outcome !== "accepted") throw new Error(`it is ${answer?.outcome}`);
+  return answer.withdrawal.id;
 }
 
 /** A round of the treasury in which something else happens behind a question to the chain, once. */
@@ -92,6 +100,19 @@ it("leaves in the hot wallet the coins of a payment that gets its nonce meanwhil
   expect(await stored()).toEqual([`${ONE - KEPT - 25_200n * PRICE}`]);
 });
 
+it("leaves in the hot wallet the coins of a request that is frozen without a nonce", async () => {
+  const alice = await bench.bench.register("alice");
+  await bench.bench.mine([{ to: alice, value: 3n * ONE }]);
+  await bench.mine();
+  await bench.mine();
+  await bench.lane.runRound(signal);
+  const id = await ask("TOKEN", 2n * ONE);
+  await freezeWithdrawals(bench.worker, [{ id, reason: "the ledger comes from a backup" }]);
+  keep("TOKEN", ONE);
+  await bench.sweeper().round(signal);
+  expect(await stored()).toEqual([`${ONE - KEPT}`]);
+});
+
 it("leaves in the hot wallet the units of a payment that is settled meanwhile", async () => {
   const alice = await bench.bench.register("alice");
   const send = (to: string, units: bigint) => callOf("PlainToken", "mint", [to, units]);
@@ -110,6 +131,29 @@ it("leaves in the hot wallet the units of a payment that is settled meanwhile", 
   });
   expect(await bench.units(WALLET, "PLAIN")).toBe(700n);
   expect(await stored()).toEqual([]);
+});
+
+it("keeps no units in other wallets for a payment that a wallet without a key is to make", async () => {
+  const alice = await bench.bench.register("alice");
+  const send = (to: string, units: bigint) => callOf("PlainToken", "mint", [to, units]);
+  await bench.bench.mine([send(alice, 300n), send(WALLET, 300n), send(SECOND, 1_000n)]);
+  await bench.mine();
+  await bench.mine();
+  await ask("PLAIN", 300n);
+  await bench.lane.runRound(signal);
+  const { owner } = bench.bench.ledger;
+  const word = { operator: "ann", reason: "its key is lost" };
+  await registerWallets(owner, [{ address: SECOND, label: "second", ...word }]);
+  await createHotWallet(owner, { wallet: SECOND, firstNonce: 0n });
+  await owner.query(
+    `UPDATE hot_wallet SET seen_balance_atoken = 0, seen_height = 1 WHERE wallet = $1`,
+    [SECOND],
+  );
+  await drainWallet(owner, WALLET, word);
+  keep("PLAIN", 700n);
+  bench.wallets = [SECOND];
+  await bench.sweeper().round(signal);
+  expect(await stored()).toEqual(["300"]);
 });
 
 it("asks for no refill over a payment of units that is mined and not settled yet", async () => {

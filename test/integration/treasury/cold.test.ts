@@ -5,6 +5,8 @@ import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import { readTreasury } from "../../../ledger/treasury/treasury-figures.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
+import { Desk, WALLET as HOT } from "../recovery/desk.js";
 import { contractAt, depositKey } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
 import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
@@ -38,6 +40,35 @@ function moves(): Promise<{ state: string; status: string }[]> {
 
 const figures = async () =>
   (await readTreasury(bench.worker)).find(({ asset }) => asset === "TOKEN");
+
+it("is given by a person what a lost ledger had moved there, and what it had sent back", async () => {
+  const desk = await Desk.openWithAlice();
+  try {
+    const cold = testAddress(0xc01d);
+    await desk.request({ key: "x", customer: "alice", to: cold, amountAtoken: 3n * ONE });
+    await desk.work();
+    const [hash = ""] = desk.ownHashes();
+    desk.chain.mine([desk.chain.payment(cold, HOT, ONE)]);
+    await desk.watch();
+    await desk.useEmptyDatabase();
+    await desk.watch();
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    await desk.watch();
+    const word = ["--reason", "the address of our vault", "--operator", "ann"];
+    const adjust = (key: string, debit: string, credit: string, units: bigint) => {
+      const sides = ["--debit", debit, "--credit", credit, "--amount-atoken", `${units}`];
+      return desk.causeway("ledger", "adjust", "--key", key, ...sides, ...word);
+    };
+    await desk.causeway("ledger", "write-off-payment", hash, ...word);
+    await adjust("cold:1", "asset:cold_storage", "expense:write_off", 3n * ONE);
+    await adjust("cold:2", "liability:suspense", "asset:cold_storage", ONE);
+    const figures = (await readTreasury(desk.database)).find(({ asset }) => asset === "TOKEN");
+    expect(figures?.coldUnits).toBe(2n * ONE);
+    expect(await desk.breaks()).toBe("");
+  } finally {
+    await desk.close();
+  }
+});
 
 describe("cold storage", () => {
   it("is no deposit address: a customer would be credited with the exchange's coins", async () => {

@@ -129,6 +129,7 @@ it("makes no sweep again towards a wallet that was retired meanwhile, until it t
   await retireWallet(desk.database, WALLET, {
     ...word,
     balanceAtoken: 0n,
+    tokens: [],
     dustAtoken: 0n,
     force: true,
   });

@@ -75,6 +75,7 @@ const retire = (force: boolean) =>
   retireWallet(bench.bench.ledger.owner, WALLET, {
     ...word,
     balanceAtoken: 0n,
+    tokens: [],
     dustAtoken: 0n,
     force,
   });
