@@ -23,7 +23,13 @@ import {
   type SlotChoice,
   type SlotLimit,
 } from "./slot-choice.js";
-import { feesOfDay, lockFeeBudget, lockWallet, type WalletLease } from "./wallet-lease.js";
+import {
+  feesOfDay,
+  type HotWalletState,
+  lockFeeBudget,
+  lockWallet,
+  type WalletLease,
+} from "./wallet-lease.js";
 import { walletStatus } from "../wallets/wallet.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import {
@@ -39,8 +45,8 @@ import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 /** Result of taking slots: who got one, and who waits for what. */
 export interface TakenSlots extends Omit<SlotChoice, "chosen"> {
   readonly taken: readonly WithdrawalId[];
-  /** The wallet's next nonce behind them; absent where none could be taken. */
-  readonly nextNonce?: bigint;
+  /** The wallet's next nonce behind them, in the ledger's epoch; absent where none could be taken. */
+  readonly behind?: Pick<HotWalletState, "nextNonce" | "epoch">;
   /** Wait because the policy says so, each with the reason. */
   readonly held: SlotJudgement["waiting"];
 }
@@ -119,7 +125,8 @@ export function takeSlots(
     const { chosen, limit, uncovered, behindCode } = choice;
     const taken = chosen.map(({ id }) => id);
     const nextNonce = wallet.nextNonce + BigInt(taken.length);
-    return { taken, nextNonce, limit, uncovered, behindCode, held: judged.waiting };
+    const behind = { nextNonce, epoch: wallet.epoch };
+    return { taken, behind, limit, uncovered, behindCode, held: judged.waiting };
   });
 }
 

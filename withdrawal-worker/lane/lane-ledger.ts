@@ -106,13 +106,13 @@ export interface LaneLedger {
   ): Promise<ReadonlySet<string>>;
 }
 
-/** The ledger in its PostgreSQL database, for all lanes of a process: it remembers the nonces that it shows. */
+/** The ledger in its PostgreSQL database, for all lanes of a process: it remembers nonces that it shows. */
 export function createLaneLedger(database: SqlDatabase): LaneLedger {
   const shown = new ShownNonces();
   return {
     async readHotWallet(wallet) {
       const row = await readHotWallet(database, wallet);
-      return row && { ...row, shownNonce: shown.note(wallet, row.nextNonce) };
+      return row && { ...row, shownNonce: shown.note(wallet, row) };
     },
     createHotWallet: (options) => createHotWallet(database, options),
     acquireLease: (options) => acquireLease(database, options),
@@ -132,7 +132,7 @@ export function createLaneLedger(database: SqlDatabase): LaneLedger {
     readSlotQueue: (options) => readSlotQueue(database, options),
     async takeSlots(lease, candidates, rules) {
       const taken = await takeSlots(database, lease, candidates, { ...rules, shown: shown.all });
-      if (taken.nextNonce !== undefined) shown.note(lease.wallet, taken.nextNonce);
+      if (taken.behind !== undefined) shown.note(lease.wallet, taken.behind);
       return taken;
     },
     readSignedApprovals: (ids) => readSignedApprovals(database, ids),

@@ -2,10 +2,10 @@
 import type { Address } from "../../chain/address.js";
 import { choosePayers } from "../../ledger/wallets/payer-choice.js";
 import type { QueuedWithdrawal, TakenSlots } from "../../ledger/withdrawals/nonce-slots.js";
+import { freezeIfBehind } from "./behind-chain.js";
 import { choosePrice, TRANSFER_GAS } from "./gas.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { storeEach, type Waiting } from "./put-off.js";
-import { freezeIfBehind } from "./shown-nonces.js";
 import type { Candidate } from "./slot-rules.js";
 
 /** Scans for which a request waits for the wallet that is to pay it, before any other does. */

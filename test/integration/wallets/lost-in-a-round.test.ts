@@ -7,6 +7,7 @@ import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
+import type { Signer } from "../../../withdrawal-worker/signers/signer-port.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
@@ -15,10 +16,13 @@ import { Desk, destination, KEY, LANE, TOKEN, WALLET } from "../recovery/desk.js
 let desk: Desk;
 /** Happens once, when a round has looked at chain and wallet. */
 let meanwhile: (() => Promise<void>) | undefined;
+/** Whoever holds the key says nothing. */
+let isSilent = false;
 
 beforeEach(async () => {
   desk = await Desk.openWithAlice();
   meanwhile = undefined;
+  isSilent = false;
 });
 afterEach(() => desk.close());
 
@@ -34,8 +38,20 @@ function makeLane() {
   const guard = createLaneGuard({ database, wallet: WALLET, log: silentLog });
   const { chain } = desk;
   const identity = { chainId: FAKE_CHAIN_ID, genesisHash: chain.genesisHash };
+  const rules = desk.rulesOf(KEY);
+  const { signer } = rules;
+  const silentSigner: Signer = {
+    address: signer.address,
+    review: (payments) => signer.review(payments),
+    trouble: () => undefined,
+    sign: (intents, options) =>
+      isSilent
+        ? Promise.resolve(intents.map(() => ({ kind: "unanswered", reason: "nobody is there" })))
+        : signer.sign(intents, options),
+  };
   const context = {
-    ...desk.rulesOf(KEY),
+    ...rules,
+    signer: silentSigner,
     hasKey: () => true,
     ledger: createLaneLedger(database),
     guard: {
@@ -76,4 +92,23 @@ it("gives no nonce a second time, and pays nothing again that was on its way", a
   expect(desk.paidAtoken(destination(2))).toBe(0n);
   expect(lane.status()).toMatchObject({ isFrozen: true });
   expect(lane.status().blockedReason).toContain("nonces");
+});
+
+it("goes on behind a recovery, though a nonce was lost that nothing was signed for", async () => {
+  const lane = makeLane();
+  await lane.runRound(desk.signal);
+  const replica = await desk.backup();
+  isSilent = true;
+  const { id } = await request("lost", 1);
+  await lane.runRound(desk.signal);
+  expect((await desk.read(id)).status).toBe("slotted");
+
+  await desk.useDatabase(replica);
+  await desk.causeway("recover", "--declare", "the standby had not got the last commits");
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  isSilent = false;
+  const again = await request("lost", 1);
+  await desk.work(4, [lane]);
+  expect(lane.status()).toMatchObject({ isFrozen: false });
+  expect((await desk.read(again.id)).status).toBe("settled");
 });
