@@ -20,6 +20,11 @@ export interface LedgerMark {
   readonly nextAddressIndex: number;
   /** Highest event number that may have been read. */
   readonly eventSeq: number;
+  /**
+   * When that event was written, as its ledger says: an event of another time is another one. Undefined
+   * where the number has none, as at the end of a recovery, and in marks of former releases.
+   */
+  readonly eventAt?: string | undefined;
 }
 
 const markFile = z.strictObject({
@@ -27,6 +32,7 @@ const markFile = z.strictObject({
   epoch: z.int().min(1),
   nextAddressIndex: z.int().min(0),
   eventSeq: z.int().min(0),
+  eventAt: z.string().optional(),
 });
 
 /** Marks that one write may cover; more are no harm, they are bounded by open requests. */
@@ -110,14 +116,19 @@ function covers(known: LedgerMark, mark: LedgerMark): boolean {
   );
 }
 
-/** Counters never fall; the identity is that of the later epoch. */
+/** Counters never fall; the identity is that of the later epoch, and the time that of its event. */
 function highest(left: LedgerMark | undefined, right: LedgerMark): LedgerMark {
   if (left === undefined) return right;
+  const eventSeq = Math.max(left.eventSeq, right.eventSeq);
+  const isLater =
+    right.epoch === left.epoch ? right.eventSeq > left.eventSeq : right.epoch > left.epoch;
+  const told = isLater ? right : left;
   return {
     ledgerId: right.epoch >= left.epoch ? right.ledgerId : left.ledgerId,
     epoch: Math.max(left.epoch, right.epoch),
     nextAddressIndex: Math.max(left.nextAddressIndex, right.nextAddressIndex),
-    eventSeq: Math.max(left.eventSeq, right.eventSeq),
+    eventSeq,
+    eventAt: told.eventSeq === eventSeq ? told.eventAt : undefined,
   };
 }
 

@@ -13,21 +13,34 @@ import { HomeMark, type LedgerMark } from "./home-mark.js";
 export interface LedgerState extends LedgerMark {
   /** Ledgers whose losses this one has taken over in recoveries. */
   readonly recoveredIds: readonly string[];
+  /** When the event was written that was told last, by its number; undefined where there is none. */
+  readonly toldEventAt: string | undefined;
 }
 
-/** Reads what a ledger says of itself. */
-export async function readLedgerState(sql: Sql): Promise<LedgerState> {
+/** Microseconds in UTC, whatever the session's settings are. */
+const EVENT_TIME = `to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+
+/** Reads what a ledger says of itself. @param told what a home remembers of it */
+export async function readLedgerState(
+  sql: Sql,
+  told?: Pick<LedgerMark, "eventSeq">,
+): Promise<LedgerState> {
   const rows = await sql.query<{
     ledger_id: string | null;
     epoch: number;
     seq: string;
     next_address_index: string;
     recovered: readonly string[] | null;
+    event_at: string | null;
+    told_at: string | null;
   }>(
-    `SELECT (SELECT value FROM meta WHERE key = 'ledger_id') AS ledger_id, epoch, seq,
+    `SELECT (SELECT value FROM meta WHERE key = 'ledger_id') AS ledger_id, epoch, counter.seq,
             next_address_index,
-            (SELECT array_agg(DISTINCT ledger_id) FROM remembered_ledger) AS recovered
-       FROM event_counter, watch_cursor`,
+            (SELECT array_agg(DISTINCT ledger_id) FROM remembered_ledger) AS recovered,
+            (SELECT ${EVENT_TIME} FROM event e WHERE e.seq = counter.seq) AS event_at,
+            (SELECT ${EVENT_TIME} FROM event e WHERE e.seq = $1::bigint) AS told_at
+       FROM event_counter counter, watch_cursor`,
+    [told?.eventSeq ?? null],
   );
   const row = rows[0];
   if (row === undefined || row.ledger_id === null) {
@@ -39,6 +52,8 @@ export async function readLedgerState(sql: Sql): Promise<LedgerState> {
     eventSeq: storedInteger(row.seq),
     nextAddressIndex: storedInteger(row.next_address_index),
     recoveredIds: row.recovered ?? [],
+    eventAt: row.event_at ?? undefined,
+    toldEventAt: row.told_at ?? undefined,
   };
 }
 
@@ -58,6 +73,11 @@ export function lossOf(mark: LedgerMark, state: LedgerState): string | undefined
   }
   if (state.eventSeq < mark.eventSeq) {
     return `the ledger ends at event ${state.eventSeq}, and event ${mark.eventSeq} was told`;
+  }
+  // What others have written since may have reached the number. Behind a recovery it may have no event.
+  const isOfEpoch = mark.eventAt !== undefined && state.epoch === mark.epoch;
+  if (isOfEpoch && state.toldEventAt !== mark.eventAt) {
+    return `the ledger's event ${mark.eventSeq} is not the one that was told`;
   }
   return undefined;
 }
@@ -103,7 +123,7 @@ function closeLost(
 ): Promise<string | undefined> {
   return database.transaction(async (tx) => {
     await holdForIncident(tx, "RECOVERY");
-    const reason = lossOf(mark, await readLedgerState(tx));
+    const reason = lossOf(mark, await readLedgerState(tx, mark));
     if (reason !== undefined) await writeLoss(tx, { reason, mark, reportedBy });
     return reason;
   });
@@ -252,8 +272,8 @@ export class LedgerGuard {
   /** @returns the ledger's account of itself, or why it was closed */
   async #judge(): Promise<LedgerState | string> {
     for (;;) {
-      const state = await readLedgerState(this.#database);
       const mark = this.#mark.value;
+      const state = await readLedgerState(this.#database, mark);
       if (mark === undefined || lossOf(mark, state) === undefined) return state;
       const reason = await closeLost(this.#database, { mark, reportedBy: this.#reporter });
       if (reason !== undefined) return reason;
@@ -262,6 +282,7 @@ export class LedgerGuard {
   }
 }
 
-function toMark({ ledgerId, epoch, nextAddressIndex, eventSeq }: LedgerState): LedgerMark {
-  return { ledgerId, epoch, nextAddressIndex, eventSeq };
+function toMark(state: LedgerState): LedgerMark {
+  const { ledgerId, epoch, nextAddressIndex, eventSeq, eventAt } = state;
+  return { ledgerId, epoch, nextAddressIndex, eventSeq, eventAt };
 }

@@ -67,6 +67,7 @@ export async function applyRecovery(
   }
   return database.transaction(async (tx) => {
     await assertUnmoved(tx, plan);
+    const again = await toldAsOthers(tx);
     // Before the counter, as where incidents are written.
     await tx.query(`SELECT 1 FROM signing_freeze ORDER BY wallet FOR UPDATE`);
     await tx.query(`UPDATE event_counter SET epoch = $1, seq = greatest(seq, $2::bigint)`, [
@@ -90,9 +91,31 @@ export async function applyRecovery(
     const ids = rows.map(({ id }) => toWithdrawalId(id));
     const paid = await freezeRecovered(tx, ids);
     const doubtful = await freezeDoubtful(tx, ids);
-    await appendEvents(tx, [...cancelled, ...paid.events, ...doubtful.events]);
+    await appendEvents(tx, [...again, ...cancelled, ...paid.events, ...doubtful.events]);
     return { frozen: [...paid.frozen, ...doubtful.moved.keys()] };
   });
+}
+
+/**
+ * Events that were written behind the loss, before anybody met it, under numbers that were told: who
+ * follows the stream has these numbers behind him, so that they are told again, but for what a later one
+ * has overtaken that he will see. Their time is behind that of the event that was told.
+ */
+function toldAsOthers(tx: Sql): Promise<NewEvent[]> {
+  return tx.query<NewEvent>(
+    `WITH told AS (
+       SELECT (details ->> 'epoch')::integer AS epoch, (details ->> 'eventSeq')::bigint AS seq,
+              (details ->> 'eventAt')::timestamptz AS at
+         FROM incident WHERE kind = 'RECOVERY' AND resolved_at IS NULL)
+     SELECT e.type, e.data FROM event e JOIN told USING (epoch)
+      WHERE e.seq <= told.seq AND e.at > told.at
+        AND NOT EXISTS (
+          SELECT 1 FROM event later
+           WHERE later.seq > told.seq
+             AND coalesce(later.data ->> 'depositId', later.data ->> 'withdrawalId')
+               = coalesce(e.data ->> 'depositId', e.data ->> 'withdrawalId'))
+      ORDER BY e.seq`,
+  );
 }
 
 /**

@@ -23,7 +23,13 @@ import {
   type SlotChoice,
   type SlotLimit,
 } from "./slot-choice.js";
-import { feesOfDay, lockFeeBudget, lockWallet, type WalletLease } from "./wallet-lease.js";
+import {
+  feesOfDay,
+  type HotWalletState,
+  lockFeeBudget,
+  lockWallet,
+  type WalletLease,
+} from "./wallet-lease.js";
 import { walletStatus } from "../wallets/wallet.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import {
@@ -39,6 +45,8 @@ import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 /** Result of taking slots: who got one, and who waits for what. */
 export interface TakenSlots extends Omit<SlotChoice, "chosen"> {
   readonly taken: readonly WithdrawalId[];
+  /** The wallet's next nonce behind them, in the ledger's epoch; absent where none could be taken. */
+  readonly behind?: Pick<HotWalletState, "nextNonce" | "epoch">;
   /** Wait because the policy says so, each with the reason. */
   readonly held: SlotJudgement["waiting"];
 }
@@ -75,13 +83,19 @@ export interface SlotQuery {
  * Gives nonces to candidates, plain payments first, each kind in the order of its requests, as many
  * as the policy, the reserve, the window, the budget of fees and the switch allow. A candidate that
  * the reserve does not cover waits; a smaller one behind it may go first.
+ * @param rules.shown next nonces of wallets that the caller was shown: one that is lower now was lost with
+ *   its commit, and nobody gets any before the wallet has been looked at
  * @throws LEASE_LOST
  */
 export function takeSlots(
   database: SqlDatabase,
   lease: WalletLease,
   candidates: readonly SlotCandidate[],
-  rules: { readonly budget: SlotBudget; readonly policy: HashedPolicy },
+  rules: {
+    readonly budget: SlotBudget;
+    readonly policy: HashedPolicy;
+    readonly shown?: ReadonlyMap<Address, bigint>;
+  },
 ): Promise<TakenSlots> {
   const { budget, policy } = rules;
   return database.transaction(async (tx) => {
@@ -89,6 +103,8 @@ export function takeSlots(
     const { frozen, behindElsewhere } = await lockFreeze(tx, lease.wallet);
     // What another wallet has paid behind this ledger's back may be asked for again.
     if (frozen || behindElsewhere !== undefined) return noSlots("frozen");
+    const own = { wallet: lease.wallet, nextNonce: wallet.nextNonce };
+    if (await hasLostNonces(tx, own, rules.shown)) return noSlots("frozen");
     // Behind the wallet's lock: who drains it holds that lock, too.
     if ((await walletStatus(tx, lease.wallet)) !== "active") return noSlots("not-active");
     if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
@@ -108,7 +124,9 @@ export function takeSlots(
     await writeSlots(tx, lease, choice.chosen, wallet.nextNonce, earlier);
     const { chosen, limit, uncovered, behindCode } = choice;
     const taken = chosen.map(({ id }) => id);
-    return { taken, limit, uncovered, behindCode, held: judged.waiting };
+    const nextNonce = wallet.nextNonce + BigInt(taken.length);
+    const behind = { nextNonce, epoch: wallet.epoch };
+    return { taken, behind, limit, uncovered, behindCode, held: judged.waiting };
   });
 }
 
@@ -279,6 +297,23 @@ export async function readSlotQueue(
     destination: storedAddress(row.destination),
     amountUnits: storedAtoken(row.amount_units),
   }));
+}
+
+/** Whether the next nonce of a wallet, this one or another, is below what was shown of it. */
+async function hasLostNonces(
+  tx: Sql,
+  own: { readonly wallet: Address; readonly nextNonce: bigint },
+  shown: ReadonlyMap<Address, bigint> = new Map(),
+): Promise<boolean> {
+  if (own.nextNonce < (shown.get(own.wallet) ?? 0n)) return true;
+  const others = [...shown].filter(([wallet]) => wallet !== own.wallet);
+  if (others.length === 0) return false;
+  const rows = await tx.query(
+    `SELECT 1 FROM unnest($1::text[], $2::numeric[]) AS shown (wallet, nonce)
+       LEFT JOIN hot_wallet h USING (wallet) WHERE coalesce(h.next_nonce, -1) < shown.nonce LIMIT 1`,
+    [others.map(([wallet]) => wallet), others.map(([, nonce]) => nonce.toString())],
+  );
+  return rows.length > 0;
 }
 
 function noSlots(limit: SlotLimit): TakenSlots {

@@ -31,6 +31,8 @@ export interface HotWalletState {
   readonly settledHeight: number;
   /** Losses of blocks that the watcher went back for: behind one, lower heights are no old ones. */
   readonly rewinds: number;
+  /** One more with each recovery of the ledger, which has looked at chain and pool anew. */
+  readonly epoch: number;
   /** Fees of all wallets' transactions that were booked today (UTC): the budget is the exchange's. */
   readonly feesOfDayAtoken: Atoken;
 }
@@ -40,6 +42,7 @@ interface HotWalletRow {
   readonly next_nonce: string;
   readonly settled_height: string;
   readonly rewinds: number;
+  readonly epoch: number;
   readonly fees_of_day: string;
 }
 
@@ -50,6 +53,7 @@ const FEES_OF_DAY = `
 const HOT_WALLET_COLUMNS = `
   (SELECT w.status FROM wallet w WHERE w.address = hot_wallet.wallet) AS status,
   next_nonce::text, settled_height::text, (SELECT rewinds FROM watch_cursor) AS rewinds,
+  (SELECT epoch FROM event_counter) AS epoch,
   (${FEES_OF_DAY})::text AS fees_of_day`;
 
 function toHotWallet(row: HotWalletRow): HotWalletState {
@@ -58,6 +62,7 @@ function toHotWallet(row: HotWalletRow): HotWalletState {
     nextNonce: storedAtoken(row.next_nonce),
     settledHeight: storedInteger(row.settled_height),
     rewinds: row.rewinds,
+    epoch: row.epoch,
     feesOfDayAtoken: storedAtoken(row.fees_of_day),
   };
 }

@@ -121,6 +121,7 @@ export class ModelLedger {
         nextNonce: this.nextNonce,
         settledHeight: this.settledHeight,
         rewinds: 0,
+        epoch: 1,
         feesOfDayAtoken: this.feesOfDayAtoken,
       }),
       createHotWallet: async () => undefined,

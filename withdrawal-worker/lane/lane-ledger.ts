@@ -43,7 +43,6 @@ import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import {
   acquireLease,
   createHotWallet,
-  type HotWalletState,
   readHotWallet,
   releaseLease,
   renewLease,
@@ -59,12 +58,13 @@ import {
   type Step,
 } from "../../ledger/withdrawals/withdrawal-steps.js";
 import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+import { ShownNonces, type ShownWallet } from "./shown-nonces.js";
 
 type Ids = ReadonlySet<WithdrawalId>;
 
 /** Use cases of `ledger/withdrawals`, described there; all throw the database's faults. */
 export interface LaneLedger {
-  readHotWallet(wallet: Address): Promise<HotWalletState | undefined>;
+  readHotWallet(wallet: Address): Promise<ShownWallet | undefined>;
   createHotWallet(options: Parameters<typeof createHotWallet>[1]): Promise<void>;
   acquireLease(options: Parameters<typeof acquireLease>[1]): Promise<WalletLease | undefined>;
   renewLease(lease: WalletLease, options: { readonly leaseMs: number }): Promise<boolean>;
@@ -80,7 +80,7 @@ export interface LaneLedger {
   takeSlots(
     lease: WalletLease,
     candidates: readonly SlotCandidate[],
-    rules: Parameters<typeof takeSlots>[3],
+    rules: Omit<Parameters<typeof takeSlots>[3], "shown">,
   ): Promise<TakenSlots>;
   readSignedApprovals(
     ids: readonly WithdrawalId[],
@@ -106,10 +106,14 @@ export interface LaneLedger {
   ): Promise<ReadonlySet<string>>;
 }
 
-/** The ledger in its PostgreSQL database. */
+/** The ledger in its PostgreSQL database, for all lanes of a process: it remembers nonces that it shows. */
 export function createLaneLedger(database: SqlDatabase): LaneLedger {
+  const shown = new ShownNonces();
   return {
-    readHotWallet: (wallet) => readHotWallet(database, wallet),
+    async readHotWallet(wallet) {
+      const row = await readHotWallet(database, wallet);
+      return row && { ...row, shownNonce: shown.note(wallet, row) };
+    },
     createHotWallet: (options) => createHotWallet(database, options),
     acquireLease: (options) => acquireLease(database, options),
     renewLease: (lease, options) => renewLease(database, lease, options),
@@ -119,10 +123,18 @@ export function createLaneLedger(database: SqlDatabase): LaneLedger {
     readOtherWallets: (wallet) => readOtherWallets(database, wallet),
     readFreeze: (wallet) => readFreeze(database, wallet),
     freezeSigning: (wallet, reason) => freezeSigning(database, wallet, reason),
-    freezeBehindChain: (behind) => freezeBehindChain(database, behind),
+    async freezeBehindChain(behind) {
+      const isNew = await freezeBehindChain(database, behind);
+      shown.forget(behind.wallet);
+      return isNew;
+    },
     sumOpenSlots: (wallet) => sumOpenSlots(database, wallet),
     readSlotQueue: (options) => readSlotQueue(database, options),
-    takeSlots: (lease, candidates, rules) => takeSlots(database, lease, candidates, rules),
+    async takeSlots(lease, candidates, rules) {
+      const taken = await takeSlots(database, lease, candidates, { ...rules, shown: shown.all });
+      if (taken.behind !== undefined) shown.note(lease.wallet, taken.behind);
+      return taken;
+    },
     readSignedApprovals: (ids) => readSignedApprovals(database, ids),
     withoutVerdict: (ids) => withoutVerdict(database, ids),
     recordVerdicts: (answers) => recordVerdicts(database, answers),

@@ -5,7 +5,6 @@
  */
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { WalletStatus } from "../../ledger/wallets/wallet.js";
-import { behindReason } from "../../ledger/withdrawals/signing-freeze.js";
 import {
   type KillSwitchState,
   stops,
@@ -22,11 +21,13 @@ import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { whileHolding } from "../../runtime/process/lease-keeper.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
 import { signSlots } from "./attempts.js";
+import { freezeIfBehind } from "./behind-chain.js";
 import { Broadcaster, type SendReport } from "./broadcaster.js";
 import { correctAttempts } from "./corrections.js";
 import { WorkerError } from "../errors.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { Settler } from "./settler.js";
+import type { ShownWallet } from "./shown-nonces.js";
 import { fillCodeSlots, type Filled, fillSlots } from "./slotter.js";
 import { signCancels, WayOut } from "./way-out.js";
 import type { WalletView } from "./wallet-node.js";
@@ -172,10 +173,11 @@ export class Lane {
     return hasMore;
   }
 
-  async #work(round: Round, wallet: HotWalletState): Promise<boolean> {
+  async #work(round: Round, wallet: ShownWallet): Promise<boolean> {
     if (!(await this.#context.guard.mayGoOn(round.view))) return false;
-    await this.#checkForeignNonce(round.view, wallet);
-    const { ledger, settings } = this.#context;
+    const { ledger, settings, signer } = this.#context;
+    // The row was read after the chain.
+    await freezeIfBehind(this.#context, signer.address, round.view, wallet);
     const { balanceAtoken, height } = round.view;
     await ledger.showBalance(round.lease, { balanceAtoken, height });
     const hasMoreMined = await this.#settler.settle(round);
@@ -257,7 +259,7 @@ export class Lane {
   }
 
   /** Reads the wallet's row; the first start ever makes it with the chain's nonce. */
-  async #openWallet(view: WalletView): Promise<HotWalletState> {
+  async #openWallet(view: WalletView): Promise<ShownWallet> {
     const { ledger, signer, log } = this.#context;
     const known = await ledger.readHotWallet(signer.address);
     if (known !== undefined) return known;
@@ -305,20 +307,6 @@ export class Lane {
       log.info({ wallet: lease.wallet, epoch: lease.epoch.toString() }, "working for the wallet");
     }
     return lease;
-  }
-
-  /**
-   * The chain or the pool has more transactions of the wallet than there are slots: the key was
-   * used elsewhere, or the ledger comes from an older backup. The row was read after the chain.
-   */
-  async #checkForeignNonce(view: WalletView, wallet: HotWalletState): Promise<void> {
-    const seen = view.nonce > view.pendingNonce ? view.nonce : view.pendingNonce;
-    if (seen <= wallet.nextNonce) return;
-    const { ledger, signer, log } = this.#context;
-    const reason = behindReason(seen, wallet.nextNonce);
-    if (await ledger.freezeBehindChain({ wallet: signer.address, seen, reason })) {
-      log.error({ wallet: signer.address, reason }, "signing is frozen");
-    }
   }
 
   async #freeze(reason: string): Promise<void> {

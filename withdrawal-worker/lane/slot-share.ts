@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import { choosePayers } from "../../ledger/wallets/payer-choice.js";
 import type { QueuedWithdrawal, TakenSlots } from "../../ledger/withdrawals/nonce-slots.js";
-import { behindReason } from "../../ledger/withdrawals/signing-freeze.js";
+import { freezeIfBehind } from "./behind-chain.js";
 import { choosePrice, TRANSFER_GAS } from "./gas.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { storeEach, type Waiting } from "./put-off.js";
@@ -59,18 +59,13 @@ export async function shareOf(
  * lane may look later than this one pays what is asked for again. The row is read behind the chain.
  */
 async function checkNonces(
-  { ledger, node, log }: LaneContext,
+  context: LaneContext,
   { signal }: Round,
   wallet: Address,
 ): Promise<void> {
-  const { nonce, pendingNonce } = await node.view(wallet, { signal });
-  const seen = nonce > pendingNonce ? nonce : pendingNonce;
-  const row = await ledger.readHotWallet(wallet);
-  if (row === undefined || seen <= row.nextNonce) return;
-  const reason = behindReason(seen, row.nextNonce);
-  if (await ledger.freezeBehindChain({ wallet, seen, reason })) {
-    log.error({ wallet, reason }, "signing is frozen");
-  }
+  const view = await context.node.view(wallet, { signal });
+  const row = await context.ledger.readHotWallet(wallet);
+  if (row !== undefined) await freezeIfBehind(context, wallet, view, row);
 }
 
 /** Ends requests to an address that has become a wallet of ours since they were accepted. */

@@ -189,6 +189,7 @@ function show(
       blockHash: block.blockHash,
       accounts: proven.accounts,
       wallets: proven.wallets,
+      accountsSigned: proven.areAccountsSigned,
       reservesAtoken: proven.reservesAtoken.toString(),
       owedAtoken: proven.owedAtoken.toString(),
       liabilitiesRoot: proven.liabilitiesRoot,
@@ -208,6 +209,12 @@ function show(
   for (const [name, value] of rows) context.print(`  ${name.padEnd(14)}${value}`);
   for (const { asset, sumUnits } of otherLiabilities) {
     context.print(`  owed besides  ${amountText(asset, sumUnits)}, without a proof of reserves`);
+  }
+  if (!proven.areAccountsSigned) {
+    context.print(
+      "A former release made it: its wallets did not sign for which accounts these are, nor of which " +
+        "ledger. Others may have been put to it, or left out: ask for a new one.",
+    );
   }
   context.print(
     isCovered ? "Proven, and covered." : "Proven, and NOT COVERED: more is owed than held.",

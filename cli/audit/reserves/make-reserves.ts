@@ -7,7 +7,12 @@ import type { LiabilityBooks } from "../../../ledger/books/liabilities.js";
 import { type CollectSource, collectProofs } from "../balance/collect.js";
 import { AuditError } from "../errors.js";
 import type { LiabilityFile } from "./liability-file.js";
-import { MAX_ACCOUNTS, type ReservesContents, reservesText } from "./reserves-file.js";
+import {
+  MAX_ACCOUNTS,
+  RESERVES_FORMAT,
+  type ReservesContents,
+  reservesText,
+} from "./reserves-file.js";
 import { buildTree, liabilitiesRoot, type LiabilityLeaf } from "./sum-tree.js";
 
 /** What was made. */
@@ -41,12 +46,14 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
   const blockHash = keccak256Hex(block.header);
   const trees = treesOf(books);
   const roots = trees.map(({ tree }) => tree.root);
+  const named = { format: RESERVES_FORMAT, ledgerId, nonce };
   const text = reservesText({
+    ...named,
     chainId: block.chainId,
     height,
     blockHash,
+    accounts: addresses,
     liabilities: liabilitiesRoot(roots),
-    nonce,
   });
   const wallets = addresses.filter(({ role }) => role === "hot-wallet");
   const signatures = wallets.map(({ address }) => {
@@ -61,7 +68,7 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
     role: addresses[index]?.role ?? ("deposit-address" as const),
   }));
   return {
-    contents: { ...block, ledgerId, accounts: proven, liabilities: roots, nonce, signatures },
+    contents: { ...named, ...block, accounts: proven, liabilities: roots, signatures },
     liabilities: trees.flatMap(({ leaves, tree }) =>
       leaves.map((leaf, place) => ({
         ...leaf,

@@ -3,6 +3,7 @@
  * the exchange in that block's state, the roots of what it owes, and the wallets' signatures over all
  * of it. Balances are not written down: whoever checks the file computes them.
  */
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { LightBlock } from "../../../chain/consensus/light.js";
 import { type Address, parseAddress } from "../../../chain/address.js";
@@ -12,8 +13,17 @@ import { type LightBlockJson, MAX_PATH_HEADERS, parseLightBlock } from "../balan
 import { AuditError } from "../errors.js";
 import { MAX_LEVELS, type SumRoot } from "./sum-tree.js";
 
-/** First field of the file. */
-const FORMAT = "causeway-reserves/1";
+/**
+ * First field of the file. In those of former releases, the first format, wallets did not sign for which
+ * accounts these are, nor of which ledger: whoever passed one on may have put others' accounts to it.
+ */
+const FORMATS = ["causeway-reserves/1", "causeway-reserves/2"] as const;
+
+/** One of the forms that are read. */
+export type ReservesFormat = (typeof FORMATS)[number];
+
+/** The form that is written. */
+export const RESERVES_FORMAT: ReservesFormat = "causeway-reserves/2";
 
 /** Accounts of one file. */
 export const MAX_ACCOUNTS = 100_000;
@@ -33,6 +43,7 @@ export interface ReserveAccount {
 
 /** What a file says, before any of it is believed. */
 export interface ReservesFile {
+  readonly format: ReservesFormat;
   readonly chainId: string;
   readonly ledgerId: string;
   readonly height: Height;
@@ -71,10 +82,13 @@ export const rootsSchema = z
   .max(MAX_ASSETS)
   .refine((roots) => new Set(roots.map(({ asset }) => asset)).size === roots.length);
 
+/** A part of the text that wallets sign: a line of it. */
+const line = z.string().regex(/^[\x20-\x7e]{0,100}$/);
+
 const file = z.object({
-  format: z.literal(FORMAT),
+  format: z.enum(FORMATS),
   chainId: z.string().max(50),
-  ledgerId: z.string().max(100),
+  ledgerId: line,
   height: z.int().min(0),
   path: z
     .array(z.object({ commit: z.unknown(), validators: z.array(z.unknown()).min(1).max(100) }))
@@ -91,16 +105,17 @@ const file = z.object({
     )
     .max(MAX_ACCOUNTS),
   liabilities: rootsSchema,
-  nonce: z.string().max(100),
+  nonce: line,
   signatures: z.array(z.object({ address, signature: z.string().max(200) })).max(MAX_ACCOUNTS),
 });
 
 /** The text of the file. */
 export function encodeReserves(contents: ReservesContents): string {
   const hex = (value: Uint8Array) => `0x${Buffer.from(value).toString("hex")}`;
+  const { format, ...rest } = contents;
   const document = {
-    format: FORMAT,
-    ...contents,
+    format,
+    ...rest,
     header: hex(contents.header),
     accounts: contents.accounts.map(({ accountProof, ...account }) => ({
       ...account,
@@ -125,29 +140,44 @@ export function parseReserves(text: string): ReservesFile {
     const parsed = file.parse(JSON.parse(text));
     return { ...parsed, path: parsed.path.map(parseLightBlock) };
   } catch (cause) {
-    const message = `The file is no proof of reserves (${FORMAT}): ${schemaFaultText(cause)}.`;
+    const message = `The file is no proof of reserves (${RESERVES_FORMAT}): ${schemaFaultText(cause)}.`;
     throw new AuditError("BUNDLE_UNREADABLE", message, { cause });
   }
 }
 
-/**
- * What a wallet signs (EIP-191): the block, what is owed, and the auditor's nonce. A signature of
- * another day, chain or sum is another text.
- */
-export function reservesText(signed: {
-  readonly chainId: string;
-  readonly height: Height;
+/** What wallets sign for. */
+export interface SignedReserves
+  extends Pick<ReservesFile, "format" | "chainId" | "ledgerId" | "height" | "nonce"> {
   readonly blockHash: string;
+  readonly accounts: readonly Pick<ReserveAccount, "address" | "role">[];
   /** `liabilitiesRoot` of the roots. */
   readonly liabilities: string;
-  readonly nonce: string;
-}): string {
+}
+
+/**
+ * What a wallet signs (EIP-191): the block, the accounts, what is owed by which ledger, and the auditor's
+ * nonce. A signature of another day, chain, sum or list of accounts is another text.
+ */
+export function reservesText(signed: SignedReserves): string {
+  const { chainId, height, blockHash, accounts, liabilities, nonce } = signed;
+  const block = [`chain: ${chainId}`, `height: ${height}`, `block: ${parseHash32(blockHash)}`];
+  const owed = [`liabilities: ${liabilities}`, `nonce: ${nonce}`];
+  if (signed.format === "causeway-reserves/1") {
+    const words = "we hold the key of this address, and owe what this root stands for.";
+    return [`${signed.format}: ${words}`, ...block, ...owed].join("\n");
+  }
   return [
-    "causeway-reserves/1: we hold the key of this address, and owe what this root stands for.",
-    `chain: ${signed.chainId}`,
-    `height: ${signed.height}`,
-    `block: ${parseHash32(signed.blockHash)}`,
-    `liabilities: ${signed.liabilities}`,
-    `nonce: ${signed.nonce}`,
+    `${signed.format}: we hold the keys of these accounts, and owe what this root stands for.`,
+    ...block,
+    `ledger: ${signed.ledgerId}`,
+    `accounts: ${accounts.length}, ${accountsHash(accounts)}`,
+    ...owed,
   ].join("\n");
+}
+
+/** One hash for the accounts, in the order of their addresses, with what each is. 64 hex digits. */
+function accountsHash(accounts: SignedReserves["accounts"]): string {
+  const lines = accounts.map(({ address: account, role }) => `${account} ${role}`).toSorted();
+  const text = ["causeway-reserves-accounts/1", ...lines].join("\n");
+  return createHash("sha256").update(text).digest("hex");
 }

@@ -14,6 +14,8 @@ export interface ProvenReserves {
   readonly block: ProvenBlock;
   readonly accounts: number;
   readonly wallets: number;
+  /** Whether wallets signed for which accounts these are, and of which ledger; not in the first format. */
+  readonly areAccountsSigned: boolean;
   /** Sum of all accounts' coins. */
   readonly reservesAtoken: Atoken;
   /** What is owed in the chain's own coin. */
@@ -43,14 +45,7 @@ export async function verifyReserves(
     reservesAtoken += (await provenAccount(account, block.stateRoot)).balanceAtoken;
   }
   const root = liabilitiesRoot(file.liabilities);
-  const { chainId, height, nonce } = file;
-  const text = reservesText({
-    chainId,
-    height,
-    blockHash: block.blockHash,
-    liabilities: root,
-    nonce,
-  });
+  const text = reservesText({ ...file, blockHash: block.blockHash, liabilities: root });
   const wallets = file.accounts.filter(({ role }) => role === "hot-wallet");
   checkSignatures(file, { wallets, text });
   const native = file.liabilities.find(({ asset }) => asset === NATIVE_ASSET);
@@ -59,12 +54,13 @@ export async function verifyReserves(
     block,
     accounts: file.accounts.length,
     wallets: wallets.length,
+    areAccountsSigned: file.format !== "causeway-reserves/1",
     reservesAtoken,
     owedAtoken,
     isCovered: reservesAtoken >= owedAtoken,
     otherLiabilities: file.liabilities.filter(({ asset }) => asset !== NATIVE_ASSET),
     liabilitiesRoot: root,
-    nonce,
+    nonce: file.nonce,
   };
 }
 

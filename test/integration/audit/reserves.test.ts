@@ -2,6 +2,7 @@
  * Reserves against liabilities: proofs over a real chain, liabilities of a real ledger, and whatever
  * is changed in the files is refused.
  */
+import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,7 +36,7 @@ import {
   SUSPENSE_HOLDER,
 } from "../../../ledger/books/accounts.js";
 import { postJournals } from "../../../ledger/books/journal.js";
-import { readLiabilities } from "../../../ledger/books/liabilities.js";
+import { type OwnAddress, readLiabilities } from "../../../ledger/books/liabilities.js";
 import { drainWallet, retireWallet } from "../../../ledger/wallets/wallet-registry.js";
 import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { CometTestChain } from "../../helpers/chains/comet-chain.js";
@@ -126,8 +127,9 @@ async function fillBooks(): Promise<void> {
   await owner.query(`UPDATE watch_cursor SET height = 5, block_hash = $1`, [`0x${"0".repeat(64)}`]);
 }
 
-async function make(signers = keys): Promise<MadeReserves> {
-  const books = await readLiabilities(ledger.owner, { height: HEIGHT });
+async function make(signers = keys, others: readonly OwnAddress[] = []): Promise<MadeReserves> {
+  const read = await readLiabilities(ledger.owner, { height: HEIGHT });
+  const books = { ...read, addresses: [...read.addresses, ...others] };
   const headers = headerSource({ url: chain.url, oldestHeight: async () => 1, signal });
   const node = proofNodeOf(() => chain);
   const source = { node, headers, genesis, height: HEIGHT, signal };
@@ -176,11 +178,15 @@ describe("a proof of reserves", () => {
     expect(held[1]).toBe(PAID);
     expect(proven.reservesAtoken).toBe(held.reduce((sum, units) => sum + units, 0n));
     const [signature] = made.contents.signatures;
+    const listed = [`${DEPOSITS} deposit-address`, `${HOT} hot-wallet`].toSorted();
+    const accounts = ["causeway-reserves-accounts/1", ...listed].join("\n");
     const text = [
-      "causeway-reserves/1: we hold the key of this address, and owe what this root stands for.",
+      "causeway-reserves/2: we hold the keys of these accounts, and owe what this root stands for.",
       `chain: ${genesis.cosmosChainId}`,
       `height: ${HEIGHT}`,
       `block: ${proven.block.blockHash}`,
+      `ledger: ${made.contents.ledgerId}`,
+      `accounts: 2, ${createHash("sha256").update(accounts).digest("hex")}`,
       `liabilities: ${proven.liabilitiesRoot}`,
       "nonce: auditor 7",
     ].join("\n");
@@ -204,13 +210,50 @@ describe("a proof of reserves", () => {
       { ...good, signatures: [{ address: HOT, signature: `0x${"00".repeat(65)}` }] },
       { ...good, accounts: [hot, { ...deposits, role: "hot-wallet" }] },
       { ...good, chainId: "chain_1-1" },
+      { ...good, accounts: [hot] },
+      { ...good, ledgerId: "another ledger" },
     ];
     for (const contents of changed) {
       await expect(verify(contents)).rejects.toMatchObject({ code: "NOT_PROVEN" });
     }
-    // Fewer accounts prove less, and nothing false.
-    const fewer = await verify({ ...good, accounts: [hot] });
-    expect(fewer.reservesAtoken).toBeLessThan((await verify(good)).reservesAtoken);
+  });
+
+  it("is refused with an account that nobody signed for, whose coins are there", async () => {
+    const stranger = { address: parseAddress(added.address), role: "deposit-address" } as const;
+    const { accounts } = (await make(keys, [stranger])).contents;
+    expect(accounts).toHaveLength(3);
+    await expect(verify({ ...made.contents, accounts })).rejects.toMatchObject({
+      code: "NOT_PROVEN",
+    });
+  });
+});
+
+/** As former releases made it: the wallets signed for less. */
+async function ofFormerRelease(): Promise<ReservesContents> {
+  const { block, liabilitiesRoot } = await verify(made.contents);
+  const text = [
+    "causeway-reserves/1: we hold the key of this address, and owe what this root stands for.",
+    `chain: ${genesis.cosmosChainId}`,
+    `height: ${HEIGHT}`,
+    `block: ${block.blockHash}`,
+    `liabilities: ${liabilitiesRoot}`,
+    "nonce: auditor 7",
+  ].join("\n");
+  const signatures = [{ address: HOT, signature: await wallet.signMessage(text) }];
+  return { ...made.contents, format: "causeway-reserves/1", signatures };
+}
+
+describe("a proof of reserves of a former release", () => {
+  it("is read still, and is no proof of the new form by its name", async () => {
+    const former = await ofFormerRelease();
+    expect(await verify(former)).toMatchObject({ isCovered: true, areAccountsSigned: false });
+    expect(await verify(made.contents)).toMatchObject({ areAccountsSigned: true });
+    for (const [of, format] of [
+      [former, "causeway-reserves/2"],
+      [made.contents, "causeway-reserves/1"],
+    ] as const) {
+      await expect(verify({ ...of, format })).rejects.toMatchObject({ code: "NOT_PROVEN" });
+    }
   });
 });
 
@@ -281,6 +324,10 @@ describe("the commands", () => {
     const warn = (line: string) => void printed.push(line);
     expect(await runVerifyReserves(shown, reserves, { genesis: genesisFile }, warn)).toBe(0);
     expect(printed.at(-1)).toBe("Proven, and covered.");
+    expect(printed.at(-2)).not.toContain("did not sign for which accounts");
+    const former = write("former.json", encodeReserves(await ofFormerRelease()));
+    expect(await runVerifyReserves(shown, former, { genesis: genesisFile }, warn)).toBe(0);
+    expect(printed.at(-2)).toContain("did not sign for which accounts");
     const check = (options: VerifyLiabilityOptions) =>
       runVerifyLiability(shown, alice, { genesis: genesisFile, ...options }, warn);
     expect(await check({})).toBe(0);

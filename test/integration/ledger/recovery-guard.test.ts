@@ -191,6 +191,21 @@ describe("a ledger and what its home remembers", () => {
     ]);
   });
 
+  it("sees that other events have the numbers that were told", async () => {
+    const guard = await guardOf(ledger.database);
+    await say(ledger.database, "first");
+    const older = await backup();
+    const seq = await say(ledger.database, "second");
+    await guard.beforeTelling({ eventSeq: seq ?? 0 });
+    // Other processes write on before the watcher looks: the count alone says nothing any more.
+    await say(older, "other");
+    await say(older, "third");
+    expect(await (await guardOf(older)).check()).toContain("event 2 is not the one that was");
+    expect((await openIncident(older))?.kind).toBe("RECOVERY");
+    // A process that runs on meets it, too.
+    expect(await guardOf(ledger.database).then((same) => same.check())).toBeUndefined();
+  });
+
   it("stays closed when an operator resumes, and beside an incident of the chain", async () => {
     const guard = await guardOf(ledger.database);
     await give(ledger.database, guard);

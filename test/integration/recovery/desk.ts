@@ -90,7 +90,8 @@ const GAS = {
   codeGasInFlight: 4_000_000n,
 };
 
-const LANE: LaneSettings = {
+/** Settings of its lanes. */
+export const LANE: LaneSettings = {
   batchSize: 50,
   maxLiveSlots: 4_096,
   // Long enough that no request is overdue for its payer within a test.

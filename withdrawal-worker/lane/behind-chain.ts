@@ -1,0 +1,27 @@
+/** A wallet of which more nonces are used than its ledger gave: by the chain, its pool, or what was shown. */
+import type { Address } from "../../chain/address.js";
+import { behindReason } from "../../ledger/withdrawals/signing-freeze.js";
+import type { LaneContext } from "./lane-context.js";
+import type { ShownWallet } from "./shown-nonces.js";
+import type { WalletView } from "./wallet-node.js";
+
+/**
+ * Freezes a wallet whose ledger has given fewer nonces than the chain has used, the pool holds, or this
+ * process was shown: the key was used elsewhere, or the ledger is an older one.
+ * @param row read behind the chain
+ */
+export async function freezeIfBehind(
+  { ledger, log }: Pick<LaneContext, "ledger" | "log">,
+  wallet: Address,
+  view: Pick<WalletView, "nonce" | "pendingNonce">,
+  row: Pick<ShownWallet, "nextNonce" | "shownNonce">,
+): Promise<void> {
+  const seen = [view.nonce, view.pendingNonce, row.shownNonce ?? 0n].reduce((left, right) =>
+    left > right ? left : right,
+  );
+  if (seen <= row.nextNonce) return;
+  const reason = behindReason(seen, row.nextNonce);
+  if (await ledger.freezeBehindChain({ wallet, seen, reason })) {
+    log.error({ wallet, reason }, "signing is frozen");
+  }
+}

@@ -1,0 +1,44 @@
+/**
+ * Next nonces as a ledger has shown them to this process. They never fall, but where a database has lost
+ * commits that it had answered: what was signed for such a nonce may be on its way, or be asked for again.
+ */
+import type { Address } from "../../chain/address.js";
+import type { HotWalletState } from "../../ledger/withdrawals/wallet-lease.js";
+
+/** A wallet's row, and what this process was shown of it before. */
+export interface ShownWallet extends HotWalletState {
+  /** The highest next nonce that was ever shown; absent where nobody keeps it. */
+  readonly shownNonce?: bigint;
+}
+
+/** What the lanes of one process have seen, for all its wallets. */
+export class ShownNonces {
+  readonly #highest = new Map<Address, bigint>();
+  #epoch = 0;
+
+  /** The highest of each wallet. */
+  get all(): ReadonlyMap<Address, bigint> {
+    return this.#highest;
+  }
+
+  /**
+   * Takes a wallet's next nonce in, as the ledger shows it in this epoch: a recovery has looked at chain
+   * and pool, and what was shown before it counts no more.
+   * @returns the highest that was shown
+   */
+  note(wallet: Address, { nextNonce, epoch }: Pick<HotWalletState, "nextNonce" | "epoch">): bigint {
+    if (epoch > this.#epoch) {
+      this.#highest.clear();
+      this.#epoch = epoch;
+    }
+    const before = this.#highest.get(wallet) ?? 0n;
+    const highest = nextNonce > before ? nextNonce : before;
+    this.#highest.set(wallet, highest);
+    return highest;
+  }
+
+  /** The wallet is frozen for it, or knows the nonces again: what is shown from now on counts. */
+  forget(wallet: Address): void {
+    this.#highest.delete(wallet);
+  }
+}
