@@ -59,8 +59,6 @@ export interface DataBlock {
   readonly transactionCount: number;
   /** Operations, as far as they name an account. */
   readonly operationCount: number;
-  /** Contracts of tokens whose operations this block leaves out, because they contradict their logs. */
-  readonly leftOut: readonly Address[];
   /**
    * The transactions with an operation of an account for which `concerns` is true, each whole and
    * fully checked; a few others may be among them. May be asked again with another question.
@@ -222,7 +220,6 @@ function parseBlock(reply: ScannedReply): DataBlock {
     ...identifier,
     parentHash: parent.hash,
     timestampMs: readCount(block["timestamp"], "timestamp"),
-    leftOut: readLeftOut(block["metadata"]),
     transactionCount: reply.transactionCount,
     operationCount: reply.accountCount,
     transactions: (concerns, among) =>
@@ -230,13 +227,6 @@ function parseBlock(reply: ScannedReply): DataBlock {
         .concerning(concerns, among)
         .map((position) => parseTransaction(parseJson(reply.transactionText(position)), position)),
   };
-}
-
-/** Other servers' metadata may be anything. */
-function readLeftOut(value: unknown): Address[] {
-  const metadata = readOptional(value, "block metadata", readObject);
-  const listed = readOptional(metadata?.["quarantined"], "quarantined", readList) ?? [];
-  return listed.map((entry) => readAddress(entry, "quarantined contract"));
 }
 
 function parseTransaction(value: unknown, index: number): DataTransaction {

@@ -16,6 +16,7 @@ import { opIndexOfLog, sidesOfLog, type TokenSide } from "./token-side.js";
 import {
   judgeTouch,
   noVerdicts,
+  touchKey,
   type TokenTouch,
   type TokenVerdicts,
   touchesOf,
@@ -66,7 +67,7 @@ export async function readTokenRun(
   const wanted = { ...options, lastHash: last.hash, atLeast: contracts };
   const logs = await node.transferLogs(range, wanted);
   assertSameBlocks(run, logs);
-  const told = sidesBesideOperations(run, logs, watched);
+  const told = sidesBesideOperations(logs, sides, watched);
   verdicts.sightings.push(...told.sightings);
   const touches = touchesOf([...sides, ...told.sides]);
   const queries = touches.flatMap(({ contract: token, address: account, height }) => [
@@ -140,15 +141,18 @@ function assertSameBlocks(run: readonly DataBlock[], logs: readonly TransferLog[
   });
 }
 
-/** What only the logs tell: tokens that the Data API leaves out, and what nobody listed. */
+/**
+ * What only the logs tell: listed tokens of which the Data API has no operations, because it leaves them
+ * out or its list is an older one, and what nobody listed.
+ */
 function sidesBesideOperations(
-  run: readonly DataBlock[],
   logs: readonly TransferLog[],
+  operations: readonly TokenSide[],
   watched: Watched & { has(address: Address): boolean },
 ): { readonly sides: readonly TokenSide[]; readonly sightings: readonly NewSighting[] } {
   const sides: TokenSide[] = [];
   const sightings: NewSighting[] = [];
-  const leftOut = new Map(run.map((block) => [block.height, new Set(block.leftOut)]));
+  const told = new Set(operations.map(touchKey));
   for (const log of logs) {
     // What a wallet held before its first block is booked as one balance.
     const isOurs = (address: Address) => {
@@ -157,9 +161,8 @@ function sidesBesideOperations(
     const asset = watched.assetOf(log.contract);
     const isPlain = log.standard === "erc20" && log.isStandard;
     if (asset !== undefined && isPlain) {
-      // Served ones are operations already.
-      if (leftOut.get(log.height)?.has(log.contract) !== true) continue;
-      sides.push(...sidesOfLog(log, asset, isOurs));
+      // A block has operations of all movements of a token, or of none.
+      sides.push(...sidesOfLog(log, asset, isOurs).filter((side) => !told.has(touchKey(side))));
     } else if (
       log.to !== undefined &&
       isOurs(log.to) &&

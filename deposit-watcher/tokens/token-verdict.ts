@@ -43,12 +43,17 @@ export interface TokenOwners {
   walletFrom(address: Address): Height | undefined;
 }
 
+/** What a side is part of: one token at one of our addresses in one block. */
+export function touchKey({ height, contract, address }: TokenSide): string {
+  return `${height} ${contract} ${address}`;
+}
+
 /** Sides of blocks, taken together by block, token and address, in the order of the chain. */
 export function touchesOf(sides: readonly TokenSide[]): TokenTouch[] {
   const touches = new Map<string, TokenTouch & { readonly sides: TokenSide[] }>();
   for (const side of sides) {
     const { asset, contract, address, height, blockHash } = side;
-    const key = `${height} ${contract} ${address}`;
+    const key = touchKey(side);
     const touch = touches.get(key);
     if (touch === undefined) {
       touches.set(key, { asset, contract, address, height, blockHash, sides: [side] });

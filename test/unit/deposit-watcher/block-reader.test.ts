@@ -14,7 +14,6 @@ function block(height: number): DataBlock {
     timestampMs: 0,
     transactionCount: 0,
     operationCount: 0,
-    leftOut: [],
     transactions: () => [],
   };
 }

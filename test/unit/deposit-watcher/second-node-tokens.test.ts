@@ -41,7 +41,7 @@ function nodeWith(units: bigint): TokenNode {
 }
 
 const read = (first: bigint, second: bigint | undefined) => {
-  const run = [{ height: 9, hash: blockHash, leftOut: [] }] as never;
+  const run = [{ height: 9, hash: blockHash }] as never;
   const nodes = {
     first: nodeWith(first),
     second: second === undefined ? undefined : nodeWith(second),
