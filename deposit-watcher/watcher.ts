@@ -119,6 +119,7 @@ interface PreparedRun {
   readonly nextAddressIndex: number;
   /** ... and so many hot wallets. */
   readonly walletCount: number;
+  readonly tokenCount: number;
 }
 
 /** The running watcher. */
@@ -309,11 +310,12 @@ export class Watcher {
     // Awaited when its turn to be booked comes.
     verified.catch(() => undefined);
     const contracts = listed.tokens.map(({ contract }) => contract);
+    const tokenCount = contracts.length;
     const input = { run: run.slice(0, own.length), sides: tokenSides, contracts };
     const nodes = { first: node, second: secondNode };
     const tokens = readTokenRun(nodes, book, input, { signal });
     tokens.catch(() => undefined);
-    const known = { nextAddressIndex: book.nextIndex, walletCount: book.walletCount };
+    const known = { nextAddressIndex: book.nextIndex, walletCount: book.walletCount, tokenCount };
     return { run, own, last, matched, tokens, verified, fault, ...known };
   }
 
@@ -324,10 +326,10 @@ export class Watcher {
     prepared: PreparedRun,
     signal: AbortSignal,
   ): Promise<WatchCursor> {
-    const { database, book, metrics } = this.#parts;
+    const { database, book, tokens: listed, metrics } = this.#parts;
     let step = prepared;
     for (;;) {
-      const { run, own, last, matched, nextAddressIndex, walletCount } = step;
+      const { run, own, last, matched, nextAddressIndex, walletCount, tokenCount } = step;
       assert(own[0]?.height === from.height + 1, "a run begins behind the cursor");
       const isTouched = touchTest(run.slice(0, own.length));
       await step.verified;
@@ -339,6 +341,7 @@ export class Watcher {
           lease,
           from: { ...from, nextAddressIndex },
           walletCount,
+          tokenCount,
           height: last.height,
           blockHash: last.hash,
           deposits: inChainOrder([...matched.deposits, ...deposits]),
@@ -350,7 +353,10 @@ export class Watcher {
         ({ address }) => isTouched(address) || receivers.has(address),
       );
       book.add(result.newAddresses);
-      if (result.hasNewWallets) await book.refreshWallets(database);
+      if (result.isOtherwise) {
+        await book.refreshWallets(database);
+        await listed.refresh();
+      }
       if (result.outcome === "committed") {
         this.#report(result, last.height);
         metrics.tokenSightings(tokens.sightings.length);

@@ -108,13 +108,15 @@ export class TokenBook {
     }
   }
 
-  /** Follows what a recovery has stored, whose list may be newer than that of this process. */
+  /** Follows the ledger's tokens: a recovery or another watcher, whose list is newer, may have stored some. */
   async refresh(): Promise<void> {
     this.#follow(await readTokenAssets(this.#parts.database));
   }
 
   #follow(tokens: readonly TokenAsset[]): void {
     this.#tokens = tokens;
+    // An older ledger that was put back may lack some.
+    this.#assets.clear();
     for (const { contract, symbol } of tokens) this.#assets.set(contract, symbol);
   }
 

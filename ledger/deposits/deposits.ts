@@ -27,14 +27,19 @@ import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { amountFields, balanceFields } from "../books/amount-fields.js";
 import { postJournals } from "../books/journal.js";
-import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import {
+  storedAddress,
+  storedAtoken,
+  storedHash,
+  storedHeight,
+  storedInteger,
+} from "../stored-values.js";
 import type { PaidTerms } from "../withdrawals/payment-terms.js";
 import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
 import { noteFound } from "../treasury/sweep-due.js";
 import { bookTreasuryFlows, withoutLostPayments } from "../treasury/treasury-flows.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
 import { bookRemined } from "../recovery/remined-payments.js";
-import { countWallets } from "../wallets/wallet.js";
 import { advanceCursor, cursorMoved, lockCursor, type WatchCursor } from "./watch-cursor.js";
 import { proveWatchLease, type WatchLease } from "./watch-lease.js";
 
@@ -65,6 +70,8 @@ export interface BlockStep {
   readonly lease: WatchLease;
   /** Hot wallets that the blocks were matched against. */
   readonly walletCount: number;
+  /** Tokens that the blocks were matched against. */
+  readonly tokenCount: number;
   /** Where the cursor stood when the blocks were matched. */
   readonly from: WatchCursor;
   /** Last block of the run. */
@@ -109,16 +116,17 @@ export type BlockStepResult =
       readonly foreignOutflows: readonly Outflow[];
       /** Why tokens were stopped by this step, one sentence each. */
       readonly pausedTokens: readonly string[];
-      readonly hasNewWallets: false;
+      readonly isOtherwise: false;
     }
   /**
-   * An address registered meanwhile is touched by these blocks, or there is another wallet: match and
-   * verify again.
+   * An address registered meanwhile is touched by these blocks, or there is another wallet or token: match
+   * and verify again.
    */
   | {
       readonly outcome: "match-again";
       readonly newAddresses: readonly DepositAddress[];
-      readonly hasNewWallets: boolean;
+      /** There are other wallets or tokens. */
+      readonly isOtherwise: boolean;
     };
 
 /** Public identifier of a deposit, made of its natural key. */
@@ -155,9 +163,9 @@ export async function commitBlockStep(
     await refuseInRecovery(tx);
     const newAddresses = await readNewAddresses(tx, placed.from, cursor);
     // Rare, so that nobody asks whether the blocks touch it.
-    const hasNewWallets = (await countWallets(tx)) !== placed.walletCount;
-    if (hasNewWallets || newAddresses.some(isTouched)) {
-      return { outcome: "match-again", newAddresses, hasNewWallets };
+    const isOtherwise = await followsOthers(tx, placed);
+    if (isOtherwise || newAddresses.some(isTouched)) {
+      return { outcome: "match-again", newAddresses, isOtherwise };
     }
     await advanceCursor(tx, placed);
     failpoint("watcher.in-block-commit");
@@ -206,7 +214,7 @@ export async function commitBlockStep(
       credited: credited.length,
       foreignOutflows,
       pausedTokens: tokenEvents.map(({ data }) => String(data["reason"])),
-      hasNewWallets: false,
+      isOtherwise: false,
     };
   });
   if (result.outcome === "committed") failpoint("watcher.after-block-commit");
@@ -233,6 +241,18 @@ async function readNewAddresses(
     firstIndex = last.index + 1;
   }
   return addresses;
+}
+
+/** Whether the ledger has other wallets or tokens than the blocks were matched against: there are only more. */
+async function followsOthers(
+  tx: Sql,
+  { walletCount, tokenCount }: Pick<BlockStep, "walletCount" | "tokenCount">,
+): Promise<boolean> {
+  const [row] = await tx.query<{ wallets: string; tokens: string }>(
+    `SELECT (SELECT count(*) FROM wallet)::text AS wallets,
+            (SELECT count(*) FROM asset WHERE contract IS NOT NULL)::text AS tokens`,
+  );
+  return storedInteger(row?.wallets) !== walletCount || storedInteger(row?.tokens) !== tokenCount;
 }
 
 /** When catching up, a deposit may have its confirmations already when it is first seen. */

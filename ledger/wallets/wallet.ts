@@ -4,7 +4,7 @@ import { present } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
-import { storedAddress, storedHeight, storedInteger, storedTime } from "../stored-values.js";
+import { storedAddress, storedHeight, storedTime } from "../stored-values.js";
 
 /**
  * What a wallet may do: `active` takes payments; `draining` takes none and finishes its own;
@@ -65,12 +65,6 @@ export async function listWallets(sql: Sql): Promise<HotWallet[]> {
     fromHeight: storedHeight(row.from_height),
     pastBooked: row.past_booked,
   }));
-}
-
-/** How many wallets there are, whatever their status. */
-export async function countWallets(sql: Sql): Promise<number> {
-  const rows = await sql.query<{ count: string }>(`SELECT count(*)::text AS count FROM wallet`);
-  return storedInteger(rows[0]?.count);
 }
 
 /** Status of one wallet; undefined for an address that is none of ours. */

@@ -233,7 +233,14 @@ describe("a ledger and what its home remembers", () => {
     const step = { from, height: 0, blockHash: TEST_IDENTITY.genesisHash };
     const lease = await acquireWatchLease(older, { owner: "test", leaseMs: 60_000 });
     if (lease === undefined) throw new Error("no lease");
-    const nothing = { lease, walletCount: 0, deposits: [], walletInflows: [], outflows: [] };
+    const nothing = {
+      lease,
+      walletCount: 0,
+      tokenCount: 0,
+      deposits: [],
+      walletInflows: [],
+      outflows: [],
+    };
     const booked = commitBlockStep(older, { ...step, ...nothing }, () => false);
     await expect(booked).rejects.toMatchObject({ code: "RECOVERY" });
     expect(await readCursor(older)).toEqual(from);
