@@ -108,7 +108,7 @@ export class TokenBook {
     }
   }
 
-  /** Follows the ledger's tokens: a recovery or another watcher, whose list is newer, may have stored some. */
+  /** Follows the ledger's tokens: a recovery, or a watcher whose list is newer, may have stored some. */
   async refresh(): Promise<void> {
     this.#follow(await readTokenAssets(this.#parts.database));
   }

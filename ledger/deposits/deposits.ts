@@ -243,7 +243,7 @@ async function readNewAddresses(
   return addresses;
 }
 
-/** Whether the ledger has other wallets or tokens than the blocks were matched against: there are only more. */
+/** Whether the ledger has wallets or tokens that the blocks were not matched against. */
 async function followsOthers(
   tx: Sql,
   { walletCount, tokenCount }: Pick<BlockStep, "walletCount" | "tokenCount">,
