@@ -24,6 +24,7 @@ import { AuditError } from "../errors.js";
 import { badOption } from "../options.js";
 import {
   encodeLiability,
+  liabilityFileName,
   MAX_LIABILITY_BYTES,
   parseLiability,
   verifyLiability,
@@ -86,8 +87,7 @@ export async function runAuditReserves(
       await mkdir(options.customers, { recursive: true, mode: 0o700 });
       for (const [index, liability] of made.liabilities.entries()) {
         verifyLiability(parseLiability(encodeLiability(liability)));
-        const name = `${liability.asset}-${liability.customerId}`.replaceAll(":", "_");
-        const path = join(options.customers, `${name}.json`);
+        const path = join(options.customers, liabilityFileName(liability));
         if (await createFileOnce(path, encodeLiability(liability), SECRET_MODE)) continue;
         throw new AuditError("BAD_OPTION", `${path} is there already (file ${index + 1}).`);
       }

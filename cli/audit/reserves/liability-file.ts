@@ -56,6 +56,15 @@ const file = z.object({
   roots: rootsSchema,
 });
 
+/** What the file is called: another name for each customer and asset, of letters that every system takes. */
+export function liabilityFileName({
+  asset,
+  customerId,
+}: Pick<LiabilityLeaf, "asset" | "customerId">): string {
+  const plain = (text: string) => text.replaceAll(":", "%3A");
+  return `${plain(asset).replaceAll("-", "%2D")}-${plain(customerId)}.json`;
+}
+
 /** The text of the file. */
 export function encodeLiability(liability: LiabilityFile): string {
   const { units: owed, steps, roots, ...rest } = liability;

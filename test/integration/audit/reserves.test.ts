@@ -17,6 +17,7 @@ import {
 } from "../../../cli/audit/reserves/commands.js";
 import {
   encodeLiability,
+  liabilityFileName,
   parseLiability,
   verifyLiability,
 } from "../../../cli/audit/reserves/liability-file.js";
@@ -273,6 +274,22 @@ describe("a customer's file", () => {
     const again = await make();
     const [one, other] = [made, again].map(({ contents }) => contents.liabilities[0]?.hash);
     expect(one).not.toBe(other);
+  });
+
+  it("has a file of its own, whatever others are called", () => {
+    const ids = [
+      ["TOKEN", "desk:7"],
+      ["TOKEN", "desk_7"],
+      ["TOKEN", "desk-7"],
+      ["TOKEN-desk", "7"],
+    ] as const;
+    const names = ids.map(([asset, customerId]) => liabilityFileName({ asset, customerId }));
+    expect(names).toEqual([
+      "TOKEN-desk%3A7.json",
+      "TOKEN-desk_7.json",
+      "TOKEN-desk-7.json",
+      "TOKEN%2Ddesk-7.json",
+    ]);
   });
 
   it("says nothing about others", () => {
