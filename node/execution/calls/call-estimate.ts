@@ -6,7 +6,6 @@ import type { Address } from "../../../chain/address.js";
 import { PRECOMPILE_ADDRESSES } from "../../../chain/evm/precompiles.js";
 import { TRANSFER_GAS } from "../../../chain/transaction-rules.js";
 import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
-import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import type { StateReader } from "../../store/state-reader.js";
 import { CallError } from "./call-error.js";
 import type { CallRequest, CallResult } from "./call-port.js";
@@ -40,7 +39,7 @@ export async function estimateGas(
   request: CallRequest,
   options: EstimateOptions,
 ): Promise<Estimate> {
-  const highest = await highestGas(request, options);
+  const highest = highestGas(request, options);
   const { runner } = options;
   const succeeds = (gasLimit: bigint) =>
     inGethsWords(gasLimit, () => runner.succeeds(request, gasLimit));
@@ -93,16 +92,13 @@ function inGethsWords<T>(gasLimit: bigint, work: () => T): T {
   return withFundsText(work, (refusal) => `failed with ${gasLimit} gas: ${refusal}`);
 }
 
-/** Upper bound of the search: what the caller, the chain and the sender's balance allow. */
-async function highestGas(
-  request: CallRequest,
-  { reader, capGas }: EstimateOptions,
-): Promise<bigint> {
+/** Upper bound of the search: what the caller, the chain and the sender's free coins allow. */
+function highestGas(request: CallRequest, { runner, capGas }: EstimateOptions): bigint {
   const { gasLimit, gasPriceAtoken, valueAtoken, from } = request;
   const asked = gasLimit === undefined || gasLimit < TRANSFER_GAS ? capGas : gasLimit;
   const highest = asked < capGas ? asked : capGas;
   if (gasPriceAtoken === 0n) return highest;
-  const { balanceAtoken } = (await reader.account(from)) ?? EMPTY_ACCOUNT;
+  const balanceAtoken = runner.spendableAtoken(from);
   // Who sends nothing and has nothing lacks coins, too: clients tell their users so by this text.
   if (valueAtoken >= balanceAtoken) {
     throw new CallError("INSUFFICIENT_FUNDS", "insufficient funds for transfer", {

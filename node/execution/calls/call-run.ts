@@ -112,6 +112,11 @@ export class MessageRunner {
     return outcome.kind === "ran" && outcome.error === undefined;
   }
 
+  /** What of a sender's balance it may spend in this block; locked coins are left out. */
+  spendableAtoken(from: Address): Atoken {
+    return this.environment.state.spendableNow(from);
+  }
+
   private attempt(request: CallRequest, options: RunOptions): RunOutcome {
     const { state, block, settings } = this.environment;
     const { gasLimit, watcher } = options;
@@ -145,7 +150,7 @@ export class MessageRunner {
   private buyGas(request: CallRequest, gasLimit: bigint): void {
     const { state } = this.environment;
     const { from, valueAtoken, gasPriceAtoken } = request;
-    const balanceAtoken = state.spendableNow(from);
+    const balanceAtoken = this.spendableAtoken(from);
     const gasCostAtoken = gasLimit * gasPriceAtoken;
     const wantedAtoken = gasCostAtoken + valueAtoken;
     if (balanceAtoken < wantedAtoken) {

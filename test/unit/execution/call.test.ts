@@ -4,9 +4,11 @@ import { AbiCoder, getAddress } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { bytesToBigint, bytesToHex, hexToBytes, type Hash32 } from "../../../chain/hex.js";
+import type { CallRequest } from "../../../node/execution/calls/call-port.js";
 import { revertReason } from "../../../chain/evm/revert-reason.js";
 import {
   ALICE,
+  BLOCK,
   BOB,
   call,
   callCode,
@@ -18,6 +20,7 @@ import {
   OTHER,
   push,
   request,
+  SETTINGS,
   slot,
   TEN,
   transaction,
@@ -250,6 +253,27 @@ describe("eth_estimateGas", () => {
     await expect(estimate(withCode(`60015f5500`), priced)).rejects.toMatchObject({
       code: "GAS_ALLOWANCE_EXCEEDED",
       details: { allowance: 30_000n },
+    });
+  });
+
+  it("leaves out what of a balance is locked, as a block does", async () => {
+    const lockedAtoken = (TEN * 9n) / 10n;
+    const locks = new Map([
+      [ALICE, { originalAtoken: lockedAtoken, startTimeMs: undefined, endTimeMs: 2e12 }],
+    ]);
+    const circumstances = { block: BLOCK, settings: { ...SETTINGS, locks } };
+    const vesting = (changes: Partial<CallRequest>, code = "00") =>
+      work(withCode(code), { kind: "estimateGas", request: request(changes) }, circumstances);
+    const priced = { gasPriceAtoken: (TEN - lockedAtoken) / 30_000n };
+    expect(await vesting(priced)).toEqual({ outcome: "success", gas: 21_000n });
+    await expect(vesting(priced, "60015f5500")).rejects.toMatchObject({
+      code: "GAS_ALLOWANCE_EXCEEDED",
+      details: { allowance: 30_000n },
+    });
+    const all = vesting({ gasPriceAtoken: 1n, valueAtoken: TEN - lockedAtoken });
+    await expect(all).rejects.toMatchObject({
+      code: "INSUFFICIENT_FUNDS",
+      details: { balanceAtoken: TEN - lockedAtoken },
     });
   });
 });
