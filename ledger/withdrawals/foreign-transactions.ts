@@ -126,29 +126,43 @@ export interface DoubtfulOutflow extends Pick<ForeignOutflow, "hash" | "height">
   readonly isBooked: boolean;
 }
 
+/** Doubtful outflows that are read at a time. */
+export const DOUBTFUL_AT_A_TIME = 100;
+
 /**
  * Outflows of every wallet since a withdrawal was asked for that may have paid it, and that no withdrawal and
- * no recovery explains, acknowledged or not, oldest first. Whether they did is the chain's to say.
+ * no recovery explains, acknowledged or not, oldest first, all of them. Whether they did is the chain's to
+ * say.
  */
-export async function readDoubtfulOutflows(
+export async function* doubtfulOutflows(
   sql: Sql,
   id: WithdrawalId,
-): Promise<readonly DoubtfulOutflow[]> {
-  const rows = await sql.query<{ tx_hash: string; height: string; is_booked: boolean }>(
-    `SELECT f.tx_hash, f.height, explanation_of(f.wallet, f.tx_hash) IS NOT NULL AS is_booked
-       FROM withdrawal w
-       JOIN asset a ON a.symbol = w.asset
-       JOIN foreign_outflow f ON f.seen_at >= w.created_at AND ${MAY_HAVE_PAID}
-      WHERE w.id = $1 AND ${STANDS}
-        AND coalesce(explanation_of(f.wallet, f.tx_hash), 'outflow') = 'outflow'
-      ORDER BY f.id LIMIT $2`,
-    [id, MAX_NAMED],
-  );
-  return rows.map((row) => ({
-    hash: storedHash(row.tx_hash),
-    height: storedHeight(row.height),
-    isBooked: row.is_booked,
-  }));
+): AsyncGenerator<DoubtfulOutflow, void> {
+  let lastId = "0";
+  for (;;) {
+    const rows = await sql.query<{
+      id: string;
+      tx_hash: string;
+      height: string;
+      is_booked: boolean;
+    }>(
+      `SELECT f.id::text, f.tx_hash, f.height, explanation_of(f.wallet, f.tx_hash) IS NOT NULL AS is_booked
+         FROM withdrawal w
+         JOIN asset a ON a.symbol = w.asset
+         JOIN foreign_outflow f ON f.seen_at >= w.created_at AND ${MAY_HAVE_PAID}
+        WHERE w.id = $1 AND f.id > $2::bigint AND ${STANDS}
+          AND coalesce(explanation_of(f.wallet, f.tx_hash), 'outflow') = 'outflow'
+        ORDER BY f.id LIMIT $3`,
+      [id, lastId, DOUBTFUL_AT_A_TIME],
+    );
+    for (const row of rows) {
+      const { tx_hash: hash, height, is_booked: isBooked } = row;
+      yield { hash: storedHash(hash), height: storedHeight(height), isBooked };
+    }
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < DOUBTFUL_AT_A_TIME) return;
+    lastId = last.id;
+  }
 }
 
 /** Which of these transactions an operator has acknowledged. */

@@ -8,10 +8,10 @@ import { openIncident } from "../../incidents.js";
 import {
   acknowledge,
   type Acknowledgement,
+  doubtfulOutflows,
   type ForeignNonce,
   type ForeignOutflow,
   readAcknowledged,
-  readDoubtfulOutflows,
   readRecorded,
   readUnacknowledged,
   releaseWithForeignNonce,
@@ -360,7 +360,7 @@ async function findAnyUnclaimed(
   const own = await findUnclaimed(database, { wallet, frozen }, transactions);
   if (own?.isBooked === false) return own;
   let booked = own;
-  for (const { hash, height, isBooked } of await readDoubtfulOutflows(database, frozen.id)) {
+  for await (const { hash, height, isBooked } of doubtfulOutflows(database, frozen.id)) {
     const shown = await paymentOf({ hash, height });
     // What the chain does not show any more may have paid it by what the ledger has kept.
     if (shown !== undefined && !mayBePaidBy(frozen, shown)) continue;
