@@ -18,7 +18,10 @@ export interface SimulationParts {
   readonly params: ChainParams;
 }
 
-/** What the next block would make of a transaction, whoever signed it; or why it would not. */
+/**
+ * What the next block would make of a transaction, whoever signed it; or why it would not. Time is the
+ * head's, as in the SDK: the next block may come a moment later, and what waits for a time still waits.
+ */
 export function simulateCosmos(
   tx: CosmosTransaction,
   { view, accounts, params }: SimulationParts,
@@ -37,7 +40,7 @@ export function simulateCosmos(
       ...params,
       state,
       height: height + 1,
-      timeMs: timeMs + params.blockIntervalMs,
+      timeMs,
       isSimulated: true,
     },
   );

@@ -15,7 +15,10 @@ import { MsgCancelProposal } from "cosmjs-types/cosmos/gov/v1/tx";
 import { TextProposal } from "cosmjs-types/cosmos/gov/v1beta1/gov";
 import { MsgUpdateParams as MintUpdateParams } from "cosmjs-types/cosmos/mint/v1beta1/tx";
 import { ParameterChangeProposal } from "cosmjs-types/cosmos/params/v1beta1/params";
-import { MsgUpdateParams as SlashingUpdateParams } from "cosmjs-types/cosmos/slashing/v1beta1/tx";
+import {
+  MsgUnjail,
+  MsgUpdateParams as SlashingUpdateParams,
+} from "cosmjs-types/cosmos/slashing/v1beta1/tx";
 import { MsgUpdateParams as StakingUpdateParams } from "cosmjs-types/cosmos/staking/v1beta1/tx";
 import { MsgCancelUpgrade, MsgSoftwareUpgrade } from "cosmjs-types/cosmos/upgrade/v1beta1/tx";
 import { TxRaw } from "cosmjs-types/cosmos/tx/v1beta1/tx";
@@ -27,6 +30,7 @@ const registry = new Registry([
   ["/cosmos.distribution.v1beta1.MsgCommunityPoolSpend", MsgCommunityPoolSpend],
   ["/cosmos.mint.v1beta1.MsgUpdateParams", MintUpdateParams],
   ["/cosmos.params.v1beta1.ParameterChangeProposal", ParameterChangeProposal],
+  ["/cosmos.slashing.v1beta1.MsgUnjail", MsgUnjail],
   ["/cosmos.slashing.v1beta1.MsgUpdateParams", SlashingUpdateParams],
   ["/cosmos.staking.v1beta1.MsgUpdateParams", StakingUpdateParams],
   ["/cosmos.upgrade.v1beta1.MsgSoftwareUpgrade", MsgSoftwareUpgrade],

@@ -1,16 +1,18 @@
 /** Simulated Cosmos transactions: what no signature can mend is refused as it would be in a block. */
 import { describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
-import { parseAddress, toBech32 } from "../../../chain/address.js";
+import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import {
   type CosmosTransaction,
   decodeCosmosTransaction,
 } from "../../../chain/cosmos/cosmos-transaction.js";
 import { ZERO_HASH } from "../../../chain/hex.js";
 import { simulateCosmos } from "../../../node/compose/simulation.js";
+import { signingInfo } from "../../../node/modules/slashing/signing.js";
+import { Validators } from "../../../node/modules/staking/validator-record.js";
 import { EMPTY_ACCOUNT } from "../../../node/store/account-record.js";
 import { type CosmJsRequest, signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
-import { stakedGenesis } from "../../helpers/cosmos/module-state.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";
 const sender = parseAddress(Wallet.fromPhrase(MNEMONIC).address);
@@ -68,5 +70,39 @@ describe("a simulated transaction", () => {
       [{ ...tx, feePayer: receiver }, 37],
     ];
     for (const [one, code] of cases) expect([code, simulate(one).code]).toEqual([code, code]);
+  });
+
+  it("sees the time of the head, as the SDK's does: the next block may come a moment later", () => {
+    const chain = new ModuleChain(
+      stakedGenesis([40, 100], {
+        "slashing.signed_blocks_window": "2",
+        "slashing.downtime_jail_duration": "30s",
+      }),
+    );
+    const silent = accountAt(0);
+    const validator = new Validators(chain.state).of(silent);
+    const votes = new Validators(chain.state).inConsensus().map((one) => ({
+      consensusAddress: one.consensusAddress,
+      power: one.consensusPower,
+      isSigned: one.operator !== silent,
+    }));
+    for (let height = 1; height <= 6; height++) chain.endBlock({ facts: { votes } });
+    const untilMs = signingInfo(chain.state, validator.consensusAddress)?.jailedUntilMs ?? 0;
+    const value = { validatorAddr: toBech32(silent, VALIDATOR_PREFIX) };
+    const messages = [{ typeUrl: "/cosmos.slashing.v1beta1.MsgUnjail", value }];
+    const tx = signed({ messages, gas: 0, fee: [] });
+    const at = (timeMs: number) =>
+      simulateCosmos(tx, {
+        params: chain.genesis.params,
+        view: { head: () => ({ height: chain.height, hash: ZERO_HASH, timeMs }) },
+        accounts: {
+          account: (address) => chain.state.accountNow(address),
+          code: (hash) => chain.state.codeNow(hash),
+          storage: (address, slot) => chain.state.storageNow(address, slot),
+        },
+      });
+    expect(untilMs).toBeGreaterThan(chain.timeMs);
+    expect(at(untilMs - 1)).toMatchObject({ codespace: "slashing", code: 4 });
+    expect(at(untilMs).code).toBe(0);
   });
 });
