@@ -176,6 +176,8 @@ function exchange(request: GuardedPost & { readonly address: string }): Promise<
   return new Promise((resolve, reject) => {
     const sent = isSecure ? https.request(options) : http.request(options);
     sent.on("error", (cause) => reject(unreachable(cause)));
+    // Where another protocol is to follow (101), Node closes without an answer and without a fault.
+    sent.on("close", () => reject(unreachable(undefined)));
     sent.on("response", (response) => {
       const { statusCode: status = 0, headers } = response;
       resolve(

@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout } from "node:timers/promises";
+import { errorCode as codeOf } from "../../../../chain/errors.js";
 import {
   guardedPost,
   parseTarget,
@@ -215,5 +217,16 @@ describe("a post", () => {
     await expect(post(`http://127.0.0.1:${port}/`)).rejects.toMatchObject({
       code: "TARGET_UNREACHABLE",
     });
+  });
+
+  it("ends with a receiver that would speak another protocol from here on", async () => {
+    answer = ({ socket }) => {
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n");
+    };
+    const switching = post(`http://127.0.0.1:${port}/`, { timeoutMs: 500 }).catch(codeOf);
+    // It would not end at its time either.
+    expect(await Promise.race([switching, setTimeout(5_000, "hangs", { ref: false })])).toBe(
+      "TARGET_UNREACHABLE",
+    );
   });
 });
