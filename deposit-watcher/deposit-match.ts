@@ -237,7 +237,7 @@ function isEffective(operation: MatchOperation): boolean {
 }
 
 /** True for either side of a pair that takes from and gives to the same address: nothing moved. */
-function isSelfPaid(operation: MatchOperation, transaction: MatchTransaction): boolean {
+export function isSelfPaid(operation: MatchOperation, transaction: MatchTransaction): boolean {
   const opposes = (other: MatchOperation | undefined) =>
     other !== undefined &&
     other.address === operation.address &&

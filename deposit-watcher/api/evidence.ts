@@ -10,6 +10,7 @@ import type { DataBlock, DataOperation } from "../../rpc-client/data-api-client.
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../block-reader.js";
+import { isSelfPaid } from "../deposit-match.js";
 import { LOG_INDEX_BASE, opIndexOfLog } from "../tokens/token-side.js";
 
 /** Where evidence comes from. */
@@ -87,11 +88,12 @@ async function askChain(
       ? undefined
       : operationsOfLogs(node, deposit, { contract, ...options }),
   ]);
-  const { operation, sumUnits } = told ?? operationsOf(block, deposit, contract);
+  const { operation, moves } = told ?? operationsOf(block, deposit, contract);
   const { hash, parentHash, timestampSeconds } = present(header, "the deposit's block");
   const [balanceBeforeUnits, balanceAfterUnits] = balances;
   const changeUnits = balanceAfterUnits - balanceBeforeUnits;
-  const claimedUnits = operation?.amountAtoken ?? 0n;
+  const sumUnits = moves.reduce((sum, { units }) => sum + units, 0n);
+  const own = moves.find(({ isDeposit }) => isDeposit);
   return {
     blockHash: hash,
     parentHash,
@@ -103,11 +105,10 @@ async function askChain(
     agrees:
       hash === deposit.blockHash &&
       block?.hash === hash &&
-      operation?.address === deposit.address &&
       (contract === undefined
-        ? claimedUnits === deposit.amountUnits && changeUnits === sumUnits
+        ? own?.units === deposit.amountUnits && changeUnits === sumUnits
         : // Of a token only what arrived was booked, which may be less than it claims.
-          claimedUnits >= deposit.amountUnits && changeUnits <= sumUnits),
+          arrivedOf(moves, changeUnits) === deposit.amountUnits && changeUnits <= sumUnits),
   };
 }
 
@@ -137,10 +138,33 @@ async function readBalances(
 
 interface ToldOperations {
   readonly operation: DepositOperation | undefined;
-  /** Of all that moved the asset at the address in this block. */
-  readonly sumUnits: bigint;
+  /** All that moved the asset at the address in this block, in the block's order. */
+  readonly moves: readonly Move[];
 }
 
+interface Move {
+  /** Signed, as it was claimed. */
+  readonly units: bigint;
+  /** True for the one that the deposit was booked by. */
+  readonly isDeposit: boolean;
+}
+
+/** What the watcher books of a token's deposit (`judgeTouch`): claims are given what came, in their order. */
+function arrivedOf(moves: readonly Move[], changeUnits: bigint): bigint {
+  let leftUnits = moves.reduce(
+    (left, { units }) => (units < 0n ? left - units : left),
+    changeUnits,
+  );
+  for (const { units, isDeposit } of moves) {
+    if (units <= 0n || leftUnits <= 0n) continue;
+    const arrivedUnits = leftUnits < units ? leftUnits : units;
+    if (isDeposit) return arrivedUnits;
+    leftUnits -= arrivedUnits;
+  }
+  return 0n;
+}
+
+/** What failed moved nothing, and what moved another asset is none of this deposit. */
 function operationsOf(
   block: DataBlock | undefined,
   { address, txHash, txIndex, opIndex }: StoredDeposit,
@@ -150,12 +174,16 @@ function operationsOf(
   const transaction = transactions.find(({ hash, index }) => {
     return index === txIndex && hash === txHash;
   });
-  const sumUnits = transactions
-    .flatMap(({ operations }) => operations)
-    .filter((one) => one.address === address && one.status === "SUCCESS")
-    .filter((one) => (contract === undefined ? one.isNative : one.contract === contract))
-    .reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
-  return { operation: transaction?.operations.find(({ index }) => index === opIndex), sumUnits };
+  const moves = transactions.flatMap((each) =>
+    each.operations
+      .filter((one) => one.address === address && one.status === "SUCCESS")
+      .filter((one) => (contract === undefined ? one.isNative : one.contract === contract))
+      .filter((one) => !isSelfPaid(one, each))
+      .map(({ index, amountAtoken: units }) => {
+        return { units, isDeposit: each === transaction && index === opIndex };
+      }),
+  );
+  return { operation: transaction?.operations.find(({ index }) => index === opIndex), moves };
 }
 
 async function operationsOfLogs(
@@ -174,8 +202,10 @@ async function operationsOfLogs(
       amountAtoken: own.value ?? 0n,
       relatedIndexes: [],
     },
-    sumUnits: logs.reduce((sum, { to, from, value = 0n }) => {
-      return sum + (to === address ? value : 0n) - (from === address ? value : 0n);
-    }, 0n),
+    moves: logs.flatMap((log) => {
+      const { to, from, value = 0n } = log;
+      if (to === from) return [];
+      return [{ units: to === address ? value : -value, isDeposit: log === own }];
+    }),
   };
 }

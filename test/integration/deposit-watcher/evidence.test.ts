@@ -181,6 +181,44 @@ describe("GET /v1/deposits/{id}/evidence", () => {
   });
 });
 
+describe("evidence against the books", () => {
+  /** Credited once; what the chain says of it is spoilt afterwards. */
+  async function credited(amountAtoken: bigint) {
+    const payment = bench.chain.payment(STRANGER, alice, amountAtoken);
+    const block = bench.chain.mine([payment]);
+    bench.chain.mine();
+    await bench.caughtUp();
+    const list = await get("/v1/deposits");
+    return { block, payment, id: list.body.deposits.at(-1).id as string };
+  }
+  /** No coins came with the block, whatever the books say. */
+  const nothingCame = (height: number, amountAtoken: bigint) =>
+    bench.chain.balanceLies.set(`${alice}@${height}`, -amountAtoken);
+  const agreesOf = async (id: string) => {
+    const { body } = await get(`/v1/deposits/${id}/evidence`);
+    return body.chain.agrees as boolean;
+  };
+
+  it("does not agree where the operation of the deposit failed", async () => {
+    const { block, payment, id } = await credited(500n);
+    expect(await agreesOf(id)).toBe(true);
+    const changes = payment.changes.map((one) => ({ ...one, effective: false }));
+    bench.chain.dataApiBlocks.set(block.height, {
+      ...block,
+      transactions: [{ ...payment, changes }],
+    });
+    nothingCame(block.height, 500n);
+    expect(await agreesOf(id)).toBe(false);
+  });
+
+  it("does not agree where the operation of the deposit moved another asset", async () => {
+    const { block, id } = await credited(600n);
+    bench.chain.dataApiTokens.set(block.height, alice);
+    nothingCame(block.height, 600n);
+    expect(await agreesOf(id)).toBe(false);
+  });
+});
+
 describe("GET /v1/deposits/explain", () => {
   it("names the state of deposits", async () => {
     const payment = bench.chain.payment(STRANGER, alice, 7n);

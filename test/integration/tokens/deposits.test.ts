@@ -383,7 +383,7 @@ describe("what lay at addresses before they counted", () => {
 
 describe("a deposit of a token", () => {
   /** Its evidence, as the API collects it. */
-  async function evidenceOf(hash: Hash32) {
+  async function evidenceOf(hash: Hash32, balances?: typeof bench.node.tokenBalances) {
     const [id = ""] = await depositIdsOfTransaction(bench.database, hash);
     const deposit = await findDeposit(bench.database, id);
     if (deposit === undefined) throw new Error("no deposit");
@@ -391,7 +391,8 @@ describe("a deposit of a token", () => {
     const contractOf = (asset: string) =>
       TOKENS.find(({ symbol }) => symbol === asset)?.contractAddress;
     const { signal } = new AbortController();
-    return collectEvidence({ database, node, source, contractOf }, deposit, { signal });
+    const told = balances === undefined ? node : { ...node, tokenBalances: balances };
+    return collectEvidence({ database, node: told, source, contractOf }, deposit, { signal });
   }
 
   async function explain(hash: Hash32) {
@@ -427,6 +428,11 @@ describe("a deposit of a token", () => {
     const chain = two.chain;
     expect((chain?.balanceAfterUnits ?? 0n) - (chain?.balanceBeforeUnits ?? 0n)).toBe(198n);
     expect(await explain(leftOut)).toMatchObject({ code: "CREDITED" });
+    // What the books have, and the balance never did: a claim alone is no evidence.
+    for (const hash of [served, leftOut]) {
+      const still = await evidenceOf(hash, async (queries) => queries.map(() => 1_000n));
+      expect(still.chain).toMatchObject({ agrees: false });
+    }
   });
 
   it("is explained where there is none", async () => {
