@@ -7,10 +7,12 @@ import {
   ADJUSTMENT,
   BREAK,
   COLD_STORAGE,
+  customerOf,
   DEPOSIT_ADDRESSES,
   NETWORK_FEE,
   OPENING_CAPITAL,
   parseCustomerId,
+  standsForNobody,
   SUSPENSE,
   WITHDRAWAL_FEES,
   WRITE_OFF,
@@ -136,6 +138,11 @@ export function parseTerms(terms: unknown): DecisionTerms {
   const sides: readonly string[] = [data.debit, data.credit];
   if (data.debit === data.credit) {
     throw new LedgerError("INVALID_DECISION", "debit and credit are the same account");
+  }
+  // Only given: a correction takes back what one of a former release gave.
+  const given = customerOf(data.credit);
+  if (given !== undefined && standsForNobody(given)) {
+    throw new LedgerError("INVALID_DECISION", `${given} stands for nobody`);
   }
   const onChain = sides.some((code) => code === DEPOSIT_ADDRESSES || WALLET_ACCOUNT.test(code));
   if (onChain && (data.hash === undefined || data.height === undefined)) {
