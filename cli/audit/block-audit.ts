@@ -31,7 +31,7 @@ import {
   type SystemAccounts,
   toLibraryAddress,
 } from "./chain-rules.js";
-import { journalComparisons, receiptComparisons } from "./comparisons.js";
+import { creationComparison, journalComparisons, receiptComparisons } from "./comparisons.js";
 import { AuditError, type Difference, firstDifference } from "./errors.js";
 import { ProvenState } from "./proven-state.js";
 
@@ -186,7 +186,8 @@ export class BlockAudit {
       { field: "receipts", chain: claims.receipts.length, audit: block.transactions.length },
       { field: "journal", chain: claims.changes.length, audit: block.transactions.length },
     ]);
-    if (countDifference !== undefined) return { difference: countDifference };
+    const claimDifference = countDifference ?? creationOf(header, claims);
+    if (claimDifference !== undefined) return { difference: claimDifference };
     await this.#state.startFrom(parent.height, parent.stateRoot);
     const executed = await this.#transactions(block, claims);
     return "difference" in executed
@@ -398,6 +399,17 @@ export class BlockAudit {
     if (difference !== undefined) return { difference };
     return { agreed: { totals: after, gasUsed: executed.gasUsed, logs: executed.logs } };
   }
+}
+
+/** The first that makes coins of what is moved as the journal says: the header of a forger would fit it. */
+function creationOf({ height }: AuditedHeader, claims: Claims): Difference | undefined {
+  for (const { index, hash, changes } of claims.cosmos) {
+    const place = { height, transaction: { index, hash } };
+    const difference = firstDifference(place, [creationComparison(changes)]);
+    if (difference !== undefined) return difference;
+  }
+  const ofModules = claims.blockChanges.filter(({ reason }) => !RULED_REASONS.has(reason));
+  return firstDifference({ height, transaction: undefined }, [creationComparison(ofModules)]);
 }
 
 function emptyExecution() {

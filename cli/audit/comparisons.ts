@@ -101,3 +101,11 @@ export function* journalComparisons(
     };
   }
 }
+
+/** Of changes that no second execution has: coins come into being by the mint alone. */
+export function creationComparison(changes: readonly BalanceChange[]): Comparison {
+  const chain = changes
+    .filter(({ effective, from }) => effective && from === undefined)
+    .reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+  return { field: "coins made of nothing", chain, audit: 0n };
+}

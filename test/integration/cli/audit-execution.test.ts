@@ -305,6 +305,34 @@ describe("an audit of execution", () => {
     }
   });
 
+  it("finds coins that a Cosmos transaction made of nothing, in a header that has them", async () => {
+    // What such transactions moved is taken from the journal: the header of a forger fits it.
+    const forgedAt = 4;
+    const made: Partial<AuditNode> = {
+      journal: async (hash) => {
+        const block = await node.journal(hash).catch(() => journalOf(forgedAt));
+        if (block.height !== forgedAt) return block;
+        const coins = { reason: "CALL", from: undefined, to: parseAddress(fresh(66)) } as const;
+        const change = { ...coins, amountAtoken: TEN, effective: true, tracePath: undefined };
+        const [like] = (await journalOf(1)).transactions;
+        if (like === undefined) throw new Error("block 1 is empty");
+        const said = { gasLimit: 1n, feeAtoken: 0n, memo: "", messages: [], dataIndex: 0 };
+        return { ...block, transactions: [{ ...like, changes: [change], cosmos: said }] };
+      },
+    };
+    const range = { to: forgedAt };
+    const { difference: rootOf } = await audit(made, range);
+    const rawBlock: AuditNode["rawBlock"] = async (height) => {
+      const bytes = await node.rawBlock(height);
+      if (height !== forgedAt || rootOf?.field !== "stateRoot") return bytes;
+      const [header, ...rest] = decodeRlp(bytes) as [string[], ...string[]];
+      const changed = header.map((item, place) => (place === 3 ? rootOf.audit : item));
+      return Buffer.from(encodeRlp([changed, ...rest]).slice(2), "hex");
+    };
+    const { difference } = await audit({ ...made, rawBlock }, range);
+    expect(difference).toMatchObject({ height: forgedAt, field: "coins made of nothing" });
+  });
+
   async function journalOf(height: Height) {
     return node.journal(served.chain.stores.blocks.hashOf(height));
   }
