@@ -6,13 +6,13 @@
  */
 
 /** Versions of the table. */
-export const WEIGHTS_VERSIONS = [1, 2, 3] as const;
+export const WEIGHTS_VERSIONS = [1, 2, 3, 4] as const;
 
 /** One of them. */
 export type WeightsVersion = (typeof WEIGHTS_VERSIONS)[number];
 
 /** What new chains begin with. */
-export const NEWEST_WEIGHTS: WeightsVersion = 3;
+export const NEWEST_WEIGHTS: WeightsVersion = 4;
 
 /** A table: compute units, nanoseconds. */
 export interface ComputeWeights {
@@ -22,6 +22,10 @@ export interface ComputeWeights {
   readonly transactionNs: number;
   /** A byte of call data: hashed, stored, sent. */
   readonly dataByteNs: number;
+  /** An account of an access list: the transaction has paid for its first read with it. */
+  readonly listedAccountNs: number;
+  /** A slot of an access list. */
+  readonly listedSlotNs: number;
   /** First read of an account in a transaction: it may lie on the disk. */
   readonly coldAccountNs: number;
   /** First read of a slot in a transaction. */
@@ -46,6 +50,8 @@ export interface ComputeWeights {
   readonly exponentByteNs: number;
   /** A byte of the code that a frame runs: read, and searched for places to jump to. */
   readonly codeByteNs: number;
+  /** A byte of the code that EXTCODECOPY takes from: however little it takes, all is read. */
+  readonly copiedCodeByteNs: number;
   /** A byte of code that is stored. */
   readonly codeDepositByteNs: number;
 }
@@ -122,6 +128,8 @@ const FIRST: ComputeWeights = {
   opcodesNs: opcodeTable(FIRST_OPCODES_NS),
   transactionNs: 50_000,
   dataByteNs: 4,
+  listedAccountNs: 0,
+  listedSlotNs: 0,
   coldAccountNs: 8_000,
   coldSlotNs: 10_000,
   slotChangeNs: 30_000,
@@ -134,6 +142,7 @@ const FIRST: ComputeWeights = {
   logByteNs: 5,
   exponentByteNs: 4_000,
   codeByteNs: 4,
+  copiedCodeByteNs: 0,
   codeDepositByteNs: 30,
 };
 
@@ -151,4 +160,17 @@ const SECOND: ComputeWeights = {
 /** However often a block changes a slot, one change of it reaches trie, store and history. */
 const THIRD: ComputeWeights = { ...SECOND, changedSlotNs: 1_000, slotChangeAgainNs: 2_000 };
 
-const TABLES: Readonly<Record<WeightsVersion, ComputeWeights>> = { 1: FIRST, 2: SECOND, 3: THIRD };
+/** What an access list makes warm is read all the same, and so is code that is copied from. */
+const FOURTH: ComputeWeights = {
+  ...THIRD,
+  listedAccountNs: THIRD.coldAccountNs,
+  listedSlotNs: THIRD.coldSlotNs,
+  copiedCodeByteNs: THIRD.codeByteNs,
+};
+
+const TABLES: Readonly<Record<WeightsVersion, ComputeWeights>> = {
+  1: FIRST,
+  2: SECOND,
+  3: THIRD,
+  4: FOURTH,
+};

@@ -137,7 +137,7 @@ export async function executeTransaction(
   const fault = faultOf(transaction, judged, limits, intrinsic);
   if (fault !== undefined) return { included: false, code: fault.code, reason: fault.message };
   const { compute, computeWeights } = environment;
-  if (compute !== undefined && leastComputeNs(tx.data, computeWeights) > compute.blockLeftNs) {
+  if (compute !== undefined && leastComputeNs(tx, computeWeights) > compute.blockLeftNs) {
     // Not even what it always takes is left.
     return NO_COMPUTE_LEFT;
   }
@@ -214,7 +214,7 @@ function transferOnly(
   return {
     included: true,
     feeAtoken,
-    computeNs: leastComputeNs(tx.data, computeWeights),
+    computeNs: leastComputeNs(tx, computeWeights),
     changes: recorder.changes(),
     receipt: receiptOf(transaction, block, {
       status: 1,
@@ -226,9 +226,16 @@ function transferOnly(
 }
 
 /** What every transaction takes, whatever it runs. */
-export function leastComputeNs(data: Uint8Array, version: WeightsVersion): number {
-  const { transactionNs, dataByteNs } = weightsOf(version);
-  return transactionNs + dataByteNs * data.length;
+export function leastComputeNs(
+  { data, accessList }: Pick<SignedTransaction, "data" | "accessList">,
+  version: WeightsVersion,
+): number {
+  const { transactionNs, dataByteNs, listedAccountNs, listedSlotNs } = weightsOf(version);
+  let computeNs = transactionNs + dataByteNs * data.length;
+  for (const { storageKeys } of accessList) {
+    computeNs += listedAccountNs + listedSlotNs * storageKeys.length;
+  }
+  return computeNs;
 }
 
 async function runCode(
@@ -253,7 +260,7 @@ async function runCode(
     gasPriceAtoken: priceAtoken,
     accessList: tx.accessList,
   };
-  const baseNs = leastComputeNs(tx.data, computeWeights);
+  const baseNs = leastComputeNs(tx, computeWeights);
   const limitNs =
     compute === undefined ? Number.POSITIVE_INFINITY : mostComputeNs(compute) - baseNs;
   const result = await engine.run(message, block, { recorder: frames, limitNs, watcher });

@@ -37,6 +37,7 @@ export class JournaledState {
   private readonly slots = new Map<Address, Map<Hash32, Uint8Array>>();
   private readonly originalSlots = new Map<Address, Map<Hash32, Uint8Array>>();
   private readonly codes = new Map<Hash32, Uint8Array>();
+  private readonly codeSizes = new Map<Hash32, number>();
   /** Accounts whose committed storage must not be seen any more (created over, destroyed). */
   private readonly wiped = new Set<Address>();
   private readonly undo: Undo[] = [];
@@ -141,6 +142,18 @@ export class JournaledState {
   /** As `code`, for readers that answer at once. */
   codeNow(codeHash: Hash32): Uint8Array {
     return now(this.code(codeHash));
+  }
+
+  /**
+   * Bytes of code, for readers that answer at once. Each code is read for it once: who only asks for
+   * sizes would have whole codes read from the disk for the price of an opcode.
+   */
+  codeSizeNow(codeHash: Hash32): number {
+    const known = this.codeSizes.get(codeHash);
+    if (known !== undefined) return known;
+    const sizeBytes = this.codeNow(codeHash).length;
+    this.codeSizes.set(codeHash, sizeBytes);
+    return sizeBytes;
   }
 
   /** Stores code and returns its hash; the account must be updated by the caller. */

@@ -147,6 +147,11 @@ const OPCODES: readonly WorstCase[] = [
   { name: "EXTCODEHASH cold", code: loop("803f50600101", FROM_2_16) },
   { name: "EXTCODESIZE of 24 KiB", code: loop(`${pushAddress(OTHER)}3b50`), others: large },
   {
+    name: "EXTCODECOPY 1 byte of 24 KiB",
+    code: loop(`60015f5f${pushAddress(OTHER)}3c`),
+    others: large,
+  },
+  {
     name: "EXTCODECOPY 1 KiB",
     code: loop(`6104005f5f${pushAddress(OTHER)}3c`),
     others: large,

@@ -133,7 +133,7 @@ export class MessageRunner {
       const message = { ...request, gasPriceAtoken, accessList, gasLimit: gasLimit - intrinsic };
       // As much as a transaction may take, so that what is answered here holds in a block.
       const { maxTransactionComputeNs, computeWeights } = settings;
-      const mostNs = maxTransactionComputeNs - leastComputeNs(request.data, computeWeights);
+      const mostNs = maxTransactionComputeNs - leastComputeNs(message, computeWeights);
       const limitNs = Math.min(options.limitNs ?? mostNs, mostNs);
       const result = this.engine.run(message, block, { limitNs, watcher });
       const outcome = outcomeOf(result, intrinsic);

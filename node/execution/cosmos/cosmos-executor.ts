@@ -203,7 +203,10 @@ class MessageRun implements WordListener {
     private readonly environment: CosmosEnvironment,
   ) {
     this.used = anteGas(transaction.tx);
-    this.baseNs = leastComputeNs(transaction.tx.raw, environment.computeWeights);
+    this.baseNs = leastComputeNs(
+      { data: transaction.tx.raw, accessList: [] },
+      environment.computeWeights,
+    );
   }
 
   /** At most a transaction's share: with all of it one has failed, and is in the block. */

@@ -1,6 +1,6 @@
 /** Reads of accounts and blocks: BALANCE, EXTCODE*, BLOCKHASH and the block's fields. */
 import type { Address } from "../../../chain/address.js";
-import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
+import { EMPTY_CODE_HASH, type Hash32 } from "../../../chain/hex.js";
 import type { AccountRecord } from "../../store/account-record.js";
 import { isEmptyAccount } from "../../store/account-record.js";
 import type { Frame } from "./frame.js";
@@ -22,10 +22,9 @@ export function livingAccount(frame: Frame, address: Address): AccountRecord | u
   return account === undefined || isEmptyAccount(account) ? undefined : account;
 }
 
-/** The account's code; no bytes where there is none. */
-export function codeOf(frame: Frame, address: Address): Uint8Array {
-  const { state } = frame.execution;
-  return state.codeNow(state.accountNow(address)?.codeHash ?? EMPTY_CODE_HASH);
+/** Hash of the account's code; of no bytes where there is none. */
+export function codeHashOf(frame: Frame, address: Address): Hash32 {
+  return frame.execution.state.accountNow(address)?.codeHash ?? EMPTY_CODE_HASH;
 }
 
 /** BALANCE of any account. */
@@ -44,7 +43,7 @@ export function selfbalance(frame: Frame): void {
 export function extcodesize(frame: Frame): void {
   const address = frame.popAddress();
   chargeAccount(frame, address);
-  frame.push(BigInt(codeOf(frame, address).length));
+  frame.push(BigInt(frame.execution.state.codeSizeNow(codeHashOf(frame, address))));
 }
 
 /** EIP-1052: 0 for an account that does not exist. */

@@ -4,7 +4,7 @@ import { bytesToBigint } from "../../../chain/hex.js";
 import type { Frame } from "./frame.js";
 import { RETURN_DATA_BOUNDS, STATIC_STATE_CHANGE } from "./halt.js";
 import { COPY_WORD_GAS, HASH_WORD_GAS, LOG_BYTE_GAS, LOG_TOPIC_GAS, wordsOf } from "./schedule.js";
-import { chargeAccount, codeOf } from "./accounts.js";
+import { chargeAccount, codeHashOf } from "./accounts.js";
 import { wordFrom, wordToSize, wordToSlot } from "./words.js";
 
 const WORD_BYTES = 32;
@@ -76,7 +76,16 @@ export function codecopy(frame: Frame): void {
 export function extcodecopy(frame: Frame): void {
   const address = frame.popAddress();
   chargeAccount(frame, address);
-  copyFrom(frame, codeOf(frame, address));
+  const to = wordToSize(frame.pop());
+  const from = wordToSize(frame.pop());
+  const size = wordToSize(frame.pop());
+  frame.reserve(to, size);
+  chargeCopy(frame, size);
+  if (size === 0) return;
+  const { state } = frame.execution;
+  const codeHash = codeHashOf(frame, address);
+  frame.spend(frame.weights.copiedCodeByteNs * state.codeSizeNow(codeHash));
+  frame.memory.write(to, state.codeNow(codeHash), from, size);
 }
 
 /** RETURNDATASIZE: bytes of the last child's output. */

@@ -31,6 +31,7 @@ const UNITS: Readonly<Record<WeightsVersion, number>> = {
   1: FIRST_NS,
   2: SECOND_NS,
   3: SECOND_NS,
+  4: SECOND_NS,
 };
 
 /** Stores its first word of input: PUSH0 CALLDATALOAD PUSH0 SSTORE. */
@@ -44,6 +45,27 @@ const CHANGED_SLOT_NS: Readonly<Record<WeightsVersion, readonly [number, number]
   1: [10_000, 30_000],
   2: [10_000, 30_000],
   3: [1_000, 2_000],
+  4: [1_000, 2_000],
+};
+
+/** Copies one byte of 0xee's code: PUSH1 PUSH0 PUSH0 PUSH20 EXTCODECOPY. */
+const COPYING = `60015f5f73${"ee".repeat(20)}3c`;
+
+const LARGE = parseAddress(`0x${"ee".repeat(20)}`);
+const LARGE_BYTES = 24_576;
+
+/**
+ * By hand: the base; 26 bytes of code at 4; four opcodes that push, and the copy; a cold account; a
+ * word of memory and one that is copied.
+ */
+const COPYING_NS = 50_000 + 26 * 4 + 4 * 40 + 900 + 8_000 + 8 + 5;
+
+/** What a version adds for the code that is read, and for each account and slot of a list. */
+const READ_NS: Readonly<Record<WeightsVersion, { code: number; account: number; slot: number }>> = {
+  1: { code: 0, account: 0, slot: 0 },
+  2: { code: 0, account: 0, slot: 0 },
+  3: { code: 0, account: 0, slot: 0 },
+  4: { code: 4 * LARGE_BYTES, account: 8_000, slot: 10_000 },
 };
 
 const chains: ExecutionChain[] = [];
@@ -56,13 +78,36 @@ async function open(computeWeights: WeightsVersion, code = CODE): Promise<Execut
   const plain = testGenesis(WALLET.address.toLowerCase());
   const storage = new Map([[ZERO_HASH, 7n]]);
   const account: GenesisAccount = { balanceAtoken: 5n, code: `0x${code}`, storage };
+  const large: GenesisAccount = {
+    balanceAtoken: 0n,
+    code: `0x${"5b".repeat(LARGE_BYTES)}`,
+    storage: new Map(),
+  };
   const chain = await ExecutionChain.open({
     ...plain,
     params: { ...plain.params, computeWeights },
-    alloc: new Map([...plain.alloc, [CONTRACT, account]]),
+    alloc: new Map([...plain.alloc, [CONTRACT, account], [LARGE, large]]),
   });
   chains.push(chain);
   return chain;
+}
+
+/** Calls a contract with an access list. */
+function listing(
+  chain: ExecutionChain,
+  to: string,
+  accessList: { address: string; storageKeys: string[] }[],
+  nonce = 0,
+): Promise<string> {
+  return WALLET.signTransaction({
+    type: 1,
+    chainId: chain.genesis.evmChainId,
+    to,
+    nonce,
+    gasLimit: 100_000,
+    gasPrice: 25_000_000_000n,
+    accessList,
+  });
 }
 
 describe.each(WEIGHTS_VERSIONS)("version %d of the weights", (version) => {
@@ -103,6 +148,32 @@ describe.each(WEIGHTS_VERSIONS)("version %d of the weights", (version) => {
     expect(units).toEqual([first, STORING_NS + readNs, next, next, first]);
   });
 
+  it.each(ENGINE_NAMES)("counts whole codes that are copied from (%s)", async (engine) => {
+    const chain = await open(version, COPYING);
+    const { outcomes } = await chain.execute([await listing(chain, CONTRACT, [])], [], engine);
+    expect(outcomes).toMatchObject([
+      { receipt: { status: 1 }, computeNs: COPYING_NS + READ_NS[version].code },
+    ]);
+  });
+
+  it.each(ENGINE_NAMES)("counts what access lists make warm (%s)", async (engine) => {
+    const chain = await open(version, "00");
+    const nobody = `0x${"ab".repeat(20)}`;
+    const list = [
+      { address: CONTRACT, storageKeys: [0, 1, 2].map((key) => toBeHex(key, 32)) },
+      { address: nobody, storageKeys: [] },
+    ];
+    // The same for code as for a plain transfer.
+    const raws = [await listing(chain, CONTRACT, list), await listing(chain, nobody, list, 1)];
+    const { outcomes } = await chain.execute(raws, [], engine);
+    const { account, slot } = READ_NS[version];
+    const transferNs = 50_000 + 2 * account + 3 * slot;
+    expect(outcomes.map((outcome) => outcome.included && outcome.computeNs)).toEqual([
+      transferNs + 4 + 40,
+      transferNs,
+    ]);
+  });
+
   it("survives the text of a genesis", async () => {
     const { genesis } = await open(version);
     expect(parseGenesis(encodeGenesis(genesis)).params.computeWeights).toBe(version);
@@ -112,7 +183,7 @@ describe.each(WEIGHTS_VERSIONS)("version %d of the weights", (version) => {
 describe("a version that this program does not know", () => {
   it("is refused with those that it does", () => {
     const text = encodeGenesis(testGenesis(WALLET.address.toLowerCase()));
-    const newer = text.replace(/"computeWeights": ?[0-9]+/, '"computeWeights": 4');
+    const newer = text.replace(/"computeWeights": ?[0-9]+/, '"computeWeights": 5');
     expect(newer).not.toBe(text);
     expect(() => parseGenesis(newer)).toThrow(/computeWeights/);
   });
