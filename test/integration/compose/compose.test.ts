@@ -372,6 +372,17 @@ describe("docker-compose.yml", () => {
     expect(holders("console-home")).toEqual(["init", "console", "operator"]);
   });
 
+  it("lets those write into their homes who keep there what no database may forget", () => {
+    // Totals of the signer, marks of the ledger, rounds of the treasury.
+    for (const [name, home] of [
+      ["withdrawal-worker", "worker-home"],
+      ["deposit-watcher", "watcher-home"],
+      ["treasury", "treasury-home"],
+    ] as const) {
+      expect(serviceNamed(name).volumes).toContain(`${home}:/home/causeway`);
+    }
+  });
+
   it("keeps the offline API alone on a network of its own", () => {
     expect(serviceNamed("sidecar-offline").networks).toEqual(["offline"]);
     // The operator asks it whether it is ready, and listens on nothing.
