@@ -59,22 +59,29 @@ export async function writeNewFile(file: string, content: Uint8Array): Promise<v
 /**
  * Creates a file whole if the name is free, on disk when it returns; an existing file is never
  * touched, and of two processes at once one wins.
+ * @param options `isPassing`: not forced to disk, for what says nothing after a power cut, as a
+ *   lock; after one it may be gone or empty
  * @returns false where a file was there already; throws the system's fault otherwise
  */
-export function createFileOnce(file: string, content: string, mode: number): boolean {
+export function createFileOnce(
+  file: string,
+  content: string,
+  mode: number,
+  { isPassing = false }: { readonly isPassing?: boolean } = {},
+): boolean {
   const draft = draftOf(file);
   try {
     const handle = openSync(draft, "wx", mode);
     try {
       fchmodSync(handle, mode);
       writeFileSync(handle, content);
-      fsyncSync(handle);
+      if (!isPassing) fsyncSync(handle);
     } finally {
       closeSync(handle);
     }
     // A hard link fails when the target exists, so two starts at once cannot overwrite a key.
     linkSync(draft, file);
-    syncFolderSync(dirname(file));
+    if (!isPassing) syncFolderSync(dirname(file));
     return true;
   } catch (error) {
     if (errorCode(error) === "EEXIST") return false;
