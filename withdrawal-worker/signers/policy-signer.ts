@@ -4,7 +4,7 @@
  * taken over; these files would have to be, too.
  */
 import type { Address } from "../../chain/address.js";
-import { AppError, errorMessage } from "../../chain/errors.js";
+import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
 import { decodeTransfer } from "../../chain/erc20.js";
 import { bytesToHex } from "../../chain/hex.js";
 import { TOKEN_SYMBOL } from "../../chain/units.js";
@@ -30,7 +30,7 @@ import type {
   SigningRefusal,
   SigningRefusalCode,
 } from "./signer-port.js";
-import type { CountedPayment, SignerTotals } from "./signer-totals.js";
+import { type CountedPayment, type SignerTotals, SignerTotalsError } from "./signer-totals.js";
 
 /** What the rules are read from; each is looked at anew before every use. */
 export interface SignerRules {
@@ -86,7 +86,9 @@ export class PolicySigner implements Signer {
   ): readonly (SigningRefusal | undefined)[] {
     const rules = this.#readRules();
     if ("code" in rules) return payments.map(() => rules);
-    const room = new DayRoom(this.#rules.totals, rules);
+    const { totals } = this.#rules;
+    if (payments.some((payment) => isBounded(payment, rules))) totals.look();
+    const room = new DayRoom(totals, rules);
     return payments.map(({ nonce, ...payment }) => {
       const refusal = this.#refusalOf(payment, rules);
       if (refusal !== undefined || payment.customerId === TREASURY) return refusal;
@@ -100,7 +102,7 @@ export class PolicySigner implements Signer {
     intents: readonly SigningIntent[],
     { signal }: { readonly signal: AbortSignal },
   ): Promise<readonly SigningOutcome[]> {
-    const decided = await this.#rules.totals.exclusively(() => this.#decide(intents));
+    const decided = await this.#decide(intents, signal);
     const outcomes: SigningOutcome[] = [];
     const parallel = this.#holder.parallel ?? 1;
     for (let start = 0; start < intents.length; start += parallel) {
@@ -123,41 +125,70 @@ export class PolicySigner implements Signer {
     return outcomes;
   }
 
-  /** Refusals by rule; what may be signed is counted, on disk, before anybody is asked. */
-  async #decide(
-    intents: readonly SigningIntent[],
-  ): Promise<readonly (SigningOutcome | undefined)[]> {
+  /**
+   * Refusals by rule; what may be signed is counted, on disk, before anybody is asked. Only what the day
+   * bounds waits for the lock of the totals, and is refused for now where it cannot be counted.
+   */
+  async #decide(intents: readonly SigningIntent[], signal: AbortSignal): Promise<Decisions> {
+    const { totals } = this.#rules;
     const rules = this.#readRules();
-    if ("code" in rules) return intents.map(() => rules);
-    const room = new DayRoom(this.#rules.totals, rules);
+    const isAnyCounted =
+      !("code" in rules) && intents.some((intent) => isPayout(intent) && isBounded(intent, rules));
+    if (!isAnyCounted) return this.#noteUnbounded(this.#judge(intents, rules));
+    try {
+      const judged = await totals.exclusively(
+        async () => {
+          // Others may have held the lock for a while: the switch may be another one by now.
+          const result = this.#judge(intents, this.#readRules());
+          await totals.count(result.counted);
+          return result;
+        },
+        { signal },
+      );
+      return this.#noteUnbounded(judged);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!isPassing(error)) throw error;
+      // A full disk, a lock that hangs: what cannot be counted is not signed, and is asked for again.
+      const reason = `what is signed today cannot be written down: ${errorMessage(error)}`;
+      const closed = () => refuse("STOPPED", reason);
+      return this.#noteUnbounded(this.#judge(intents, this.#readRules(), closed));
+    }
+  }
+
+  #noteUnbounded({ decided, noted }: Judgement): Decisions {
+    this.#rules.totals.note(noted);
+    return decided;
+  }
+
+  /** @param takeRoom of the day, for what it bounds; by default what the totals leave of it */
+  #judge(
+    intents: readonly SigningIntent[],
+    rules: HashedPolicy | SigningRefusal,
+    takeRoom?: () => SigningRefusal,
+  ): Judgement {
     const counted: CountedPayment[] = [];
     const noted: CountedPayment[] = [];
+    if ("code" in rules) return { decided: intents.map(() => rules), counted, noted };
+    const room = new DayRoom(this.#rules.totals, rules);
     const decided = intents.map((intent): SigningOutcome | undefined => {
       if (!this.#meansWhatItSays(intent)) {
         return { kind: "wrong", reason: "a transaction is not the payment that it is meant for" };
       }
       if (intent.kind === "cancel") return undefined;
-      if (intent.customerId === TREASURY) {
-        return this.#refusalOf(intent, rules) ?? this.#strangerRefusal(intent, rules);
-      }
+      const refusal = this.#refusalOf(intent, rules);
+      if (!isPayout(intent)) return refusal ?? this.#strangerRefusal(intent, rules);
+      if (refusal !== undefined) return refusal;
       const payment = countedPayment(this.address, intent, intent.nonce);
-      const refusal = this.#refusalOf(intent, rules) ?? room.take(intent, payment);
-      if (refusal === undefined) (room.isBounded(intent.asset) ? counted : noted).push(payment);
-      return refusal;
+      if (!isBounded(intent, rules)) {
+        noted.push(payment);
+        return undefined;
+      }
+      const full = takeRoom === undefined ? room.take(intent, payment) : takeRoom();
+      if (full === undefined) counted.push(payment);
+      return full;
     });
-    this.#rules.totals.note(noted);
-    try {
-      await this.#rules.totals.count(counted);
-      return decided;
-    } catch (error) {
-      // A full disk: what cannot be counted is not signed, and is asked for again.
-      const reason = `what is signed today cannot be written down: ${errorMessage(error)}`;
-      return intents.map(({ kind, asset }, index) =>
-        kind === "payment" && room.isBounded(asset)
-          ? (decided[index] ?? refuse("STOPPED", reason))
-          : decided[index],
-      );
-    }
+    return { decided, counted, noted };
   }
 
   async #ask(intent: SigningIntent, signal: AbortSignal): Promise<SigningOutcome> {
@@ -243,19 +274,27 @@ export class PolicySigner implements Signer {
   }
 }
 
+/** Of each intent what became of it by rule; undefined where it may be signed. */
+type Decisions = readonly (SigningOutcome | undefined)[];
+
+/** Decisions, and what they count. */
+interface Judgement {
+  readonly decided: Decisions;
+  /** Payments that have to be on disk before they are signed. */
+  readonly counted: readonly CountedPayment[];
+  readonly noted: readonly CountedPayment[];
+}
+
 /** What the day still allows, taken payment by payment. */
 class DayRoom {
   readonly #totals: SignerTotals;
   readonly #policy: HashedPolicy;
-  readonly #taken = new Map<string, bigint>();
+  /** What was signed before, and what was taken since, by asset. */
+  readonly #used = new Map<string, bigint>();
 
   constructor(totals: SignerTotals, policy: HashedPolicy) {
     this.#totals = totals;
     this.#policy = policy;
-  }
-
-  isBounded(asset: string): boolean {
-    return rulesOf(this.#policy.policy, asset).signerDayMaxUnits !== undefined;
   }
 
   /** @param counted set where the payment may have been counted before */
@@ -263,14 +302,29 @@ class DayRoom {
     const { signerDayMaxUnits: most } = rulesOf(this.#policy.policy, asset);
     if (most === undefined) return undefined;
     if (counted !== undefined && this.#totals.isKnown(counted)) return undefined;
-    const takenUnits = (this.#taken.get(asset) ?? 0n) + amountUnits;
-    if (this.#totals.signedUnits(asset) + takenUnits > most) {
+    const usedUnits = (this.#used.get(asset) ?? this.#totals.signedUnits(asset)) + amountUnits;
+    if (usedUnits > most) {
       const reason = `no more than ${most} of ${asset} is signed within 24 hours`;
       return refuse("DAY_TOTAL", reason);
     }
-    this.#taken.set(asset, takenUnits);
+    this.#used.set(asset, usedUnits);
     return undefined;
   }
+}
+
+/** What a customer is paid: neither a transfer of nothing nor what the treasury moves. */
+function isPayout({ kind, customerId }: SigningIntent): boolean {
+  return kind === "payment" && customerId !== TREASURY;
+}
+
+function isBounded({ asset }: PaymentTerms, { policy }: HashedPolicy): boolean {
+  return rulesOf(policy, asset).signerDayMaxUnits !== undefined;
+}
+
+/** Faults of disk and lock; a damaged file is a person's matter, all others are faults of ours. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof SignerTotalsError) return error.code === "SIGNER_TOTALS_BUSY";
+  return errorCode(error) !== "UNKNOWN";
 }
 
 function countedPayment(wallet: Address, terms: PaymentTerms, nonce: bigint): CountedPayment {

@@ -1,12 +1,15 @@
 /**
- * What a signer has signed within the last 24 hours, in a file of its own: a ledger that lies cannot
- * make it forget. Written before a signature leaves where the policy bounds the asset; where it does
- * not, written a little later, so that a bound that comes counts what was signed before it.
+ * What the signers of a home have signed within the last 24 hours, in a file of its own: a ledger that lies
+ * cannot make it forget. Read, judged and written under the lock `<file>.lock`, and before a signature
+ * leaves, where the policy bounds the asset; where it does not, written a little later, so that a bound
+ * that comes counts what was signed before it.
  */
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { AppError, errorCode } from "../../chain/errors.js";
 import { replaceFile, SECRET_MODE } from "../../runtime/files/durable-file.js";
+import { awaitLockFile, type HeldLock, LockHeldError } from "../../runtime/files/lock-file.js";
 import type { Clock } from "../../runtime/process/clock.js";
+import { limitedSignal } from "../../runtime/process/task.js";
 
 /** A payment to be counted. */
 export interface CountedPayment {
@@ -18,8 +21,13 @@ export interface CountedPayment {
   readonly meaning: string;
 }
 
-/** The file cannot be read, or says what none of ours says. */
-export class SignerTotalsError extends AppError<"SIGNER_TOTALS_UNREADABLE"> {}
+/**
+ * SIGNER_TOTALS_UNREADABLE: the file says what none of ours says, or cannot be read at a start.
+ * SIGNER_TOTALS_BUSY: another process keeps the lock; nothing was counted, and asking again may help.
+ */
+export class SignerTotalsError extends AppError<
+  "SIGNER_TOTALS_UNREADABLE" | "SIGNER_TOTALS_BUSY"
+> {}
 
 const HOUR_MS = 3_600_000;
 
@@ -41,62 +49,109 @@ const MAX_KNOWN = 8_192;
 /** How long what no bound asks for may be in memory alone. */
 const FLUSH_MS = 5_000;
 
-/** Sums by asset and hour since 1970, and the latest payments. */
+/** The lock is held for some milliseconds: whoever keeps it for longer hangs. */
+const PATIENCE_MS = 5_000;
+
+/** Units by asset and hour since 1970. */
+type Sums = Map<string, Map<number, bigint>>;
+
+/** What the file says: sums, and the latest payments. */
 interface Content {
-  readonly sums: Map<string, Map<number, bigint>>;
+  readonly sums: Sums;
   readonly known: Set<string>;
 }
 
+/** A payment with the hour that it was signed in. */
+interface Noted {
+  readonly payment: CountedPayment;
+  readonly hour: number;
+}
+
 /**
- * The counter of one process, for all its wallets. Other processes of the home may write the file, too:
- * one that stood by and takes over counts on from what the one before it has signed.
+ * The counter of one process, for all its wallets. Other processes of the home count in the same file, at
+ * the same time: what stands there is read anew under the lock before anything is judged by it.
  */
 export class SignerTotals {
   readonly #file: string;
   readonly #clock: Clock;
-  #content: Content;
-  /** Which file it was read from, or written to. */
-  #seen: string | undefined;
-  /** Counted, and not written, with their hours. */
-  #unwritten: { readonly payment: CountedPayment; readonly hour: number }[] = [];
+  /** What the file said when it was read or written last, and its bytes. */
+  #content: Content = { sums: new Map(), known: new Set() };
+  #bytes: Uint8Array | undefined;
+  /** Counted in memory alone, by `keyOf`, the oldest first. */
+  readonly #noted = new Map<string, Noted>();
+  /** The sums of those that were too many to be known one by one. */
+  readonly #unnamed: Sums = new Map();
   #last: Promise<unknown> = Promise.resolve();
-  /** Set while something is counted that is not on disk. */
+  /** Set while this process holds the lock, or could not let go of it. */
+  #lock: HeldLock | undefined;
+  /** Set while something noted waits to be written. */
   #flushing: NodeJS.Timeout | undefined;
 
   /** @throws SIGNER_TOTALS_UNREADABLE; a missing file has counted nothing */
   constructor(file: string, clock: Clock) {
     this.#file = file;
     this.#clock = clock;
-    this.#seen = versionOf(file);
-    this.#content = readContent(file);
+    try {
+      this.#readAnew();
+    } catch (cause) {
+      throw cause instanceof SignerTotalsError ? cause : unreadable(file, cause);
+    }
   }
 
   /**
-   * Runs one judgement with its counting after the other: two wallets share what a day allows.
-   * @throws SIGNER_TOTALS_UNREADABLE where another process has left a file that cannot be read
+   * Runs one judgement with its counting after the other, over all processes of the home: two wallets
+   * share what a day allows. Throws the system's fault where the disk does not take the lock.
+   * @throws SIGNER_TOTALS_BUSY where another process keeps the lock; SIGNER_TOTALS_UNREADABLE where one
+   *   has left a file that says nothing; the signal's reason
    */
-  exclusively<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(() => {
-      this.#readAnew();
-      return work();
+  exclusively<T>(work: () => Promise<T>, { signal }: { readonly signal: AbortSignal }): Promise<T> {
+    // From here on: who stands behind others that wait for the lock waits no longer than they do.
+    const patience = limitedSignal([], PATIENCE_MS);
+    const result = this.#last.then(async () => {
+      await this.#takeLock({ patience, signal });
+      try {
+        this.#readAnew();
+        return await work();
+      } finally {
+        await this.#dropLock();
+      }
     });
     this.#last = result.catch(() => undefined);
     return result;
+  }
+
+  /**
+   * Reads what other processes have counted, for a judgement that is made again before a signature.
+   * @throws SIGNER_TOTALS_UNREADABLE
+   */
+  look(): void {
+    try {
+      this.#readAnew();
+    } catch (error) {
+      // A disk that does not answer: whoever is to be signed for hears of it.
+      if (error instanceof SignerTotalsError) throw error;
+    }
   }
 
   /** What was signed of an asset within the last 24 hours, or an hour more. */
   signedUnits(asset: string): bigint {
     const since = this.#hour() - WINDOW_HOURS;
     let sum = 0n;
-    for (const [hour, units] of this.#content.sums.get(asset) ?? []) {
-      if (hour > since) sum += units;
+    for (const { sums } of [this.#content, { sums: this.#unnamed }]) {
+      for (const [hour, units] of sums.get(asset) ?? []) {
+        if (hour > since) sum += units;
+      }
+    }
+    for (const { payment, hour } of this.#noted.values()) {
+      if (payment.asset === asset && hour > since) sum += payment.amountUnits;
     }
     return sum;
   }
 
   /** Whether this very payment was counted. */
   isKnown(payment: CountedPayment): boolean {
-    return this.#content.known.has(keyOf(payment));
+    const key = keyOf(payment);
+    return this.#content.known.has(key) || this.#noted.has(key);
   }
 
   /**
@@ -106,28 +161,20 @@ export class SignerTotals {
   async count(payments: readonly CountedPayment[]): Promise<void> {
     const fresh = payments.filter((payment) => !this.isKnown(payment));
     if (fresh.length === 0) return;
-    await this.#write(this.#with(fresh));
+    await this.#write(fresh);
   }
 
-  /**
-   * Counts payments of assets without a bound; on disk within `FLUSH_MS`, or with the next `count`.
-   * Called within `exclusively`.
-   */
+  /** Counts payments of assets without a bound; on disk within `FLUSH_MS`, or with the next `count`. */
   note(payments: readonly CountedPayment[]): void {
     const fresh = payments.filter((payment) => !this.isKnown(payment));
     if (fresh.length === 0) return;
     const hour = this.#hour();
-    const { sums, known } = this.#content;
-    for (const payment of fresh) {
-      addTo(sums, payment, hour);
-      known.add(keyOf(payment));
-      this.#unwritten.push({ payment, hour });
-    }
-    // On a disk that is full for long; what is dropped here is still in the sums.
-    this.#unwritten = this.#unwritten.slice(-MAX_KNOWN);
-    for (const oldest of known) {
-      if (known.size <= MAX_KNOWN) break;
-      known.delete(oldest);
+    for (const payment of fresh) this.#noted.set(keyOf(payment), { payment, hour });
+    // On a disk that is full for long; what is not known by its name is still in the sums.
+    for (const [key, oldest] of this.#noted) {
+      if (this.#noted.size <= MAX_KNOWN) break;
+      this.#noted.delete(key);
+      addTo(this.#unnamed, oldest);
     }
     this.#flushing ??= setTimeout(() => {
       // A disk that is full takes it later; what has a bound is not signed meanwhile.
@@ -135,47 +182,82 @@ export class SignerTotals {
     }, FLUSH_MS).unref();
   }
 
-  /** Writes what is in memory alone. Throws the system's fault. */
-  flush(): Promise<void> {
-    return this.exclusively(async () => {
-      if (this.#flushing === undefined) return;
-      clearTimeout(this.#flushing);
-      this.#flushing = undefined;
-      await this.#write(this.#with([]));
-    });
+  /**
+   * Writes what is in memory alone. Throws the system's fault.
+   * @throws SIGNER_TOTALS_BUSY, SIGNER_TOTALS_UNREADABLE
+   */
+  async flush(): Promise<void> {
+    clearTimeout(this.#flushing);
+    this.#flushing = undefined;
+    const isWritten = () => this.#noted.size === 0 && this.#unnamed.size === 0;
+    if (isWritten()) return;
+    // Nobody may end it before its time: what is not written now is forgotten with the process.
+    const { signal } = new AbortController();
+    await this.exclusively(
+      async () => {
+        if (!isWritten()) await this.#write([]);
+      },
+      { signal },
+    );
   }
 
-  async #write(next: Content): Promise<void> {
-    await replaceFile(this.#file, encode(next), SECRET_MODE);
-    this.#seen = versionOf(this.#file);
+  /** Under the lock, and behind `#readAnew`: what others have counted is kept. */
+  async #write(payments: readonly CountedPayment[]): Promise<void> {
+    const hour = this.#hour();
+    const added = [...this.#noted.values(), ...payments.map((payment) => ({ payment, hour }))];
+    const unnamed = entriesOf(this.#unnamed);
+    const next = grown(this.#content, added, unnamed);
+    const bytes = encode(next);
+    await replaceFile(this.#file, bytes, SECRET_MODE);
     this.#content = next;
-    this.#unwritten = [];
-  }
-
-  /** Takes over what another process of the home has written since; a file that is gone says nothing. */
-  #readAnew(): void {
-    const version = versionOf(this.#file);
-    if (version === undefined || version === this.#seen) return;
-    this.#content = readContent(this.#file);
-    this.#seen = version;
-    const { sums, known } = this.#content;
-    for (const { payment, hour } of this.#unwritten) {
-      if (known.has(keyOf(payment))) continue;
-      addTo(sums, payment, hour);
-      known.add(keyOf(payment));
+    this.#bytes = bytes;
+    for (const { payment } of added) this.#noted.delete(keyOf(payment));
+    // More may have come to them meanwhile.
+    for (const { asset, hour: then, units } of unnamed) {
+      addUnits(this.#unnamed, { asset, hour: then, units: -units });
     }
   }
 
-  #with(payments: readonly CountedPayment[]): Content {
-    const hour = this.#hour();
-    const sums = new Map(
-      [...this.#content.sums].map(([asset, hours]) => {
-        return [asset, new Map([...hours].slice(-MAX_HOURS))] as const;
-      }),
-    );
-    for (const payment of payments) addTo(sums, payment, hour);
-    const known = [...this.#content.known, ...payments.map(keyOf)].slice(-MAX_KNOWN);
-    return { sums, known: new Set(known) };
+  /** Takes over what other processes of the home have written; a file that is gone says nothing. */
+  #readAnew(): void {
+    let bytes: Uint8Array;
+    try {
+      bytes = readFileSync(this.#file);
+    } catch (error) {
+      if (errorCode(error) === "ENOENT") return;
+      throw error;
+    }
+    if (this.#bytes !== undefined && Buffer.compare(this.#bytes, bytes) === 0) return;
+    this.#content = decode(this.#file, bytes);
+    this.#bytes = bytes;
+    // Whoever took a wallet over has signed the same payment on the same nonce.
+    for (const key of this.#noted.keys()) {
+      if (this.#content.known.has(key)) this.#noted.delete(key);
+    }
+  }
+
+  async #takeLock(options: {
+    readonly patience: AbortSignal;
+    readonly signal: AbortSignal;
+  }): Promise<void> {
+    // On a disk that has not let go of it before.
+    await this.#dropLock();
+    try {
+      this.#lock = await awaitLockFile(`${this.#file}.lock`, options);
+    } catch (cause) {
+      if (!(cause instanceof LockHeldError)) throw cause;
+      const message = `for ${PATIENCE_MS / 1_000} s ${cause.message}`;
+      throw new SignerTotalsError("SIGNER_TOTALS_BUSY", message, {
+        details: cause.details,
+        retriable: true,
+        cause,
+      });
+    }
+  }
+
+  async #dropLock(): Promise<void> {
+    await this.#lock?.release();
+    this.#lock = undefined;
   }
 
   #hour(): number {
@@ -183,45 +265,61 @@ export class SignerTotals {
   }
 }
 
-function addTo(sums: Content["sums"], { asset, amountUnits }: CountedPayment, hour: number): void {
+/** The content with more payments, and with sums whose payments are not known any more. */
+function grown(content: Content, added: readonly Noted[], unnamed: readonly HourSum[]): Content {
+  const sums: Sums = new Map(
+    [...content.sums].map(([asset, hours]) => {
+      return [asset, new Map([...hours].slice(-MAX_HOURS))] as const;
+    }),
+  );
+  for (const sum of unnamed) addUnits(sums, sum);
+  for (const entry of added) addTo(sums, entry);
+  const known = [...content.known, ...added.map(({ payment }) => keyOf(payment))];
+  return { sums, known: new Set(known.slice(-MAX_KNOWN)) };
+}
+
+/** One cell of the sums. */
+interface HourSum {
+  readonly asset: string;
+  readonly hour: number;
+  readonly units: bigint;
+}
+
+function entriesOf(sums: Sums): readonly HourSum[] {
+  return [...sums].flatMap(([asset, hours]) =>
+    [...hours].map(([hour, units]) => ({ asset, hour, units })),
+  );
+}
+
+function addTo(sums: Sums, { payment, hour }: Noted): void {
+  addUnits(sums, { asset: payment.asset, hour, units: payment.amountUnits });
+}
+
+/** Adds units to an hour; what comes to nothing is not there. */
+function addUnits(sums: Sums, { asset, hour, units }: HourSum): void {
   const hours = sums.get(asset) ?? new Map<number, bigint>();
-  hours.set(hour, (hours.get(hour) ?? 0n) + amountUnits);
-  sums.set(asset, hours);
+  const sum = (hours.get(hour) ?? 0n) + units;
+  if (sum === 0n) hours.delete(hour);
+  else hours.set(hour, sum);
+  if (hours.size === 0) sums.delete(asset);
+  else sums.set(asset, hours);
 }
 
 function keyOf({ slot, meaning }: CountedPayment): string {
   return `${slot} ${meaning}`;
 }
 
-/** Every write makes another file; undefined where there is none, or it cannot be looked at. */
-function versionOf(file: string): string | undefined {
-  try {
-    const { ino, mtimeNs, size } = statSync(file, { bigint: true });
-    return `${ino} ${mtimeNs} ${size}`;
-  } catch {
-    // Whoever has to write it hears of the fault.
-    return undefined;
-  }
-}
-
-function encode({ sums, known }: Content): string {
+function encode({ sums, known }: Content): Uint8Array {
   const plain = [...sums].map(([asset, hours]) => [
     asset,
     [...hours].map(([hour, units]) => [hour, units.toString()]),
   ]);
-  return `${JSON.stringify({ format: 1, sums: plain, known: [...known] })}\n`;
+  return Buffer.from(`${JSON.stringify({ format: 1, sums: plain, known: [...known] })}\n`);
 }
 
-function readContent(file: string): Content {
-  let text: string;
+function decode(file: string, bytes: Uint8Array): Content {
   try {
-    text = readFileSync(file, "utf8");
-  } catch (cause) {
-    if (errorCode(cause) === "ENOENT") return { sums: new Map(), known: new Set() };
-    throw unreadable(file, cause);
-  }
-  try {
-    return parse(JSON.parse(text));
+    return parse(JSON.parse(Buffer.from(bytes).toString("utf8")));
   } catch (cause) {
     throw unreadable(file, cause);
   }

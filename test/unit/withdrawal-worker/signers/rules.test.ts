@@ -14,6 +14,7 @@ import type {
   SigningOutcome,
 } from "../../../../withdrawal-worker/signers/signer-port.js";
 import { SignerTotals } from "../../../../withdrawal-worker/signers/signer-totals.js";
+import { takeLockFile } from "../../../../runtime/files/lock-file.js";
 import { freshFile, PERMISSIVE, type RuleFiles, signerOver } from "../../../helpers/signing.js";
 import { APPROVERS, policyOf, signatureOf } from "../../../integration/policy/terms.js";
 import { toWithdrawalId } from "../../../../ledger/withdrawals/withdrawal-id.js";
@@ -260,6 +261,43 @@ describe("the total of a day", () => {
     expect(signer.trouble()).toContain("cannot be written down");
     mkdirSync(dirname(file));
     expect(await signed(signer, paymentOn(1n, 1n))).toEqual(["signed"]);
+  });
+
+  it("is not signed for while another process keeps the lock, and counts nothing then", async () => {
+    const { clock, file, start } = counted();
+    const signer = start();
+    const lock = await takeLockFile(`${file}.lock`);
+    const outcomes = await signer.sign([paymentOn(1n, 6n), cancelOn(2n)], { signal });
+    expect(codes(outcomes)).toEqual(["STOPPED", "signed"]);
+    // It is asked for again: no withdrawal ends by it.
+    expect(outcomes[0]).toMatchObject({ isLasting: false });
+    expect(signer.trouble()).toContain(`${process.pid} holds the lock`);
+    expect(signer.review([paymentOn(1n, 10n)])).toEqual([undefined]);
+    const ending = new AbortController();
+    const waiting = signer.sign([paymentOn(1n, 6n)], { signal: ending.signal });
+    ending.abort(new Error("the worker ends"));
+    await expect(waiting).rejects.toThrow("the worker ends");
+    await lock.release();
+    expect(new SignerTotals(file, clock).signedUnits("TOKEN")).toBe(0n);
+    expect(await signed(signer, paymentOn(1n, 6n))).toEqual(["signed"]);
+    expect(signer.trouble()).toBeUndefined();
+  });
+
+  it("spares nonces by what other workers of the home have signed", async () => {
+    const { start } = counted();
+    const [first, second] = [start(), start()];
+    expect(await signed(first, paymentOn(1n, 6n))).toEqual(["signed"]);
+    expect(second.review([paymentOn(2n, 5n)])[0]?.code).toBe("DAY_TOTAL");
+  });
+
+  it("waits for no lock where the policy bounds nothing", async () => {
+    const { clock, file } = counted();
+    const lock = await takeLockFile(`${file}.lock`);
+    const signer = open({}, { totals: new SignerTotals(file, clock) });
+    const sinceMs = performance.now();
+    expect(await signed(signer, paymentOn(1n, 6n))).toEqual(["signed"]);
+    expect(performance.now() - sinceMs).toBeLessThan(4_000);
+    await lock.release();
   });
 
   it("is one for all wallets that sign at once", async () => {
