@@ -11,6 +11,7 @@ import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../block-reader.js";
 import { isSelfPaid } from "../deposit-match.js";
+import { arrivalsOf } from "../tokens/token-verdict.js";
 import { LOG_INDEX_BASE, opIndexOfLog } from "../tokens/token-side.js";
 
 /** Where evidence comes from. */
@@ -93,7 +94,7 @@ async function askChain(
   const [balanceBeforeUnits, balanceAfterUnits] = balances;
   const changeUnits = balanceAfterUnits - balanceBeforeUnits;
   const sumUnits = moves.reduce((sum, { units }) => sum + units, 0n);
-  const own = moves.find(({ isDeposit }) => isDeposit);
+  const place = moves.findIndex(({ isDeposit }) => isDeposit);
   return {
     blockHash: hash,
     parentHash,
@@ -106,9 +107,10 @@ async function askChain(
       hash === deposit.blockHash &&
       block?.hash === hash &&
       (contract === undefined
-        ? own?.units === deposit.amountUnits && changeUnits === sumUnits
+        ? moves[place]?.units === deposit.amountUnits && changeUnits === sumUnits
         : // Of a token only what arrived was booked, which may be less than it claims.
-          arrivedOf(moves, changeUnits) === deposit.amountUnits && changeUnits <= sumUnits),
+          arrivalsOf(moves, changeUnits).arrivedUnits[place] === deposit.amountUnits &&
+          changeUnits <= sumUnits),
   };
 }
 
@@ -147,21 +149,6 @@ interface Move {
   readonly units: bigint;
   /** True for the one that the deposit was booked by. */
   readonly isDeposit: boolean;
-}
-
-/** What the watcher books of a token's deposit (`judgeTouch`): claims are given what came, in their order. */
-function arrivedOf(moves: readonly Move[], changeUnits: bigint): bigint {
-  let leftUnits = moves.reduce(
-    (left, { units }) => (units < 0n ? left - units : left),
-    changeUnits,
-  );
-  for (const { units, isDeposit } of moves) {
-    if (units <= 0n || leftUnits <= 0n) continue;
-    const arrivedUnits = leftUnits < units ? leftUnits : units;
-    if (isDeposit) return arrivedUnits;
-    leftUnits -= arrivedUnits;
-  }
-  return 0n;
 }
 
 /** What failed moved nothing, and what moved another asset is none of this deposit. */

@@ -69,10 +69,36 @@ export function noVerdicts(): TokenVerdicts {
   return { deposits: [], walletInflows: [], outflows: [], sightings: [], surpluses: [] };
 }
 
+/** What came of claims. */
+export interface Arrivals {
+  /** Of each move what arrived, in their order; nothing of one that takes. */
+  readonly arrivedUnits: readonly bigint[];
+  /** What the balance rose by beyond all claims; negative where more is gone than they say. */
+  readonly leftUnits: bigint;
+}
+
 /**
- * Adds what a touch comes to. Outgoing sides are taken at their word: what they took beyond it, or
- * not, shows as too little or too much that arrived, or in the reconciliation.
+ * Gives what came to those who claim it, one after the other. Who takes is taken at its word: what it
+ * took beyond it, or not, shows as too little or too much that arrived, or in the reconciliation.
+ * @param moves signed, all of one token at one address in one block, in the order of the block
+ * @param changeUnits balance after the block less the one before it
  */
+export function arrivalsOf(
+  moves: readonly { readonly units: bigint }[],
+  changeUnits: bigint,
+): Arrivals {
+  const spentUnits = moves.reduce((sum, { units }) => (units < 0n ? sum - units : sum), 0n);
+  let leftUnits = changeUnits + spentUnits;
+  const arrivedUnits = moves.map(({ units }) => {
+    if (units <= 0n || leftUnits <= 0n) return 0n;
+    const arrived = leftUnits < units ? leftUnits : units;
+    leftUnits -= arrived;
+    return arrived;
+  });
+  return { arrivedUnits, leftUnits };
+}
+
+/** Adds what a touch comes to. */
 export function judgeTouch(
   touch: TokenTouch,
   { beforeUnits, afterUnits }: TokenBalances,
@@ -86,13 +112,11 @@ export function judgeTouch(
     for (const side of incoming) verdicts.sightings.push(sightingOf(side, "UNREADABLE"));
     return;
   }
-  const spentUnits = outgoing.reduce((sum, { units }) => sum - units, 0n);
-  let leftUnits = afterUnits - beforeUnits + spentUnits;
-  for (const side of incoming) {
-    const arrivedUnits = leftUnits < 0n ? 0n : leftUnits < side.units ? leftUnits : side.units;
-    leftUnits -= arrivedUnits;
+  const { arrivedUnits: arrivals, leftUnits } = arrivalsOf(touch.sides, afterUnits - beforeUnits);
+  for (const [index, side] of touch.sides.entries()) {
+    const arrivedUnits = arrivals[index] ?? 0n;
     if (arrivedUnits > 0n) addInflow({ ...side, units: arrivedUnits }, owners, verdicts);
-    if (arrivedUnits === side.units) continue;
+    if (side.units <= 0n || arrivedUnits === side.units) continue;
     const missing = { ...side, units: side.units - arrivedUnits };
     verdicts.sightings.push(sightingOf(missing, arrivedUnits > 0n ? "SHORTFALL" : "NOT_ARRIVED"));
   }
