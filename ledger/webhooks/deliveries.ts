@@ -272,16 +272,27 @@ export async function pruneDeliveries(sql: Sql, kept = DELIVERIES_KEPT): Promise
 
 /**
  * Sends events again from a sequence number on, whatever became of them; a webhook that was switched
- * off is switched on by it.
+ * off is switched on by it. What waits for its next try is due at once, and has all its tries again; one
+ * whose try is being written down at this moment keeps its time.
  * @throws WEBHOOK_UNKNOWN
  */
 export async function redeliver(sql: Sql, webhookId: string, fromSeq: number): Promise<void> {
   const rows = await sql.query(
-    `UPDATE webhook
-        SET cursor_seq = least(cursor_seq, greatest(0, $2::bigint - 1)), status = 'active',
-            reason = NULL, dead_in_a_row = 0,
-            changed_at = CASE WHEN status = 'active' THEN changed_at ELSE now() END
-      WHERE id = $1 AND status <> 'removed' RETURNING id`,
+    `WITH hook AS (
+       UPDATE webhook
+          SET cursor_seq = least(cursor_seq, greatest(0, $2::bigint - 1)), status = 'active',
+              reason = NULL, dead_in_a_row = 0,
+              changed_at = CASE WHEN status = 'active' THEN changed_at ELSE now() END
+        WHERE id = $1 AND status <> 'removed' RETURNING id
+     ), waiting AS (
+       SELECT d.webhook_id, d.seq FROM hook JOIN webhook_delivery d ON d.webhook_id = hook.id
+        WHERE d.seq >= $2::bigint AND d.status = 'pending'
+        ORDER BY d.seq FOR UPDATE OF d SKIP LOCKED
+     ), due AS (
+       UPDATE webhook_delivery d SET tries = 0, next_try_at = now(), changed_at = now()
+         FROM waiting WHERE d.webhook_id = waiting.webhook_id AND d.seq = waiting.seq
+     )
+     SELECT id FROM hook`,
     [webhookId, fromSeq],
   );
   if (rows.length === 0) {

@@ -218,6 +218,28 @@ describe("a webhook", () => {
     expect(await show(failing.id)).toMatchObject({ dead: 3, pending: 0, behindEvents: 0 });
   });
 
+  it("is sent again at once when it is asked for, also where its next try is hours away", async () => {
+    const hook = await add("/later");
+    const answers = [503, 503];
+    receiver.manners.set("/later", (response) => {
+      response.writeHead(answers.shift() ?? 204, { "retry-after": "14400" }).end();
+    });
+    await emit("deposit.credited");
+    const [id] = await emit("deposit.credited");
+    start();
+    const statuses = async () =>
+      (await deliveriesOf(hook.id)).map(({ status, lastStatus }) => `${status} ${lastStatus}`);
+    const waiting = ["pending 503", "pending 503"];
+    const both = async () => (await statuses()).join() === waiting.join();
+    await until(both, { timeoutMs: 10_000, what: "both wait" });
+    const fromSeq = Number(id?.split("_").at(-1));
+    await call("post", `/${hook.id}/redeliver`).send({ fromSeq }).expect(200);
+    const second = async () => (await statuses())[1] === "delivered 204";
+    await until(second, { timeoutMs: 10_000, what: "the second one arrives" });
+    // What stands before it was not asked for.
+    expect(await statuses()).toEqual(["pending 503", "delivered 204"]);
+  });
+
   it("has two live secrets at most and one at least, and shows none again", async () => {
     const hook = await add("/secrets");
     const second = (await call("post", `/${hook.id}/secrets`).expect(201)).body as Made;
