@@ -77,6 +77,9 @@ const CANCEL_REFUSALS: Readonly<
   ended: [409, "ALREADY_ENDED", "the withdrawal has ended without payment"],
 };
 
+/** The first moment that the ledger can keep: there is no year 0, and RFC 3339 says none before it. */
+const YEAR_1_MS = Date.parse("0001-01-01T00:00:00Z");
+
 /** Behind the last moment that RFC 3339 can say in UTC, which is how it is kept and shown. */
 const YEAR_10000_MS = Date.UTC(10_000, 0);
 
@@ -276,7 +279,7 @@ function readTime(field: string, value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
   // Of another moment than was written it would be another deadline.
   const timeMs = typeof value === "string" ? timeMsOf(value) : Number.NaN;
-  if (Number.isNaN(timeMs) || timeMs >= YEAR_10000_MS) {
+  if (Number.isNaN(timeMs) || timeMs < YEAR_1_MS || timeMs >= YEAR_10000_MS) {
     throw invalidField(field, "expected a time as in RFC 3339");
   }
   return timeMs;
