@@ -15,6 +15,7 @@ import {
 } from "../books/accounts.js";
 import { amountFields, balanceFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
+import { assertInSuspense } from "../books/suspense.js";
 import { broughtBack } from "../deposits/deposit-credit.js";
 import { readCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
@@ -119,11 +120,19 @@ async function assignDeposits(
   if (byId && rows.length === 0) {
     throw new LedgerError("INVALID_DECISION", `${which.id} is no deposit in suspense`);
   }
+  const given = new Map<string, bigint>();
+  const ofAssets = new Map<string, bigint>();
+  for (const { id, asset, amount_units: amount } of rows) {
+    const units = storedAtoken(amount) - (await broughtBack(tx, id));
+    given.set(id, units);
+    if (units > 0n) ofAssets.set(asset, (ofAssets.get(asset) ?? 0n) + units);
+  }
+  for (const [asset, units] of ofAssets) await assertInSuspense(tx, asset, units);
   const events: NewEvent[] = [];
   for (const row of rows) {
     const { asset } = row;
     const amountUnits = storedAtoken(row.amount_units);
-    const givenUnits = amountUnits - (await broughtBack(tx, row.id));
+    const givenUnits = given.get(row.id) ?? 0n;
     if (givenUnits > 0n) {
       const credit = customerAccount(customerId);
       await postJournal(tx, {
@@ -227,6 +236,7 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
     }
   }
   for (const code of [debit, credit]) await assertWallet(tx, code);
+  if (debit === SUSPENSE) await assertInSuspense(tx, asset, amountUnits);
   await postJournal(tx, {
     kind: "ledger.adjustment",
     idemKey: `adjustment:${key}`,

@@ -16,6 +16,7 @@ import {
   TREASURY,
 } from "../books/accounts.js";
 import { type JournalEntry, postJournal, postJournals } from "../books/journal.js";
+import { unitsInSuspense } from "../books/suspense.js";
 import { storedAtoken, storedHeight, storedInteger } from "../stored-values.js";
 import { acceptInside, type AcceptRefusal, type AcceptRules } from "../withdrawals/withdrawals.js";
 
@@ -180,13 +181,7 @@ export const IS_GAS = `EXISTS (
 /** Without gas that suspense does not hold any more: a person has booked it elsewhere. */
 async function withinSuspense(tx: Sql, rows: readonly EndedRow[]): Promise<readonly EndedRow[]> {
   if (!rows.some(isLateGas)) return rows;
-  const [row] = await tx.query<{ units: string }>(
-    `SELECT coalesce(sum(CASE WHEN credit = $1 THEN amount_units ELSE -amount_units END), 0)::text
-              AS units
-       FROM posting WHERE asset = $2 AND $1 IN (debit, credit)`,
-    [SUSPENSE, NATIVE_ASSET],
-  );
-  let leftUnits = BigInt(row?.units ?? "0");
+  let leftUnits = await unitsInSuspense(tx, NATIVE_ASSET);
   return rows.filter((each) => {
     if (!isLateGas(each)) return true;
     const units = storedAtoken(each.amount);

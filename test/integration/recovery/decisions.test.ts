@@ -166,6 +166,38 @@ describe("decisions about the books", () => {
     expect((await reconcile()).code).toBe(0);
   });
 
+  it("give the same coins out of suspense once, whichever decisions name them", async () => {
+    await desk.watch();
+    // Paid before they were anybody's addresses.
+    desk.pay([derivation.addressAt(0), TOKEN], [derivation.addressAt(1), 2n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    await desk.register("alice");
+    await desk.register("bob");
+    desk.chain.mine();
+    await desk.watch();
+    const rows = await desk.database.query<{ id: string }>(
+      `SELECT id FROM deposit WHERE status = 'suspense' ORDER BY amount_units`,
+    );
+    const [one, two] = rows.map(({ id }) => id);
+    const assign = (id: string | undefined, customer: string) =>
+      desk.causeway("ledger", "assign-deposit", `${id}`, "--customer", customer, ...REASON);
+    const adjust = (key: string, amountAtoken: bigint) => {
+      const sides = ["--debit", "liability:suspense", "--credit", "liability:customer:alice"];
+      const terms = ["--key", key, "--amount-atoken", String(amountAtoken), ...sides];
+      return desk.causeway("ledger", "adjust", ...terms, ...REASON);
+    };
+    await adjust("by-hand", TOKEN + 1n);
+    const empty = { code: "INVALID_DECISION", message: expect.stringContaining("suspense holds") };
+    await expect(assign(two, "bob")).rejects.toMatchObject(empty);
+    await assign(one, "alice");
+    await expect(adjust("again", TOKEN)).rejects.toMatchObject(empty);
+    expect(await desk.availableAtoken("alice")).toBe(2n * TOKEN + 1n);
+    expect(await desk.availableAtoken("bob")).toBe(0n);
+    expect(await totals("liability:suspense")).toBe(1n - TOKEN);
+    expect((await reconcile()).code).toBe(0);
+  });
+
   it("give no more of a deposit that came again than was not given before", async () => {
     const address = derivation.addressAt(0);
     await desk.watch();
