@@ -228,7 +228,9 @@ describe("a webhook", () => {
     const [id] = await emit("deposit.credited");
     start();
     const statuses = async () =>
-      (await deliveriesOf(hook.id)).map(({ status, lastStatus }) => `${status} ${lastStatus}`);
+      (await deliveriesOf(hook.id)).map(
+        ({ status, lastStatus }) => `${String(status)} ${String(lastStatus)}`,
+      );
     const waiting = ["pending 503", "pending 503"];
     const both = async () => (await statuses()).join() === waiting.join();
     await until(both, { timeoutMs: 10_000, what: "both wait" });
