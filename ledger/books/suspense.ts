@@ -3,9 +3,13 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { SUSPENSE } from "./accounts.js";
 
-/** Units of an asset in suspense; below zero where more was given than came. */
-export async function unitsInSuspense(sql: Sql, asset: string): Promise<bigint> {
-  const [row] = await sql.query<{ units: string }>(
+/**
+ * Units of an asset in suspense, for who is to take some: until the transaction ends nobody else takes any.
+ * Below zero where more was given than came.
+ */
+export async function lockInSuspense(tx: Sql, asset: string): Promise<bigint> {
+  await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('suspense', 8082))`);
+  const [row] = await tx.query<{ units: string }>(
     `SELECT (coalesce((SELECT sum(amount_units) FROM posting WHERE credit = $1 AND asset = $2), 0)
            - coalesce((SELECT sum(amount_units) FROM posting WHERE debit = $1 AND asset = $2), 0)
             )::text AS units`,
@@ -16,13 +20,11 @@ export async function unitsInSuspense(sql: Sql, asset: string): Promise<bigint> 
 
 /**
  * Before a person's decision takes units out of suspense: the same coins may have been given by a decision
- * of another kind, which has no key in common with it. Until the transaction ends no other decision takes
- * any.
+ * of another kind, which has no key in common with it.
  * @throws INVALID_DECISION where less lies there
  */
 export async function assertInSuspense(tx: Sql, asset: string, wantedUnits: bigint): Promise<void> {
-  await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('suspense', 8082))`);
-  const heldUnits = await unitsInSuspense(tx, asset);
+  const heldUnits = await lockInSuspense(tx, asset);
   if (wantedUnits <= heldUnits) return;
   throw new LedgerError(
     "INVALID_DECISION",

@@ -16,7 +16,7 @@ import {
   TREASURY,
 } from "../books/accounts.js";
 import { type JournalEntry, postJournal, postJournals } from "../books/journal.js";
-import { unitsInSuspense } from "../books/suspense.js";
+import { lockInSuspense } from "../books/suspense.js";
 import { storedAtoken, storedHeight, storedInteger } from "../stored-values.js";
 import { acceptInside, type AcceptRefusal, type AcceptRules } from "../withdrawals/withdrawals.js";
 
@@ -181,7 +181,7 @@ export const IS_GAS = `EXISTS (
 /** Without gas that suspense does not hold any more: a person has booked it elsewhere. */
 async function withinSuspense(tx: Sql, rows: readonly EndedRow[]): Promise<readonly EndedRow[]> {
   if (!rows.some(isLateGas)) return rows;
-  let leftUnits = await unitsInSuspense(tx, NATIVE_ASSET);
+  let leftUnits = await lockInSuspense(tx, NATIVE_ASSET);
   return rows.filter((each) => {
     if (!isLateGas(each)) return true;
     const units = storedAtoken(each.amount);
