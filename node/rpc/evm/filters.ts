@@ -10,7 +10,10 @@ import { CriteriaRoom } from "./criteria-room.js";
 import { RpcFault } from "./errors.js";
 import type { LogFilter } from "./log-filter.js";
 
-/** A filter as installed; `next` moves with every poll. */
+/**
+ * A filter as installed. `next` moves when the answer to a poll is complete: a poll that fails takes
+ * nothing, and of two that overlap the later one looks again from where the other has ended.
+ */
 export type InstalledFilter =
   | { readonly kind: "block"; next: Height }
   | { readonly kind: "log"; readonly filter: LogFilter; next: Height }
@@ -99,15 +102,13 @@ export class FilterRegistry {
     }
   }
 
-  /** Hashes since the filter's position, which moves on. Throws SERVER_ERROR. */
-  takePending(id: Hex, filter: InstalledFilter & { readonly kind: "pending" }): readonly Hash32[] {
+  /** Hashes since the filter's position, which stays where it is. Throws SERVER_ERROR. */
+  pendingSince(id: Hex, filter: InstalledFilter & { readonly kind: "pending" }): readonly Hash32[] {
     if (filter.next < this.firstPosition) {
       this.uninstall(id);
       throw new RpcFault("SERVER_ERROR", "filter not found");
     }
-    const taken = this.hashes.slice(filter.next - this.firstPosition);
-    filter.next = this.pendingPosition();
-    return taken;
+    return this.hashes.slice(filter.next - this.firstPosition);
   }
 
   private expire(): void {

@@ -235,7 +235,11 @@ export async function getLogs(
   return answer;
 }
 
-async function joinLogs(logs: readonly string[], signal: AbortSignal): Promise<RawJson> {
+/**
+ * Logs as one JSON array.
+ * @throws the signal's reason
+ */
+export async function joinLogs(logs: readonly string[], signal: AbortSignal): Promise<RawJson> {
   const pieces = [Buffer.from("[")];
   for (let start = 0; start < logs.length; start += LOGS_PER_PIECE) {
     const text = logs.slice(start, start + LOGS_PER_PIECE).join(",");

@@ -1,6 +1,6 @@
 /** eth_getLogs and the filter methods. */
 import { isEvm } from "../../../../chain/block.js";
-import type { Hex } from "../../../../chain/hex.js";
+import type { Hash32, Hex } from "../../../../chain/hex.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import type { ChainView } from "../../../view/chain-view.js";
@@ -10,7 +10,7 @@ import { RpcFault } from "../errors.js";
 import { LARGE_BYTES } from "../large-lane.js";
 import type { FilterRegistry, InstalledFilter } from "../filters.js";
 import { lastHeight, type LogFilter, parseLogFilter, rangeOf } from "../log-filter.js";
-import { getLogs, type SearchOptions, searchLogs } from "../log-search.js";
+import { getLogs, joinLogs, type SearchOptions, searchLogs } from "../log-search.js";
 import {
   type CallContext,
   type MethodEntries,
@@ -118,14 +118,30 @@ function newBlocks(
 
 /** Hashes; or the transactions of those that the pool still has, or a block. */
 async function newPending(
-  { view, pool, filters, limits }: FilterMethodPorts,
+  ports: FilterMethodPorts,
   id: Hex,
   filter: InstalledFilter & { readonly kind: "pending" },
   context: CallContext,
 ): Promise<RpcResult> {
-  const from = filter.next;
-  const hashes = filters.takePending(id, filter);
-  if (!filter.isFull) return hashes;
+  for (;;) {
+    const from = filter.next;
+    const hashes = ports.filters.pendingSince(id, filter);
+    const { texts, count } = filter.isFull
+      ? await pendingTexts(ports, hashes, context)
+      : { texts: hashes.map((hash) => `"${hash}"`), count: hashes.length };
+    // Another poll has given these meanwhile.
+    if (filter.next !== from) continue;
+    filter.next = from + count;
+    return new RawJson(`[${texts.join(",")}]`);
+  }
+}
+
+/** Transactions as far as one answer has room; `count`: hashes that are dealt with. */
+async function pendingTexts(
+  { view, pool, limits }: FilterMethodPorts,
+  hashes: readonly Hash32[],
+  context: CallContext,
+): Promise<{ readonly texts: readonly string[]; readonly count: number }> {
   const texts: string[] = [];
   let sizeBytes = 0;
   for (const [index, hash] of hashes.entries()) {
@@ -133,17 +149,16 @@ async function newPending(
     const found =
       place === undefined ? pool.get(hash) : view.transaction(place.height, place.index);
     const text = found !== undefined && isEvm(found) ? pendingTransactionJson(found) : "";
+    // The rest comes with the next poll.
     if (texts.length > 0 && sizeBytes + text.length > limits.responseBytes / 2) {
-      // The rest comes with the next poll.
-      filter.next = from + index;
-      break;
+      return { texts, count: index };
     }
     if (text !== "") texts.push(text);
     sizeBytes += text.length + 1;
     if (sizeBytes > LARGE_BYTES) await context.becameLarge();
     await breathe(context.signal);
   }
-  return new RawJson(`[${texts.join(",")}]`);
+  return { texts, count: hashes.length };
 }
 
 async function newLogs(
@@ -153,15 +168,19 @@ async function newLogs(
 ): Promise<RawJson> {
   const { view, limits } = ports;
   const { filter } = installed;
-  const from = installed.next;
-  const head = view.head().height;
-  const end = filter.to?.kind === "height" ? Math.min(filter.to.height, head) : head;
-  const to = Math.min(end, from + limits.logBlocks - 1);
-  if (from > to) return new RawJson("[]");
-  // What does not fit into one answer comes with the next poll, so a bound never loses a log.
   const bounds = searchBounds(limits, context);
-  const { logs, next } = await searchLogs(view, filter.criteria, { from, to }, bounds);
-  // Two polls at once must not move it back.
-  installed.next = Math.max(installed.next, next ?? to + 1);
-  return new RawJson(`[${logs.join(",")}]`);
+  for (;;) {
+    const from = installed.next;
+    const head = view.head().height;
+    const end = filter.to?.kind === "height" ? Math.min(filter.to.height, head) : head;
+    const to = Math.min(end, from + limits.logBlocks - 1);
+    if (from > to) return new RawJson("[]");
+    // What does not fit into one answer comes with the next poll, so a bound never loses a log.
+    const { logs, next } = await searchLogs(view, filter.criteria, { from, to }, bounds);
+    const answer = await joinLogs(logs, context.signal);
+    // Another poll has given these meanwhile.
+    if (installed.next !== from) continue;
+    installed.next = next ?? to + 1;
+    return answer;
+  }
 }

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../../chain/address.js";
 import { type Hash32, parseHash32, ZERO_HASH } from "../../../../chain/hex.js";
 import type { Log } from "../../../../chain/receipt.js";
+import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "./fixture.js";
 
 const word = (digit: string) => parseHash32(`0x${digit.repeat(64)}`);
@@ -160,6 +161,48 @@ describe("filters", () => {
     }
     expect(polls.reduce((sum, count) => sum + count)).toBe(5);
     expect(await node.call("eth_getFilterChanges", id)).toEqual([]);
+  });
+
+  it("gives each log once where two polls of one filter overlap", async () => {
+    const { node, addLast } = await chainWithLogs();
+    const id = await node.call("eth_newFilter", {});
+    addLast([log(token, word("5")), log(token, word("6"))]);
+    const poll = () => node.call<LogJson[]>("eth_getFilterChanges", id);
+    const polls = await Promise.all([poll(), poll(), poll()]);
+    expect(polls.flat().map(({ topics }) => topics)).toEqual([[word("5")], [word("6")]]);
+    expect(await poll()).toEqual([]);
+  });
+
+  it("gives each pending transaction once where two polls of one filter overlap", async () => {
+    const { node } = await chainWithLogs({ responseBytes: 1_500 });
+    const mined = [1, 3].flatMap((height) => node.chain.block(height)?.block.transactions ?? []);
+    const id = await node.call("eth_newPendingTransactionFilter", true);
+    node.bus.emit("pendingTransactions", mined);
+    const poll = () => node.call<{ hash: string }[]>("eth_getFilterChanges", id);
+    const early = poll();
+    node.bus.emit("pendingTransactions", mined.slice(0, 1));
+    const polls = [...(await Promise.all([early, poll()])), await poll(), await poll()];
+    const told = [...mined, ...mined.slice(0, 1)].map(({ tx }) => tx.hash);
+    expect(polls.flatMap((list) => list.map(({ hash }) => hash)).toSorted()).toEqual(
+      told.toSorted(),
+    );
+  });
+
+  it("gives what a poll that was ended had found to the next one", async () => {
+    const { node, addLast } = await chainWithLogs();
+    const logs = await node.call("eth_newFilter", {});
+    const pending = await node.call("eth_newPendingTransactionFilter", true);
+    addLast([log(token, word("5"))]);
+    node.bus.emit("pendingTransactions", node.chain.block(1)?.block.transactions ?? []);
+    for (const id of [logs, pending]) {
+      const gone = new RequestContext(5_000, undefined);
+      gone.cancel();
+      const body = { jsonrpc: "2.0", id: 1, method: "eth_getFilterChanges", params: [id] };
+      const reply = await node.api.dispatcher.handle(Buffer.from(JSON.stringify(body)), gone);
+      gone.finish();
+      expect(String(reply)).toContain("request timed out");
+      expect(await node.call("eth_getFilterChanges", id)).toHaveLength(1);
+    }
   });
 
   it("reports new blocks in order", async () => {
