@@ -24,6 +24,7 @@ import {
 import type { EvmApiOptions } from "./options.js";
 import { Params } from "./params.js";
 import type { RequestContext } from "./request-context.js";
+import { POLL_METHOD } from "./methods/filter-methods.js";
 import { SEND_METHOD } from "./methods/transaction-methods.js";
 
 /** One answer: pieces in order; undefined where nothing is to be answered. */
@@ -136,26 +137,31 @@ export class Dispatcher {
 
   private async runBatch(entries: readonly unknown[], context: RequestContext): Promise<Reply> {
     // All raw transactions of a batch start in this turn, so that the pool gets them whole.
-    const sends = entries.map((entry) => (isSend(entry) ? this.answer(entry, context) : undefined));
+    const sends = entries.map((entry) =>
+      isCallOf(entry, SEND_METHOD) ? this.answer(entry, context) : undefined,
+    );
     const joined = new JoinedReply();
-    for (let start = 0; start < entries.length; start += BATCH_CONCURRENCY) {
-      const mayGrow = joined.sizeBytes <= LARGE_BYTES || (await hasPlace(context));
-      const isFull = !mayGrow || joined.sizeBytes > this.options.limits.batchResponseBytes;
-      const answers: (Answer | Promise<Answer>)[] = [];
-      for (const [offset, entry] of entries.slice(start, start + BATCH_CONCURRENCY).entries()) {
-        const send = sends[start + offset];
-        if (send !== undefined) answers.push(send);
-        else answers.push(isFull ? tooLarge(entry) : this.answer(entry, context));
-        // A fault of a call is in its answer: none of these promises is ever rejected.
-        await breathe();
+    const isOver = () => joined.sizeBytes > this.options.limits.batchResponseBytes;
+    const running: { readonly entry: unknown; readonly answer: Answer | Promise<Answer> }[] = [];
+    const join = async () => {
+      for (const { entry, answer } of running.splice(0)) {
+        const ready = answer instanceof Promise ? await answer : answer;
+        joined.add(isOver() && !isCallOf(entry, SEND_METHOD) ? tooLarge(entry) : ready);
       }
-      for (const [offset, pending] of answers.entries()) {
-        const answer = pending instanceof Promise ? await pending : pending;
-        const isOver = joined.sizeBytes > this.options.limits.batchResponseBytes;
-        const entry = entries[start + offset];
-        joined.add(isOver && !isSend(entry) ? tooLarge(entry) : answer);
+    };
+    let isFull = false;
+    for (const [index, entry] of entries.entries()) {
+      // What a poll gives, nobody is given again: it runs only where there is room for its answer.
+      if (running.length === BATCH_CONCURRENCY || isCallOf(entry, POLL_METHOD)) {
+        await join();
+        isFull = isOver() || (joined.sizeBytes > LARGE_BYTES && !(await hasPlace(context)));
       }
+      const answer = sends[index] ?? (isFull ? tooLarge(entry) : this.answer(entry, context));
+      running.push({ entry, answer });
+      // A fault of a call is in its answer: none of these promises is ever rejected.
+      await breathe();
     }
+    await join();
     return joined.finish();
   }
 
@@ -271,9 +277,9 @@ function parseCall(message: unknown): Call | string {
   return faultText(text ?? "null", "INVALID_PARAMS", "non-array args");
 }
 
-function isSend(entry: unknown): boolean {
+function isCallOf(entry: unknown, method: string): boolean {
   return (
-    typeof entry === "object" && entry !== null && "method" in entry && entry.method === SEND_METHOD
+    typeof entry === "object" && entry !== null && "method" in entry && entry.method === method
   );
 }
 

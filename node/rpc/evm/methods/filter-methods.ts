@@ -21,6 +21,9 @@ import {
 import type { EvmRpcLimits } from "../options.js";
 import { ParamError, parseBoolean } from "../params.js";
 
+/** The method whose answer takes what it gives out of a filter. */
+export const POLL_METHOD = "eth_getFilterChanges";
+
 /** What these methods read. */
 export interface FilterMethodPorts {
   readonly view: ChainView;
@@ -65,7 +68,7 @@ export function filterMethods(ports: FilterMethodPorts): MethodEntries {
     method("eth_uninstallFilter", 1, (params) =>
       filters.uninstall(params.required(0, parseFilterId)),
     ),
-    method("eth_getFilterChanges", 1, (params, context) => {
+    method(POLL_METHOD, 1, (params, context) => {
       const id = params.required(0, parseFilterId);
       const filter = filters.use(id);
       switch (filter.kind) {

@@ -205,6 +205,29 @@ describe("filters", () => {
     }
   });
 
+  it("keeps for the next poll what a batch has no room for, of every kind of filter", async () => {
+    const { node, addLast } = await chainWithLogs({ batchResponseBytes: 300 });
+    const ids = [
+      await node.call("eth_newFilter", {}),
+      await node.call("eth_newBlockFilter"),
+      await node.call("eth_newPendingTransactionFilter"),
+    ];
+    addLast([log(token, word("5"))]);
+    node.bus.emit("pendingTransactions", node.chain.block(1)?.block.transactions ?? []);
+    const asked = (id: unknown, method: string, params: unknown[]) => ({
+      jsonrpc: "2.0",
+      id,
+      method,
+      params,
+    });
+    const answers = (await node.post([
+      asked(0, "eth_getBlockByNumber", ["0x1", false]),
+      ...ids.map((id) => asked(id, "eth_getFilterChanges", [id])),
+    ])) as { error?: { code: number } }[];
+    expect(answers.map(({ error }) => error?.code)).toEqual([undefined, -32003, -32003, -32003]);
+    for (const id of ids) expect(await node.call("eth_getFilterChanges", id)).toHaveLength(1);
+  });
+
   it("reports new blocks in order", async () => {
     const { node } = await chainWithLogs();
     const id = await node.call("eth_newBlockFilter");
