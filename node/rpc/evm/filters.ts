@@ -16,9 +16,16 @@ import type { LogFilter } from "./log-filter.js";
  */
 export type InstalledFilter =
   | { readonly kind: "block"; next: Height }
-  | { readonly kind: "log"; readonly filter: LogFilter; next: Height }
+  | { readonly kind: "log"; readonly filter: LogFilter; next: LogPosition }
   /** `next` is a position in the shared list of pending hashes; `isFull`: whole transactions. */
   | { readonly kind: "pending"; readonly isFull: boolean; next: number };
+
+/** Where a log filter goes on. */
+export interface LogPosition {
+  readonly height: Height;
+  /** Matching logs of this block that were given: more than 0 where one answer cannot hold all. */
+  readonly given: number;
+}
 
 interface Entry {
   readonly filter: InstalledFilter;

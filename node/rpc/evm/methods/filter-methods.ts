@@ -1,6 +1,6 @@
 /** eth_getLogs and the filter methods. */
 import { isEvm } from "../../../../chain/block.js";
-import type { Hash32, Hex } from "../../../../chain/hex.js";
+import type { Hash32, Height, Hex } from "../../../../chain/hex.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import type { ChainView } from "../../../view/chain-view.js";
@@ -56,7 +56,8 @@ export function filterMethods(ports: FilterMethodPorts): MethodEntries {
         throw new RpcFault("INVALID_PARAMS", "a filter cannot be installed for one block hash");
       }
       lastHeight(view, filter);
-      return filters.install({ kind: "log", filter, next: firstHeight(view, filter) });
+      const next = { height: firstHeight(view, filter), given: 0 };
+      return filters.install({ kind: "log", filter, next });
     }),
     method("eth_newBlockFilter", 0, () =>
       filters.install({ kind: "block", next: view.head().height + 1 }),
@@ -171,19 +172,40 @@ async function newLogs(
 ): Promise<RawJson> {
   const { view, limits } = ports;
   const { filter } = installed;
-  const bounds = searchBounds(limits, context);
+  // A comma is counted for every log: the brackets take one byte more than that.
+  const bounds = { ...searchBounds(limits, context), maxBytes: limits.responseBytes - 1 };
   for (;;) {
     const from = installed.next;
+    const { height, given } = from;
     const head = view.head().height;
     const end = filter.to?.kind === "height" ? Math.min(filter.to.height, head) : head;
-    const to = Math.min(end, from + limits.logBlocks - 1);
-    if (from > to) return new RawJson("[]");
+    if (height > end) return new RawJson("[]");
+    const to = given > 0 ? height : Math.min(end, height + limits.logBlocks - 1);
     // What does not fit into one answer comes with the next poll, so a bound never loses a log.
-    const { logs, next } = await searchLogs(view, filter.criteria, { from, to }, bounds);
-    const answer = await joinLogs(logs, context.signal);
+    const { logs, next } = await searchLogs(view, filter.criteria, { from: height, to }, bounds);
+    const portion = portionOf(logs.slice(given), height, bounds.maxBytes);
+    const answer = await joinLogs(portion, context.signal);
     // Another poll has given these meanwhile.
     if (installed.next !== from) continue;
-    installed.next = next ?? to + 1;
+    const isWhole = given + portion.length === logs.length;
+    installed.next = isWhole
+      ? { height: next ?? to + 1, given: 0 }
+      : { height, given: given + portion.length };
     return answer;
   }
+}
+
+/**
+ * As many logs as one answer holds. They are all, unless the first block of a search exceeds the
+ * bound alone: then all of them are of this block.
+ * @throws RESPONSE_TOO_LARGE where there is no room for the first one
+ */
+function portionOf(logs: readonly string[], height: Height, maxBytes: number): readonly string[] {
+  let sizeBytes = 0;
+  const most = logs.findIndex((text) => (sizeBytes += text.length + 1) > maxBytes);
+  if (most === 0) {
+    const text = `one log of block ${height} is over the bound, install a narrower filter`;
+    throw new RpcFault("RESPONSE_TOO_LARGE", `response too large: ${text}`);
+  }
+  return most < 0 ? logs : logs.slice(0, most);
 }

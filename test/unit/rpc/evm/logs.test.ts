@@ -205,6 +205,44 @@ describe("filters", () => {
     }
   });
 
+  it("gives a block that is over an answer's bound in several portions, and loses nothing", async () => {
+    const { node, addLast } = await chainWithLogs({ responseBytes: 1_000 });
+    const id = await node.call("eth_newFilter", {});
+    addLast(Array.from({ length: 7 }, () => log(token, word("7"))));
+    const [raw, next] = [
+      await signLegacy(ALICE, { nonce: 3 }),
+      await signLegacy(ALICE, { nonce: 4 }),
+    ];
+    node.chain.add([{ raw, logs: [log(token, word("8"))] }]);
+    const places: string[] = [];
+    for (;;) {
+      const found = await node.call<LogJson[]>("eth_getFilterChanges", id);
+      if (found.length === 0) break;
+      places.push(...found.map(({ blockNumber, logIndex }) => `${blockNumber}/${logIndex}`));
+    }
+    const first = Array.from({ length: 7 }, (_, index) => `0x4/0x${index}`);
+    expect(places).toEqual([...first, "0x5/0x0"]);
+    node.chain.add([{ raw: next, logs: [log(token)] }]);
+    expect(await node.call("eth_getFilterChanges", id)).toHaveLength(1);
+  });
+
+  it("refuses a log that alone is over the bound, each time, and says what to do", async () => {
+    const { node, addLast } = await chainWithLogs({ responseBytes: 1_000 });
+    const id = await node.call("eth_newFilter", {});
+    addLast([log(token), { ...log(token), data: new Uint8Array(600) }]);
+    expect(await node.call("eth_getFilterChanges", id)).toHaveLength(1);
+    for (const attempt of [1, 2]) {
+      expect([attempt, (await node.ask("eth_getFilterChanges", id)).error]).toEqual([
+        attempt,
+        {
+          code: -32003,
+          message:
+            "response too large: one log of block 4 is over the bound, install a narrower filter",
+        },
+      ]);
+    }
+  });
+
   it("keeps for the next poll what a batch has no room for, of every kind of filter", async () => {
     const { node, addLast } = await chainWithLogs({ batchResponseBytes: 300 });
     const ids = [
