@@ -65,6 +65,8 @@ export interface Subscriber {
   notify(text: string): void;
   /** Drops the connection: more is to be told to it than can be sent. */
   tooSlow(): void;
+  /** Ends the connection: a subscription of it cannot go on. @param why told to the client */
+  failed(why: string): void;
   /** Resolves when little is waiting to be sent; rejects when the connection is gone. */
   drained(): Promise<void>;
   /** Calls back once when the connection ends. */

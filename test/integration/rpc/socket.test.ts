@@ -37,6 +37,10 @@ async function startNode(limits: Partial<EvmRpcLimits> = {}) {
   return { ...node, server, url: `ws://127.0.0.1:${server.address.port}` };
 }
 
+function fail(text: string): never {
+  throw new Error(text);
+}
+
 /** A client that keeps what it gets and lets a test wait for it. */
 async function openClient(url: string) {
   const socket = new WebSocket(url);
@@ -306,6 +310,35 @@ describe("subscriptions", () => {
     const [code, reason] = await closed;
     expect([code, String(reason)]).toEqual([1013, "subscription backlog exceeded"]);
     expect(quick.socket.readyState).toBe(WebSocket.OPEN);
+  });
+
+  it("closes the connection of a subscription that cannot go on, and says why", async () => {
+    const { url, chain } = await startNode();
+    const { oldest } = chain;
+    const outline = chain.outline.bind(chain);
+    const spoiled = {
+      missing: { outline: () => undefined, oldest },
+      broken: { outline: () => fail("the disk is gone"), oldest },
+      pruned: { outline, oldest: () => ({ ...oldest(), block: 1_000 }) },
+    };
+    const cases = [
+      ["newHeads", spoiled.missing, "pruned history unavailable"],
+      ["newHeads", spoiled.broken, "internal error"],
+      ["logs", spoiled.pruned, "pruned history unavailable"],
+      ["transactionReceipts", spoiled.pruned, "pruned history unavailable"],
+    ] as const;
+    for (const [topic, spoil, why] of cases) {
+      const client = await openClient(url);
+      const closed = once(client.socket, "close", { signal: AbortSignal.timeout(10_000) });
+      await client.ask("eth_subscribe", topic);
+      Object.assign(chain, spoil);
+      // Two at once: the first is read back from the store.
+      chain.add([]);
+      chain.add([]);
+      const [code, reason] = await closed;
+      expect([topic, code, String(reason)]).toEqual([topic, 1011, `subscription ended: ${why}`]);
+      Object.assign(chain, { outline, oldest });
+    }
   });
 
   it("closes connections when it stops, also one that never answers", async () => {

@@ -14,6 +14,12 @@ const MAX_IN_FLIGHT = 64;
 /** WebSocket status "try again later": sent to a subscriber that cannot keep up. */
 const TOO_SLOW = 1013;
 
+/**
+ * WebSocket status "internal error": sent to a client of which a subscription cannot go on. It would
+ * wait for ever for what does not come, and subscribes again as after any lost connection.
+ */
+const FAILED = 1011;
+
 /** Time for a slow client to take its close frame. */
 const CLOSE_GRACE_MS = 5_000;
 
@@ -75,15 +81,13 @@ export class SocketConnection implements Subscriber {
 
   tooSlow(): void {
     if (!this.isOpen) return;
-    this.isOpen = false;
     const { bufferedAmount } = this.socket;
     this.api.log.warn({ bufferedAmount }, "WebSocket subscriber dropped: too slow");
-    // A paused socket would never see the client's close frame.
-    this.socket.resume();
-    this.socket.close(TOO_SLOW, "subscription backlog exceeded");
-    const timer = setTimeout(() => this.socket.terminate(), CLOSE_GRACE_MS);
-    this.socket.once("close", () => clearTimeout(timer));
-    this.release();
+    this.close(TOO_SLOW, "subscription backlog exceeded");
+  }
+
+  failed(why: string): void {
+    if (this.isOpen) this.close(FAILED, `subscription ended: ${why}`);
   }
 
   drained(): Promise<void> {
@@ -163,6 +167,16 @@ export class SocketConnection implements Subscriber {
       this.socket.bufferedAmount > this.api.limits.backlogBytes;
     if (isBusy && !this.socket.isPaused) this.socket.pause();
     if (!isBusy && this.socket.isPaused) this.socket.resume();
+  }
+
+  private close(status: number, reason: string): void {
+    this.isOpen = false;
+    // A paused socket would never see the client's close frame.
+    this.socket.resume();
+    this.socket.close(status, reason);
+    const timer = setTimeout(() => this.socket.terminate(), CLOSE_GRACE_MS);
+    this.socket.once("close", () => clearTimeout(timer));
+    this.release();
   }
 
   private onClosed(): void {

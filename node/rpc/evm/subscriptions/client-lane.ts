@@ -5,15 +5,19 @@
  */
 import type { Hash32, Height, Hex } from "../../../../chain/hex.js";
 import { type BlockOutline, isEvm } from "../../../../chain/block.js";
+import { errorCode } from "../../../../chain/errors.js";
+import type { Logger } from "../../../../runtime/process/logger.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import type { BlockJson } from "../block-json.js";
 import { headerJson, pendingTransactionJson, placeOf, receiptJson } from "../encode.js";
+import { historyPruned, INTERNAL_ERROR, toRpcError } from "../errors.js";
 import type { LargeLane } from "../large-lane.js";
 import { matches, mayContain } from "../log-filter.js";
 import { searchLogs } from "../log-search.js";
 import type { Subscriber } from "../method.js";
+import { assertBlocks } from "../reads.js";
 import type { LiveBlock } from "./live-block.js";
 import { type ChainTopic, isOfChain, type Topic } from "./topic.js";
 
@@ -44,6 +48,7 @@ export type Moment =
 /** What a lane reads. */
 export interface LanePorts {
   readonly view: ChainView;
+  readonly log: Logger;
   readonly json: Pick<BlockJson, "receipts">;
   /** For large pieces of the past, of all clients. */
   readonly past: LargeLane;
@@ -162,8 +167,8 @@ export class ClientLane {
           this.send(subscription, text);
           await breathe(ending.signal);
         }
-      } catch {
-        this.end(subscription); // It was ended, or the connection is gone.
+      } catch (error) {
+        this.failed(subscription, error);
       }
     }
     this.waitingTransactions -= weightOf(moment);
@@ -183,9 +188,25 @@ export class ClientLane {
         await this.sendPast(subscription, topic);
         await this.subscriber.drained();
       }
-    } catch {
-      this.end(subscription); // It was ended, the connection is gone, or its block.
+    } catch (error) {
+      this.failed(subscription, error);
     }
+  }
+
+  /**
+   * What was to be sent could not be made. A client that is told nothing believes that nothing
+   * happens: its connection is ended, and with it all of its subscriptions.
+   */
+  private failed({ ending, topic }: Subscription, error: unknown): void {
+    // The client has ended it, or is gone.
+    if (ending.signal.aborted) return;
+    const known = toRpcError(error);
+    const fields = { topic: topic.kind, code: errorCode(error), err: error };
+    const { log } = this.ports;
+    if (known === undefined) log.error(fields, "subscription failed");
+    else log.warn(fields, "subscription cannot go on");
+    this.subscriber.failed((known ?? INTERNAL_ERROR).message);
+    this.endAll();
   }
 
   private async sendLive(
@@ -214,9 +235,10 @@ export class ClientLane {
   private async sendPast(subscription: Subscription, topic: ChainTopic): Promise<void> {
     const { view } = this.ports;
     const { next, last, ending } = subscription;
+    assertBlocks(view, { from: next, to: next });
     if (topic.kind !== "logs") {
       const outline = view.outline(next);
-      if (outline === undefined) throw new Error(`block ${next} is missing`);
+      if (outline === undefined) throw historyPruned();
       if (topic.kind === "newHeads") this.send(subscription, headerJson(outline));
       else if (outline.transactionCount > 0) {
         await this.sendPastReceipts(subscription, outline, topic.hashes);
@@ -268,7 +290,8 @@ export class ClientLane {
 
   private async sendReceipts(subscription: Subscription, height: Height): Promise<void> {
     const all = await this.ports.json.receipts(height);
-    if (all !== undefined) this.send(subscription, all.content.toString());
+    if (all === undefined) throw historyPruned();
+    this.send(subscription, all.content.toString());
   }
 
   private send(subscription: Subscription, result: string): void {

@@ -6,6 +6,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { bytesToHex, type Height, type Hex } from "../../../../chain/hex.js";
+import type { Logger } from "../../../../runtime/process/logger.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { CommittedBlock, EventBus } from "../../../view/event-bus.js";
 import type { BlockJson } from "../block-json.js";
@@ -30,6 +31,7 @@ export interface SubscriptionPorts {
   readonly view: ChainView;
   readonly json: Pick<BlockJson, "receipts">;
   readonly bus: EventBus;
+  readonly log: Logger;
   readonly isCatchingUp: () => boolean;
   readonly limits: Pick<EvmRpcLimits, "subscriptionsPerConnection" | "logBlocks">;
 }
@@ -123,9 +125,10 @@ export class SubscriptionHub {
   private laneOf(subscriber: Subscriber): ClientLane {
     const known = this.lanes.get(subscriber);
     if (known !== undefined) return known;
-    const { view, json } = this.ports;
+    const { view, json, log } = this.ports;
     const lane = new ClientLane(subscriber, {
       view,
+      log,
       json,
       past: this.past,
       newest: () => this.newest,

@@ -31,6 +31,9 @@ class TestSubscriber implements Subscriber {
     this.isDropped = true;
     this.close();
   }
+  failed(): void {
+    this.tooSlow();
+  }
   async drained(): Promise<void> {
     await nextTurn();
   }
