@@ -50,7 +50,7 @@ export async function estimateGas(
   const first = inGethsWords(highest, () => runner.run(request, { gasLimit: highest }));
   if (first.kind === "invalid") {
     if (first.isGas) throw allowanceExceeded(highest);
-    return { outcome: "error", error: first.error, gasUsed: 0n };
+    return { outcome: "error", error: failedWith(highest, first.error), gasUsed: 0n };
   }
   const { error, returnData, gasUsed } = first;
   if (error === undefined) return { outcome: "success", gas: smallest(first, highest, succeeds) };
@@ -89,7 +89,11 @@ function smallest(
 }
 
 function inGethsWords<T>(gasLimit: bigint, work: () => T): T {
-  return withFundsText(work, (refusal) => `failed with ${gasLimit} gas: ${refusal}`);
+  return withFundsText(work, (refusal) => failedWith(gasLimit, refusal));
+}
+
+function failedWith(gasLimit: bigint, refusal: string): string {
+  return `failed with ${gasLimit} gas: ${refusal}`;
 }
 
 /** Upper bound of the search: what the caller, the chain and the sender's free coins allow. */

@@ -200,8 +200,21 @@ export function belowBaseFeeText(from: Address, feeAtoken: Atoken, baseFeeAtoken
   return `max fee per gas less than block base fee: ${who}, ${sums}`;
 }
 
+/** geth's text for a tip that is above what a unit of gas may cost at all. */
+export function tipAboveFeeText(from: Address, fees: GasFees): string {
+  const { maxFeePerGasAtoken, maxPriorityFeePerGasAtoken } = fees;
+  const who = `address ${toChecksumAddress(from)}`;
+  const tip = `maxPriorityFeePerGas: ${maxPriorityFeePerGasAtoken}`;
+  const sums = `${tip}, maxFeePerGas: ${maxFeePerGasAtoken}`;
+  return `max priority fee per gas higher than max fee per gas: ${who}, ${sums}`;
+}
+
 function feeRefusal(request: CallRequest, baseFeeAtoken = 0n): RunOutcome | undefined {
-  const { maxFeePerGasAtoken } = feesOf(request);
+  const fees = feesOf(request);
+  const { maxFeePerGasAtoken, maxPriorityFeePerGasAtoken } = fees;
+  if (maxFeePerGasAtoken < maxPriorityFeePerGasAtoken) {
+    return { kind: "invalid", error: tipAboveFeeText(request.from, fees), isGas: false };
+  }
   // A message that names no fees is free, whatever the base fee.
   if (maxFeePerGasAtoken === 0n || maxFeePerGasAtoken >= baseFeeAtoken) return undefined;
   const error = belowBaseFeeText(request.from, maxFeePerGasAtoken, baseFeeAtoken);

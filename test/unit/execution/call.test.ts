@@ -110,6 +110,19 @@ describe("eth_call", () => {
     await expect(call(withCode(""), priced)).rejects.toMatchObject({ code: "INSUFFICIENT_FUNDS" });
   });
 
+  it("refuses a tip above the fee cap, as a simulation does", async () => {
+    const dynamicFees = { maxFeePerGasAtoken: 0n, maxPriorityFeePerGasAtoken: 2n };
+    const error =
+      "max priority fee per gas higher than max fee per gas: address " +
+      `${getAddress(ALICE)}, maxPriorityFeePerGas: 2, maxFeePerGas: 0`;
+    expect(await call(withCode(""), { dynamicFees, gasLimit: 21_000n })).toMatchObject({
+      error: `err: ${error} (supplied gas 21000)`,
+    });
+    expect(await estimate(withCode(""), { dynamicFees })).toMatchObject({
+      error: `failed with 10000000 gas: ${error}`,
+    });
+  });
+
   it("caps the gas at the node's cap and shows the price to the code", async () => {
     const gas = await call(withCode(`5a${RETURN_TOP}`), { gasLimit: 10n ** 18n });
     // GAS itself costs 2, the message 21,000.

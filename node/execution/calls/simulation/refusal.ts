@@ -11,7 +11,7 @@ import type { Atoken } from "../../../../chain/units.js";
 import { type AccountRecord, EMPTY_ACCOUNT } from "../../../store/account-record.js";
 import { CallError } from "../call-error.js";
 import type { SimulationRefusal } from "../call-port.js";
-import { belowBaseFeeText, fundsText } from "../call-run.js";
+import { belowBaseFeeText, fundsText, tipAboveFeeText } from "../call-run.js";
 
 /** EIP-2681: no transaction has this nonce. */
 const MAX_NONCE = 2n ** 64n - 1n;
@@ -36,9 +36,7 @@ export function checkCall(
   // A call that names no fees is free, unless the rules of real blocks were asked for.
   if (!validation && maxFeePerGasAtoken === 0n && maxPriorityFeePerGasAtoken === 0n) return;
   if (maxFeePerGasAtoken < maxPriorityFeePerGasAtoken) {
-    const tip = `maxPriorityFeePerGas: ${maxPriorityFeePerGasAtoken}`;
-    const fees = `${who}, ${tip}, maxFeePerGas: ${maxFeePerGasAtoken}`;
-    throw refuse("TIP_ABOVE_FEE", `max priority fee per gas higher than max fee per gas: ${fees}`);
+    throw refuse("TIP_ABOVE_FEE", tipAboveFeeText(from, tx));
   }
   if (maxFeePerGasAtoken < baseFeeAtoken) {
     throw refuse("FEE_BELOW_BASE_FEE", belowBaseFeeText(from, maxFeePerGasAtoken, baseFeeAtoken));

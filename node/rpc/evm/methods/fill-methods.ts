@@ -46,7 +46,11 @@ export function fillMethods(ports: FillMethodPorts): MethodEntries {
         throw new RpcFault("SERVER_ERROR", "contract creation without any data provided");
       }
       const estimate = async () => {
-        const priced = { ...request, gasPriceAtoken: effectiveGasPriceAtoken(pricing) };
+        const { maxFeePerGasAtoken, maxPriorityFeePerGasAtoken } = pricing;
+        // Those that were filled in, not those of the request: what it left open counts as 0 there.
+        const dynamicFees = { maxFeePerGasAtoken, maxPriorityFeePerGasAtoken };
+        const gasPriceAtoken = effectiveGasPriceAtoken(pricing);
+        const priced = { ...request, gasPriceAtoken, dynamicFees };
         const result = await calls.estimateGas(priced, view.head().height, { signal });
         if (result.outcome !== "success") throw executionFault(result);
         return result.gas;

@@ -170,6 +170,24 @@ describe("eth_fillTransaction", () => {
     expect(listed.tx["hash"]).toBe(keccak256(listed.raw));
   });
 
+  it("estimates with the very fees that it fills in", async () => {
+    const fees = (maxFeePerGasAtoken: bigint, maxPriorityFeePerGasAtoken: bigint) => ({
+      gasPriceAtoken: maxPriorityFeePerGasAtoken,
+      dynamicFees: { maxFeePerGasAtoken, maxPriorityFeePerGasAtoken },
+    });
+    const cases = [
+      [{ maxPriorityFeePerGas: "0x5" }, fees(5n, 5n)],
+      [{ maxFeePerGas: "0x64" }, fees(100n, 100n)],
+      [{ maxFeePerGas: "0x64", maxPriorityFeePerGas: "0x5" }, fees(100n, 5n)],
+      [{ type: "0x2" }, fees(25_000_000n, 25_000_000n)],
+      [{ gasPrice: "0x9" }, fees(9n, 9n)],
+    ] as const;
+    for (const [named, estimated] of cases) {
+      await fill({ to: BOB.address, ...named });
+      expect([named, node.calls.last?.request]).toMatchObject([named, estimated]);
+    }
+  });
+
   it("refuses what cannot be sent, and tells why gas cannot be estimated", async () => {
     const error = async (fields: object) => (await node.ask("eth_fillTransaction", fields)).error;
     expect(await error({ from: ALICE.address })).toEqual({
