@@ -9,7 +9,7 @@ import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
 import type { StateReader } from "../../store/state-reader.js";
 import { CallError } from "./call-error.js";
 import type { CallRequest, CallResult } from "./call-port.js";
-import { type MessageRunner, type RanOutcome, withFundsText } from "./call-run.js";
+import { feesOf, type MessageRunner, type RanOutcome, withFundsText } from "./call-run.js";
 
 /** Gas that a frame gets on top when value comes with a call. */
 const CALL_STIPEND = 2_300n;
@@ -98,10 +98,11 @@ function failedWith(gasLimit: bigint, refusal: string): string {
 
 /** Upper bound of the search: what the caller, the chain and the sender's free coins allow. */
 function highestGas(request: CallRequest, { runner, capGas }: EstimateOptions): bigint {
-  const { gasLimit, gasPriceAtoken, valueAtoken, from } = request;
+  const { gasLimit, valueAtoken, from } = request;
+  const { maxFeePerGasAtoken } = feesOf(request);
   const asked = gasLimit === undefined || gasLimit < TRANSFER_GAS ? capGas : gasLimit;
   const highest = asked < capGas ? asked : capGas;
-  if (gasPriceAtoken === 0n) return highest;
+  if (maxFeePerGasAtoken === 0n) return highest;
   const balanceAtoken = runner.spendableAtoken(from);
   // Who sends nothing and has nothing lacks coins, too: clients tell their users so by this text.
   if (valueAtoken >= balanceAtoken) {
@@ -109,7 +110,7 @@ function highestGas(request: CallRequest, { runner, capGas }: EstimateOptions): 
       details: { address: from, balanceAtoken, wantedAtoken: valueAtoken },
     });
   }
-  const affordable = (balanceAtoken - valueAtoken) / gasPriceAtoken;
+  const affordable = (balanceAtoken - valueAtoken) / maxFeePerGasAtoken;
   return affordable < highest ? affordable : highest;
 }
 

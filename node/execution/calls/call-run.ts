@@ -6,7 +6,11 @@
 import { weightsOf } from "../../../chain/evm/compute-weights.js";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { EVM_FAILURE } from "../../../chain/evm/evm-failure.js";
-import { intrinsicGas, MAX_INITCODE_BYTES } from "../../../chain/transaction-rules.js";
+import {
+  intrinsicGas,
+  MAX_INITCODE_BYTES,
+  mostCostAtoken,
+} from "../../../chain/transaction-rules.js";
 import {
   type AccessListEntry,
   effectiveGasPriceAtoken,
@@ -152,7 +156,8 @@ export class MessageRunner {
     const { from, valueAtoken, gasPriceAtoken } = request;
     const balanceAtoken = this.spendableAtoken(from);
     const gasCostAtoken = gasLimit * gasPriceAtoken;
-    const wantedAtoken = gasCostAtoken + valueAtoken;
+    // As a block demands it: at the fee cap, whatever less is taken.
+    const wantedAtoken = mostCostAtoken({ ...feesOf(request), gasLimit, valueAtoken });
     if (balanceAtoken < wantedAtoken) {
       throw new CallError("INSUFFICIENT_FUNDS", fundsText(from, balanceAtoken, wantedAtoken), {
         details: { address: from, balanceAtoken, wantedAtoken },

@@ -123,6 +123,28 @@ describe("eth_call", () => {
     });
   });
 
+  it("holds the balance against the fee cap, and takes the effective price (geth's buyGas)", async () => {
+    // A tenth of the cap is paid: what the code sees of its balance lacks that much.
+    const dynamicFees = {
+      maxFeePerGasAtoken: TEN / 100_000n,
+      maxPriorityFeePerGasAtoken: TEN / 1_000_000n,
+    };
+    const most = { dynamicFees, gasLimit: 100_000n };
+    const seen = withCode(`73${ALICE.slice(2)}31${RETURN_TOP}`);
+    const balance = await call(seen, most);
+    expect(balance.outcome === "success" && bytesToBigint(balance.returnData)).toBe(
+      (TEN * 9n) / 10n,
+    );
+    await expect(call(seen, { ...most, gasLimit: 100_001n })).rejects.toMatchObject({
+      code: "INSUFFICIENT_FUNDS",
+      details: { balanceAtoken: TEN, wantedAtoken: (TEN / 100_000n) * 100_001n },
+    });
+    const capOnly = { maxFeePerGasAtoken: TEN / 100_000n, maxPriorityFeePerGasAtoken: 0n };
+    await expect(call(seen, { dynamicFees: capOnly, gasLimit: 100_001n })).rejects.toMatchObject({
+      code: "INSUFFICIENT_FUNDS",
+    });
+  });
+
   it("caps the gas at the node's cap and shows the price to the code", async () => {
     const gas = await call(withCode(`5a${RETURN_TOP}`), { gasLimit: 10n ** 18n });
     // GAS itself costs 2, the message 21,000.
@@ -267,6 +289,21 @@ describe("eth_estimateGas", () => {
       code: "GAS_ALLOWANCE_EXCEEDED",
       details: { allowance: 30_000n },
     });
+  });
+
+  it("is limited by what the balance buys at the fee cap, as a block demands", async () => {
+    for (const maxPriorityFeePerGasAtoken of [0n, 1n]) {
+      const dynamicFees = { maxFeePerGasAtoken: TEN / 30_000n, maxPriorityFeePerGasAtoken };
+      const priced = { gasPriceAtoken: maxPriorityFeePerGasAtoken, dynamicFees };
+      await expect(estimate(withCode(`60015f5500`), priced)).rejects.toMatchObject({
+        code: "GAS_ALLOWANCE_EXCEEDED",
+        details: { allowance: 30_000n },
+      });
+      await expect(estimate(withCode(""), { ...priced, from: BOB })).rejects.toMatchObject({
+        code: "INSUFFICIENT_FUNDS",
+        message: "insufficient funds for transfer",
+      });
+    }
   });
 
   it("leaves out what of a balance is locked, as a block does", async () => {
