@@ -112,9 +112,10 @@ function estimateCap(
   return blockGasLimit !== undefined && blockGasLimit < capGas ? blockGasLimit : capGas;
 }
 
-/** Bytes of data and entries of an access list that are looked at on the main thread. */
+/** Bytes of data, entries of an access list and keys of all of them for the main thread to look at. */
 const SMALL_DATA_BYTES = 4_096;
 const SMALL_ACCESS_LIST = 64;
+const SMALL_ACCESS_KEYS = 256;
 
 /**
  * Executes a call where it stands, on the thread of whoever asks, within so many compute units.
@@ -129,7 +130,10 @@ export function callInPlace(
   limitNs: number,
 ): CallResult | undefined {
   if (request.data.length > SMALL_DATA_BYTES) return undefined;
-  if (request.accessList.length > SMALL_ACCESS_LIST) return undefined;
+  const { accessList } = request;
+  if (accessList.length > SMALL_ACCESS_LIST) return undefined;
+  const keys = accessList.reduce((sum, { storageKeys }) => sum + storageKeys.length, 0);
+  if (keys > SMALL_ACCESS_KEYS) return undefined;
   const { settings, reader } = environment;
   const block: BlockContext = { ...base, blockHash: hashesUpTo(base, environment) };
   const state = stateOf(reader, block, settings);

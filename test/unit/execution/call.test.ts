@@ -4,6 +4,7 @@ import { AbiCoder, getAddress } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { bytesToBigint, bytesToHex, hexToBytes, type Hash32 } from "../../../chain/hex.js";
+import { callInPlace } from "../../../node/execution/calls/call-jobs.js";
 import type { CallRequest } from "../../../node/execution/calls/call-port.js";
 import { revertReason } from "../../../chain/evm/revert-reason.js";
 import {
@@ -359,4 +360,19 @@ describe("eth_createAccessList", () => {
     const { accessList, error } = await list(withCode("60015450fe"));
     expect([accessList.length, error]).toEqual([1, "invalid opcode: INVALID"]);
   });
+});
+
+it("leaves calls with many listed keys to the workers, in one entry or in several", () => {
+  const settings = { ...SETTINGS, gasCap: 10n ** 9n };
+  const environment = { settings, reader: withCode(""), blockHash: () => BLOCK.hash };
+  const answer = (...keys: readonly number[]) => {
+    const accessList = keys.map((count) => ({
+      address: BOB,
+      storageKeys: Array.from({ length: count }, (_, key) => slot(key)),
+    }));
+    return callInPlace(request({ accessList }), BLOCK, environment, 1e9)?.outcome;
+  };
+  expect(answer(128, 128)).toBe("success");
+  expect(answer(257)).toBeUndefined();
+  expect(answer(128, 129)).toBeUndefined();
 });
