@@ -30,16 +30,20 @@ function parsePercentiles(value: unknown): readonly number[] {
   });
   list.forEach((percentile, index) => {
     if (percentile < 0 || percentile > 100) {
-      throw invalidParams(`invalid reward percentile: ${percentile}`);
+      throw invalidParams(`invalid reward percentile: ${shown(percentile)}`);
     }
     const before = list[index - 1];
-    if (before !== undefined && percentile < before) {
-      throw invalidParams(
-        `invalid reward percentile: #${index - 1}:${before} >= #${index}:${percentile}`,
-      );
+    if (before !== undefined && percentile <= before) {
+      const pair = `#${index - 1}:${shown(before)} >= #${index}:${shown(percentile)}`;
+      throw invalidParams(`invalid reward percentile: ${pair}`);
     }
   });
   return list;
+}
+
+/** As Go's `%f` writes it, which is in go-ethereum's texts. */
+function shown(percentile: number): string {
+  return percentile.toFixed(6);
 }
 
 /** eth_gasPrice, eth_maxPriorityFeePerGas and eth_feeHistory. */
@@ -55,7 +59,8 @@ export function feeMethods(
     method("eth_feeHistory", 3, async (params, { signal }) => {
       const count = Math.min(params.required(0, parseBlockCount), maxBlocks);
       const ref = params.required(1, parseBlockNumberOrTag);
-      const percentiles = params.optional(2, parsePercentiles);
+      // Without percentiles there is no `reward` in the answer, as little as with an empty list.
+      const percentiles = params.optional(2, parsePercentiles) ?? [];
       const newest = findHeight(view, ref);
       if (newest === undefined) {
         const requested = ref.kind === "height" ? ref.height : "unknown";
@@ -74,7 +79,7 @@ export function feeMethods(
 async function feeHistory(
   view: ChainView,
   range: { from: Height; to: Height; count: number },
-  percentiles: readonly number[] | undefined,
+  percentiles: readonly number[],
   signal: AbortSignal,
 ): Promise<RpcResult> {
   const gasUsedRatio: number[] = [];
@@ -85,14 +90,14 @@ async function feeHistory(
       const outline = view.outline(height);
       if (outline === undefined) throw new Error(`block ${height} is missing`);
       gasUsedRatio.push(usedRatio(outline));
-      if (percentiles !== undefined) {
+      if (percentiles.length > 0) {
         reward.push(rewards(outline, await paidPrices(view, height, signal), percentiles));
       }
     }
   }
   const baseFeePerGas = ["0x0", ...gasUsedRatio.map(() => "0x0")];
   const history = { oldestBlock: toQuantity(range.from), baseFeePerGas, gasUsedRatio };
-  return percentiles === undefined ? history : { ...history, reward };
+  return percentiles.length === 0 ? history : { ...history, reward };
 }
 
 function usedRatio({ header }: BlockOutline): number {

@@ -447,6 +447,7 @@ describe("fee history", () => {
     const clamped = await node.call<{ gasUsedRatio: number[] }>("eth_feeHistory", 5_000, "latest");
     expect(clamped.gasUsedRatio).toHaveLength(2);
     expect(clamped).not.toHaveProperty("reward");
+    expect(await node.call("eth_feeHistory", "0x2", "latest", [])).toEqual(clamped);
     for (const two of ["2", "0x02", 2]) {
       expect(await node.call("eth_feeHistory", two, "latest")).toEqual(clamped);
     }
@@ -456,10 +457,19 @@ describe("fee history", () => {
   });
 
   it("refuses percentiles out of order and blocks beyond the head", async () => {
-    expect((await node.ask("eth_feeHistory", "0x1", "latest", [50, 20])).error?.code).toBe(-32602);
-    expect((await node.ask("eth_feeHistory", "0x1", "latest", [101])).error?.message).toBe(
-      "invalid reward percentile: 101",
-    );
+    // eth/gasprice/feehistory.go: "%w: %f" and "%w: #%d:%f >= #%d:%f".
+    const cases = [
+      [[50, 20], "#0:50.000000 >= #1:20.000000"],
+      [[10, 20.5, 20.5], "#1:20.500000 >= #2:20.500000"],
+      [[101], "101.000000"],
+      [[-0.5], "-0.500000"],
+    ] as const;
+    for (const [percentiles, text] of cases) {
+      expect((await node.ask("eth_feeHistory", "0x1", "latest", percentiles)).error).toEqual({
+        code: -32602,
+        message: `invalid reward percentile: ${text}`,
+      });
+    }
     expect((await node.ask("eth_feeHistory", "0x1", "0x63")).error?.message).toBe(
       "request beyond head block: requested 99, head 1",
     );
