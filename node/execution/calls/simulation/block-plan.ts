@@ -37,7 +37,7 @@ export function planBlocks(
     }
     while (height + 1 < named) {
       height += 1;
-      timestampSeconds += BLOCK_SECONDS;
+      timestampSeconds = nextTime(timestampSeconds);
       planned.push({ ...NO_CALLS, height, timestampSeconds });
     }
     if (time !== undefined && time <= timestampSeconds) {
@@ -45,8 +45,16 @@ export function planBlocks(
       throw refused("BLOCK_TIMESTAMP_ORDER", text);
     }
     height = named;
-    timestampSeconds = time ?? timestampSeconds + BLOCK_SECONDS;
+    timestampSeconds = time ?? nextTime(timestampSeconds);
     planned.push({ ...block, height, timestampSeconds });
   }
   return planned;
+}
+
+/** Time of the block after one of this time. Numbers above 2^53 - 1 are not exact any more. */
+function nextTime(timestampSeconds: number): number {
+  const next = timestampSeconds + BLOCK_SECONDS;
+  if (Number.isSafeInteger(next)) return next;
+  const text = `no block can follow one with the timestamp ${timestampSeconds}: it is too large`;
+  throw refused("BLOCK_TIMESTAMP_ORDER", text);
 }

@@ -118,6 +118,18 @@ describe("bounds of a simulation", () => {
     });
   });
 
+  it("hold for the times of blocks, which are counted exactly", async () => {
+    const most = { blockOverrides: { time: "0x1fffffffffffff" } };
+    const [last] = await simulate(most);
+    expect(last).toMatchObject({ timestamp: "0x1fffffffffffff" });
+    const refusal = {
+      code: -38021,
+      message: "no block can follow one with the timestamp 9007199254740991: it is too large",
+    };
+    expect(await error(most, {})).toEqual(refusal);
+    expect(await error(most, { blockOverrides: { number: "0x10" } })).toEqual(refusal);
+  });
+
   it("refuse what would be another question", async () => {
     expect(await error({ blockOverrides: { nubmer: "0x9" } })).toMatchObject({
       code: -32602,
