@@ -20,6 +20,7 @@ import {
 } from "../method.js";
 import type { EvmRpcLimits } from "../options.js";
 import { ParamError, parseBoolean } from "../params.js";
+import { assertBlocks } from "../reads.js";
 
 /** The method whose answer takes what it gives out of a filter. */
 export const POLL_METHOD = "eth_getFilterChanges";
@@ -111,6 +112,7 @@ function newBlocks(
 ): RpcResult {
   const hashes: string[] = [];
   const head = view.head().height;
+  if (filter.next <= head) assertBlocks(view, { from: filter.next, to: head });
   while (filter.next <= head && hashes.length < maxBlocks) {
     const hash = view.blockHash(filter.next);
     if (hash === undefined) break;
@@ -180,6 +182,7 @@ async function newLogs(
     const head = view.head().height;
     const end = filter.to?.kind === "height" ? Math.min(filter.to.height, head) : head;
     if (height > end) return new RawJson("[]");
+    assertBlocks(view, { from: height, to: end });
     const to = given > 0 ? height : Math.min(end, height + limits.logBlocks - 1);
     // What does not fit into one answer comes with the next poll, so a bound never loses a log.
     const { logs, next } = await searchLogs(view, filter.criteria, { from: height, to }, bounds);

@@ -266,6 +266,22 @@ describe("filters", () => {
     for (const id of ids) expect(await node.call("eth_getFilterChanges", id)).toHaveLength(1);
   });
 
+  it("says where blocks were pruned before they were polled, and skips none of them", async () => {
+    const { node, addLast } = await chainWithLogs();
+    const ids = [await node.call("eth_newFilter", {}), await node.call("eth_newBlockFilter")];
+    addLast([log(token, word("5"))]);
+    const { oldest } = node.chain;
+    node.chain.oldest = () => ({ ...oldest(), block: 1_000 });
+    for (const id of ids) {
+      expect((await node.ask("eth_getFilterChanges", id)).error).toEqual({
+        code: 4444,
+        message: "pruned history unavailable",
+      });
+    }
+    node.chain.oldest = oldest;
+    for (const id of ids) expect(await node.call("eth_getFilterChanges", id)).toHaveLength(1);
+  });
+
   it("reports new blocks in order", async () => {
     const { node } = await chainWithLogs();
     const id = await node.call("eth_newBlockFilter");
