@@ -3,12 +3,12 @@
  * headers and the supply that go on from one to the next.
  */
 import type { Hash32, Height } from "../../chain/hex.js";
-import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
 import type { Genesis } from "../../node/settings/genesis.js";
 import type { AuditNode } from "./audit-node.js";
 import { BlockAudit, type SupplyBefore } from "./block-audit.js";
 import { type AuditedHeader, parseRawBlock, parseRawHeader, SupplyRange } from "./chain-rules.js";
 import { AuditError, type Difference } from "./errors.js";
+import { genesisDifference, genesisSupply } from "./genesis-audit.js";
 
 /** Headers that code can ask for by BLOCKHASH. */
 const ANCESTORS = 256;
@@ -16,7 +16,7 @@ const ANCESTORS = 256;
 /** What is audited. */
 export interface ExecutionAuditOptions {
   readonly node: AuditNode;
-  readonly genesis: Pick<Genesis, "evmChainId" | "params" | "alloc" | "validators">;
+  readonly genesis: Genesis;
   /** First block, 1 or more, and last block, both included. */
   readonly from: Height;
   readonly to: Height;
@@ -61,9 +61,10 @@ export async function auditExecution(options: ExecutionAuditOptions): Promise<Au
   const { evmChainId: chainId, params: accounts } = genesis;
   const blockHash = (height: number) => headers.hashOf(height);
   const audit = await BlockAudit.create({ node, chainId, accounts, blockHash, signal });
-  let supply = from === 1 ? genesisSupply(genesis) : undefined;
+  const isFromGenesis = from === 1;
+  let supply = isFromGenesis ? supplyFromGenesis(genesis) : undefined;
   const sums = { blocks: 0, transactions: 0, logs: 0, gasUsed: 0n };
-  let difference: Difference | undefined;
+  let difference = isFromGenesis ? await genesisDifference(parent, options) : undefined;
   for (let height = from; height <= to && difference === undefined; height++) {
     signal.throwIfAborted();
     const block = parseRawBlock(await node.rawBlock(height));
@@ -101,16 +102,9 @@ function strangeEnd(
   return { height, transaction: undefined, field: "hash", chain: hash, audit: trustedHash };
 }
 
-function genesisSupply({ alloc, validators }: Pick<Genesis, "alloc" | "validators">): SupplyBefore {
-  let mintedAtoken = 0n;
-  for (const { balanceAtoken } of alloc.values()) mintedAtoken += balanceAtoken;
-  for (const { operator, power } of validators) {
-    if (operator !== undefined) mintedAtoken += BigInt(power) * ATOKEN_PER_TOKEN;
-  }
-  return {
-    range: SupplyRange.exactly(mintedAtoken),
-    totals: { mintedAtoken, burnedAtoken: 0n },
-  };
+function supplyFromGenesis(genesis: Genesis): SupplyBefore {
+  const totals = genesisSupply(genesis);
+  return { range: SupplyRange.exactly(totals.mintedAtoken), totals };
 }
 
 async function supplyFromMint(

@@ -281,7 +281,7 @@ describe("an audit of execution", () => {
     expect((await audit(more)).difference).toMatchObject({ height: 1, transaction: undefined });
     const treasury = parseAddress(fresh(77));
     const other = { ...genesis, params: { ...genesis.params, treasury } };
-    expect((await audit({}, {}, other)).difference?.field).toContain("balance");
+    expect((await audit({}, { from: 2 }, other)).difference?.field).toContain("balance");
     const swapped = (index: number, value: string): Partial<AuditNode> => ({
       rawBlock: async (height) => {
         const bytes = await node.rawBlock(height);
