@@ -85,6 +85,9 @@ interface Claims {
   readonly blockChanges: readonly BalanceChange[];
 }
 
+/** Where in the chain something is claimed. */
+type Place = Pick<Difference, "height" | "transaction">;
+
 /** Executes blocks again, one after the other. */
 export class BlockAudit {
   readonly #options: BlockAuditOptions;
@@ -96,6 +99,8 @@ export class BlockAudit {
   /** The first transaction of the block that called a contract of the chain. */
   #calledOurs: Hash32 | undefined;
   #running: Hash32 | undefined;
+  /** The first coins that were claimed to leave an account which has not so many. */
+  #overdrawn: Difference | undefined;
 
   private constructor(
     options: BlockAuditOptions,
@@ -157,7 +162,9 @@ export class BlockAudit {
     supply: SupplyBefore,
   ): Promise<BlockVerdict> {
     this.#calledOurs = undefined;
-    const verdict = await this.#judge(block, parent, supply);
+    this.#overdrawn = undefined;
+    const judged = await this.#judge(block, parent, supply);
+    const verdict = this.#overdrawn === undefined ? judged : { difference: this.#overdrawn };
     // Its contracts are no programs that this virtual machine has: a difference accuses nobody.
     const isUnfit = "difference" in verdict && this.#calledOurs !== undefined;
     if (isUnfit) throw notJudged(block.header.height, this.#calledOurs);
@@ -230,7 +237,7 @@ export class BlockAudit {
       for (let dataIndex = index + claims.cosmos.length - cosmos.length; ; dataIndex++) {
         const one = before(dataIndex);
         if (one === undefined) break;
-        await this.#cosmosTransaction(one, done);
+        await this.#cosmosTransaction(header, one, done);
       }
       this.#options.signal.throwIfAborted();
       const hash = bytesToHash32(tx.hash());
@@ -252,7 +259,7 @@ export class BlockAudit {
       ]);
       if (difference !== undefined) return { difference };
     }
-    for (const one of cosmos) await this.#cosmosTransaction(one, done);
+    for (const one of cosmos) await this.#cosmosTransaction(header, one, done);
     return { executed: done };
   }
 
@@ -261,28 +268,39 @@ export class BlockAudit {
    * here, too, and the state root tells whether that was all.
    */
   async #cosmosTransaction(
-    { from, changes, cosmos }: JournaledTransaction,
+    { height }: AuditedHeader,
+    { index, hash, from, changes, cosmos }: JournaledTransaction,
     done: Pick<ReturnType<typeof emptyExecution>, "feesAtoken" | "destroyedAtoken">,
   ): Promise<void> {
     const sender = toLibraryAddress(from);
     const account = (await this.#state.getAccount(sender)) ?? new Account();
     account.nonce += 1n;
     await this.#state.putAccount(sender, account);
-    done.destroyedAtoken += await this.#moveAsClaimed(changes);
+    const place = { height, transaction: { index, hash } };
+    done.destroyedAtoken += await this.#moveAsClaimed(place, changes);
     await this.#state.takeChanges(toLibraryAddress);
     done.feesAtoken += cosmos?.feeAtoken ?? 0n;
   }
 
   /** @returns what ceased to be, atoken */
-  async #moveAsClaimed(changes: readonly BalanceChange[]): Promise<bigint> {
+  async #moveAsClaimed(place: Place, changes: readonly BalanceChange[]): Promise<bigint> {
     let destroyedAtoken = 0n;
     for (const { effective, from, to, amountAtoken } of changes) {
       if (!effective) continue;
-      if (from !== undefined) await this.#state.move(toLibraryAddress(from), -amountAtoken);
-      if (to !== undefined) await this.#state.move(toLibraryAddress(to), amountAtoken);
+      if (from !== undefined && !(await this.#move(place, from, -amountAtoken))) continue;
+      if (to !== undefined) await this.#move(place, to, amountAtoken);
       else destroyedAtoken += amountAtoken;
     }
     return destroyedAtoken;
+  }
+
+  /** Moves what is claimed. False, with the difference kept, where the account has not so many coins. */
+  async #move(place: Place, address: Address, deltaAtoken: Atoken): Promise<boolean> {
+    const missingAtoken = await this.#state.move(toLibraryAddress(address), deltaAtoken);
+    if (missingAtoken === 0n) return true;
+    const [field, chain] = [`balance of ${address}`, (-missingAtoken).toString()];
+    this.#overdrawn ??= { ...place, field, chain, audit: "at least 0" };
+    return false;
   }
 
   /**
@@ -298,7 +316,8 @@ export class BlockAudit {
     }
     if (own.size === 0) return 0n;
     const others = changes.filter(({ reason }) => !RULED_REASONS.has(reason));
-    const destroyedAtoken = await this.#moveAsClaimed(others);
+    const place = { height: header.height, transaction: undefined };
+    const destroyedAtoken = await this.#moveAsClaimed(place, others);
     await this.#after.startFrom(header.height, header.stateRoot);
     // Read one by one: of most blocks one account of them has changed, and the others' nodes are here.
     for (const address of [...own.keys()].map(toLibraryAddress)) {
@@ -362,7 +381,7 @@ export class BlockAudit {
     const mintAtoken = range.mintOf(header.height, claimedAtoken);
     const end = endOfBlock(executed.feesAtoken, mintAtoken, this.#options.accounts);
     for (const [address, deltaAtoken] of end.changes) {
-      await this.#state.move(toLibraryAddress(address), deltaAtoken);
+      await this.#move(place, address, deltaAtoken);
     }
     const destroyedAtoken = await this.#modules(header, claims.blockChanges);
     const balances = await this.#state.takeChanges(toLibraryAddress);
@@ -431,7 +450,10 @@ function addBloom(sum: Uint8Array, bloom: Uint8Array): void {
 
 function parseTransaction(raw: Uint8Array, common: Common): TypedTransaction | Error {
   try {
-    return createTxFromRLP(raw, { common });
+    const tx = createTxFromRLP(raw, { common });
+    // A signature that is nobody's is found here, and not where the sender is first needed.
+    tx.getSenderAddress();
+    return tx;
   } catch (error) {
     return error instanceof Error ? error : new Error(errorMessage(error));
   }

@@ -110,13 +110,19 @@ export class ProvenState extends MerkleStateManager {
     return (await this.getCode(address)).length;
   }
 
-  /** Adds to a balance (or takes from it); an account that is left empty ceases to be. */
-  async move(address: LibraryAddress, deltaAtoken: Atoken): Promise<void> {
-    if (deltaAtoken === 0n) return;
+  /**
+   * Adds to a balance (or takes from it); an account that is left empty ceases to be.
+   * @returns what the account would owe, atoken: where that is more than 0, nothing was moved
+   */
+  async move(address: LibraryAddress, deltaAtoken: Atoken): Promise<Atoken> {
+    if (deltaAtoken === 0n) return 0n;
     const account = (await this.getAccount(address)) ?? new Account();
-    account.balance += deltaAtoken;
+    const balanceAtoken = account.balance + deltaAtoken;
+    if (balanceAtoken < 0n) return -balanceAtoken;
+    account.balance = balanceAtoken;
     if (account.isEmpty()) await this.deleteAccount(address);
     else await this.putAccount(address, account);
+    return 0n;
   }
 
   /** Balances that changed since the last call, by how much; the rest is forgotten. */
