@@ -135,11 +135,11 @@ async function fees(
   const days = typeof query["days"] === "number" ? query["days"] : DEFAULT_DAYS;
   const nowMs = clock.nowMs();
   const from = new Date(nowMs - (nowMs % DAY_MS) - (days - 1) * DAY_MS);
-  const rows = await readFeeDays(database, from);
+  const found = await readFeeDays(database, from);
   return {
     body: {
-      from: from.toISOString(),
-      fees: rows.map(({ day, asset, ...units }) => ({
+      from: found.from.toISOString(),
+      fees: found.days.map(({ day, asset, ...units }) => ({
         day,
         asset,
         networkFeeUnits: units.networkFeeUnits.toString(),

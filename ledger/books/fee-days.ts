@@ -1,6 +1,6 @@
-/** What payments cost and earned, by UTC day: read from the newest journal entries, never from all. */
+/** What payments cost and earned, by whole UTC days: from the newest journal entries, never from all. */
 import type { Sql } from "../../runtime/sql/sql.js";
-import { storedAtoken } from "../stored-values.js";
+import { storedAtoken, storedTime } from "../stored-values.js";
 import { FAILED_PAYOUTS, NETWORK_FEE, WITHDRAWAL_FEES } from "./accounts.js";
 
 /** One asset on one day; units may be negative where an entry was reversed. */
@@ -16,30 +16,63 @@ export interface FeeDay {
   readonly failedPayoutUnits: bigint;
 }
 
-/** Journal entries that are looked at, at most: days before them are left out. */
+/** What was counted. */
+export interface FeeDays {
+  /** Begin of the first day that was counted. */
+  readonly from: Date;
+  /** The newest day first. */
+  readonly days: readonly FeeDay[];
+}
+
+/** Journal entries that are looked at, at most: a day that is not wholly among them is left out. */
 const MAX_ENTRIES = 100_000;
 
-/** Fees of the last days, the newest day first. */
-export async function readFeeDays(sql: Sql, from: Date): Promise<readonly FeeDay[]> {
+/** Entries of one moment have numbers at most so far apart: their transactions overlapped. */
+const OVERLAP_ENTRIES = 1_000;
+
+/** Fees of the last days. */
+export async function readFeeDays(sql: Sql, from: Date): Promise<FeeDays> {
+  const whole = await wholeDaysFrom(sql, from);
   const rows = await sql.query<Record<"day" | "asset" | "network" | "service" | "failed", string>>(
-    `WITH newest AS (
-       SELECT id, posted_at FROM journal_entry ORDER BY id DESC LIMIT $2)
-     SELECT to_char(e.posted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, p.asset,
+    `SELECT to_char(e.posted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, p.asset,
             coalesce(sum(side.units) FILTER (WHERE side.account = $3), 0)::text AS network,
             coalesce(-sum(side.units) FILTER (WHERE side.account = $4), 0)::text AS service,
             coalesce(-sum(side.units) FILTER (WHERE side.account = $5), 0)::text AS failed
-       FROM newest e JOIN posting p ON p.journal_id = e.id
+       FROM journal_entry e JOIN posting p ON p.journal_id = e.id
       CROSS JOIN LATERAL (VALUES (p.debit, p.amount_units), (p.credit, -p.amount_units))
             AS side (account, units)
-      WHERE e.posted_at >= $1 AND side.account IN ($3, $4, $5)
+      WHERE e.id >= $2 AND e.posted_at >= $1 AND side.account IN ($3, $4, $5)
       GROUP BY 1, 2 ORDER BY 1 DESC, 2`,
-    [from, MAX_ENTRIES, NETWORK_FEE, WITHDRAWAL_FEES, FAILED_PAYOUTS],
+    [whole.from, whole.firstId, NETWORK_FEE, WITHDRAWAL_FEES, FAILED_PAYOUTS],
   );
-  return rows.map(({ day, asset, network, service, failed }) => ({
+  const days = rows.map(({ day, asset, network, service, failed }) => ({
     day,
     asset,
     networkFeeUnits: storedAtoken(network),
     serviceFeeUnits: storedAtoken(service),
     failedPayoutUnits: storedAtoken(failed),
   }));
+  return { from: whole.from, days };
+}
+
+/** Where to begin: behind the last day of which an entry is left out. */
+async function wholeDaysFrom(
+  sql: Sql,
+  from: Date,
+): Promise<{ readonly from: Date; readonly firstId: string }> {
+  const [row] = await sql.query<{ first_id: string | null; whole_from: unknown }>(
+    `WITH first AS (
+       SELECT min(id) AS id
+         FROM (SELECT id FROM journal_entry ORDER BY id DESC LIMIT $1) AS newest),
+     left_out AS (
+       SELECT posted_at FROM journal_entry WHERE id < (SELECT id FROM first)
+        ORDER BY id DESC LIMIT $2)
+     SELECT (SELECT id FROM first)::text AS first_id,
+            (SELECT (date_trunc('day', max(posted_at) AT TIME ZONE 'UTC') + interval '1 day')
+                      AT TIME ZONE 'UTC' FROM left_out) AS whole_from`,
+    [MAX_ENTRIES, OVERLAP_ENTRIES],
+  );
+  const found = row?.whole_from ?? undefined;
+  const whole = found === undefined ? from : new Date(storedTime(found));
+  return { from: whole > from ? whole : from, firstId: row?.first_id ?? "0" };
 }
