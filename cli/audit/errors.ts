@@ -7,6 +7,7 @@ import type { Hash32, Height } from "../../chain/hex.js";
  * state that execution reads; NODE_REFUSED: it does not serve what an audit needs;
  * GENESIS_UNREACHABLE: no header of the node is signed by the validators of the genesis;
  * NOT_JUDGED: a block calls what the second execution does not have;
+ * OTHER_CHAIN: the books' last block is not the node's;
  * BUNDLE_UNREADABLE: a file is no balance proof; NOT_PROVEN: it is one and does not hold.
  */
 export type AuditErrorCode =
@@ -16,6 +17,7 @@ export type AuditErrorCode =
   | "NODE_REFUSED"
   | "NOT_JUDGED"
   | "GENESIS_UNREACHABLE"
+  | "OTHER_CHAIN"
   | "BUNDLE_UNREADABLE"
   | "NOT_PROVEN";
 

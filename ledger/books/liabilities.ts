@@ -1,10 +1,11 @@
 /** What the exchange owes as of a block, and the addresses that hold what it owes it from. */
 import type { Address } from "../../chain/address.js";
-import type { Height } from "../../chain/hex.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { readCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { listWallets } from "../wallets/wallet.js";
-import { storedAddress, storedAtoken, storedHeight } from "../stored-values.js";
+import { storedAddress, storedAtoken } from "../stored-values.js";
 import { customerAccount, heldAccount, SUSPENSE, SUSPENSE_HOLDER, TREASURY } from "./accounts.js";
 
 /** What is owed to one customer, withdrawals on their way included, or to nobody known yet. */
@@ -26,6 +27,8 @@ export interface OwnAddress {
 export interface LiabilityBooks {
   readonly ledgerId: string;
   readonly height: Height;
+  /** The last booked block: these books are about no chain but the one that has it. */
+  readonly booked: { readonly height: Height; readonly blockHash: Hash32 };
   readonly liabilities: readonly Liability[];
   readonly addresses: readonly OwnAddress[];
 }
@@ -42,18 +45,22 @@ export function readLiabilities(
 ): Promise<LiabilityBooks> {
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
-    const [state] = await tx.query<{ height: string; ledger_id: string }>(
-      `SELECT height, value AS ledger_id FROM watch_cursor, meta WHERE key = 'ledger_id'`,
-    );
-    const booked = storedHeight(state?.height);
-    const height = options.height ?? booked;
-    if (height > booked) {
-      const message = `block ${height} is not booked yet; the last one is ${booked}`;
+    const { height: last, blockHash } = await readCursor(tx);
+    if (blockHash === undefined) {
+      throw new LedgerError("HEIGHT_NOT_BOOKED", "no block is booked yet");
+    }
+    const height = options.height ?? last;
+    if (height > last) {
+      const message = `block ${height} is not booked yet; the last one is ${last}`;
       throw new LedgerError("HEIGHT_NOT_BOOKED", message);
     }
+    const [identity] = await tx.query<{ ledger_id: string }>(
+      `SELECT value AS ledger_id FROM meta WHERE key = 'ledger_id'`,
+    );
     return {
-      ledgerId: state?.ledger_id ?? "",
+      ledgerId: identity?.ledger_id ?? "",
       height,
+      booked: { height: last, blockHash },
       liabilities: await readOwed(tx, height),
       addresses: await readOwnAddresses(tx, height),
     };

@@ -33,7 +33,8 @@ export interface ReservesParts {
 
 /**
  * Collects the proofs, builds the trees and signs.
- * @throws BAD_OPTION where a wallet's key is missing; what `collectProofs` throws
+ * @throws BAD_OPTION where a wallet's key is missing; OTHER_CHAIN where the books are not about the node's
+ * chain; BAD_RANGE where the node has not their last block; what `collectProofs` throws
  */
 export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> {
   const { source, books, keys, nonce } = parts;
@@ -41,6 +42,7 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
   if (addresses.length > MAX_ACCOUNTS) {
     throw new AuditError("BAD_OPTION", `More than ${MAX_ACCOUNTS} accounts do not fit one file.`);
   }
+  await assertSameChain(source, books);
   const list = addresses.map(({ address }) => address);
   const { accounts, ...block } = await collectProofs({ ...source, height }, list);
   const blockHash = keccak256Hex(block.header);
@@ -80,6 +82,25 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
       })),
     ),
   };
+}
+
+/** Books of another chain, or of a fork, have another block where they stand. */
+async function assertSameChain(
+  { node }: Pick<CollectSource, "node">,
+  { booked }: Pick<LiabilityBooks, "booked">,
+): Promise<void> {
+  const head = await node.headHeight();
+  if (head < booked.height) {
+    const message = `The books are at block ${booked.height}, and the node has none above ${head} yet.`;
+    throw new AuditError("BAD_RANGE", message);
+  }
+  const [header] = await node.rawHeaders([booked.height]);
+  const found = header === undefined ? undefined : keccak256Hex(header);
+  if (found === booked.blockHash) return;
+  const message =
+    `The books are about another chain than the node's: their last block, ${booked.height}, is ` +
+    `${booked.blockHash}, and the node's is ${found ?? "not there"}.`;
+  throw new AuditError("OTHER_CHAIN", message);
 }
 
 function treesOf({ liabilities }: LiabilityBooks) {

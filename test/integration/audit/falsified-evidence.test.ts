@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
+import { parseHash32 } from "../../../chain/hex.js";
 import { encodeBundle, parseBundle } from "../../../cli/audit/balance/bundle.js";
 import {
   type CollectSource,
@@ -130,9 +131,11 @@ describe("falsified field by field", () => {
   }, 240_000);
 
   const make = (): Promise<MadeReserves> => {
+    const booked = chain.chain.view.block(LAST - 1)?.block.hash;
     const books = {
       ledgerId: "a ledger",
       height: LAST - 1,
+      booked: { height: LAST - 1, blockHash: parseHash32(booked) },
       liabilities: [
         { asset: "TOKEN", customerId: "alice", units: 700n },
         { asset: "TOKEN", customerId: "bob", units: 205n },

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { verifyMessage, Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
+import { parseHash32 } from "../../../chain/hex.js";
 import { headerSource } from "../../../cli/audit/balance/collect.js";
 import {
   runVerifyLiability,
@@ -37,7 +38,11 @@ import {
   SUSPENSE_HOLDER,
 } from "../../../ledger/books/accounts.js";
 import { postJournals } from "../../../ledger/books/journal.js";
-import { type OwnAddress, readLiabilities } from "../../../ledger/books/liabilities.js";
+import {
+  type LiabilityBooks,
+  type OwnAddress,
+  readLiabilities,
+} from "../../../ledger/books/liabilities.js";
 import { drainWallet, retireWallet } from "../../../ledger/wallets/wallet-registry.js";
 import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { CometTestChain } from "../../helpers/chains/comet-chain.js";
@@ -125,12 +130,17 @@ async function fillBooks(): Promise<void> {
      VALUES ('3-0-0', $1, 'bob', 'TOKEN', 5, 'detected', 3, $2, $2, 0, 0)`,
     [DEPOSITS, `0x${"0".repeat(64)}`],
   );
-  await owner.query(`UPDATE watch_cursor SET height = 5, block_hash = $1`, [`0x${"0".repeat(64)}`]);
+  const last = chain.chain.view.block(HEIGHT + 2)?.block.hash;
+  await owner.query(`UPDATE watch_cursor SET height = 5, block_hash = $1`, [last]);
 }
 
-async function make(signers = keys, others: readonly OwnAddress[] = []): Promise<MadeReserves> {
+async function make(
+  signers = keys,
+  others: readonly OwnAddress[] = [],
+  changes: Partial<LiabilityBooks> = {},
+): Promise<MadeReserves> {
   const read = await readLiabilities(ledger.owner, { height: HEIGHT });
-  const books = { ...read, addresses: [...read.addresses, ...others] };
+  const books = { ...read, addresses: [...read.addresses, ...others], ...changes };
   const headers = headerSource({ url: chain.url, oldestHeight: async () => 1, signal });
   const node = proofNodeOf(() => chain);
   const source = { node, headers, genesis, height: HEIGHT, signal };
@@ -147,6 +157,16 @@ const liabilityOf = (customerId: string) => {
 };
 
 describe("liabilities", () => {
+  it("are those of no block where nothing is booked", async () => {
+    const empty = await openTestLedger();
+    try {
+      const read = readLiabilities(empty.owner, { height: undefined });
+      await expect(read).rejects.toMatchObject({ code: "HEIGHT_NOT_BOOKED" });
+    } finally {
+      await empty.drop();
+    }
+  });
+
   it("are what is owed as of a block, on its way or in suspense included", async () => {
     const { liabilities, addresses } = await readLiabilities(ledger.owner, {
       height: HEIGHT,
@@ -192,6 +212,16 @@ describe("a proof of reserves", () => {
       "nonce: auditor 7",
     ].join("\n");
     expect(verifyMessage(text, signature?.signature ?? "")).toBe(wallet.address);
+  });
+
+  it("is not made of books of another chain, nor of blocks that the node has not", async () => {
+    const blockHash = parseHash32(`0x${"ab".repeat(32)}`);
+    for (const height of [HEIGHT, HEIGHT + 2]) {
+      const booked = { height, blockHash };
+      await expect(make(keys, [], { booked })).rejects.toMatchObject({ code: "OTHER_CHAIN" });
+    }
+    const booked = { height: HEIGHT + 3, blockHash };
+    await expect(make(keys, [], { booked })).rejects.toMatchObject({ code: "BAD_RANGE" });
   });
 
   it("is refused with anything changed", async () => {
