@@ -55,7 +55,7 @@ export interface Statement {
   readonly customerId: CustomerId;
   /** From here on, RFC 3339. */
   readonly from: string;
-  /** Up to here, and not this moment itself. */
+  /** Up to here, and not this moment itself: nothing that is not over yet. */
   readonly to: string;
   readonly assets: readonly StatementAsset[];
 }
@@ -67,8 +67,9 @@ const MAX_MOVEMENTS = 100_000;
 const LOOK_PAUSE_MS = 20;
 
 /**
- * Reads a statement from one moment of the database, behind all entries of its time.
- * @throws UNKNOWN_CUSTOMER, STATEMENT_TOO_LONG; the signal's reason
+ * Reads a statement from one moment of the database, behind all entries of its time. A time that is not over
+ * ends at the moment of asking: what comes after it is no part of what the statement says.
+ * @throws UNKNOWN_CUSTOMER, STATEMENT_NOT_BEGUN, STATEMENT_TOO_LONG; the signal's reason
  */
 export async function readStatement(
   database: SqlDatabase,
@@ -76,7 +77,8 @@ export async function readStatement(
   period: { readonly from: Date; readonly to: Date },
   options: { readonly signal: AbortSignal },
 ): Promise<Statement> {
-  const { from, to } = period;
+  const { from } = period;
+  const to = await endOf(database, period);
   await behindWriters(database, options);
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
@@ -90,7 +92,7 @@ export async function readStatement(
     }
     const opening = await sumsBefore(tx, customerId, from);
     const closing = await sumsBefore(tx, customerId, to);
-    const movements = await readMovements(tx, customerId, period);
+    const movements = await readMovements(tx, customerId, { from, to });
     const names = [...closing.keys()].toSorted();
     return {
       ledgerId: row.ledger_id,
@@ -106,6 +108,22 @@ export async function readStatement(
       ),
     };
   });
+}
+
+/** The end of a time, or this moment of the clock that entries have their times of. */
+async function endOf(
+  sql: Sql,
+  { from, to }: { readonly from: Date; readonly to: Date },
+): Promise<Date> {
+  const [row] = await sql.query<{ now: unknown }>(
+    `SELECT date_trunc('milliseconds', clock_timestamp()) AS now`,
+  );
+  const now = new Date(storedTime(row?.now));
+  if (from >= now) {
+    const message = `the time from ${from.toISOString()} on has not begun`;
+    throw new LedgerError("STATEMENT_NOT_BEGUN", message);
+  }
+  return to < now ? to : now;
 }
 
 /**

@@ -32,8 +32,9 @@ export async function runStatement(
   return withLedgerAlone(context, async ({ database }) => {
     while ((await linkRows(database)).linked > 0) context.signal.throwIfAborted();
     const statement = await readStatement(database, customerId, period, context);
-    const day = (moment: Date) => moment.toISOString().slice(0, 10);
-    const name = `statement-${customerId.replaceAll(":", "_")}-${day(period.from)}-${day(period.to)}`;
+    const day = (moment: string) => moment.slice(0, 10);
+    const days = `${day(statement.from)}-${day(statement.to)}`;
+    const name = `statement-${customerId.replaceAll(":", "_")}-${days}`;
     const stem = resolve(options.out ?? name);
     const files = [
       { path: `${stem}.json`, text: statementJson(statement) },
@@ -47,9 +48,13 @@ export async function runStatement(
     if (context.json) {
       printJson(context, {
         ok: true,
+        to: statement.to,
         files: files.map(({ path, sha256: sum }) => ({ path, sha256: sum })),
       });
       return AUDIT_EXIT.clean;
+    }
+    if (statement.to !== period.to.toISOString()) {
+      context.print(`That time is not over: it ends at ${statement.to}.`);
     }
     for (const { asset, opening, movements, closing } of statement.assets) {
       const total = (units: typeof opening) =>

@@ -177,6 +177,21 @@ describe("a statement", () => {
     expect(next.json.assets[0].closing.availableUnits).toBe("87");
   });
 
+  it("of a time that is not over ends where it was made, says so, and gains nothing", async () => {
+    const before = await moment();
+    const { json, csv, printed } = await write("open", "bob", { to: "2100-01-01" });
+    const after = await moment();
+    expect(before <= json.to && json.to < after).toBe(true);
+    expect(csv).toContain(`closing,TOKEN,${json.to}`);
+    expect(csv).not.toContain("2100");
+    expect(printed.join("\n")).toContain(`That time is not over: it ends at ${json.to}`);
+    const again = await write("open-2", "bob", { to: json.to });
+    expect(again.json).toEqual(json);
+    expect(again.printed.join("\n")).not.toContain("not over");
+    const wrong = { from: "2099-01-01", to: "2100-01-01" };
+    await expect(write("x", "bob", wrong)).rejects.toMatchObject({ code: "STATEMENT_NOT_BEGUN" });
+  });
+
   it("says the same in both forms, each with its SHA-256", async () => {
     const { csv, sums, json, printed } = await write("forms", "alice", {});
     const [head, ...lines] = csv.trimEnd().split("\r\n");
