@@ -1,5 +1,6 @@
 /** Why an audit cannot be made, and what it found when it was made. */
 import { AppError } from "../../chain/errors.js";
+import { cleanForeignText } from "../../chain/evm/foreign-text.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 
 /**
@@ -21,8 +22,20 @@ export type AuditErrorCode =
   | "BUNDLE_UNREADABLE"
   | "NOT_PROVEN";
 
+/** Longest sentence about what others wrote: several faults of a file are named. */
+const MAX_MESSAGE = 2_000;
+
 /** An audit that cannot be made; its message is a sentence for the person who runs it. */
-export class AuditError extends AppError<AuditErrorCode> {}
+export class AuditError extends AppError<AuditErrorCode> {
+  /** Files and nodes of others are quoted: what they say must not write on the terminal by itself. */
+  constructor(
+    code: AuditErrorCode,
+    message: string,
+    options?: ConstructorParameters<typeof AppError<AuditErrorCode>>[2],
+  ) {
+    super(code, cleanForeignText(message, MAX_MESSAGE), options);
+  }
+}
 
 /** The first place where the chain says one thing and the second execution another. */
 export interface Difference {

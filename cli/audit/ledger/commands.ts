@@ -1,5 +1,6 @@
 /** `causeway audit export` and `causeway verify ledger`: the books for somebody outside. */
 import { resolve } from "node:path";
+import { cleanForeignText } from "../../../chain/evm/foreign-text.js";
 import { linkRows } from "../../../ledger/tamper/chainer.js";
 import {
   beginLook,
@@ -18,6 +19,9 @@ import { AuditError } from "../errors.js";
 import { badOption } from "../options.js";
 import { EXPORT_FORMAT, type ExportLine, readExport, writeExport } from "./export-file.js";
 import { type LedgerVerdict, verifyLedger } from "./verify-ledger.js";
+
+/** Longest line about a row of the export; all texts in it are of whoever wrote it. */
+const MAX_LINE = 4_000;
 
 /** Flags of `verify ledger`, as typed. */
 export interface VerifyLedgerOptions {
@@ -98,7 +102,11 @@ export async function runVerifyLedger(
         [...verdict.accounts].map(([name, units]) => [name, units.toString()]),
       );
       printJson(context, { ok, ...verdict, accounts });
-    } else for (const line of formatVerdict(verdict)) context.print(line);
+    } else {
+      for (const line of formatVerdict(verdict)) {
+        context.print(cleanForeignText(line, MAX_LINE));
+      }
+    }
     return ok ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
   } catch (error) {
     if (!(error instanceof AuditError)) throw error;

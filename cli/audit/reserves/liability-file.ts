@@ -7,7 +7,7 @@ import type { Height } from "../../../chain/hex.js";
 import { schemaFaultText } from "../../../runtime/config/schema-faults.js";
 import { notProven } from "../balance/verify.js";
 import { AuditError } from "../errors.js";
-import { rootJson, rootsSchema } from "./reserves-file.js";
+import { nameSchema, rootJson, rootsSchema } from "./reserves-file.js";
 import {
   leafNode,
   type LiabilityLeaf,
@@ -43,11 +43,11 @@ const units = z
 
 const file = z.object({
   format: z.literal(FORMAT),
-  ledgerId: z.string().max(100),
+  ledgerId: z.string().regex(/^[\x20-\x7e]{0,100}$/),
   height: z.int().min(0),
   blockHash: z.string().regex(/^0x[0-9a-f]{64}$/),
-  asset: z.string().min(1).max(64),
-  customerId: z.string().min(1).max(64),
+  asset: nameSchema,
+  customerId: nameSchema,
   units,
   salt: hash,
   steps: z

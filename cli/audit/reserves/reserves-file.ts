@@ -68,9 +68,12 @@ const units = z
   .regex(/^(0|[1-9][0-9]{0,77})$/)
   .transform(BigInt);
 
+/** An asset or a customer, as the ledger names them: what is hashed has them between spaces and lines. */
+export const nameSchema = z.string().regex(/^[A-Za-z0-9_.:-]{1,64}$/);
+
 /** A root as files write it. */
 const rootSchema = z.object({
-  asset: z.string().min(1).max(64),
+  asset: nameSchema,
   levels: z.int().min(0).max(MAX_LEVELS),
   hash: z.string().regex(/^[0-9a-f]{64}$/),
   sumUnits: units,
