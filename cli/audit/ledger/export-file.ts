@@ -5,7 +5,6 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { createInterface } from "node:readline";
 import { z } from "zod";
 import { schemaFaultText } from "../../../runtime/config/schema-faults.js";
 import type { CanonicalValue } from "../../../ledger/tamper/link-rules.js";
@@ -135,8 +134,7 @@ export async function* readExport(path: string): AsyncGenerator<ExportLine> {
   const digest = createHash("sha256");
   let [lines, isOver] = [0, false];
   try {
-    const input = createReadStream(path, { encoding: "utf8" });
-    for await (const text of createInterface({ input, crlfDelay: Infinity })) {
+    for await (const text of linesOf(path)) {
       if (isOver) throw unreadable(path, "there are lines behind its end");
       const parsed = parseLine(path, text, lines + 1);
       if (parsed.type === "end") {
@@ -156,8 +154,35 @@ export async function* readExport(path: string): AsyncGenerator<ExportLine> {
   if (!isOver) throw unreadable(path, "it breaks off");
 }
 
+/**
+ * What stands between line feeds, and nothing else: JSON leaves other line ends in texts. No more is held than
+ * the longest line.
+ */
+async function* linesOf(path: string): AsyncGenerator<string> {
+  let [rest, place] = ["", 1];
+  for await (const chunk of createReadStream(path, { encoding: "utf8" })) {
+    const lines = `${rest}${String(chunk)}`.split("\n");
+    rest = lines.pop() ?? "";
+    for (const text of lines) {
+      yield withoutReturn(text);
+      place += 1;
+    }
+    if (rest.length > MAX_LINE_LENGTH) throw tooLong(path, place);
+  }
+  if (rest !== "") yield withoutReturn(rest);
+}
+
+/** A copy that was made as a text may have both characters at the end of its lines. */
+function withoutReturn(text: string): string {
+  return text.endsWith("\r") ? text.slice(0, -1) : text;
+}
+
+function tooLong(path: string, place: number): AuditError {
+  return unreadable(path, `line ${place} is too long`);
+}
+
 function parseLine(path: string, text: string, place: number): ExportLine {
-  if (text.length > MAX_LINE_LENGTH) throw unreadable(path, `line ${place} is too long`);
+  if (text.length > MAX_LINE_LENGTH) throw tooLong(path, place);
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -1,0 +1,65 @@
+/** Lines of an export: whatever a file of others is, it ends in lines or in BUNDLE_UNREADABLE. */
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { readExport } from "../../../cli/audit/ledger/export-file.js";
+
+let folder: string;
+beforeAll(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-lines-"));
+});
+afterAll(() => {
+  fs.rmSync(folder, { recursive: true, force: true });
+});
+
+async function read(file: string): Promise<string[]> {
+  const types: string[] = [];
+  for await (const { type } of readExport(file)) types.push(type);
+  return types;
+}
+
+function written(text: string): string {
+  const file = path.join(folder, "export.jsonl");
+  fs.writeFileSync(file, text);
+  return file;
+}
+
+/** An export of balances of customers with these names, in the bytes that were sealed. */
+function sealed(names: readonly string[]): string {
+  const lines = names.map((customerId) => {
+    const balance = { type: "balance", customerId, asset: "TOKEN", available: "1", held: "0" };
+    return `${JSON.stringify(balance)}\n`;
+  });
+  const sha256 = createHash("sha256").update(lines.join("")).digest("hex");
+  return `${lines.join("")}${JSON.stringify({ type: "end", lines: lines.length, sha256 })}\n`;
+}
+
+it("are what stands between two line feeds, as JSON writes texts", async () => {
+  const text = sealed(["a", "of two \u2028 lines", "b\u2029", "\u0085"]);
+  const types = ["balance", "balance", "balance", "balance", "end"];
+  expect(await read(written(text))).toEqual(types);
+  expect(await read(written(text.trimEnd()))).toEqual(types);
+  expect(await read(written(text.replaceAll("\n", "\r\n")))).toEqual(types);
+  // Longer than what is read at once.
+  const many = Array.from({ length: 5_000 }, (_, index) => `customer ${index} äöü`);
+  expect(await read(written(sealed(many)))).toHaveLength(5_001);
+});
+
+it("are refused where there is none, an empty one, or one behind the end", async () => {
+  const text = sealed(["a"]);
+  for (const wrong of ["", "\n", `\n${text}`, `${text}\n`, `${text}${text}`, text.slice(0, 30)]) {
+    await expect(read(written(wrong))).rejects.toMatchObject({ code: "BUNDLE_UNREADABLE" });
+  }
+});
+
+it("are refused where one is longer than any text can be", async () => {
+  const file = path.join(folder, "sparse.jsonl");
+  fs.writeFileSync(file, "");
+  fs.truncateSync(file, 700 * 1024 * 1024);
+  await expect(read(file)).rejects.toMatchObject({
+    code: "BUNDLE_UNREADABLE",
+    message: expect.stringContaining("line 1 is too long"),
+  });
+}, 60_000);
