@@ -4,7 +4,7 @@
  */
 import { createBlock, type Block as LibraryBlock } from "@ethereumjs/block";
 import type { Common } from "@ethereumjs/common";
-import { createTxFromRLP, type TypedTransaction } from "@ethereumjs/tx";
+import type { TypedTransaction } from "@ethereumjs/tx";
 import { Account, type Address as LibraryAddress } from "@ethereumjs/util";
 import { createVM, encodeReceipt, runTx, type RunTxResult, type VM } from "@ethereumjs/vm";
 import { type Address, bytesToAddress } from "../../chain/address.js";
@@ -12,12 +12,12 @@ import { NATIVE_CONTRACTS, RESERVED_ADDRESSES } from "../../chain/evm/precompile
 import type { JournaledTransaction } from "../../rpc-client/journal-codec.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { keccak256Hex } from "../../chain/hashes.js";
-import { errorMessage } from "../../chain/errors.js";
 import { bytesToHash32, bytesToHex, type Hash32 } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import type { AuditedReceipt, AuditNode } from "./audit-node.js";
 import {
+  addBloom,
   type AuditedBlock,
   type AuditedHeader,
   createChainCommon,
@@ -25,6 +25,7 @@ import {
   RULED_REASONS,
   endOfBlock,
   listRoot,
+  parseTransaction,
   type SupplyRange,
   supplyRoot,
   type SupplyTotals,
@@ -101,6 +102,7 @@ export class BlockAudit {
   #running: Hash32 | undefined;
   /** The first coins that were claimed to leave an account which has not so many. */
   #overdrawn: Difference | undefined;
+  #cosmosTransactions = 0;
 
   private constructor(
     options: BlockAuditOptions,
@@ -145,6 +147,11 @@ export class BlockAudit {
     });
     const after = new ProvenState(node, { common, signal });
     return new BlockAudit(options, { rules: common, state, after, vm });
+  }
+
+  /** Cosmos transactions so far, which are not executed: the node alone says what they moved. */
+  get cosmosTransactions(): number {
+    return this.#cosmosTransactions;
   }
 
   /** Proofs that the node was asked for. */
@@ -272,6 +279,7 @@ export class BlockAudit {
     { index, hash, from, changes, cosmos }: JournaledTransaction,
     done: Pick<ReturnType<typeof emptyExecution>, "feesAtoken" | "destroyedAtoken">,
   ): Promise<void> {
+    this.#cosmosTransactions += 1;
     const sender = toLibraryAddress(from);
     const account = (await this.#state.getAccount(sender)) ?? new Account();
     account.nonce += 1n;
@@ -440,23 +448,6 @@ function emptyExecution() {
     destroyedAtoken: 0n,
     logs: 0,
   };
-}
-
-function addBloom(sum: Uint8Array, bloom: Uint8Array): void {
-  bloom.forEach((byte, index) => {
-    sum[index] = (sum[index] ?? 0) | byte;
-  });
-}
-
-function parseTransaction(raw: Uint8Array, common: Common): TypedTransaction | Error {
-  try {
-    const tx = createTxFromRLP(raw, { common });
-    // A signature that is nobody's is found here, and not where the sender is first needed.
-    tx.getSenderAddress();
-    return tx;
-  } catch (error) {
-    return error instanceof Error ? error : new Error(errorMessage(error));
-  }
 }
 
 /** A transaction that is in the block and that the VM does not take. */

@@ -5,12 +5,14 @@
  */
 import { createCustomCommon, type Common, Hardfork, Mainnet } from "@ethereumjs/common";
 import { MerklePatriciaTrie } from "@ethereumjs/mpt";
+import { createTxFromRLP, type TypedTransaction } from "@ethereumjs/tx";
 import {
   createAddressFromString,
   type KZG,
   type Address as LibraryAddress,
 } from "@ethereumjs/util";
 import { type Address, bytesToAddress } from "../../chain/address.js";
+import { errorMessage } from "../../chain/errors.js";
 import { keccak256, keccak256Hex } from "../../chain/hashes.js";
 import {
   bigintToBytes,
@@ -118,6 +120,18 @@ export function parseRawHeader(bytes: Uint8Array): AuditedHeader {
   };
 }
 
+/** A raw transaction with its sender; what the VM has against it where it can be none. */
+export function parseTransaction(raw: Uint8Array, common: Common): TypedTransaction | Error {
+  try {
+    const tx = createTxFromRLP(raw, { common });
+    // A signature that is nobody's is found here, and not where the sender is first needed.
+    tx.getSenderAddress();
+    return tx;
+  } catch (error) {
+    return error instanceof Error ? error : new Error(errorMessage(error));
+  }
+}
+
 /** Root of the trie of a list: transactions or receipts of a block, by their index. */
 export async function listRoot(items: readonly Uint8Array[]): Promise<Hash32> {
   const trie = new MerklePatriciaTrie();
@@ -125,6 +139,13 @@ export async function listRoot(items: readonly Uint8Array[]): Promise<Hash32> {
     await trie.put(encodeRlp(bigintToBytes(BigInt(index))), item);
   }
   return bytesToHash32(trie.root());
+}
+
+/** Adds the bits of a bloom filter to others, in place. */
+export function addBloom(sum: Uint8Array, bloom: Uint8Array): void {
+  bloom.forEach((byte, index) => {
+    sum[index] = (sum[index] ?? 0) | byte;
+  });
 }
 
 /** Coins that came into being and ceased to be since genesis; the header commits to them. */

@@ -40,7 +40,10 @@ export interface AuditReport {
   readonly to: Height;
   readonly lastHash: Hash32;
   readonly blocks: number;
+  /** Of the EVM, executed again. */
   readonly transactions: number;
+  /** Not executed: what they moved is taken as the node says, and only held against the state root. */
+  readonly cosmosTransactions: number;
   readonly logs: number;
   readonly gasUsed: bigint;
   /** Proofs of accounts and slots that the state was read through. */
@@ -88,6 +91,7 @@ export async function auditExecution(options: ExecutionAuditOptions): Promise<Au
     to: parent.height,
     lastHash: parent.hash,
     ...sums,
+    cosmosTransactions: audit.cosmosTransactions,
     proofs: audit.fetchedProofs,
     isSupplyExact: supply?.totals !== undefined,
     difference: difference ?? strangeEnd(parent, options.trustedHash),

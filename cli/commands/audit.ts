@@ -100,6 +100,7 @@ function formatAudit(report: AuditReport): string[] {
   const rows: readonly (readonly [string, string])[] = [
     ["blocks", `${report.blocks} (${report.from} to ${report.to})`],
     ["transactions", report.transactions.toString()],
+    ...(report.cosmosTransactions === 0 ? [] : [asSaid(report.cosmosTransactions)]),
     ["logs", report.logs.toString()],
     ["gas", report.gasUsed.toString()],
     ["proofs read", report.proofs.toString()],
@@ -112,6 +113,11 @@ function formatAudit(report: AuditReport): string[] {
       ? ["Executed again with the same result; no difference."]
       : formatDifference(report.difference)),
   ];
+}
+
+/** What the second execution does not have; the sentence below is not about it. */
+function asSaid(count: number): readonly [string, string] {
+  return ["not executed", `${count} Cosmos transactions, whose moves are taken as the node says`];
 }
 
 function formatDifference({ height, transaction, field, chain, audit }: Difference): string[] {

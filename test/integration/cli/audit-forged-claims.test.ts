@@ -1,7 +1,7 @@
 /** Claims of a lying node that no chain can have: each is a named difference and never a crash. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { decodeRlp, encodeRlp, keccak256, Wallet } from "ethers";
-import { parseAddress } from "../../../chain/address.js";
+import { decodeRlp, encodeRlp, HDNodeWallet, keccak256, Wallet } from "ethers";
+import { parseAddress, toBech32 } from "../../../chain/address.js";
 import type { BalanceChange } from "../../../chain/balance-change.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import { createAuditNode, type AuditNode } from "../../../cli/audit/audit-node.js";
@@ -11,12 +11,15 @@ import type { Genesis } from "../../../node/settings/genesis.js";
 import type { JournaledBlock } from "../../../rpc-client/journal-codec.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
+import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { stakedGenesis } from "../../helpers/cosmos/module-state.js";
 
 const { signal } = new AbortController();
 const wallet = new Wallet(`0x${"11".repeat(32)}`);
 const POOR = parseAddress(`0x${"66".repeat(20)}`);
 const RICHER = parseAddress(`0x${"67".repeat(20)}`);
+const PHRASE = "test test test test test test test test test test test junk";
+const sender = HDNodeWallet.fromPhrase(PHRASE);
 const CLAIMED = 10n ** 18n;
 
 let served: ServedChain;
@@ -29,7 +32,9 @@ beforeAll(async () => {
   const faucet = { balanceAtoken: 10n ** 24n, code: undefined, storage: new Map() };
   genesis = {
     ...staked,
-    alloc: new Map(staked.alloc).set(parseAddress(wallet.address), faucet),
+    alloc: new Map(staked.alloc)
+      .set(parseAddress(wallet.address), faucet)
+      .set(parseAddress(sender.address), faucet),
   };
   served = await ServedChain.open(genesis);
   rpc = createJsonRpcClient({ url: served.url });
@@ -43,16 +48,19 @@ afterAll(async () => {
 });
 
 async function difference(changes: Partial<AuditNode>) {
-  const report = await auditExecution({
+  return (await audit(changes, 1)).difference;
+}
+
+function audit(changes: Partial<AuditNode>, to: number) {
+  return auditExecution({
     node: { ...node, ...changes },
     genesis,
     from: 1,
-    to: 1,
+    to,
     trustedHash: undefined,
     onProgress: () => undefined,
     signal,
   });
-  return report.difference;
 }
 
 const claiming = (change: (block: JournaledBlock) => JournaledBlock): Partial<AuditNode> => ({
@@ -135,4 +143,28 @@ describe("an audit of execution names", () => {
     });
     expect(found).toMatchObject({ height: 1, transaction: { index: 0 }, field: "validity" });
   });
+});
+
+it("an audit of execution counts what it takes as the node says", async () => {
+  const coins = (amount: bigint) => [{ denom: "atoken", amount: amount.toString() }];
+  const [fromAddress, toAddress] = [toBech32(parseAddress(sender.address)), toBech32(RICHER)];
+  const [signed] = signWithCosmJs(PHRASE, [
+    {
+      messages: [
+        {
+          typeUrl: "/cosmos.bank.v1beta1.MsgSend",
+          value: { fromAddress, toAddress, amount: coins(7n) },
+        },
+      ],
+      chainId: genesis.cosmosChainId,
+      sequence: 0,
+      gas: 200_000,
+      fee: coins(200_000n * 25_000_000n),
+    },
+  ]);
+  if (signed === undefined) throw new Error("not signed");
+  await served.mine([], [signed.raw]);
+  const agreed = { difference: undefined, transactions: 1 };
+  expect(await audit({}, 1)).toMatchObject({ ...agreed, cosmosTransactions: 0 });
+  expect(await audit({}, 2)).toMatchObject({ ...agreed, cosmosTransactions: 1 });
 });
