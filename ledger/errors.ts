@@ -21,7 +21,8 @@ import { AppError } from "../chain/errors.js";
  * INVALID_KEY and KEY_UNKNOWN: an API key cannot be made like that, or there is none of that id;
  * INVALID_WEBHOOK, TOO_MANY_WEBHOOKS, WEBHOOK_UNKNOWN: the same of webhooks; SECRETS_FULL,
  * SECRET_UNKNOWN and LAST_SECRET: a webhook has two secrets at most, and one at least;
- * STATEMENT_TOO_LONG: a statement would have too many lines; STATEMENT_NOT_BEGUN: its time is to come; HEIGHT_NOT_BOOKED: the books are not
+ * STATEMENT_TOO_LONG: a statement would have too many lines; STATEMENT_NOT_BEGUN: its time is to
+ * come; HEIGHT_NOT_BOOKED: the books are not
  * so far; NEGATIVE_LIABILITY: they owe less than nothing;
  * SWITCH_LOWERED: only a person lowers the kill switch; SIGNING_STOPPED and APPROVALS_MISSING: a named
  * payment cannot be taken for a withdrawal's while the switch stops nonces, or persons have not approved it;

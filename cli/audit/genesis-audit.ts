@@ -16,7 +16,7 @@ import {
   hexToBytes,
   ZERO_HASH,
 } from "../../chain/hex.js";
-import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
+import { ATOKEN_PER_TOKEN, type Atoken } from "../../chain/units.js";
 import { encodeGenesis, type Genesis, type GenesisAccount } from "../../node/settings/genesis.js";
 import type { AuditNode } from "./audit-node.js";
 import {
@@ -90,7 +90,7 @@ export async function genesisDifference(
   ]);
 }
 
-function stakeAtoken(validators: Genesis["validators"]): bigint {
+function stakeAtoken(validators: Genesis["validators"]): Atoken {
   return validators
     .filter(({ operator }) => operator !== undefined)
     .reduce((sum, { power }) => sum + BigInt(power) * ATOKEN_PER_TOKEN, 0n);

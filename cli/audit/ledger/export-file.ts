@@ -155,8 +155,8 @@ export async function* readExport(path: string): AsyncGenerator<ExportLine> {
 }
 
 /**
- * What stands between line feeds, and nothing else: JSON leaves other line ends in texts. No more is held than
- * the longest line.
+ * What stands between line feeds, and nothing else: JSON leaves other line ends in texts. No more is
+ * held than the longest line.
  */
 async function* linesOf(path: string): AsyncGenerator<string> {
   let [rest, place] = ["", 1];

@@ -115,6 +115,20 @@ describe("a balance proof", () => {
 });
 
 describe("a changed file", () => {
+  it("with the proof of another account's absence proves nothing, or the same", async () => {
+    const good = await collect(RECEIVER, LAST - 1);
+    const absent = Array.from({ length: 40 }, (_, n) => {
+      return parseAddress(`0x${(n + 1).toString(16).padStart(40, "7")}`);
+    });
+    for (const address of absent) {
+      const { accountProof } = await collect(address, LAST - 1);
+      const found = await verify({ ...good, accountProof }).catch((error: unknown) => error);
+      const isSame = found instanceof Error || Reflect.get(Object(found), "balanceAtoken") === PAID;
+      if (isSame) continue;
+      expect({ address, found }).toEqual({ address, found: "nothing, or the same" });
+    }
+  });
+
   const json = (value: unknown) => structuredClone(value) as Record<string, never>;
   const changed = (contents: BundleContents, change: (list: LightBlockJson[]) => void) => {
     const list = contents.path.map((one) => structuredClone(one));
