@@ -8,6 +8,7 @@ import { WebSocket } from "ws";
 import { parseAddress } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
 import { createClientMemory } from "../../../node/rpc/client-memory.js";
+import { RpcFault } from "../../../node/rpc/evm/errors.js";
 import { startEvmSocketServer } from "../../../node/rpc/evm/sockets/socket-server.js";
 import type { EvmRpcLimits } from "../../../node/rpc/evm/options.js";
 import { systemClock } from "../../../runtime/process/clock.js";
@@ -39,6 +40,10 @@ async function startNode(limits: Partial<EvmRpcLimits> = {}) {
 
 function fail(text: string): never {
   throw new Error(text);
+}
+
+function refuse(text: string): never {
+  throw new RpcFault("SERVER_ERROR", text);
 }
 
 /** A client that keeps what it gets and lets a test wait for it. */
@@ -319,11 +324,14 @@ describe("subscriptions", () => {
     const spoiled = {
       missing: { outline: () => undefined, oldest },
       broken: { outline: () => fail("the disk is gone"), oldest },
+      wordy: { outline: () => refuse("é".repeat(200)), oldest },
       pruned: { outline, oldest: () => ({ ...oldest(), block: 1_000 }) },
     };
     const cases = [
       ["newHeads", spoiled.missing, "pruned history unavailable"],
       ["newHeads", spoiled.broken, "internal error"],
+      // A close frame holds 123 bytes of reason (RFC 6455, 5.5).
+      ["newHeads", spoiled.wordy, "é".repeat(51)],
       ["logs", spoiled.pruned, "pruned history unavailable"],
       ["transactionReceipts", spoiled.pruned, "pruned history unavailable"],
     ] as const;

@@ -20,6 +20,9 @@ const TOO_SLOW = 1013;
  */
 const FAILED = 1011;
 
+/** What a close frame holds of a reason (RFC 6455, 5.5). */
+const REASON_BYTES = 123;
+
 /** Time for a slow client to take its close frame. */
 const CLOSE_GRACE_MS = 5_000;
 
@@ -87,7 +90,7 @@ export class SocketConnection implements Subscriber {
   }
 
   failed(why: string): void {
-    if (this.isOpen) this.close(FAILED, `subscription ended: ${why}`);
+    if (this.isOpen) this.close(FAILED, closeReason(`subscription ended: ${why}`));
   }
 
   drained(): Promise<void> {
@@ -195,4 +198,10 @@ export class SocketConnection implements Subscriber {
 function asBuffer(data: RawData): Buffer {
   if (Buffer.isBuffer(data)) return data;
   return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
+}
+
+/** As much of a text as a close frame holds, and no part of a character. */
+function closeReason(text: string): string {
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(REASON_BYTES));
+  return text.slice(0, read);
 }
