@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { errorCode } from "../../chain/errors.js";
 import { clientOf } from "../../runtime/http/client-address.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
+import { discardRest } from "../../runtime/http/http-body.js";
 import { PipelineBound } from "../../runtime/http/http-pipeline.js";
 import { ReplyTimer } from "../../runtime/http/http-timing.js";
 import type { Clock } from "../../runtime/process/clock.js";
@@ -464,7 +465,7 @@ class Pages implements ConsoleServer {
       if (fault.retryAfterSeconds !== undefined) {
         response.setHeader("retry-after", String(fault.retryAfterSeconds));
       }
-      if (!request.complete) response.setHeader("connection", "close");
+      discardRest(request);
       const shown = { ...asked, query: new URLSearchParams() };
       this.sendPage({ request, response, asked: shown, session }, fault.page);
     } catch (fault) {

@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { clientOf, isLoopback } from "../../runtime/http/client-address.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
+import { discardRest } from "../../runtime/http/http-body.js";
 import { PipelineBound } from "../../runtime/http/http-pipeline.js";
 import { leavingOf } from "../../runtime/http/http-reply.js";
 import { ReplyTimer } from "../../runtime/http/http-timing.js";
@@ -378,7 +379,7 @@ class Pages implements PageServer {
     if (fault.retryAfterSeconds !== undefined) {
       response.setHeader("retry-after", String(fault.retryAfterSeconds));
     }
-    if (!request.complete) response.setHeader("connection", "close");
+    discardRest(request);
     const headers = { ...answer.headers, "cache-control": "no-store" };
     sendAnswer({ ...answer, headers, etag: "" }, request, response);
   }

@@ -5,6 +5,9 @@ import { requestError } from "./http-errors.js";
 /** Deeper JSON has no use in any of our APIs and could exhaust the validators' stack. */
 const MAX_JSON_DEPTH = 64;
 
+/** Of a refused body this much is read all the same; sending more is no mistake of a client. */
+const MAX_DISCARDED_BYTES = 64 * 1024 * 1024;
+
 /** Bytes that are no part of any other character in UTF-8. */
 const [QUOTE, BACKSLASH, COLON] = [0x22, 0x5c, 0x3a];
 
@@ -42,6 +45,21 @@ export async function readBody(request: IncomingMessage, limitBytes: number): Pr
     request.on("error", (cause) => reject(requestError(400, "the body broke off", { cause })));
     request.on("close", onClose);
   });
+}
+
+/**
+ * Reads on, and throws away, what a client still sends of a request that is refused already. A connection
+ * that is closed instead is reset by what arrives then: most clients lose the answer on it, and see a
+ * broken connection where they are told 413 or 401. Beyond `maxBytes` the connection ends.
+ */
+export function discardRest(request: IncomingMessage, maxBytes = MAX_DISCARDED_BYTES): void {
+  if (request.complete) return;
+  let leftBytes = maxBytes;
+  request.on("data", (chunk: Buffer) => {
+    leftBytes -= chunk.length;
+    if (leftBytes < 0) request.destroy();
+  });
+  request.resume();
 }
 
 /** True for `application/json`, with or without parameters. */

@@ -14,7 +14,7 @@ import type { ListenAddress } from "../config/config-values.js";
 import { type Caller, type HttpAccess, HttpGate } from "./http-access.js";
 import { createAllowedMethods } from "./allowed-methods.js";
 import { assertReadable, pathPattern } from "./api-schema.js";
-import { isJsonType, parseJsonBody, readBody } from "./http-body.js";
+import { discardRest, isJsonType, parseJsonBody, readBody } from "./http-body.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
 import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from "./http-lane.js";
 import type { HeldBytes } from "./held-bytes.js";
@@ -435,10 +435,7 @@ class OpenApiServer implements HttpServer {
       response.setHeader("www-authenticate", "Bearer");
     }
     if (normalised instanceof HttpError && normalised.status === 405) this.#allow(response);
-    // Unread bytes of the request would be taken for the next one.
-    if (!response.req.complete) {
-      response.setHeader("connection", "close");
-    }
+    discardRest(response.req);
     sendJson(response, reply.status, reply.body);
   }
 
