@@ -110,6 +110,9 @@ describe("POST /v1/addresses", () => {
       [await get("/v1/deposits/1-2-3"), 404, "NOT_FOUND"],
       [await get("/v1/customers/nobody/balances"), 404, "NOT_FOUND"],
       [await get("/v1/customers/no%20body/balances"), 404, "NOT_FOUND"],
+      [await get(`/v1/deposits/${"1".repeat(300)}`), 404, "NOT_FOUND"],
+      [await get(`/v1/deposits/${"1".repeat(300)}/evidence`), 404, "NOT_FOUND"],
+      [await get(`/v1/customers/${"a".repeat(300)}/balances`), 404, "NOT_FOUND"],
       [await json(JSON.stringify({ customerId: "x".repeat(2_000) })), 413, "TOO_LARGE"],
       [
         await post("/v1/addresses").set("content-type", "text/plain").send("alice"),

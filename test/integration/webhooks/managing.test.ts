@@ -136,8 +136,10 @@ describe("POST /v1/webhooks", () => {
       ["post", "/secrets", undefined],
       ["get", "/deliveries", undefined],
     ] as const) {
-      const reply = await call(method, `/${hook.id}${path}`).send(body);
-      expect([path, reply.status, reply.body.code]).toEqual([path, 404, "NOT_FOUND"]);
+      for (const id of [hook.id, "x".repeat(100)]) {
+        const reply = await call(method, `/${id}${path}`).send(body);
+        expect([path, reply.status, reply.body.code]).toEqual([path, 404, "NOT_FOUND"]);
+      }
     }
   });
 });
