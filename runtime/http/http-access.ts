@@ -4,7 +4,7 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { cleanForeignText } from "../../chain/evm/foreign-text.js";
+import { cleanForeignText, shorten } from "../../chain/evm/foreign-text.js";
 import { requestError } from "./http-errors.js";
 import {
   checkSignature,
@@ -92,7 +92,7 @@ export interface GatedRequest {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** Longest name of an actor and longest reason, in characters. */
+/** Longest name of an actor and longest reason, in characters (code points). */
 const MAX_ACTOR_LENGTH = 100;
 const MAX_REASON_LENGTH = 500;
 
@@ -109,7 +109,8 @@ function recordedText(
   if (value === undefined) return undefined;
   try {
     const text = typeof value === "string" ? decodeURIComponent(value).trim() : "";
-    if (text !== "" && text.length <= maxLength) return cleanForeignText(text, maxLength);
+    const isWhole = shorten(text, maxLength) === text;
+    if (text !== "" && isWhole) return cleanForeignText(text, maxLength);
   } catch {
     // No encoding: refused below.
   }

@@ -1,9 +1,9 @@
 /** Fields of request bodies: read once, refused with their names. */
 import { errorMessage } from "../../chain/errors.js";
-import { cleanForeignText } from "../../chain/evm/foreign-text.js";
+import { cleanForeignText, shorten } from "../../chain/evm/foreign-text.js";
 import { ApiError } from "../errors.js";
 
-/** Longest reason of a cancellation or an approval. */
+/** Longest reason of a cancellation or an approval, in code points, as the API file counts. */
 const MAX_REASON_LENGTH = 500;
 
 /** The refusal of one field, 422 INVALID_FIELD. */
@@ -23,7 +23,8 @@ export function parseField<T>(field: string, parse: () => T): T {
 /** The `reason` of a body, cleaned. @throws ApiError INVALID_FIELD */
 export function readReason(body: unknown): string {
   const reason: unknown = Reflect.get(Object(body), "reason");
-  if (typeof reason !== "string" || reason.trim() === "" || reason.length > MAX_REASON_LENGTH) {
+  const isReason = typeof reason === "string" && reason.trim() !== "";
+  if (!isReason || shorten(reason, MAX_REASON_LENGTH) !== reason) {
     throw invalidField("reason", `expected 1 to ${MAX_REASON_LENGTH} characters`);
   }
   return cleanForeignText(reason, MAX_REASON_LENGTH);

@@ -418,6 +418,8 @@ describe("the record of calls", () => {
     expect(await said({ "causeway-actor": "%E4" })).toBe(400);
     expect(await said({ "causeway-actor": " " })).toBe(400);
     expect(await said({ "causeway-actor": "x".repeat(101) })).toBe(400);
+    const heads = (count: number) => ({ "causeway-actor": encodeURIComponent("😀".repeat(count)) });
+    expect([await said(heads(100)), await said(heads(101))]).toEqual([404, 400]);
     expect(await said({ "causeway-reason": "x".repeat(501) })).toBe(400);
   });
 });

@@ -338,13 +338,21 @@ describe("POST /v1/withdrawals/{id}/cancel", () => {
     const odd = await post(bodyOf({}));
     const answer = await cancel(odd.body.id, { reason: "a\ud83db" });
     expect(answer.body).toMatchObject({ status: "cancelled", reason: "a\ufffdb" });
+    const said = await cancel(odd.body.id, { reason: "😀".repeat(500) });
+    expect([said.status, said.body.status]).toEqual([200, "cancelled"]);
     expect([second.status, second.body]).toEqual([200, first.body]);
   });
 
   it("refuses what it cannot do, each with a code of its own", async () => {
     expect((await cancel("wd_unknown")).body.code).toBe("NOT_FOUND");
     const { body } = await post(bodyOf());
-    for (const wrong of [{}, { reason: "" }, { reason: "   " }, { reason: "x".repeat(501) }]) {
+    for (const wrong of [
+      {},
+      { reason: "" },
+      { reason: "   " },
+      { reason: "x".repeat(501) },
+      { reason: "😀".repeat(501) },
+    ]) {
       expect((await cancel(body.id, wrong)).status).toBe(422);
     }
     const move = (status: string) =>
