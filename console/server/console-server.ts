@@ -465,7 +465,7 @@ class Pages implements ConsoleServer {
       if (fault.retryAfterSeconds !== undefined) {
         response.setHeader("retry-after", String(fault.retryAfterSeconds));
       }
-      discardRest(request);
+      discardRest(request, response);
       const shown = { ...asked, query: new URLSearchParams() };
       this.sendPage({ request, response, asked: shown, session }, fault.page);
     } catch (fault) {

@@ -379,7 +379,7 @@ class Pages implements PageServer {
     if (fault.retryAfterSeconds !== undefined) {
       response.setHeader("retry-after", String(fault.retryAfterSeconds));
     }
-    discardRest(request);
+    discardRest(request, response);
     const headers = { ...answer.headers, "cache-control": "no-store" };
     sendAnswer({ ...answer, headers, etag: "" }, request, response);
   }

@@ -1,5 +1,5 @@
 /** Request bodies: bounded reading and strict JSON. */
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { requestError } from "./http-errors.js";
 
 /** Deeper JSON has no use in any of our APIs and could exhaust the validators' stack. */
@@ -48,17 +48,30 @@ export async function readBody(request: IncomingMessage, limitBytes: number): Pr
 }
 
 /**
- * Reads on, and throws away, what a client still sends of a request that is refused already. A connection
- * that is closed instead is reset by what arrives then: most clients lose the answer on it, and see a
- * broken connection where they are told 413 or 401. Beyond `maxBytes` the connection ends.
+ * Reads on, and throws away, what a client still sends of a request that is refused already; called before
+ * the answer is sent. A connection that is closed instead is reset by what arrives then: most clients lose
+ * the answer on it, and see a broken connection where they are told 413 or 401. A client that wants the
+ * connection closed has that behind its last byte. Beyond `maxBytes` the connection ends.
  */
-export function discardRest(request: IncomingMessage, maxBytes = MAX_DISCARDED_BYTES): void {
+export function discardRest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  maxBytes = MAX_DISCARDED_BYTES,
+): void {
   if (request.complete) return;
   let leftBytes = maxBytes;
   request.on("data", (chunk: Buffer) => {
     leftBytes -= chunk.length;
     if (leftBytes < 0) request.destroy();
   });
+  if (!response.shouldKeepAlive) {
+    // Node would close it behind the answer.
+    response.shouldKeepAlive = true;
+    request.once("end", () => {
+      if (response.writableFinished) request.socket.end();
+      else response.once("finish", () => request.socket.end());
+    });
+  }
   request.resume();
 }
 

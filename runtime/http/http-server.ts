@@ -435,7 +435,7 @@ class OpenApiServer implements HttpServer {
       response.setHeader("www-authenticate", "Bearer");
     }
     if (normalised instanceof HttpError && normalised.status === 405) this.#allow(response);
-    discardRest(response.req);
+    discardRest(response.req, response);
     sendJson(response, reply.status, reply.body);
   }
 

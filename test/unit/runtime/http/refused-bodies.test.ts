@@ -72,9 +72,20 @@ describe("bodies of requests that are refused", () => {
     },
   );
 
+  it("closes behind the last byte for a client that wants it closed", async () => {
+    const client = connectTo(server.port);
+    client.socket.write(head(KEY, `Connection: close\r\nContent-Length: ${BODY.length}`));
+    client.socket.write(BODY.subarray(0, 100_000));
+    expect(await client.answered(1)).toEqual(["HTTP/1.1 413"]);
+    client.socket.write(BODY.subarray(100_000));
+    await client.closed;
+    expect(client.faults).toEqual([]);
+    expect(client.socket.bytesWritten).toBeGreaterThan(BODY.length);
+  });
+
   it("ends the connection of a client that sends without end", async () => {
     const other = createServer((request, response) => {
-      discardRest(request, 1_000_000);
+      discardRest(request, response, 1_000_000);
       response.writeHead(413).end();
     });
     other.listen(0, "127.0.0.1");
@@ -94,7 +105,8 @@ function connectTo(port: number) {
   const socket = connect(port, "127.0.0.1");
   let text = "";
   socket.on("data", (data) => (text += data.toString()));
-  socket.on("error", () => undefined);
+  const faults: unknown[] = [];
+  socket.on("error", (error: NodeJS.ErrnoException) => faults.push(error.code));
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   const answered = async (count: number) => {
     const lines = () => text.match(/HTTP\/1\.1 \d+/g) ?? [];
@@ -103,5 +115,5 @@ function connectTo(port: number) {
     }
     return lines();
   };
-  return { socket, closed, answered };
+  return { socket, closed, answered, faults };
 }
