@@ -53,14 +53,17 @@ const MAX_SHOWN_VALUE = 80;
 export function parseTokenList(text: string): TokenEntry[] {
   const faults: TokenListFault[] = [];
   const items = readList(text, faults);
-  const entries = items.flatMap((item, index) => readEntry(item, `[${index}]`, faults) ?? []);
-  const seen = new Map<Address, number>();
-  entries.forEach(({ contractAddress }, index) => {
+  const seen = new Set<Address>();
+  const entries = items.flatMap((item, index) => {
+    const entry = readEntry(item, `[${index}]`, faults);
+    if (entry === undefined) return [];
+    const { contractAddress } = entry;
     if (seen.has(contractAddress)) {
       const key = `[${index}].contractAddress`;
-      faults.push({ key, value: contractAddress, allowed: "each contract once" });
+      faults.push({ key, value: show(contractAddress), allowed: "each contract once" });
     }
-    seen.set(contractAddress, index);
+    seen.add(contractAddress);
+    return [entry];
   });
   if (faults.length > 0) throw new TokenListError(faults);
   return entries;

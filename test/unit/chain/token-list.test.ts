@@ -93,4 +93,9 @@ describe("the token list", () => {
     ]);
     expect(faultsOf(text)).toEqual(["[0].symbol", "[0].decimals", "[1].contractAddress"]);
   });
+
+  it("names a contract that comes twice by its place in the file, behind entries that cannot be read", () => {
+    const text = JSON.stringify([entry({ contractAddress: "0x12" }), entry(), entry()]);
+    expect(faultsOf(text)).toEqual(["[0].contractAddress", "[2].contractAddress"]);
+  });
 });
