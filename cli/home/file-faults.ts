@@ -7,6 +7,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { AppError, errorMessage } from "../../chain/errors.js";
 import { keystoreAddress } from "../../chain/keystore.js";
+import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
 import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
 import { loadPolicyFile } from "../../ledger/policy/policy-file.js";
 import { keystoreFiles } from "../../ledger/wallets/home-wallets.js";
@@ -14,7 +15,6 @@ import { loadNodeId, loadValidatorIdentity } from "../../node/consensus/signing/
 import { loadGenesis } from "../../node/settings/genesis.js";
 import { ConfigError, type ConfigFault } from "../../runtime/config/config.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
-import { loadTokenFile } from "../../runtime/config/token-file.js";
 import { CliError, fileCause, systemCode } from "../errors.js";
 import { homePaths, type HomePaths } from "./home.js";
 import { kitNodes } from "./kit-nodes.js";
@@ -43,7 +43,7 @@ export function homeFileFaults(paths: HomePaths): readonly ConfigFault[] {
     ] as const;
   });
   return [
-    ...settingFaults(() => loadTokenFile(paths.home)),
+    ...settingFaults(() => loadExchangeTokens(paths.home)),
     ...(existsSync(paths.policy) ? settingFaults(() => loadPolicyFile(paths.policy)) : []),
     ...[...exchange, ...ofNodes].flatMap(([file, read]) => faultOf(file, read)),
   ];
