@@ -8,6 +8,7 @@ import {
   HOT_WALLET,
   IN_TRANSIT,
   NATIVE_ASSET,
+  SUSPENSE,
   walletAccount,
 } from "./accounts.js";
 import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
@@ -350,6 +351,10 @@ async function readTotals(tx: Sql, { asset }: Scope) {
        (SELECT coalesce(sum(CASE WHEN debit = '${IN_TRANSIT}' THEN amount_units
                                  ELSE -amount_units END), 0)
           FROM posting WHERE asset = $1 AND '${IN_TRANSIT}' IN (debit, credit)) AS in_transit,
+       (SELECT coalesce(least(0, sum(CASE WHEN credit = '${SUSPENSE}' THEN amount_units
+                                          ELSE -amount_units END)), 0)::text
+          FROM posting WHERE asset = $1 AND '${SUSPENSE}' IN (debit, credit)) AS overdrawn,
+       '0' AS nothing,
        (SELECT coalesce(sum(CASE WHEN account ~ '^(asset|expense):' THEN amount ELSE 0 END), 0)
           FROM (SELECT debit AS account, amount_units AS amount FROM posting WHERE asset = $1
                 UNION ALL SELECT credit, -amount_units FROM posting WHERE asset = $1) AS side)
@@ -365,6 +370,8 @@ async function readTotals(tx: Sql, { asset }: Scope) {
     ["trial balance: assets and expenses = liabilities and equity", "credit_side", "debit_side"],
     ["coins held for withdrawals = open withdrawals", "open_withdrawals", "held"],
     ["coins in transit = open moves of the treasury", "open_moves", "in_transit"],
+    // What was given stays given where a chain loses the block of the coins.
+    ["coins given out of suspense have come (see ledger decisions)", "nothing", "overdrawn"],
   ];
   return {
     availableUnits: amount("available"),

@@ -8,7 +8,7 @@ import { listEvents } from "../../../../ledger/events.js";
 import { planRewind, type RewindChain } from "../../../../ledger/recovery/older-chain.js";
 import { applyRewind } from "../../../../ledger/recovery/rewind.js";
 import { until } from "../../../helpers/until.js";
-import { derivation, Desk, destination, STRANGER, TOKEN } from "../desk.js";
+import { derivation, Desk, destination, STRANGER, TOKEN, WALLET } from "../desk.js";
 
 let desk: Desk;
 
@@ -312,3 +312,27 @@ async function loseAbove(height: number): Promise<string> {
   await desk.watch();
   return text;
 }
+
+describe("coins that a person gave out of suspense, and whose block the chain lost", () => {
+  it("are a break until a person takes them back", async () => {
+    await desk.register("bob");
+    await desk.watch();
+    const kept = desk.chain.head;
+    desk.pay([WALLET, 2n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    const adjust = (key: string, debit: string, credit: string) =>
+      desk.causeway(
+        ...["ledger", "adjust", "--key", key, "--debit", debit, "--credit", credit],
+        ...["--amount-atoken", String(2n * TOKEN), "--reason", "looked at the chain"],
+      );
+    const [suspense, bob] = ["liability:suspense", "liability:customer:bob"];
+    await adjust("given", suspense, bob);
+    expect(await desk.breaks()).toBe("");
+    await loseAbove(kept);
+    await desk.watch();
+    expect(await desk.breaks()).toContain("coins given out of suspense have come");
+    await adjust("taken-back", bob, suspense);
+    expect(await desk.breaks()).toBe("");
+  });
+});
