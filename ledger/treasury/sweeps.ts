@@ -19,6 +19,7 @@ import {
   storedInteger,
   storedTime,
 } from "../stored-values.js";
+import { lockPayable } from "../wallets/payable-wallets.js";
 import { lookAgain, takeOff } from "./sweep-due.js";
 
 /** States; the last four are ends. */
@@ -231,23 +232,30 @@ export interface NewSweepAttempt extends Omit<SweepAttempt, "ageMs"> {
 }
 
 /**
- * Stores signed bytes before they may be sent; the first attempt moves the sweep on.
+ * Stores signed bytes before they may be sent; the first attempt moves the sweep on. Those towards a
+ * wallet that may be given nothing any more are dropped: whoever retires one has seen all bytes towards it.
  * @returns the sweeps whose attempt is stored now: of two that sign at once one gets in
  */
 export function storeSweepAttempts(
   database: SqlDatabase,
-  attempts: readonly NewSweepAttempt[],
+  signed: readonly NewSweepAttempt[],
 ): Promise<ReadonlySet<number>> {
-  if (attempts.length === 0) return Promise.resolve(new Set());
+  if (signed.length === 0) return Promise.resolve(new Set());
   return database.transaction(async (tx) => {
+    // Sweeps before wallets, as where the watcher ends them and freezes one.
+    await tx.query(`SELECT 1 FROM sweep WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE`, [
+      signed.map(({ sweepId }) => sweepId),
+    ]);
+    const payable = await lockPayable(tx, [...new Set(signed.map(({ wallet }) => wallet))]);
+    const attempts = signed.filter(({ wallet }) => payable.has(wallet));
     const rows = await tx.query<{ id: string }>(
       `WITH input AS (
          SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::numeric[],
                               $6::text[]) AS input (id, n, raw, hash, price, target)
        ), open AS (
-         -- Locked, since another treasury may be giving it up: in the watcher's order.
+         -- Locked above, since another treasury may be giving it up.
          SELECT s.id FROM sweep s WHERE s.id IN (SELECT id FROM input)
-            AND s.state IN ('ready', 'signed', 'sent') ORDER BY s.id FOR UPDATE
+            AND s.state IN ('ready', 'signed', 'sent')
        ), stored AS (
          INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken, wallet)
          SELECT input.id, n, raw, hash, price, target FROM input JOIN open ON open.id = input.id

@@ -7,7 +7,7 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type Incident, openIncident } from "../incidents.js";
 import { readKillSwitch } from "../policy/kill-switch.js";
 import { type KillSwitchState, stops } from "../policy/kill-switch-level.js";
-import { storedAddress, storedTime } from "../stored-values.js";
+import { storedTime } from "../stored-values.js";
 import { UNACKNOWLEDGED } from "../recovery/unexplained-outflows.js";
 
 /** Whether a wallet may sign, and since when and why not. */
@@ -70,14 +70,6 @@ async function readBehindElsewhere(sql: Sql, wallet: Address): Promise<string | 
     [wallet, BEHIND_CHAIN],
   );
   return row && `wallet ${row.wallet} is frozen: ${row.reason}`;
-}
-
-/** Wallets that are frozen by their own switch, whatever the kill switch and incidents say. */
-export async function frozenWallets(sql: Sql): Promise<ReadonlySet<Address>> {
-  const rows = await sql.query<{ wallet: string }>(
-    `SELECT wallet FROM signing_freeze WHERE frozen`,
-  );
-  return new Set(rows.map(({ wallet }) => storedAddress(wallet)));
 }
 
 /** Begins the one cause that a recovery takes away: the chain has payments that the ledger lost. */

@@ -21,8 +21,7 @@ import {
   type Sweep,
   voidSweep,
 } from "../../ledger/treasury/sweeps.js";
-import { listWallets } from "../../ledger/wallets/wallet.js";
-import { frozenWallets } from "../../ledger/withdrawals/signing-freeze.js";
+import { readPayable } from "../../ledger/wallets/payable-wallets.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS, withMargin } from "../lane/gas.js";
@@ -121,12 +120,8 @@ export class Sweeper {
 
   /** Only these are given coins: another one's key may be gone, or in other hands. */
   async #payableWallets(): Promise<readonly Address[]> {
-    const { database } = this.#context;
     const known = new Set(this.#context.wallets());
-    const frozen = await frozenWallets(database);
-    return (await listWallets(database)).flatMap(({ address, status }) =>
-      status === "active" && known.has(address) && !frozen.has(address) ? [address] : [],
-    );
+    return (await readPayable(this.#context.database)).filter((address) => known.has(address));
   }
 
   /** @returns the sweeps that are under way */
@@ -292,21 +287,23 @@ export class Sweeper {
   }
 
   /** The stored bytes, as often as needed. */
-  async #send(sweeps: readonly Sweep[], { wallets, signal }: Round): Promise<void> {
+  async #send(sweeps: readonly Sweep[], { signal }: Round): Promise<void> {
     const { database, node, clock, settings, log, killSwitch } = this.#context;
     const nowMs = clock.monotonicMs();
-    const due = sweeps.flatMap(({ id, state, attempts }) => {
+    const late = sweeps.flatMap(({ id, state, attempts }) => {
       const last = attempts.at(-1);
       const sentMs = this.#sentMs.get(id);
       if (last === undefined || (state !== "signed" && state !== "sent")) return [];
-      if (!wallets.includes(last.wallet)) return [];
       const isNew = last.ageMs < nowMs - (sentMs ?? Number.NEGATIVE_INFINITY);
       const isLate = sentMs === undefined || nowMs - sentMs >= settings.rebroadcastIntervalMs;
       return state === "signed" || isNew || isLate ? [{ id, ...last }] : [];
     });
-    if (due.length === 0) return;
+    if (late.length === 0) return;
     // A round may be long: what was read at its beginning is old by now.
     if (stops((await killSwitch.read()).level, "stop-broadcast")) return;
+    const wallets = await this.#payableWallets();
+    const due = late.filter(({ wallet }) => wallets.includes(wallet));
+    if (due.length === 0) return;
     const outcomes = await node.send(
       due.map(({ raw }) => raw),
       { signal },
@@ -376,13 +373,12 @@ export class Sweeper {
       const isFree = state.nonce < nextNonce && state.pendingNonce === state.nonce;
       return isFree ? [{ address, nonce: state.nonce }] : [];
     });
-    const raws = await readSweepBytes(database, free, round.wallets);
+    if (free.length === 0) return;
+    const raws = await readSweepBytes(database, free, await this.#payableWallets());
     if (raws.length === 0) {
-      if (free.length > 0) {
-        const addresses = free.slice(0, MAX_NAMED).map(({ address }) => address);
-        const what = "sweeps that a chain may have lost went to wallets that take no coins now";
-        log.warn({ count: free.length, addresses }, what);
-      }
+      const addresses = free.slice(0, MAX_NAMED).map(({ address }) => address);
+      const what = "sweeps that a chain may have lost went to wallets that take no coins now";
+      log.warn({ count: free.length, addresses }, what);
       return;
     }
     if (stops((await killSwitch.read()).level, "stop-broadcast")) return;

@@ -1,0 +1,41 @@
+/** Wallets that may be given the exchange's coins: of any other the key may be gone, or in other hands. */
+import type { Address } from "../../chain/address.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { storedAddress } from "../stored-values.js";
+
+/** SQL: of a wallet `w`, whether it is active and not frozen by its own switch. */
+const IS_PAYABLE = `w.status = 'active' AND NOT EXISTS (
+  SELECT 1 FROM signing_freeze f WHERE f.wallet = w.address AND f.frozen)`;
+
+/** Those that may be given coins now, the first registered first. */
+export async function readPayable(sql: Sql): Promise<Address[]> {
+  const rows = await sql.query<{ address: string }>(
+    `SELECT address FROM wallet w WHERE ${IS_PAYABLE} ORDER BY place`,
+  );
+  return rows.map(({ address }) => storedAddress(address));
+}
+
+/**
+ * Of these those that may be given coins, held until the commit: who retires or freezes one at the same
+ * time waits for it, or is seen. A process that is stopped while it holds them loses its connection after
+ * 5 s, so that their lanes go on.
+ */
+export async function lockPayable(
+  tx: Sql,
+  wallets: readonly Address[],
+): Promise<ReadonlySet<Address>> {
+  await tx.query(`SELECT set_config('idle_in_transaction_session_timeout', '5000', true)`);
+  // In the order of locks a wallet comes before its switch.
+  for (const table of ["hot_wallet", "signing_freeze"] as const) {
+    await tx.query(
+      `SELECT 1 FROM ${table} WHERE wallet = ANY ($1::text[]) ORDER BY wallet FOR SHARE`,
+      [wallets],
+    );
+  }
+  // Read behind the locks.
+  const rows = await tx.query<{ address: string }>(
+    `SELECT address FROM wallet w WHERE address = ANY ($1::text[]) AND ${IS_PAYABLE}`,
+    [wallets],
+  );
+  return new Set(rows.map(({ address }) => storedAddress(address)));
+}

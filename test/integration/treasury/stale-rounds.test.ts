@@ -1,0 +1,103 @@
+/**
+ * A treasury that stood still in the middle of a round, as a frozen process or a machine that is moved
+ * does, while others went on: what it had read counts no more.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import { type Address, parseAddress } from "../../../chain/address.js";
+import type { Sweep } from "../../../ledger/treasury/sweeps.js";
+import {
+  drainWallet,
+  reactivateWallet,
+  registerWallets,
+  retireWallet,
+} from "../../../ledger/wallets/wallet-registry.js";
+import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
+import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
+import { depositKey } from "../tokens/token-bench.js";
+import { WALLET } from "../withdrawal-worker/house.js";
+import { TreasuryBench } from "./treasury-bench.js";
+
+const SECOND = parseAddress(depositKey(61_000).address.toLowerCase());
+
+const AMOUNT = 10n ** 16n;
+
+const word = { operator: "ann", reason: "rotation" };
+
+const { signal } = new AbortController();
+
+let bench: TreasuryBench;
+let registered = 0;
+
+beforeAll(async () => {
+  bench = await TreasuryBench.open();
+  await registerWallets(bench.bench.ledger.owner, [{ address: SECOND, label: "second", ...word }]);
+  bench.wallets = [WALLET, SECOND];
+  await bench.bench.mine([{ to: WALLET, value: 10n ** 18n }]);
+  await bench.bench.caughtUp();
+});
+afterAll(() => bench.close());
+
+afterEach(async () => {
+  const { owner } = bench.bench.ledger;
+  bench.files.policy = bench.policyOf({});
+  await releaseSigning(owner, WALLET, "over");
+  await drainWallet(owner, WALLET, word).catch(() => undefined);
+  await reactivateWallet(owner, WALLET, word);
+  await bench.rounds(4);
+});
+
+/** A new customer's address with coins, booked. */
+async function deposit(): Promise<Address> {
+  const address = await bench.bench.register(`customer-${registered}`);
+  registered += 1;
+  await bench.bench.mine([{ to: address, value: AMOUNT }]);
+  await bench.mine();
+  return address;
+}
+
+async function sweepsOf(address: Address): Promise<readonly Sweep[]> {
+  return (await bench.sweeps()).filter((sweep) => sweep.address === address);
+}
+
+/** A treasury that stands still behind its look at the chain while something happens. */
+function stillBehindView(happens: () => Promise<unknown>): Sweeper {
+  const view: TreasuryBench["node"]["view"] = async (wallet, options) => {
+    const answer = await bench.node.view(wallet, options);
+    await happens();
+    return answer;
+  };
+  return bench.sweeper({ node: { ...bench.node, view } });
+}
+
+async function retire(): Promise<void> {
+  const { owner } = bench.bench.ledger;
+  await drainWallet(owner, WALLET, word);
+  const held = { balanceAtoken: 0n, tokens: [], dustAtoken: 0n, force: false };
+  await retireWallet(owner, WALLET, { ...word, ...held });
+}
+
+describe("a treasury that stood still", () => {
+  it("signs nothing towards a wallet that was retired meanwhile", async () => {
+    const address = await deposit();
+    await bench.sweeper().round(signal);
+    expect(await sweepsOf(address)).toMatchObject([{ state: "ready", wallet: WALLET }]);
+    const before = await bench.units(WALLET);
+    await stillBehindView(retire).round(signal);
+    await bench.rounds(3);
+    expect(await bench.units(WALLET)).toBe(before);
+    expect(await sweepsOf(address)).toMatchObject([{ state: "settled", wallet: SECOND }]);
+  });
+
+  it("sends nothing towards a wallet that was frozen meanwhile", async () => {
+    const address = await deposit();
+    const mute = bench.sweeper({ node: { ...bench.node, send: async () => [] } });
+    for (let round = 0; round < 2; round += 1) await mute.round(signal);
+    expect(await sweepsOf(address)).toMatchObject([{ state: "signed", wallet: WALLET }]);
+    const before = await bench.units(WALLET);
+    const freeze = () => freezeSigning(bench.bench.ledger.owner, WALLET, "its key has leaked");
+    await stillBehindView(freeze).round(signal);
+    await bench.rounds(3);
+    expect(await bench.units(WALLET)).toBe(before);
+    expect(await sweepsOf(address)).toMatchObject([{ state: "settled", wallet: SECOND }]);
+  });
+});
