@@ -29,7 +29,12 @@ export type NewMove = {
   readonly expiresAtMs: number;
 } & (
   | { readonly kind: "top-up"; readonly sweepId: number }
-  | { readonly kind: "cold"; readonly asset: string }
+  | {
+      readonly kind: "cold";
+      readonly asset: string;
+      /** The newest such move that its amount was decided behind; 0 for none. */
+      readonly afterId: number;
+    }
 );
 
 /**
@@ -46,9 +51,10 @@ class RefusedMove extends Error {
 }
 
 /**
- * Books a move and asks for its payment in one commit, once: of a sweep there is one top-up, and of
- * an asset one open move to cold storage, none for a while after one that was not paid.
- * @returns why it was refused; undefined for one that is open now, or was before
+ * Books a move and asks for its payment in one commit, once: of a sweep there is one top-up, and of an
+ * asset one open move to cold storage, none for a while after one that was not paid, and none that was
+ * decided before another one.
+ * @returns why it was refused; undefined for one that is open now, or was before, or is not wanted any more
  * @throws RECOVERY
  */
 export async function openMove(
@@ -73,9 +79,9 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
   const known = await tx.query(
     `SELECT 1 FROM treasury_move
       WHERE sweep_id = $1 OR ($1::bigint IS NULL AND kind = 'cold' AND asset = $2
-        AND (state = 'open' OR state = 'void'
+        AND (state = 'open' OR id > $4::bigint OR state = 'void'
              AND created_at > now() - $3::integer * interval '1 millisecond'))`,
-    [sweepId, asset, COLD_PAUSE_MS],
+    [sweepId, asset, COLD_PAUSE_MS, move.kind === "cold" ? move.afterId : null],
   );
   if (known.length > 0) return;
   const { destination, amountUnits, expiresAtMs } = move;
@@ -107,6 +113,17 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
      VALUES ($1, $2, $3, $4, $5, $6)`,
     [move.kind, outcome.withdrawal.id, asset, destination, amountUnits.toString(), sweepId],
   );
+}
+
+/**
+ * The newest move to cold storage of each asset: what is decided by books of this moment is decided behind
+ * it.
+ */
+export async function newestColdMoves(sql: Sql): Promise<ReadonlyMap<string, number>> {
+  const rows = await sql.query<Record<"asset" | "id", string>>(
+    `SELECT asset, max(id)::text AS id FROM treasury_move WHERE kind = 'cold' GROUP BY asset`,
+  );
+  return new Map(rows.map(({ asset, id }) => [asset, storedInteger(id)]));
 }
 
 /** A customer would be credited with what goes there. */

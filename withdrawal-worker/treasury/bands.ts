@@ -6,7 +6,13 @@ import { readTokenAssets } from "../../ledger/assets/asset-registry.js";
 import type { HashedPolicy, TreasuryAsset, TreasuryBand } from "../../ledger/policy/policy.js";
 import { paymentsFrom } from "../../ledger/recovery/older-chain.js";
 import { storedAtoken } from "../../ledger/stored-values.js";
-import { askForRefill, keepRefill, openMove, withdrawRefill } from "../../ledger/treasury/moves.js";
+import {
+  askForRefill,
+  keepRefill,
+  newestColdMoves,
+  openMove,
+  withdrawRefill,
+} from "../../ledger/treasury/moves.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
 import { readWalletBoard, type WalletLane } from "../../ledger/wallets/wallet-board.js";
 import type { Sql } from "../../runtime/sql/sql.js";
@@ -74,7 +80,7 @@ export async function keepBands(
   const assets = banded.map(({ asset }) => asset);
   const books = await readBandBooks(context, { assets, nonces });
   if (books === undefined) return;
-  const { board, wantedByAsset } = books;
+  const { board, wantedByAsset, coldMoves } = books;
   for (const { asset, rules, band } of banded) {
     const holdings = await holdingsOf(context, { asset, board, ...parts });
     if (holdings === undefined) continue;
@@ -83,7 +89,8 @@ export async function keepBands(
       parts.view.height,
       ...board.map(({ seenHeight: height }) => height ?? 0),
     );
-    await carryOut(context, { asset, rules, decision, policy, seenHeight });
+    const afterId = coldMoves.get(asset) ?? 0;
+    await carryOut(context, { asset, rules, decision, policy, seenHeight, afterId });
   }
 }
 
@@ -104,6 +111,8 @@ async function noncesOf(
 interface BandBooks {
   readonly board: readonly WalletLane[];
   readonly wantedByAsset: ReadonlyMap<string, bigint>;
+  /** By asset, the newest move to cold storage. */
+  readonly coldMoves: ReadonlyMap<string, number>;
 }
 
 /**
@@ -132,7 +141,7 @@ async function readBandBooks(
     }
     const wantedByAsset = new Map<string, bigint>();
     for (const asset of assets) wantedByAsset.set(asset, await wantedOf(tx, asset, counted));
-    return { board, wantedByAsset };
+    return { board, wantedByAsset, coldMoves: await newestColdMoves(tx) };
   });
 }
 
@@ -194,10 +203,12 @@ async function carryOut(
     readonly decision: BandDecision;
     readonly policy: HashedPolicy;
     readonly seenHeight: Height;
+    /** The newest move to cold storage that was counted. */
+    readonly afterId: number;
   },
 ): Promise<void> {
   const { database, clock, log } = context;
-  const { asset, rules, decision, policy, seenHeight } = wanted;
+  const { asset, rules, decision, policy, seenHeight, afterId } = wanted;
   if (decision.kind === "refill" || decision.kind === "low") await keepRefill(database, asset);
   if (decision.kind === "refill") {
     if (await askForRefill(database, { asset, amountUnits: decision.amountUnits })) {
@@ -217,6 +228,7 @@ async function carryOut(
     {
       kind: "cold",
       asset,
+      afterId,
       destination: rules.coldAddress,
       amountUnits: decision.amountUnits,
       expiresAtMs: nowMs + COLD_DEADLINE_MS,

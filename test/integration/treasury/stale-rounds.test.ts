@@ -12,10 +12,11 @@ import {
   retireWallet,
 } from "../../../ledger/wallets/wallet-registry.js";
 import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
-import { depositKey } from "../tokens/token-bench.js";
+import { callOf, depositKey } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
-import { TreasuryBench } from "./treasury-bench.js";
+import { ANY_SWEEP, COLD, TreasuryBench } from "./treasury-bench.js";
 
 const SECOND = parseAddress(depositKey(61_000).address.toLowerCase());
 
@@ -99,5 +100,38 @@ describe("a treasury that stood still", () => {
     await bench.rounds(3);
     expect(await bench.units(WALLET)).toBe(before);
     expect(await sweepsOf(address)).toMatchObject([{ state: "settled", wallet: SECOND }]);
+  });
+
+  it("moves nothing to cold storage that has been moved meanwhile", async () => {
+    await bench.bench.mine([callOf("PlainToken", "mint", [WALLET, 1_000n])]);
+    await bench.mine();
+    const held = (await bench.units(WALLET, "PLAIN")) + (await bench.units(SECOND, "PLAIN"));
+    const targetUnits = held - 300n;
+    const band = { lowUnits: 0n, targetUnits, highUnits: targetUnits };
+    bench.files.policy = bench.policyOf({
+      assets: { PLAIN: { ...ANY_SWEEP, coldAddress: COLD, band } },
+    });
+    const client = createEvmClient(bench.bench.rpc);
+    let isOver = false;
+    const evm: Pick<typeof client, "tokenBalances" | "getTransactionCount"> = {
+      getTransactionCount: client.getTransactionCount.bind(client),
+      async tokenBalances(reads, options) {
+        const answer = await client.tokenBalances(reads, options);
+        if (isOver || !reads.some(({ account }) => account === WALLET)) return answer;
+        isOver = true;
+        await bench.rounds(4);
+        return answer;
+      },
+    };
+    await bench.lane.runRound(signal);
+    await bench.bench.ledger.owner.query(
+      `INSERT INTO hot_wallet (wallet, next_nonce, seen_balance_atoken, seen_height)
+       VALUES ($1, 0, 0, 1) ON CONFLICT DO NOTHING`,
+      [SECOND],
+    );
+    await bench.sweeper({ evm }).round(signal);
+    expect(isOver).toBe(true);
+    await bench.rounds(3);
+    expect(await bench.units(COLD, "PLAIN")).toBe(300n);
   });
 });
