@@ -51,9 +51,9 @@ class RefusedMove extends Error {
 }
 
 /**
- * Books a move and asks for its payment in one commit, once: of a sweep there is one top-up, and of an
- * asset one open move to cold storage, none for a while after one that was not paid, and none that was
- * decided before another one.
+ * Books a move and asks for its payment in one commit, once: of a sweep there is one top-up while it
+ * waits for gas, and of an asset one open move to cold storage, none for a while after one that was not
+ * paid, and none that was decided before another one.
  * @returns why it was refused; undefined for one that is open now, or was before, or is not wanted any more
  * @throws RECOVERY
  */
@@ -84,6 +84,7 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
     [sweepId, asset, COLD_PAUSE_MS, move.kind === "cold" ? move.afterId : null],
   );
   if (known.length > 0) return;
+  if (sweepId !== null && !(await lockWaiting(tx, sweepId))) return;
   const { destination, amountUnits, expiresAtMs } = move;
   if (move.kind === "cold" && (await isDepositAddress(tx, destination))) {
     throw new RefusedMove("OWN_WALLET");
@@ -113,6 +114,15 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
      VALUES ($1, $2, $3, $4, $5, $6)`,
     [move.kind, outcome.withdrawal.id, asset, destination, amountUnits.toString(), sweepId],
   );
+}
+
+/** Another treasury may have given the sweep up: gas for it would come beside that of the next one. */
+async function lockWaiting(tx: Sql, sweepId: number): Promise<boolean> {
+  const rows = await tx.query(
+    `SELECT 1 FROM sweep WHERE id = $1 AND state = 'needs-gas' FOR UPDATE`,
+    [sweepId],
+  );
+  return rows.length > 0;
 }
 
 /**

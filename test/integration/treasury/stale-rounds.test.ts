@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../chain/address.js";
-import type { Sweep } from "../../../ledger/treasury/sweeps.js";
+import { type Sweep, voidSweep } from "../../../ledger/treasury/sweeps.js";
 import {
   drainWallet,
   reactivateWallet,
@@ -56,6 +56,16 @@ async function deposit(): Promise<Address> {
   return address;
 }
 
+/** A new customer's address with units of a token, and coins for their way where some are given. */
+async function tokenDeposit(units: bigint, valueAtoken: bigint): Promise<Address> {
+  const address = await bench.bench.register(`customer-${registered}`);
+  registered += 1;
+  const coins = valueAtoken === 0n ? [] : [{ to: address, value: valueAtoken }];
+  await bench.bench.mine([callOf("PlainToken", "mint", [address, units]), ...coins]);
+  await bench.mine();
+  return address;
+}
+
 async function sweepsOf(address: Address): Promise<readonly Sweep[]> {
   return (await bench.sweeps()).filter((sweep) => sweep.address === address);
 }
@@ -100,6 +110,30 @@ describe("a treasury that stood still", () => {
     await bench.rounds(3);
     expect(await bench.units(WALLET)).toBe(before);
     expect(await sweepsOf(address)).toMatchObject([{ state: "settled", wallet: SECOND }]);
+  });
+
+  it("asks for no gas for a sweep that was given up meanwhile", async () => {
+    const address = await tokenDeposit(5n, 0n);
+    await bench.sweeper().round(signal);
+    const [sweep] = await sweepsOf(address);
+    expect(sweep).toMatchObject({ state: "needs-gas", topUp: "none" });
+    let isOver = false;
+    const { rpc } = bench.bench;
+    const batch: typeof rpc.batch = async (calls, options) => {
+      const answers = await rpc.batch(calls, options);
+      if (isOver) return answers;
+      isOver = true;
+      await voidSweep(bench.worker, sweep?.id ?? 0, { reason: "dear", delayMs: 0 });
+      await bench.sweeper().round(signal);
+      return answers;
+    };
+    const still = { request: rpc.request.bind(rpc), batch, close: () => undefined };
+    await bench.sweeper({ rpc: still }).round(signal);
+    await bench.rounds(6);
+    expect((await sweepsOf(address)).map(({ state, topUp }) => [state, topUp])).toEqual([
+      ["void", "none"],
+      ["settled", "arrived"],
+    ]);
   });
 
   it("moves nothing to cold storage that has been moved meanwhile", async () => {
