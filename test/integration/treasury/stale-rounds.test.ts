@@ -169,3 +169,20 @@ describe("a treasury that stood still", () => {
     expect(await bench.units(COLD, "PLAIN")).toBe(300n);
   });
 });
+
+it("brings tokens to a wallet that has given all of its own away", async () => {
+  await bench.bench.mine([callOf("PlainToken", "mint", [WALLET, 100n])]);
+  await bench.mine();
+  const before = await bench.units(COLD, "PLAIN");
+  const addresses = [await tokenDeposit(7n, 10n ** 15n), await tokenDeposit(8n, 10n ** 15n)];
+  const band = { lowUnits: 0n, targetUnits: 0n, highUnits: 0n };
+  bench.files.policy = bench.policyOf({
+    assets: { PLAIN: { ...ANY_SWEEP, coldAddress: COLD, band } },
+  });
+  await bench.rounds(2);
+  expect(await bench.units(COLD, "PLAIN")).toBeGreaterThan(before);
+  await bench.rounds(1);
+  for (const address of addresses) {
+    expect(await sweepsOf(address)).toMatchObject([{ state: "settled" }]);
+  }
+});
