@@ -3,9 +3,11 @@
  * (`wallet_change`); whoever takes nonces of a wallet has seen the change, or it waits for them.
  */
 import type { Address } from "../../chain/address.js";
+import type { Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import type { TokenBalance } from "../assets/token-opening.js";
+import { walletAccount } from "../books/accounts.js";
 import { lockCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { storedInteger } from "../stored-values.js";
@@ -128,11 +130,13 @@ export function retireWallet(
   allowed: WalletWord &
     /** On the chain, read before. */
     Pick<WalletRest, "balanceAtoken" | "tokens"> & {
+      /** The block that they were read after. */
+      readonly height: Height;
       readonly dustAtoken: Atoken;
       readonly force: boolean;
     },
 ): Promise<HotWallet> {
-  const { balanceAtoken, tokens, dustAtoken, force, ...word } = allowed;
+  const { balanceAtoken, tokens, height, dustAtoken, force, ...word } = allowed;
   return setStatus(database, wallet, {
     ...word,
     from: ["draining"],
@@ -153,9 +157,29 @@ export function retireWallet(
       const isIdle = openSlots === 0 && openSweeps === 0;
       const isEmpty = isIdle && balanceAtoken <= dustAtoken && tokens.length === 0;
       const rest = { openSlots, openSweeps, balanceAtoken, tokens };
-      if (!force && !isEmpty) throw notEmpty(wallet, rest);
+      if (force) return;
+      if (!isEmpty) throw notEmpty(wallet, rest);
+      // A sweep that was booked since is open no more, and its coins are not in what was read.
+      if (await hasComeBehind(tx, wallet, height)) throw filledSince(wallet, height);
     },
   });
+}
+
+async function hasComeBehind(tx: Sql, wallet: Address, height: Height): Promise<boolean> {
+  const rows = await tx.query(
+    `SELECT 1 FROM posting p JOIN journal_entry e ON e.id = p.journal_id
+      WHERE p.debit = $1 AND e.effective_height > $2 LIMIT 1`,
+    [walletAccount(wallet), height],
+  );
+  return rows.length > 0;
+}
+
+function filledSince(wallet: Address, height: Height): LedgerError {
+  return new LedgerError(
+    "WALLET_NOT_EMPTY",
+    `coins came to ${wallet} behind block ${height}, at which it was looked at: type it again`,
+    { details: { wallet, height } },
+  );
 }
 
 function notEmpty(wallet: Address, rest: WalletRest): LedgerError {

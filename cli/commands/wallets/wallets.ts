@@ -173,24 +173,28 @@ export async function runRetireWallet(
   return withLedger(command, async ({ database, node }) => {
     const wallet = parseAddress(address);
     const { signal } = command;
-    const balanceAtoken = await node.getBalance(wallet, "latest", { signal });
-    const tokens = await readTokensOf({ database, node }, wallet, { signal });
+    const height = await node.blockNumber({ signal });
+    const balanceAtoken = await node.getBalance(wallet, height, { signal });
+    const tokens = await readTokensOf({ database, node }, { account: wallet, at: height, signal });
     const force = options.leaveBehind === true;
-    const allowed = { ...wordOf(options), balanceAtoken, tokens, dustAtoken, force };
+    const allowed = { ...wordOf(options), balanceAtoken, tokens, height, dustAtoken, force };
     return printChange(command, await retireWallet(database, wallet, allowed));
   });
 }
 
-/** What a wallet has of the ledger's tokens, but for contracts that do not tell. */
+/** What a wallet has of the ledger's tokens after a block, but for contracts that do not tell. */
 async function readTokensOf(
   { database, node }: Pick<OpenedLedger, "database" | "node">,
-  account: HotWallet["address"],
-  options: { readonly signal: AbortSignal },
+  asked: {
+    readonly account: HotWallet["address"];
+    readonly at: HotWallet["fromHeight"];
+    readonly signal: AbortSignal;
+  },
 ): Promise<readonly TokenBalance[]> {
+  const { account, at, signal } = asked;
   const assets = await readTokenAssets(database);
-  const at = await node.blockNumber(options);
   const queries = assets.map(({ contract: token }) => ({ token, account, at }));
-  const balances = await node.tokenBalances(queries, options);
+  const balances = await node.tokenBalances(queries, { signal });
   return assets.flatMap(({ symbol: asset }, index) => {
     const amountUnits = balances[index] ?? 0n;
     return amountUnits > 0n ? [{ asset, amountUnits }] : [];

@@ -395,7 +395,7 @@ describe("of several wallets", () => {
     await registerTestWallets(ledger.owner, HOT, second, third);
     const word = { operator: "test", reason: "the key is old" };
     await drainWallet(ledger.owner, third, word);
-    const empty = { balanceAtoken: 0n, tokens: [], dustAtoken: 0n, force: false };
+    const empty = { balanceAtoken: 0n, tokens: [], height: 0, dustAtoken: 0n, force: false };
     await retireWallet(ledger.owner, third, { ...word, ...empty });
     await expect(make()).rejects.toThrow(second);
     const secondKey = { address: second, privateKey: Buffer.from("22".repeat(32), "hex") };

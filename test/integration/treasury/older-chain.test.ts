@@ -130,6 +130,7 @@ it("makes no sweep again towards a wallet that was retired meanwhile, until it t
     ...word,
     balanceAtoken: 0n,
     tokens: [],
+    height: 0,
     dustAtoken: 0n,
     force: true,
   });

@@ -80,10 +80,11 @@ function stillBehindView(happens: () => Promise<unknown>): Sweeper {
   return bench.sweeper({ node: { ...bench.node, view } });
 }
 
-async function retire(): Promise<void> {
+/** @param height where somebody has looked and found nothing */
+async function retire(height = bench.bench.chain.chain.view.head().height): Promise<void> {
   const { owner } = bench.bench.ledger;
   await drainWallet(owner, WALLET, word);
-  const held = { balanceAtoken: 0n, tokens: [], dustAtoken: 0n, force: false };
+  const held = { balanceAtoken: 0n, tokens: [], height, dustAtoken: 0n, force: false };
   await retireWallet(owner, WALLET, { ...word, ...held });
 }
 
@@ -93,7 +94,7 @@ describe("a treasury that stood still", () => {
     await bench.sweeper().round(signal);
     expect(await sweepsOf(address)).toMatchObject([{ state: "ready", wallet: WALLET }]);
     const before = await bench.units(WALLET);
-    await stillBehindView(retire).round(signal);
+    await stillBehindView(() => retire()).round(signal);
     await bench.rounds(3);
     expect(await bench.units(WALLET)).toBe(before);
     expect(await sweepsOf(address)).toMatchObject([{ state: "settled", wallet: SECOND }]);
@@ -168,6 +169,15 @@ describe("a treasury that stood still", () => {
     await bench.rounds(3);
     expect(await bench.units(COLD, "PLAIN")).toBe(300n);
   });
+});
+
+it("keeps a wallet whose sweep was mined behind the block at which it was looked at", async () => {
+  const address = await deposit();
+  for (let round = 0; round < 2; round += 1) await bench.sweeper().round(signal);
+  const { height } = bench.bench.chain.chain.view.head();
+  await bench.mine();
+  expect(await sweepsOf(address)).toMatchObject([{ state: "settled", blockNumber: height + 1 }]);
+  await expect(retire(height)).rejects.toMatchObject({ code: "WALLET_NOT_EMPTY" });
 });
 
 it("brings tokens to a wallet that has given all of its own away", async () => {

@@ -76,6 +76,7 @@ const retire = (force: boolean) =>
     ...word,
     balanceAtoken: 0n,
     tokens: [],
+    height: bench.bench.chain.chain.view.head().height,
     dustAtoken: 0n,
     force,
   });
