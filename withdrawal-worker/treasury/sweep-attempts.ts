@@ -8,10 +8,10 @@ import { hexToBytes } from "../../chain/hex.js";
 import type { TreasuryRules } from "../../ledger/policy/policy.js";
 import type { NewSweepAttempt, Sweep } from "../../ledger/treasury/sweeps.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
-import { raisePrice } from "../lane/gas.js";
+import { lower, raisePrice } from "../lane/gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import type { AddressState } from "./sweep-node.js";
-import { missingGas, valueAt } from "./sweep-plan.js";
+import { valueAt } from "./sweep-plan.js";
 import type { TreasuryContext } from "./treasury-context.js";
 
 /** What signing needs to know of a round. */
@@ -70,7 +70,12 @@ export function nextAttempt(
     : attempt(context, sweep, { n, wallet, gasPriceAtoken });
 }
 
-/** A price that replaces the last one; undefined where policy, cap or balance forbid it. */
+/**
+ * A price that replaces the last one; undefined where policy, cap or balance forbid it. Of a token it is the
+ * dearest that they allow where the suggested one is beyond them, as a node may take it already: coins of
+ * the address are there to pay for it. Of coins every price takes from what arrives, and less than what is
+ * suggested would take it for nothing.
+ */
 function dearerPrice(
   { settings }: TreasuryContext,
   { sweep, state }: SeenSweep,
@@ -81,15 +86,15 @@ function dearerPrice(
   if (gas === undefined || formerAtoken === undefined) return undefined;
   const { suggestedPriceAtoken: suggestedAtoken } = view;
   const { priceCapAtoken } = settings.gas;
+  const max = rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
+  if (contract !== undefined) {
+    const payableAtoken = lower(max, state.balanceAtoken) / gasLimit;
+    return raisePrice(formerAtoken, { suggestedAtoken }, lower(priceCapAtoken, payableAtoken));
+  }
   const gasPriceAtoken = raisePrice(formerAtoken, { suggestedAtoken }, priceCapAtoken);
   if (gasPriceAtoken === undefined) return undefined;
-  const max = rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
   if (feeOf({ gasLimit, gasPriceAtoken }) > max) return undefined;
-  const isPayable =
-    contract === undefined
-      ? valueAt(sweep, gas.gasPriceAtoken, gasPriceAtoken) > 0n
-      : missingGas(state.balanceAtoken, { gasLimit, gasPriceAtoken }) === 0n;
-  return isPayable ? gasPriceAtoken : undefined;
+  return valueAt(sweep, gas.gasPriceAtoken, gasPriceAtoken) > 0n ? gasPriceAtoken : undefined;
 }
 
 function attempt(

@@ -8,7 +8,7 @@ import { parseHash32 } from "../../../chain/hex.js";
 import { storeSweepAttempts, type Sweep, voidSweep } from "../../../ledger/treasury/sweeps.js";
 import { callOf, depositKey } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
-import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
+import { ANY_SWEEP, PRICE, TreasuryBench } from "./treasury-bench.js";
 
 const { signal } = new AbortController();
 
@@ -209,4 +209,38 @@ it("is either signed or given up, whoever of two comes first", async () => {
     [[one.id, other.id]],
   );
   expect(attempts).toEqual([{ id: other.id }]);
+});
+
+it("of a token whose gas does not pay for a spike is made as dear as it allows, then by what comes", async () => {
+  const address = await tokens(0n);
+  const deaf = { ...bench.node, send: async () => [] };
+  for (let round = 0; round < 5; round += 1) await bench.step(bench.sweeper({ node: deaf }));
+  const prices = async () => {
+    const [sweep] = await sweepsOf(address);
+    return sweep?.attempts.map(({ gasPriceAtoken }) => gasPriceAtoken);
+  };
+  expect([await statesOf(address), await prices()]).toEqual([["signed"], [PRICE]]);
+  const dear = bench.sweeper({
+    settings: { ...bench.settings, repriceAfterMs: 0 },
+    node: {
+      ...deaf,
+      view: async (wallet, options) => {
+        const view = await bench.node.view(wallet, options);
+        return { ...view, suggestedPriceAtoken: 2n * PRICE };
+      },
+    },
+  });
+  // It was given a quarter more than its fee.
+  const dearest = (5n * PRICE) / 4n;
+  for (let round = 0; round < 2; round += 1) await dear.round(signal);
+  expect(await prices()).toEqual([PRICE, dearest]);
+  await bench.bench.mine([{ to: address, value: 10n ** 15n }]);
+  await bench.mine();
+  await dear.round(signal);
+  expect(await prices()).toEqual([PRICE, dearest, 2n * PRICE]);
+  for (let round = 0; round < 2; round += 1) await bench.step(bench.sweeper());
+  expect([(await statesOf(address))[0], await bench.units(address, "PLAIN")]).toEqual([
+    "settled",
+    0n,
+  ]);
 });
