@@ -35,6 +35,22 @@ export function withMargin(estimate: bigint, settings: Pick<GasSettings, "margin
   return (estimate * percent + 99n) / 100n;
 }
 
+/**
+ * Gas that a token's transfer takes beside an estimate of it where the receiver has something of the token
+ * then, and nothing by the time it is mined: it may be collected, or give all of its own away. A slot of
+ * storage costs 22,100 to fill and 5,000 to change (EIP-2929, EIP-3529).
+ */
+const EMPTY_RECEIVER_GAS = 17_100n;
+
+/** The same of a token's transfer, with room for a receiver that has nothing by then, as far as there is. */
+export function withTokenMargin(
+  estimate: bigint,
+  settings: Pick<GasSettings, "marginPercent" | "limitMax">,
+): bigint {
+  const gas = withMargin(estimate, settings);
+  return gas > settings.limitMax ? gas : lower(gas + EMPTY_RECEIVER_GAS, settings.limitMax);
+}
+
 /** Largest estimate that may still be paid: with the margin it just fits the limit. */
 export function estimateCeiling(settings: GasSettings): bigint {
   return (settings.limitMax * 100n) / (100n + BigInt(settings.marginPercent));

@@ -12,7 +12,7 @@ import type { HotWalletState } from "../../ledger/withdrawals/wallet-lease.js";
 import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
-import { choosePrice, estimateCeiling, TRANSFER_GAS, withMargin } from "./gas.js";
+import { choosePrice, estimateCeiling, TRANSFER_GAS, withMargin, withTokenMargin } from "./gas.js";
 import { gasOf, type LaneContext, type Round } from "./lane-context.js";
 import { postpone, storeEach, type Waiting } from "./put-off.js";
 import { type Candidate, screen, withoutRefused, withoutRejected } from "./slot-rules.js";
@@ -293,7 +293,8 @@ function sortOne(
       return;
     }
     case "payable": {
-      const gasLimit = withMargin(meaning.gas, gas);
+      const margin = contract === undefined ? withMargin : withTokenMargin;
+      const gasLimit = margin(meaning.gas, gas);
       if (gasLimit > gas.limitMax) {
         sorted.failing.push({ id, reason: `the destination needs more gas than ${gas.limitMax}` });
         return;

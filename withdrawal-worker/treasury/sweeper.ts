@@ -24,7 +24,7 @@ import {
 import { readPayable } from "../../ledger/wallets/payable-wallets.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
-import { choosePrice, TRANSFER_GAS, withMargin } from "../lane/gas.js";
+import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../lane/gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { keepBands } from "./bands.js";
@@ -50,13 +50,6 @@ const LOOKED_AT_ONCE = 200;
 
 /** Addresses that one line of the log names. */
 const MAX_NAMED = 5;
-
-/**
- * Gas that a transfer takes beside an estimate of it where the receiver has nothing of the token by then:
- * a wallet may give all of its own away before the sweep is mined. A slot of storage costs 22,100 to fill
- * and 5,000 to change (EIP-2929, EIP-3529).
- */
-const EMPTY_WALLET_GAS = 17_100n;
 
 /** Tokens' estimates asked for at once. */
 const ESTIMATES_AT_ONCE = 8;
@@ -467,7 +460,7 @@ export class Sweeper {
         const meaning = meanings[index]?.[0];
         if (meaning?.kind === "refused-by-destination") limits.set(entry, "refused");
         if (meaning?.kind !== "payable") return;
-        const gas = withMargin(meaning.gas, settings.gas) + EMPTY_WALLET_GAS;
+        const gas = withTokenMargin(meaning.gas, settings.gas);
         limits.set(entry, gas <= settings.gas.limitMax ? gas : "refused");
       });
     }

@@ -7,6 +7,7 @@ import {
   raiseGasLimit,
   raisePrice,
   withMargin,
+  withTokenMargin,
 } from "../../../withdrawal-worker/lane/gas.js";
 
 const settings: GasSettings = {
@@ -24,6 +25,12 @@ describe("gas", () => {
     expect(withMargin(21_000n, settings)).toBe(25_200n);
     expect(withMargin(21_001n, settings)).toBe(25_202n);
     expect(withMargin(21_001n, { ...settings, marginPercent: 0 })).toBe(21_001n);
+  });
+
+  it("leaves room for a token's receiver that has nothing by then, within the limit", () => {
+    expect(withTokenMargin(40_000n, settings)).toBe(65_100n);
+    expect(withTokenMargin(80_000n, settings)).toBe(100_000n);
+    expect(withTokenMargin(90_000n, settings)).toBe(108_000n);
   });
 
   it("takes the suggested price between floor and cap", () => {
