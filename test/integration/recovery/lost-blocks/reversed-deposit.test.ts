@@ -321,11 +321,11 @@ describe("coins that a person gave out of suspense, and whose block the chain lo
     desk.pay([WALLET, 2n * TOKEN]);
     desk.chain.mine();
     await desk.watch();
-    const adjust = (key: string, debit: string, credit: string) =>
-      desk.causeway(
-        ...["ledger", "adjust", "--key", key, "--debit", debit, "--credit", credit],
-        ...["--amount-atoken", String(2n * TOKEN), "--reason", "looked at the chain"],
-      );
+    const rest = ["--amount-atoken", String(2n * TOKEN), "--reason", "looked at the chain"];
+    const adjust = (key: string, debit: string, credit: string) => {
+      const sides = ["--debit", debit, "--credit", credit];
+      return desk.causeway("ledger", "adjust", "--key", key, ...sides, ...rest);
+    };
     const [suspense, bob] = ["liability:suspense", "liability:customer:bob"];
     await adjust("given", suspense, bob);
     expect(await desk.breaks()).toBe("");
