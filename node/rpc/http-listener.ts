@@ -2,6 +2,7 @@
 import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
+import { discardRest } from "../../runtime/http/http-body.js";
 import { COUNTED_BYTES, type HeldBytes, type Holding } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
 
@@ -96,6 +97,7 @@ export function readBody(
     ended = true;
     chunks = [];
     holding?.release();
+    discardRest(request, response);
     done(refusal);
   };
   let holding: Holding | undefined;

@@ -12,6 +12,7 @@ import {
 import type { EvmApi } from "./api.js";
 import type { Reply } from "./dispatcher.js";
 import type { EvmServerOptions } from "./options.js";
+import { discardRest } from "../../../runtime/http/http-body.js";
 import { isAllowedOrigin } from "../../../runtime/http/readers.js";
 import { RequestContext } from "./request-context.js";
 
@@ -85,14 +86,14 @@ function isJsonType(contentType: string | undefined): boolean {
 
 function post(api: EvmApi, cors: Headers, exchanged: Exchanged): void {
   const { request, response } = exchanged;
-  // The connection stays: what is left of the body is read and thrown away, so that the client
-  // gets to read the refusal instead of a reset.
   const refuse = (status: number, text: string) => sendText(response, status, text, cors);
   if (!isJsonType(request.headers["content-type"])) {
+    discardRest(request, response);
     refuse(415, "invalid content type, only application/json is supported\n");
     return;
   }
   if (Number(request.headers["content-length"] ?? 0) > api.limits.batchBodyBytes) {
+    discardRest(request, response);
     refuse(413, "content length too large\n");
     return;
   }

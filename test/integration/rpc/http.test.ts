@@ -22,6 +22,7 @@ import type { RpcServer } from "../../../node/rpc/http-listener.js";
 import { startMetricsServer } from "../../../node/rpc/metrics-server.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
+import { connectTo } from "../../helpers/sending-client.js";
 import { InProcessCalls, MemoryState } from "../../unit/execution/call-fixture.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/evm/fixture.js";
 
@@ -118,6 +119,28 @@ describe("HTTP", () => {
       413,
     );
   });
+
+  it.each([
+    ["413 by the length that is told", "application/json", "Content-Length: 10000000", "", 413],
+    ["413 where none is told", "application/json", "Transfer-Encoding: chunked", "989680\r\n", 413],
+    ["415", "text/plain", "Content-Length: 10000000", "", 415],
+  ])(
+    "lets a client that still sends read its refusal: %s",
+    async (_, type, framing, open, code) => {
+      const body = Buffer.alloc(10_000_000, " ");
+      const client = connectTo(server.address.port);
+      // As simple clients have it: Node closes behind the answer, whatever is on its way.
+      const head = ["POST / HTTP/1.1", "Host: x", "Connection: close", `Content-Type: ${type}`];
+      client.socket.write(`${[...head, framing].join("\r\n")}\r\n\r\n${open}`);
+      client.socket.write(body.subarray(0, 100_000));
+      expect(await client.answered(1)).toEqual([`HTTP/1.1 ${code}`]);
+      client.socket.write(body.subarray(100_000));
+      if (open !== "") client.socket.write("\r\n0\r\n\r\n");
+      await client.closed;
+      expect(client.faults).toEqual([]);
+      expect(client.socket.bytesWritten).toBeGreaterThan(body.length);
+    },
+  );
 
   it("grants CORS to listed origins only", async () => {
     expect(await preflight("https://wallet.example")).toMatchObject({

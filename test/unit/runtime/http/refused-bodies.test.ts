@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { discardRest } from "../../../../runtime/http/http-body.js";
@@ -8,6 +8,7 @@ import { HttpError } from "../../../../runtime/http/http-errors.js";
 import { type HttpServer, createHttpServer } from "../../../../runtime/http/http-server.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
+import { connectTo } from "../../../helpers/sending-client.js";
 import { singleKeyAccess } from "../../../helpers/services/single-key.js";
 
 const KEY = "k".repeat(64);
@@ -99,21 +100,3 @@ describe("bodies of requests that are refused", () => {
     other.close();
   });
 });
-
-/** A client that sends what it likes; `answered` gives the status lines once there are so many, or it closed. */
-function connectTo(port: number) {
-  const socket = connect(port, "127.0.0.1");
-  let text = "";
-  socket.on("data", (data) => (text += data.toString()));
-  const faults: unknown[] = [];
-  socket.on("error", (error: NodeJS.ErrnoException) => faults.push(error.code));
-  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-  const answered = async (count: number) => {
-    const lines = () => text.match(/HTTP\/1\.1 \d+/g) ?? [];
-    while (lines().length < count && !socket.closed) {
-      await Promise.race([new Promise((resolve) => socket.once("data", resolve)), closed]);
-    }
-    return lines();
-  };
-  return { socket, closed, answered, faults };
-}
