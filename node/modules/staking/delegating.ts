@@ -189,8 +189,8 @@ export function cancelUnbonding(
     leftAtoken -= backAtoken;
     if (backAtoken === restAtoken) delegations.remove(entry);
     else {
-      const next = { amountAtoken: restAtoken - backAtoken, borneSlashes: validator.slashCount };
-      delegations.update(entry, next);
+      const rest = { ...entry, amountAtoken: restAtoken, borneSlashes: validator.slashCount };
+      delegations.takeBack(rest, backAtoken, context.appVersion);
     }
   }
   if (leftAtoken > 0n) {

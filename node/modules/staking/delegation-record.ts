@@ -161,6 +161,17 @@ export class Delegations {
     this.storage.setWord(base + 9n, BigInt(next.borneSlashes));
   }
 
+  /**
+   * Takes a part of an unbonding back, less than all of it. A slash asks for its part of what an entry
+   * began with: what came back answers as stake again, and by the first rules here as well.
+   */
+  takeBack(entry: QueueEntry, backAtoken: Atoken, appVersion: number): void {
+    const { amountAtoken, initialAtoken, borneSlashes } = entry;
+    this.update(entry, { amountAtoken: amountAtoken - backAtoken, borneSlashes });
+    if (appVersion < SDK_REFUSALS_VERSION) return;
+    this.storage.setWord(mapSlot(ENTRIES, entry.id) + 5n, initialAtoken - backAtoken);
+  }
+
   /** Forgets an entry; its place in the queue is passed over. */
   remove(entry: QueueEntry): void {
     const base = mapSlot(ENTRIES, entry.id);
