@@ -12,6 +12,7 @@
 import { type Address, CONSENSUS_PREFIX, toBech32 } from "../../../chain/address.js";
 import { amountText } from "../../../chain/consensus/abci-event.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
+import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { ONE } from "../../settings/module-params.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { MessageFailure, type ModuleContext, moduleFailure } from "../module-context.js";
@@ -121,6 +122,21 @@ export function signingInfo(
     isTombstoned: isOut,
     missedBlocks: Number(record.word(3)),
   };
+}
+
+/**
+ * A validator comes into the set again: a whole window passes before it can be jailed, and what it
+ * missed before it left is forgotten (x/slashing `AfterValidatorBonded`). By the first rules it counted.
+ */
+export function watchAnew(
+  { state, height, appVersion }: ModuleContext,
+  { consensusAddress }: ValidatorRecord,
+): void {
+  if (appVersion < SDK_REFUSALS_VERSION) return;
+  const record = new SigningRecord(state, consensusAddress);
+  if (record.word(0) === 0n) return;
+  record.restart(moduleParam(state, "slashing", "signed_blocks_window"));
+  record.setWord(0, BigInt(height));
 }
 
 /** Notes who signed the block before this one, and jails those who missed too many. */

@@ -7,6 +7,7 @@ import type { ValidatorUpdate } from "../../../chain/consensus/validator-set.js"
 import { bookRewards } from "../distribution/rewards.js";
 import type { ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
+import { watchAnew } from "../slashing/signing.js";
 import { unbondingTimeMs } from "./delegating.js";
 import { Delegations, ENTRY_KIND } from "./delegation-record.js";
 import {
@@ -74,6 +75,7 @@ function bond(context: ModuleContext, validator: ValidatorRecord): void {
   // What it earns counts from here on.
   bookRewards(context.state, validator);
   validator.setStatus(BOND_STATUS.bonded);
+  watchAnew(context, validator);
 }
 
 function beginUnbonding(context: ModuleContext, validator: ValidatorRecord): void {

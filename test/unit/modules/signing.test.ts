@@ -1,7 +1,9 @@
 /** Validators that miss blocks or sign twice: what they lose, and who may come back. */
 import { describe, expect, it } from "@jest/globals";
+import type { ModuleContext } from "../../../node/modules/module-context.js";
 import { signingInfo, unjail } from "../../../node/modules/slashing/signing.js";
-import { validatorOf } from "../../../node/modules/staking/delegating.js";
+import { delegate, undelegate, validatorOf } from "../../../node/modules/staking/delegating.js";
+import { Delegations } from "../../../node/modules/staking/delegation-record.js";
 import { Validators } from "../../../node/modules/staking/validator-record.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 
@@ -74,5 +76,52 @@ describe("a validator that signed twice", () => {
     expect(validator(chain).tokens).toBe(96n * TOKEN);
     const failure = chain.run((context) => unjail(context, validatorOf(context, SILENT)));
     expect(failure?.fault).toMatchObject({ codespace: "slashing", code: 4 });
+  });
+});
+
+describe("a validator that left the set and comes back", () => {
+  /** It missed five of ten blocks, one less than too many, and then left by its own stake. */
+  function leftChain(chain: ModuleChain): ModuleChain {
+    for (let height = 1; height <= 15; height++) block(chain, height > 10);
+    const leave = (context: ModuleContext) => {
+      undelegate(context, SILENT, validatorOf(context, SILENT), 100n * TOKEN);
+    };
+    expect(chain.run(leave)).toBeUndefined();
+    expect(block(chain, false)).toMatchObject([{ power: 0n }]);
+    for (let height = 1; height <= 30; height++) block(chain, false);
+    const { height } = new Delegations(chain.state).entriesOf(SILENT)[0] ?? {};
+    const back = (context: ModuleContext) => {
+      unjail(context, validatorOf(context, SILENT));
+    };
+    const stay = (context: ModuleContext) => {
+      delegate(context, SILENT, validatorOf(context, SILENT), 100n * TOKEN);
+    };
+    expect(height).toBe(15);
+    chain.mint(SILENT, 100n * TOKEN);
+    expect(chain.run(stay)).toBeUndefined();
+    expect(chain.run(back)).toBeUndefined();
+    expect(block(chain, false)).toMatchObject([{ power: 100n }]);
+    return chain;
+  }
+
+  it("is not slashed for the first block that it misses: what it missed then is forgotten", () => {
+    const chain = leftChain(newChain());
+    expect(signingInfo(chain.state, validator(chain).consensusAddress)).toMatchObject({
+      startHeight: chain.height,
+      missedBlocks: 0,
+    });
+    for (let missed = 1; missed <= 5; missed++) expect(block(chain, true)).toEqual([]);
+    for (let height = 1; height <= 10; height++) expect(block(chain, false)).toEqual([]);
+    expect(validator(chain)).toMatchObject({ tokens: 100n * TOKEN, isJailed: false });
+    // A whole window later it is held to it like anybody.
+    for (let missed = 1; missed <= 5; missed++) expect(block(chain, true)).toEqual([]);
+    expect(block(chain, true)).toMatchObject([{ power: 0n }]);
+  });
+
+  it("is slashed for it by version 1 of the rules", () => {
+    const { appVersion: _newest, ...first } = newChain().genesis;
+    const chain = leftChain(new ModuleChain(first));
+    expect(block(chain, true)).toMatchObject([{ power: 0n }]);
+    expect(validator(chain)).toMatchObject({ tokens: 99n * TOKEN, isJailed: true });
   });
 });
