@@ -295,14 +295,16 @@ class MessageRun implements WordListener {
   private context(emitted: AbciEvent[]): MessageContext {
     const { environment } = this;
     const { state, height, timeMs, feeCollector, validatorsPool } = environment;
+    const version = environment.appVersion ?? appVersion(state);
+    const blockedOf = { appVersion: version, feeCollector, validatorsPool };
     return {
-      appVersion: environment.appVersion ?? appVersion(state),
+      appVersion: version,
       state,
       height,
       timeMs,
       validatorsPool,
       signer: this.transaction.from,
-      isBlocked: (address) => isBlockedAccount(address, { feeCollector, validatorsPool }),
+      isBlocked: (address) => isBlockedAccount(address, blockedOf),
       useGas: (gas, location) => this.useGas(gas, location),
       emit: (type, attributes) => void emitted.push(event(type, attributes)),
       moveCoins: (reason, from, to, amountAtoken) => {

@@ -91,14 +91,15 @@ export class NativeCall implements WordListener {
   context(): MessageContext {
     const { host, message } = this;
     const { state, block, facts } = host;
+    const version = facts.appVersion ?? appVersion(state);
     return {
-      appVersion: facts.appVersion ?? appVersion(state),
+      appVersion: version,
       state,
       height: block.height,
       timeMs: facts.timeMs,
       validatorsPool: facts.validatorsPool,
       signer: message.caller,
-      isBlocked: (address) => isBlockedAccount(address, facts),
+      isBlocked: (address) => isBlockedAccount(address, { ...facts, appVersion: version }),
       useGas: (gas) => this.charge(Number(gas), 0),
       emit: (type, attributes) => this.emit(type, attributes),
       moveCoins: (reason, from, to, amountAtoken) => this.moveCoins(reason, from, to, amountAtoken),

@@ -99,9 +99,11 @@ export class ModuleChain {
 
   private endContext(): BlockEndContext {
     const { params } = this.genesis;
+    const context = this.context();
+    const { appVersion: version } = context;
     return {
-      ...this.context(),
-      isBlocked: (address) => isBlockedAccount(address, params),
+      ...context,
+      isBlocked: (address) => isBlockedAccount(address, { ...params, appVersion: version }),
       attempt: (work) => this.run(work),
     };
   }
