@@ -46,8 +46,7 @@ export const runUndelegate: Run = (message, context) => {
   const stake = stakeIn(message, "amount", "invalid shares amount");
   const validator = validatorOf(context, operator);
   assertStake(context, validator, delegator, stake.amount);
-  const amountAtoken = bondAtoken(stake);
-  const { endMs } = undelegate(context, delegator, validator, amountAtoken);
+  const { endMs, amountAtoken } = undelegate(context, delegator, validator, bondAtoken(stake));
   return undelegated(endMs, amountAtoken);
 };
 
