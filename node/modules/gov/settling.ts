@@ -7,6 +7,7 @@ import type { AnyMessage } from "../../../chain/cosmos/field-schema.js";
 import { ChainError } from "../../../chain/errors.js";
 import { sdkFault, SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import { outOfGas } from "../../../chain/cosmos/ante.js";
+import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import type { MessageContext, MessageHandler } from "../message-context.js";
 import { type BlockEndContext, MessageFailure } from "../module-context.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
@@ -33,10 +34,12 @@ export function endProposals(context: BlockEndContext, handlerOf: HandlerOf): vo
   const proposals = new Proposals(state);
   const { soonestEndMs } = proposals;
   if (soonestEndMs === 0 || soonestEndMs > timeMs) return;
+  const isFirst = context.appVersion < SDK_REFUSALS_VERSION;
+  const begun = isFirst ? undefined : proposals.counting?.id;
   const due = proposals
     .listWaiting()
     .filter(({ endMs }) => endMs <= timeMs)
-    .toSorted(byEnd);
+    .toSorted(byEnd(begun));
   const params = govParams(state);
   let steps = MAX_STEPS;
   for (const proposal of due.slice(0, MAX_SETTLED)) {
@@ -51,11 +54,17 @@ export function endProposals(context: BlockEndContext, handlerOf: HandlerOf): vo
   proposals.findSoonestEnd();
 }
 
-/** Those without enough deposits first, then by their ends. */
-function byEnd(left: ProposalRecord, right: ProposalRecord): number {
-  if (left.status !== right.status) return left.status - right.status;
-  if (left.endMs !== right.endMs) return left.endMs - right.endMs;
-  return left.id < right.id ? -1 : 1;
+/**
+ * Those without enough deposits first, then by their ends. One whose counting has begun goes before all
+ * that are counted: stake that moves meanwhile is told to one counting alone.
+ */
+function byEnd(begun: bigint | undefined) {
+  const endOf = ({ id, endMs }: ProposalRecord) => (id === begun ? 0 : endMs);
+  return (left: ProposalRecord, right: ProposalRecord): number => {
+    if (left.status !== right.status) return left.status - right.status;
+    if (endOf(left) !== endOf(right)) return endOf(left) - endOf(right);
+    return left.id < right.id ? -1 : 1;
+  };
 }
 
 interface Settling {
