@@ -65,6 +65,13 @@ const TRANSFER_BYTES = SELECTOR_BYTES + 2 * WORD_BYTES;
 /** Zeros before an address in its word. */
 const ADDRESS_PADDING_BYTES = 12;
 
+/**
+ * Gas that a transfer takes beside an estimate of it where the receiver has something of the token
+ * then, and nothing by the time it is mined: it may be collected, or give all of its own away. A
+ * slot of storage costs 22,100 to fill and 5,000 to change (EIP-2929, EIP-3529).
+ */
+export const EMPTY_RECEIVER_GAS = 17_100n;
+
 /** Recipient and amount of a transfer; the amount is in the token's smallest unit. */
 export interface TokenTransfer {
   readonly to: Address;

@@ -1,4 +1,5 @@
 /** What the network has to say about an intent: nonce, gas, price, and whether it can be paid. */
+import { EMPTY_RECEIVER_GAS } from "../../chain/erc20.js";
 import type { Network } from "../../chain/networks.js";
 import type { Atoken } from "../../chain/units.js";
 import { RpcError } from "../../rpc-client/errors.js";
@@ -151,13 +152,14 @@ async function checkStake(client: EvmClient, intent: Intent, rpc: RpcOptions): P
 
 async function estimate(
   { client, feePolicy }: FactSource,
-  { from }: Intent,
+  { from, type }: Intent,
   call: EvmCall,
   rpc: RpcOptions,
 ): Promise<bigint> {
   try {
     const gas = await client.estimateGas({ from, ...call }, rpc);
-    const gasLimit = (gas * BigInt(100 + feePolicy.gasMarginPercent) + 99n) / 100n;
+    const room = type === "ERC20_TRANSFER" ? EMPTY_RECEIVER_GAS : 0n;
+    const gasLimit = (gas * BigInt(100 + feePolicy.gasMarginPercent) + 99n) / 100n + room;
     return gasLimit < MAX_GAS ? gasLimit : MAX_GAS;
   } catch (error) {
     throw error instanceof RpcError ? estimateError(error) : error;

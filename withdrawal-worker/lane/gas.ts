@@ -1,4 +1,5 @@
 /** Pure: gas limits and prices of payments, and how a refused attempt is corrected. */
+import { EMPTY_RECEIVER_GAS } from "../../chain/erc20.js";
 import { replacementPriceAtoken } from "../../chain/transaction-rules.js";
 import type { Atoken } from "../../chain/units.js";
 
@@ -34,13 +35,6 @@ export function withMargin(estimate: bigint, settings: Pick<GasSettings, "margin
   const percent = 100n + BigInt(settings.marginPercent);
   return (estimate * percent + 99n) / 100n;
 }
-
-/**
- * Gas that a token's transfer takes beside an estimate of it where the receiver has something of the token
- * then, and nothing by the time it is mined: it may be collected, or give all of its own away. A slot of
- * storage costs 22,100 to fill and 5,000 to change (EIP-2929, EIP-3529).
- */
-const EMPTY_RECEIVER_GAS = 17_100n;
 
 /** The same of a token's transfer, with room for a receiver that has nothing by then, as far as there is. */
 export function withTokenMargin(

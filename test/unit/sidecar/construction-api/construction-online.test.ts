@@ -174,7 +174,7 @@ describe("/construction/metadata of an ERC-20 transfer", () => {
     replace("eth_call", () => word(1_000n));
   });
 
-  it("asks the contract for the balance and estimates the call to it", async () => {
+  it("asks the contract for the balance, and leaves room for a receiver that is emptied", async () => {
     replace("eth_estimateGas", () => "0xc350");
     const { status, body } = await gold();
     expect([status, body]).toEqual([
@@ -184,10 +184,11 @@ describe("/construction/metadata of an ERC-20 transfer", () => {
           chain_id: "6940",
           nonce: "9",
           gas_price: "25000000",
-          gas_limit: "60000",
+          // 50,000 and a fifth, and what filling a slot costs more than changing it.
+          gas_limit: "77100",
           data: transferData(TO, 1_000n),
         },
-        suggested_fee: [{ value: "1500000000000", currency: CURRENCY }],
+        suggested_fee: [{ value: "1927500000000", currency: CURRENCY }],
       },
     ]);
     const to = GOLD.metadata.contractAddress.toLowerCase();
@@ -213,7 +214,7 @@ describe("/construction/metadata of an ERC-20 transfer", () => {
     replace("eth_getBalance", () => "0x1");
     expect((await gold()).body.details).toEqual({
       balance: "1",
-      needed: "630000000000",
+      needed: "1057500000000",
       currency: CURRENCY,
     });
   });
