@@ -47,6 +47,7 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
   const blocks = blockRoutes({ network, source });
   const balances = createBalanceReader({ client, index, log, metrics, signal });
   const tip = () => source.tip();
+  const assertCurrent = () => follower.assertCurrent();
   const search = createTransactionSearch(store);
   return createSidecarServer({
     name: "sidecar-online",
@@ -58,15 +59,28 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
       ...statusRoutes({ network, client, source, index, follower }),
       ...blocks.routes,
       ...accountRoutes({ network, registry, source, index, balances }),
-      ...mempoolRoutes({ network, registry, client }),
-      ...callRoutes({ network, registry, client, blocks: source, quarantines: index }),
+      ...mempoolRoutes({ network, registry, client, assertCurrent }),
+      ...callRoutes({
+        network,
+        registry,
+        client,
+        blocks: source,
+        quarantines: index,
+        assertCurrent,
+      }),
       ...eventRoutes({ network, index, tip }),
       ...searchRoutes({ network, registry, index, tip, search }),
       ...unavailable(["/account/coins"], "COINS_NOT_SUPPORTED"),
     ],
     constructionRoutes: [
       ...offlineRoutes(network, registry),
-      ...onlineRoutes({ network, registry, client, feePolicy: options.feePolicy }),
+      ...onlineRoutes({
+        network,
+        registry,
+        client,
+        feePolicy: options.feePolicy,
+        assertCurrent,
+      }),
     ],
     readiness: createNodeReadiness({ ...options, index, follower }),
     cachedReply: (request) => blocks.cachedReply(request),

@@ -18,11 +18,14 @@ export function onlineRoutes(options: {
   readonly registry: TokenRegistry;
   readonly client: EvmClient;
   readonly feePolicy: FeePolicy;
+  /** Throws while the node contradicts the index, or is behind it: its nonces are not the chain's. */
+  readonly assertCurrent: () => Promise<void>;
 }): HttpRoute[] {
-  const { network, registry, client } = options;
+  const { network, registry, client, assertCurrent } = options;
   const metadata: EndpointHandler = async (fields, { signal }) => {
     readMaybe(fields["public_keys"], { at: "public_keys" }, readItems);
     const wanted = parseOptions(fields["options"], registry);
+    await assertCurrent();
     const facts = await chooseFacts(options, wanted, { signal });
     // Fees are paid in the native token, whatever is transferred.
     const fee = tokenAmount(facts.gasLimit * facts.gasPriceAtoken);
@@ -31,6 +34,7 @@ export function onlineRoutes(options: {
   const submit: EndpointHandler = async (fields, { signal }) => {
     const text = readText(fields["signed_transaction"], { at: "signed_transaction" });
     const { tx } = parseSigned(text, { network, registry });
+    await assertCurrent();
     await checkNode(options, { signal });
     await submitTransaction(client, tx, { signal });
     return { body: transactionIdentifier(tx.hash) };

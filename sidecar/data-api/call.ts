@@ -54,6 +54,8 @@ export interface CallPorts {
   readonly blocks: CallBlocks;
   readonly registry: TokenRegistry;
   readonly quarantines: TokenQuarantines;
+  /** Throws while the node contradicts the index, or is behind it: so would its receipts be. */
+  readonly assertCurrent: () => Promise<void>;
 }
 
 /**
@@ -99,7 +101,11 @@ export function callRoutes(ports: CallPorts): HttpRoute[] {
 type ChainMethod = Exclude<CallMethod, "address_convert" | "token_status">;
 
 /** Methods that the node answers. */
-function chainMethods({ client, blocks }: CallPorts): Record<ChainMethod, CallHandler> {
+function chainMethods({
+  client,
+  blocks,
+  assertCurrent,
+}: CallPorts): Record<ChainMethod, CallHandler> {
   /** Asks by the block's hash: another chain's node must not answer with a state of its own. */
   const after = async <T>(
     reference: BlockReference,
@@ -113,6 +119,12 @@ function chainMethods({ client, blocks }: CallPorts): Record<ChainMethod, CallHa
       throw isHeaderMissing(error) ? await missingBlockFault(client, block, options) : error;
     }
   };
+  const receiptOf = async (hash: Hash32, options: RpcOptions) => {
+    await assertCurrent();
+    const receipt = await client.receiptObject(hash, options);
+    if (receipt === undefined) throw new SidecarError("TRANSACTION_NOT_FOUND", { hash });
+    return receipt;
+  };
   return {
     async eth_call(parameters, options) {
       const { message, block } = readEthCall(parameters);
@@ -120,9 +132,7 @@ function chainMethods({ client, blocks }: CallPorts): Record<ChainMethod, CallHa
       return { result: { data }, ...fixed(block) };
     },
     async eth_getTransactionReceipt(parameters, options) {
-      const hash = readReceiptParameters(parameters);
-      const receipt = await client.receiptObject(hash, options);
-      if (receipt === undefined) throw new SidecarError("TRANSACTION_NOT_FOUND", { hash });
+      const receipt = await receiptOf(readReceiptParameters(parameters), options);
       return { result: receipt, idempotent: true };
     },
     async eth_getProof(parameters, options) {
@@ -132,8 +142,7 @@ function chainMethods({ client, blocks }: CallPorts): Record<ChainMethod, CallHa
     },
     async debug_traceTransaction(parameters, options) {
       const { hash, trace } = readTraceParameters(parameters);
-      const receipt = await client.receiptObject(hash, options);
-      if (receipt === undefined) throw new SidecarError("TRANSACTION_NOT_FOUND", { hash });
+      await receiptOf(hash, options);
       return { result: await client.traceObject(hash, trace, options), idempotent: true };
     },
   };

@@ -34,9 +34,12 @@ export function mempoolRoutes(options: {
   readonly network: Network;
   readonly registry: TokenRegistry;
   readonly client: Pick<EvmClient, "poolHashes" | "poolTransaction">;
+  /** Throws while the node contradicts the index, or is behind it: its pool is not the chain's. */
+  readonly assertCurrent: () => Promise<void>;
 }): HttpRoute[] {
-  const { network, registry, client } = options;
+  const { network, registry, client, assertCurrent } = options;
   const mempool: EndpointHandler = async (_fields, { signal }) => {
+    await assertCurrent();
     const { pending, queued } = await client.poolHashes({ signal });
     const identifiers = [...pending, ...queued].map((hash) => ({ hash }));
     return { body: { transaction_identifiers: identifiers } };
@@ -45,6 +48,7 @@ export function mempoolRoutes(options: {
     const place = { at: "transaction_identifier" };
     const identifier = readFields(fields["transaction_identifier"], place, ["hash"]);
     const hash = parseHash(identifier["hash"], inside(place, "hash"));
+    await assertCurrent();
     const found = await client.poolTransaction(hash, { signal });
     if (found === undefined) throw new SidecarError("NOT_IN_MEMPOOL", { hash });
     return { body: { transaction: toRosettaTransaction(found, registry) } };

@@ -16,7 +16,7 @@ import { createWakeup, sleep } from "../../runtime/process/task.js";
 import { SidecarError, toSidecarError } from "../rosetta/errors.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { HeadTicker } from "./head-ticker.js";
-import { IndexError, type IndexStore } from "./index-store.js";
+import { IndexError, type IndexErrorCode, type IndexStore } from "./index-store.js";
 import type { Indexer } from "./indexer.js";
 import { contractsToIndexAnew, registryText, registryWrite } from "./registry-change.js";
 import type { TokenLedger } from "./token-ledger.js";
@@ -52,6 +52,9 @@ const MAX_BLOCKS_TO_WAIT_FOR = 256;
 /** Blocks indexed at a stretch before the node's head is looked at again and progress is told. */
 const STRETCH_BLOCKS = 5_000;
 
+/** Of what the node says nothing is of the chain that is indexed. */
+const OTHER_CHAIN: ReadonlySet<IndexErrorCode> = new Set(["INDEX_FOREIGN", "INDEX_CONTRADICTED"]);
+
 function isPruned(error: unknown): boolean {
   return error instanceof RpcError && error.rpc.rpcCode === PRUNED_RPC_CODE;
 }
@@ -66,6 +69,7 @@ export class IndexFollower {
   private isServing = false;
   private isNodeKnown = false;
   private haltReason: string | undefined;
+  private isOtherChain = false;
   private faults = 0;
   private lastFault: string | undefined;
 
@@ -97,6 +101,7 @@ export class IndexFollower {
         this.faults = 0;
         this.lastFault = undefined;
         this.haltReason = undefined;
+        this.isOtherChain = false;
         await this.bell.wait({ signal, timeoutMs: LOOK_INTERVAL_MS });
       } catch (error) {
         if (signal.aborted) break;
@@ -160,6 +165,18 @@ export class IndexFollower {
   assertNotHalted(): void {
     if (this.haltReason === undefined) return;
     throw new SidecarError("NODE_FAULT", { reason: this.haltReason });
+  }
+
+  /**
+   * For what is asked of the node under no block's hash: nonces, its pool, receipts.
+   * @throws NODE_FAULT while the node is known to be of another chain than the index, NODE_SYNCING
+   *   where it lacks blocks that are indexed
+   */
+  async assertCurrent(): Promise<void> {
+    if (this.isOtherChain) this.assertNotHalted();
+    const tip = this.tipHeight();
+    const head = await this.freshHead();
+    if (head < tip) throw new SidecarError("NODE_SYNCING", { node: head, index_tip: tip });
   }
 
   /** One round: what is the node's head, and everything up to it. */
@@ -320,6 +337,7 @@ export class IndexFollower {
     if (error instanceof LevelStoreError) return new SidecarError("INDEX_WRITE_FAILED", {}, error);
     if (!(error instanceof IndexError)) return toSidecarError(error);
     this.haltReason = error.message;
+    this.isOtherChain = OTHER_CHAIN.has(error.code);
     const code = error.code === "INDEX_NODE_PRUNED" ? "BLOCK_PRUNED" : "NODE_FAULT";
     return new SidecarError(code, { reason: error.message }, error);
   }

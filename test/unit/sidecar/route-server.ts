@@ -53,6 +53,7 @@ export function routeServer(
   const rpc = createJsonRpcClient({ url: nodeUrl, timeoutMs: 30_000 });
   const client = createEvmClient(rpc);
   const network = NETWORKS.testnet;
+  const assertCurrent = () => Promise.resolve();
   const { registry, quarantines = { quarantineOf: () => undefined } } = parts;
   const server = createSidecarServer({
     name: "sidecar-online",
@@ -61,8 +62,15 @@ export function routeServer(
     metrics: createMetrics({ processMetrics: false }),
     dataRoutes: [
       ...networkRoutes(network),
-      ...mempoolRoutes({ network, registry, client }),
-      ...callRoutes({ network, registry, client, quarantines, blocks: headerBlocks(client) }),
+      ...mempoolRoutes({ network, registry, client, assertCurrent }),
+      ...callRoutes({
+        network,
+        registry,
+        client,
+        quarantines,
+        blocks: headerBlocks(client),
+        assertCurrent,
+      }),
       ...unavailable(OTHER_DATA_PATHS, "NOT_AVAILABLE"),
     ],
     constructionRoutes: [

@@ -1,9 +1,11 @@
 /** The index over a node that has another chain, lacks blocks or is behind: halted, named, mended. */
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
+import { Transaction, Wallet } from "ethers";
 import { until } from "../../../helpers/until.js";
-import { ALICE, hashOf, journals } from "../../../helpers/chains/journal-chain.js";
+import { ALICE, BOB, hashOf, journals } from "../../../helpers/chains/journal-chain.js";
 import { RpcFault } from "../../../helpers/chains/fake-node.js";
+import { CURRENCY } from "../../../helpers/chains/known-tokens.js";
 import { call } from "../servers.js";
 import {
   newFolder,
@@ -65,6 +67,51 @@ describe("a node that contradicts the index", () => {
     expect(await answers()).toEqual([200, 200, 106, 106]);
   });
 
+  it("is asked for no nonce, pool or receipt of its chain, and is sent nothing", async () => {
+    const folder = newFolder();
+    const first = start(await startNode({}, journals()), { folder });
+    await first.indexed(2);
+    await first.rpc.close();
+    const blocks = journals().slice(0, 2);
+    extend(blocks, 3, "other");
+    const wallet = new Wallet(`0x${"11".repeat(32)}`);
+    const signed_transaction = await wallet.signTransaction({
+      type: 0,
+      chainId: 6940,
+      to: BOB,
+      value: 1n,
+      nonce: 5,
+      gasLimit: 21_000n,
+      gasPrice: 25_000_000n,
+    });
+    const { hash } = Transaction.from(signed_transaction);
+    const node = await startNode(
+      {
+        eth_getTransactionCount: () => "0x0",
+        eth_getTransactionReceipt: () => ({ transactionHash: hash, status: "0x1" }),
+        eth_sendRawTransaction: () => hash,
+      },
+      blocks,
+    );
+    const second = start(node, { folder });
+    await until(() => second.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    const options = { from: ALICE, to: BOB, value: "1", currency: CURRENCY, data: "0x" };
+    const receipt = { method: "eth_getTransactionReceipt", parameters: { tx_hash: hash } };
+    for (const [path, fields] of [
+      ["/construction/metadata", { options }],
+      ["/construction/submit", { signed_transaction }],
+      ["/call", receipt],
+      ["/mempool", {}],
+    ] as const) {
+      const { status, body } = await call(second.server, path, fields);
+      expect([path, status, body.code]).toEqual([path, 500, 106]);
+      expect(JSON.stringify(body.details)).toContain("blocks are final");
+    }
+    const asked = node.calls.map(({ method }) => method);
+    expect(asked).not.toContain("eth_getTransactionCount");
+    expect(asked).not.toContain("eth_sendRawTransaction");
+  });
+
   it("halts it when it has deleted the next block, and says what to do; an archive mends it", async () => {
     const blocks = journals();
     extend(blocks, 20);
@@ -91,6 +138,11 @@ describe("a node that contradicts the index", () => {
     expect((await block(second, 4)).status).toBe(200);
     expect((await block(second, 6)).body.code).toBe(106);
     expect((await call(second.server, "/network/status")).body.code).toBe(106);
+    // It is of the same chain: what it says of prices and balances is true.
+    const facts = { nonce: "1", gas_limit: "21000", data: "0x" };
+    const options = { from: ALICE, to: BOB, value: "1", currency: CURRENCY, ...facts };
+    const built = await call(second.server, "/construction/metadata", { options });
+    expect(built.status).toBe(200);
     base = 5;
     await second.indexed(22);
     expect(second.index.follower.halted()).toBeUndefined();
@@ -174,5 +226,17 @@ describe("a node that contradicts the index", () => {
     const parameters = { to: ALICE, index: 2 };
     const asked = await call(second.server, "/call", { method: "eth_call", parameters });
     expect([asked.body.code, asked.body.retriable]).toEqual([103, true]);
+    // Nonces that it calls free were used in blocks that it lacks, and receipts are there.
+    const options = { from: ALICE, to: BOB, value: "1", currency: CURRENCY, data: "0x" };
+    const receipt = { method: "eth_getTransactionReceipt", parameters: { tx_hash: hashOf("x") } };
+    for (const [path, fields] of [
+      ["/construction/metadata", { options }],
+      ["/call", receipt],
+      ["/mempool", {}],
+    ] as const) {
+      const { body: refusal } = await call(second.server, path, fields);
+      const { code, retriable } = refusal;
+      expect({ path, code, retriable }).toEqual({ path, code: 103, retriable: true });
+    }
   });
 });
