@@ -13,9 +13,15 @@ import { addressLink, blockLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";
-import { MAX_ROWS, tokenTable } from "./moves.js";
+import { MAX_ROWS, more, tokenTable } from "./moves.js";
 import { cosmosFacts, cosmosOutcome, type MinedCosmos } from "./cosmos-transaction.js";
-import { type Lookup, lookUp, type MinedTransaction, outcomeNote } from "./transaction.js";
+import {
+  endContent,
+  type Lookup,
+  lookUp,
+  type MinedTransaction,
+  outcomeNote,
+} from "./transaction.js";
 import { confirmationText, statusBadge } from "./transaction-parts.js";
 
 /** "/deposit" and "/deposit?tx=<hash>". */
@@ -74,7 +80,8 @@ function isSettled(found: Lookup): boolean {
 function answerTo(context: PageContext, found: Lookup, t: Texts): Content {
   if (found.kind === "mined") return minedAnswer(context, found.mined, t);
   if (found.kind === "cosmos") return cosmosAnswer(found.cosmos, t);
-  return el("p", {}, answerText(found, t));
+  const said = el("p", {}, answerText(found, t));
+  return found.kind === "unknown" ? [said, endContent(found, t)] : said;
 }
 
 function linkTo({ publicUrl }: PageContext, hash: Hash32): string {
@@ -172,17 +179,20 @@ function netTable(changes: readonly BalanceChange[] | undefined, t: Texts): Cont
     add(from, -amountAtoken);
     add(to, amountAtoken);
   }
-  return table({
-    caption: t("everythingMoved"),
-    columns: [t("account"), t("change")],
-    numeric: [1],
-    empty: t("noMoves"),
-    rows: [...net]
-      .filter(([, amountAtoken]) => amountAtoken !== 0n)
-      .slice(0, MAX_ROWS)
-      .map(([account, amountAtoken]) => [
-        addressLink(account, t, false),
-        signedTokenAmount(amountAtoken),
-      ]),
-  });
+  const changed = [...net].filter(([, amountAtoken]) => amountAtoken !== 0n);
+  return [
+    table({
+      caption: t("everythingMoved"),
+      columns: [t("account"), t("change")],
+      numeric: [1],
+      empty: t("noMoves"),
+      rows: changed
+        .slice(0, MAX_ROWS)
+        .map(([account, amountAtoken]) => [
+          addressLink(account, t, false),
+          signedTokenAmount(amountAtoken),
+        ]),
+    }),
+    more(changed.length, t),
+  ];
 }

@@ -55,7 +55,8 @@ function placeOf({ tracePath }: BalanceChange, t: Texts): string {
   return tracePath === "" ? t("topLevel") : t("internal", { path: tracePath.replaceAll("_", ".") });
 }
 
-function more(count: number, t: Texts): Content {
+/** How many rows are left out, where some are: a short table would be taken for the whole. */
+export function more(count: number, t: Texts): Content {
   return count > MAX_ROWS ? el("p", {}, t("moreRows", { count: count - MAX_ROWS })) : undefined;
 }
 

@@ -66,7 +66,10 @@ export type Lookup =
       readonly by: Hash32 | undefined;
     };
 
-/** Finds a transaction by either of its hashes. */
+/**
+ * Finds a transaction by either of its hashes.
+ * @throws what the consensus RPC's client throws, where that alone could have it and did not answer
+ */
 export async function lookUp(
   context: PageContext,
   hash: Hash32,
@@ -84,7 +87,11 @@ export async function lookUp(
   }
   const headHeight = head.height;
   if (found !== undefined) return { kind: "pending", transaction: found, headHeight };
-  const cosmos = await consensus.transaction(hash, { signal }).catch(() => undefined);
+  let fault: unknown;
+  const cosmos = await consensus.transaction(hash, { signal }).catch((error: unknown) => {
+    fault = error;
+    return undefined;
+  });
   if (cosmos !== undefined) {
     const [around] = await chain.transactionsAt([cosmos], { signal });
     const isSame = around !== undefined && (await chain.cosmosHash(around, { signal })) === hash;
@@ -99,6 +106,8 @@ export async function lookUp(
   const block = await chain.headerByHash(hash, { signal });
   if (block !== undefined) return { kind: "block", height: block.height };
   const fate = await chain.evm.transactionStatus(hash, { signal });
+  // Who was not asked may have it: "in no block" would be said of coins that came.
+  if (fault !== undefined && fate.status === "unknown") throw fault;
   const by = fate.status === "replaced" ? fate.by : undefined;
   return { kind: "unknown", headHeight, fate: FATES[fate.status], by };
 }
@@ -185,7 +194,7 @@ export function missingTransaction(
   hash: Hash32,
   t: Texts,
 ): Page {
-  const { headHeight, fate, by } = found;
+  const { headHeight, fate } = found;
   if (fate === "waiting") {
     const live = el("div", { id: "live", "data-live": "" }, waitingNote(headHeight, t));
     return { title: t("transaction"), content: [el("p", {}, code(hash)), live], scripts: ["live"] };
@@ -196,14 +205,24 @@ export function missingTransaction(
     content: [
       el("p", {}, code(hash)),
       note("warning", t("notInBlocks", { height: headHeight, pending: t("no") })),
-      by === undefined
-        ? undefined
-        : el("p", {}, t("replacedBy"), " ", el("a", { href: `/tx/${by}` }, code(by))),
-      fate === "dropped" ? el("p", {}, t("droppedText")) : undefined,
+      endContent(found, t),
       el("p", {}, t("unknownAdvice")),
     ],
     scripts: ["live"],
   };
+}
+
+/** How one ended that no block will have, where the pool knows. */
+export function endContent(
+  { fate, by }: Pick<Extract<Lookup, { kind: "unknown" }>, "fate" | "by">,
+  t: Texts,
+): Content {
+  return [
+    by === undefined
+      ? undefined
+      : el("p", {}, t("replacedBy"), " ", el("a", { href: `/tx/${by}` }, code(by))),
+    fate === "dropped" ? el("p", {}, t("droppedText")) : undefined,
+  ];
 }
 
 function waitingNote(headHeight: number, t: Texts): Content {

@@ -4,6 +4,7 @@ import type { PageContext } from "../../../explorer/pages/context.js";
 import { depositRoutes } from "../../../explorer/pages/deposit.js";
 import { transactionRoutes } from "../../../explorer/pages/transaction.js";
 import type { Page } from "../../../explorer/server/page.js";
+import { NodeFault } from "../../../rpc-client/errors.js";
 import { textsOf } from "../../../explorer/text/catalogue.js";
 import { el, renderDocument } from "../../../web/html/element.js";
 import { parseHtml, textOf } from "../../helpers/pages/html.js";
@@ -65,10 +66,22 @@ describe("a transaction in no block", () => {
       [{ status: "replaced", by }, by],
       [{ status: "dropped", reason: "x" }, "was dropped"],
     ] as const) {
-      const { status, text } = await open(contextOf(fate), "/tx");
-      expect({ fate, status }).toEqual({ fate, status: 404 });
-      expect(text).toContain(said);
-      expect((await open(contextOf(fate), "/deposit")).status).toBe(404);
+      for (const path of ["/tx", "/deposit"] as const) {
+        const { status, text } = await open(contextOf(fate), path);
+        expect({ fate, path, status }).toEqual({ fate, path, status: 404 });
+        expect(text).toContain(said);
+      }
+    }
+  });
+
+  it("is not called unknown while nobody says whether the Cosmos side has it", async () => {
+    const silent = (status: string): PageContext => {
+      const fault = () => Promise.reject(new NodeFault("NODE_UNREACHABLE", "no answer"));
+      return { ...contextOf({ status }), consensus: { transaction: fault } as never };
+    };
+    for (const path of ["/tx", "/deposit"] as const) {
+      await expect(open(silent("unknown"), path)).rejects.toThrow("no answer");
+      expect((await open(silent("pending"), path)).text).toContain("pending: yes");
     }
   });
 });
