@@ -6,7 +6,7 @@ import type { CopyRows } from "../../runtime/sql/copy-rows.js";
 import type { CopySql, SqlSession } from "../../runtime/sql/sql-session.js";
 import type { RangedBlock } from "../../rpc-client/indexing/ranged-block.js";
 import { IndexerError } from "../errors.js";
-import { mergeCandles } from "../store/candles.js";
+import { isOfPair, mergeCandles } from "../store/candles.js";
 import { readProgress } from "../store/progress.js";
 import { type BatchRows, ROW_COLUMNS, ROW_TABLES, type RowTable } from "../store/row-columns.js";
 import type { IndexSchema } from "../store/schema.js";
@@ -169,40 +169,49 @@ function mergeStatements(s: IndexSchema, rows: BatchRows): readonly string[] {
   ];
 }
 
-/** The same of pairs; most batches have none of their events. */
+/**
+ * The same of pairs; most batches have none of their events. A pair's history begins with the first log
+ * that names it, whoever made that, so that it does not depend on where batches begin and end, nor on
+ * what is logged of it later.
+ */
 function exchangeStatements(s: IndexSchema, rows: BatchRows): readonly string[] {
   const statements: readonly (readonly [CopyRows, string])[] = [
     [
       rows.stage_pair,
       `INSERT INTO ${s}.pair (address, factory, token0, token1, height, log_index)
-     SELECT DISTINCT ON (address) address, factory, token0, token1, height, log_index
-     FROM stage_pair ORDER BY address, height, log_index
+     SELECT DISTINCT ON (address) address, factory, token0, token1,
+       first_value(height) OVER named, first_value(log_index) OVER named
+     FROM stage_pair WINDOW named AS (PARTITION BY address ORDER BY height, log_index)
+     ORDER BY address, height DESC, log_index DESC
      ON CONFLICT (address) DO UPDATE SET factory = excluded.factory, token0 = excluded.token0,
-       token1 = excluded.token1, height = excluded.height, log_index = excluded.log_index,
-       is_confirmed = NULL
+       token1 = excluded.token1, is_confirmed = NULL
      WHERE pair.is_confirmed IS NOT TRUE`,
     ],
     [
       rows.stage_sync,
       `UPDATE ${s}.pair p SET reserve0 = r.reserve0, reserve1 = r.reserve1
      FROM (SELECT DISTINCT ON (pair) * FROM stage_sync ORDER BY pair, height DESC, log_index DESC) r
-     WHERE p.address = r.pair`,
+     WHERE p.address = r.pair AND ${isOfPair("r")}`,
     ],
     [
       rows.stage_swap,
-      `INSERT INTO ${s}.swap SELECT w.* FROM stage_swap w JOIN ${s}.pair p ON p.address = w.pair`,
+      `INSERT INTO ${s}.swap SELECT w.* FROM stage_swap w
+     JOIN ${s}.pair p ON p.address = w.pair AND ${isOfPair("w")}`,
     ],
     [
       rows.stage_liquidity,
       `INSERT INTO ${s}.liquidity
-     SELECT l.* FROM stage_liquidity l JOIN ${s}.pair p ON p.address = l.pair`,
+     SELECT l.* FROM stage_liquidity l
+     JOIN ${s}.pair p ON p.address = l.pair AND ${isOfPair("l")}`,
     ],
     [
       rows.stage_swap,
       `UPDATE ${s}.pair p SET swaps = p.swaps + w.swaps, volume0 = p.volume0 + w.volume0,
        volume1 = p.volume1 + w.volume1
-     FROM (SELECT pair, count(*) AS swaps, sum(amount0_in + amount0_out) AS volume0,
-         sum(amount1_in + amount1_out) AS volume1 FROM stage_swap GROUP BY pair) w
+     FROM (SELECT w.pair, count(*) AS swaps, sum(w.amount0_in + w.amount0_out) AS volume0,
+         sum(w.amount1_in + w.amount1_out) AS volume1
+       FROM stage_swap w JOIN ${s}.pair p ON p.address = w.pair AND ${isOfPair("w")}
+       GROUP BY w.pair) w
      WHERE p.address = w.pair`,
     ],
     [rows.stage_swap, mergeCandles(s)],

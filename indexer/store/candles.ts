@@ -31,6 +31,11 @@ export function binOf(seconds: string | number, moment: string): string {
   return `date_bin(${seconds} * interval '1 second', ${moment}, '${INTERVAL_ORIGIN}')`;
 }
 
+/** Whether a logged event came after the log by which its pair `p` was first named. */
+export function isOfPair(event: string): string {
+  return `(${event}.height, ${event}.log_index) > (p.height, p.log_index)`;
+}
+
 /**
  * Merges the staged swaps of known pairs into the candles. Batches come in the order of the chain:
  * what is there opened before, and what comes closes.
@@ -50,7 +55,7 @@ export function mergeCandles(s: IndexSchema): string {
            CASE WHEN (${given}) * (${taken}) > 0
              THEN div((${taken}) * 1e${PRICE_PLACES}::numeric, ${given}) END AS price,
            w.amount0_in + w.amount0_out AS volume0, w.amount1_in + w.amount1_out AS volume1
-         FROM stage_swap w JOIN ${s}.pair p ON p.address = w.pair
+         FROM stage_swap w JOIN ${s}.pair p ON p.address = w.pair AND ${isOfPair("w")}
          JOIN ${s}.block b ON b.height = w.height) w
        GROUP BY pair, start)
      SELECT pair, width, ${binOf("width", "start")} AS bin,
