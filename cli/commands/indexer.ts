@@ -27,14 +27,19 @@ export async function runIndexer(
   };
   if (!context.json) context.print("Reading the chain; the index goes on serving meanwhile ...");
   const report = await (command === "verify" ? verifyIndex(options) : rebuildIndex(options));
-  const { height, checked, corrected } = report;
+  const { height, checked, corrected, unanswered } = report;
   if (context.json) printJson(context, { command, ...report });
   else {
     const made = command === "rebuild" ? "The index was made anew" : "The index was read";
     context.print(
       `${made} up to block ${height}: ${checked} balances agree with state, ${corrected} of them ` +
-        "after a correction.",
+        `after a correction.${untold(unanswered)}`,
     );
   }
   return 0;
+}
+
+/** Of balances that could not be held against anything. */
+function untold(count: number): string {
+  return count === 0 ? "" : ` ${count} more are as logs have them: their contracts tell none.`;
 }

@@ -96,8 +96,6 @@ export class IndexFollower {
   private nodeHeight: Height | undefined;
   /** Which tables were opened: a rebuild puts others into their place. */
   private tables = "";
-  private checked = 0;
-  private corrected = 0;
   private readonly figures: Readonly<
     Record<"blocks" | "transfers" | "checked" | "corrected", MetricCounter>
   >;
@@ -126,11 +124,6 @@ export class IndexFollower {
   status(): FollowerStatus {
     const { state, reason, nodeHeight } = this;
     return { state, reason, indexedHeight: this.tip.height, nodeHeight };
-  }
-
-  /** Balances that this follower held against state, and how many of them it corrected. */
-  checks(): { readonly checked: number; readonly corrected: number } {
-    return { checked: this.checked, corrected: this.corrected };
   }
 
   /** Looks at once; a hint, for example a new head that was announced. */
@@ -271,8 +264,6 @@ export class IndexFollower {
     const tokens = await readTokenFacts(target, this.tip, node, { signal });
     const options = { signal, limit: verifyPerRound };
     const { checked, corrected, isMore } = await checkBalances(target, this.tip, node, options);
-    this.checked += checked;
-    this.corrected += corrected;
     this.figures.checked.inc(checked);
     this.figures.corrected.inc(corrected);
     failpoint("indexer.after-check");

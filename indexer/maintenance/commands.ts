@@ -9,7 +9,7 @@ import { createLogger } from "../../runtime/process/logger.js";
 import { createMetrics } from "../../runtime/process/metrics.js";
 import { retry } from "../../runtime/process/task.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
-import { openSqlSession } from "../../runtime/sql/sql-session.js";
+import { openSqlSession, type SqlSession } from "../../runtime/sql/sql-session.js";
 import { checkBalances } from "../ingest/balance-check.js";
 import { IndexMoved } from "../ingest/batch-write.js";
 import { IndexFollower } from "../ingest/follower.js";
@@ -29,10 +29,12 @@ export interface MaintenanceOptions {
 /** What came of it. */
 export interface MaintenanceReport {
   readonly height: number;
-  /** Balances held against state. */
+  /** Balances that agree with state, whoever looked at them: the live indexer does so, too. */
   readonly checked: number;
-  /** Token balances whose logs did not add up, corrected now. */
+  /** Token balances whose logs did not add up, corrected meanwhile. */
   readonly corrected: number;
+  /** Token balances that are as logs have them, since their contract does not tell any. */
+  readonly unanswered: number;
 }
 
 const log = createLogger({ component: "indexer-maintenance", level: "silent" });
@@ -93,7 +95,8 @@ export async function rebuildIndex(options: MaintenanceOptions): Promise<Mainten
         isSwapped = (await swap(url, ahead, signal)) === undefined;
       }
     }
-    return { height: follower.status().indexedHeight, ...follower.checks() };
+    const { indexedHeight: height } = follower.status();
+    return { height, ...(await withSession(url, (session) => tally(session, 0))) };
   } finally {
     rpc.close();
   }
@@ -107,12 +110,42 @@ const UNFIT_CODES: ReadonlySet<string> = new Set([
 ]);
 
 async function dropRebuild(url: string): Promise<void> {
+  await withSession(url, (session) =>
+    session.query(`DROP SCHEMA IF EXISTS ${REBUILD_SCHEMA} CASCADE`),
+  );
+}
+
+async function withSession<T>(
+  url: string,
+  work: (session: SqlSession) => Promise<T>,
+): Promise<T> {
   const session = await openSqlSession({ url, applicationName: "causeway-indexer-rebuild", log });
   try {
-    await session.query(`DROP SCHEMA IF EXISTS ${REBUILD_SCHEMA} CASCADE`);
+    return await work(session);
   } finally {
     await session.close();
   }
+}
+
+/** What the live index has of balances that were looked at from a height on, and of corrections. */
+async function tally(
+  session: SqlSession,
+  from: Height,
+): Promise<Omit<MaintenanceReport, "height">> {
+  const s = LIVE_SCHEMA;
+  const [row] = await session.query<Record<keyof Omit<MaintenanceReport, "height">, string>>(
+    `SELECT count(*) FILTER (WHERE verified_at >= $1) AS checked,
+       count(*) FILTER (WHERE checked_at >= $1 AND verified_at IS NULL) AS unanswered,
+       (SELECT count(*) FROM ${s}.correction WHERE height >= $1) AS corrected
+     FROM ${s}.balance`,
+    [from],
+  );
+  const { checked = "0", corrected = "0", unanswered = "0" } = row ?? {};
+  return {
+    checked: Number(checked),
+    corrected: Number(corrected),
+    unanswered: Number(unanswered),
+  };
 }
 
 /**
@@ -174,8 +207,9 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
         "the index has not reached the node's head yet: wait until /ready answers 200";
       throw new IndexerError("NO_INDEX", message);
     }
+    const before = await tally(session, progress.height);
     await session.query(`UPDATE ${schema}.balance SET checked_at = NULL`);
-    let [checked, corrected, moves] = [0, 0, 0];
+    let moves = 0;
     for (;;) {
       signal.throwIfAborted();
       const tip = await readProgress(session, schema);
@@ -185,9 +219,9 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
           signal,
           limit: CHECK_ROUND,
         });
-        if (round.checked === 0) return { height: tip.height, checked, corrected };
-        checked += round.checked;
-        corrected += round.corrected;
+        if (round.checked > 0) continue;
+        const found = await tally(session, progress.height);
+        return { height: tip.height, ...found, corrected: found.corrected - before.corrected };
       } catch (error) {
         moves += 1;
         if (!(error instanceof IndexMoved) || moves > MAX_MOVES) throw error;

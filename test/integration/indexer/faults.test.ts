@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Interface, Wallet } from "ethers";
 import { parse } from "yaml";
-import { rebuildIndex } from "../../../indexer/maintenance/commands.js";
+import { rebuildIndex, verifyIndex } from "../../../indexer/maintenance/commands.js";
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { call, IndexerStage, type Json } from "../../helpers/indexer/indexer.js";
 import { freePort } from "../../helpers/ports.js";
@@ -149,6 +149,25 @@ describe("a contract that logs anything", () => {
     await stage.get(`/addresses/${bob.address}/statement?asset=${hostile}`);
     const all: Json = await lookup([hash, `0x${"00".repeat(32)}`]);
     expect(all.items.map((item: Json) => item?.hash ?? null)).toEqual([hash, null]);
+  });
+});
+
+describe("a verification", () => {
+  it("counts what the live indexer looked at, and apart from that what no contract told", async () => {
+    await stage.indexed();
+    const report = await verifyIndex({
+      databaseUrl: stage.databaseUrl,
+      nodeUrl: stage.chain.url,
+      timeoutMs: 10_000,
+      batchBytes: 2 ** 20,
+      signal,
+    });
+    const { rows } = await stage.sql.query(
+      `SELECT count(*) FILTER (WHERE verified_at IS NOT NULL)::integer AS checked,
+         count(*) FILTER (WHERE verified_at IS NULL)::integer AS unanswered FROM indexer.balance`,
+    );
+    expect(rows[0].unanswered).toBeGreaterThan(0);
+    expect(report).toEqual({ height: stage.height, corrected: 0, ...rows[0] });
   });
 });
 
