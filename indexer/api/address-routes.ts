@@ -4,7 +4,14 @@ import type { Hex } from "../../chain/hex.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { binOf, INTERVAL_SECONDS } from "../store/candles.js";
 import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
-import { invalidField, readAddressText, readAsset, readAt, readRange } from "./inputs.js";
+import {
+  assertCounted,
+  invalidField,
+  readAddressText,
+  readAsset,
+  readAt,
+  readRange,
+} from "./inputs.js";
 import {
   directionOf,
   type Filters,
@@ -174,9 +181,11 @@ const HISTORY: ListKind<PointRow> = {
   rows: async (query) => {
     const { snapshot, filters, ceiling, after, limit } = query;
     const { from, to } = await readRange(snapshot, filters, s);
+    const [address, asset] = [addressOf(query), readAsset(filters["asset"] ?? "TOKEN")];
+    await assertCounted(snapshot, s, { address, asset });
     const where = new Where()
-      .and("h.address = ?", addressOf(query))
-      .and("h.asset = ?", readAsset(filters["asset"] ?? "TOKEN"))
+      .and("h.address = ?", address)
+      .and("h.asset = ?", asset)
       .and("h.token_id = ?", NO_TOKEN_ID)
       .and("h.height >= ?", from);
     const last = where.bind(Math.min(to, ceiling, Number(after?.[0] ?? ceiling + 1) - 1));

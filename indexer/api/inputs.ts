@@ -3,6 +3,7 @@ import { type Address, parseAddress, parseBech32, VALIDATOR_PREFIX } from "../..
 import { isOfCalendar } from "../../chain/encoding/calendar.js";
 import { type Hash32, type Height, parseHash32 } from "../../chain/hex.js";
 import { IndexerError } from "../errors.js";
+import { NO_TOKEN_ID } from "../store/schema.js";
 import { bytesOf, type Snapshot } from "./reads.js";
 
 /** A refusal of one field. */
@@ -30,6 +31,26 @@ export function readAddressText(text: unknown, field = "address"): Address {
 /** TOKEN (as no bytes) or a contract. @throws INVALID_FIELD */
 export function readAsset(text: unknown): Buffer {
   return text === "TOKEN" ? Buffer.alloc(0) : bytesOf(readAddressText(text, "asset"));
+}
+
+/**
+ * A contract that counts ids alone (ERC-1155) has no balance as a whole: an empty list of it would
+ * look like an account that nothing came to.
+ * @throws INVALID_FIELD
+ */
+export async function assertCounted(
+  { sql }: Snapshot,
+  schema: string,
+  { address, asset }: { readonly address: Buffer; readonly asset: Buffer },
+): Promise<void> {
+  const held = `SELECT 1 FROM ${schema}.balance WHERE address = $1 AND asset = $2`;
+  const [row] = await sql.query<{ ids: boolean }>(
+    `SELECT EXISTS (${held}) AND NOT EXISTS (${held} AND token_id = ${NO_TOKEN_ID}) AS ids`,
+    [address, asset],
+  );
+  if (row?.ids !== true) return;
+  const message = "it has a balance for each id and none as a whole; see balances and transfers";
+  throw invalidField("asset", message);
 }
 
 /** A hash with or without prefix, in any case. @throws INVALID_FIELD */

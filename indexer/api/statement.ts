@@ -6,7 +6,7 @@ import type { Height } from "../../chain/hex.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRequest } from "../../runtime/http/http-route.js";
 import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
-import { invalidField, readAddressText, readAsset, readRange } from "./inputs.js";
+import { assertCounted, invalidField, readAddressText, readAsset, readRange } from "./inputs.js";
 import { type ListKind, listReply, Where } from "./pages.js";
 import { type ApiContext, assetName, bytesOf, hexOf } from "./reads.js";
 import { parseAddress } from "../../chain/address.js";
@@ -28,9 +28,12 @@ const LINES: ListKind<LineRow> = {
   filters: ["asset", "fromBlock", "toBlock", "from", "to"],
   rows: async ({ snapshot, filters, ceiling, after, limit, params }) => {
     const { from, to } = await readRange(snapshot, filters, s);
+    const address = bytesOf(readAddressText(params["address"]));
+    const asset = readAsset(filters["asset"] ?? "TOKEN");
+    await assertCounted(snapshot, s, { address, asset });
     const where = new Where()
-      .and("h.address = ?", bytesOf(readAddressText(params["address"])))
-      .and("h.asset = ?", readAsset(filters["asset"] ?? "TOKEN"))
+      .and("h.address = ?", address)
+      .and("h.asset = ?", asset)
       .and("h.token_id = ?", NO_TOKEN_ID)
       .and("h.height BETWEEN ? AND ?", from, Math.min(to, ceiling));
     if (after !== undefined) where.and("h.height > ?", after[0]);

@@ -95,6 +95,20 @@ afterAll(async () => {
 });
 
 describe("the indexer's answers", () => {
+  it("give no empty history of what is counted by id alone, as if nothing had come", async () => {
+    for (const list of ["statement", "balance-history"]) {
+      const of = `/addresses/${bob.address}/${list}?asset=`;
+      const refused = await stage.refusal(`${of}${places.Items}`);
+      expect([list, refused.status, refused.code]).toEqual([list, 422, "INVALID_FIELD"]);
+      expect((await stage.get(`${of}${places.Cards}`)).items).toHaveLength(1);
+      // Nothing of it ever came to this one.
+      const other = `/addresses/${places.Coin}/${list}?asset=${places.Items}`;
+      expect((await stage.get(other)).items).toEqual([]);
+    }
+    const csv = `/addresses/${bob.address}/statement?format=csv&asset=${places.Items}`;
+    expect((await stage.refusal(csv)).status).toBe(422);
+  });
+
   it("have coins, cards and items as OpenZeppelin's contracts have them", async () => {
     const cards = new Contract(places.Cards, cardsAbi, provider);
     const items = new Contract(places.Items, itemsAbi, provider);
