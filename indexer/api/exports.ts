@@ -248,8 +248,8 @@ const SELECTS: Readonly<Record<ExportRequest["kind"], (request: ExportRequest) =
       ${hex("w.pair")} AS pair, ${hex("w.sender")} AS sender, ${hex("w.recipient")} AS "to",
       ${hex("w.origin")} AS origin, w.amount0_in::text AS amount0_in,
       w.amount1_in::text AS amount1_in, w.amount0_out::text AS amount0_out,
-      w.amount1_out::text AS amount1_out
-    FROM ${s}.swap w JOIN ${s}.block b USING (height)
+      w.amount1_out::text AS amount1_out, (p.is_confirmed IS TRUE)::text AS is_confirmed
+    FROM ${s}.swap w JOIN ${s}.block b USING (height) LEFT JOIN ${s}.pair p ON p.address = w.pair
     WHERE ${between("w.height", request)}
       ${only(request.addressHex, (one) => `AND ${one} IN (w.sender, w.recipient, w.origin)`)}
     ORDER BY w.height, w.log_index`,

@@ -190,6 +190,8 @@ function readExport(body: unknown, indexedHeight: number) {
   }
   assertForward(fromBlock, toBlock, "toBlock");
   if (fromBlock !== undefined) assertIndexed(fromBlock, indexedHeight);
+  // Rows of blocks to come are left out; balances after them cannot be told, and others are not these.
+  if (kind === "balances" && toBlock !== undefined) assertIndexed(toBlock, indexedHeight);
   return {
     kind,
     format: fields["format"] === "csv" ? ("csv" as const) : ("jsonl" as const),

@@ -96,6 +96,28 @@ async function contents(): Promise<string> {
   return texts.join("\n");
 }
 
+/** An export that is done, and its file. */
+async function exported(fields: Json): Promise<{ state: Json; bytes: Buffer }> {
+  const reply = await fetch(`${stage.url}/v1/exports`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(fields),
+  });
+  expect(reply.status).toBe(202);
+  const created: Json = await reply.json();
+  const { id } = created.export;
+  let state: Json;
+  await until(
+    async () => {
+      state = (await stage.get(`/exports/${id}`)).export;
+      return state.status === "done" || state.status === "failed";
+    },
+    { timeoutMs: 30_000 },
+  );
+  const file = await fetch(`${stage.url}/v1/exports/${id}/file`);
+  return { state, bytes: Buffer.from(await file.arrayBuffer()) };
+}
+
 describe("the indexer", () => {
   it("dies at every step and comes to the same, with no gap and no double", async () => {
     const [first, second] = [await freePort(), await freePort()];
@@ -320,32 +342,24 @@ describe("the indexer", () => {
 
   it("exports all rows with the hash of the file", async () => {
     for (const format of ["csv", "jsonl"]) {
-      const reply = await fetch(`${stage.url}/v1/exports`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ kind: "transfers", format }),
-      });
-      expect(reply.status).toBe(202);
-      const created: Json = await reply.json();
-      const { id } = created.export;
-      let state: Json;
-      await until(
-        async () => {
-          state = (await stage.get(`/exports/${id}`)).export;
-          return state.status === "done" || state.status === "failed";
-        },
-        { timeoutMs: 30_000 },
-      );
+      const { state, bytes } = await exported({ kind: "transfers", format });
       const { rows } = await stage.sql.query("SELECT count(*)::integer AS n FROM indexer.transfer");
       expect(state).toMatchObject({ status: "done", rows: rows[0].n });
-      const bytes = Buffer.from(
-        await (await fetch(`${stage.url}/v1/exports/${id}/file`)).arrayBuffer(),
-      );
       expect(createHash("sha256").update(bytes).digest("hex")).toBe(state.sha256);
       const lines = bytes.toString("utf8").trimEnd().split("\n");
       expect(lines).toHaveLength(format === "csv" ? rows[0].n + 1 : rows[0].n);
       if (format === "jsonl") expect(JSON.parse(lines[0] ?? "")).toMatchObject({ asset: "TOKEN" });
     }
+  });
+
+  it("exports swaps with what is known of their pair, since anybody can log them", async () => {
+    const { bytes } = await exported({ kind: "swaps", format: "jsonl" });
+    const lines = bytes.toString("utf8").trimEnd().split("\n");
+    const told = lines.map((line) => JSON.parse(line));
+    const shown = await stage.all("/dex/swaps?order=asc");
+    expect(told.map(({ id, is_confirmed }: Json) => [id, is_confirmed])).toEqual(
+      shown.map(({ id, isConfirmed }) => [id, String(isConfirmed)]),
+    );
   });
 
   it("exports nothing but what was asked for", async () => {
@@ -356,6 +370,9 @@ describe("the indexer", () => {
       [{ kind: "transactions", asset }, 422],
       [{ kind: "swaps", asset }, 422],
       [{ kind: "balances", fromBlock: 1 }, 422],
+      // Nor the balances of now for those of a block to come.
+      [{ kind: "balances", toBlock: 1_000_000 }, 404],
+      [{ kind: "transfers", toBlock: 1_000_000 }, 202],
       [{ kind: "transfers", fromBlock: 3, toBlock: 2 }, 422],
       // Not the newest block instead of one that is not there.
       [{ kind: "transfers", fromBlock: 1_000_000, toBlock: 1_000_001 }, 404],
