@@ -115,10 +115,7 @@ async function dropRebuild(url: string): Promise<void> {
   );
 }
 
-async function withSession<T>(
-  url: string,
-  work: (session: SqlSession) => Promise<T>,
-): Promise<T> {
+async function withSession<T>(url: string, work: (session: SqlSession) => Promise<T>): Promise<T> {
   const session = await openSqlSession({ url, applicationName: "causeway-indexer-rebuild", log });
   try {
     return await work(session);
