@@ -20,7 +20,7 @@ import {
 import { endIfCancelled } from "./endings.js";
 import { isSamePayment, type PaidTerms, termsOf } from "./payment-terms.js";
 import { type ForeignPayment, mayBePaidBy } from "../recovery/possible-payments.js";
-import { stepWithdrawals } from "./withdrawal-steps.js";
+import { isFrozenFor, stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
 /** A withdrawal that only an operator lets go on; without a slot it is no wallet's yet. */
@@ -267,14 +267,19 @@ export async function walletOfOpenSlot(sql: Sql, id: WithdrawalId): Promise<Addr
 /**
  * Lets a frozen withdrawal go on with its open slot, whose nonce the chain has not used yet. Its customer
  * may have taken the wish back while the chain was looked at: what is to become of it is read here.
+ * @returns false where it is not frozen any more as it was looked at
  */
-export function resumeSlot(database: SqlDatabase, { id }: FrozenWithdrawal): Promise<boolean> {
+export function resumeSlot(
+  database: SqlDatabase,
+  { id, reason }: FrozenWithdrawal,
+): Promise<boolean> {
   return database.transaction(async (tx) => {
+    if (!(await isFrozenFor(tx, { id, reason }))) return false;
     const [row] = await tx.query<{ is_cancelled: boolean; has_attempts: boolean }>(
       `SELECT cancel_cause IS NOT NULL AS is_cancelled,
               EXISTS (SELECT 1 FROM nonce_slot s JOIN withdrawal_attempt a ON a.slot_id = s.id
                        WHERE s.withdrawal_id = w.id AND s.live) AS has_attempts
-         FROM withdrawal w WHERE id = $1 FOR UPDATE`,
+         FROM withdrawal w WHERE id = $1`,
       [id],
     );
     const next = row?.has_attempts === true ? "signed" : "slotted";
@@ -285,9 +290,16 @@ export function resumeSlot(database: SqlDatabase, { id }: FrozenWithdrawal): Pro
   });
 }
 
-/** Lets a withdrawal that froze before it had a slot be paid: the operator says it was not. */
-export function resumeUnpaid(database: SqlDatabase, id: WithdrawalId): Promise<boolean> {
+/**
+ * Lets a withdrawal that froze before it had a slot be paid: the operator says it was not.
+ * @returns false where it is not frozen any more as it was looked at
+ */
+export function resumeUnpaid(
+  database: SqlDatabase,
+  { id, reason }: Pick<FrozenWithdrawal, "id" | "reason">,
+): Promise<boolean> {
   return database.transaction(async (tx) => {
+    if (!(await isFrozenFor(tx, { id, reason }))) return false;
     const open = await tx.query(
       `SELECT id FROM nonce_slot WHERE withdrawal_id = $1 AND outcome IS DISTINCT FROM 'foreign'`,
       [id],

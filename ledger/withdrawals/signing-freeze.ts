@@ -144,15 +144,34 @@ export async function releaseBehindChain(tx: Sql, wallet: Address): Promise<void
   );
 }
 
-/** Lifts the freeze; the caller has looked first. @returns false if it was not frozen */
-export async function releaseSigning(sql: Sql, wallet: Address, reason: string): Promise<boolean> {
+/** Why a wallet's own switch is thrown, all causes in one text; undefined while it is not. */
+export async function readSwitchReason(sql: Sql, wallet: Address): Promise<string | undefined> {
+  const [row] = await sql.query<{ reason: string }>(
+    `SELECT reason FROM signing_freeze WHERE wallet = $1 AND frozen`,
+    [wallet],
+  );
+  return row?.reason;
+}
+
+/**
+ * Lifts the freeze; the caller has looked first.
+ * @param looked what `readSwitchReason` said before: a cause that came since has nobody looked at, and
+ *   nothing is lifted; absent where whatever there is may be
+ * @returns false if it was not frozen, or not for these causes alone
+ */
+export async function releaseSigning(
+  sql: Sql,
+  wallet: Address,
+  reason: string,
+  looked?: string,
+): Promise<boolean> {
   const rows = await sql.query(
     `WITH changed AS (
-       UPDATE signing_freeze SET frozen = false, reason = $2, changed_at = now()
-        WHERE wallet = $1 AND frozen
+       UPDATE signing_freeze old SET frozen = false, reason = $2, changed_at = now()
+        WHERE wallet = $1 AND frozen AND old.reason = coalesce($3, old.reason)
        RETURNING wallet)
      SELECT wallet FROM changed`,
-    [wallet, reason],
+    [wallet, reason, looked ?? null],
   );
   return rows.length > 0;
 }

@@ -96,6 +96,22 @@ export async function stepWithdrawals(
   return { moved, events };
 }
 
+/**
+ * Whether a withdrawal is frozen for the cause that was looked at, held until the commit: let go on and
+ * frozen again meanwhile, it waits for somebody who looks at the new one.
+ */
+export async function isFrozenFor(
+  tx: Sql,
+  { id, reason }: { readonly id: WithdrawalId; readonly reason: string },
+): Promise<boolean> {
+  const rows = await tx.query(
+    `SELECT 1 FROM withdrawal
+      WHERE id = $1 AND status = 'frozen' AND coalesce(reason, '') = $2 FOR UPDATE`,
+    [id, reason],
+  );
+  return rows.length > 0;
+}
+
 /** Steps that need nothing but themselves, in one transaction. @returns the ids that moved */
 export function moveWithdrawals(
   database: SqlDatabase,

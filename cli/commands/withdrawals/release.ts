@@ -221,6 +221,11 @@ function obstacleLines(left: ReleaseObstacle): string[] {
       return [left.reason];
     case "foreign-pending":
       return ["foreign transactions of the wallet wait in the pool; wait until mined"];
+    case "frozen-meanwhile":
+      return [
+        `${toChecksumAddress(left.wallet)} was frozen while this was looked at: ${left.reason}; look at ` +
+          "that, then type this again",
+      ];
     case "foreign-mined":
       return [
         ...left.transactions.map(describeForeign),

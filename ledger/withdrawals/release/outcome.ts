@@ -45,6 +45,8 @@ export type ReleaseObstacle =
   /** An incident halts signing whatever the switch says. */
   | { readonly obstacle: "incident"; readonly reason: string }
   | { readonly obstacle: "foreign-pending" }
+  /** Something froze the wallet since the release began to look, and nobody has looked at that. */
+  | { readonly obstacle: "frozen-meanwhile"; readonly wallet: Address; readonly reason: string }
   /** Nobody has acknowledged these yet. */
   | {
       readonly obstacle: "foreign-mined";

@@ -41,7 +41,7 @@ import type {
   ReleaseStep,
   WalletChain,
 } from "./outcome.js";
-import { releaseSigning } from "../signing-freeze.js";
+import { readSwitchReason, releaseSigning } from "../signing-freeze.js";
 import { receiptOfSlot, recordInclusions } from "../slot-outcomes.js";
 import type { LiveSlot } from "../slot-rows.js";
 import { createHotWallet, readHotWallet } from "../wallet-lease.js";
@@ -69,14 +69,13 @@ export async function releaseWallet(
 ): Promise<ReleaseReport> {
   const release = begin(context);
   const { database, wallet, steps, obstacles } = release;
+  const looked = await readSwitchReason(database, wallet);
   const isExplained = await settleForeign(release, options.acknowledgement);
   for (const frozen of await readFrozenWithdrawals(database, wallet)) {
     await lookAgain(release, frozen);
   }
   // Withdrawals that stay frozen keep their nonce or have none: signing others is safe.
-  if (isExplained && (await releaseSigning(database, wallet, "an operator released it"))) {
-    steps.push({ step: "signing-released" });
-  }
+  if (isExplained) await liftSwitch(release, looked);
   const incident = await openIncident(database);
   if (incident !== undefined) {
     const { id, kind, message, remedy } = incident;
@@ -84,6 +83,22 @@ export async function releaseWallet(
     obstacles.push({ obstacle: "incident", reason });
   }
   return release;
+}
+
+/** @param looked why it was thrown before anything was looked at; undefined where it was not */
+async function liftSwitch(
+  { database, wallet, steps, obstacles }: Release,
+  looked: string | undefined,
+): Promise<void> {
+  if (looked !== undefined) {
+    const isLifted = await releaseSigning(database, wallet, "an operator released it", looked);
+    if (isLifted) {
+      steps.push({ step: "signing-released" });
+      return;
+    }
+  }
+  const reason = await readSwitchReason(database, wallet);
+  if (reason !== undefined) obstacles.push({ obstacle: "frozen-meanwhile", wallet, reason });
 }
 
 /**
@@ -108,8 +123,13 @@ export async function releaseWithdrawal(
     const chain = release.chainOf(owner);
     await adopt(release, { ...release, wallet: owner, chain }, frozen, decision.hash);
   } else if (decision.decision === "not-paid" && isUndoubted(frozen)) {
-    if (!(await resumeUnpaid(database, id))) obstacles.push({ obstacle: "payment-under-way", id });
-    else await tellResumed(release, id, { step: "unpaid-resumed", id });
+    if (await resumeUnpaid(database, frozen)) {
+      await tellResumed(release, id, { step: "unpaid-resumed", id });
+    } else {
+      const again = (await readFrozenWithdrawals(database, owner)).find((entry) => entry.id === id);
+      const isOther = again !== undefined && again.reason !== frozen.reason;
+      obstacles.push(isOther ? openQuestion(again) : { obstacle: "payment-under-way", id });
+    }
   } else {
     await lookAgain(release, frozen, decision.decision === "not-paid");
   }

@@ -310,7 +310,8 @@ it("takes what is short once where its hold comes back while it is mined again",
       ...desk.database,
       transaction: <T>(work: (inner: Sql) => Promise<T>) => work(tx),
     };
-    expect(await resumeUnpaid(inside, id)).toBe(true);
+    const { reason = "" } = await desk.read(id);
+    expect(await resumeUnpaid(inside, { id, reason })).toBe(true);
     desk.chain.mine();
     watching = desk.watch();
     watching.catch(() => undefined);

@@ -1,0 +1,103 @@
+/** What freezes a wallet while an operator's release looks at the chain: nobody has looked at that. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
+import { releaseWallet } from "../../../ledger/withdrawals/release/release.js";
+import type { WalletChain } from "../../../ledger/withdrawals/release/outcome.js";
+import { freezeSigning, readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
+import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
+import { House, TOKEN, WALLET } from "./house.js";
+
+let house: House;
+
+beforeEach(async () => {
+  house = await House.open();
+  await house.fund("alice", 100n * TOKEN);
+  await house.lane().runRound(house.signal);
+});
+afterEach(() => house.close());
+
+const nothing = async (): Promise<unknown> => undefined;
+
+/** A release of the wallet, in whose look at the wallet, or at a payment, something else happens. */
+function release(happens = nothing, happensAtPayment = nothing) {
+  const chain: WalletChain = {
+    async headHeight() {
+      await happens();
+      return house.chain.head;
+    },
+    nonceAt: async () => house.chain.nonces.get(WALLET) ?? 0n,
+    async receipts(hashes) {
+      await happensAtPayment();
+      return hashes.map(() => undefined);
+    },
+    transactions: async () => [],
+  };
+  const chainOf = (_wallet: Address) => chain;
+  const context = { database: house.ledger.owner, wallet: WALLET, chainOf };
+  return releaseWallet({ ...context, paymentOf: async () => undefined }, {});
+}
+
+/** The same, but only the first time. */
+function once(happens: () => Promise<unknown>): () => Promise<unknown> {
+  let isOver = false;
+  return async () => {
+    if (isOver) return;
+    isOver = true;
+    await happens();
+  };
+}
+
+const freeze = (reason: string) => freezeSigning(house.ledger.owner, WALLET, reason);
+
+it("stays frozen for a further cause, which is told", async () => {
+  await freeze("the first cause");
+  const report = await release(() => freeze("the key was seen elsewhere"));
+  expect(report.steps).toEqual([]);
+  expect(report.obstacles).toEqual([
+    {
+      obstacle: "frozen-meanwhile",
+      wallet: WALLET,
+      reason: "the first cause; also: the key was seen elsewhere",
+    },
+  ]);
+  expect(await readFreeze(house.database, WALLET)).toMatchObject({ frozen: true });
+  // Whoever types it again has been told of both.
+  expect((await release()).steps).toEqual([{ step: "signing-released" }]);
+  expect(await readFreeze(house.database, WALLET)).toMatchObject({ frozen: false });
+});
+
+it("that was not frozen before stays frozen", async () => {
+  const report = await release(() => freeze("an operator froze it"));
+  expect([report.steps, report.obstacles.map(({ obstacle }) => obstacle)]).toEqual([
+    [],
+    ["frozen-meanwhile"],
+  ]);
+  expect(await readFreeze(house.database, WALLET)).toMatchObject({ frozen: true });
+});
+
+it("is released where nothing else came, and a release of nothing says nothing", async () => {
+  expect(await release()).toMatchObject({ steps: [], obstacles: [] });
+  await freeze("the first cause");
+  expect(await release()).toMatchObject({ steps: [{ step: "signing-released" }], obstacles: [] });
+});
+
+it("leaves frozen what was let go on and froze again for another cause", async () => {
+  const { id } = await house.accept();
+  await house.database.query(`UPDATE hot_wallet SET lease_owner = NULL`);
+  await house.lane().runRound(house.signal);
+  expect((await house.read(id)).status).toBe("broadcast");
+  const { owner } = house.ledger;
+  await freezeWithdrawals(owner, [{ id, reason: "the first cause" }]);
+  const freezeAgain = once(async () => {
+    // Another operator's release, and what the worker finds then.
+    expect((await release()).steps).toEqual([{ step: "slot-resumed", id, nonce: 0n }]);
+    await freezeWithdrawals(owner, [{ id, reason: "the two nodes disagree" }]);
+  });
+  const report = await release(nothing, freezeAgain);
+  expect([report.steps, report.obstacles]).toEqual([[], [{ obstacle: "moved-meanwhile", id }]]);
+  expect(await house.read(id)).toMatchObject({
+    status: "frozen",
+    reason: "the two nodes disagree",
+  });
+  expect((await release()).steps).toEqual([{ step: "slot-resumed", id, nonce: 0n }]);
+});
