@@ -320,7 +320,10 @@ function noSlots(limit: SlotLimit): TakenSlots {
   return { taken: [], limit, uncovered: [], behindCode: [], held: [] };
 }
 
-/** Locks the candidates that still wait and are not too late, in the order of their requests. */
+/**
+ * Locks the candidates that still wait, are not too late and go to no wallet of ours, in the order of their
+ * requests: whoever looked before may have stood still since.
+ */
 async function lockAccepted(
   tx: Sql,
   candidates: readonly SlotCandidate[],
@@ -330,6 +333,7 @@ async function lockAccepted(
       WHERE id = ANY ($1::text[]) AND status = 'accepted'
         AND (expires_at IS NULL OR expires_at > now())
         AND NOT EXISTS (SELECT 1 FROM token_state t WHERE t.asset = withdrawal.asset AND t.paused)
+        AND NOT EXISTS (SELECT 1 FROM wallet WHERE address = withdrawal.destination)
       ORDER BY position FOR UPDATE`,
     [candidates.map(({ id }) => id)],
   );
