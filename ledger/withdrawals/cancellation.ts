@@ -7,6 +7,7 @@ import { appendEvents } from "../events.js";
 import { type CancelCause, WAITING_STATUSES, type WithdrawalStatus } from "./withdrawal-status.js";
 import { endBeforeSlotInside } from "./endings.js";
 import { type Step, stepWithdrawals } from "./withdrawal-steps.js";
+import { lockWallet, type WalletLease } from "./wallet-lease.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 import { storedStatus } from "./withdrawals.js";
 
@@ -80,17 +81,22 @@ export interface CancelIntent {
   readonly reason: string;
 }
 
-/** Moves withdrawals with an open slot to `cancelling`. @returns those that moved */
+/**
+ * Moves withdrawals with an open slot to `cancelling`, as the worker that holds their wallet: another one
+ * has signed or seen since what it did not. @returns those that moved @throws LEASE_LOST
+ */
 export function beginCancelling(
   database: SqlDatabase,
+  lease: WalletLease,
   intents: readonly CancelIntent[],
 ): Promise<ReadonlySet<WithdrawalId>> {
-  return database.transaction((tx) =>
-    markCancelling(
+  return database.transaction(async (tx) => {
+    await lockWallet(tx, lease);
+    return markCancelling(
       tx,
       intents.map(({ id, cause, reason }) => ({ id, reason, cancelCause: cause })),
-    ),
-  );
+    );
+  });
 }
 
 /**

@@ -7,6 +7,7 @@ import { freezeRecovered } from "../recovery/recovered-payments.js";
 import { freezeUnexplained } from "../recovery/unexplained-outflows.js";
 import { voidLostGas } from "../treasury/lost-gas.js";
 import { releasePostings, returnedHold } from "./holds.js";
+import { lockWallet, type WalletLease } from "./wallet-lease.js";
 import { type CancelCause, endOfCancel, WAITING_STATUSES } from "./withdrawal-status.js";
 import { type Step, type StepResult, stepWithdrawals } from "./withdrawal-steps.js";
 import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
@@ -15,14 +16,18 @@ import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
  * Ends withdrawals that never got a nonce: paying them cannot work, a rule forbids it, or nobody
  * wants it any more. The hold goes back to the customer in the same commit. One that a recovered
  * payment may have paid freezes instead, or somebody by hand: only a person can tell.
+ * @param lease of the worker that says so: what it saw before another took over may be otherwise by now
  * @returns the ids that ended
+ * @throws LEASE_LOST
  */
 export function endBeforeSlot(
   database: SqlDatabase,
+  lease: WalletLease,
   to: "failed" | "rejected" | "cancelled",
   steps: readonly Step[],
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
+    await lockWallet(tx, lease);
     const { moved, events } = await endBeforeSlotInside(tx, to, steps);
     await appendEvents(tx, events);
     return new Set(moved.keys());

@@ -177,7 +177,8 @@ export class ModelLedger {
           .map((slot) => this.#live(slot)),
       storeAttempts: async (lease, attempts) => this.#storeAttempts(lease, attempts),
       markBroadcast: async (steps) => this.#moveAll(steps, "broadcast", ["signed"]),
-      endBeforeSlot: async (to, steps) => {
+      endBeforeSlot: async (lease, to, steps) => {
+        this.#prove(lease);
         const moved = this.#moveAll(steps, to, ["accepted"]);
         for (const id of moved) this.#release(this.#row(id));
         return moved;
@@ -185,7 +186,8 @@ export class ModelLedger {
       postponeWithdrawals: async ({ ids, delayMs }) => {
         for (const id of ids) this.#row(id).waitsUntilMs = this.nowMs() + delayMs;
       },
-      beginCancelling: async (intents) => {
+      beginCancelling: async (lease, intents) => {
+        this.#prove(lease);
         for (const { id, cause, reason } of intents) this.#mark(this.#row(id), cause, reason);
         return new Set(intents.map(({ id }) => id));
       },

@@ -55,6 +55,7 @@ export async function signSlots(
   const { limitMax, priceCapAtoken } = settings.gas;
   await giveUp(
     context,
+    round,
     slots.filter(({ gasLimit }) => gasLimit > limitMax),
   );
   const planned = slots.flatMap((slot) => {
@@ -71,10 +72,15 @@ export async function signSlots(
 }
 
 /** No customer is to blame: the transfers of nothing that take these nonces end as not mined. */
-async function giveUp(context: LaneContext, slots: readonly LiveSlot[]): Promise<void> {
+async function giveUp(
+  context: LaneContext,
+  { lease }: Round,
+  slots: readonly LiveSlot[],
+): Promise<void> {
   if (slots.length === 0) return;
   const { limitMax } = context.settings.gas;
   await context.ledger.beginCancelling(
+    lease,
     slots.map(({ withdrawalId, gasLimit }) => ({
       id: withdrawalId,
       cause: "not-mined",
@@ -148,7 +154,7 @@ async function signAndStore(
   if (failpoints.before !== undefined) failpoint(failpoints.before);
   const isStored = await ledger.storeAttempts(round.lease, attempts, settings.gas);
   failpoint(failpoints.after);
-  await heedRefusals(context, planned, outcomes);
+  await heedRefusals(context, round, planned, outcomes);
   return isStored && attempts.length === planned.length;
 }
 
@@ -168,6 +174,7 @@ export async function approvalsOf(
  */
 async function heedRefusals(
   context: LaneContext,
+  { lease }: Round,
   planned: readonly PlannedAttempt[],
   outcomes: readonly SigningOutcome[],
 ): Promise<void> {
@@ -179,7 +186,7 @@ async function heedRefusals(
     return [{ id: slot.withdrawalId, cause: "policy" as const, reason }];
   });
   if (forbidden.length > 0) {
-    await ledger.beginCancelling(forbidden);
+    await ledger.beginCancelling(lease, forbidden);
     log.warn({ withdrawals: forbidden.map(({ id }) => id) }, "the signer's rules forbid payments");
   }
   const wrong = outcomes.find(({ kind }) => kind === "wrong");

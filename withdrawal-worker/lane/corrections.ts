@@ -43,7 +43,7 @@ export async function correctAttempts(
   const attempts = cancels.flatMap((entry) => correctCancel(context, round, entry));
   const mended = await correctPayments(context, round, payments);
   await signReplacements(context, round, [...attempts, ...mended.attempts]);
-  await giveUp(context, mended.hopeless);
+  await giveUp(context, round, mended.hopeless);
 }
 
 /** The next price or gas of a cancelling transfer; none when the cap forbids it. */
@@ -147,9 +147,14 @@ function correctedGas(
   return estimate === undefined || estimate.kind === "unknown" ? undefined : "hopeless";
 }
 
-async function giveUp(context: LaneContext, hopeless: readonly RefusedAttempt[]): Promise<void> {
+async function giveUp(
+  context: LaneContext,
+  { lease }: Round,
+  hopeless: readonly RefusedAttempt[],
+): Promise<void> {
   if (hopeless.length === 0) return;
   await context.ledger.beginCancelling(
+    lease,
     hopeless.map(({ slot, meaning }) => ({
       id: slot.withdrawalId,
       cause: "refused",

@@ -81,6 +81,10 @@ export interface LaneContext {
 export interface Round {
   readonly lease: WalletLease;
   readonly view: WalletView;
+  /** When the chain was asked for it, monotonic: what it shows was so then, however late it is now. */
+  readonly askedMs: number;
+  /** Losses of blocks that the watcher had gone back for, read behind the view. */
+  readonly rewinds: number;
   /** Balances of tokens at the view's height, by asset, where a step has read them. */
   readonly tokenUnits?: ReadonlyMap<string, bigint>;
   readonly signal: AbortSignal;

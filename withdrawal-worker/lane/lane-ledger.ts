@@ -94,9 +94,13 @@ export interface LaneLedger {
     budget: Parameters<typeof storeAttempts>[3],
   ): Promise<boolean>;
   markBroadcast(steps: readonly Step[]): Promise<Ids>;
-  endBeforeSlot(to: "failed" | "rejected", steps: readonly Step[]): Promise<Ids>;
+  endBeforeSlot(
+    lease: WalletLease,
+    to: "failed" | "rejected",
+    steps: readonly Step[],
+  ): Promise<Ids>;
   postponeWithdrawals(options: Parameters<typeof postponeWithdrawals>[1]): Promise<void>;
-  beginCancelling(intents: readonly CancelIntent[]): Promise<Ids>;
+  beginCancelling(lease: WalletLease, intents: readonly CancelIntent[]): Promise<Ids>;
   cancelExpired(options: Parameters<typeof cancelExpired>[1]): Promise<number>;
   recordInclusions(receipts: readonly SlotReceipt[]): Promise<Ids>;
   settleSlots(receipts: readonly SlotReceipt[], rules: FailureRules): Promise<Ids>;
@@ -141,9 +145,9 @@ export function createLaneLedger(database: SqlDatabase): LaneLedger {
     readLiveSlots: (query) => readLiveSlots(database, query),
     storeAttempts: (lease, attempts, budget) => storeAttempts(database, lease, attempts, budget),
     markBroadcast: (steps) => moveWithdrawals(database, "broadcast", steps, ["signed"]),
-    endBeforeSlot: (to, steps) => endBeforeSlot(database, to, steps),
+    endBeforeSlot: (lease, to, steps) => endBeforeSlot(database, lease, to, steps),
     postponeWithdrawals: (options) => postponeWithdrawals(database, options),
-    beginCancelling: (intents) => beginCancelling(database, intents),
+    beginCancelling: (lease, intents) => beginCancelling(database, lease, intents),
     cancelExpired: (options) => cancelExpired(database, options),
     recordInclusions: (receipts) => recordInclusions(database, receipts),
     settleSlots: (receipts, rules) => settleSlots(database, receipts, rules),

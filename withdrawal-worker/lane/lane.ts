@@ -146,6 +146,7 @@ export class Lane {
   }
 
   async #round(signal: AbortSignal): Promise<boolean> {
+    const askedMs = this.#context.clock.monotonicMs();
     const view = await this.#context.node.view(this.#context.signer.address, { signal });
     const wallet = await this.#openWallet(view);
     this.#walletStatus = wallet.status;
@@ -156,6 +157,7 @@ export class Lane {
       return false;
     }
     const lease = this.#lease;
+    const { rewinds } = wallet;
     const { ledger, settings } = this.#context;
     const { leaseMs } = settings;
     const hasMore = await whileHolding(
@@ -165,7 +167,9 @@ export class Lane {
         leaseMs,
         signal,
       },
-      (heldSignal) => this.#work({ lease, view, signal: heldSignal }, wallet),
+      (heldSignal) => {
+        return this.#work({ lease, view, askedMs, rewinds, signal: heldSignal }, wallet);
+      },
     );
     await this.#readStatus();
     // Whoever has the key comes first: a lane without it only books, between the others' rounds.

@@ -86,6 +86,7 @@ export class Settler {
 
   async #recordBatch(slots: readonly LiveSlot[], round: Round): Promise<number> {
     const hashes = slots.flatMap((slot) => slot.attempts.map(({ hash }) => hash));
+    const askedMs = this.#context.clock.monotonicMs();
     const receipts = await this.#context.node.receipts(hashes, { signal: round.signal });
     const mined: SlotReceipt[] = [];
     const lost: LiveSlot[] = [];
@@ -97,7 +98,7 @@ export class Settler {
         hasReceipt: receipt !== undefined,
         receiptsHeight: receipts.height,
         nonceHeight: round.view.height,
-        missingMs: this.#missingMs(slot, receipt !== undefined),
+        missingMs: this.#missingMs(slot, { hasReceipt: receipt !== undefined, askedMs }),
         patienceMs: this.#context.settings.receiptPatienceMs,
       });
       if (receipt !== undefined) mined.push(receipt);
@@ -112,15 +113,21 @@ export class Settler {
     return mined.length;
   }
 
-  #missingMs(slot: LiveSlot, hasReceipt: boolean): number {
+  /**
+   * Between the first question that found none and this one. An answer says nothing of the time behind its
+   * question: this process may have stood still since.
+   */
+  #missingMs(
+    { slotId }: LiveSlot,
+    { hasReceipt, askedMs }: { readonly hasReceipt: boolean; readonly askedMs: number },
+  ): number {
     if (hasReceipt) {
-      this.#missingSinceMs.delete(slot.slotId);
+      this.#missingSinceMs.delete(slotId);
       return 0;
     }
-    const nowMs = this.#context.clock.monotonicMs();
-    const sinceMs = this.#missingSinceMs.get(slot.slotId) ?? nowMs;
-    this.#missingSinceMs.set(slot.slotId, sinceMs);
-    return nowMs - sinceMs;
+    const sinceMs = this.#missingSinceMs.get(slotId) ?? askedMs;
+    this.#missingSinceMs.set(slotId, sinceMs);
+    return askedMs - sinceMs;
   }
 
   async #freezeLost(slots: readonly LiveSlot[]): Promise<void> {
@@ -140,7 +147,7 @@ export class Settler {
 
   /** Re-reads the receipts of recorded inclusions and books those that are still what they were. */
   async #bookIncluded(round: Round, fromNonce: bigint): Promise<BookedBatch> {
-    const { ledger, settings, signer, node } = this.#context;
+    const { ledger, settings, signer, node, clock } = this.#context;
     const slots = await ledger.readLiveSlots({
       wallet: signer.address,
       statuses: ["included"],
@@ -151,6 +158,7 @@ export class Settler {
     if (last === undefined) return { hasBooked: false, isFull: false, nextNonce: fromNonce };
     const looked = { isFull: slots.length === settings.batchSize, nextNonce: last.nonce + 1n };
     const hashes = slots.flatMap(({ inclusion }) => inclusion?.hash ?? []);
+    const askedMs = clock.monotonicMs();
     const receipts = await node.receipts(hashes, { signal: round.signal });
     const blockHashes = await this.#readBlockHashes(slots, round);
     const receiptsFound: SlotReceipt[] = [];
@@ -158,7 +166,7 @@ export class Settler {
     for (const slot of slots) {
       if (slot.inclusion === undefined) continue;
       const receipt = receiptOfSlot(slot, receipts.byHash);
-      const missingMs = this.#missingMs(slot, receipt !== undefined);
+      const missingMs = this.#missingMs(slot, { hasReceipt: receipt !== undefined, askedMs });
       if (missingMs >= settings.receiptPatienceMs) this.#lostReceipts += 1;
       const blockHash = blockHashes.get(slot.inclusion.blockNumber);
       if (receipt === undefined || blockHash === undefined) continue;

@@ -12,6 +12,7 @@ export type Candidate = SlotCandidate & Omit<QueuedWithdrawal, "id" | "amountUni
 /** Ends payouts to code of customers whose payouts failed on the chain too often. */
 export async function withoutRejected(
   context: LaneContext,
+  { lease }: Round,
   candidates: readonly Candidate[],
 ): Promise<readonly Candidate[]> {
   const { maxCount: count, windowMs } = context.settings.failures;
@@ -26,7 +27,7 @@ export async function withoutRejected(
     `rule failed-payouts: ${count} payouts of this customer failed on the chain within ` +
     `${Math.round(windowMs / 1_000)} s`;
   const steps = rejected.map(({ id }) => ({ id, reason, data: { rule: "failed-payouts" } }));
-  await storeEach(context, steps, (some) => context.ledger.endBeforeSlot("rejected", some));
+  await storeEach(context, steps, (some) => context.ledger.endBeforeSlot(lease, "rejected", some));
   context.log.warn({ count: rejected.length }, "payouts to contracts are rejected");
   return candidates.filter((candidate) => !rejected.includes(candidate));
 }
@@ -61,8 +62,11 @@ export async function screen(
  */
 export async function withoutRefused(
   context: LaneContext,
-  candidates: readonly Candidate[],
-  waiting: Waiting[],
+  { lease }: Round,
+  {
+    candidates,
+    waiting,
+  }: { readonly candidates: readonly Candidate[]; readonly waiting: Waiting[] },
 ): Promise<readonly Candidate[]> {
   const approvals = await approvalsOf(
     context,
@@ -89,7 +93,9 @@ export async function withoutRefused(
     return isLasting && code !== "FORBIDDEN_DESTINATION";
   });
   if (forbidden.length > 0) {
-    await storeEach(context, forbidden, (some) => context.ledger.endBeforeSlot("rejected", some));
+    await storeEach(context, forbidden, (some) =>
+      context.ledger.endBeforeSlot(lease, "rejected", some),
+    );
     context.log.warn(
       { count: forbidden.length },
       "withdrawals to forbidden addresses are rejected",

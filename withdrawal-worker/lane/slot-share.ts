@@ -71,13 +71,14 @@ async function checkNonces(
 /** Ends requests to an address that has become a wallet of ours since they were accepted. */
 export async function withoutOwn(
   context: LaneContext,
+  { lease }: Round,
   requests: readonly QueuedWithdrawal[],
 ): Promise<readonly QueuedWithdrawal[]> {
   const own = requests.filter(({ isToOwnWallet }) => isToOwnWallet);
   if (own.length === 0) return requests;
   const reason = "rule own-wallet: the destination is a hot wallet of the exchange";
   const steps = own.map(({ id }) => ({ id, reason, data: { rule: "own-wallet" } }));
-  await storeEach(context, steps, (some) => context.ledger.endBeforeSlot("rejected", some));
+  await storeEach(context, steps, (some) => context.ledger.endBeforeSlot(lease, "rejected", some));
   context.log.warn({ count: own.length }, "withdrawals to wallets of ours are rejected");
   return requests.filter(({ isToOwnWallet }) => !isToOwnWallet);
 }

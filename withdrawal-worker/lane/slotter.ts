@@ -75,7 +75,7 @@ export async function fillSlots(
   // Only saves estimates: the commit of the slots reads the switch again, under a lock.
   if ((await ledger.readFreeze(signer.address)).frozen) return { ...none, limit: "frozen" };
   const queued = await ledger.readSlotQueue({ limit: settings.batchSize });
-  const { coins, tokens } = await shareOf(context, round, await withoutOwn(context, queued));
+  const { coins, tokens } = await shareOf(context, round, await withoutOwn(context, round, queued));
   if (coins.length + tokens.requests.length === 0) return none;
   const destinations = coins.map(({ destination }) => destination);
   const haveCode = await node.haveCode(destinations, { signal: round.signal });
@@ -194,7 +194,7 @@ async function take(
 ): Promise<SlotLimit | undefined> {
   if (sorted.failing.length > 0) {
     await storeEach(context, sorted.failing, (steps) =>
-      context.ledger.endBeforeSlot("failed", steps),
+      context.ledger.endBeforeSlot(round.lease, "failed", steps),
     );
     failpoint(WORKER_FAILPOINTS.afterRefusalCommit);
     context.log.info(
@@ -202,8 +202,8 @@ async function take(
       "withdrawals cannot be paid, holds released",
     );
   }
-  const trusted = await withoutRejected(context, sorted.candidates);
-  const candidates = await withoutRefused(context, trusted, sorted.waiting);
+  const trusted = await withoutRejected(context, round, sorted.candidates);
+  const candidates = await withoutRefused(context, round, { ...sorted, candidates: trusted });
   const limit = await takeFor(context, round, { ...sorted, candidates });
   await postpone(context, sorted.waiting, unansweredDelays);
   return limit;

@@ -63,8 +63,10 @@ export class WayOut {
 
   /** Looks at the lowest open nonce and does what its age asks for. */
   async attend(round: Round): Promise<void> {
-    const { ledger, signer, clock, settings } = this.#context;
+    const { ledger, signer, settings } = this.#context;
     const { nonce, height, pendingNonce } = round.view;
+    // The time of the look: what was mined while this process stood still behind it was not waited for.
+    const nowMs = round.askedMs;
     const [lowest] = await ledger.readLiveSlots({
       wallet: signer.address,
       statuses: OPEN,
@@ -72,7 +74,6 @@ export class WayOut {
       belowNonce: nonce + 1n,
       limit: 1,
     });
-    const nowMs = clock.monotonicMs();
     const view = { nonce, height, nowMs, isOpen: lowest !== undefined };
     this.#stall = nextStall(this.#stall, view);
     if (this.#stall === undefined || lowest === undefined) return;
@@ -82,10 +83,10 @@ export class WayOut {
     const action = stallAction(this.#stall, { height, nowMs, isInPool }, settings.stall);
     const isCancelling = lowest.status === "cancelling";
     if (lowest.attempts.length === 0) {
-      if (action === "give-up" && !isCancelling) await this.#giveUpUnsigned(lowest);
+      if (action === "give-up" && !isCancelling) await this.#giveUpUnsigned(lowest, round);
       return;
     }
-    if (action === "give-up" && !isCancelling) await this.#giveUp(lowest);
+    if (action === "give-up" && !isCancelling) await this.#giveUp(lowest, round);
     const isDue = nowMs - this.#stall.repricedAtMs >= settings.stall.repriceAfterMs;
     if (action === "reprice" || (action === "give-up" && isCancelling && isDue)) {
       this.#stall = { ...this.#stall, repricedAtMs: nowMs };
@@ -93,10 +94,10 @@ export class WayOut {
     }
   }
 
-  async #giveUp({ withdrawalId, nonce }: LiveSlot): Promise<void> {
+  async #giveUp({ withdrawalId: id, nonce }: LiveSlot, { lease }: Round): Promise<void> {
     const seconds = this.#context.settings.stall.giveUpAfterMs / 1_000;
     const reason = `its payment was not mined within ${seconds} s`;
-    await this.#context.ledger.beginCancelling([{ id: withdrawalId, cause: "not-mined", reason }]);
+    await this.#context.ledger.beginCancelling(lease, [{ id, cause: "not-mined", reason }]);
     this.#context.log.warn({ nonce: nonce.toString() }, "a transfer of nothing takes this nonce");
   }
 
@@ -104,7 +105,7 @@ export class WayOut {
    * Another payment may have used up what the signer's day allowed when the nonce was taken: everybody
    * behind it would wait for a day. Whatever else keeps it unsigned passes, or is a person's matter.
    */
-  async #giveUpUnsigned(slot: LiveSlot): Promise<void> {
+  async #giveUpUnsigned(slot: LiveSlot, { lease }: Round): Promise<void> {
     const { ledger, signer, log } = this.#context;
     const { withdrawalId: id, nonce } = slot;
     if ((await ledger.readFreeze(signer.address)).frozen) return;
@@ -112,7 +113,7 @@ export class WayOut {
     const [refusal] = signer.review([{ ...slot, approvals }]);
     if (refusal?.code !== "DAY_TOTAL") return;
     const reason = `rule ${refusal.code} of the signer: ${refusal.reason}`;
-    await ledger.beginCancelling([{ id, cause: "policy", reason }]);
+    await ledger.beginCancelling(lease, [{ id, cause: "policy", reason }]);
     log.warn({ nonce: nonce.toString() }, "a transfer of nothing takes this nonce");
   }
 

@@ -240,18 +240,19 @@ export class Sweeper {
     );
     if (used.length === 0) return;
     const hashes = used.flatMap(({ sweep }) => sweep.attempts.map(({ hash }) => hash));
+    // An answer says nothing of the time behind its question: this process may have stood still since.
+    const askedMs = clock.monotonicMs();
     const receipts = await node.receipts(hashes, { signal });
     for (const { sweep } of used) {
       const { id, address, attempts, gas } = sweep;
       const hasReceipt = attempts.some(({ hash }) => receipts.byHash.get(hash)?.from === address);
-      const nowMs = clock.monotonicMs();
       if (hasReceipt) this.#missingSinceMs.delete(id);
-      else if (!this.#missingSinceMs.has(id)) this.#missingSinceMs.set(id, nowMs);
+      else if (!this.#missingSinceMs.has(id)) this.#missingSinceMs.set(id, askedMs);
       const verdict = verdictOnConsumedNonce({
         hasReceipt,
         receiptsHeight: receipts.height,
         nonceHeight: view.height,
-        missingMs: nowMs - (this.#missingSinceMs.get(id) ?? nowMs),
+        missingMs: askedMs - (this.#missingSinceMs.get(id) ?? askedMs),
         patienceMs: settings.receiptPatienceMs,
       });
       if (verdict !== "freeze") continue;

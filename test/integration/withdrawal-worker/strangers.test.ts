@@ -84,11 +84,11 @@ describe("a request whose end the ledger does not take", () => {
         ...context,
         ledger: {
           ...context.ledger,
-          endBeforeSlot: async (to, steps) => {
+          endBeforeSlot: async (lease, to, steps) => {
             if (steps.some(({ id }) => id === odd?.id)) {
               throw new SqlError("DATABASE_FAULT", "DATABASE_FAULT: it does not take this");
             }
-            return context.ledger.endBeforeSlot(to, steps);
+            return context.ledger.endBeforeSlot(lease, to, steps);
           },
         },
       },

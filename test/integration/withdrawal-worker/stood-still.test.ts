@@ -1,0 +1,209 @@
+/** A lane whose process stood still in the middle of a look: what it knew from before decides nothing. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import type { LaneContext } from "../../../withdrawal-worker/lane/lane-context.js";
+import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
+import { House, statuses, TOKEN, WALLET } from "./house.js";
+
+let house: House;
+
+beforeEach(async () => {
+  house = await House.open();
+  await house.fund("alice", 100n * TOKEN);
+});
+afterEach(() => house.close());
+
+/** Longer than any patience of a lane. */
+const STANDSTILL_MS = 3_600_000;
+
+/** Does something once, when the test says so. */
+function once(happens: () => unknown) {
+  const trap = {
+    isSet: false,
+    async spring(): Promise<void> {
+      if (!trap.isSet) return;
+      trap.isSet = false;
+      await happens();
+    },
+  };
+  return trap;
+}
+
+it("freezes no wallet for receipts that it waited for while it stood still", async () => {
+  const { id } = await house.accept();
+  const context = house.context();
+  const { node } = context;
+  const stop = once(() => (house.clock.ms += STANDSTILL_MS));
+  let isDeaf = true;
+  const deaf: LaneContext["node"] = {
+    ...node,
+    receipts: async (hashes, options) => {
+      const found = await node.receipts(hashes, options);
+      const answer = isDeaf ? { ...found, byHash: new Map() } : found;
+      await stop.spring();
+      return answer;
+    },
+  };
+  const lane = house.laneWith({ ...context, node: deaf });
+  await lane.runRound(house.signal);
+  house.chain.mine();
+  // The receipt is not there yet, at this look and at the next, in the middle of which it stands still.
+  await lane.runRound(house.signal);
+  house.clock.ms += 100;
+  stop.isSet = true;
+  await lane.runRound(house.signal);
+  expect(stop.isSet).toBe(false);
+  expect([await house.isFrozen(), (await house.read(id)).status]).toEqual([false, "broadcast"]);
+  isDeaf = false;
+  for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
+  expect((await house.read(id)).status).toBe("settled");
+});
+
+it("freezes the wallet where they are missing at looks that are far enough apart", async () => {
+  const { id } = await house.accept();
+  const context = house.context();
+  const { node } = context;
+  const lane = house.laneWith({
+    ...context,
+    node: {
+      ...node,
+      receipts: async (hashes, options) => {
+        return { ...(await node.receipts(hashes, options)), byHash: new Map() };
+      },
+    },
+  });
+  await lane.runRound(house.signal);
+  house.chain.mine();
+  await lane.runRound(house.signal);
+  house.clock.ms += STANDSTILL_MS;
+  await lane.runRound(house.signal);
+  expect([await house.isFrozen(), (await house.read(id)).status]).toEqual([true, "frozen"]);
+});
+
+it("gives up no payment that was mined while it stood still", async () => {
+  const { id, to } = await house.acceptTo();
+  house.chain.unmined.add(to);
+  const context = house.context();
+  const stop = once(() => {
+    house.clock.ms += STANDSTILL_MS;
+    house.chain.unmined.clear();
+    house.chain.mine();
+  });
+  const lane = house.laneWith({
+    ...context,
+    ledger: {
+      ...context.ledger,
+      readLiveSlots: async (query) => {
+        const slots = await context.ledger.readLiveSlots(query);
+        if (query.limit === 1 && query.belowNonce === 1n) await stop.spring();
+        return slots;
+      },
+    },
+  });
+  await house.pass(lane, { rounds: 4, stepMs: 1_000 });
+  stop.isSet = true;
+  await lane.runRound(house.signal);
+  expect(stop.isSet).toBe(false);
+  for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
+  const paid = await house.read(id);
+  expect([paid.status, statuses(paid).includes("cancelling")]).toEqual(["settled", false]);
+  expect(paid.hashes).toHaveLength(1);
+});
+
+it("gives up no payment of a wallet that another worker has taken over meanwhile", async () => {
+  const { id, to } = await house.acceptTo();
+  house.chain.unmined.add(to);
+  const context = house.context();
+  const other = house.lane();
+  const stop = once(async () => {
+    await house.database.query(`UPDATE hot_wallet SET lease_expires_at = now() - interval '1 hour'`);
+    await other.runRound(house.signal);
+  });
+  const lane = house.laneWith({
+    ...context,
+    ledger: {
+      ...context.ledger,
+      readLiveSlots: async (query) => {
+        const slots = await context.ledger.readLiveSlots(query);
+        if (query.limit === 1 && query.belowNonce === 1n) await stop.spring();
+        return slots;
+      },
+    },
+  });
+  await house.pass(lane, { rounds: 4, stepMs: 1_000 });
+  house.clock.ms += STANDSTILL_MS;
+  stop.isSet = true;
+  await expect(lane.runRound(house.signal)).rejects.toMatchObject({ code: "LEASE_LOST" });
+  expect([stop.isSet, (await house.read(id)).status]).toEqual([false, "broadcast"]);
+  house.chain.unmined.clear();
+  house.chain.mine();
+  for (let round = 0; round < 2; round += 1) await other.runRound(house.signal);
+  expect(statuses(await house.read(id)).slice(-3)).toEqual(["broadcast", "included", "settled"]);
+});
+
+it("fails no request for an estimate from before another worker took the wallet over", async () => {
+  const { id, to } = await house.acceptTo();
+  house.chain.reverting.add(to);
+  const context = house.context();
+  const { node } = context;
+  const other = house.lane();
+  const stop = once(async () => {
+    house.chain.reverting.clear();
+    await house.database.query(`UPDATE hot_wallet SET lease_expires_at = now() - interval '1 hour'`);
+    // It has no coins for it at this moment.
+    const coins = house.chain.balances.get(WALLET) ?? 0n;
+    house.chain.balances.set(WALLET, 0n);
+    house.chain.mine();
+    await other.runRound(house.signal);
+    house.chain.balances.set(WALLET, coins);
+    house.chain.mine();
+  });
+  stop.isSet = true;
+  const lane = house.laneWith({
+    ...context,
+    node: {
+      ...node,
+      estimate: async (wallet, payments, options) => {
+        const answers = await node.estimate(wallet, payments, options);
+        await stop.spring();
+        return answers;
+      },
+    },
+  });
+  await expect(lane.runRound(house.signal)).rejects.toMatchObject({ code: "LEASE_LOST" });
+  expect([stop.isSet, (await house.read(id)).status]).toEqual([false, "accepted"]);
+  await house.database.query(`UPDATE withdrawal SET next_try_at = now()`);
+  house.clock.ms += 5_000;
+  await other.runRound(house.signal);
+  house.chain.mine();
+  for (let round = 0; round < 2; round += 1) await other.runRound(house.signal);
+  expect((await house.read(id)).status).toBe("settled");
+});
+
+it("pays no address that became a wallet of the exchange meanwhile", async () => {
+  const { id, to } = await house.acceptTo();
+  const context = house.context();
+  const { node } = context;
+  const word = { operator: "test", reason: "a new wallet" };
+  const added = once(() =>
+    registerWallets(house.ledger.owner, [{ address: to, label: "second", ...word }]),
+  );
+  added.isSet = true;
+  const lane = house.laneWith({
+    ...context,
+    node: {
+      ...node,
+      estimate: async (wallet, payments, options) => {
+        const answers = await node.estimate(wallet, payments, options);
+        await added.spring();
+        return answers;
+      },
+    },
+  });
+  await lane.runRound(house.signal);
+  expect(added.isSet).toBe(false);
+  expect([(await house.read(id)).status, house.chain.poolSize]).toEqual(["accepted", 0]);
+  await lane.runRound(house.signal);
+  const refused = await house.read(id);
+  expect([refused.status, refused.nonce]).toEqual(["rejected", undefined]);
+  expect(refused.reason).toContain("own-wallet");
+});
