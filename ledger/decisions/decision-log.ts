@@ -6,6 +6,7 @@ import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents } from "../events.js";
+import { lockCursor } from "../deposits/watch-cursor.js";
 import { readLedgerState, refuseInRecovery } from "../recovery/ledger-guard.js";
 import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { storedInteger, storedTime } from "../stored-values.js";
@@ -65,6 +66,7 @@ export async function propose(
   await assertPaid(database, chain, terms);
   const paid = await readPaid(database, chain, terms);
   return database.transaction(async (tx) => {
+    await holdBlocks(tx);
     await refuseInRecovery(tx);
     const { kind, key } = subjectOf(terms, (await readLedgerState(tx)).epoch);
     const rows = await tx
@@ -104,11 +106,20 @@ export async function approve(
   await assertPaid(database, chain, terms);
   const paid = await readPaid(database, chain, terms);
   return database.transaction(async (tx) => {
+    await holdBlocks(tx);
     await refuseInRecovery(tx);
     await lockProposal(tx, id);
     await finish(tx, { id, terms, paid, operator });
     return readDecision(tx, id);
   });
+}
+
+/**
+ * Until the commit no block is booked and none is gone back behind: what is decided counts from a block,
+ * and a watcher that goes back takes what counts above with it, as far as it is there.
+ */
+async function holdBlocks(tx: Sql): Promise<void> {
+  await lockCursor(tx);
 }
 
 /**

@@ -45,6 +45,8 @@ export async function bringForward(
   tx: Sql,
   to: { readonly height: Height; readonly rewinds: number },
 ): Promise<void> {
+  // All of them: what settles at this moment is settled before, and brought forward, or sees the loss.
+  await tx.query(`SELECT 1 FROM hot_wallet ORDER BY wallet FOR UPDATE`);
   await tx.query(`UPDATE hot_wallet SET settled_height = $1 WHERE settled_height > $1`, [
     Math.max(0, to.height),
   ]);

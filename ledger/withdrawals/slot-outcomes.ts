@@ -15,6 +15,7 @@ import {
   walletAccount,
 } from "../books/accounts.js";
 import { fillShort, type ReturnedHold } from "../deposits/deposit-credit.js";
+import { readCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { storedAddress } from "../stored-values.js";
 import { voidLostGas } from "../treasury/lost-gas.js";
@@ -62,6 +63,15 @@ export interface SlotReceipt extends Inclusion {
 export interface FailureRules {
   /** Charged when a payout was mined and failed, at most its amount; 0 charges nothing. */
   readonly failureFeeAtoken: Atoken;
+}
+
+/** What endings are booked by. */
+export interface SettleTerms extends FailureRules {
+  /**
+   * Losses of blocks that the watcher had gone back for when the receipts were read: behind another one
+   * they may be of blocks that are gone.
+   */
+  readonly rewinds: number;
 }
 
 /** A receipt as the chain shows it. */
@@ -149,18 +159,20 @@ export function recordInclusions(
  * Ends included withdrawals: `settled`; `failed` when the payment failed on the chain; `cancelled`,
  * `rejected` or `failed` when the cancelling transfer was mined. The last three give the hold back.
  * The network fee is expensed in any case. State, slot, postings and events are one commit.
- * @returns the withdrawals that ended
+ * @returns the withdrawals that ended; none where the chain lost blocks since the receipts were read
  */
 export function settleSlots(
   database: SqlDatabase,
   receipts: readonly SlotReceipt[],
-  rules: FailureRules,
+  { rewinds, ...rules }: SettleTerms,
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
     await lockWalletsOf(
       tx,
       receipts.map(({ wallet }) => wallet),
     );
+    // Behind the wallets' locks, which who goes back takes, too.
+    if ((await readCursor(tx)).rewinds !== rewinds) return new Set();
     const proven = receipts.filter(({ isProven }) => isProven);
     const { ended, events } = await settleInside(tx, proven, rules);
     await appendEvents(tx, events);

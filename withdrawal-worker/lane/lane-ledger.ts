@@ -33,10 +33,10 @@ import {
 import type { OpenSlots, SlotCandidate } from "../../ledger/withdrawals/slot-choice.js";
 import {
   customersWithFailures,
-  type FailureRules,
   freezeWithdrawals,
   recordInclusions,
   settleSlots,
+  type SettleTerms,
   type SlotReceipt,
 } from "../../ledger/withdrawals/slot-outcomes.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
@@ -103,7 +103,7 @@ export interface LaneLedger {
   beginCancelling(lease: WalletLease, intents: readonly CancelIntent[]): Promise<Ids>;
   cancelExpired(options: Parameters<typeof cancelExpired>[1]): Promise<number>;
   recordInclusions(receipts: readonly SlotReceipt[]): Promise<Ids>;
-  settleSlots(receipts: readonly SlotReceipt[], rules: FailureRules): Promise<Ids>;
+  settleSlots(receipts: readonly SlotReceipt[], terms: SettleTerms): Promise<Ids>;
   freezeWithdrawals(steps: Parameters<typeof freezeWithdrawals>[1]): Promise<Ids>;
   customersWithFailures(
     options: Parameters<typeof customersWithFailures>[1],
@@ -150,7 +150,7 @@ export function createLaneLedger(database: SqlDatabase): LaneLedger {
     beginCancelling: (lease, intents) => beginCancelling(database, lease, intents),
     cancelExpired: (options) => cancelExpired(database, options),
     recordInclusions: (receipts) => recordInclusions(database, receipts),
-    settleSlots: (receipts, rules) => settleSlots(database, receipts, rules),
+    settleSlots: (receipts, terms) => settleSlots(database, receipts, terms),
     freezeWithdrawals: (steps) => freezeWithdrawals(database, steps),
     customersWithFailures: (options) => customersWithFailures(database, options),
   };

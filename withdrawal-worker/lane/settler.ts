@@ -169,8 +169,11 @@ export class Settler {
       const missingMs = this.#missingMs(slot, { hasReceipt: receipt !== undefined, askedMs });
       if (missingMs >= settings.receiptPatienceMs) this.#lostReceipts += 1;
       const blockHash = blockHashes.get(slot.inclusion.blockNumber);
-      if (receipt === undefined || blockHash === undefined) continue;
-      const isSame = isSameInclusion(receipt, slot.inclusion) && blockHash === receipt.blockHash;
+      if (receipt === undefined) continue;
+      const isRecorded = isSameInclusion(receipt, slot.inclusion);
+      // Mined again on a chain that lost its block, it is not waited for until that is as high again.
+      if (isRecorded && blockHash === undefined) continue;
+      const isSame = isRecorded && blockHash === receipt.blockHash;
       if (!isSame && this.#changedAgain(slot)) changed.push(slot);
       if (isSame) this.#changedOnce.delete(slot.slotId);
       if (isSame && receipts.height >= receipt.blockNumber) receiptsFound.push(receipt);
@@ -180,7 +183,7 @@ export class Settler {
     const unproven = confirmed.filter(({ isProven }) => !isProven);
     if (unproven.length > 0) await this.#freezeUnproven(unproven);
     if (confirmed.length === unproven.length) return { ...looked, hasBooked: false };
-    await ledger.settleSlots(confirmed, settings.failures);
+    await ledger.settleSlots(confirmed, { ...settings.failures, rewinds: round.rewinds });
     failpoint(WORKER_FAILPOINTS.afterSettleCommit);
     return { ...looked, hasBooked: true };
   }

@@ -235,7 +235,7 @@ describe("reconcile", () => {
           effectiveGasPriceAtoken: 2n,
         },
       ],
-      { failureFeeAtoken: 0n },
+      { failureFeeAtoken: 0n, rewinds: 0 },
     );
     const after = await run();
     expect(after).toMatchObject({ clean: true, heldUnits: 0n, availableUnits: 1_000n });

@@ -43,7 +43,7 @@ import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
-import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
+import type { LaneContext, LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import type { LaneKey } from "../../../withdrawal-worker/lanes.js";
@@ -340,7 +340,12 @@ export class Desk {
   }
 
   /** A lane of a wallet with a name of its own. */
-  makeLane(wallet: Address, key: LaneKey, settings: Partial<LaneSettings> = {}): Lane {
+  makeLane(
+    wallet: Address,
+    key: LaneKey,
+    settings: Partial<LaneSettings> = {},
+    over: Partial<LaneContext> = {},
+  ): Lane {
     const database = this.workerDatabase;
     const { policy, killSwitch, screener } = this.rulesOf(KEY);
     const parts = {
@@ -358,7 +363,7 @@ export class Desk {
       clock: { nowMs: () => this.#nowMs, monotonicMs: () => this.#nowMs },
       log: silentLog,
     };
-    return new Lane(Object.assign(key, parts), randomUUID());
+    return new Lane(Object.assign(key, parts, over), randomUUID());
   }
 
   /** A keystore of the home, as far as no key is needed: the file that names its wallet. */
