@@ -4,7 +4,8 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import type { Sql } from "../../runtime/sql/sql.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { lockCursor } from "../deposits/watch-cursor.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 
 /** What of an address is to be looked at. */
@@ -73,18 +74,35 @@ export async function readDue(
   }));
 }
 
+/** The state of the chain that was looked at. */
+export interface LookedAt {
+  /** The block. */
+  readonly height: Height;
+  /** Losses of blocks that the watcher had gone back for before. */
+  readonly rewinds: number;
+}
+
 /**
  * Looks again later; 0 for what has nothing: a deposit puts it back. What got a deposit since it was
- * looked at stays due.
- * @param height the block whose state was looked at
+ * looked at stays due, and everything where the chain lost blocks since: what was there is gone.
  */
 export async function putOff(
-  sql: Sql,
+  database: SqlDatabase,
+  entries: readonly (Pick<DueSweep, "address" | "asset"> & { readonly delayMs: number })[],
+  looked: LookedAt,
+): Promise<void> {
+  if (entries.length === 0) return;
+  await database.transaction(async (tx) => {
+    if ((await lockCursor(tx)).rewinds === looked.rewinds) await store(tx, entries, looked.height);
+  });
+}
+
+async function store(
+  tx: Sql,
   entries: readonly (Pick<DueSweep, "address" | "asset"> & { readonly delayMs: number })[],
   height: Height,
 ): Promise<void> {
-  if (entries.length === 0) return;
-  await sql.query(
+  await tx.query(
     // In the watcher's order, which marks the same rows: else each may hold what the other wants.
     `WITH input AS (
        SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) AS input (address, asset, delay)

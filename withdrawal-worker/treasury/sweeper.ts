@@ -3,6 +3,7 @@
  * keeps the bands. Every step is a commit of its own; a round that dies anywhere is done by the next.
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
+import { readCursor } from "../../ledger/deposits/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { stops } from "../../ledger/policy/kill-switch-level.js";
 import type { HashedPolicy, TreasuryRules } from "../../ledger/policy/policy.js";
@@ -62,6 +63,8 @@ interface Round {
   readonly policy: HashedPolicy;
   readonly rules: TreasuryRules;
   readonly view: WalletView;
+  /** Losses of blocks that the watcher had gone back for before the chain was looked at. */
+  readonly rewinds: number;
   /** Active wallets of this home that are not frozen: only they are given coins. */
   readonly wallets: readonly Address[];
   readonly maySign: boolean;
@@ -99,12 +102,13 @@ export class Sweeper {
     const { level } = await killSwitch.read();
     if (stops(level, "stop-broadcast")) return false;
     const wallets = await this.#payableWallets();
+    const { rewinds } = await readCursor(database);
     const view = await node.view(wallets[0] ?? ZERO_ADDRESS, { signal });
     // A node below what was seen shows old nonces and balances.
     if (view.height < this.#lastHeight) return false;
     this.#lastHeight = view.height;
     const maySign = !stops(level, "stop-sign");
-    const round: Round = { policy: current, rules, view, wallets, maySign, signal };
+    const round: Round = { policy: current, rules, view, rewinds, wallets, maySign, signal };
     await nameColdAddresses(
       database,
       [...rules.assets].flatMap(([asset, { coldAddress: address }]) =>
@@ -358,7 +362,7 @@ export class Sweeper {
       }),
       round,
     );
-    await putOff(database, later, height);
+    await putOff(database, later, { height, rewinds: round.rewinds });
     const written = await intendSweeps(database, [...begun.values()], height);
     if (written > 0) failpoint(TREASURY_FAILPOINTS.afterIntent);
     return due.length === LOOKED_AT_ONCE && (written > 0 || later.length > 0);

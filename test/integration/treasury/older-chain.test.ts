@@ -194,6 +194,42 @@ it("makes none again behind a kill switch that was thrown during the round", asy
   expect((await desk.causeway("reconcile")).code).toBe(0);
 });
 
+it("goes on looking where it was looking when the chain lost what it had swept there", async () => {
+  const { address } = await desk.register("alice");
+  desk.pay([address, TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const kept = desk.chain.head;
+  await sweep(await sweeper());
+  expect(desk.chain.balances.get(address)).toBe(0n);
+  await desk.database.query(`UPDATE sweep_due SET due_at = now()`);
+  const plain = rpc;
+  let isOver = false;
+  rpc = {
+    ...plain,
+    async batch(calls, options) {
+      const answers = await plain.batch(calls, options);
+      const isLook = calls.some(
+        ({ method, params }) => method === "eth_getBalance" && params[0] === address,
+      );
+      if (!isLook || isOver) return answers;
+      isOver = true;
+      // It stands still behind its look.
+      await desk.loseAbove(kept);
+      expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+      await desk.watch();
+      return answers;
+    },
+  };
+  await (await sweeper()).round(desk.signal);
+  rpc = plain;
+  expect([isOver, desk.chain.balances.get(address)]).toEqual([true, TOKEN]);
+  await sweep(await sweeper());
+  expect(desk.chain.balances.get(address)).toBe(0n);
+  const { code, text } = await desk.causeway("reconcile");
+  expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+});
+
 it("goes on at once on a chain that is still shorter than it was", async () => {
   const treasury = await sweeper();
   const { address } = await desk.register("alice");

@@ -54,7 +54,7 @@ it("is locked in one order by whoever marks where to look, so that none ends the
     // As the watcher: in the order of the addresses.
     await tx.query(locks(one));
     const entries = [two, one].map((address) => ({ address, asset: "TOKEN", delayMs: 1_000 }));
-    marked = putOff(bench.worker, entries, height);
+    marked = putOff(bench.worker, entries, { height, rewinds: 0 });
     const waits = `SELECT 1 FROM pg_locks WHERE NOT granted`;
     await until(async () => (await owner.query(waits)).length > 0, {
       timeoutMs: 60_000,
