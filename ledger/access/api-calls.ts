@@ -24,27 +24,37 @@ interface StoredCallRow {
   readonly at: Date;
 }
 
+/** What became of a call: a signed one may be a repeat, and its key may have ended while its body came. */
+export type CallRecord = "written" | "repeated" | "key-ended";
+
 /**
- * Writes calls down, in order, in one statement.
- * @returns for each call whether it was; a signed one that was written down before is not
+ * Writes calls down, in order, in one statement: those of keys that are revoked or have expired are not.
+ * @param nowMs wall clock, milliseconds
  */
 export async function recordCalls(
   sql: Sql,
-  service: string,
+  { service, nowMs }: { readonly service: string; readonly nowMs: number },
   calls: readonly RecordedCall[],
-): Promise<readonly boolean[]> {
+): Promise<readonly CallRecord[]> {
   const column = <T>(read: (call: RecordedCall) => T) => calls.map(read);
-  const rows = await sql.query<{ signed_digest: string | null }>(
-    `INSERT INTO api_call
-       (key_id, service, method, path, idempotency_key, body_sha256, signed_digest, actor, reason)
-     SELECT key_id, $1, method, path, idempotency_key, body_sha256, signed_digest, actor, reason
-       FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-                   $8::text[], $9::text[]) WITH ORDINALITY
-         AS call (key_id, method, path, idempotency_key, body_sha256, signed_digest, actor, reason,
-                  place)
-      ORDER BY place
-     ON CONFLICT (signed_digest) WHERE signed_digest IS NOT NULL DO NOTHING
-     RETURNING signed_digest`,
+  const rows = await sql.query<{ signed_digest: string | null; ended: string | null }>(
+    `WITH ended AS (
+       SELECT id FROM api_key
+        WHERE id = ANY ($2::text[]) AND (revoked_at IS NOT NULL OR expires_at <= $10::timestamptz)
+     ), written AS (
+       INSERT INTO api_call
+         (key_id, service, method, path, idempotency_key, body_sha256, signed_digest, actor, reason)
+       SELECT key_id, $1, method, path, idempotency_key, body_sha256, signed_digest, actor, reason
+         FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+                     $8::text[], $9::text[]) WITH ORDINALITY
+           AS call (key_id, method, path, idempotency_key, body_sha256, signed_digest, actor, reason,
+                    place)
+        WHERE NOT EXISTS (SELECT 1 FROM ended WHERE id = key_id)
+        ORDER BY place
+       ON CONFLICT (signed_digest) WHERE signed_digest IS NOT NULL DO NOTHING
+       RETURNING signed_digest
+     )
+     SELECT signed_digest, NULL AS ended FROM written UNION ALL SELECT NULL, id FROM ended`,
     [
       service,
       column(({ keyId }) => keyId),
@@ -55,13 +65,16 @@ export async function recordCalls(
       column(({ signedDigest }) => signedDigest ?? null),
       column(({ actor }) => actor ?? null),
       column(({ reason }) => reason ?? null),
+      new Date(nowMs).toISOString(),
     ],
   );
+  const ended = new Set(rows.map((row) => row.ended));
   // The same request twice in one batch has one row: the first of the two is let through.
   const written = new Set(rows.map((row) => row.signed_digest));
-  return calls.map(
-    ({ signedDigest }) => signedDigest === undefined || written.delete(signedDigest),
-  );
+  return calls.map(({ keyId, signedDigest }) => {
+    if (ended.has(keyId)) return "key-ended";
+    return signedDigest === undefined || written.delete(signedDigest) ? "written" : "repeated";
+  });
 }
 
 /** Calls behind a position, oldest first where nothing else is said. */

@@ -16,7 +16,7 @@ import { signatureReplayed } from "../../runtime/http/signed-request.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import { recordCalls } from "./api-calls.js";
+import { type CallRecord, recordCalls } from "./api-calls.js";
 import { type ApiKey, apiKeyDigest, findApiKeys, type KnownApiKey } from "./api-keys.js";
 
 /** How long a key of the ledger is believed without asking again. */
@@ -61,7 +61,7 @@ export class KeyRing implements HttpAccess {
   readonly #known = new LRUCache<string, KnownKey>({ max: MAX_KNOWN_KEYS });
   readonly #allowances = new LRUCache<string, Allowance>({ max: MAX_KNOWN_KEYS });
   readonly #lookups: Batcher<string, { readonly key: KnownApiKey | undefined }>;
-  readonly #records: Batcher<RecordedCall, boolean>;
+  readonly #records: Batcher<RecordedCall, CallRecord>;
 
   constructor(parts: KeyRingParts) {
     const { database, service } = parts;
@@ -75,7 +75,7 @@ export class KeyRing implements HttpAccess {
       maxBatchItems: MAX_BATCH,
     });
     this.#records = new Batcher({
-      run: (calls) => recordCalls(database, service, calls),
+      run: (calls) => recordCalls(database, { service, nowMs: this.nowMs() }, calls),
       maxBatchItems: MAX_BATCH,
     });
   }
@@ -93,9 +93,14 @@ export class KeyRing implements HttpAccess {
     return { keyId: key.id, scopes: new Set<string>(key.scopes), verifier: key.verifier };
   }
 
-  /** @throws requestError 401 for a signed call that was let through before */
+  /**
+   * A body may be long in coming: the key is held against the ledger once more.
+   * @throws requestError 401 for a signed call that was let through before, and for a key that has ended
+   */
   async record(call: RecordedCall): Promise<void> {
-    if (!(await this.#records.addOne(call))) throw signatureReplayed();
+    const became = await this.#records.addOne(call);
+    if (became === "key-ended") throw noValidKey();
+    if (became === "repeated") throw signatureReplayed();
   }
 
   nowMs(): number {

@@ -49,7 +49,8 @@ export interface HttpAccess {
   identify(bearerKey: string | undefined): Promise<Caller>;
   /**
    * Resolves when the call is written down; a call that cannot be is not handled.
-   * @throws requestError 401 for a signed call that was written down before
+   * @throws requestError 401 for a signed call that was written down before, and where the key has ended
+   *   since the caller was admitted
    */
   record(call: RecordedCall): Promise<void>;
   /** Wall clock, milliseconds: signatures are young. */
