@@ -75,15 +75,24 @@ export async function runSetSwitch(
   return report(command, state);
 }
 
-/** `killswitch lift`: the ledger first; while it cannot be told, nothing is lifted. */
+/**
+ * `killswitch lift`: the ledger first; while it cannot be told, nothing is lifted. Nor is what somebody has
+ * set in this home meanwhile: whoever types this has not seen it.
+ */
 export async function runLiftSwitch(
   command: LedgerCommand,
   options: SetSwitchOptions,
 ): Promise<number> {
   const state = newState("none", options);
+  const before = readHome(command);
   const fault = await tellLedger(command, state);
   if (fault !== undefined) {
     command.print(`The ledger could not be told (${fault}): nothing is lifted.`);
+    return 1;
+  }
+  const now = readHome(command);
+  if (JSON.stringify(now) !== JSON.stringify(before)) {
+    command.print(`It was set again meanwhile: ${placeLine(now)}; look, then type this again.`);
     return 1;
   }
   await writeHome(command, state);

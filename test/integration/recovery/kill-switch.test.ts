@@ -2,8 +2,12 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { readKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import { readKillSwitchFile } from "../../../ledger/policy/kill-switch-file.js";
+import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
 import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
-import { Desk, destination, TOKEN, WALLET } from "./desk.js";
+import { until } from "../../helpers/until.js";
+import { type CommandResult, Desk, destination, TOKEN, WALLET } from "./desk.js";
 
 let desk: Desk;
 
@@ -14,7 +18,41 @@ afterEach(() => desk.close());
 
 const FIELDS = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
 
+/** Resolves once so many sessions of the ledger wait for a lock. */
+const waits = (count: number) =>
+  until(
+    async () => {
+      const rows = await desk.database.query(
+        `SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid)
+          WHERE NOT granted AND datname = current_database()`,
+      );
+      return rows.length >= count;
+    },
+    { timeoutMs: 20_000, what: `${count} commands wait` },
+  );
+
 describe("the kill switch", () => {
+  it("that somebody sets while another lifts it stays set in ledger and home", async () => {
+    const why = ["--reason", "a drill", "--operator", "bea"];
+    await desk.causeway("killswitch", "set", "stop-new", ...why);
+    const commands: Promise<CommandResult>[] = [];
+    await desk.database.transaction(async (tx) => {
+      // Whoever changes the switch waits here, one behind the other.
+      await tx.query(`SELECT pg_advisory_xact_lock(8083000009)`);
+      commands.push(desk.causeway("killswitch", "lift", ...why));
+      await waits(1);
+      commands.push(desk.causeway("killswitch", "set", "stop-broadcast", ...why));
+      await waits(2);
+    });
+    const [lift, set] = await Promise.all(commands);
+    expect([lift?.code, set?.code]).toEqual([1, 0]);
+    expect(lift?.text).toContain("set again meanwhile: stop-broadcast");
+    expect((await readKillSwitch(desk.database)).level).toBe("stop-broadcast");
+    expect(readKillSwitchFile(killSwitchPath(desk.home)).level).toBe("stop-broadcast");
+    expect((await desk.causeway("killswitch", "lift", ...why)).code).toBe(0);
+    expect((await desk.causeway("killswitch", "show")).code).toBe(0);
+  });
+
   it("stays as a person left it when a ledger is recovered", async () => {
     const backup = await desk.backup();
     await desk.request({ key: "a", ...FIELDS });
