@@ -273,7 +273,7 @@ export class Watcher {
     const booked = await this.#seat.whileHeld(lease, signal, (heldSignal) =>
       this.#bookRuns(lease, cursor, { ...range, signal: heldSignal }),
     );
-    this.#reportPaused(await tokens.checkCodes(booked.height, { signal }));
+    this.#reportPaused(await tokens.checkCodes(booked.height, { lease, signal }));
     this.#update({ problem: undefined });
     const isBehind = booked.height < headHeight;
     return isBehind ? Math.min(LAG_RETRY_MS, options.pollIntervalMs) : options.pollIntervalMs;

@@ -15,6 +15,7 @@ import { bookOpening, type OpeningBalance } from "../../ledger/assets/token-open
 import { observeCodesNow, readTokenStates } from "../../ledger/assets/token-state.js";
 import { watchedAddressesFrom } from "../../ledger/deposits/deposit-addresses.js";
 import { readCursor } from "../../ledger/deposits/watch-cursor.js";
+import type { WatchLease } from "../../ledger/deposits/watch-lease.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
@@ -128,10 +129,11 @@ export class TokenBook {
   /**
    * Looks at the code of some tokens after a booked block, once for each block.
    * @returns why tokens were stopped, one sentence each
+   * @throws WATCH_LEASE_LOST
    */
   async checkCodes(
     height: Height,
-    options: { readonly signal: AbortSignal },
+    { lease, ...options }: { readonly lease: WatchLease; readonly signal: AbortSignal },
   ): Promise<readonly string[]> {
     const { database, node } = this.#parts;
     // A chain that has lost blocks comes to the same heights again.
@@ -139,7 +141,8 @@ export class TokenBook {
     const places = this.#nextTokens().map(({ symbol, contract }) => {
       return { asset: symbol, contract, height };
     });
-    const events = await observeCodesNow(database, await observedCodes(node, places, options));
+    const observed = await observedCodes(node, places, options);
+    const events = await observeCodesNow(database, lease, observed);
     this.#checkedHeight = height;
     return events.map(({ data }) => String(data["reason"]));
   }

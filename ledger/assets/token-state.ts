@@ -6,6 +6,7 @@
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
+import { proveWatchLease, type WatchLease } from "../deposits/watch-lease.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { storedHash, storedTime } from "../stored-values.js";
@@ -99,12 +100,19 @@ export async function observeCodes(
   return events;
 }
 
-/** Observations outside of blocks' commits, for tokens that nothing moves. */
+/**
+ * Observations outside of blocks' commits, for tokens that nothing moves: under the watcher's lease and the
+ * cursor's lock, as in those. Code of before a person accepted another stops nothing.
+ * @throws WATCH_LEASE_LOST
+ */
 export function observeCodesNow(
   database: SqlDatabase,
+  lease: WatchLease,
   observed: readonly ObservedCode[],
 ): Promise<readonly NewEvent[]> {
   return database.transaction(async (tx) => {
+    await proveWatchLease(tx, lease);
+    await lockCursor(tx);
     const events = await observeCodes(tx, observed);
     await appendEvents(tx, events);
     return events;

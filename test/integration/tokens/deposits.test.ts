@@ -188,6 +188,14 @@ beforeAll(async () => {
 afterAll(() => bench.close());
 
 /** "customer asset units" of the deposits of a transaction in a state. */
+/** The lease of the watcher that books. */
+async function leaseNow(): Promise<{ readonly epoch: bigint }> {
+  const [row] = await bench.database.query<{ epoch: string }>(
+    `SELECT lease_epoch::text AS epoch FROM watch_lease`,
+  );
+  return { epoch: BigInt(row?.epoch ?? "0") };
+}
+
 async function depositsOf(hash: Hash32, state = "credited"): Promise<string[]> {
   const rows = await listDeposits(bench.database, { afterSeq: 0, limit: 1_000 });
   return rows
@@ -351,7 +359,13 @@ describe("what lay at addresses before they counted", () => {
     const parts = { database: bench.database, node: bench.node, hotWallet: WALLET, log: silentLog };
     const book = await TokenBook.open(parts, entries, { signal });
     const height = await bench.node.blockNumber({ signal });
-    const reasons = await book.checkCodes(height, { signal });
+    // Another watcher has taken over since this one began to look.
+    const { epoch } = await leaseNow();
+    const behind = book.checkCodes(height, { lease: { epoch: epoch - 1n }, signal });
+    await expect(behind).rejects.toMatchObject({ code: "WATCH_LEASE_LOST" });
+    expect((await readTokenStates(bench.database)).get("WRONG")?.isPaused).toBe(false);
+    const again = await TokenBook.open(parts, entries, { signal });
+    const reasons = await again.checkCodes(height, { lease: { epoch }, signal });
     expect(reasons).toEqual([expect.stringContaining("accept-code WRONG")]);
     const states = await readTokenStates(bench.database);
     expect(["PINNED", "WRONG"].map((asset) => states.get(asset)?.isPaused)).toEqual([false, true]);
