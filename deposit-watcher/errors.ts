@@ -6,7 +6,8 @@ import type { NewIncident } from "../ledger/incidents.js";
  * Codes of the watcher. INCIDENT: a fact that must not happen on this chain, crediting stops;
  * NOT_READY: the node is not one to credit from yet; STALE_HEAD: it shows a head below what is
  * booked, as a late node behind a balancer does; INVALID_FIELD: a request was understood and
- * refused; NOT_FOUND: no such row; RECOVERY_OPEN: an incident that nobody resumes.
+ * refused; NOT_FOUND: no such row; RECOVERY_OPEN: an incident that nobody resumes; OTHER_INCIDENT: the
+ * one that is meant is not open.
  */
 const DEPOSIT_ERROR_CODES = [
   "INCIDENT",
@@ -15,6 +16,7 @@ const DEPOSIT_ERROR_CODES = [
   "INVALID_FIELD",
   "NOT_FOUND",
   "RECOVERY_OPEN",
+  "OTHER_INCIDENT",
 ] as const;
 
 /** One of `DEPOSIT_ERROR_CODES`. */

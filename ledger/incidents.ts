@@ -148,15 +148,18 @@ export async function holdForIncident(tx: Sql, kind: IncidentKind): Promise<void
 /**
  * An operator's word that the cause is gone: signing goes on, and so does crediting after the
  * watcher has checked again. A recovery is not closed this way.
+ * @param id the incident that the operator looked at: another one that is open by now stays; absent for
+ *   whichever is open
  * @returns how many incidents were open (0 or 1)
  */
-export async function resumeCrediting(sql: Sql, resolvedBy: string): Promise<number> {
+export async function resumeCrediting(sql: Sql, resolvedBy: string, id?: number): Promise<number> {
   const rows = await sql.query<{ resolved: number }>(
     `WITH closed AS (
        UPDATE incident SET resolved_at = now(), resolved_by = $1
-        WHERE resolved_at IS NULL AND kind <> 'RECOVERY' RETURNING 1
+        WHERE resolved_at IS NULL AND kind <> 'RECOVERY' AND id = coalesce($2::bigint, id)
+       RETURNING 1
      ) SELECT count(*)::integer AS resolved FROM closed`,
-    [resolvedBy],
+    [resolvedBy, id ?? null],
   );
   return present(rows[0], "count of resolved incidents").resolved;
 }

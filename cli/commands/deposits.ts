@@ -75,7 +75,10 @@ export async function runDepositsResume(command: LedgerCommand): Promise<number>
     if (incident?.kind === "RECOVERY") {
       throw new CliError("USAGE", `This is no incident of the chain. ${sentence(incident)}`);
     }
-    const resumed = await resumeCrediting(database, operatorName(undefined));
+    const resumed =
+      incident === undefined
+        ? 0
+        : await resumeCrediting(database, operatorName(undefined), incident.id);
     if (command.json) {
       command.print(toJson({ resumed: resumed > 0, incident: incident ?? null }));
     } else if (incident === undefined || resumed === 0) {

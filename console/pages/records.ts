@@ -49,7 +49,7 @@ async function incidents(request: ConsoleRequest): Promise<ConsolePage> {
             warning(t("openIncident", { message: `${open.kind}: ${open.message}` })),
             el("p", {}, `${t("remedy")}: ${open.remedy}`),
           ],
-      canResume ? resumeForm(request) : undefined,
+      canResume ? resumeForm(request, open.id) : undefined,
       table({
         caption: t("incidents"),
         columns: [t("since"), t("type"), t("block"), t("message"), t("state"), t("by")],
@@ -71,11 +71,14 @@ async function incidents(request: ConsoleRequest): Promise<ConsolePage> {
   };
 }
 
-function resumeForm({ t, hiddenFields }: ConsoleRequest): Content {
+/** It names what is shown: another incident may be open when it is sent. */
+function resumeForm({ t, hiddenFields }: ConsoleRequest, id: number): Content {
+  const shown = el("input", { type: "hidden", name: "incidentId", value: String(id) });
+  const hidden = [hiddenFields(), shown];
   return section(
     t("resume"),
     actionForm(
-      { action: "/incidents/resume", hidden: hiddenFields(), submit: submit(t("resume")) },
+      { action: "/incidents/resume", hidden, submit: submit(t("resume")) },
       reasonField("resume", t("reasonHint")),
     ),
   );
@@ -83,11 +86,12 @@ function resumeForm({ t, hiddenFields }: ConsoleRequest): Content {
 
 async function resume(post: ConsolePost): Promise<string> {
   const reason = reasonOf(post);
+  const incidentId = Number(post.form.get("incidentId"));
   await post.api.post(
     {
       api: "deposit",
       path: "/v1/incidents/resume",
-      body: { reason },
+      body: { reason, incidentId },
       reason,
       idempotencyKey: post.formKey,
       schema: resumed,

@@ -23,6 +23,9 @@ export function mapDepositError(error: unknown): ErrorReply {
   if (error instanceof DepositError && error.code === "RECOVERY_OPEN") {
     return reply(409, "RECOVERY_OPEN", error.message, {});
   }
+  if (error instanceof DepositError && error.code === "OTHER_INCIDENT") {
+    return reply(409, "OTHER_INCIDENT", error.message, {});
+  }
   if (error instanceof LedgerError && error.code === "RECOVERY") {
     return reply(503, "RECOVERY", error.message, {});
   }

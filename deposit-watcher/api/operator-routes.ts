@@ -108,9 +108,15 @@ async function resume(database: SqlDatabase, request: HttpRequest): Promise<Http
   if (open?.kind === "RECOVERY") {
     throw new DepositError("RECOVERY_OPEN", `a recovery is not resumed; ${open.remedy}`);
   }
+  const meant: unknown = Reflect.get(Object(request.body), "incidentId");
+  // Whoever says which one has seen no other.
+  if (meant !== undefined && meant !== open?.id) {
+    const what = open === undefined ? "none is" : `incident ${open.id} is`;
+    throw new DepositError("OTHER_INCIDENT", `it is not open any more, ${what}: look again`);
+  }
   const words = cleanForeignText(reason, MAX_REASON_LENGTH);
   const by = `${callerName(caller, request.headers)}: ${words}`;
-  const resumed = await resumeCrediting(database, by);
+  const resumed = open === undefined ? 0 : await resumeCrediting(database, by, open.id);
   return { body: { resumed: resumed > 0, incidentId: resumed > 0 ? (open?.id ?? null) : null } };
 }
 
