@@ -68,7 +68,7 @@ export async function releaseWallet(
   options: { readonly acknowledgement?: Acknowledgement | undefined },
 ): Promise<ReleaseReport> {
   const release = begin(context);
-  const { database, wallet, steps, obstacles } = release;
+  const { database, wallet, obstacles } = release;
   const looked = await readSwitchReason(database, wallet);
   const isExplained = await settleForeign(release, options.acknowledgement);
   for (const frozen of await readFrozenWithdrawals(database, wallet)) {

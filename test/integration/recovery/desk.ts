@@ -340,12 +340,7 @@ export class Desk {
   }
 
   /** A lane of a wallet with a name of its own. */
-  makeLane(
-    wallet: Address,
-    key: LaneKey,
-    settings: Partial<LaneSettings> = {},
-    over: Partial<LaneContext> = {},
-  ): Lane {
+  makeLane(wallet: Address, key: LaneKey, given: Partial<LaneSettings & LaneContext> = {}): Lane {
     const database = this.workerDatabase;
     const { policy, killSwitch, screener } = this.rulesOf(KEY);
     const parts = {
@@ -359,11 +354,11 @@ export class Desk {
         genesisHash: this.chain.genesisHash,
       }),
       chainId: FAKE_CHAIN_ID,
-      settings: { ...LANE, leaseMs: this.leaseMs, ...settings },
+      settings: { ...LANE, leaseMs: this.leaseMs, ...given },
       clock: { nowMs: () => this.#nowMs, monotonicMs: () => this.#nowMs },
       log: silentLog,
     };
-    return new Lane(Object.assign(key, parts, over), randomUUID());
+    return new Lane(Object.assign(key, parts, given), randomUUID());
   }
 
   /** A keystore of the home, as far as no key is needed: the file that names its wallet. */

@@ -115,7 +115,9 @@ it("gives up no payment of a wallet that another worker has taken over meanwhile
   const context = house.context();
   const other = house.lane();
   const stop = once(async () => {
-    await house.database.query(`UPDATE hot_wallet SET lease_expires_at = now() - interval '1 hour'`);
+    await house.database.query(
+      `UPDATE hot_wallet SET lease_expires_at = now() - interval '1 hour'`,
+    );
     await other.runRound(house.signal);
   });
   const lane = house.laneWith({
@@ -148,7 +150,9 @@ it("fails no request for an estimate from before another worker took the wallet 
   const other = house.lane();
   const stop = once(async () => {
     house.chain.reverting.clear();
-    await house.database.query(`UPDATE hot_wallet SET lease_expires_at = now() - interval '1 hour'`);
+    await house.database.query(
+      `UPDATE hot_wallet SET lease_expires_at = now() - interval '1 hour'`,
+    );
     // It has no coins for it at this moment.
     const coins = house.chain.balances.get(WALLET) ?? 0n;
     house.chain.balances.set(WALLET, 0n);

@@ -36,7 +36,6 @@ it("settles no payment by a block that the chain lost between its receipt and th
   const lane = desk.makeLane(
     WALLET,
     { signer: desk.rulesOf(KEY).signer, hasKey: () => true },
-    {},
     {
       ledger: {
         ...ledger,
