@@ -278,7 +278,8 @@ export class ConsensusDriver implements ConsensusInbox {
       }
       if (run.decision !== undefined) break;
     }
-    await run.endReplay();
+    const isShort = await run.endReplay();
+    if (isShort) await wal.append({ type: "gap", height: height + 1 });
     log.debug({ records: records.length }, "log of consensus read back");
     await this.decideIfDue();
   }

@@ -189,8 +189,11 @@ export class HeightRun {
     this.guard = new LockGuard({ signer, height, isLogWhole, isAlone });
   }
 
-  /** The log is read: what was asked for meanwhile and is not in it is done now. */
-  async endReplay(): Promise<void> {
+  /**
+   * The log is read: what was asked for meanwhile and is not in it is done now.
+   * @returns whether it turned out that records of this height were lost
+   */
+  async endReplay(): Promise<boolean> {
     this.isReplaying = false;
     const { postponed } = this;
     this.postponed = undefined;
@@ -201,6 +204,7 @@ export class HeightRun {
       await this.propose(postponed);
     }
     await this.drain();
+    return this.guard?.onLogRead() === true;
   }
 
   private async log(record: Parameters<Wal["append"]>[0]): Promise<void> {

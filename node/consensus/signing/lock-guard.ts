@@ -22,7 +22,7 @@ export interface LockGuardOptions {
 export class LockGuard {
   /** What was signed last when the height was taken up; undefined once the lock is known. */
   private unproved: SignPlace | undefined;
-  private readonly isLogWhole: boolean;
+  private isLogWhole: boolean;
   private readonly isLock: boolean;
 
   constructor({ signer, height, isLogWhole, isAlone }: LockGuardOptions) {
@@ -50,6 +50,18 @@ export class LockGuard {
   onSigned(place: SignPlace): void {
     // A precommit for a block is the lock itself; anything else tells of one only by what led there.
     if (this.isLast(place) && (this.isLogWhole || this.isLock)) this.unproved = undefined;
+  }
+
+  /**
+   * The log is read, and what it led to is said. Whatever led to a signature was on disk before it,
+   * so that what was signed last has come of the log again, unless its end is lost: a file that is cut
+   * between two records, or one of an earlier day, shows no damage.
+   * @returns whether that was found now: the log must say it, or it would be forgotten
+   */
+  onLogRead(): boolean {
+    const isFound = this.isLogWhole && this.unproved !== undefined;
+    if (isFound) this.isLogWhole = false;
+    return isFound;
   }
 
   private isLast(place: SignPlace): boolean {

@@ -40,8 +40,12 @@ const TIMEOUTS = {
 
 const { genesis, seeds } = validatorGenesis(4);
 const chain = new SignedChain(genesis, seeds, ZERO_HASH);
-const [first, second] = [chain.proposerOf(1), chain.proposerOf(1, 1)];
-const own = [0, 1, 2, 3].find((one) => one !== first && one !== second) ?? 0;
+const [first, second, third] = [0, 1, 2].map((round) => chain.proposerOf(1, round)) as [
+  number,
+  number,
+  number,
+];
+const own = [0, 1, 2, 3].find((one) => ![first, second, third].includes(one)) ?? 0;
 const others = [0, 1, 2, 3].filter((one) => one !== own);
 
 let template = "";
@@ -179,6 +183,61 @@ describe("a validator that has locked on a block", () => {
       const contradictions = hashesOf(said, 1).filter((hash) => hash !== idOf(locked).hash);
       expect([part, contradictions]).toEqual([part, []]);
     }
+  });
+});
+
+describe("a validator that has prevoted its lock once more", () => {
+  /** Ends round 0 and proposes the locked block again. */
+  async function again({ node, tell }: Awaited<ReturnType<typeof open>>) {
+    await until(() => node.consensus.status().step >= 3, { timeoutMs: 30_000, what: "round 0" });
+    await tell(votes(VOTE_TYPE.precommit, 0, others));
+    await until(() => node.consensus.status().round === 1, { timeoutMs: 30_000, what: "round 1" });
+    await tell(proposed(locked, 1, second));
+    await tell(votes(VOTE_TYPE.prevote, 1, others.slice(0, 1)));
+  }
+
+  /** Ends round 1 and proposes another block. */
+  async function roundTwo({ node, tell }: Awaited<ReturnType<typeof open>>) {
+    await tell(votes(VOTE_TYPE.precommit, 1, others));
+    await until(() => node.consensus.status().round === 2, { timeoutMs: 30_000, what: "round 2" });
+    await tell(proposed(rival, 2, third));
+    await tell(votes(VOTE_TYPE.prevote, 2, others.slice(0, 1)));
+  }
+
+  it("prevotes no other block where the log ends before the lock, between two records", async () => {
+    const home = copyWith(fs.readFileSync(walOf(template)));
+    const before = await open(home);
+    await again(before);
+    await before.node.stop({ keep: true });
+    expect(hashesOf(before.said, 1)).toEqual([idOf(locked).hash]);
+    const log = fs.readFileSync(walOf(home));
+    const whole = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-lost-lock-"));
+    homes.push(whole);
+    fs.cpSync(home, whole, { recursive: true });
+    let cuts = 0;
+    for (let at = 0; at < log.length; at += 8 + log.readUInt32BE(at + 4)) {
+      if (at === 0) continue;
+      cuts += 1;
+      // Once started on such a log, and once more on what that has added to it.
+      for (const starts of [1, 2]) {
+        const cut = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-lost-lock-"));
+        homes.push(cut);
+        fs.cpSync(whole, cut, { recursive: true });
+        fs.writeFileSync(walOf(cut), log.subarray(0, at));
+        const said: Vote[] = [];
+        for (let start = 1; start <= starts; start++) {
+          const after = await open(cut);
+          await again(after);
+          if (start === starts) await roundTwo(after);
+          await after.node.stop({ keep: true });
+          said.push(...after.said);
+        }
+        const blocks = [1, 2].flatMap((round) => hashesOf(said, round)).filter(Boolean);
+        const contradictions = blocks.filter((hash) => hash !== idOf(locked).hash);
+        expect([at, starts, contradictions]).toEqual([at, starts, []]);
+      }
+    }
+    expect(cuts).toBeGreaterThan(5);
   });
 });
 
