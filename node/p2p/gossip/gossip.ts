@@ -11,8 +11,11 @@ import type { Offence } from "../peers/peer-scores.js";
 import type { PeerLoad } from "../peers/peer-load.js";
 import { TokenBucket } from "../peers/traffic-meter.js";
 
-/** What becomes of a message: passed on, dropped, or dropped and held against the sender. */
-export type Verdict = "relay" | "drop" | "invalid";
+/**
+ * What becomes of a message: passed on, dropped, or dropped and held against the sender; "used" was
+ * worth its time and is passed on otherwise.
+ */
+export type Verdict = "relay" | "used" | "drop" | "invalid";
 
 /** Looks at one message; called before anybody else hears of it. */
 export type Validator = (bytes: Uint8Array, from: NodeId) => Promise<Verdict>;
@@ -118,7 +121,8 @@ export class Gossip {
       const spentMs = watch();
       this.options.load.heard(nodeId, spentMs);
       const verdict = await judged;
-      if (verdict === "relay") this.options.load.forgive(nodeId, spentMs + MESSAGE_MS);
+      const isOfUse = verdict === "relay" || verdict === "used";
+      if (isOfUse) this.options.load.forgive(nodeId, spentMs + MESSAGE_MS);
       if (verdict === "relay" && bytes.length >= MIN_ANNOUNCED_BYTES) await relayDelay();
       return this.resultOf(verdict, nodeId);
     } finally {
@@ -128,7 +132,7 @@ export class Gossip {
 
   private resultOf(verdict: Verdict, nodeId: NodeId): TopicValidatorResult {
     if (verdict === "relay") return TopicValidatorResult.Accept;
-    if (verdict === "drop") return TopicValidatorResult.Ignore;
+    if (verdict !== "invalid") return TopicValidatorResult.Ignore;
     this.options.report(nodeId, "invalidMessage");
     return TopicValidatorResult.Reject;
   }

@@ -1,7 +1,8 @@
 /**
  * Transactions over the network. What becomes executable here goes out in batches; what comes in
- * goes to the pool first and is relayed only if the pool took something of it. A new peer gets
- * what is pending, so that nothing is lost that was sent while the two were apart.
+ * goes to the pool first and is relayed only if the pool took something of it and judged all of it;
+ * else what it took goes out alone. A new peer gets what is pending, so that nothing is lost that was
+ * sent while the two were apart.
  */
 import { LRUCache } from "lru-cache";
 import { isCosmosBytes } from "../../../chain/cosmos/cosmos-transaction.js";
@@ -109,6 +110,22 @@ const STATE_CODES: ReadonlySet<unknown> = new Set([
   SDK_CODE.timeout,
 ]);
 
+/**
+ * Refusals that come before the signature is looked at. Who has another head or other prices looks at it,
+ * and holds a false one against whoever passed it on: such a transaction goes no further from here.
+ */
+const UNJUDGED: ReadonlySet<string> = new Set<PoolErrorCode>([
+  "GAS_PRICE_BELOW_MINIMUM",
+  "UNDERPRICED",
+]);
+
+/** The same of Cosmos transactions, codes of the SDK. */
+const UNJUDGED_SDK_CODES: ReadonlySet<unknown> = new Set([
+  SDK_CODE.insufficientFee,
+  SDK_CODE.timeoutHeight,
+  SDK_CODE.timeout,
+]);
+
 /** The hash by which the pool names a transaction of either kind. */
 function hashOfRaw(raw: Uint8Array): Hash32 {
   return isCosmosBytes(raw) ? sha256Hex(raw) : keccak256Hex(raw);
@@ -158,7 +175,11 @@ export class TransactionGossip {
     // What was refused now may come again from one of this node's own clients.
     hashes.forEach((hash, index) => answers[index] instanceof Error && this.heard.delete(hash));
     if (answers.some(isSendersFault)) return "invalid";
-    return answers.some((answer) => !(answer instanceof Error)) ? "relay" : "drop";
+    const taken = raws.filter((_, index) => !(answers[index] instanceof Error));
+    if (taken.length === 0) return "drop";
+    if (!answers.some(isUnjudged)) return "relay";
+    this.ports.publish(encodeTransactions(taken));
+    return "used";
   }
 
   /**
@@ -279,6 +300,13 @@ const overBudget = new Error("too many useless transactions");
 
 function isUseless(answer: unknown): boolean {
   return answer instanceof Error && !NOBODYS_FAULT.has(errorCode(answer) ?? "");
+}
+
+function isUnjudged(answer: unknown): boolean {
+  if (answer instanceof AppError && answer.code === "SDK_FAULT") {
+    return UNJUDGED_SDK_CODES.has(answer.details["sdkCode"]);
+  }
+  return answer instanceof Error && UNJUDGED.has(errorCode(answer));
 }
 
 function isSendersFault(answer: unknown): boolean {

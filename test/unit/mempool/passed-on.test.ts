@@ -1,0 +1,112 @@
+/**
+ * What a node passes on of a batch that it did not judge as a whole: others, with another head or other
+ * prices, must find nothing in it for which they would turn away the node that passed it on.
+ */
+import { beforeAll, describe, expect, it } from "@jest/globals";
+import { Wallet } from "ethers";
+import { parseAddress, toBech32 } from "../../../chain/address.js";
+import { ChainError } from "../../../chain/errors.js";
+import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
+import type { PoolRules } from "../../../node/mempool/admission.js";
+import { TransactionGossip } from "../../../node/p2p/gossip/transaction-gossip.js";
+import type { NodeId } from "../../../node/p2p/node-key.js";
+import { encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";
+import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
+import { freeOfCharge } from "../../integration/p2p/fakes.js";
+import { account, createFixture, transfer } from "./support.js";
+
+const MNEMONIC = "test test test test test test test test test test test junk";
+const liar = "aa".repeat(20) as NodeId;
+const good = transfer(account(1), 0, { priceAtoken: 1_000n });
+
+/** A node on the network, as far as transactions go. */
+async function open(rules: Partial<PoolRules>) {
+  const made = await createFixture({ rules });
+  const published: Uint8Array[] = [];
+  const gossip = new TransactionGossip({
+    pool: made.pool,
+    publish: (bytes) => published.push(bytes),
+    report: () => undefined,
+    load: { ...freeOfCharge, mayServe: () => true, served: () => undefined },
+    clock: { nowMs: () => 0, monotonicMs: () => 0 },
+  });
+  return { pool: made.pool, gossip, published };
+}
+
+/** What the second node says of the first, which has passed on what a liar sent it. */
+async function passedOn(
+  forged: Uint8Array,
+  rules: { readonly first: Partial<PoolRules>; readonly second: Partial<PoolRules> },
+) {
+  const [first, second] = [await open(rules.first), await open(rules.second)];
+  const batch = encodeTransactions([forged, good.raw]);
+  const verdict = await first.gossip.onGossip(batch, liar);
+  const heard = [...first.published, ...(verdict === "relay" ? [batch] : [])];
+  const verdicts: string[] = [];
+  for (const bytes of heard) verdicts.push(await second.gossip.onGossip(bytes, liar));
+  return { verdict, verdicts, status: second.pool.status(good.hash).status };
+}
+
+/** A transfer that pays little, and that nobody signed. */
+function forgedTransfer(priceAtoken: bigint): Uint8Array {
+  const raw = Uint8Array.from(transfer(account(2), 0, { priceAtoken }).raw);
+  // The last byte of r, which s follows: of half of all numbers there is no point.
+  const at = raw.length - 34;
+  for (let value = 0; value < 256; value++) {
+    raw[at] = value;
+    try {
+      recoverSender(decodeTransaction(raw));
+    } catch (error) {
+      if (error instanceof ChainError) return raw;
+      throw error;
+    }
+  }
+  throw new Error("every signature is somebody's");
+}
+
+const alone = { verdict: "used", verdicts: ["relay"], status: "pending" };
+
+describe("what goes out beside a transaction that was refused before its signature was looked at", () => {
+  let timed: Uint8Array;
+  let free: Uint8Array;
+
+  beforeAll(() => {
+    const fromAddress = toBech32(parseAddress(Wallet.fromPhrase(MNEMONIC).address));
+    const toAddress = toBech32(parseAddress(`0x${"77".repeat(20)}`));
+    const amount = [{ denom: "atoken", amount: "7" }];
+    const typeUrl = "/cosmos.bank.v1beta1.MsgSend";
+    const messages = [{ typeUrl, value: { fromAddress, toAddress, amount } }];
+    const forged = { messages, chainId: "chain_6941-1", gas: 70_000 };
+    const fee = [{ denom: "atoken", amount: "7000000" }];
+    const raws = signWithCosmJs(MNEMONIC, [
+      { ...forged, fee, timeoutHeight: 5 },
+      { ...forged, fee },
+    ]).map(({ raw }) => raw);
+    [timed = new Uint8Array(0), free = new Uint8Array(0)] = raws;
+  });
+
+  it("has nothing for a node that is behind to hold against this one", async () => {
+    const rules = { first: { headHeight: () => 9 }, second: { headHeight: () => 3 } };
+    expect(await passedOn(timed, rules)).toEqual(alone);
+  });
+
+  it("has nothing for a node that asks for lower fees", async () => {
+    const price = { minGasPrice: { numerator: 101n, denominator: 1n } };
+    expect(await passedOn(free, { first: price, second: {} })).toEqual(alone);
+  });
+
+  it("has nothing for a node that takes cheaper transfers", async () => {
+    const rules = { first: { minGasPriceAtoken: 100n }, second: {} };
+    expect(await passedOn(forgedTransfer(10n), rules)).toEqual(alone);
+  });
+
+  it("is passed on as it came where all of it was judged", async () => {
+    const [first, second] = [await open({}), await open({})];
+    const known = transfer(account(3), 0);
+    await first.pool.submit([known.raw], "peer");
+    const batch = encodeTransactions([known.raw, good.raw]);
+    expect(await first.gossip.onGossip(batch, liar)).toBe("relay");
+    expect(first.published).toEqual([]);
+    expect(await second.gossip.onGossip(batch, liar)).toBe("relay");
+  });
+});
