@@ -359,7 +359,11 @@ function connectParts(made: {
   const publish = publishTo(topics.transactions);
   const transactions = new TransactionGossip({ pool, publish, report, load, clock });
   gossip.subscribe(topics.consensus, (bytes, from) => reactor.onGossip(bytes, from));
-  gossip.subscribe(topics.transactions, (bytes, from) => transactions.onGossip(bytes, from));
+  gossip.subscribe(
+    topics.transactions,
+    (bytes, from) => transactions.onGossip(bytes, from),
+    (from) => transactions.isHeard(from),
+  );
   sessions.onReady((session) => {
     reactor.add(session);
     transactions.add(session);

@@ -78,7 +78,7 @@ export function gossipService(
 
 /** What routers say to each other in one packet, as far as its cost goes. */
 export interface Packet {
-  readonly messages: readonly unknown[];
+  readonly messages: readonly { readonly topic: string }[];
   readonly subscriptions: readonly unknown[];
   readonly control?: {
     readonly ihave?: readonly MessageIds[];
@@ -99,19 +99,16 @@ interface PacketRouter {
 }
 
 /**
- * Calls the listener with every packet before the router looks at it.
+ * Calls the listener with every packet before the router looks at it; the router gets what it returns.
  * @throws RangeError where this version of the router has another way for packets
  */
 export function onPacket(
   router: GossipSub,
-  listener: (from: PeerId, packet: Packet) => void,
+  listener: (from: PeerId, packet: Packet) => Packet,
 ): void {
   if (!takesPackets(router)) throw new RangeError("the gossip router does not show its packets");
   const handle = router.handleReceivedRpc.bind(router);
-  router.handleReceivedRpc = (from, packet) => {
-    listener(from, packet);
-    return handle(from, packet);
-  };
+  router.handleReceivedRpc = (from, packet) => handle(from, listener(from, packet));
 }
 
 function takesPackets(router: object): router is PacketRouter {

@@ -64,14 +64,20 @@ interface Sender {
 /** The gossip of one host. */
 export class Gossip {
   private readonly senders = new Map<NodeId, Sender>();
+  /** By topic: whose messages are looked at now. */
+  private readonly hearing = new Map<string, (from: NodeId) => boolean>();
 
   constructor(private readonly options: GossipOptions) {
     this.meterRouter();
   }
 
-  /** Takes part in a topic. */
-  subscribe(topic: string, validate: Validator): void {
+  /**
+   * Takes part in a topic.
+   * @param isHeard whether messages of a peer are looked at now; everybody's by default
+   */
+  subscribe(topic: string, validate: Validator, isHeard = (_from: NodeId) => true): void {
     const { router } = this.options;
+    this.hearing.set(topic, isHeard);
     router.topicValidators.set(topic, (peer, { data }) => this.validate(peer, data, validate));
     router.subscribe(topic);
   }
@@ -94,7 +100,20 @@ export class Gossip {
     onPacket(this.options.router, (from, packet) => {
       const nodeId = nodeIdOfPeer(from);
       if (nodeId !== undefined) this.options.load.heard(nodeId, packetMs(packet));
+      return this.heardOf(nodeId, packet);
     });
+  }
+
+  /**
+   * What the router is to know of a packet. A message that it has seen it takes from nobody else, and
+   * it tells others not to send it: who is not heard would keep a node from whatever he is first with.
+   */
+  private heardOf(nodeId: NodeId | undefined, packet: Packet): Packet {
+    const isReady = nodeId !== undefined && this.options.isReady(nodeId);
+    const messages = packet.messages.filter(({ topic }) => {
+      return isReady && this.hearing.get(topic)?.(nodeId) === true;
+    });
+    return messages.length === packet.messages.length ? packet : { ...packet, messages };
   }
 
   private async validate(

@@ -182,6 +182,12 @@ export class TransactionGossip {
     return "used";
   }
 
+  /** Whether batches of a peer are looked at now: it may have sent too much that was useless. */
+  isHeard(from: NodeId): boolean {
+    const budget = this.budgets.get(from);
+    return budget === undefined || budget.level() >= MAX_BATCH_COUNT;
+  }
+
   /**
    * A batch that a peer sent to this node alone. What is new in it is published from here: others
    * may have been apart from that peer, too.

@@ -4,7 +4,9 @@ import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { blockHandler, blockSource } from "../../../node/p2p/blocks/block-protocol.js";
 import { Gossip } from "../../../node/p2p/gossip/gossip.js";
+import { onPacket } from "../../../node/p2p/gossip/gossip-service.js";
 import type { Host } from "../../../node/p2p/host.js";
+import { nodeIdOfPeer } from "../../../node/p2p/peers/connection-gate.js";
 import { encodeFrame, type Hello } from "../../../node/p2p/peers/peer-codec.js";
 import type { PeerLink } from "../../../node/p2p/peers/peer-link.js";
 import type { LoadLimits } from "../../../node/p2p/peers/peer-load.js";
@@ -26,6 +28,9 @@ const hello: Hello = {
 const PEER_PROTOCOL = "/causeway/peer/1";
 const BLOCK_PROTOCOL = "/causeway/blocks/1";
 const LARGE = { maxMessageBytes: 64 * 1024 * 1024 };
+
+/** First byte of a message that two send. */
+const MARK = 9;
 
 let stopping = new AbortController();
 
@@ -305,4 +310,52 @@ describe("a peer that", () => {
     expect(faults[0]).toBe("malformed");
     expect(heard).toEqual([]);
   });
+
+  it.each(["has said no hello", "is not heard"])(
+    "%s keeps nobody from what it is first with",
+    async (which) => {
+      const isMuted = which === "is not heard";
+      const victim = await startHost();
+      const speakers = [await startHost(), await startHost()];
+      const [attackerId, honestId] = speakers.map(({ key }) => key.nodeId);
+      const isNoLiar = (nodeId: string) => nodeId !== attackerId;
+      const options = { clock, log, load: freeOfCharge, report: () => undefined };
+      const router = victim.host.gossip;
+      const gossip = new Gossip({ ...options, router, isReady: isMuted ? () => true : isNoLiar });
+      const heard: string[] = [];
+      const validate = async (bytes: Uint8Array, from: string) => {
+        heard.push(`${from} ${bytes[0] ?? 0}`);
+        return isNoLiar(from) ? ("relay" as const) : ("drop" as const);
+      };
+      gossip.subscribe("a", validate, isMuted ? isNoLiar : undefined);
+      const arrived = new Set<string>();
+      onPacket(router, (from, packet) => {
+        for (const message of packet.messages) {
+          const data = "data" in message && message.data instanceof Uint8Array ? message.data : [];
+          arrived.add(`${nodeIdOfPeer(from) ?? ""} ${data[0] ?? 0}`);
+        }
+        return packet;
+      });
+      /** Publishes until it arrives: the routers learn of each other after a moment. */
+      const say = async (one: TestHost | undefined, mark: number, sizeOf: () => number) => {
+        if (one === undefined) throw new Error("nobody speaks");
+        await until(
+          () => {
+            one.host.gossip.publish("a", Buffer.alloc(sizeOf(), mark)).catch(() => undefined);
+            return arrived.has(`${one.key.nodeId} ${mark}`);
+          },
+          { timeoutMs: 10_000, what: `message ${mark}` },
+        );
+      };
+      let size = 0;
+      for (const [index, one] of speakers.entries()) {
+        await one.host.dial(victim.address, { signal: stopping.signal });
+        await say(one, index + 1, () => ++size);
+      }
+      for (const one of speakers) await say(one, MARK, () => 1_000);
+      const what = `${honestId} ${MARK}`;
+      await until(() => heard.includes(what), { timeoutMs: 5_000, what: "the honest one" });
+      expect(heard.filter((one) => one.startsWith(`${attackerId}`))).toEqual([]);
+    },
+  );
 });

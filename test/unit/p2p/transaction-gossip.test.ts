@@ -141,14 +141,19 @@ describe("gossip of transactions", () => {
       return raws.map(() => unfunded);
     };
     const batch = Array.from({ length: 1_000 }, (_, index) => raw(`useless ${index}`));
+    expect(gossip.isHeard(peer)).toBe(true);
     for (let count = 0; count < 40; count++) await gossip.onDirect(batch, peer);
+    // Nor does the router: it would take the same from nobody else.
+    expect(gossip.isHeard(peer)).toBe(false);
     expect(await gossip.onGossip(encodeTransactions(batch), peer)).toBe("drop");
     expect(seen).toBe(30_000);
     // Others are heard, and the peer itself again after a while; nobody is banned for it.
     const other = "bb".repeat(20) as NodeId;
+    expect(gossip.isHeard(other)).toBe(true);
     await gossip.onDirect(batch, other);
     expect(seen).toBe(31_000);
-    clock.timeMs += 2_000;
+    clock.timeMs += 3_000;
+    expect(gossip.isHeard(peer)).toBe(true);
     await gossip.onDirect(batch, peer);
     await gossip.onDirect(batch, peer);
     expect(seen).toBe(32_000);
