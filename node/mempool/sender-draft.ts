@@ -120,7 +120,7 @@ export class SenderDraft {
         this.executable.push(entry);
       }
     } else if (nonce > this.pendingEnd && this.queuedCount >= this.limits.queuedPerSender) {
-      const last = farthest(this.queued());
+      const last = this.farthestQueued();
       if (last !== undefined) {
         this.remove(last.tx.nonce, {
           status: "dropped",
@@ -240,7 +240,7 @@ export class SenderDraft {
     }
     if (this.queuedCount < this.limits.queuedPerSender) return undefined;
     // The transaction nearest to execution is worth most: it may displace a farther one.
-    const last = farthest(this.queued());
+    const last = this.farthestQueued();
     return last === undefined || last.tx.nonce < nonce ? accountLimit(this.queuedCount) : undefined;
   }
 
@@ -329,6 +329,14 @@ export class SenderDraft {
       this.moved.add(entry);
       this.executable.push(entry);
     }
+  }
+
+  /** Of those that are not executable the farthest, without a look at all the others. */
+  private farthestQueued(): PoolEntry | undefined {
+    const isQueued = (entry: PoolEntry) => entry.tx.nonce >= this.pendingEnd;
+    const changed = [...this.changes.values()].filter((entry) => entry !== undefined);
+    const kept = this.base.farthest((entry) => !this.changes.has(entry.tx.nonce));
+    return farthest([...changed, ...(kept === undefined ? [] : [kept])].filter(isQueued));
   }
 
   /** Those that are not executable, in no particular order. */

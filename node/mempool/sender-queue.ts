@@ -16,9 +16,14 @@ export interface SenderBounds {
   readonly pendingCostAtoken: Atoken;
 }
 
+/** With more changes at once the order of nonces is made anew, when somebody asks for it. */
+const MAX_ORDERED_CHANGES = 1_000;
+
 /** Transactions of one sender by nonce. */
 export class SenderQueue {
   private readonly entries = new Map<bigint, PoolEntry>();
+  /** All nonces, ascending, once somebody has asked for the highest. */
+  private ordered: bigint[] | undefined;
   private current: SenderBounds;
 
   constructor(
@@ -70,12 +75,38 @@ export class SenderQueue {
     return this.entries.values();
   }
 
+  /** The entry with the highest nonce of those that pass; looked for from the highest on. */
+  farthest(passes: (entry: PoolEntry) => boolean): PoolEntry | undefined {
+    this.ordered ??= [...this.entries.keys()].toSorted((left, right) => (left < right ? -1 : 1));
+    for (let index = this.ordered.length - 1; index >= 0; index--) {
+      const nonce = this.ordered[index];
+      const entry = nonce === undefined ? undefined : this.entries.get(nonce);
+      if (entry !== undefined && passes(entry)) return entry;
+    }
+    return undefined;
+  }
+
   /** Takes over a draft's outcome: undefined removes the nonce. */
   apply(changes: ReadonlyMap<bigint, PoolEntry | undefined>, bounds: SenderBounds): void {
+    if (changes.size > MAX_ORDERED_CHANGES) this.ordered = undefined;
     for (const [nonce, entry] of changes) {
+      if (this.entries.has(nonce) !== (entry !== undefined)) this.order(nonce, entry !== undefined);
       if (entry === undefined) this.entries.delete(nonce);
       else this.entries.set(nonce, entry);
     }
     this.current = bounds;
+  }
+
+  private order(nonce: bigint, isAdded: boolean): void {
+    const { ordered } = this;
+    if (ordered === undefined) return;
+    let [from, to] = [0, ordered.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if ((ordered[middle] ?? 0n) < nonce) from = middle + 1;
+      else to = middle;
+    }
+    if (isAdded) ordered.splice(from, 0, nonce);
+    else ordered.splice(from, 1);
   }
 }

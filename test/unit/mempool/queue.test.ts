@@ -1,9 +1,10 @@
 /** Nonce order, gaps, replacement and bounds of the pool. */
-import { describe, expect, it } from "@jest/globals";
+import { describe, expect, it, jest } from "@jest/globals";
 import type { SignedTransaction } from "../../../chain/transaction.js";
 import { replacementPriceAtoken } from "../../../chain/transaction-rules.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { OutcomeHistory } from "../../../node/mempool/outcome-history.js";
+import { SenderQueue } from "../../../node/mempool/sender-queue.js";
 import {
   account,
   CountedRecovery,
@@ -231,6 +232,30 @@ describe("bounds", () => {
       reason: "displaced by a queued transaction with a lower nonce",
     });
     expect(pool.counts()).toEqual({ pending: 0, queued: 2 });
+  });
+
+  it("looks for the farthest without going through all that the sender has", async () => {
+    const limits = { queuedPerSender: 300, executablePerSender: 300 };
+    const { pool } = await createFixture({ limits });
+    const near = Array.from({ length: 300 }, (_, nonce) => transfer(alice, nonce));
+    const far = Array.from({ length: 300 }, (_, index) => transfer(alice, 10_000 + index));
+    await submit(pool, ...near, ...far);
+    expect(pool.counts()).toEqual({ pending: 300, queued: 300 });
+    const walked = jest.spyOn(SenderQueue.prototype, "all");
+    // Each is nearer than all that are queued, and the farthest of them goes for it.
+    for (let nonce = 9_999; nonce >= 9_900; nonce--) {
+      const tx = transfer(alice, nonce);
+      expect([nonce, await submit(pool, tx)]).toEqual([nonce, [tx.hash]]);
+    }
+    const more = Array.from({ length: 100 }, (_, index) => transfer(alice, 9_899 - index));
+    expect(await submit(pool, ...more)).toEqual(more.map(({ hash }) => hash));
+    const farther = await submit(pool, transfer(alice, 20_000), transfer(alice, 20_001));
+    expect(farther.map((one) => refusal(one).code)).toEqual(["ACCOUNT_LIMIT", "ACCOUNT_LIMIT"]);
+    expect(walked.mock.calls.length).toBe(0);
+    walked.mockRestore();
+    const { queued } = pool.contentFrom(alice.address);
+    const nonces = Array.from({ length: 300 }, (_, index) => BigInt(9_800 + index));
+    expect(queued.map(({ tx }) => tx.nonce)).toEqual(nonces);
   });
 
   it("a full pool lets the oldest gapped one make room", async () => {
