@@ -29,7 +29,7 @@ import {
   type Judgement,
   type PoolJournal,
 } from "./pool-journal.js";
-import { DEFAULT_POOL_LIMITS, type PoolLimits } from "./pool-limits.js";
+import { DEFAULT_POOL_LIMITS, PEER_SHARE, type PoolLimits } from "./pool-limits.js";
 import type { PoolErrorCode, SenderContent, TransactionPool } from "./pool-port.js";
 import type { TransactionOrigin, TransactionStatus } from "./pool-port.js";
 import type { PoolOutcome, RemovedEntry } from "./sender-draft.js";
@@ -124,7 +124,7 @@ export class Mempool implements TransactionPool, BlockPool {
     origin: TransactionOrigin = "client",
   ): Promise<readonly Answer[]> {
     const sizeBytes = raws.reduce((sum, raw) => sum + raw.length, 0);
-    const refusal = this.refusal(raws.length, sizeBytes);
+    const refusal = this.refusal({ count: raws.length, sizeBytes, origin });
     if (refusal !== undefined) return raws.map(() => this.counted(refusal));
     this.waitingCount += raws.length;
     this.waitingBytes += sizeBytes;
@@ -281,12 +281,18 @@ export class Mempool implements TransactionPool, BlockPool {
     await this.commits.idle();
   }
 
-  private refusal(count: number, sizeBytes: number): PoolError | undefined {
+  private refusal(call: {
+    readonly count: number;
+    readonly sizeBytes: number;
+    readonly origin: TransactionOrigin;
+  }): PoolError | undefined {
     if (this.closed) return nodeHalted("it is shutting down");
     const reason = this.ports.haltReason();
     if (reason !== undefined) return nodeHalted(reason);
-    const tooMany = this.waitingCount + count > this.limits.waitingCount;
-    const tooLarge = this.waitingBytes + sizeBytes > this.limits.waitingBytes;
+    const { waitingCount, waitingBytes } = this.limits;
+    const share = call.origin === "peer" ? PEER_SHARE : 1;
+    const tooMany = this.waitingCount + call.count > waitingCount * share;
+    const tooLarge = this.waitingBytes + call.sizeBytes > waitingBytes * share;
     return tooMany || tooLarge ? poolFull() : undefined;
   }
 

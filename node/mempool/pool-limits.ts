@@ -41,3 +41,9 @@ export const DEFAULT_POOL_LIMITS: PoolLimits = {
   // Days of a busy exchange; about 25 MB.
   outcomeCount: 100_000,
 };
+
+/**
+ * Of the room for what waits, the part that peers may fill: their keys are free, whatever each of them
+ * may send, and clients are not to be refused for what strangers send.
+ */
+export const PEER_SHARE = 0.75;

@@ -17,6 +17,23 @@ describe("a transaction of a peer", () => {
     expect(journal.appends).toEqual([]);
   });
 
+  it("leaves clients room to be looked at, however many there are", async () => {
+    const { pool } = await createFixture({ limits: { waitingCount: 8 } });
+    const many = Array.from({ length: 8 }, (_, index) => transfer(account(10 + index), 0));
+    const peers = many.map(({ raw }) => pool.submit([raw], "peer"));
+    const own = transfer(alice, 0);
+    expect(await submit(pool, own)).toEqual([own.hash]);
+    const refused = (await Promise.all(peers)).flat().filter((one) => one instanceof Error);
+    expect(refused.map((one) => refusal(one).code)).toEqual(["POOL_FULL", "POOL_FULL"]);
+  });
+
+  it("leaves as much of the bytes", async () => {
+    const tx = transfer(alice, 0);
+    const { pool } = await createFixture({ limits: { waitingBytes: tx.raw.length } });
+    expect(refusal((await pool.submit([tx.raw], "peer"))[0]).code).toBe("POOL_FULL");
+    expect(await submit(pool, tx)).toEqual([tx.hash]);
+  });
+
   it("shares a group with a client's, which alone is written", async () => {
     const { pool, journal, restart } = await createFixture();
     const [own, foreign] = [transfer(alice, 0), transfer(bob, 0)];
