@@ -148,7 +148,8 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     starts.push(() => startRestServer({ ...restOptions(app), memory: clients, ...shared }));
   if (app.grpc.enable) {
     const { address, "rate-limit": requestsPerSecond } = app.grpc;
-    starts.push(() => startGrpcServer({ listen: address, requestsPerSecond, ...shared }));
+    const grpc = { listen: address, requestsPerSecond, memory: clients, ...shared };
+    starts.push(() => startGrpcServer(grpc));
   }
   if (config.instrumentation.prometheus) {
     const listen = config.instrumentation.prometheus_listen_addr;

@@ -36,8 +36,10 @@ export function reflectionService(
     const scope = `grpc.reflection.${version}`;
     const input = types.message(`${scope}.ServerReflectionRequest`);
     const output = types.message(`${scope}.ServerReflectionResponse`);
-    const handler: handleBidiStreamingCall<ProtoMessage, ProtoMessage> = (call) =>
-      answerStream(call, types, services);
+    const handler: handleBidiStreamingCall<ProtoMessage, Uint8Array> = (call) =>
+      answerStream(call, (question, sent) => {
+        return encodeMessage(output, answerOf(question, types, services, sent));
+      });
     const definition: ServiceDefinition = {
       ServerReflectionInfo: {
         path: `/${scope}.ServerReflection/ServerReflectionInfo`,
@@ -45,7 +47,7 @@ export function reflectionService(
         responseStream: true,
         requestSerialize: (value: ProtoMessage) => encodeMessage(input, value),
         requestDeserialize: (bytes: Buffer) => decodeMessage(input, bytes),
-        responseSerialize: (value: ProtoMessage) => encodeMessage(output, value),
+        responseSerialize: (bytes: Uint8Array) => Buffer.from(bytes),
         responseDeserialize: (bytes: Buffer) => decodeMessage(output, bytes),
       },
     };
@@ -54,9 +56,8 @@ export function reflectionService(
 }
 
 function answerStream(
-  call: ServerDuplexStream<ProtoMessage, ProtoMessage>,
-  types: Descriptors,
-  services: readonly string[],
+  call: ServerDuplexStream<ProtoMessage, Uint8Array>,
+  answer: (question: ProtoMessage, sent: Set<string>) => Uint8Array,
 ): void {
   /** Files that the stream was given; they are not sent again. */
   const sent = new Set<string>();
@@ -67,7 +68,9 @@ function answerStream(
       call.emit("error", { code: GRPC_CODES.RESOURCE_EXHAUSTED, details: "too many questions" });
       return;
     }
-    call.write(answerOf(question, types, services, sent));
+    // A question has thirty bytes, its answer up to all files: the next is read when that is taken.
+    call.pause();
+    call.write(answer(question, sent), () => call.resume());
   });
   call.on("end", () => call.end());
   call.on("error", () => call.end());

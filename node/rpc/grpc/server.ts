@@ -22,8 +22,10 @@ import { limitedSignal } from "../../../runtime/process/task.js";
 import { answerBytes } from "../cosmos/answers.js";
 import { faultOf, GRPC_CODES, QueryFault } from "../cosmos/errors.js";
 import { type QueryRegistry, readRequest, type ServedMethod } from "../cosmos/registry.js";
+import { type ClientMemory, createClientMemory } from "../client-memory.js";
 import { type RpcServer, RpcServerError } from "../http-listener.js";
 import { RateLimit } from "../rate-limit.js";
+import { holdCalls } from "./held-calls.js";
 import { REFLECTION_SERVICES, reflectionService } from "./reflection.js";
 
 /** What the server needs. */
@@ -33,6 +35,8 @@ export interface GrpcServerOptions {
   /** Requests that one address may make a second; 0 sets no bound. */
   readonly requestsPerSecond: number;
   readonly timeoutMs: number;
+  /** What the clients of all servers together may make the node keep; by default its own bounds. */
+  readonly memory?: ClientMemory;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -59,8 +63,9 @@ const STOP_GRACE_MS = 2_000;
  * @throws PORT_TAKEN, LISTEN_FAILED
  */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<RpcServer> {
-  const { queries } = options;
+  const { queries, clock, memory = createClientMemory(clock) } = options;
   const server = new Server({
+    interceptors: [holdCalls(memory)],
     "grpc.max_receive_message_length": MAX_RECEIVED_BYTES,
     "grpc.max_send_message_length": -1,
     "grpc.max_concurrent_streams": MAX_STREAMS,

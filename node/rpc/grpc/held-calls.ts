@@ -1,0 +1,73 @@
+/**
+ * What the calls of gRPC's clients keep in memory, counted with that of all other servers: requests
+ * that have not come whole or are being answered, and answers that are not taken. The library bounds
+ * neither over its connections.
+ */
+import { Duplex } from "node:stream";
+import {
+  ResponderBuilder,
+  ServerInterceptingCall,
+  type ServerInterceptingCallInterface,
+  type ServerInterceptor,
+  type ServerListener,
+  ServerListenerBuilder,
+} from "@grpc/grpc-js";
+import { COUNTED_BYTES, type Holding } from "../../../runtime/http/held-bytes.js";
+import { type ClientMemory, holdMessage } from "../client-memory.js";
+
+/** Counts what each call holds; who is let go loses the call. Answers have to come as bytes. */
+export function holdCalls({ unread, unsent }: ClientMemory): ServerInterceptor {
+  return (_method, call) => {
+    const stream = streamOf(call);
+    const letGo = () => void stream.destroy();
+    const [asked, answered] = [unread.hold(letGo), unsent.hold(letGo)];
+    const endings = [() => asked.release(), () => answered.release()];
+    stream.once("close", () => {
+      for (const end of endings) end();
+    });
+    let sizeBytes = 0;
+    // Before the library looks at it: what it completes has to be counted by then.
+    stream.prependListener("data", (chunk: Uint8Array) => {
+      sizeBytes += chunk.length;
+      if (sizeBytes > COUNTED_BYTES) asked.update(sizeBytes);
+    });
+    const listener = new ServerListenerBuilder()
+      .withOnReceiveMessage((message, next) => {
+        asked.release();
+        const end = holdMessage(unread, sizeBytes, letGo);
+        sizeBytes = 0;
+        if (end === undefined) return;
+        endings.push(end);
+        next(message);
+      })
+      .build();
+    return new HeldCall(call, { listener, answered });
+  };
+}
+
+/** A call whose answers count until they are taken. */
+class HeldCall extends ServerInterceptingCall {
+  private readonly answered: Holding;
+
+  constructor(
+    call: ServerInterceptingCallInterface,
+    parts: { readonly listener: ServerListener; readonly answered: Holding },
+  ) {
+    super(call, new ResponderBuilder().withStart((next) => next(parts.listener)).build());
+    this.answered = parts.answered;
+  }
+
+  override sendMessage(message: Uint8Array, taken: () => void): void {
+    if (message.length > COUNTED_BYTES) this.answered.update(message.length);
+    super.sendMessage(message, () => {
+      this.answered.release();
+      taken();
+    });
+  }
+}
+
+/** The HTTP/2 stream of a call, which the library does not offer. */
+function streamOf(call: object): Duplex {
+  if ("stream" in call && call.stream instanceof Duplex) return call.stream;
+  throw new RangeError("gRPC does not show the stream of a call");
+}

@@ -1,0 +1,137 @@
+/**
+ * Clients of gRPC that send much and never end, or ask for much and take nothing: what the node keeps
+ * for them is bounded, and those who behave are served.
+ * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, jest } from "@jest/globals";
+import * as http2 from "node:http2";
+import * as grpc from "@grpc/grpc-js";
+import { encodeMessage } from "../../../chain/protobuf/codec.js";
+import { type ClientMemory, createClientMemory } from "../../../node/rpc/client-memory.js";
+import { startGrpcServer } from "../../../node/rpc/grpc/server.js";
+import type { RpcServer } from "../../../node/rpc/http-listener.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { until } from "../../helpers/until.js";
+import { chain, closeInterfaces, openInterfaces } from "./interfaces.js";
+
+const LIMITS = { unreadBytes: 1_000_000, unsentBytes: 300_000 };
+const WAIT = { timeoutMs: 30_000 };
+const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+const LATEST = "/cosmos.base.tendermint.v1beta1.Service/GetLatestBlock";
+
+let memory: ClientMemory;
+let server: RpcServer;
+let sessions: http2.ClientHttp2Session[] = [];
+
+beforeAll(openInterfaces);
+afterAll(closeInterfaces);
+
+beforeEach(async () => {
+  memory = createClientMemory(systemClock, LIMITS);
+  server = await startGrpcServer({
+    listen: { host: "127.0.0.1", port: 0 },
+    queries: chain.queries,
+    requestsPerSecond: 0,
+    timeoutMs: 20_000,
+    memory,
+    clock: systemClock,
+    log: createLogger({ component: "test", level: "silent" }),
+  });
+});
+
+afterEach(async () => {
+  for (const session of sessions) session.destroy();
+  sessions = [];
+  await server.stop();
+});
+
+/** A connection, and calls over it. */
+function connect(settings: http2.Settings = {}) {
+  const session = http2.connect(`http://127.0.0.1:${server.address.port}`, { settings });
+  session.on("error", () => undefined);
+  sessions.push(session);
+  return (path: string) => {
+    const headers = { ":method": "POST", ":path": path, "content-type": "application/grpc" };
+    const stream = session.request({ ...headers, te: "trailers" });
+    stream.on("error", () => undefined);
+    return stream;
+  };
+}
+
+/** A message in its frame, as long as it says or as long as it is. */
+function framed(message: Uint8Array, sizeBytes = message.length): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(sizeBytes, 1);
+  return Buffer.concat([head, message]);
+}
+
+/** Someone who behaves. */
+async function latestBlock(): Promise<Buffer> {
+  const address = `127.0.0.1:${server.address.port}`;
+  const client = new grpc.Client(address, grpc.credentials.createInsecure());
+  const same = (bytes: Buffer) => bytes;
+  try {
+    return await new Promise((resolve, reject) => {
+      client.makeUnaryRequest(LATEST, same, same, Buffer.alloc(0), (error, answer) => {
+        if (error === null && answer !== undefined) resolve(answer);
+        else reject(error);
+      });
+    });
+  } finally {
+    client.close();
+  }
+}
+
+it("requests that never end are let go when they are too much together", async () => {
+  const open = connect();
+  const streams = Array.from({ length: 20 }, () => open(LATEST));
+  // Nine tenths of a message each, which is below the largest there may be.
+  for (const stream of streams) stream.write(framed(Buffer.alloc(180_000), 200_000));
+  await until(() => memory.unread.letGoCount >= 15, WAIT);
+  expect(memory.unread.totalBytes).toBeGreaterThan(0);
+  expect(memory.unread.totalBytes).toBeLessThanOrEqual(LIMITS.unreadBytes);
+  await until(() => streams.filter(({ closed }) => closed).length >= 15, WAIT);
+  expect((await latestBlock()).length).toBeGreaterThan(0);
+});
+
+it("answers that nobody takes are let go when they are too much together", async () => {
+  const open = connect({ initialWindowSize: 0 });
+  const input = chain.queries.types.message("grpc.reflection.v1.ServerReflectionRequest");
+  const question = encodeMessage(input, { file_containing_symbol: "cosmos.gov.v1.Query" });
+  const streams = Array.from({ length: 40 }, () => open(REFLECTION));
+  for (const stream of streams) stream.write(framed(question));
+  await until(() => memory.unsent.letGoCount > 10, WAIT);
+  expect(memory.unsent.totalBytes).toBeLessThanOrEqual(LIMITS.unsentBytes);
+  expect((await latestBlock()).length).toBeGreaterThan(0);
+});
+
+it("no more answers are made in one call than are taken", async () => {
+  const made = jest.spyOn(chain.queries.types, "fileOfSymbol");
+  const input = chain.queries.types.message("grpc.reflection.v1.ServerReflectionRequest");
+  const question = encodeMessage(input, { file_containing_symbol: "cosmos.gov.v1.Query" });
+  const stream = connect({ initialWindowSize: 0 })(REFLECTION);
+  for (let count = 0; count < 1_000; count++) stream.write(framed(question));
+  await until(() => made.mock.calls.length > 0, WAIT);
+  for (let count = 0; count < 20; count++) await latestBlock();
+  expect(made.mock.calls.length).toBeLessThan(10);
+  made.mockRestore();
+});
+
+it("nothing is counted of calls that are over, or of answers that were taken", async () => {
+  const open = connect();
+  const input = chain.queries.types.message("grpc.reflection.v1.ServerReflectionRequest");
+  const question = encodeMessage(input, { file_containing_symbol: "cosmos.gov.v1.Query" });
+  const stream = open(REFLECTION);
+  let sizeBytes = 0;
+  stream.on("data", (chunk: Buffer) => (sizeBytes += chunk.length));
+  stream.write(framed(question));
+  await until(() => sizeBytes > 20_000, WAIT);
+  const large = open(LATEST);
+  large.resume();
+  // A field that no block has: it is refused once it is whole.
+  large.end(framed(Buffer.alloc(500_000, 0xff)));
+  await until(() => large.closed, WAIT);
+  await until(() => memory.unread.totalBytes + memory.unsent.totalBytes === 0, WAIT);
+  expect([memory.unread.letGoCount, memory.unsent.letGoCount]).toEqual([0, 0]);
+});
