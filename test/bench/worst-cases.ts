@@ -36,13 +36,22 @@ function frameOf(address: Address): string {
   return `5f5f5f5f${pushAddress(address)}5afa50`;
 }
 
-/** More code than an engine may keep ready: who goes round it must not have it made anew. */
-function manyContracts(part: string): [Address, string][] {
-  return Array.from({ length: 30 }, (_, index) => {
+/** Contracts of the largest size: who goes round more than are kept ready must not have them made anew. */
+function manyContracts(count: number, part: string): [Address, string][] {
+  return Array.from({ length: count }, (_, index) => {
     const own = (0x1000 + index).toString(16);
     const code = `61${own}50${part.repeat(Math.floor(24_500 / (part.length / 2)))}`;
     return [parseAddress(`0x${"ee".repeat(18)}${own}`), code];
   });
+}
+
+function callsOfMany(count: number, part: string): WorstCase {
+  const contracts = manyContracts(count, part);
+  return {
+    name: `STATICCALLs of ${count} contracts, 24 KiB of ${part}`,
+    code: loop(contracts.map(([address]) => frameOf(address)).join("")),
+    others: new Map(contracts),
+  };
 }
 
 /** A frame of the other contract, or of an account without code. */
@@ -205,15 +214,10 @@ const FRAMES: readonly WorstCase[] = [
     code: loop(frame("fa")),
     others: at(`600456005b${"5b".repeat(24_000)}`),
   },
-  ...["5b", "600150", "5a50", "5f5f57"].map((part) => ({
-    name: `STATICCALLs of 30 contracts, 24 KiB of ${part}`,
-    code: loop(
-      manyContracts(part)
-        .map(([address]) => frameOf(address))
-        .join(""),
-    ),
-    others: new Map(manyContracts(part)),
-  })),
+  // More than a block keeps, and as many.
+  ...[30, 21].flatMap((count) =>
+    ["5b", "600150", "5a50", "5f5f57"].map((part) => callsOfMany(count, part)),
+  ),
   {
     name: "STATICCALL, jump in 24 KiB of PUSH1",
     code: loop(frame("fa")),

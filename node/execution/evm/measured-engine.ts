@@ -28,7 +28,9 @@ export class MeasuredEngine implements TransactionEngine {
   }
 
   async finish(isIncluded: boolean): Promise<void> {
-    await this.last.finish(isIncluded);
+    if (this.last !== this.own) await this.last.finish(isIncluded);
+    // What the next message takes depends on the codes that this one ran.
+    this.own.finish(isIncluded);
   }
 
   /** What it takes, without any effect. */

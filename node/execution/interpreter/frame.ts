@@ -4,6 +4,7 @@ import type { JournaledState } from "../../state/journaled-state.js";
 import type { BlockContext } from "../message.js";
 import { OUT_OF_COMPUTE, OUT_OF_GAS, STACK_UNDERFLOW } from "./halt.js";
 import type { Message } from "./frame-message.js";
+import type { KeptCodes } from "./kept-codes.js";
 import { Memory } from "./memory.js";
 import { memoryGas, wordsOf } from "./schedule.js";
 import type { Substate } from "./substate.js";
@@ -45,6 +46,8 @@ export interface Execution {
   /** Of compute units, by the chain's version. */
   readonly weights: ComputeWeights;
   readonly state: JournaledState;
+  /** Codes that the block has run by then. */
+  readonly codes: KeptCodes<Code>;
   readonly substate: Substate;
   readonly block: BlockContext;
   readonly chainId: bigint;

@@ -4,7 +4,7 @@
  */
 import type { Address } from "../../../chain/address.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
-import { EMPTY_CODE_HASH, EMPTY_TRIE_ROOT } from "../../../chain/hex.js";
+import { EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, type Hash32 } from "../../../chain/hex.js";
 import { EMPTY_ACCOUNT, isEmptyAccount } from "../../store/account-record.js";
 import type { BalanceRecorder } from "../../state/balance-recorder.js";
 import { type NativeContract, runNative } from "../native/native.js";
@@ -13,7 +13,7 @@ import { type AnyPrecompile, isNative } from "../native/table.js";
 import type { NativeFacts } from "../message.js";
 import type { Precompile } from "../precompiles/precompile.js";
 import { enterBlock, prepareCode } from "./code.js";
-import { type Child, type Execution, Frame } from "./frame.js";
+import { type Child, type Code, type Execution, Frame } from "./frame.js";
 import type { Message } from "./frame-message.js";
 import {
   CODE_OUT_OF_GAS,
@@ -120,17 +120,29 @@ export class Interpreter {
     if (codeHash === EMPTY_CODE_HASH) {
       return this.close(message, mark, undefined, { gasLeft: gas, output: NO_BYTES });
     }
-    const frame = this.openFrame(message, to, state.codeNow(codeHash));
+    const frame = this.openFrame(message, to, this.codeOf(codeHash));
     this.open.push({ message, mark, frame, created: undefined });
     return undefined;
   }
 
-  /** A frame pays for its code by the byte, and halts at its first step where it cannot. */
-  private openFrame(message: Message, self: Address, bytes: Uint8Array): Frame {
+  /** A frame pays by the byte for code that is not kept, and halts at its first step where it cannot. */
+  private codeOf(codeHash: Hash32): Code {
+    const { codes, state } = this.execution;
+    const kept = codes.find(codeHash);
+    if (kept !== undefined) return kept;
+    const code = this.prepare(state.codeNow(codeHash));
+    codes.use(codeHash, code);
+    return code;
+  }
+
+  private prepare(bytes: Uint8Array): Code {
+    const { meter, weights } = this.execution;
+    meter.leftNs -= weights.codeByteNs * bytes.length;
+    return prepareCode(bytes, weights.opcodesNs);
+  }
+
+  private openFrame(message: Message, self: Address, code: Code): Frame {
     const { execution } = this;
-    const { opcodesNs, codeByteNs } = execution.weights;
-    execution.meter.leftNs -= codeByteNs * bytes.length;
-    const code = prepareCode(bytes, opcodesNs);
     const steps = execution.watcher?.steps;
     if (steps !== undefined) return new SteppedFrame(execution, message, self, code, steps);
     return new Frame(execution, message, self, code);
@@ -142,11 +154,11 @@ export class Interpreter {
     mark: SubstateMark,
   ): MessageResult {
     const { input, gas } = message;
-    const { meter } = this.execution;
+    const { meter, weights } = this.execution;
     const none = { gasLeft: 0, output: NO_BYTES };
     const cost = precompile.gas(input);
     if (!(cost <= gas)) return this.close(message, mark, OUT_OF_GAS, none);
-    meter.leftNs -= precompile.computeNs(input);
+    meter.leftNs -= precompile.computeNs(input, weights);
     if (!(meter.leftNs >= 0)) return this.close(message, mark, OUT_OF_COMPUTE, none);
     const output = precompile.run(input);
     const halt = output === undefined ? failureOf(precompile, input) : undefined;
@@ -233,7 +245,8 @@ export class Interpreter {
     this.recorder?.created(created);
     state.putAccount(created, { ...there, nonce: 1n });
     if (valueAtoken > 0n) state.moveBalance(created, valueAtoken);
-    const frame = this.openFrame({ ...message, input: NO_BYTES }, created, input);
+    const code = this.prepare(input);
+    const frame = this.openFrame({ ...message, input: NO_BYTES }, created, code);
     this.open.push({ message, mark, frame, created });
     return undefined;
   }

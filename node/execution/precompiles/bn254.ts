@@ -52,7 +52,7 @@ export const bn254Mul: Precompile = {
 /** 0x08: 1 where the product of the pairings is one. */
 export const bn254Pairing: Precompile = {
   gas: (input) => 45_000 + 34_000 * pairsIn(input),
-  computeNs: (input) => 1_000_000 + 3_000_000 * pairsIn(input),
+  computeNs: (input, { pairingNs }) => 1_000_000 + pairingNs * pairsIn(input),
   run: (input) =>
     input.length % PAIR_BYTES === 0 ? answer(bn254Curve.ec_pairing(hexOf(input)), 32) : undefined,
   failure: (input) =>

@@ -32,20 +32,30 @@ const UNITS: Readonly<Record<WeightsVersion, number>> = {
   2: SECOND_NS,
   3: SECOND_NS,
   4: SECOND_NS,
+  5: SECOND_NS - 14 * 15,
 };
 
 /** Stores its first word of input: PUSH0 CALLDATALOAD PUSH0 SSTORE. */
 const STORING = "5f355f55";
 
-/** By hand: the base; 32 bytes of input and 4 of code at 4; what the four opcodes always cost. */
-const STORING_NS = 50_000 + 32 * 4 + 4 * 4 + (40 + 350 + 40 + 1_500);
+/** By hand: the base, and 32 bytes of input at 4; what the four opcodes always cost. */
+const STORING_NS: Readonly<Record<WeightsVersion, number>> = {
+  1: 50_000 + 32 * 4 + (40 + 350 + 40 + 1_500),
+  2: 50_000 + 32 * 4 + (40 + 350 + 40 + 1_500),
+  3: 50_000 + 32 * 4 + (40 + 350 + 40 + 1_500),
+  4: 50_000 + 32 * 4 + (40 + 350 + 40 + 1_500),
+  5: 50_000 + 32 * 4 + (25 + 180 + 25 + 600),
+};
 
-/** A slot's first read and its change, where the block has changed it by then. */
-const CHANGED_SLOT_NS: Readonly<Record<WeightsVersion, readonly [number, number]>> = {
-  1: [10_000, 30_000],
-  2: [10_000, 30_000],
-  3: [1_000, 2_000],
-  4: [1_000, 2_000],
+/** A slot's first change behind its first read; the same where the block has changed it; its code once more. */
+const SLOT_NS: Readonly<
+  Record<WeightsVersion, { change: number; again: readonly [number, number]; code: number }>
+> = {
+  1: { change: 30_000, again: [10_000, 30_000], code: 4 * 4 },
+  2: { change: 30_000, again: [10_000, 30_000], code: 4 * 4 },
+  3: { change: 30_000, again: [1_000, 2_000], code: 4 * 4 },
+  4: { change: 30_000, again: [1_000, 2_000], code: 4 * 4 },
+  5: { change: 24_000, again: [1_000, 2_000], code: 0 },
 };
 
 /** Copies one byte of 0xee's code: PUSH1 PUSH0 PUSH0 PUSH20 EXTCODECOPY. */
@@ -54,11 +64,14 @@ const COPYING = `60015f5f73${"ee".repeat(20)}3c`;
 const LARGE = parseAddress(`0x${"ee".repeat(20)}`);
 const LARGE_BYTES = 24_576;
 
+/** An opcode that is not listed. */
+const OPCODE_NS: Readonly<Record<WeightsVersion, number>> = { 1: 40, 2: 40, 3: 40, 4: 40, 5: 25 };
+
 /**
- * By hand: the base; 26 bytes of code at 4; four opcodes that push, and the copy; a cold account; a
- * word of memory and one that is copied.
+ * By hand: the base; 26 bytes of code at 4; the copy; a cold account; a word of memory and one that is
+ * copied. Four opcodes that push come to it.
  */
-const COPYING_NS = 50_000 + 26 * 4 + 4 * 40 + 900 + 8_000 + 8 + 5;
+const COPYING_NS = 50_000 + 26 * 4 + 900 + 8_000 + 8 + 5;
 
 /** What a version adds for the code that is read, and for each account and slot of a list. */
 const READ_NS: Readonly<Record<WeightsVersion, { code: number; account: number; slot: number }>> = {
@@ -66,6 +79,7 @@ const READ_NS: Readonly<Record<WeightsVersion, { code: number; account: number; 
   2: { code: 0, account: 0, slot: 0 },
   3: { code: 0, account: 0, slot: 0 },
   4: { code: 4 * LARGE_BYTES, account: 8_000, slot: 10_000 },
+  5: { code: 4 * LARGE_BYTES, account: 8_000, slot: 10_000 },
 };
 
 const chains: ExecutionChain[] = [];
@@ -142,18 +156,19 @@ describe.each(WEIGHTS_VERSIONS)("version %d of the weights", (version) => {
     const raws = [store(8, 0), store(9, 1, 23_900), store(9, 2), store(7, 3), store(5, 4)];
     const { outcomes } = await chain.execute(await Promise.all(raws), [], engine);
     const units = outcomes.map((outcome) => outcome.included && outcome.computeNs);
-    const [readNs, changeNs] = CHANGED_SLOT_NS[version];
-    const first = STORING_NS + 10_000 + 30_000;
-    const next = STORING_NS + readNs + changeNs;
-    expect(units).toEqual([first, STORING_NS + readNs, next, next, first]);
+    const { change, again, code } = SLOT_NS[version];
+    const [readNs, changeNs] = again;
+    const base = STORING_NS[version];
+    const next = base + code + readNs + changeNs;
+    const last = base + code + 10_000 + change;
+    expect(units).toEqual([base + 4 * 4 + 10_000 + change, base + code + readNs, next, next, last]);
   });
 
   it.each(ENGINE_NAMES)("counts whole codes that are copied from (%s)", async (engine) => {
     const chain = await open(version, COPYING);
+    const copyingNs = COPYING_NS + 4 * OPCODE_NS[version] + READ_NS[version].code;
     const { outcomes } = await chain.execute([await listing(chain, CONTRACT, [])], [], engine);
-    expect(outcomes).toMatchObject([
-      { receipt: { status: 1 }, computeNs: COPYING_NS + READ_NS[version].code },
-    ]);
+    expect(outcomes).toMatchObject([{ receipt: { status: 1 }, computeNs: copyingNs }]);
   });
 
   it.each(ENGINE_NAMES)("counts what access lists make warm (%s)", async (engine) => {
@@ -169,7 +184,7 @@ describe.each(WEIGHTS_VERSIONS)("version %d of the weights", (version) => {
     const { account, slot } = READ_NS[version];
     const transferNs = 50_000 + 2 * account + 3 * slot;
     expect(outcomes.map((outcome) => outcome.included && outcome.computeNs)).toEqual([
-      transferNs + 4 + 40,
+      transferNs + 4 + OPCODE_NS[version],
       transferNs,
     ]);
   });
@@ -183,7 +198,7 @@ describe.each(WEIGHTS_VERSIONS)("version %d of the weights", (version) => {
 describe("a version that this program does not know", () => {
   it("is refused with those that it does", () => {
     const text = encodeGenesis(testGenesis(WALLET.address.toLowerCase()));
-    const newer = text.replace(/"computeWeights": ?[0-9]+/, '"computeWeights": 5');
+    const newer = text.replace(/"computeWeights": ?[0-9]+/, '"computeWeights": 6');
     expect(newer).not.toBe(text);
     expect(() => parseGenesis(newer)).toThrow(/computeWeights/);
   });

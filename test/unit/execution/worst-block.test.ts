@@ -15,10 +15,10 @@ const LIMITS: WorstLimits = { gas: 30_000_000n, limitNs: 2_000_000 };
 const LIMITS_OF_TWO_STAGES: WorstLimits = { gas: 30_000_000n, limitNs: 60_000_000 };
 
 /**
- * Entries into functions, branches and loop bodies for a microsecond of units: at most some 250
+ * Entries into functions, branches and loop bodies for a microsecond of units: at most some 620
  * everywhere; a loop that costs nothing would have thousands.
  */
-const MOST_ENTRIES_PER_US = 400;
+const MOST_ENTRIES_PER_US = 750;
 
 let counter: BlockCounter;
 let openWorstCase: (item: WorstCase, limits: WorstLimits) => () => RunResult;
