@@ -28,8 +28,12 @@ export interface ComputeWeights {
   readonly listedSlotNs: number;
   /** First read of an account in a transaction: it may lie on the disk. */
   readonly coldAccountNs: number;
+  /** The same where an earlier transaction of the block has read it: it lies in memory. */
+  readonly seenAccountNs: number;
   /** First read of a slot in a transaction. */
   readonly coldSlotNs: number;
+  /** The same where an earlier transaction of the block has read it. */
+  readonly seenSlotNs: number;
   /** First change of a slot in a transaction: trie, store and history. */
   readonly slotChangeNs: number;
   /** First read of a slot that an earlier transaction of the block changed: it lies in memory. */
@@ -177,7 +181,9 @@ const FIRST: ComputeWeights = {
   listedAccountNs: 0,
   listedSlotNs: 0,
   coldAccountNs: 8_000,
+  seenAccountNs: 8_000,
   coldSlotNs: 10_000,
+  seenSlotNs: 10_000,
   slotChangeNs: 30_000,
   changedSlotNs: 10_000,
   slotChangeAgainNs: 30_000,
@@ -227,6 +233,8 @@ const FOURTH: ComputeWeights = {
 const FIFTH: ComputeWeights = {
   ...FOURTH,
   opcodesNs: opcodeTable({ otherNs: 25, listedNs: FIFTH_OPCODES_NS }),
+  seenAccountNs: 1_000,
+  seenSlotNs: 1_000,
   slotChangeNs: 24_000,
   exponentByteNs: 1_500,
   keptCodeBytes: 512 * 1_024,

@@ -1,9 +1,10 @@
 /** Contracts of the benchmarks on a chain that runs: made, called, waited for. */
 import type { Address } from "../../chain/address.js";
 import { bytesToHex } from "../../chain/hex.js";
+import { approval, type Exchange, planExchange } from "./bench-exchange.js";
 import { MINT_GAS_LIMIT, mintDatas, tokenBytecode } from "./bench-token.js";
 import { callRpc } from "./json-rpc.js";
-import { type Sender, signNext } from "./senders.js";
+import { type Payment, type Sender, signNext } from "./senders.js";
 
 /** The token of the benchmarks on a chain. Throws Error when it is not mined in time. */
 export function deployToken(url: string, owner: Sender): Promise<Address> {
@@ -27,8 +28,33 @@ export async function mint(
   for (const data of mintDatas(groups.flat().map(({ address }) => address))) {
     hashes.push(await send(url, owner, { to: token, data, gasLimit: MINT_GAS_LIMIT }));
   }
+  await assertMined(url, hashes);
+}
+
+/**
+ * An exchange on a chain whose first token all members of all groups hold, and may swap. Throws Error
+ * when one of its transactions is reverted, or not mined in time.
+ */
+export async function deployExchange(
+  url: string,
+  owner: Sender,
+  groups: readonly (readonly Sender[])[],
+): Promise<Exchange> {
+  const exchange = planExchange(owner);
+  const [token] = exchange.tokens;
+  const hashes: string[] = [];
+  for (const payment of exchange.payments) hashes.push(await send(url, owner, payment));
+  await mint(url, owner, token, groups);
+  for (const trader of groups.flat()) {
+    hashes.push(await send(url, trader, approval(token, exchange.router)));
+  }
+  await assertMined(url, hashes);
+  return exchange;
+}
+
+async function assertMined(url: string, hashes: readonly string[]): Promise<void> {
   for (const hash of hashes) {
-    if ((await waitForReceipt(url, hash)).status !== "0x1") throw new Error("a mint was reverted");
+    if ((await waitForReceipt(url, hash)).status !== "0x1") throw new Error(`${hash} was reverted`);
   }
 }
 
@@ -39,16 +65,8 @@ export interface Receipt {
   readonly blockNumber: string;
 }
 
-/** What a transaction to a contract has; no coins unless it says so. */
-export interface ContractPayment {
-  readonly to: Address | undefined;
-  readonly data: Uint8Array;
-  readonly gasLimit: bigint;
-  readonly valueAtoken?: bigint;
-}
-
-/** Sends a transaction; its hash. Throws Error when it is refused. */
-export function send(url: string, sender: Sender, payment: ContractPayment): Promise<string> {
+/** Sends a transaction, without coins unless it says so; its hash. Throws Error when it is refused. */
+export function send(url: string, sender: Sender, payment: Payment): Promise<string> {
   const raw = signNext(sender, { valueAtoken: 0n, ...payment });
   return callRpc<string>(url, "eth_sendRawTransaction", [bytesToHex(raw)]);
 }

@@ -80,6 +80,8 @@ export interface HeldResult {
   readonly cpuMicroseconds: number | undefined;
   /** Undefined where the search began without one. */
   readonly burstPerSecond: number | undefined;
+  /** Rate that the chain's rules allow at most, as the plan has it. */
+  readonly ceilingPerSecond: number | undefined;
   /** Blocks of the trial at that rate. */
   readonly blocks: readonly SeenBlock[];
 }
@@ -116,6 +118,7 @@ export async function findHeldRate(plan: TrialPlan): Promise<HeldResult> {
     verdict: best?.verdict,
     cpuMicroseconds: best?.cpuMicroseconds,
     burstPerSecond,
+    ceilingPerSecond: plan.ceilingPerSecond,
     blocks: best?.blocks ?? [],
   };
 }

@@ -10,7 +10,7 @@ import {
   CALL_ITEMS,
   CALL_OPCODES,
   SLOT_OPCODES,
-} from "../interpreter/naming-opcodes.js";
+} from "../interpreter/opcodes/naming-opcodes.js";
 import type { Step, Watcher } from "../interpreter/watcher.js";
 import { wordToAddress, wordToSlot } from "../interpreter/words.js";
 

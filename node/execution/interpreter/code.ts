@@ -6,7 +6,7 @@
  */
 import { type Code, type Frame, type Handler, JUMP_TARGET } from "./frame.js";
 import { OUT_OF_GAS, STACK_OVERFLOW, STACK_UNDERFLOW } from "./halt.js";
-import { INVALID_INSTRUCTION, type Instruction, INSTRUCTIONS } from "./instructions.js";
+import { INVALID_INSTRUCTION, type Instruction, INSTRUCTIONS } from "./opcodes/instructions.js";
 import { wordFrom } from "./words.js";
 
 const MAX_STACK = 1_024;

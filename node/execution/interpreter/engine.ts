@@ -11,11 +11,11 @@ import type { BlockContext, EvmMessage } from "../message.js";
 import { ALL_PRECOMPILES, type AnyPrecompile } from "../native/table.js";
 import { PRECOMPILE_ADDRESSES, PRECOMPILES_BY_NAME } from "../../../chain/evm/precompiles.js";
 import type { RunResult, RunTerms, TransactionEngine } from "../transaction-engine.js";
+import { BlockReads } from "./block-reads.js";
 import type { Code, Execution } from "./frame.js";
 import { MESSAGE_OPCODES } from "./frame-message.js";
 import { REVERTED } from "./halt.js";
 import { Interpreter } from "./interpreter.js";
-import { KeptCodes } from "./kept-codes.js";
 import { Substate } from "./substate.js";
 
 const FORK_PRECOMPILES: ReadonlySet<Address> = new Set(PRECOMPILES_BY_NAME.values());
@@ -28,7 +28,7 @@ function alwaysWarm({ native }: BlockContext): ReadonlySet<Address> {
 /** One engine over the state of one block; it runs one message at a time. */
 export class Engine implements TransactionEngine {
   private readonly precompiles: ReadonlyMap<Address, AnyPrecompile>;
-  private readonly codes: KeptCodes<Code>;
+  private readonly reads: BlockReads<Code>;
 
   constructor(
     private readonly options: {
@@ -41,7 +41,7 @@ export class Engine implements TransactionEngine {
     },
   ) {
     this.precompiles = options.precompiles ?? ALL_PRECOMPILES;
-    this.codes = new KeptCodes(options.weights.keptCodeBytes);
+    this.reads = new BlockReads(options.weights.keptCodeBytes);
   }
 
   /**
@@ -57,14 +57,14 @@ export class Engine implements TransactionEngine {
     const substate = new Substate(alwaysWarm(block));
     this.warmUp(substate, message, block);
     state.beginTransaction();
-    this.codes.begin();
+    this.reads.begin();
     const sender = state.accountNow(message.from) ?? EMPTY_ACCOUNT;
     state.putAccount(message.from, { ...sender, nonce: sender.nonce + 1n });
     const { from: origin, gasPriceAtoken } = message;
     const meter = { leftNs: limitNs };
     const fixed = { weights, block, chainId, origin, gasPriceAtoken };
-    const { codes } = this;
-    const execution: Execution = { meter, state, codes, substate, ...fixed, watcher };
+    const { reads } = this;
+    const execution: Execution = { meter, state, reads, substate, ...fixed, watcher };
     if (recorder !== undefined) {
       state.balanceListener = (address, deltaAtoken) => {
         recorder.balanceChanged(address, deltaAtoken);
@@ -117,9 +117,9 @@ export class Engine implements TransactionEngine {
     };
   }
 
-  /** The state has its effects; which codes it ran is known here alone. */
+  /** The state has its effects; what it has read is known here alone. */
   finish(isIncluded: boolean): void {
-    this.codes.finish(isIncluded);
+    this.reads.finish(isIncluded);
   }
 
   /** EIP-2929, EIP-2930, EIP-3651: what else is warm before the first instruction. */

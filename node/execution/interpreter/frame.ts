@@ -3,8 +3,8 @@ import type { Address } from "../../../chain/address.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import type { BlockContext } from "../message.js";
 import { OUT_OF_COMPUTE, OUT_OF_GAS, STACK_UNDERFLOW } from "./halt.js";
+import type { BlockReads } from "./block-reads.js";
 import type { Message } from "./frame-message.js";
-import type { KeptCodes } from "./kept-codes.js";
 import { Memory } from "./memory.js";
 import { memoryGas, wordsOf } from "./schedule.js";
 import type { Substate } from "./substate.js";
@@ -46,8 +46,8 @@ export interface Execution {
   /** Of compute units, by the chain's version. */
   readonly weights: ComputeWeights;
   readonly state: JournaledState;
-  /** Codes that the block has run by then. */
-  readonly codes: KeptCodes<Code>;
+  /** What the block has read by then. */
+  readonly reads: BlockReads<Code>;
   readonly substate: Substate;
   readonly block: BlockContext;
   readonly chainId: bigint;

@@ -127,7 +127,8 @@ export class Interpreter {
 
   /** A frame pays by the byte for code that is not kept, and halts at its first step where it cannot. */
   private codeOf(codeHash: Hash32): Code {
-    const { codes, state } = this.execution;
+    const { reads, state } = this.execution;
+    const { codes } = reads;
     const kept = codes.find(codeHash);
     if (kept !== undefined) return kept;
     const code = this.prepare(state.codeNow(codeHash));

@@ -1,8 +1,6 @@
 /**
  * Codes that a block has run, ready to be run again: a frame pays for reading its code once in a block
- * and not once in each transaction. What is kept here decides what frames pay, so that every node
- * has to keep the same codes: only transactions that are in the block count, the codes that ran last stay,
- * and the room is a rule of the chain.
+ * and not once in each transaction. The codes that ran last stay; the room is a rule of the chain.
  */
 import type { Hash32 } from "../../../chain/hex.js";
 
@@ -17,12 +15,6 @@ export class KeptCodes<Code extends { readonly bytes: Uint8Array }> {
 
   /** @param roomBytes bytes of code; 0 keeps none */
   constructor(private readonly roomBytes: number) {}
-
-  /** Begins a transaction; of one that was not finished nothing stays. */
-  begin(): void {
-    this.used.clear();
-    this.usedBytes = 0;
-  }
 
   /** The code, where it is kept; this is a use of it. */
   find(codeHash: Hash32): Code | undefined {
@@ -49,7 +41,8 @@ export class KeptCodes<Code extends { readonly bytes: Uint8Array }> {
         this.keptBytes -= bytes.length;
       }
     }
-    this.begin();
+    this.used.clear();
+    this.usedBytes = 0;
   }
 
   private keep(codeHash: Hash32, code: Code): void {

@@ -20,8 +20,8 @@ import {
   STACK_OVERFLOW,
   STACK_UNDERFLOW,
 } from "./halt.js";
-import { INVALID_INSTRUCTION, type Instruction, INSTRUCTIONS } from "./instructions.js";
-import { ACCOUNT_OPCODES, CALL_ITEMS, CALL_OPCODES } from "./naming-opcodes.js";
+import { INVALID_INSTRUCTION, type Instruction, INSTRUCTIONS } from "./opcodes/instructions.js";
+import { ACCOUNT_OPCODES, CALL_ITEMS, CALL_OPCODES } from "./opcodes/naming-opcodes.js";
 import { COLD_ACCOUNT_GAS, WARM_GAS } from "./schedule.js";
 import type { Step, StepWatcher } from "./watcher.js";
 import { wordFrom, wordToAddress } from "./words.js";

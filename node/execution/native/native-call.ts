@@ -21,7 +21,7 @@ import {
   VALUE_GAS,
   WARM_GAS,
 } from "../interpreter/schedule.js";
-import { writeGas } from "../interpreter/storage.js";
+import { writeGas } from "../interpreter/opcodes/storage.js";
 import { wordToSlot } from "../interpreter/words.js";
 import type { NativeHost, NativeMessage } from "./native-host.js";
 import { DISTRIBUTION, logOf } from "./native-abis.js";

@@ -17,7 +17,7 @@ import {
   CALL_ITEMS,
   CALL_OPCODES,
   SLOT_OPCODES,
-} from "../interpreter/naming-opcodes.js";
+} from "../interpreter/opcodes/naming-opcodes.js";
 import type { Step, StepEnd, WatchedFrame, Watcher } from "../interpreter/watcher.js";
 import { MAX_INIT_CODE_BYTES } from "../interpreter/schedule.js";
 import { wordToAddress, wordToSize, wordToSlot } from "../interpreter/words.js";

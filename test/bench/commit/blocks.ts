@@ -12,6 +12,7 @@ import { databaseSettings, memoryBytes } from "../../../node/settings/memory-con
 import { loadConfig } from "../../../runtime/config/config.js";
 import { createLocalGenesis, type GenesisAccount } from "../../../node/settings/genesis.js";
 import { ExecutionChain } from "../../helpers/chains/execution-chain.js";
+import { approval, type Exchange, planExchange, swap } from "../bench-exchange.js";
 import { MINT_GAS_LIMIT, mintDatas, tokenBytecode, tokenTransfer } from "../bench-token.js";
 import {
   addressOf,
@@ -157,6 +158,37 @@ export function tokenFilling(token: Address, holders: readonly Sender[]): Fillin
     return signed(sender, tokenTransfer(token, to.address));
   };
   return { name: "ERC-20 transfers between holders", gas: 40_000, grows: false, next, ready: [] };
+}
+
+/** Swaps of each holder, for the next one. */
+export function swapFilling(exchange: Exchange, holders: readonly Sender[]): Filling {
+  let sent = 0;
+  const next = () => {
+    const sender = holders[sent % holders.length];
+    const to = holders[(sent + 1) % holders.length];
+    if (sender === undefined || to === undefined) throw new Error("nobody holds the token");
+    sent += 1;
+    return signed(sender, swap(exchange, to.address));
+  };
+  return { name: "Uniswap V2 swaps of holders", gas: 90_000, grows: false, next, ready: [] };
+}
+
+/** Deploys an exchange whose first token all of them hold, and may swap. */
+export async function deployExchange(
+  chain: ExecutionChain,
+  holders: readonly Sender[],
+): Promise<Exchange> {
+  const [owner] = holders;
+  if (owner === undefined) throw new Error("nobody deploys");
+  const exchange = planExchange(owner);
+  const [token] = exchange.tokens;
+  const mints = mintDatas(holders.map(({ address }) => address)).map((data) => {
+    return { to: token, data, gasLimit: MINT_GAS_LIMIT, valueAtoken: 0n };
+  });
+  const ready = [...exchange.payments, ...mints].map((payment) => signed(owner, payment));
+  for (const holder of holders) ready.push(signed(holder, approval(token, exchange.router)));
+  while (ready.length > 0) ready.splice(0, (await chain.fill(ready)).count);
+  return exchange;
 }
 
 /** Deploys a token that all of them hold. */

@@ -2,11 +2,13 @@
 import { createSenders } from "../senders.js";
 import { COMMIT_CASES } from "./cases.js";
 import {
+  deployExchange,
   deployToken,
   fillingOf,
   grow,
   openChain,
   SENDERS,
+  swapFilling,
   type TimedBlock,
   timeBlock,
   tokenFilling,
@@ -34,10 +36,16 @@ export async function runCommitWeightsRow({ quick, say }: CommitRowOptions): Pro
     return { item, index, senders: createSenders(count, `commit weights ${index}`) };
   });
   const holders = createSenders(SENDERS, "commit weights, the token");
-  const chain = await openChain([...cases.flatMap(({ senders }) => senders), ...holders]);
+  const traders = createSenders(SENDERS, "commit weights, the exchange");
+  const chain = await openChain([
+    ...cases.flatMap(({ senders }) => senders),
+    ...holders,
+    ...traders,
+  ]);
   try {
     const fillings = cases.map(({ item, index, senders }) => fillingOf(item, index, senders));
     fillings.push(tokenFilling(await deployToken(chain, holders), holders));
+    fillings.push(swapFilling(await deployExchange(chain, traders), traders));
     for (const filling of fillings.filter(({ grows }) => grows)) {
       if (grown > 0) say(`${grown} blocks before: ${filling.name}`);
       await grow(chain, filling, grown);

@@ -1,15 +1,23 @@
-/** Rows of a chain with 2 s blocks, ours beside anvil: transfers, ERC-20 transfers, reads. */
+/** Rows of a chain with 2 s blocks, ours beside anvil: transfers, ERC-20 transfers, swaps, reads. */
 import { Interface } from "ethers";
 import type { Address } from "../../../chain/address.js";
+import { swap } from "../bench-exchange.js";
 import { tokenTransfer } from "../bench-token.js";
-import { deployToken, mint } from "../contracts.js";
+import { deployExchange, deployToken, mint } from "../contracts.js";
 import { startAnvilTarget } from "../targets/anvil-target.js";
 import { startCausewayTarget } from "../targets/causeway-target.js";
 import type { ChainTarget } from "../targets/chain-target.js";
 import { closedLoop, encodeCall, type LoadResult } from "../http-load.js";
 import { blockNumber, transactionCount } from "../json-rpc.js";
 import { type BenchRow, formatFigure } from "../report.js";
-import { createRecipients, createSenders, encodeBatch, type Sender, signNext } from "../senders.js";
+import {
+  createRecipients,
+  createSenders,
+  encodeBatch,
+  type Payment,
+  type Sender,
+  signNext,
+} from "../senders.js";
 import { findHeldRate, type HeldResult, maxTrials, senderGroups } from "../transfer-trial.js";
 import { Turns } from "../turns.js";
 
@@ -30,7 +38,7 @@ export const lengthOf = <T>(
 ): T => (quick ? sizes.quick : sizes.full);
 
 /** Names of the rows here, for `--only`. */
-export const CHAIN_ROWS = ["transfers", "erc20", "reads"] as const;
+export const CHAIN_ROWS = ["transfers", "erc20", "swaps", "reads"] as const;
 
 /** A row that needs the two chains. */
 export type ChainRowName = (typeof CHAIN_ROWS)[number];
@@ -52,14 +60,17 @@ const READ_CONNECTIONS = 4;
 /** Accounts that receive the transfers. */
 const RECIPIENT_COUNT = 10_000;
 
-/** Compute units of such a transfer where the block has changed both slots; 37 us more for one that it has not. */
-const ERC20_COMPUTE_NS = 100_000;
+/** Compute units of a token's transfer where the block has changed both slots; 31 us more for one that it has not. */
+const ERC20_COMPUTE_NS = 83_000;
+
+/** The same of a swap, whose slots the block has changed or read. */
+const SWAP_COMPUTE_NS = 305_000;
 
 /** What one chain measured. */
 interface ChainFigures {
   readonly transfers?: HeldResult;
   readonly erc20?: HeldResult;
-  readonly erc20Ceiling?: number;
+  readonly swaps?: HeldResult;
   readonly blocks?: LoadResult;
   readonly balances?: LoadResult;
   readonly calls?: LoadResult;
@@ -99,8 +110,10 @@ async function measure(measurement: Measurement): Promise<ChainFigures> {
   // Reads first: the block to read has to be there before the pool is full of transfers.
   const reads = wants("reads") ? await measureReads(measurement) : {};
   const transfers = wants("transfers") ? await measureTransfers(measurement) : undefined;
-  const erc20 = wants("erc20") ? await measureErc20(measurement) : {};
-  return { ...reads, transfers, ...erc20, memoryMib: measurement.target.process.memoryMib() };
+  const erc20 = wants("erc20") ? await measureErc20(measurement) : undefined;
+  const swaps = wants("swaps") ? await measureSwaps(measurement) : undefined;
+  const memoryMib = measurement.target.process.memoryMib();
+  return { ...reads, transfers, erc20, swaps, memoryMib };
 }
 
 function measureTransfers(measurement: Measurement): Promise<HeldResult> {
@@ -118,41 +131,74 @@ function measureTransfers(measurement: Measurement): Promise<HeldResult> {
   });
 }
 
-async function measureErc20({
-  target,
-  turns,
-  pool,
-  options,
-}: Measurement): Promise<Pick<ChainFigures, "erc20" | "erc20Ceiling">> {
-  const { length, say } = options;
-  const trials = Math.min(length.trials, ERC20_TRIALS);
-  const holders = Array.from({ length: maxTrials(trials) + 1 }, () => pool.take());
+async function measureErc20(measurement: Measurement): Promise<HeldResult> {
+  const { target, turns, pool } = measurement;
+  const holders = takeGroups(pool);
   const token = await turns.take(async () => {
     const deployed = await deployToken(target.url, pool.owner);
     await mint(target.url, pool.owner, deployed, holders);
     return deployed;
   });
-  const all = holders.flat();
-  const { limits } = target;
-  const ceilingPerSecond =
-    limits === undefined
-      ? undefined
-      : (limits.computeNs / ERC20_COMPUTE_NS) * (1_000 / limits.blockIntervalMs);
-  const erc20 = await findHeldRate({
-    target,
-    turns,
-    senders: () => holders.shift() ?? [],
-    payment: (index) => tokenTransfer(token, (all[index % all.length] ?? pool.owner).address),
-    blocksPerTrial: length.blocksPerTrial,
-    trials,
-    ceilingPerSecond,
-    say: (line) => say(`ERC-20, ${line}`),
+  return holdCode(measurement, {
+    name: "ERC-20",
+    computeNs: ERC20_COMPUTE_NS,
+    groups: holders,
+    payment: (to) => tokenTransfer(token, to),
   });
-  return { erc20, erc20Ceiling: ceilingPerSecond };
 }
 
-/** Trials of the ERC-20 row; its ceiling is near where it starts. */
-const ERC20_TRIALS = 4;
+async function measureSwaps(measurement: Measurement): Promise<HeldResult> {
+  const { target, turns, pool } = measurement;
+  const traders = takeGroups(pool);
+  const exchange = await turns.take(() => deployExchange(target.url, pool.owner, traders));
+  return holdCode(measurement, {
+    name: "swaps",
+    computeNs: SWAP_COMPUTE_NS,
+    groups: traders,
+    payment: (to) => swap(exchange, to),
+  });
+}
+
+/** Senders for all trials of a row that calls contracts. */
+function takeGroups(pool: SenderPool): (readonly Sender[])[] {
+  return Array.from({ length: maxTrials(CODE_TRIALS) + 1 }, () => pool.take());
+}
+
+/** What calls of a contract are: compute units of each, and what it does for somebody. */
+interface CodeLoad {
+  readonly name: string;
+  readonly computeNs: number;
+  readonly groups: readonly (readonly Sender[])[];
+  readonly payment: (to: Address) => Payment;
+}
+
+function holdCode(
+  { target, turns, pool, options }: Measurement,
+  { name, computeNs, groups, payment }: CodeLoad,
+): Promise<HeldResult> {
+  const { length, say } = options;
+  const left = [...groups];
+  const all = groups.flat();
+  return findHeldRate({
+    target,
+    turns,
+    senders: () => left.shift() ?? [],
+    payment: (index) => payment((all[index % all.length] ?? pool.owner).address),
+    blocksPerTrial: length.blocksPerTrial,
+    trials: Math.min(length.trials, CODE_TRIALS),
+    ceilingPerSecond: ceilingOf(target, computeNs),
+    say: (line) => say(`${name}, ${line}`),
+  });
+}
+
+/** What the chain's rules allow in a second; undefined where no rule is worth naming. */
+function ceilingOf({ limits }: Pick<ChainTarget, "limits">, computeNs: number): number | undefined {
+  if (limits === undefined) return undefined;
+  return (limits.computeNs / computeNs) * (1_000 / limits.blockIntervalMs);
+}
+
+/** Trials of rows that call contracts; their ceilings are near where they start. */
+const CODE_TRIALS = 4;
 
 async function measureReads({
   target,
@@ -222,8 +268,8 @@ class SenderPool {
   private next = 0;
 
   constructor(trials: number) {
-    // Reads, and for both kinds of transfer a burst and the trials.
-    const count = 1 + (maxTrials(trials) + 1) + (maxTrials(ERC20_TRIALS) + 1);
+    // Reads, and for transfers and both kinds of calls a burst and the trials.
+    const count = 1 + (maxTrials(trials) + 1) + 2 * (maxTrials(CODE_TRIALS) + 1);
     this.groups = senderGroups(count, "sender");
     const [owner] = createSenders(1, "owner");
     if (owner === undefined) throw new Error("no owner");
@@ -248,37 +294,26 @@ function toRows(
   names: readonly ChainRowName[],
 ): BenchRow[] {
   const rows: BenchRow[] = [];
-  if (names.includes("transfers") && ours.transfers !== undefined) {
+  const held = (title: string, kind: "transfers" | "erc20" | "swaps", aim?: number) => {
+    const [own, other] = [ours[kind], peer?.[kind]];
+    if (!names.includes(kind) || own === undefined) return;
     rows.push({
-      title: "transfers held, 2 s blocks",
+      title: `${title} held, 2 s blocks`,
       unit: "tx/s",
-      ours: ours.transfers.perSecond,
-      peer: peer?.transfers?.perSecond,
+      ours: own.perSecond,
+      peer: other?.perSecond,
       peerName: "anvil",
-      aim: { ratio: 0.5 },
+      aim: aim === undefined ? undefined : { ratio: aim },
       details: [
-        heldDetail("ours", ours.transfers, ours.memoryMib),
-        ...(peer?.transfers === undefined
-          ? []
-          : [heldDetail("anvil", peer.transfers, peer.memoryMib)]),
+        ...boundDetail(own),
+        heldDetail("ours", own, ours.memoryMib),
+        ...(other === undefined ? [] : [heldDetail("anvil", other, peer?.memoryMib)]),
       ],
     });
-  }
-  if (names.includes("erc20") && ours.erc20 !== undefined) {
-    rows.push({
-      title: "ERC-20 transfers held, 2 s blocks",
-      unit: "tx/s",
-      ours: ours.erc20.perSecond,
-      peer: peer?.erc20?.perSecond,
-      peerName: "anvil",
-      details: [
-        `ours is bounded by compute units at about ${formatFigure(ours.erc20Ceiling ?? 0)}/s; ` +
-          "anvil has no such rule",
-        heldDetail("ours", ours.erc20, ours.memoryMib),
-        ...(peer?.erc20 === undefined ? [] : [heldDetail("anvil", peer.erc20, peer.memoryMib)]),
-      ],
-    });
-  }
+  };
+  held("transfers", "transfers", 0.5);
+  held("ERC-20 transfers", "erc20");
+  held("Uniswap V2 swaps", "swaps");
   if (ours.blocks !== undefined && ours.balances !== undefined && ours.calls !== undefined) {
     rows.push(
       readRow("eth_getBlockByNumber, 500 full transactions", ours.blocks, peer?.blocks, 100),
@@ -287,6 +322,13 @@ function toRows(
     );
   }
   return rows;
+}
+
+/** Which rule of the chain the rate is near. */
+function boundDetail({ ceilingPerSecond }: HeldResult): string[] {
+  if (ceilingPerSecond === undefined) return [];
+  const ceiling = formatFigure(ceilingPerSecond);
+  return [`ours is bounded by compute units at about ${ceiling}/s; anvil has no such rule`];
 }
 
 /** A held rate in words: of the search, of waiting, of processor time and memory. */

@@ -7,9 +7,9 @@ import { Interface } from "ethers";
 import type { Address } from "../../../chain/address.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import { tokenTransfer } from "../bench-token.js";
-import { type ContractPayment, deploy, send, waitForReceipt } from "../contracts.js";
+import { deploy, send, waitForReceipt } from "../contracts.js";
 import { type BenchRow, formatFigure } from "../report.js";
-import { createSenders, type Sender } from "../senders.js";
+import { createSenders, type Payment, type Sender } from "../senders.js";
 import { startCausewayTarget } from "../targets/causeway-target.js";
 import type { ChainTarget } from "../targets/chain-target.js";
 import { findHeldRate, type HeldResult, maxTrials, senderGroups } from "../transfer-trial.js";
@@ -187,7 +187,7 @@ async function makeState(
   if (LargeState === undefined) throw new Error("the contract does not compile");
   const to = await deploy(url, owner, hexToBytes(LargeState.bytecode));
   const abi = new Interface(SIGNATURES);
-  const payments: ContractPayment[] = [];
+  const payments: Payment[] = [];
   const call = (name: string, values: readonly unknown[], valueAtoken = 0n) => {
     const data = hexToBytes(abi.encodeFunctionData(name, values));
     payments.push({ to, data, valueAtoken, gasLimit: BigInt(PART * GAS_PER_ITEM) });

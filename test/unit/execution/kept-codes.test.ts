@@ -11,7 +11,9 @@ import { JournaledState } from "../../../node/state/journaled-state.js";
 import { createRandom } from "../../helpers/random.js";
 import { ALICE, BLOCK, MemoryState, TEN } from "./call-fixture.js";
 
-const WEIGHTS = weightsOf(5);
+const NEWEST = weightsOf(5);
+/** Only codes are to tell one run from another. */
+const WEIGHTS: ComputeWeights = { ...NEWEST, seenAccountNs: NEWEST.coldAccountNs };
 /** The same, with code that costs nothing. */
 const FREE: ComputeWeights = { ...WEIGHTS, codeByteNs: 0, keptCodeBytes: 0 };
 const CODE_BYTES = 24_576;

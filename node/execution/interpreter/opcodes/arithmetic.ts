@@ -1,7 +1,7 @@
 /** Arithmetic, comparisons and bits: opcodes 0x01 to 0x1d. */
-import type { Frame } from "./frame.js";
-import { EXPONENT_BYTE_GAS } from "./schedule.js";
-import { toSigned, wrap } from "./words.js";
+import type { Frame } from "../frame.js";
+import { EXPONENT_BYTE_GAS } from "../schedule.js";
+import { toSigned, wrap } from "../words.js";
 
 const WORD_MASK = (1n << 256n) - 1n;
 const WORD_BITS = 256n;

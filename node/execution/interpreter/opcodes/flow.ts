@@ -1,8 +1,8 @@
 /** Control: jumps, ends, and what shows gas and place. */
-import { type Frame, type Handler, JUMP_TARGET } from "./frame.js";
-import { INVALID_JUMP, INVALID_OPCODE, REVERTED } from "./halt.js";
-import { wordsOf } from "./schedule.js";
-import { wordToSize } from "./words.js";
+import { type Frame, type Handler, JUMP_TARGET } from "../frame.js";
+import { INVALID_JUMP, INVALID_OPCODE, REVERTED } from "../halt.js";
+import { wordsOf } from "../schedule.js";
+import { wordToSize } from "../words.js";
 
 const NO_BYTES = new Uint8Array(0);
 

@@ -1,10 +1,10 @@
 /** Reads of accounts and blocks: BALANCE, EXTCODE*, BLOCKHASH and the block's fields. */
-import type { Address } from "../../../chain/address.js";
-import { EMPTY_CODE_HASH, type Hash32 } from "../../../chain/hex.js";
-import type { AccountRecord } from "../../store/account-record.js";
-import { isEmptyAccount } from "../../store/account-record.js";
-import type { Frame } from "./frame.js";
-import { COLD_ACCOUNT_GAS, WARM_GAS } from "./schedule.js";
+import type { Address } from "../../../../chain/address.js";
+import { EMPTY_CODE_HASH, type Hash32 } from "../../../../chain/hex.js";
+import type { AccountRecord } from "../../../store/account-record.js";
+import { isEmptyAccount } from "../../../store/account-record.js";
+import type { Frame } from "../frame.js";
+import { COLD_ACCOUNT_GAS, WARM_GAS } from "../schedule.js";
 
 /** BLOCKHASH reaches so far back. */
 const HASH_WINDOW_BLOCKS = 256;
@@ -13,7 +13,13 @@ const HASH_WINDOW_BLOCKS = 256;
 export function chargeAccount(frame: Frame, address: Address): void {
   const isCold = frame.execution.substate.warmAddress(address);
   frame.charge(isCold ? COLD_ACCOUNT_GAS : WARM_GAS);
-  if (isCold) frame.spend(frame.weights.coldAccountNs);
+  if (isCold) spendOnColdAccount(frame, address);
+}
+
+/** Compute units of an account's first touch in the transaction. */
+export function spendOnColdAccount(frame: Frame, address: Address): void {
+  const { seenAccountNs, coldAccountNs } = frame.weights;
+  frame.spend(frame.execution.reads.seeAccount(address) ? seenAccountNs : coldAccountNs);
 }
 
 /** The account, or undefined where none is or only an empty one (EIP-161). */

@@ -1,10 +1,10 @@
 /** What sends a message to another account: calls, creations, SELFDESTRUCT. */
-import { contractAddress2Of, contractAddressOf } from "../../../chain/contract-address.js";
-import type { Atoken } from "../../../chain/units.js";
-import { EMPTY_ACCOUNT } from "../../store/account-record.js";
-import { chargeAccount, livingAccount } from "./accounts.js";
-import type { Frame } from "./frame.js";
-import { type Message, MESSAGE_OPCODES } from "./frame-message.js";
+import { contractAddress2Of, contractAddressOf } from "../../../../chain/contract-address.js";
+import type { Atoken } from "../../../../chain/units.js";
+import { EMPTY_ACCOUNT } from "../../../store/account-record.js";
+import { chargeAccount, livingAccount, spendOnColdAccount } from "./accounts.js";
+import type { Frame } from "../frame.js";
+import { type Message, MESSAGE_OPCODES } from "../frame-message.js";
 import {
   type Halt,
   initCodeTooLarge,
@@ -12,7 +12,7 @@ import {
   NONCE_SPENT,
   STATIC_STATE_CHANGE,
   TOO_DEEP,
-} from "./halt.js";
+} from "../halt.js";
 import {
   allButOne64th,
   COLD_ACCOUNT_GAS,
@@ -24,8 +24,8 @@ import {
   STIPEND_GAS,
   VALUE_GAS,
   wordsOf,
-} from "./schedule.js";
-import { wordToSize } from "./words.js";
+} from "../schedule.js";
+import { wordToSize } from "../words.js";
 
 const NO_BYTES = new Uint8Array(0);
 /** EIP-2681: an account with this nonce makes no contract any more. */
@@ -206,7 +206,7 @@ export function selfdestruct(frame: Frame): void {
   const heir = frame.popAddress();
   if (substate.warmAddress(heir)) {
     frame.charge(COLD_ACCOUNT_GAS);
-    frame.spend(frame.weights.coldAccountNs);
+    spendOnColdAccount(frame, heir);
   }
   const balanceAtoken = state.accountNow(self)?.balanceAtoken ?? 0n;
   if (balanceAtoken > 0n && livingAccount(frame, heir) === undefined) frame.charge(NEW_ACCOUNT_GAS);

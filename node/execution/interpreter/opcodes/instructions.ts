@@ -4,7 +4,7 @@ import * as arithmetic from "./arithmetic.js";
 import * as calls from "./calls.js";
 import * as data from "./data.js";
 import * as flow from "./flow.js";
-import type { Handler } from "./frame.js";
+import type { Handler } from "../frame.js";
 import * as storage from "./storage.js";
 
 /** One opcode. */

@@ -1,11 +1,11 @@
 /** Memory, call data, code and return data: what copies, loads and stores bytes; KECCAK256 and LOG. */
-import { keccak256 } from "../../../chain/hashes.js";
-import { bytesToBigint } from "../../../chain/hex.js";
-import type { Frame } from "./frame.js";
-import { RETURN_DATA_BOUNDS, STATIC_STATE_CHANGE } from "./halt.js";
-import { COPY_WORD_GAS, HASH_WORD_GAS, LOG_BYTE_GAS, LOG_TOPIC_GAS, wordsOf } from "./schedule.js";
+import { keccak256 } from "../../../../chain/hashes.js";
+import { bytesToBigint } from "../../../../chain/hex.js";
+import type { Frame } from "../frame.js";
+import { RETURN_DATA_BOUNDS, STATIC_STATE_CHANGE } from "../halt.js";
+import { COPY_WORD_GAS, HASH_WORD_GAS, LOG_BYTE_GAS, LOG_TOPIC_GAS, wordsOf } from "../schedule.js";
 import { chargeAccount, codeHashOf } from "./accounts.js";
-import { wordFrom, wordToSize, wordToSlot } from "./words.js";
+import { wordFrom, wordToSize, wordToSlot } from "../words.js";
 
 const WORD_BYTES = 32;
 

@@ -1,7 +1,7 @@
 /** Storage and transient storage: SLOAD, SSTORE, TLOAD, TSTORE. */
-import { bigintToBytes, bytesToBigint, type Hash32 } from "../../../chain/hex.js";
-import type { Frame } from "./frame.js";
-import { SENTRY_OUT_OF_GAS, STATIC_STATE_CHANGE } from "./halt.js";
+import { bigintToBytes, bytesToBigint, type Hash32 } from "../../../../chain/hex.js";
+import type { Frame } from "../frame.js";
+import { SENTRY_OUT_OF_GAS, STATIC_STATE_CHANGE } from "../halt.js";
 import {
   COLD_SLOT_GAS,
   SLOT_CLEAR_REFUND,
@@ -9,8 +9,8 @@ import {
   SLOT_SENTRY_GAS,
   SLOT_SET_GAS,
   WARM_GAS,
-} from "./schedule.js";
-import { wordToSlot } from "./words.js";
+} from "../schedule.js";
+import { wordToSlot } from "../words.js";
 
 /** SLOAD: a word of storage. */
 export function sload(frame: Frame): void {
@@ -20,7 +20,7 @@ export function sload(frame: Frame): void {
   frame.charge(isCold ? COLD_SLOT_GAS : WARM_GAS);
   const key = wordToSlot(slot);
   const value = state.storageNow(frame.self, key);
-  if (isCold) spendOnColdSlot(frame, key);
+  if (isCold) spendOnColdSlot(frame, slot, key);
   frame.push(bytesToBigint(value));
 }
 
@@ -34,7 +34,7 @@ export function sstore(frame: Frame): void {
   const isCold = substate.warmSlot(frame.self, slot);
   const coldGas = isCold ? COLD_SLOT_GAS : 0;
   const current = bytesToBigint(state.storageNow(frame.self, key));
-  if (isCold) spendOnColdSlot(frame, key);
+  if (isCold) spendOnColdSlot(frame, slot, key);
   if (value === current) {
     frame.charge(coldGas + WARM_GAS);
     if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
@@ -52,10 +52,11 @@ export function sstore(frame: Frame): void {
 }
 
 /** Compute units of a slot's first touch in the transaction, behind its reading. */
-function spendOnColdSlot(frame: Frame, key: Hash32): void {
-  const { coldSlotNs, changedSlotNs } = frame.weights;
-  const { state } = frame.execution;
-  frame.spend(state.wasChangedBefore(frame.self, key) ? changedSlotNs : coldSlotNs);
+function spendOnColdSlot(frame: Frame, slot: bigint, key: Hash32): void {
+  const { coldSlotNs, seenSlotNs, changedSlotNs } = frame.weights;
+  const { state, reads } = frame.execution;
+  const unchangedNs = reads.seeSlot(frame.self, slot) ? seenSlotNs : coldSlotNs;
+  frame.spend(state.wasChangedBefore(frame.self, key) ? changedSlotNs : unchangedNs);
 }
 
 /** Gas of a write that changes a slot, without its first touch. */

@@ -1,0 +1,84 @@
+/** What a transaction pays for accounts and slots that the block has read (version 5 of the weights). */
+import { describe, expect, it } from "@jest/globals";
+import { weightsOf } from "../../../chain/evm/compute-weights.js";
+import { hexToBytes, ZERO_HASH } from "../../../chain/hex.js";
+import { Engine } from "../../../node/execution/interpreter/engine.js";
+import { JournaledState } from "../../../node/state/journaled-state.js";
+import { createRandom } from "../../helpers/random.js";
+import { ALICE, BLOCK, CONTRACT, MemoryState, OTHER, TEN } from "./call-fixture.js";
+
+const WEIGHTS = weightsOf(5);
+/** Loads the slot that its first word names: PUSH0 CALLDATALOAD SLOAD. */
+const LOADING = "5f3554";
+/** Asks for the balance of whom its first word names: PUSH0 CALLDATALOAD BALANCE. */
+const ASKING = "5f3531";
+
+const SOMEBODY = 0xee_ee_01;
+
+class Block {
+  private readonly state = new JournaledState(
+    new MemoryState({
+      [ALICE]: { balanceAtoken: TEN },
+      [CONTRACT]: { code: LOADING },
+      [OTHER]: { code: ASKING },
+    }),
+  );
+  private readonly engine = new Engine({ chainId: 6_940n, state: this.state, weights: WEIGHTS });
+
+  /** A transaction that reads one thing. @returns what it took */
+  read(code: string, word: number, isIncluded = true): number {
+    this.state.checkpoint();
+    const data = hexToBytes(`0x${word.toString(16).padStart(64, "0")}`);
+    const to = code === LOADING ? CONTRACT : OTHER;
+    const message = { from: ALICE, to, valueAtoken: 0n, data, gasPriceAtoken: 1n };
+    const { computeNs } = this.engine.run(
+      { ...message, gasLimit: 1_000_000n, accessList: [] },
+      { ...BLOCK, blockHash: () => ZERO_HASH },
+      { limitNs: 1e9 },
+    );
+    if (isIncluded) this.state.commit();
+    else this.state.revert();
+    this.engine.finish(isIncluded);
+    return computeNs;
+  }
+}
+
+const KINDS = [
+  { name: "an account", code: ASKING, saved: WEIGHTS.coldAccountNs - WEIGHTS.seenAccountNs },
+  { name: "a slot", code: LOADING, saved: WEIGHTS.coldSlotNs - WEIGHTS.seenSlotNs },
+];
+
+describe.each(KINDS)("$name", ({ code, saved }) => {
+  it("weighs less for a transaction behind the first one that read it", () => {
+    const block = new Block();
+    // The code is not kept by then, and is from here on.
+    block.read(code, SOMEBODY + 1);
+    const first = block.read(code, SOMEBODY);
+    expect(saved).toBeGreaterThan(0);
+    expect(block.read(code, SOMEBODY)).toBe(first - saved);
+    expect(block.read(code, SOMEBODY + 2)).toBe(first);
+  });
+
+  it("is new to the block where only a transaction read it that is not in it", () => {
+    const block = new Block();
+    block.read(code, SOMEBODY + 1);
+    const first = block.read(code, SOMEBODY, false);
+    expect(block.read(code, SOMEBODY)).toBe(first);
+    expect(block.read(code, SOMEBODY, false)).toBe(first - saved);
+  });
+});
+
+describe("who proposes and who executes the block", () => {
+  it("come to the same units, whatever the one has tried beside it", () => {
+    const seed = Date.now() % 1_000_000;
+    console.log(`seed ${seed}`);
+    const random = createRandom(seed);
+    const [proposer, other] = [new Block(), new Block()];
+    for (let transaction = 0; transaction < 500; transaction++) {
+      const [code, word] = [random.pick([LOADING, ASKING]), SOMEBODY + random.integer(40)];
+      const isIncluded = random.integer(3) > 0;
+      const took = proposer.read(code, word, isIncluded);
+      if (isIncluded) expect([transaction, other.read(code, word)]).toEqual([transaction, took]);
+    }
+  });
+});
