@@ -16,6 +16,7 @@ import { NETWORK_ROWS, type NetworkRowName, runNetworkRows } from "./rows/networ
 import { type BenchRow, describeMachine, isMet, ratioOf, renderTable } from "./report.js";
 import { runSendRows, SEND_ROWS } from "./rows/send-rows.js";
 import { runStackRows, STACK_ROWS, type StackRowName } from "./rows/stack-rows.js";
+import { runSearchRow, SEARCH_ROWS } from "./commit/search-row.js";
 import { runCommitWeightsRow } from "./commit/weights-row.js";
 import { COMMIT_STATE_ROWS, runCommitStateRows } from "./commit/state-rows.js";
 import { runWeightsRow, WEIGHT_ROWS } from "./weights.js";
@@ -32,6 +33,7 @@ const ALL_ROWS = [
   ...BALANCE_ROWS,
   ...LARGE_STATE_ROWS,
   ...COMMIT_STATE_ROWS,
+  ...SEARCH_ROWS,
 ];
 
 const HELP = `Usage: npm run bench [-- OPTIONS]
@@ -65,6 +67,7 @@ interface Arguments {
   readonly wantsBalances: boolean;
   readonly wantsLargeState: boolean;
   readonly wantsCommitState: boolean;
+  readonly wantsSearch: boolean;
   readonly out: string | undefined;
   readonly profileFolder: string | undefined;
 }
@@ -99,6 +102,7 @@ function readArguments(): Arguments {
     wantsWeights: WEIGHT_ROWS.some((name) => wanted.includes(name)),
     wantsLargeState: LARGE_STATE_ROWS.some((name) => wanted.includes(name)),
     wantsCommitState: COMMIT_STATE_ROWS.some((name) => wanted.includes(name)),
+    wantsSearch: SEARCH_ROWS.some((name) => wanted.includes(name)),
     wantsModules: MODULE_ROWS.some((name) => wanted.includes(name)),
     wantsSends: SEND_ROWS.some((name) => wanted.includes(name)),
     wantsBalances: BALANCE_ROWS.some((name) => wanted.includes(name)),
@@ -121,6 +125,7 @@ async function run(): Promise<void> {
     wantsBalances,
     wantsLargeState,
     wantsCommitState,
+    wantsSearch,
     out,
     profileFolder,
   } = readArguments();
@@ -184,6 +189,9 @@ async function run(): Promise<void> {
     await collect("the row of weights", async () => runWeightsRow(length));
     const options = { quick: length.quick, say };
     await collect("the row of weights through commit", () => runCommitWeightsRow(options));
+  }
+  if (wantsSearch) {
+    await collect("the search of dear programs", () => runSearchRow({ ...length, say }));
   }
   say("");
   for (const line of [...renderTable(rows), ...faults]) say(line);
