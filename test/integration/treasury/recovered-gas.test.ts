@@ -7,6 +7,9 @@ import type { Address } from "../../../chain/address.js";
 import { present } from "../../../chain/errors.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { type Hash32, parseHexBytes } from "../../../chain/hex.js";
+import { ADJUSTMENT, NATIVE_ASSET, SUSPENSE } from "../../../ledger/books/accounts.js";
+import { postJournal } from "../../../ledger/books/journal.js";
+import { assertInSuspense } from "../../../ledger/books/suspense.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { planRewind } from "../../../ledger/recovery/older-chain.js";
 import { applyRewind } from "../../../ledger/recovery/rewind.js";
@@ -14,6 +17,7 @@ import { endMoves, openMove } from "../../../ledger/treasury/moves.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
 import { toWithdrawalId, type WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { until } from "../../helpers/until.js";
 import { Desk, WALLET } from "../recovery/desk.js";
 import { ANY_SWEEP } from "./treasury-bench.js";
 
@@ -119,6 +123,36 @@ it("stays open where what was in suspense for it has been booked elsewhere", asy
   await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
   await endMoves(desk.workerDatabase);
   expect(await desk.database.query(`SELECT state FROM treasury_move`)).toEqual([{ state: "open" }]);
+});
+
+it("waits for who books what was in suspense for it, and then takes nothing", async () => {
+  const { id, hash } = await recovered();
+  await desk.watch();
+  await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
+  let ending: Promise<number> | undefined;
+  let hasEnded = false;
+  await desk.database.transaction(async (tx) => {
+    await assertInSuspense(tx, NATIVE_ASSET, GAS_ATOKEN);
+    const sides = { debit: SUSPENSE, credit: ADJUSTMENT };
+    await postJournal(tx, {
+      kind: "ledger.adjust",
+      idemKey: "elsewhere",
+      effectiveHeight: null,
+      postings: [{ asset: NATIVE_ASSET, ...sides, amountUnits: GAS_ATOKEN }],
+    });
+    ending = endMoves(desk.workerDatabase).finally(() => (hasEnded = true));
+    const waiting = `SELECT 1 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+                      WHERE NOT l.granted AND a.datname = current_database()`;
+    await until(async () => hasEnded || (await desk.database.query(waiting)).length > 0, {
+      timeoutMs: 20_000,
+      what: "the treasury waits for the decision",
+    });
+  });
+  expect(await ending).toBe(0);
+  expect([await unitsOf("liability:suspense"), await unitsOf("asset:in_transit")]).toEqual([
+    "0",
+    `${GAS_ATOKEN}`,
+  ]);
 });
 
 it("is taken back with its block where the chain came back without it, and books once again", async () => {
