@@ -1,10 +1,12 @@
 /** What freezes a wallet while an operator's release looks at the chain: nobody has looked at that. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
-import { releaseWallet } from "../../../ledger/withdrawals/release/release.js";
+import { releaseWallet, releaseWithdrawal } from "../../../ledger/withdrawals/release/release.js";
 import type { WalletChain } from "../../../ledger/withdrawals/release/outcome.js";
+import { resumeUnpaid } from "../../../ledger/withdrawals/operator-decisions.js";
 import { freezeSigning, readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
 import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { House, TOKEN, WALLET } from "./house.js";
 
 let house: House;
@@ -18,9 +20,9 @@ afterEach(() => house.close());
 
 const nothing = async (): Promise<unknown> => undefined;
 
-/** A release of the wallet, in whose look at the wallet, or at a payment, something else happens. */
-function release(happens = nothing, happensAtPayment = nothing) {
-  const chain: WalletChain = {
+/** A chain in whose look at the wallet, or at a payment, something else happens. */
+function chainWith(happens = nothing, happensAtPayment = nothing): WalletChain {
+  return {
     async headHeight() {
       await happens();
       return house.chain.head;
@@ -32,9 +34,15 @@ function release(happens = nothing, happensAtPayment = nothing) {
     },
     transactions: async () => [],
   };
+}
+
+function contextWith(chain: WalletChain, database: SqlDatabase = house.ledger.owner) {
   const chainOf = (_wallet: Address) => chain;
-  const context = { database: house.ledger.owner, wallet: WALLET, chainOf };
-  return releaseWallet({ ...context, paymentOf: async () => undefined }, {});
+  return { database, wallet: WALLET, chainOf, paymentOf: async () => undefined };
+}
+
+function release(happens = nothing, happensAtPayment = nothing) {
+  return releaseWallet(contextWith(chainWith(happens, happensAtPayment)), {});
 }
 
 /** The same, but only the first time. */
@@ -100,4 +108,33 @@ it("leaves frozen what was let go on and froze again for another cause", async (
     reason: "the two nodes disagree",
   });
   expect((await release()).steps).toEqual([{ step: "slot-resumed", id, nonce: 0n }]);
+});
+
+it("pays nothing for a word about a cause that another one has taken the place of", async () => {
+  const { id } = await house.accept();
+  const { owner } = house.ledger;
+  await freezeWithdrawals(owner, [{ id, reason: "the first cause" }]);
+  const freezeAgain = once(async () => {
+    // Another operator's word, and what was found then.
+    expect(await resumeUnpaid(owner, { id, reason: "the first cause" })).toBe(true);
+    await freezeWithdrawals(owner, [{ id, reason: "a payment equals it" }]);
+  });
+  const database: SqlDatabase = {
+    ...owner,
+    query: (text, values) => owner.query(text, values),
+    async transaction(work) {
+      await freezeAgain();
+      return owner.transaction(work);
+    },
+  };
+  const say = (given?: SqlDatabase) =>
+    releaseWithdrawal(contextWith(chainWith(), given), id, { decision: "not-paid" });
+  const report = await say(database);
+  expect([report.steps, report.obstacles]).toEqual([
+    [],
+    [{ obstacle: "undecided", id, reason: "a payment equals it" }],
+  ]);
+  expect(await house.read(id)).toMatchObject({ status: "frozen", reason: "a payment equals it" });
+  // Whoever types it again has been told of it.
+  expect((await say()).steps).toEqual([{ step: "unpaid-resumed", id }]);
 });
