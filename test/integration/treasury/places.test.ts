@@ -164,6 +164,29 @@ it("whose nonce somebody else used is not given up, however old it is: it freeze
   ]);
 });
 
+it("is not frozen for a receipt that the treasury waited for while it stood still", async () => {
+  const { address, index } = await decided();
+  await bench.bench.mine([{ from: depositKey(index), to: depositKey(50_000).address, value: 1n }]);
+  await bench.bench.caughtUp();
+  let isStanding = false;
+  const receipts: TreasuryBench["node"]["receipts"] = async (hashes, options) => {
+    const found = await bench.node.receipts(hashes, options);
+    if (isStanding) bench.clock.ms += 3_600_000;
+    isStanding = false;
+    return found;
+  };
+  const treasury = bench.sweeper({ node: { ...bench.node, receipts } });
+  // None is there, at this look and at the next, in the middle of which it stands still.
+  await treasury.round(signal);
+  bench.clock.ms += 100;
+  isStanding = true;
+  await treasury.round(signal);
+  expect([isStanding, await statesOf(address)]).toEqual([false, ["ready"]]);
+  // At looks that are far enough apart none is there.
+  await treasury.round(signal);
+  expect(await statesOf(address)).toEqual(["frozen"]);
+});
+
 it("is not given up while no wallet may be given coins", async () => {
   const { address } = await decided();
   await anHourLater();

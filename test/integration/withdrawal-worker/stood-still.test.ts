@@ -109,6 +109,68 @@ it("gives up no payment that was mined while it stood still", async () => {
   expect(paid.hashes).toHaveLength(1);
 });
 
+it("gives up no payment that was mined while it stood still behind its look at the chain", async () => {
+  const { id, to } = await house.acceptTo();
+  house.chain.unmined.add(to);
+  const context = house.context();
+  const { node } = context;
+  const stop = once(() => {
+    house.clock.ms += STANDSTILL_MS;
+    house.chain.unmined.clear();
+    house.chain.mine();
+  });
+  const lane = house.laneWith({
+    ...context,
+    node: {
+      ...node,
+      view: async (wallet, options) => {
+        const view = await node.view(wallet, options);
+        await stop.spring();
+        return view;
+      },
+    },
+  });
+  await house.pass(lane, { rounds: 4, stepMs: 1_000 });
+  stop.isSet = true;
+  await lane.runRound(house.signal);
+  expect(stop.isSet).toBe(false);
+  for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
+  const paid = await house.read(id);
+  expect([paid.status, statuses(paid).includes("cancelling")]).toEqual(["settled", false]);
+  expect(paid.hashes).toHaveLength(1);
+});
+
+it("calls no receipt of a recorded payment lost for the time in which it stood still", async () => {
+  await house.accept();
+  const context = house.context();
+  const { node } = context;
+  const stop = once(() => (house.clock.ms += STANDSTILL_MS));
+  let [isSilent, isDeaf] = [true, false];
+  const lane = house.laneWith({
+    ...context,
+    node: {
+      ...node,
+      headers: async (heights, options) =>
+        isSilent ? heights.map(() => undefined) : node.headers(heights, options),
+      receipts: async (hashes, options) => {
+        const found = await node.receipts(hashes, options);
+        await stop.spring();
+        return isDeaf ? { ...found, byHash: new Map() } : found;
+      },
+    },
+  });
+  // Mined and recorded, and not booked.
+  await house.pass(lane, { rounds: 2, stepMs: 1_000 });
+  [isSilent, isDeaf] = [false, true];
+  await lane.runRound(house.signal);
+  house.clock.ms += 100;
+  stop.isSet = true;
+  await lane.runRound(house.signal);
+  expect([stop.isSet, lane.status().blockedReason]).toEqual([false, undefined]);
+  await lane.runRound(house.signal);
+  expect(lane.status().blockedReason).toContain("no receipts of 1 payments");
+});
+
 it("gives up no payment of a wallet that another worker has taken over meanwhile", async () => {
   const { id, to } = await house.acceptTo();
   house.chain.unmined.add(to);
