@@ -13,7 +13,9 @@ import {
 } from "../../../ledger/wallets/wallet-registry.js";
 import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
+import { until } from "../../helpers/until.js";
 import { callOf, depositKey } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
 import { ANY_SWEEP, COLD, TreasuryBench } from "./treasury-bench.js";
@@ -130,6 +132,39 @@ describe("a treasury that stood still", () => {
     };
     const still = { request: rpc.request.bind(rpc), batch, close: () => undefined };
     await bench.sweeper({ rpc: still }).round(signal);
+    await bench.rounds(6);
+    expect((await sweepsOf(address)).map(({ state, topUp }) => [state, topUp])).toEqual([
+      ["void", "none"],
+      ["settled", "arrived"],
+    ]);
+  });
+
+  it("asks for no gas for a sweep that is given up while it waits for that commit", async () => {
+    const address = await tokenDeposit(5n, 0n);
+    await bench.sweeper().round(signal);
+    const [sweep] = await sweepsOf(address);
+    const { owner } = bench.bench.ledger;
+    let asking: Promise<unknown> | undefined;
+    let hasAsked = false;
+    await owner.transaction(async (tx) => {
+      const inside: SqlDatabase = {
+        ...owner,
+        query: (text, values) => tx.query(text, values),
+        transaction: (work) => work(tx),
+      };
+      await voidSweep(inside, sweep?.id ?? 0, { reason: "dear", delayMs: 0 });
+      asking = bench
+        .sweeper()
+        .round(signal)
+        .finally(() => (hasAsked = true));
+      const waiting = `SELECT 1 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+                        WHERE NOT l.granted AND a.datname = current_database()`;
+      await until(async () => hasAsked || (await owner.query(waiting)).length > 0, {
+        timeoutMs: 20_000,
+        what: "the treasury waits for who gives the sweep up",
+      });
+    });
+    await asking;
     await bench.rounds(6);
     expect((await sweepsOf(address)).map(({ state, topUp }) => [state, topUp])).toEqual([
       ["void", "none"],
