@@ -4,6 +4,8 @@
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bech32 } from "@scure/base";
 import { Contract, getBytes, Interface, JsonRpcProvider, Wallet } from "ethers";
@@ -94,6 +96,32 @@ async function contents(): Promise<string> {
     texts.push(`${table} ${rows[0].h}`);
   }
   return texts.join("\n");
+}
+
+/** A node whose first answer about balances waits for something. */
+async function behind(
+  nodeUrl: string,
+  happens: () => Promise<void>,
+): Promise<{ readonly url: string; close(): Promise<void> }> {
+  let waiting: Promise<void> | undefined;
+  const server = createServer((request, response) => {
+    void (async () => {
+      const body = await text(request);
+      if (body.includes("eth_getBalance")) await (waiting ??= happens());
+      const headers = { "content-type": "application/json" };
+      const answer = await fetch(nodeUrl, { method: "POST", headers, body });
+      response.writeHead(answer.status, headers).end(await answer.text());
+    })().catch(() => response.destroy());
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
 }
 
 /** An export that is done, and its file. */
@@ -217,6 +245,50 @@ describe("the indexer", () => {
     const { token } = await stage.get(`/tokens/${liar}`);
     expect(token).toMatchObject({ isConsistent: false, holders: 1 });
     expect(token.name).toContain("<script>");
+  });
+
+  it("counts in a verification what was corrected since it began, whoever corrected it", async () => {
+    const { liar } = places;
+    const corrections = async (): Promise<number> => {
+      const { rows } = await stage.sql.query(
+        "SELECT count(*)::integer AS count FROM indexer.correction",
+      );
+      return rows[0].count;
+    };
+    const verify = (nodeUrl = stage.chain.url) =>
+      verifyIndex({
+        databaseUrl: stage.databaseUrl,
+        nodeUrl,
+        timeoutMs: 300_000,
+        batchBytes: 2 ** 20,
+        signal: new AbortController().signal,
+      });
+    // Nothing is logged of this; the first round of a verification is full without it.
+    await stage.mine(call(liar, plainAbi, "rebase", 5));
+    await stage.indexed();
+    await stage.sql.query(
+      `INSERT INTO indexer.balance
+         (address, asset, token_id, amount, method, updated_at, verified_at, checked_at)
+       SELECT decode(lpad(to_hex(n), 40, 'e'), 'hex'), ''::bytea, -1, 0, 'journal', 0, 0, 0
+         FROM generate_series(4096, 4595) AS n`,
+    );
+    const before = await corrections();
+    const slow = await behind(stage.chain.url, () =>
+      until(async () => (await corrections()) > before, {
+        timeoutMs: 60_000,
+        what: "the live indexer corrects it",
+      }),
+    );
+    try {
+      expect(await verify(slow.url)).toMatchObject({ corrected: 1 });
+    } finally {
+      await slow.close();
+    }
+    expect(await verify()).toMatchObject({ height: stage.height, corrected: 0 });
+    await stage.sql.query("DELETE FROM indexer.balance WHERE updated_at = 0 AND amount = 0");
+    await stage.mine(call(liar, plainAbi, "rebase", 3));
+    await stage.indexed();
+    expect(await verify()).toMatchObject({ height: stage.height, corrected: 1 });
   });
 
   it("has statements whose lines are reconciled with state", async () => {
