@@ -77,13 +77,16 @@ export interface LoggedTransfer {
 
 /**
  * Pure: whether a mined payment of a token did what it was to do, and took nothing else of it: one
- * transfer of the contract from the wallet, and that is the withdrawal's.
+ * transfer of the contract from the wallet, and that is the withdrawal's. One of nothing takes nothing, and
+ * takes no allowance: a recipient that is called may have any number of them logged.
  */
 export function isTransferLogged(
   { wallet, contract, destination, amountUnits }: PaidTerms & { readonly wallet: Address },
   transfers: readonly LoggedTransfer[],
 ): boolean {
-  const taken = transfers.filter((one) => one.contract === contract && one.from === wallet);
+  const taken = transfers.filter(
+    (one) => one.contract === contract && one.from === wallet && one.units > 0n,
+  );
   const [only] = taken;
   return taken.length === 1 && only?.to === destination && only.units === amountUnits;
 }

@@ -310,6 +310,17 @@ describe("withdrawals of tokens", () => {
     expect((await bench.reconcile()).clean).toBe(true);
   });
 
+  it("are settled though their recipient had a transfer of nothing logged beside them", async () => {
+    await bench.mine([callOf("MoodyToken", "setMood", [5n])]);
+    const paid = await accept("MOODY", 100n);
+    await rounds(5);
+    expect(await read(paid)).toMatchObject({ status: "settled" });
+    expect(await held("MoodyToken", paid.destination)).toBe(100n);
+    await bench.mine([callOf("MoodyToken", "setMood", [0n])]);
+    await settleBlocks();
+    expect((await bench.reconcile()).clean).toBe(true);
+  });
+
   it("are not given out of a token that stands still, while others are", async () => {
     await bench.ledger.owner.query(
       `UPDATE token_state SET paused = true, reason = 'test', changed_by = 'test'
