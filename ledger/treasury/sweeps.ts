@@ -98,7 +98,13 @@ export interface Sweep {
   readonly createdAt: string;
   /** Since its last step. */
   readonly ageMs: number;
+  /** It was signed so long ago that no block may take it at its price: it waits, and keeps no place. */
+  readonly isLate: boolean;
 }
+
+/** SQL: whether a sweep `s` is late. */
+const IS_LATE = `(s.state IN ('signed', 'sent')
+  AND s.changed_at < clock_timestamp() - interval '10 minutes')`;
 
 /**
  * Addresses that failed within a day after which an asset is left alone until the day is over, and
@@ -153,20 +159,24 @@ export function intendSweeps(
 
 /**
  * Sweeps under way in the order of their age, without the frozen ones: those wait for a person, and
- * take nobody's place until then. Nor do those of assets that the policy does not name any more.
- * @param window.limit how many of named assets, and as many of all others
+ * take nobody's place until then. Nor do those of assets that the policy does not name any more, and late
+ * ones: of these any, so that in time each is looked at, however many there are.
+ * @param window.limit how many of named assets, as many late ones, and as many of all others
  */
 export function readMovingSweeps(
   sql: Sql,
   { assets, limit }: { readonly assets: readonly string[]; readonly limit: number },
 ): Promise<Sweep[]> {
-  const oldest = `ORDER BY changed_at, id LIMIT $2`;
+  const moving = `SELECT s.id FROM sweep s WHERE s.state = ANY ($1::text[])`;
+  const oldest = `ORDER BY s.changed_at, s.id LIMIT $2`;
   return readSweeps(
     sql,
     `WHERE s.id IN (
-       (SELECT id FROM sweep WHERE state = ANY ($1::text[]) AND asset = ANY ($3::text[]) ${oldest})
+       (${moving} AND s.asset = ANY ($3::text[]) AND NOT ${IS_LATE} ${oldest})
        UNION ALL
-       (SELECT id FROM sweep WHERE state = ANY ($1::text[]) AND asset <> ALL ($3::text[]) ${oldest}))
+       (${moving} AND s.asset = ANY ($3::text[]) AND ${IS_LATE} ORDER BY random() LIMIT $2)
+       UNION ALL
+       (${moving} AND s.asset <> ALL ($3::text[]) ${oldest}))
      ORDER BY s.changed_at, s.id`,
     [MOVING_STATES, limit, assets],
   );
@@ -369,6 +379,7 @@ interface SweepRow {
   readonly top_up: string | null;
   readonly created_at: unknown;
   readonly age_ms: string;
+  readonly is_late: boolean;
   readonly attempts:
     | readonly {
         readonly n: number;
@@ -391,6 +402,7 @@ async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): 
             (SELECT coalesce(max(o.nonce) + 1, 0)::text FROM sweep o
               WHERE o.address = s.address AND o.id <> s.id) AS next_nonce,
             (extract(epoch FROM clock_timestamp() - s.changed_at) * 1000)::bigint::text AS age_ms,
+            ${IS_LATE} AS is_late,
             (SELECT jsonb_agg(jsonb_build_object('n', t.n, 'raw', t.raw, 'hash', t.hash,
                       'wallet', coalesce(t.wallet, s.wallet), 'price', t.gas_price_atoken::text, 'age_ms',
                       (extract(epoch FROM clock_timestamp() - t.created_at) * 1000)::bigint::text)
@@ -436,6 +448,7 @@ function toSweep(row: SweepRow): Sweep {
     topUp: toTopUp(row.top_up),
     createdAt: storedTime(row.created_at),
     ageMs: storedInteger(row.age_ms),
+    isLate: row.is_late,
   };
 }
 

@@ -78,6 +78,8 @@ export class Sweeper {
   /** Bounded by the open sweeps: when their bytes were last sent, and since when a receipt is missing. */
   #sentMs = new Map<number, number>();
   #missingSinceMs = new Map<number, number>();
+  /** Of the last round. */
+  #lateCount = 0;
 
   constructor(context: TreasuryContext) {
     this.#context = context;
@@ -115,7 +117,9 @@ export class Sweeper {
         address === undefined ? [] : [{ asset, address }],
       ),
     );
-    const moving = (await this.#advance(round)).filter(({ asset }) => rules.assets.has(asset));
+    const moving = (await this.#advance(round)).filter(
+      ({ asset, isLate }) => rules.assets.has(asset) && !isLate,
+    );
     if (!maySign) return false;
     const isMore = await this.#begin(round, moving);
     await keepBands(this.#context, round);
@@ -159,7 +163,18 @@ export class Sweeper {
     }
     const signed = await readMovingSweeps(database, window);
     await this.#send(signed, round);
+    this.#tellLate(signed.filter(({ isLate }) => isLate));
     return signed;
+  }
+
+  /** When there are more of them than in the round before. */
+  #tellLate(late: readonly Sweep[]): void {
+    if (late.length > this.#lateCount) {
+      const addresses = late.slice(0, MAX_NAMED).map(({ address }) => address);
+      const what = "no block takes sweeps at their price: they wait for it to fall, or for coins";
+      this.#context.log.warn({ count: late.length, addresses }, what);
+    }
+    this.#lateCount = late.length;
   }
 
   async #see(sweeps: readonly Sweep[], { view, signal }: Round): Promise<SeenSweep[]> {

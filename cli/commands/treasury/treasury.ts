@@ -75,11 +75,13 @@ export async function runListSweeps(
 }
 
 function rowOf(sweep: Sweep): string {
-  const { id, address, asset, amountUnits, wallet, state, reason, minedHash } = sweep;
+  const { id, address, asset, amountUnits, wallet, state, reason, minedHash, isLate } = sweep;
+  const price = sweep.attempts.at(-1)?.gasPriceAtoken;
+  const late = isLate ? `no block takes it at ${price} atoken per gas` : undefined;
   const row =
     `${id}  ${state}  ${amountText(asset, amountUnits)}  ` +
     `${toChecksumAddress(address)} -> ${toChecksumAddress(wallet)}`;
-  return [row, minedHash, reason].filter((part) => part !== undefined).join("  ");
+  return [row, minedHash, late, reason].filter((part) => part !== undefined).join("  ");
 }
 
 /**

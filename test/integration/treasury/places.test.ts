@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
 import { storeSweepAttempts, type Sweep, voidSweep } from "../../../ledger/treasury/sweeps.js";
+import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { callOf, depositKey } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
 import { ANY_SWEEP, PRICE, TreasuryBench } from "./treasury-bench.js";
@@ -49,6 +50,16 @@ async function tokens(gasAtoken = 10n ** 15n): Promise<Address> {
 
 /** The treasury has one place. */
 const oneAtOnce = () => ({ settings: { ...bench.settings, sweepsAtOnce: 1 } });
+
+/** The same over a pool that takes nothing of an address. */
+function withoutBytesOf(address: Address): Sweeper {
+  const send: TreasuryBench["node"]["send"] = async (raws, options) => {
+    const own = (await sweepsOf(address)).flatMap(({ attempts }) => attempts);
+    const others = raws.filter((raw) => own.every((attempt) => attempt.raw !== raw));
+    return others.length === 0 ? [] : bench.node.send(others, options);
+  };
+  return bench.sweeper({ ...oneAtOnce(), node: { ...bench.node, send } });
+}
 
 const only = (asset: string) => bench.policyOf({ assets: { [asset]: ANY_SWEEP } });
 
@@ -100,21 +111,27 @@ it("of an asset that left the policy takes no other's place once it is signed, a
   expect(await statesOf(left)).toEqual(["signed"]);
   bench.files.policy = only("PLAIN");
   const other = await tokens();
-  const quiet = bench.sweeper({
-    ...oneAtOnce(),
-    // A pool that takes nothing of this one.
-    node: {
-      ...bench.node,
-      send: async (raws, options) => {
-        const own = (await sweepsOf(left)).flatMap(({ attempts }) => attempts);
-        const others = raws.filter((raw) => own.every((attempt) => attempt.raw !== raw));
-        return others.length === 0 ? [] : bench.node.send(others, options);
-      },
-    },
-  });
+  const quiet = withoutBytesOf(left);
   await bench.rounds(5, quiet);
   expect(await bench.units(other, "PLAIN")).toBe(0n);
   expect(await statesOf(left)).toEqual(["signed"]);
+  await bench.rounds(3, bench.sweeper(oneAtOnce()));
+  expect([await statesOf(left), await bench.units(left)]).toEqual([["settled"], 0n]);
+});
+
+it("that no block takes for long takes no other's place, and still arrives when one does", async () => {
+  const left = await coins();
+  const quiet = withoutBytesOf(left);
+  for (let round = 0; round < 2; round += 1) await quiet.round(signal);
+  expect(await statesOf(left)).toEqual(["signed"]);
+  const other = await coins();
+  await bench.rounds(3, quiet);
+  expect(await statesOf(other)).toEqual([]);
+  await anHourLater();
+  await bench.rounds(4, quiet);
+  expect([await statesOf(left), await statesOf(other)]).toEqual([["signed"], ["settled"]]);
+  const [late] = await sweepsOf(left);
+  expect(late?.isLate).toBe(true);
   await bench.rounds(3, bench.sweeper(oneAtOnce()));
   expect([await statesOf(left), await bench.units(left)]).toEqual([["settled"], 0n]);
 });
