@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { text } from "node:stream/consumers";
+import { text as textOf } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bech32 } from "@scure/base";
 import { Contract, getBytes, Interface, JsonRpcProvider, Wallet } from "ethers";
@@ -106,7 +106,7 @@ async function behind(
   let waiting: Promise<void> | undefined;
   const server = createServer((request, response) => {
     void (async () => {
-      const body = await text(request);
+      const body = await textOf(request);
       if (body.includes("eth_getBalance")) await (waiting ??= happens());
       const headers = { "content-type": "application/json" };
       const answer = await fetch(nodeUrl, { method: "POST", headers, body });
