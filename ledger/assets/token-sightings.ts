@@ -115,7 +115,7 @@ export async function listSightings(sql: Sql, filter: SightingFilter): Promise<S
        FROM token_sighting
       WHERE id > $1 AND ($2::text IS NULL OR address = $2) AND ($3::text IS NULL OR tx_hash = $3)
         AND ${stands("height", "rewind")}
-      ORDER BY id LIMIT $4`,
+      ORDER BY token_sighting.id LIMIT $4`,
     [filter.afterId, filter.address ?? null, filter.txHash ?? null, filter.limit],
   );
   return rows.map(parseRow);

@@ -137,7 +137,7 @@ export async function assignmentsAfter(
 ): Promise<AddressAssignment[]> {
   const rows = await sql.query<{ id: string; address: string; customer_id: string }>(
     `SELECT id::text, address, customer_id FROM address_assignment
-      WHERE id > $1 ORDER BY id LIMIT $2`,
+      WHERE id > $1 ORDER BY address_assignment.id LIMIT $2`,
     [page.afterId, page.limit],
   );
   return rows.map((row) => ({

@@ -70,7 +70,7 @@ export async function readSignedApprovals(
   const rows = await sql.query<{ id: string; public_key: string; signature: string }>(
     `SELECT withdrawal_id AS id, public_key, signature FROM withdrawal_approval
       WHERE withdrawal_id = ANY ($1::text[]) AND decision = 'approve' AND signature IS NOT NULL
-      ORDER BY id`,
+      ORDER BY withdrawal_approval.id`,
     [ids],
   );
   const byId = new Map<string, ApprovalSignature[]>();

@@ -51,7 +51,8 @@ export async function activePolicyHash(sql: Sql): Promise<string | undefined> {
 
 async function readLatest(sql: Sql): Promise<{ id: number; hash: string } | undefined> {
   const [row] = await sql.query<{ id: string; hash: string }>(
-    `SELECT id::text, policy_hash AS hash FROM policy_activation ORDER BY id DESC LIMIT 1`,
+    `SELECT id::text, policy_hash AS hash FROM policy_activation
+      ORDER BY policy_activation.id DESC LIMIT 1`,
   );
   return row && { id: storedInteger(row.id), hash: row.hash };
 }

@@ -101,7 +101,7 @@ export async function rejudgePending(database: SqlDatabase, policy: HashedPolicy
         `SELECT id, position::text FROM withdrawal
           WHERE phase = 'waiting' AND status = 'pending_approval' AND position > $1
             AND approval_policy IS DISTINCT FROM $3
-          ORDER BY position LIMIT $2 FOR UPDATE`,
+          ORDER BY withdrawal.position LIMIT $2 FOR UPDATE`,
         [after, REJUDGED_AT_ONCE, policy.hash],
       );
       const ids = rows.map(({ id }) => toWithdrawalId(id));

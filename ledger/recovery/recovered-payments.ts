@@ -59,7 +59,8 @@ const SELECT_PAYMENT = `
 /** Payments that nobody has decided about, in the order of their nonces. */
 export async function listOpenPayments(sql: Sql, limit: number): Promise<RecoveredPayment[]> {
   const rows = await sql.query<PaymentRow>(
-    `${SELECT_PAYMENT} WHERE decision IS NULL ORDER BY wallet, nonce LIMIT $1`,
+    `${SELECT_PAYMENT} WHERE decision IS NULL
+      ORDER BY wallet, recovered_payment.nonce LIMIT $1`,
     [limit],
   );
   return rows.map(toPayment);

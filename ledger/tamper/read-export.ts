@@ -145,7 +145,7 @@ export async function* readKeptDeposits(tx: Sql): AsyncGenerator<KeptDeposit> {
   for (let last = "0"; ; ) {
     const rows = await tx.query<Record<"seq" | "id" | "customer_id" | "status", string>>(
       `SELECT seq::text, id, customer_id, status FROM deposit WHERE seq > $1::bigint
-        ORDER BY seq LIMIT ${PAGE_ROWS}`,
+        ORDER BY deposit.seq LIMIT ${PAGE_ROWS}`,
       [last],
     );
     for (const { id: depositId, customer_id: customerId, status } of rows) {

@@ -34,7 +34,23 @@ function undocumented(): string[] {
   });
 }
 
+/** Statements that sort by a number's text: the name of a column that is cast is that of its text. */
+function sortedByText(): string[] {
+  return sources.flatMap(({ path, text }) =>
+    [...text.matchAll(/`[^`]*`/g)].flatMap(([statement]) =>
+      [...statement.matchAll(/\b([a-z_]+)::text(?!\s+AS\b)/gi)].flatMap(([, column = ""]) => {
+        const sorted = new RegExp(`ORDER BY (?:[\\w.]+(?: DESC)?, )*${column}\\b(?!::)`);
+        return sorted.test(statement) ? [`${path}: ${column}`] : [];
+      }),
+    ),
+  );
+}
+
 describe("sources", () => {
+  it("sort rows by columns, not by their texts", () => {
+    expect(sortedByText()).toEqual([]);
+  });
+
   it("stay below the length of a file", () => {
     const long = sources
       .map(({ path, text }) => ({ path, lines: text.split("\n").length }))

@@ -12,9 +12,10 @@ import { setKillSwitch } from "../../../ledger/policy/kill-switch.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { createHotWallet } from "../../../ledger/withdrawals/wallet-lease.js";
-import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
+import { acceptWithdrawals, type Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { freshAddress, House, WALLET } from "../withdrawal-worker/house.js";
+import { ANY_REQUEST } from "../../helpers/signing.js";
+import { freshAddress, House, requestOf, WALLET } from "../withdrawal-worker/house.js";
 import { APPROVERS, policyOf, signatureOf } from "./terms.js";
 
 const TWO = policyOf({ approvals: [{ aboveUnits: 10n, needed: 2, signed: false }] });
@@ -206,6 +207,21 @@ describe("a policy that changes while persons are asked", () => {
     await rejudgePending(house.database, policyOf({ maximumUnits: 150n }));
     expect([await statusOf(third), await statusOf(fourth)]).toEqual(["accepted", "rejected"]);
     expect((await house.read(fourth.id)).reason).toBe("rule ABOVE_MAXIMUM of the policy");
+  });
+
+  it("is asked about each of them, however many wait", async () => {
+    // Of numbers with two digits, three and four.
+    const requests = Array.from({ length: 1_200 }, () => requestOf({ amountUnits: 100n }));
+    await acceptWithdrawals(house.database, requests, { ...ANY_REQUEST, policy: TWO });
+    const waiting = async () => {
+      const rows = await house.database.query(
+        `SELECT 1 FROM withdrawal WHERE status = 'pending_approval'`,
+      );
+      return rows.length;
+    };
+    expect(await waiting()).toBeGreaterThanOrEqual(requests.length);
+    await rejudgePending(house.database, policyOf({}));
+    expect(await waiting()).toBe(0);
   });
 });
 
