@@ -38,7 +38,7 @@ export class PolicyKeeper implements PolicySource {
   readonly #file: PolicyFile;
   /** What is in force by this process' doing, or known to be, and when the ledger was last asked. */
   #active: (Activation & { readonly hash: string; readonly askedMs: number }) | undefined;
-  /** What waited for persons under another policy was judged by this one. */
+  /** What waits for persons under another policy was judged by this one, since the ledger was asked. */
   #isRejudged = false;
   #trouble: string | undefined;
 
@@ -73,14 +73,15 @@ export class PolicyKeeper implements PolicySource {
   }
 
   async current(): Promise<HashedPolicy> {
-    const policy = this.#read();
+    let policy = this.#read();
     if (!(await this.#isInForce(policy))) {
-      this.#isRejudged = false;
       const { database, clock, log } = this.#parts;
       const askedMs = clock.monotonicMs();
-      const activation = await activatePolicy(database, policy);
-      if (activation.isNew) log.info({ hash: policy.hash }, "a policy came into force");
-      this.#active = { ...activation, hash: policy.hash, askedMs };
+      const { id, isNew, ...activated } = await activatePolicy(database, () => this.#read());
+      ({ policy } = activated);
+      if (isNew) log.info({ hash: policy.hash }, "a policy came into force");
+      this.#active = { id, isNew, hash: policy.hash, askedMs };
+      this.#isRejudged = false;
     }
     if (!this.#isRejudged) await this.#rejudge(policy);
     return policy;
@@ -94,13 +95,15 @@ export class PolicyKeeper implements PolicySource {
     if (askedMs - active.askedMs < ACTIVE_LIFE_MS) return true;
     if (!(await isActivated(database, policy, active))) return false;
     this.#active = { ...active, askedMs };
+    // What was accepted by a policy of before may have been written down behind the last look.
+    this.#isRejudged = false;
     return true;
   }
 
   async #rejudge(policy: HashedPolicy): Promise<void> {
     try {
       await rejudgePending(this.#parts.database, policy);
-      this.#isRejudged = true;
+      if (this.#active?.hash === policy.hash) this.#isRejudged = true;
     } catch (error) {
       // A ledger that is being recovered decides nothing; it is judged when it is open again.
       if (!(error instanceof LedgerError && error.code === "RECOVERY")) throw error;

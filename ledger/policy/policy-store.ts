@@ -64,12 +64,25 @@ export interface Activation {
   readonly isNew: boolean;
 }
 
-/** Brings a policy into force: its text, the time, and which destinations are listed from now on. */
-export function activatePolicy(database: SqlDatabase, policy: HashedPolicy): Promise<Activation> {
+/** The policy that came into force last; until the transaction ends no other one does. */
+async function lockLatest(tx: Sql): Promise<{ id: number; hash: string } | undefined> {
+  await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('policy activation', 8083))`);
+  return readLatest(tx);
+}
+
+/**
+ * Brings a policy into force: its text, the time, and which destinations are listed from now on.
+ * @param read the policy; asked while no other one can come into force, so that what a home's file said
+ *   before never comes behind what it says now
+ */
+export function activatePolicy(
+  database: SqlDatabase,
+  read: () => HashedPolicy,
+): Promise<Activation & { readonly policy: HashedPolicy }> {
   return database.transaction(async (tx) => {
-    await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('policy activation', 8083))`);
-    const latest = await readLatest(tx);
-    if (latest?.hash === policy.hash) return { id: latest.id, isNew: false };
+    const latest = await lockLatest(tx);
+    const policy = read();
+    if (latest?.hash === policy.hash) return { id: latest.id, isNew: false, policy };
     await tx.query(
       `INSERT INTO policy_version (hash, body) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`,
       [policy.hash, policy.text],
@@ -79,8 +92,14 @@ export function activatePolicy(database: SqlDatabase, policy: HashedPolicy): Pro
       [policy.hash],
     );
     await writeListings(tx, policy);
-    return { id: storedInteger(row?.id), isNew: true };
+    return { id: storedInteger(row?.id), isNew: true, policy };
   });
+}
+
+/** Whether another policy came into force last; until the transaction ends that stays so. */
+export async function isReplaced(tx: Sql, { hash }: Pick<HashedPolicy, "hash">): Promise<boolean> {
+  const latest = await lockLatest(tx);
+  return latest !== undefined && latest.hash !== hash;
 }
 
 /** Whether a ledger knows of an activation of this policy: one that was put back may have lost it. */

@@ -18,6 +18,7 @@ import { brokenRule, type HashedPolicy, type JudgedRequest, nameLimit } from "./
 import {
   type DecisionOutcome,
   type DecisionStage,
+  isReplaced,
   recordDecisions,
   tooNewPairs,
 } from "./policy-store.js";
@@ -91,12 +92,13 @@ const REJUDGED_AT_ONCE = 200;
 
 /**
  * Judges what waits for persons under another policy than this one: other approvals, none, or
- * rejection.
+ * rejection. Where another one has come into force, it is that one's to judge.
  * @throws RECOVERY
  */
 export async function rejudgePending(database: SqlDatabase, policy: HashedPolicy): Promise<void> {
   for (let after = 0; ; ) {
     const last = await database.transaction(async (tx) => {
+      if (await isReplaced(tx, policy)) return undefined;
       const rows = await tx.query<{ id: string; position: string }>(
         `SELECT id, position::text FROM withdrawal
           WHERE phase = 'waiting' AND status = 'pending_approval' AND position > $1

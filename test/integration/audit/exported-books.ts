@@ -130,7 +130,7 @@ export const putBack = (table: string) => `DO $$
 async function allowSomething(owner: SqlDatabase): Promise<void> {
   const policy = hashPolicy(PERMISSIVE_POLICY);
   const [hash, address] = [`0x${"ab".repeat(32)}`, `0x${"77".repeat(20)}`];
-  await activatePolicy(owner, policy);
+  await activatePolicy(owner, () => policy);
   await registerTokens(owner, [
     { symbol: "GOLD", contractAddress: parseAddress(address), decimals: 6 },
   ]);

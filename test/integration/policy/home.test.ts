@@ -12,7 +12,8 @@ import {
 import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
 import { killSwitchPath, policyPath } from "../../../ledger/policy/policy-paths.js";
 import { readKillSwitch } from "../../../ledger/policy/kill-switch.js";
-import { policyFileText } from "../../../ledger/policy/policy.js";
+import { type HashedPolicy, policyFileText } from "../../../ledger/policy/policy.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
 import { PolicyKeeper } from "../../../withdrawal-worker/policy-keeper.js";
 import { silentLog } from "../../helpers/services/ledger.js";
@@ -53,9 +54,9 @@ function command(url = house.ledger.url): LedgerCommand {
 
 const owner = () => command(house.ledger.owner.url);
 const DOWN = "postgres://nobody:x@127.0.0.1:1/none";
-const keeper = () =>
+const keeper = (database: SqlDatabase = house.database) =>
   PolicyKeeper.open({
-    database: house.database,
+    database,
     file: policyPath(home),
     clock: house.clock,
     log: silentLog,
@@ -117,6 +118,79 @@ describe("the keeper of the policy", () => {
     await opened.current();
     expect((await active()).at(-1)).toBe(listing.hash);
     expect(await listed()).toEqual([{ listed: true }]);
+  });
+
+  /** A keeper that stands still before its n-th transaction from now on while something happens. */
+  async function stillKeeper(place: number, happens: () => Promise<unknown>) {
+    let count = 0;
+    let isSet = false;
+    const database: SqlDatabase = {
+      ...house.database,
+      query: (text, values) => house.database.query(text, values),
+      async transaction(work) {
+        if (isSet) count += 1;
+        if (isSet && count === place) await happens();
+        return house.database.transaction(work);
+      },
+    };
+    const opened = await keeper(database);
+    return {
+      current: () => {
+        isSet = true;
+        return opened.current();
+      },
+    };
+  }
+
+  const write = ({ policy }: HashedPolicy) =>
+    writeFileSync(policyPath(home), policyFileText(policy));
+
+  const asking = (needed: number) =>
+    policyOf({ approvals: [{ aboveUnits: 0n, needed, signed: false }] });
+
+  it("brings no policy into force that the file has not any more, over the one that it has", async () => {
+    write(policyOf({ feeUnits: 2n }));
+    const other = await keeper();
+    const [older, newer] = [policyOf({ feeUnits: 3n }), policyOf({ feeUnits: 4n })];
+    const still = await stillKeeper(1, async () => {
+      write(newer);
+      await other.current();
+    });
+    write(older);
+    expect((await still.current()).hash).toBe(newer.hash);
+    expect((await active()).at(-1)).toBe(newer.hash);
+    expect(await active()).not.toContain(older.hash);
+  });
+
+  it("judges nothing by a policy that another one has taken the place of", async () => {
+    write(policyOf({}));
+    const other = await keeper();
+    const [older, newer] = [policyOf({ feeUnits: 5n }), asking(2)];
+    // Behind its activation, before it judges.
+    const still = await stillKeeper(2, async () => {
+      write(newer);
+      await other.current();
+    });
+    house.files.policy = asking(1);
+    const { id } = await house.accept({ amountUnits: 10n });
+    write(older);
+    await still.current();
+    expect(await house.read(id)).toMatchObject({
+      status: "pending_approval",
+      approval: { needed: 2, policyHash: newer.hash },
+    });
+  });
+
+  it("judges what was accepted by a policy of before while it changed", async () => {
+    const [older, newer] = [asking(1), asking(3)];
+    write(newer);
+    const opened = await keeper();
+    house.files.policy = older;
+    const { id } = await house.accept({ amountUnits: 10n });
+    expect((await house.read(id)).approval.policyHash).toBe(older.hash);
+    house.clock.ms += 1_000;
+    await opened.current();
+    expect((await house.read(id)).approval).toMatchObject({ needed: 3, policyHash: newer.hash });
   });
 
   it("answers nothing while the file is wrong or gone, and says so until it is mended", async () => {
