@@ -137,6 +137,10 @@ function chainOf(command: LedgerCommand): DecisionChain {
           ? hasCosmosDone(opened, payment, signal)
           : receipt.status === 1;
       }),
+    blockOf: (hash) =>
+      withLedger(command, async ({ node }) => {
+        return (await node.getTransactionReceipt(hash, { signal }))?.blockHash;
+      }),
     paidBy: (asked) => withLedger(command, ({ node }) => readPayment(node, asked, { signal })),
   };
 }

@@ -6,7 +6,8 @@ import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents } from "../events.js";
-import { lockCursor } from "../deposits/watch-cursor.js";
+import type { Hash32 } from "../../chain/hex.js";
+import { lockCursor, readCursor } from "../deposits/watch-cursor.js";
 import { readLedgerState, refuseInRecovery } from "../recovery/ledger-guard.js";
 import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { storedInteger, storedTime } from "../stored-values.js";
@@ -14,6 +15,8 @@ import { findRecovered, type RecoveredPayment } from "../recovery/recovered-paym
 import { findUnlooked } from "../withdrawals/foreign-transactions.js";
 import type { ForeignPayment } from "../recovery/possible-payments.js";
 import type { ShowPayment } from "../withdrawals/release/outcome.js";
+import { readInclusion } from "../withdrawals/slot-outcomes.js";
+import type { WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { type DecisionTerms, parseTerms, type StoredTerms, subjectOf } from "./decision.js";
 import { assertBooked, carryOut } from "./carry-out.js";
 
@@ -50,6 +53,8 @@ export interface DecisionChain {
   readonly hasDone: (
     payment: Pick<RecoveredPayment, "hash" | "wallet" | "nonce" | "height">,
   ) => Promise<boolean>;
+  /** The block in which a transaction is mined now; undefined for none. */
+  readonly blockOf: (hash: Hash32) => Promise<Hash32 | undefined>;
   readonly paidBy: ShowPayment;
 }
 
@@ -63,10 +68,11 @@ export async function propose(
   chain: DecisionChain,
 ): Promise<Decision> {
   const terms = parseTerms(proposal.terms);
-  await assertPaid(database, chain, terms);
+  const { rewinds } = await readCursor(database);
+  await assertMined(database, chain, terms);
   const paid = await readPaid(database, chain, terms);
   return database.transaction(async (tx) => {
-    await holdBlocks(tx);
+    await holdBlocks(tx, rewinds);
     await refuseInRecovery(tx);
     const { kind, key } = subjectOf(terms, (await readLedgerState(tx)).epoch);
     const rows = await tx
@@ -103,10 +109,11 @@ export async function approve(
 ): Promise<Decision> {
   const { id, operator } = approval;
   const terms = parseTerms((await database.transaction((tx) => lockProposal(tx, id))).terms);
-  await assertPaid(database, chain, terms);
+  const { rewinds } = await readCursor(database);
+  await assertMined(database, chain, terms);
   const paid = await readPaid(database, chain, terms);
   return database.transaction(async (tx) => {
-    await holdBlocks(tx);
+    await holdBlocks(tx, rewinds);
     await refuseInRecovery(tx);
     await lockProposal(tx, id);
     await finish(tx, { id, terms, paid, operator });
@@ -117,16 +124,22 @@ export async function approve(
 /**
  * Until the commit no block is booked and none is gone back behind: what is decided counts from a block,
  * and a watcher that goes back takes what counts above with it, as far as it is there.
+ * @param rewinds losses of blocks before the chain was asked: what it said is of the blocks of then
  */
-async function holdBlocks(tx: Sql): Promise<void> {
-  await lockCursor(tx);
+async function holdBlocks(tx: Sql, rewinds: number): Promise<void> {
+  if ((await lockCursor(tx)).rewinds === rewinds) return;
+  throw new LedgerError(
+    "INVALID_DECISION",
+    "the watcher went back on a chain that lost blocks while this was looked at: look, and type it again",
+  );
 }
 
 /**
- * A recovered payment settles a request while the chain has it. Blocks may be lost behind the recovery, and
- * whether they are mined again the chain alone knows.
+ * What a decision takes for mined is on the chain now. Blocks may be lost behind the recovery of a payment,
+ * or behind the freeze of a token's, and whether they are mined again the chain alone knows.
  */
-async function assertPaid(sql: Sql, chain: DecisionChain, terms: DecisionTerms): Promise<void> {
+async function assertMined(sql: Sql, chain: DecisionChain, terms: DecisionTerms): Promise<void> {
+  if (terms.action === "decide-transfer") return assertStands(sql, chain, terms.withdrawalId);
   if (terms.action !== "link-payment" && terms.action !== "claim-payment") return;
   const payment = await findRecovered(sql, terms.hash);
   // Of what is none the decision itself says so.
@@ -134,6 +147,17 @@ async function assertPaid(sql: Sql, chain: DecisionChain, terms: DecisionTerms):
   throw new LedgerError(
     "INVALID_DECISION",
     `${terms.hash} is not on the chain as a payment now: it settles nothing before it is mined again`,
+  );
+}
+
+/** A token's payment is booked in the block in which it was found. */
+async function assertStands(sql: Sql, chain: DecisionChain, id: WithdrawalId): Promise<void> {
+  const found = await readInclusion(sql, id);
+  if (found === undefined || (await chain.blockOf(found.hash)) === found.blockHash) return;
+  throw new LedgerError(
+    "INVALID_DECISION",
+    `${found.hash} is not in block ${found.blockNumber} any more, in which it was found: causeway ` +
+      `withdrawals release ${id}`,
   );
 }
 

@@ -180,6 +180,15 @@ export function settleSlots(
   });
 }
 
+/** Where the open slot of a frozen withdrawal was found mined; undefined where it was not. */
+export async function readInclusion(sql: Sql, id: WithdrawalId): Promise<Inclusion | undefined> {
+  const [row] = await sql.query<SlotRow>(
+    `${SELECT_LIVE_SLOT} WHERE s.withdrawal_id = $1 AND s.outcome IS NULL AND w.status = 'frozen'`,
+    [id],
+  );
+  return row === undefined ? undefined : toLiveSlot(row).inclusion;
+}
+
 /**
  * A person's word about a token's payment that was mined without logging its transfer: it is settled,
  * or fails and gives the hold back. The caller appends the events last.

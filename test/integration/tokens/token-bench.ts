@@ -287,6 +287,8 @@ export class TokenBench {
       {
         hasDone: async ({ hash }) =>
           (await this.node.getTransactionReceipt(hash, { signal }))?.status === 1,
+        blockOf: async (hash) =>
+          (await this.node.getTransactionReceipt(hash, { signal }))?.blockHash,
         paidBy: async () => undefined,
       },
     );
