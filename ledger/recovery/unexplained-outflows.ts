@@ -38,13 +38,28 @@ export interface Doubt {
   readonly hash: Hash32;
 }
 
+/**
+ * SQL: of a withdrawal `w`, whether a transaction of hash `hash` that may have paid it is news: it waits, or
+ * is frozen without a nonce, and nobody was told of this one.
+ * @param hash @param waiting expressions: the second an array of the statuses of what waits
+ */
+export function mayBeDoubted(hash: string, waiting: string): string {
+  return `w.phase IN ('waiting', 'open') AND (w.status = ANY (${waiting})
+    OR w.status = 'frozen'
+       AND NOT EXISTS (SELECT 1 FROM nonce_slot s
+                        WHERE s.withdrawal_id = w.id AND s.outcome IS DISTINCT FROM 'foreign')
+       AND NOT EXISTS (SELECT 1 FROM withdrawal_doubt d
+                        WHERE d.withdrawal_id = w.id AND d.tx_hash = ${hash}))`;
+}
+
 /** Transactions that a reason names at most. */
 const MAX_NAMED = 3;
 
 /**
  * Freezes waiting withdrawals for the transactions that may have paid them, and keeps that this was done.
+ * What is frozen already has them behind its cause: whoever says that it was not paid has been told of all.
  * @param said of these transactions, what they did
- * @returns who froze, and events to append last
+ * @returns whose cause is new, and events to append last
  */
 export async function freezeDoubted(
   tx: Sql,
@@ -59,7 +74,12 @@ export async function freezeDoubted(
     return { id, reason: said(named) };
   });
   const { moved, events } = await stepWithdrawals(tx, "frozen", steps, WAITING_STATUSES);
-  const kept = doubts.filter(({ id }) => moved.has(id));
+  const told = await tellFrozen(
+    tx,
+    steps.filter(({ id }) => !moved.has(id)),
+  );
+  const frozen = new Set([...moved.keys(), ...told]);
+  const kept = doubts.filter(({ id }) => frozen.has(id));
   if (kept.length > 0) {
     await tx.query(
       `INSERT INTO withdrawal_doubt (withdrawal_id, tx_hash)
@@ -67,7 +87,24 @@ export async function freezeDoubted(
       [kept.map(({ id }) => id), kept.map(({ hash }) => hash)],
     );
   }
-  return { frozen: new Set(moved.keys()), events };
+  return { frozen, events };
+}
+
+/** A further cause of what is frozen. @returns of which */
+async function tellFrozen(
+  tx: Sql,
+  steps: readonly { readonly id: WithdrawalId; readonly reason: string }[],
+): Promise<readonly WithdrawalId[]> {
+  if (steps.length === 0) return [];
+  const rows = await tx.query<{ id: string }>(
+    `WITH told AS (
+       UPDATE withdrawal w SET reason = coalesce(w.reason || '; also: ', '') || input.reason
+         FROM unnest($1::text[], $2::text[]) AS input (id, reason)
+        WHERE w.id = input.id AND w.status = 'frozen' RETURNING w.id)
+     SELECT id FROM told`,
+    [steps.map(({ id }) => id), steps.map(({ reason }) => reason)],
+  );
+  return rows.map(({ id }) => toWithdrawalId(id));
 }
 
 /**
@@ -82,8 +119,8 @@ export async function freezeUnexplained(
 }
 
 /**
- * Freezes all waiting withdrawals that this outflow of a hot wallet may have paid by what the ledger knows
- * of it, while nothing explains it and nobody acknowledged it. The caller appends the events last.
+ * Freezes all withdrawals without a nonce that this outflow of a hot wallet may have paid by what the ledger
+ * knows of it, while nothing explains it and nobody acknowledged it. The caller appends the events last.
  */
 export function freezeAsMuch(tx: Sql, hash: Hash32): ReturnType<typeof freezeDoubted> {
   return freezeTaken(tx, { hash });
@@ -101,7 +138,7 @@ async function freezeTaken(
         WHERE ($3::text IS NULL OR f.tx_hash = $3) AND ${UNACKNOWLEDGED})
      SELECT DISTINCT w.id, f.tx_hash AS hash
        FROM waiting f
-       JOIN withdrawal w ON w.phase = 'waiting' AND w.status = ANY ($2::text[])
+       JOIN withdrawal w ON ${mayBeDoubted("f.tx_hash", "$2::text[]")}
         AND ($1::text[] IS NULL OR w.id = ANY ($1))
        JOIN asset a ON a.symbol = w.asset
       WHERE ${MAY_HAVE_PAID}

@@ -12,6 +12,7 @@ import { appendEvents, type NewEvent } from "../events.js";
 import {
   freezeAsMuch,
   freezeDoubted,
+  mayBeDoubted,
   MAY_HAVE_PAID,
   STANDS,
   UNACKNOWLEDGED,
@@ -256,7 +257,7 @@ export async function freezeEqual(
             AS paid (destination, amount, hash, contract)
        JOIN withdrawal w ON w.destination = paid.destination AND w.amount_units = paid.amount
        JOIN asset a ON a.symbol = w.asset AND a.contract IS NOT DISTINCT FROM paid.contract
-      WHERE w.phase = 'waiting' AND w.status = ANY ($5::text[])
+      WHERE ${mayBeDoubted("paid.hash", "$5::text[]")}
         AND NOT EXISTS (SELECT 1 FROM withdrawal_doubt d
                          WHERE d.withdrawal_id = w.id AND d.tx_hash = paid.hash)
       ORDER BY w.id, paid.hash`,

@@ -324,6 +324,28 @@ describe("causeway withdrawals", () => {
     expect((await house.read(id)).status).toBe("settled");
     expect(house.chain.balances.get(to)).toBe(2n * TOKEN);
   });
+
+  it("names each further transaction that may have paid what is frozen already, and once", async () => {
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    const to = freshAddress();
+    const { id } = await house.accept({ destination: to, destinationText: to });
+    const hashes: string[] = [];
+    for (const nonce of [0n, 1n]) {
+      hashes.push(await sendForeign({ nonce, to, valueAtoken: TOKEN }));
+      house.chain.mine();
+      await lane.runRound(house.signal);
+      expect(await release(looked(hashes.at(-1) ?? ""))).toBe(1);
+      expect(printed.join("\n")).toContain("1 withdrawals may be paid already");
+      expect(await house.isFrozen()).toBe(false);
+    }
+    const { status, reason = "" } = await house.read(id);
+    expect(status).toBe("frozen");
+    for (const hash of hashes) expect(reason.split(hash)).toHaveLength(2);
+    expect(await release(looked(...hashes))).toBe(1);
+    expect((await house.read(id)).reason).toBe(reason);
+    expect(await release({ id, notPaid: true })).toBe(0);
+  });
 });
 
 describe("a theft", () => {
