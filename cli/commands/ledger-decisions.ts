@@ -211,6 +211,12 @@ function openLines(open: OpenMatters): string[] {
         );
       },
     ),
+    ...open.givenGas.map(
+      ({ hash, address, amountAtoken }) =>
+        `gas of ${amountAtoken} atoken that ${hash} paid to ${toChecksumAddress(address)} was given from ` +
+        "suspense, and is in transit until it is back: adjust --debit <what it was given to, or " +
+        "expense:write_off> --credit liability:suspense",
+    ),
     ...open.proposals.map(decisionLine),
   ];
 }

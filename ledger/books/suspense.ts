@@ -3,6 +3,14 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { SUSPENSE } from "./accounts.js";
 
+/** SQL: units of an asset in suspense. @param asset an expression */
+export function inSuspense(asset: string): string {
+  const sum = (side: "credit" | "debit") =>
+    `coalesce((SELECT sum(amount_units) FROM posting p
+                WHERE p.${side} = '${SUSPENSE}' AND p.asset = ${asset}), 0)`;
+  return `(${sum("credit")} - ${sum("debit")})`;
+}
+
 /**
  * Units of an asset in suspense, for who is to take some: until the transaction ends nobody else takes any.
  * Below zero where more was given than came.
@@ -10,10 +18,8 @@ import { SUSPENSE } from "./accounts.js";
 export async function lockInSuspense(tx: Sql, asset: string): Promise<bigint> {
   await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('suspense', 8082))`);
   const [row] = await tx.query<{ units: string }>(
-    `SELECT (coalesce((SELECT sum(amount_units) FROM posting WHERE credit = $1 AND asset = $2), 0)
-           - coalesce((SELECT sum(amount_units) FROM posting WHERE debit = $1 AND asset = $2), 0)
-            )::text AS units`,
-    [SUSPENSE, asset],
+    `SELECT ${inSuspense("$1")}::text AS units`,
+    [asset],
   );
   return BigInt(row?.units ?? "0");
 }

@@ -13,7 +13,7 @@ import {
   storedHeight,
   storedInteger,
 } from "../stored-values.js";
-import { IS_GAS } from "../treasury/moves.js";
+import { type GivenGas, IS_GAS, listGivenGas } from "../treasury/moves.js";
 import { STANDS } from "../recovery/unexplained-outflows.js";
 import { type Decision, listDecisions } from "./decision-log.js";
 
@@ -39,6 +39,7 @@ export interface OpenMatters {
     readonly height: Height;
   }[];
   readonly remined: readonly ReminedPayment[];
+  readonly givenGas: readonly GivenGas[];
   readonly proposals: readonly Decision[];
 }
 
@@ -93,6 +94,7 @@ export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatt
       height: storedHeight(row.height),
     })),
     remined: await listRemined(sql, limit),
+    givenGas: await listGivenGas(sql, limit),
     proposals: await listDecisions(sql, { status: "proposed", limit }),
   };
 }

@@ -4,7 +4,8 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Address } from "../../chain/address.js";
-import type { Height } from "../../chain/hex.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import {
   type AccountCode,
@@ -16,8 +17,14 @@ import {
   TREASURY,
 } from "../books/accounts.js";
 import { type JournalEntry, postJournal, postJournals } from "../books/journal.js";
-import { lockInSuspense } from "../books/suspense.js";
-import { storedAtoken, storedHeight, storedInteger } from "../stored-values.js";
+import { inSuspense, lockInSuspense } from "../books/suspense.js";
+import {
+  storedAddress,
+  storedAtoken,
+  storedHash,
+  storedHeight,
+  storedInteger,
+} from "../stored-values.js";
 import { acceptInside, type AcceptRefusal, type AcceptRules } from "../withdrawals/withdrawals.js";
 
 /** A move before it is written. */
@@ -157,30 +164,37 @@ interface EndedRow {
   readonly height: string | null;
 }
 
+/** SQL: open moves `m` whose withdrawals have ended, with late gas and the slot that paid. */
+const ENDED = `treasury_move m
+  JOIN withdrawal w ON w.id = m.withdrawal_id
+  LEFT JOIN nonce_slot paid ON paid.withdrawal_id = w.id AND paid.outcome = 'paid'
+  LEFT JOIN LATERAL (
+         SELECT max(d.height) AS height FROM deposit d
+          WHERE m.kind = 'top-up' AND d.tx_hash = paid.mined_hash
+            AND d.address = m.destination AND d.asset = m.asset
+            AND d.amount_units = m.amount_units AND d.status = 'suspense') AS late ON true
+ WHERE m.state = 'open'
+   AND (w.phase = 'unpaid'
+        OR w.phase = 'paid' AND (m.kind = 'cold' OR late.height IS NOT NULL))`;
+
 /**
  * Ends moves whose withdrawal ended without payment, and those to cold storage that are settled. Gas
  * that was paid arrives when the watcher sees it; after a recovery the watcher may have seen it before
- * anybody said that it was this: then it is taken out of suspense.
+ * anybody said that it was this: then it is taken out of suspense. It comes last, the least first: what
+ * suspense does not hold keeps nothing else from ending.
  * @returns how many ended
  */
-export function endMoves(database: SqlDatabase): Promise<number> {
+export function endMoves(database: SqlDatabase, limit = ENDED_AT_ONCE): Promise<number> {
   return database.transaction(async (tx) => {
     const rows = await tx.query<EndedRow>(
       `SELECT m.id::text, m.kind, m.asset, m.amount_units::text AS amount,
               w.phase = 'paid' AS is_paid, paid.mined_hash AS hash,
               coalesce(late.height, paid.block_number)::text AS height
-         FROM treasury_move m
-         JOIN withdrawal w ON w.id = m.withdrawal_id
-         LEFT JOIN nonce_slot paid ON paid.withdrawal_id = w.id AND paid.outcome = 'paid'
-         LEFT JOIN LATERAL (
-                SELECT max(d.height) AS height FROM deposit d
-                 WHERE m.kind = 'top-up' AND d.tx_hash = paid.mined_hash
-                   AND d.address = m.destination AND d.asset = m.asset
-                   AND d.amount_units = m.amount_units AND d.status = 'suspense') AS late ON true
-        WHERE m.state = 'open'
-          AND (w.phase = 'unpaid'
-               OR w.phase = 'paid' AND (m.kind = 'cold' OR late.height IS NOT NULL))
-        ORDER BY m.id LIMIT ${ENDED_AT_ONCE} FOR UPDATE OF m`,
+         FROM ${ENDED}
+        ORDER BY late.height IS NOT NULL, CASE WHEN late.height IS NOT NULL THEN m.amount_units END,
+                 m.id
+        LIMIT $1 FOR UPDATE OF m`,
+      [limit],
     );
     const ended = await withinSuspense(tx, rows);
     if (ended.length === 0) return 0;
@@ -192,6 +206,29 @@ export function endMoves(database: SqlDatabase): Promise<number> {
     await postJournals(tx, ended.map(endingOf));
     return ended.length;
   });
+}
+
+/** Gas that was paid and is in transit by the books, since a person has booked it elsewhere. */
+export interface GivenGas {
+  readonly hash: Hash32;
+  readonly address: Address;
+  readonly amountAtoken: Atoken;
+}
+
+/** All that suspense does not hold, oldest first, at most `limit`. */
+export async function listGivenGas(sql: Sql, limit: number): Promise<readonly GivenGas[]> {
+  const rows = await sql.query<Record<"hash" | "address" | "amount", string>>(
+    `SELECT paid.mined_hash AS hash, m.destination AS address, m.amount_units::text AS amount
+       FROM ${ENDED} AND w.phase = 'paid' AND m.kind = 'top-up'
+        AND m.amount_units > ${inSuspense("m.asset")}
+      ORDER BY m.id LIMIT $1`,
+    [limit],
+  );
+  return rows.map((row) => ({
+    hash: storedHash(row.hash),
+    address: storedAddress(row.address),
+    amountAtoken: storedAtoken(row.amount),
+  }));
 }
 
 /**

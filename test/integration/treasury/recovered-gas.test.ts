@@ -123,6 +123,28 @@ it("stays open where what was in suspense for it has been booked elsewhere", asy
   await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
   await endMoves(desk.workerDatabase);
   expect(await desk.database.query(`SELECT state FROM treasury_move`)).toEqual([{ state: "open" }]);
+
+  // It is named until a person has given it back, and holds up nothing that was asked for later.
+  const named = `gas of ${GAS_ATOKEN} atoken`;
+  expect((await desk.causeway("ledger", "open")).text).toContain(named);
+  const { address } = await desk.register("carol");
+  await askForGas(address);
+  const [other] = await desk.database.query<{ id: string }>(
+    `SELECT withdrawal_id AS id FROM treasury_move WHERE state = 'open' AND destination = $1`,
+    [address],
+  );
+  await cancelWithdrawal(desk.database, toWithdrawalId(other?.id ?? ""), "it is not needed");
+  expect([await endMoves(desk.workerDatabase, 1), await endMoves(desk.workerDatabase, 1)]).toEqual([
+    1, 0,
+  ]);
+  const back = ["--debit", "equity:adjustment", "--credit", "liability:suspense"];
+  await desk.causeway("ledger", "adjust", "--key", "back", ...back, ...amount, ...word);
+  expect(await endMoves(desk.workerDatabase, 1)).toBe(1);
+  for (const account of ["asset:in_transit", "liability:suspense"]) {
+    expect([account, await unitsOf(account)]).toEqual([account, "0"]);
+  }
+  expect((await desk.causeway("reconcile")).code).toBe(0);
+  expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
 });
 
 it("waits for who books what was in suspense for it, and then takes nothing", async () => {
