@@ -17,10 +17,9 @@ export function inSuspense(asset: string): string {
  */
 export async function lockInSuspense(tx: Sql, asset: string): Promise<bigint> {
   await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('suspense', 8082))`);
-  const [row] = await tx.query<{ units: string }>(
-    `SELECT ${inSuspense("$1")}::text AS units`,
-    [asset],
-  );
+  const [row] = await tx.query<{ units: string }>(`SELECT ${inSuspense("$1")}::text AS units`, [
+    asset,
+  ]);
   return BigInt(row?.units ?? "0");
 }
 
