@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { AppError, errorCode } from "../../chain/errors.js";
-import { replaceFile, SECRET_MODE } from "../../runtime/files/durable-file.js";
+import { exchangeFile, replaceFile, SECRET_MODE } from "../../runtime/files/durable-file.js";
 import { isKillSwitchLevel, type KillSwitchState } from "./kill-switch-level.js";
 
 /** The file cannot be read or says nothing that can be understood: as good as the highest level. */
@@ -46,6 +46,29 @@ export function readKillSwitchFile(file: string): KillSwitchState {
 /** Replaces the file durably. Throws the system's fault. */
 export async function writeKillSwitchFile(file: string, state: KillSwitchState): Promise<void> {
   await replaceFile(file, encodeKillSwitch(state), SECRET_MODE);
+}
+
+/** The file as it is now, for a comparison only: also one that cannot be read, or that is not there. */
+export function lookAtKillSwitchFile(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    return `cannot be read: ${errorCode(error)}`;
+  }
+}
+
+/**
+ * Replaces the file durably while it is what was looked at. Nobody who writes it waits for that; while it is
+ * done there is none, which stops everything. Throws the system's fault.
+ * @returns false where it is not: what somebody has written meanwhile stays
+ */
+export function exchangeKillSwitchFile(
+  file: string,
+  looked: string,
+  state: KillSwitchState,
+): Promise<boolean> {
+  const isSame = (path: string) => lookAtKillSwitchFile(path) === looked;
+  return exchangeFile(file, isSame, { content: encodeKillSwitch(state), mode: SECRET_MODE });
 }
 
 /** The file's text. */

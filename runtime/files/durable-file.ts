@@ -91,6 +91,43 @@ export function createFileOnce(
   }
 }
 
+/**
+ * Replaces a file that is still what somebody has looked at, without a lock that others would wait for: it is
+ * taken from its name, looked at there, and what another writer has given the name by then stays. For that
+ * moment there is no file, and none is left where the process ends in it.
+ * @param isSame whether the file at this path, or that there is none, is what was looked at
+ * @returns false where it was not: nothing is changed then; throws the system's fault
+ */
+export async function exchangeFile(
+  file: string,
+  isSame: (path: string) => boolean,
+  { content, mode }: { readonly content: string; readonly mode: number },
+): Promise<boolean> {
+  const taken = draftOf(file);
+  try {
+    await rename(file, taken);
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT") throw error;
+  }
+  let isDone = false;
+  try {
+    isDone = isSame(taken) && createFileOnce(file, content, mode);
+    return isDone;
+  } finally {
+    if (!isDone) giveBack(taken, file);
+    await rm(taken, { force: true });
+  }
+}
+
+/** Unless the name has another file by now, or nothing was taken. */
+function giveBack(taken: string, file: string): void {
+  try {
+    linkSync(taken, file);
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST" && errorCode(error) !== "ENOENT") throw error;
+  }
+}
+
 /** A name that no other writer of the file takes. */
 function draftOf(file: string): string {
   return join(dirname(file), `.${basename(file)}.${randomUUID()}.tmp`);

@@ -5,6 +5,8 @@
 import { errorMessage } from "../../../chain/errors.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/policy/kill-switch.js";
 import {
+  exchangeKillSwitchFile,
+  lookAtKillSwitchFile,
   readKillSwitchFile,
   writeKillSwitchFile,
 } from "../../../ledger/policy/kill-switch-file.js";
@@ -84,19 +86,20 @@ export async function runLiftSwitch(
   options: SetSwitchOptions,
 ): Promise<number> {
   const state = newState("none", options);
-  const before = readHome(command);
+  const file = killSwitchPath(command.home);
+  const looked = lookAtKillSwitchFile(file);
   const fault = await tellLedger(command, state);
   if (fault !== undefined) {
     command.print(`The ledger could not be told (${fault}): nothing is lifted.`);
     return 1;
   }
-  const now = readHome(command);
-  if (JSON.stringify(now) !== JSON.stringify(before)) {
-    command.print(`It was set again meanwhile: ${placeLine(now)}; look, then type this again.`);
-    return 1;
-  }
-  await writeHome(command, state);
-  return report(command, state);
+  const isLifted = await exchangeKillSwitchFile(file, looked, state).catch((cause: unknown) => {
+    throw cannotWrite(file, cause);
+  });
+  if (isLifted) return report(command, state);
+  const now = placeLine(readHome(command));
+  command.print(`It was set again meanwhile: ${now}; look, then type this again.`);
+  return 1;
 }
 
 function newState(level: KillSwitchLevel, { reason, operator }: SetSwitchOptions): KillSwitchState {
