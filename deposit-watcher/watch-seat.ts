@@ -12,6 +12,7 @@ import {
   type WatchLease,
   WatchLeaseLostError,
 } from "../ledger/deposits/watch-lease.js";
+import { lockCursor } from "../ledger/deposits/watch-cursor.js";
 import { type NewIncident, writeIncident } from "../ledger/incidents.js";
 import { whileHolding } from "../runtime/process/lease-keeper.js";
 import type { Logger } from "../runtime/process/logger.js";
@@ -74,12 +75,16 @@ export class WatchSeat {
     return whileHolding(holding, work);
   }
 
-  /** Writes an incident under the lease: what a watcher without it believes halts nobody. */
+  /**
+   * Writes an incident under the lease: what a watcher without it believes halts nobody. Blocks that are being
+   * booked are booked before it counts, and none behind it.
+   */
   async record(incident: NewIncident): Promise<void> {
     const lease = this.#lease;
     if (lease === undefined) return;
     await this.#parts.database.transaction(async (tx) => {
       await proveWatchLease(tx, lease);
+      await lockCursor(tx);
       await writeIncident(tx, incident);
     });
   }

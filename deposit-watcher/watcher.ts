@@ -200,7 +200,8 @@ export class Watcher {
       return waitMs;
     } catch (error) {
       if (signal.aborted) return 0;
-      if (error instanceof LedgerError && error.code === "CURSOR_MOVED") return 0;
+      // The next round reads where the ledger stands, and what halts it.
+      if (["CURSOR_MOVED", "INCIDENT_OPEN"].includes(errorCode(error))) return 0;
       if (error instanceof WatchLeaseLostError) {
         this.#seat.forget();
         return 0;

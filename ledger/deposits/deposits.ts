@@ -38,7 +38,7 @@ import type { PaidTerms } from "../withdrawals/payment-terms.js";
 import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
 import { noteFound } from "../treasury/sweep-due.js";
 import { bookTreasuryFlows, withoutLostPayments } from "../treasury/treasury-flows.js";
-import { refuseInRecovery } from "../recovery/ledger-guard.js";
+import { refuseWhileHalted } from "../recovery/ledger-guard.js";
 import { bookRemined } from "../recovery/remined-payments.js";
 import { advanceCursor, cursorMoved, lockCursor, type WatchCursor } from "./watch-cursor.js";
 import { proveWatchLease, type WatchLease } from "./watch-lease.js";
@@ -145,8 +145,8 @@ function depositId(key: {
  * Books a run of blocks in one transaction: cursor, deposits, credits that are due, postings and
  * events.
  * @param isTouched whether the blocks touch an address that was registered after the matching
- * @throws WATCH_LEASE_LOST, CURSOR_MOVED, DEPOSIT_CONFLICT; RECOVERY, as nothing is credited before a
- *   recovery
+ * @throws WATCH_LEASE_LOST, CURSOR_MOVED, DEPOSIT_CONFLICT; RECOVERY and INCIDENT_OPEN, as nothing is
+ *   credited before a person has looked, however long ago the blocks were read
  */
 export async function commitBlockStep(
   database: SqlDatabase,
@@ -160,7 +160,7 @@ export async function commitBlockStep(
     if (cursor.height !== placed.from.height || cursor.blockHash !== placed.from.blockHash) {
       throw cursorMoved(placed.from.height);
     }
-    await refuseInRecovery(tx);
+    await refuseWhileHalted(tx);
     const newAddresses = await readNewAddresses(tx, placed.from, cursor);
     // Rare, so that nobody asks whether the blocks touch it.
     const isOtherwise = await followsOthers(tx, placed);

@@ -175,6 +175,17 @@ export async function refuseInRecovery(sql: Sql): Promise<void> {
   if (incident?.kind === "RECOVERY") throw inRecovery(`${incident.message}; ${incident.remedy}`);
 }
 
+/**
+ * Refuses what an open incident of any kind stops.
+ * @throws RECOVERY; INCIDENT_OPEN
+ */
+export async function refuseWhileHalted(sql: Sql): Promise<void> {
+  const incident = await openIncident(sql);
+  if (incident === undefined) return;
+  const why = `${incident.message}; ${incident.remedy}`;
+  throw incident.kind === "RECOVERY" ? inRecovery(why) : new LedgerError("INCIDENT_OPEN", why);
+}
+
 /** The refusal, with what a person does about it. */
 export function inRecovery(message: string): LedgerError {
   return new LedgerError("RECOVERY", message);

@@ -5,6 +5,7 @@ import { resumeCrediting } from "../../../ledger/incidents.js";
 import { readFreeze, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
 import { createHotWallet } from "../../../ledger/withdrawals/wallet-lease.js";
 import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { recordIncident } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import {
   derivation,
@@ -76,6 +77,38 @@ describe("incidents", () => {
     bench.chain.mine();
     expect(await bench.deposits()).toEqual([]);
     expect(await bench.accountAtoken("liability:customer:alice")).toBe(0n);
+  });
+
+  it("that come while blocks are under way let none of them be booked or credited", async () => {
+    const alice = await bench.register("alice");
+    bench.pay([alice.address, 5n]);
+    for (let block = 0; block < 3; block += 1) bench.chain.mine();
+    const { node } = bench;
+    const found = { kind: "NODES_DISAGREE", height: 1, message: "found elsewhere" } as const;
+    let isOpened = false;
+    bench.secondNode = {
+      chainId: (options) => node.chainId(options),
+      genesisHash: (options) => node.genesisHash(options),
+      isSyncing: (options) => node.isSyncing(options),
+      blockNumber: (options) => node.blockNumber(options),
+      getBlockHeader: (at, options) => node.getBlockHeader(at, options),
+      tokenBalances: (reads, options) => node.tokenBalances(reads, options),
+      // Asked about blocks that are read and not booked.
+      async getBalances(reads, options) {
+        const answer = await node.getBalances(reads, options);
+        if (!isOpened) await recordIncident(bench.ledger.database, { ...found, details: {} });
+        isOpened = true;
+        return answer;
+      },
+    };
+    const running = bench.start();
+    await halted(running, "NODES_DISAGREE");
+    expect([isOpened, await bench.deposits()]).toEqual([true, []]);
+    expect((await readCursor(bench.ledger.database)).height).toBe(-1);
+    expect(await incidents()).toEqual(["NODES_DISAGREE open"]);
+    await resumeCrediting(bench.ledger.database, "test");
+    await bench.caughtUp();
+    expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5"]);
   });
 
   it("halt when a payment is only half told", async () => {
