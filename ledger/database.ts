@@ -32,6 +32,7 @@ import { BalancesWithoutBound1760000000028 } from "./migrations/0028-balances-wi
 import { LinkedAddresses1760000000030 } from "./migrations/tamper/0030-linked-addresses.js";
 import { PossiblePayments1760000000032 } from "./migrations/recovery/0032-possible-payments.js";
 import { NumbersBehindAll1760000000031 } from "./migrations/recovery/0031-numbers-behind-all.js";
+import { LookupsOfMany1760000000033 } from "./migrations/lookups/0033-lookups-of-many.js";
 import { OutflowsOfLostBlocks1760000000029 } from "./migrations/recovery/0029-outflows-of-lost-blocks.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
@@ -74,6 +75,7 @@ export const LEDGER_MIGRATIONS = [
   LinkedAddresses1760000000030,
   NumbersBehindAll1760000000031,
   PossiblePayments1760000000032,
+  LookupsOfMany1760000000033,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -151,8 +151,7 @@ export function pastEntry(
 async function withoutExplained(tx: Sql, outflows: readonly Outflow[]): Promise<Outflow[]> {
   if (outflows.length === 0) return [];
   const rows = await tx.query<{ hash: string }>(
-    `SELECT hash FROM unnest($1::text[], $2::text[]) AS outflow (wallet, hash)
-      WHERE explanation_of(wallet, hash) IS NOT NULL`,
+    `SELECT hash FROM explanations_of($1::text[], $2::text[]) WHERE explanation IS NOT NULL`,
     [outflows.map((outflow) => outflow.wallet), outflows.map((outflow) => outflow.txHash)],
   );
   const own = new Set(rows.map((row) => row.hash));

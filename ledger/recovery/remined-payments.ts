@@ -191,15 +191,14 @@ async function readBooked(tx: Sql, mined: readonly Mined[]): Promise<ReadonlyMap
     is_gas: boolean;
     is_unsaid: boolean;
   }>(
-    `SELECT input.wallet, input.hash, b.withdrawal_id AS id, b.status, b.asset,
-            b.units::text AS units, b.is_fee,
+    `SELECT b.wallet, b.hash, b.withdrawal_id AS id, b.status, b.asset, b.units::text AS units,
+            b.is_fee,
             EXISTS (SELECT 1 FROM treasury_move m
                      WHERE m.withdrawal_id = b.withdrawal_id AND m.kind = 'top-up') AS is_gas,
             EXISTS (SELECT 1 FROM nonce_slot s
                      WHERE s.withdrawal_id = b.withdrawal_id AND s.paid_proof = 'decision')
               AS is_unsaid
-       FROM unnest($1::text[], $2::text[]) AS input (wallet, hash)
-      CROSS JOIN LATERAL booked_of_payment(input.wallet, input.hash) AS b`,
+       FROM booked_of_payments($1::text[], $2::text[]) AS b`,
     [mined.map(({ wallet }) => wallet), mined.map(({ hash }) => hash)],
   );
   const bookedOf = new Map<string, Booked>();

@@ -40,19 +40,27 @@ beforeAll(async () => {
     await fill(tx, 1, FEW);
     for (let n = 1; n <= FEW; n += 1) {
       await explain(tx, [n]);
+      await explainMany(tx, [n]);
       await slot(tx, [n]);
     }
     await fill(tx, FEW + 1, FILLED);
     const asked = Array.from({ length: ASKED }, (_, index) => FEW + 1 + index * 50);
-    readByExplaining = await readBy(tx, ["nonce_slot", "withdrawal_attempt"], async () => {
+    readByExplaining = await readBy(tx, EXPLAINED_BY, async () => {
       expect(await explain(tx, asked)).toEqual(asked.map(() => "withdrawal"));
+    });
+    readByExplainingMany = await readBy(tx, EXPLAINED_BY, async () => {
+      expect(await explainMany(tx, asked)).toEqual(asked.map(() => "withdrawal"));
     });
     readBySlotting = await readBy(tx, ["nonce_slot"], () => slot(tx, asked));
   });
 });
 afterAll(() => ledger.drop());
 
+/** Tables with what explains a transaction. */
+const EXPLAINED_BY = ["nonce_slot", "withdrawal_attempt"];
+
 let readByExplaining: Record<string, number>;
+let readByExplainingMany: Record<string, number>;
 let readBySlotting: Record<string, number>;
 
 const hashOf = (n: number) => `0x${n.toString(16).padStart(64, "0")}`;
@@ -93,6 +101,21 @@ async function explain(
   return rows.map(({ explanation }) => explanation);
 }
 
+/** The same, asked about all of them at once. */
+async function explainMany(
+  sql: Sql,
+  numbers: readonly number[],
+  wallet = WALLET,
+): Promise<(string | null)[]> {
+  const rows = await sql.query<{ wallet: string; hash: string; explanation: string | null }>(
+    `SELECT * FROM explanations_of($1::text[], $2::text[])`,
+    [numbers.map(() => wallet), numbers.map(hashOf)],
+  );
+  expect(rows.map(({ hash }) => hash)).toEqual(numbers.map(hashOf));
+  expect(rows.every((row) => row.wallet === wallet)).toBe(true);
+  return rows.map(({ explanation }) => explanation);
+}
+
 function slot(sql: Sql, numbers: readonly number[]): Promise<unknown> {
   return sql.query(`UPDATE withdrawal SET status = 'slotted' WHERE id = ANY ($1::text[])`, [
     numbers.map((n) => `wd_${n}`),
@@ -122,18 +145,34 @@ async function readBy(
 
 describe("a transaction of a wallet", () => {
   it("is explained by its attempt and the slot of that alone", () => {
-    expect(readByExplaining).toEqual({ nonce_slot: ASKED, withdrawal_attempt: ASKED });
+    const one = { nonce_slot: ASKED, withdrawal_attempt: ASKED };
+    expect(readByExplaining).toEqual(one);
+    expect(readByExplainingMany).toEqual(one);
   });
 
   it("is explained for the wallet that signed it only, and by nothing when nobody did", async () => {
     const { owner } = ledger;
-    expect(await explain(owner, [1, FILLED + 1])).toEqual(["withdrawal", null]);
-    expect(await explain(owner, [1], OTHER)).toEqual([null]);
+    for (const ask of [explain, explainMany]) {
+      expect(await ask(owner, [1, FILLED + 1])).toEqual(["withdrawal", null]);
+      expect(await ask(owner, [1], OTHER)).toEqual([null]);
+    }
     await owner.query(
       `UPDATE nonce_slot SET outcome = 'foreign', mined_hash = $1 WHERE wallet = $2 AND nonce = $3`,
       [hashOf(FILLED + 2), WALLET, FEW + 2],
     );
-    expect(await explain(owner, [FEW + 2])).toEqual([null]);
+    for (const ask of [explain, explainMany]) expect(await ask(owner, [FEW + 2])).toEqual([null]);
+  });
+
+  it("is explained by an outflow that a person booked, of its own wallet", async () => {
+    const { owner } = ledger;
+    await owner.query(
+      `INSERT INTO journal_entry (kind, idem_key, effective_height) VALUES ('outflow', $1, 5)`,
+      [`outflow:${hashOf(FILLED + 3)}:${WALLET}`],
+    );
+    for (const ask of [explain, explainMany]) {
+      expect(await ask(owner, [FILLED + 3, 1])).toEqual(["outflow", "withdrawal"]);
+      expect(await ask(owner, [FILLED + 3], OTHER)).toEqual([null]);
+    }
   });
 });
 
@@ -177,8 +216,8 @@ describe("what the endings of payments booked", () => {
   function booked(tx: Sql, numbers: readonly number[]) {
     return tx.query<{ id: string; units: string; is_fee: boolean }>(
       `SELECT b.withdrawal_id AS id, b.units::text AS units, b.is_fee
-         FROM unnest($2::text[]) AS hash CROSS JOIN LATERAL booked_of_payment($1, hash) AS b`,
-      [WALLET, numbers.map(hashOf)],
+         FROM booked_of_payments($1::text[], $2::text[]) AS b`,
+      [numbers.map(() => WALLET), numbers.map(hashOf)],
     );
   }
 
