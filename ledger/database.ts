@@ -33,6 +33,7 @@ import { LinkedAddresses1760000000030 } from "./migrations/tamper/0030-linked-ad
 import { PossiblePayments1760000000032 } from "./migrations/recovery/0032-possible-payments.js";
 import { NumbersBehindAll1760000000031 } from "./migrations/recovery/0031-numbers-behind-all.js";
 import { LookupsOfMany1760000000033 } from "./migrations/lookups/0033-lookups-of-many.js";
+import { RoomForReceipts1760000000034 } from "./migrations/0034-room-for-receipts.js";
 import { OutflowsOfLostBlocks1760000000029 } from "./migrations/recovery/0029-outflows-of-lost-blocks.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
@@ -76,6 +77,7 @@ export const LEDGER_MIGRATIONS = [
   NumbersBehindAll1760000000031,
   PossiblePayments1760000000032,
   LookupsOfMany1760000000033,
+  RoomForReceipts1760000000034,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -243,6 +243,35 @@ describe("what the endings of payments booked", () => {
   });
 });
 
+describe("a receipt", () => {
+  it("is written beside its slot, and no index with it", async () => {
+    const { owner } = ledger;
+    const [first, last] = [FILLED + 11, FILLED + 60];
+    await owner.transaction((tx) => fill(tx, first, last));
+    await owner.transaction(async (tx) => {
+      const before = await written(tx);
+      await tx.query(
+        `UPDATE nonce_slot SET mined_hash = $3 || lpad(to_hex(nonce::integer), 64, '0'), block_number = 5,
+                block_hash = $4, gas_used = 21000, effective_gas_price_atoken = 1
+          WHERE nonce BETWEEN $1::integer AND $2::integer`,
+        [first, last, "0x", hashOf(5)],
+      );
+      const after = await written(tx);
+      const rows = last - first + 1;
+      expect(after).toEqual({ all: before.all + rows, inPage: before.inPage + rows });
+    });
+  });
+
+  /** New versions of slots so far, and those that stayed in their page. */
+  async function written(tx: Sql): Promise<{ all: number; inPage: number }> {
+    const [row] = await tx.query<{ all: string; in_page: string }>(
+      `SELECT n_tup_upd::text AS all, n_tup_hot_upd::text AS in_page
+         FROM pg_stat_xact_user_tables WHERE relname = 'nonce_slot'`,
+    );
+    return { all: Number(row?.all), inPage: Number(row?.in_page) };
+  }
+});
+
 describe("rows without a link", () => {
   it("are found without reading the links of a kind from its beginning", async () => {
     const { database, owner } = ledger;
