@@ -1,5 +1,4 @@
 /** Withdrawal requests: accepted once per idempotency key together with their hold, and read back. */
-import { randomUUID } from "node:crypto";
 import type { Address } from "../../chain/address.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
@@ -19,7 +18,7 @@ import {
   storedTime,
 } from "../stored-values.js";
 import { type DecidedRequest, writeAccepted } from "./accepted-rows.js";
-import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import { newWithdrawalId, toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 import { hashRequest, type Withdrawal, type WithdrawalRequest } from "./withdrawal-request.js";
 import { isWithdrawalStatus, phaseOf, type WithdrawalStatus } from "./withdrawal-status.js";
 
@@ -292,7 +291,7 @@ function decide(
     return { kind: "refused", refusal: "INSUFFICIENT_BALANCE" };
   }
   judge.add(request);
-  const id = toWithdrawalId(`wd_${randomUUID()}`);
+  const id = newWithdrawalId(rules.nowMs);
   const requestHash = hashRequest(request);
   available.set(key, availableAtoken - heldUnits);
   bound.set(request.idempotencyKey, { id, requestHash, isRecovered: false });
