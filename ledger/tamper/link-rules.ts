@@ -4,7 +4,7 @@
  * five lines: the hash of the link before, the link's number, kind, the row's key, the row's digest.
  * The first link stands on the ledger's own identity.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 /** Kinds of rows that are linked: what moved coins, what allowed it, and whose addresses are. */
 export const LINK_KINDS = [
@@ -85,5 +85,5 @@ export function linkHash({ previous, n, kind, key, digest }: Omit<Link, "hash">)
 }
 
 function sha256(text: string): string {
-  return createHash("sha256").update(text, "utf8").digest("hex");
+  return hash("sha256", text, "hex");
 }
