@@ -5,8 +5,8 @@ import { randomUUID } from "node:crypto";
 export type WithdrawalId = string & { readonly __brand: "WithdrawalId" };
 
 /**
- * A new identifier: 48 bits of time and 74 random ones (RFC 9562, version 7). Some seventeen entries of indexes
- * begin with it; those of one time lie in the same few pages, however many withdrawals there were before.
+ * A new identifier: 48 bits of time and 74 random ones (RFC 9562, version 7). Some seventeen entries of
+ * indexes begin with it; those of one time share a few pages, however many withdrawals there are.
  * @param nowMs milliseconds since 1970 UTC
  */
 export function newWithdrawalId(nowMs: number): WithdrawalId {
