@@ -118,7 +118,9 @@ export const watcherConfigFile = defineConfigFile("watcher", {
       min: 5,
       max: 86_400,
       unit: "s",
-      help: "Time between two comparisons of ledger and chain.",
+      help:
+        "Time between two comparisons of ledger and chain. One that is due while the watcher catches " +
+        "up waits for that, as long again at most.",
     }),
     "max-lag-blocks": field.integer({
       default: 20,

@@ -34,7 +34,7 @@ import { type WatcherConfig, watcherConfigFile } from "./config.js";
 import { DepositError } from "./errors.js";
 import { runLinkLoop } from "./link-loop.js";
 import { createOperatorRoutes } from "./api/operator-routes.js";
-import { readinessOf } from "./readiness.js";
+import { isCatchingUp, readinessOf } from "./readiness.js";
 import { registerReconcileFigures, runReconcileLoop } from "./reconcile-loop.js";
 import { foundInHome, readHomeWallets } from "../ledger/wallets/home-wallets.js";
 import { type NewWallet, registerWallets } from "../ledger/wallets/wallet-registry.js";
@@ -252,7 +252,8 @@ function startTasks(parts: RunningParts): TaskGroup {
   tasks.run("webhooks", (signal) => webhooks.run(signal));
   tasks.run("chain of hashes", (signal) => runLinkLoop({ ...background, metrics }, signal));
   const intervalMs = config.watcher["reconcile-interval-s"] * 1_000;
-  const reconciling = { ...background, node, intervalMs };
+  const isBehind = () => isCatchingUp(watcher.status, config.watcher["max-lag-blocks"]);
+  const reconciling = { ...background, node, intervalMs, isCatchingUp: isBehind };
   tasks.run("reconcile", (signal) => runReconcileLoop(reconciling, signal));
   tasks.run("new heads", async (signal) => {
     const url = config.node["web-socket-url"];

@@ -1,10 +1,10 @@
-/** Pure: whether the watcher does its work, and if not why. */
+/** Pure: whether the watcher does its work, and if not why; whether it catches up. */
 import type { Readiness } from "../runtime/http/http-server.js";
 import type { WatcherStatus } from "./watcher.js";
 
 /** `/ready`: halted, not connected or behind, each with its reason. */
 export function readinessOf(status: WatcherStatus, maxLagBlocks: number): Readiness {
-  const { incident, problem, headHeight, cursorHeight } = status;
+  const { incident, problem } = status;
   if (incident !== undefined) {
     const reason =
       `crediting and signing are halted by incident ${incident.id} (${incident.kind}): ` +
@@ -12,8 +12,18 @@ export function readinessOf(status: WatcherStatus, maxLagBlocks: number): Readin
     return { ready: false, reason };
   }
   if (problem !== undefined) return { ready: false, reason: `not connected: ${problem}` };
-  const lagBlocks = (headHeight ?? 0) - cursorHeight;
+  const lagBlocks = lagOf(status) ?? 0;
   return lagBlocks > maxLagBlocks
     ? { ready: false, reason: `behind: ${lagBlocks} blocks below the head` }
     : { ready: true };
+}
+
+/** Whether there is more to book than `/ready` allows, or nobody knows yet, and no incident stops it. */
+export function isCatchingUp(status: WatcherStatus, maxLagBlocks: number): boolean {
+  return status.incident === undefined && (lagOf(status) ?? Infinity) > maxLagBlocks;
+}
+
+/** Blocks below the head; undefined before the node was asked. */
+function lagOf({ headHeight, cursorHeight }: WatcherStatus): number | undefined {
+  return headHeight === undefined ? undefined : headHeight - cursorHeight;
 }

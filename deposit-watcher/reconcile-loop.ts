@@ -22,6 +22,8 @@ export interface ReconcileLoopParts extends Pick<LeasedLoop, "database" | "owner
   /** Time from one run to the next, whichever process made it. */
   readonly intervalMs: number;
   readonly clock: Clock;
+  /** Asked where a run is due: it waits meanwhile, for one more interval at most. */
+  readonly isCatchingUp: () => boolean;
 }
 
 /** Pause between two looks at whether a run is due. */
@@ -35,15 +37,25 @@ export async function runReconcileLoop(
   parts: ReconcileLoopParts,
   signal: AbortSignal,
 ): Promise<void> {
-  const { database, owner, log, intervalMs } = parts;
+  const { database, owner, log, intervalMs, clock } = parts;
   const loop = { database, task: "reconcile" as const, owner, log, leaseMs: LEASE_MS };
   const pauseMs = Math.min(LOOK_MS, intervalMs);
+  let dueSinceMs: number | undefined;
   await runLeased(
     { ...loop, pauseMs },
     async (roundSignal) => {
       const last = await lastRun(database);
-      const ageMs = last === undefined ? Infinity : parts.clock.nowMs() - last.at.getTime();
-      if (ageMs >= intervalMs) await reconcileOnce(parts, roundSignal);
+      const ageMs = last === undefined ? Infinity : clock.nowMs() - last.at.getTime();
+      if (ageMs < intervalMs) {
+        dueSinceMs = undefined;
+        return false;
+      }
+      dueSinceMs ??= clock.monotonicMs();
+      // It asks for every address, of the node that the blocks come from, too.
+      const mayWait = clock.monotonicMs() - dueSinceMs < intervalMs;
+      if (mayWait && parts.isCatchingUp()) return false;
+      await reconcileOnce(parts, roundSignal);
+      dueSinceMs = undefined;
       return false;
     },
     signal,

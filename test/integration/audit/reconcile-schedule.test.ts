@@ -65,7 +65,10 @@ describe("a reconciliation on a schedule", () => {
     expect(await figure("age_seconds")).toBe("-1");
     const controller = new AbortController();
     const loops = ["one", "two"].map((owner) =>
-      runReconcileLoop({ ...parts(), owner, intervalMs: 3_600_000, clock }, controller.signal),
+      runReconcileLoop(
+        { ...parts(), owner, intervalMs: 3_600_000, clock, isCatchingUp: () => false },
+        controller.signal,
+      ),
     );
     await until(async () => (await lastRun(bench.ledger.database)) !== undefined, {
       timeoutMs: 10_000,
@@ -78,6 +81,40 @@ describe("a reconciliation on a schedule", () => {
     expect(await figure("height")).toBe(`${bench.chain.head}`);
     expect(Number(await figure("age_seconds"))).toBeGreaterThanOrEqual(0);
     await expect(bench.ledger.owner.query("DELETE FROM reconcile_run")).rejects.toThrow();
+  });
+
+  it("waits while the watcher catches up, and for one more interval at most", async () => {
+    const { database } = bench.ledger;
+    const lastId = async () => (await lastRun(database))?.id;
+    let [nowMs, looks, isBehind] = [0, 0, true];
+    const isCatchingUp = () => {
+      looks += 1;
+      return isBehind;
+    };
+    const controller = new AbortController();
+    const loop = runReconcileLoop(
+      {
+        ...parts(),
+        owner: "waiting",
+        intervalMs: 20,
+        clock: { ...clock, monotonicMs: () => nowMs },
+        isCatchingUp,
+      },
+      controller.signal,
+    );
+    const first = await lastId();
+    await until(() => looks >= 3, { timeoutMs: 10_000 });
+    expect(await lastId()).toBe(first);
+    nowMs += 20;
+    await until(async () => (await lastId()) !== first, { timeoutMs: 10_000 });
+    const second = await lastId();
+    looks = 0;
+    await until(() => looks >= 3, { timeoutMs: 10_000 });
+    expect(await lastId()).toBe(second);
+    isBehind = false;
+    await until(async () => (await lastId()) !== second, { timeoutMs: 10_000 });
+    controller.abort();
+    await loop;
   });
 });
 
