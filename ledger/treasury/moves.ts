@@ -359,6 +359,18 @@ export async function withdrawRefill(
   return rows[0]?.state === "withdrawn";
 }
 
+/** Takes back the requests of assets that no band asks for any more. @returns those assets */
+export async function withdrawUnbanded(sql: Sql, banded: readonly string[]): Promise<string[]> {
+  const rows = await sql.query<{ asset: string }>(
+    `WITH ended AS (
+       UPDATE refill_request SET state = 'withdrawn', changed_at = now()
+        WHERE state = 'open' AND asset <> ALL ($1::text[]) RETURNING asset)
+     SELECT asset FROM ended`,
+    [banded],
+  );
+  return rows.map(({ asset }) => asset);
+}
+
 /** Keeps the cold addresses that the policy names: what comes back from one is the exchange's. */
 export async function nameColdAddresses(
   sql: Sql,

@@ -12,6 +12,7 @@ import {
   newestColdMoves,
   openMove,
   withdrawRefill,
+  withdrawUnbanded,
 } from "../../ledger/treasury/moves.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
 import { readWalletBoard, type WalletLane } from "../../ledger/wallets/wallet-board.js";
@@ -63,6 +64,24 @@ export function decideBand(
   return { kind: heldUnits >= targetUnits ? "enough" : "low" };
 }
 
+/** Persons are asked for nothing that the policy has no band for any more: nobody would end that. */
+export async function endUnbanded(
+  { database, log }: Pick<TreasuryContext, "database" | "log">,
+  policy: HashedPolicy,
+): Promise<void> {
+  const ended = await withdrawUnbanded(
+    database,
+    bandedOf(policy).map(({ asset }) => asset),
+  );
+  for (const asset of ended) log.info({ asset }, "no refill is asked for any more");
+}
+
+function bandedOf({ policy }: HashedPolicy) {
+  return [...(policy.treasury?.assets ?? [])].flatMap(([asset, rules]) =>
+    rules.band === undefined ? [] : [{ asset, rules, band: rules.band }],
+  );
+}
+
 /** By wallet, how many of its transactions are in a block. */
 type ChainNonces = ReadonlyMap<Address, bigint>;
 
@@ -72,9 +91,7 @@ export async function keepBands(
   parts: { readonly policy: HashedPolicy; readonly view: WalletView; readonly signal: AbortSignal },
 ): Promise<void> {
   const { policy } = parts;
-  const banded = [...(policy.policy.treasury?.assets ?? [])].flatMap(([asset, rules]) =>
-    rules.band === undefined ? [] : [{ asset, rules, band: rules.band }],
-  );
+  const banded = bandedOf(policy);
   if (banded.length === 0) return;
   const nonces = await noncesOf(context, parts);
   const assets = banded.map(({ asset }) => asset);

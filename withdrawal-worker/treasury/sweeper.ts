@@ -28,7 +28,7 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../lane/gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
-import { keepBands } from "./bands.js";
+import { endUnbanded, keepBands } from "./bands.js";
 import { firstAttempt, nextAttempt, type SeenSweep } from "./sweep-attempts.js";
 import { type AddressState, readAddressStates } from "./sweep-node.js";
 import { decideSweep, missingGas, topUpOf } from "./sweep-plan.js";
@@ -99,6 +99,7 @@ export class Sweeper {
       return false;
     }
     const current = await policy.current();
+    await endUnbanded(this.#context, current);
     const rules = current.policy.treasury;
     if (rules === undefined) return false;
     const { level } = await killSwitch.read();

@@ -1,6 +1,7 @@
 /** Requests for coins of cold storage: when they end, whichever of watcher and treasury looks first. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
+import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { ISSUER } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
 import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
@@ -69,6 +70,16 @@ describe("a request for a refill", () => {
     const last = (await requests()).at(-1);
     expect(last).toEqual({ state: "filled", came: wanted.toString(), amount: wanted.toString() });
     await bench.assertEven();
+  });
+
+  it.each([
+    { what: "has no band for it", policy: () => bench.policyOf({ assets: { TOKEN: ANY_SWEEP } }) },
+    { what: "does not name its asset", policy: () => bench.policyOf({ assets: {} }) },
+    { what: "has no treasury", policy: () => hashPolicy(PERMISSIVE_POLICY) },
+  ])("ends where the policy $what any more", async ({ policy }) => {
+    bench.files.policy = policy();
+    await bench.rounds(1);
+    expect((await requests()).at(-1)).toMatchObject({ state: "withdrawn", came: "0" });
   });
 
   it("waits anew for the watcher where the wallets had less again in between", async () => {
