@@ -38,7 +38,7 @@ const markFile = z.strictObject({
 /** Marks that one write may cover; more are no harm, they are bounded by open requests. */
 const MAX_MARKS = 10_000;
 
-/** The file of one home. One process writes it; others may read. */
+/** The file of one home. Several processes may write it, none lowers what another one has told. */
 export class HomeMark {
   readonly #path: string;
   readonly #writes: Batcher<LedgerMark, LedgerMark>;
@@ -73,8 +73,11 @@ export class HomeMark {
     await this.#writes.addOne(mark);
   }
 
+  /** Beside what is on disk: another process of the home may have told more than this one knows. */
   async #write(marks: readonly LedgerMark[]): Promise<LedgerMark[]> {
-    const next = marks.reduce((left, right) => highest(left, right), this.#value ?? marks[0]);
+    const onDisk = await readMark(this.#path);
+    const known = this.#value === undefined ? onDisk : highest(onDisk, this.#value);
+    const next = marks.reduce((left, right) => highest(left, right), known ?? marks[0]);
     if (next === undefined) return [];
     try {
       await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });

@@ -1,0 +1,42 @@
+/** What a home remembers of its ledger, where several processes write it. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { HomeMark, markPath } from "../../../ledger/recovery/home-mark.js";
+
+let home: string;
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "causeway-mark-"));
+});
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+const markAt = (eventSeq: number, nextAddressIndex: number) => ({
+  ledgerId: "6f1f9e0c-6f6e-4a44-9d0e-0d6c9b5f0a11",
+  epoch: 1,
+  nextAddressIndex,
+  eventSeq,
+});
+
+const onDisk = () => JSON.parse(readFileSync(markPath(home), "utf8")) as unknown;
+
+it("is never lowered by a process that knows less than another one has told", async () => {
+  const [one, other] = [await HomeMark.open(home), await HomeMark.open(home)];
+  await one.raise(markAt(120, 3));
+  // It had read its ledger before.
+  await other.raise(markAt(110, 5));
+  expect(onDisk()).toEqual(markAt(120, 5));
+  expect(other.value).toEqual(markAt(120, 5));
+});
+
+it("is not taken for a missing one where it has become unreadable", async () => {
+  const mark = await HomeMark.open(home);
+  await mark.raise(markAt(1, 1));
+  writeFileSync(markPath(home), "{");
+  await expect(mark.raise(markAt(2, 1))).rejects.toMatchObject({ code: "HOME_MARK_UNUSABLE" });
+  expect(readFileSync(markPath(home), "utf8")).toBe("{");
+  rmSync(markPath(home));
+  await mark.raise(markAt(3, 1));
+  expect(onDisk()).toEqual(markAt(3, 1));
+});
