@@ -76,8 +76,8 @@ export class WatchSeat {
   }
 
   /**
-   * Writes an incident under the lease: what a watcher without it believes halts nobody. Blocks that are being
-   * booked are booked before it counts, and none behind it.
+   * Writes an incident under the lease: what a watcher without it believes halts nobody. Blocks that are
+   * being booked are booked before it counts, and none behind it.
    */
   async record(incident: NewIncident): Promise<void> {
     const lease = this.#lease;
