@@ -33,7 +33,8 @@ const EXPLANATIONS = `
 
 /**
  * One row for each posting, and one without units where the ending took nothing. No row for what has
- * not ended, was signed for another wallet, or is booked in another way already.
+ * not ended, was signed for another wallet, or is booked in another way already. Each table is read by its
+ * key for one payment after the other (OFFSET 0): joined, a plan was seen that read 68 pages for each.
  */
 const BOOKED = `
   DROP FUNCTION booked_of_payment(text, text);
@@ -41,24 +42,29 @@ const BOOKED = `
   RETURNS TABLE (wallet text, hash text, withdrawal_id text, status text, asset text,
                  units numeric, is_fee boolean)
   LANGUAGE sql STABLE ROWS 100 SET enable_seqscan = off AS $$
-    SELECT asked.wallet, asked.hash, b.*
+    SELECT asked.wallet, asked.hash, s.withdrawal_id,
+           (SELECT w.status FROM withdrawal w WHERE w.id = s.withdrawal_id),
+           p.asset, p.amount_units, p.debit = 'expense:network_fee'
       FROM unnest(payers, mined) AS asked (wallet, hash)
      CROSS JOIN LATERAL (
-       SELECT w.id, w.status, p.asset, p.amount_units, p.debit = 'expense:network_fee'
-         FROM nonce_slot s
-         JOIN withdrawal w ON w.id = s.withdrawal_id
-         JOIN journal_entry e ON e.idem_key = 'withdrawal:' || s.withdrawal_id || ':end'
-         -- The account is compared as a value: by its index it would be all postings of the wallet.
-         LEFT JOIN posting p ON p.journal_id = e.id
-          AND p.credit || '' IN ('asset:wallet:' || asked.wallet, 'asset:hot_wallet')
+       SELECT * FROM nonce_slot s
         WHERE s.id = (SELECT a.slot_id FROM withdrawal_attempt a WHERE a.hash = asked.hash)
-          AND s.wallet = asked.wallet AND s.outcome IN ('paid', 'reverted', 'cancelled')
-          -- A recovered payment is booked apart from its request, and never taken back.
-          AND NOT EXISTS (SELECT 1 FROM recovered_payment r WHERE r.tx_hash = s.mined_hash)
-          AND NOT EXISTS (SELECT 1 FROM journal_entry o
-                           WHERE o.idem_key = 'outflow:' || asked.hash || ':' || asked.wallet)
-        -- Looked up for one payment after the other, and never joined with all there are.
-        OFFSET 0) AS b
+       OFFSET 0) AS s
+     CROSS JOIN LATERAL (
+       SELECT e.id FROM journal_entry e
+        WHERE e.idem_key = 'withdrawal:' || s.withdrawal_id || ':end'
+       OFFSET 0) AS e
+      LEFT JOIN LATERAL (
+       SELECT * FROM posting p
+        WHERE p.journal_id = e.id
+          -- The account is compared as a value: by its index it would be all postings of the wallet.
+          AND p.credit || '' IN ('asset:wallet:' || asked.wallet, 'asset:hot_wallet')
+       OFFSET 0) AS p ON true
+     WHERE s.wallet = asked.wallet AND s.outcome IN ('paid', 'reverted', 'cancelled')
+       -- A recovered payment is booked apart from its request, and never taken back.
+       AND (SELECT true FROM recovered_payment r WHERE r.tx_hash = s.mined_hash) IS NULL
+       AND (SELECT true FROM journal_entry o
+             WHERE o.idem_key = 'outflow:' || asked.hash || ':' || asked.wallet) IS NULL
   $$;`;
 
 /** Functions only. */

@@ -230,14 +230,14 @@ describe("what the endings of payments booked", () => {
       const asked = Array.from({ length: ASKED }, (_, index) => 200 + index * 50);
       const read = await readBy(
         tx,
-        ["nonce_slot", "withdrawal_attempt", "journal_entry", "posting"],
+        ["nonce_slot", "withdrawal", "withdrawal_attempt", "journal_entry", "posting"],
         async () => {
           expect(await booked(tx, asked)).toEqual(
             asked.map((n) => ({ id: `wd_${n}`, units: "21000", is_fee: true })),
           );
         },
       );
-      const one = { nonce_slot: ASKED, withdrawal_attempt: ASKED };
+      const one = { nonce_slot: ASKED, withdrawal: ASKED, withdrawal_attempt: ASKED };
       expect(read).toEqual({ ...one, journal_entry: ASKED, posting: ASKED });
     });
   });
