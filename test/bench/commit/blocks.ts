@@ -149,28 +149,30 @@ export function turnsPayment(index: number, turns: Turns): Payment {
 
 /** Transfers of a token from each holder to the next. */
 export function tokenFilling(token: Address, holders: readonly Sender[]): Filling {
-  let sent = 0;
-  const next = () => {
-    const sender = holders[sent % holders.length];
-    const to = holders[(sent + 1) % holders.length];
-    if (sender === undefined || to === undefined) throw new Error("nobody holds the token");
-    sent += 1;
-    return signed(sender, tokenTransfer(token, to.address));
-  };
-  return { name: "ERC-20 transfers between holders", gas: 40_000, grows: false, next, ready: [] };
+  const name = "ERC-20 transfers between holders";
+  return { name, gas: 40_000, ...roundOf(holders, (to) => tokenTransfer(token, to)) };
 }
 
 /** Swaps of each holder, for the next one. */
 export function swapFilling(exchange: Exchange, holders: readonly Sender[]): Filling {
+  const name = "Uniswap V2 swaps of holders";
+  return { name, gas: 90_000, ...roundOf(holders, (to) => swap(exchange, to)) };
+}
+
+/** Each holder does something for the next one, round and round. */
+function roundOf(
+  holders: readonly Sender[],
+  payment: (to: Address) => Payment,
+): Omit<Filling, "name" | "gas"> {
   let sent = 0;
   const next = () => {
     const sender = holders[sent % holders.length];
     const to = holders[(sent + 1) % holders.length];
     if (sender === undefined || to === undefined) throw new Error("nobody holds the token");
     sent += 1;
-    return signed(sender, swap(exchange, to.address));
+    return signed(sender, payment(to.address));
   };
-  return { name: "Uniswap V2 swaps of holders", gas: 90_000, grows: false, next, ready: [] };
+  return { grows: false, next, ready: [] };
 }
 
 /** Deploys an exchange whose first token all of them hold, and may swap. */

@@ -1,6 +1,8 @@
 /** A lane whose process stood still in the middle of a look: what it knew from before decides nothing. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext } from "../../../withdrawal-worker/lane/lane-context.js";
+import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { House, statuses, TOKEN, WALLET } from "./house.js";
 
@@ -26,6 +28,22 @@ function once(happens: () => unknown) {
     },
   };
   return trap;
+}
+
+/** It stands still at its fifth look, behind its patience, and its payment is mined meanwhile. */
+async function expectPaidOnce(
+  lane: Lane,
+  stop: ReturnType<typeof once>,
+  id: WithdrawalId,
+): Promise<void> {
+  await house.pass(lane, { rounds: 4, stepMs: 1_000 });
+  stop.isSet = true;
+  await lane.runRound(house.signal);
+  expect(stop.isSet).toBe(false);
+  for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
+  const paid = await house.read(id);
+  expect([paid.status, statuses(paid).includes("cancelling")]).toEqual(["settled", false]);
+  expect(paid.hashes).toHaveLength(1);
 }
 
 it("freezes no wallet for receipts that it waited for while it stood still", async () => {
@@ -99,14 +117,7 @@ it("gives up no payment that was mined while it stood still", async () => {
       },
     },
   });
-  await house.pass(lane, { rounds: 4, stepMs: 1_000 });
-  stop.isSet = true;
-  await lane.runRound(house.signal);
-  expect(stop.isSet).toBe(false);
-  for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
-  const paid = await house.read(id);
-  expect([paid.status, statuses(paid).includes("cancelling")]).toEqual(["settled", false]);
-  expect(paid.hashes).toHaveLength(1);
+  await expectPaidOnce(lane, stop, id);
 });
 
 it("gives up no payment that was mined while it stood still behind its look at the chain", async () => {
@@ -130,14 +141,7 @@ it("gives up no payment that was mined while it stood still behind its look at t
       },
     },
   });
-  await house.pass(lane, { rounds: 4, stepMs: 1_000 });
-  stop.isSet = true;
-  await lane.runRound(house.signal);
-  expect(stop.isSet).toBe(false);
-  for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
-  const paid = await house.read(id);
-  expect([paid.status, statuses(paid).includes("cancelling")]).toEqual(["settled", false]);
-  expect(paid.hashes).toHaveLength(1);
+  await expectPaidOnce(lane, stop, id);
 });
 
 it("calls no receipt of a recorded payment lost for the time in which it stood still", async () => {
