@@ -163,7 +163,7 @@ const FIFTH_OPCODES_NS: OpcodeWeights["listedNs"] = {
   0x55: 600, // SSTORE
   0x5b: 20, // JUMPDEST
   0x5c: 200, // TLOAD
-  0x5d: 700, // TSTORE: dearer than it was
+  0x5d: 900, // TSTORE: dearer than it was
   0x5e: 100, // MCOPY
   0xf0: 58_000, // CREATE
   0xf5: 58_000, // CREATE2
@@ -232,7 +232,7 @@ const FOURTH: ComputeWeights = {
  */
 const FIFTH: ComputeWeights = {
   ...FOURTH,
-  opcodesNs: opcodeTable({ otherNs: 25, listedNs: FIFTH_OPCODES_NS }),
+  opcodesNs: opcodeTable({ otherNs: 20, listedNs: FIFTH_OPCODES_NS }),
   seenAccountNs: 1_000,
   seenSlotNs: 1_000,
   slotChangeNs: 24_000,

@@ -88,7 +88,7 @@ export interface BatchPlan {
   readonly count: number;
   readonly wire: Pick<Wire, "batchSize" | "sign" | "encode">;
   readonly connections: number;
-  readonly payment: (index: number) => Payment;
+  readonly payment: (index: number, sender: Sender) => Payment;
 }
 
 /**
@@ -105,7 +105,7 @@ export function createBatches(plan: BatchPlan): Batch[][] {
     const raws: Uint8Array[] = [];
     for (let turn = 0; turn < batchSize && index < plan.count; turn += 1, index += 1) {
       const sender = own[turn % own.length];
-      if (sender !== undefined) raws.push(sign(sender, plan.payment(index)));
+      if (sender !== undefined) raws.push(sign(sender, plan.payment(index, sender)));
     }
     lanes[lane]?.push({ bytes: encode(url, raws), count: raws.length });
   }

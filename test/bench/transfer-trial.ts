@@ -54,7 +54,7 @@ export interface TrialPlan {
   readonly turns: Turns;
   /** Fresh senders for each trial. */
   readonly senders: () => readonly Sender[];
-  readonly payment: (index: number) => Payment;
+  readonly payment: (index: number, sender: Sender) => Payment;
   /** How transactions go in and blocks are seen; Ethereum's JSON-RPC when absent. */
   readonly wire?: Wire;
   readonly blocksPerTrial: number;

@@ -32,7 +32,7 @@ const UNITS: Readonly<Record<WeightsVersion, number>> = {
   2: SECOND_NS,
   3: SECOND_NS,
   4: SECOND_NS,
-  5: SECOND_NS - 14 * 15,
+  5: SECOND_NS - 14 * 20,
 };
 
 /** Stores its first word of input: PUSH0 CALLDATALOAD PUSH0 SSTORE. */
@@ -44,7 +44,7 @@ const STORING_NS: Readonly<Record<WeightsVersion, number>> = {
   2: 50_000 + 32 * 4 + (40 + 350 + 40 + 1_500),
   3: 50_000 + 32 * 4 + (40 + 350 + 40 + 1_500),
   4: 50_000 + 32 * 4 + (40 + 350 + 40 + 1_500),
-  5: 50_000 + 32 * 4 + (25 + 180 + 25 + 600),
+  5: 50_000 + 32 * 4 + (20 + 180 + 20 + 600),
 };
 
 /**
@@ -71,7 +71,7 @@ const LARGE = parseAddress(`0x${"ee".repeat(20)}`);
 const LARGE_BYTES = 24_576;
 
 /** An opcode that is not listed. */
-const OPCODE_NS: Readonly<Record<WeightsVersion, number>> = { 1: 40, 2: 40, 3: 40, 4: 40, 5: 25 };
+const OPCODE_NS: Readonly<Record<WeightsVersion, number>> = { 1: 40, 2: 40, 3: 40, 4: 40, 5: 20 };
 
 /**
  * By hand: the base; 26 bytes of code at 4; the copy; a cold account; a word of memory and one that is
