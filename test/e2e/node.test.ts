@@ -190,7 +190,7 @@ describe("the node in a kit", () => {
       ending.abort();
     }
     await Promise.all(calls);
-    for (const outcome of outcomes) expect(outcome).toMatch(/out of compute|timed out/);
+    for (const outcome of outcomes) expect(outcome).toMatch(/out of (compute|gas)|timed out/);
   });
 
   it("answers status, and its books agree with the chain", async () => {
