@@ -28,11 +28,11 @@ export interface ComputeWeights {
   readonly listedSlotNs: number;
   /** First read of an account in a transaction: it may lie on the disk. */
   readonly coldAccountNs: number;
-  /** The same where an earlier transaction of the block has read it: it lies in memory. */
+  /** The same where the block has read it before: it lies in memory. */
   readonly seenAccountNs: number;
   /** First read of a slot in a transaction. */
   readonly coldSlotNs: number;
-  /** The same where an earlier transaction of the block has read it. */
+  /** The same where the block has read it before. */
   readonly seenSlotNs: number;
   /** First change of a slot in a transaction: trie, store and history. */
   readonly slotChangeNs: number;
@@ -129,7 +129,7 @@ const FIRST_OPCODES_NS: OpcodeWeights["listedNs"] = {
   0xff: 30_000, // SELFDESTRUCT
 };
 
-/** Those that a quiet machine runs in less than half of what the first table says; the others stay. */
+/** Made on a quiet machine, which runs most in less than half of what the first table says. */
 const FIFTH_OPCODES_NS: OpcodeWeights["listedNs"] = {
   ...FIRST_OPCODES_NS,
   0x02: 100, // MUL
@@ -226,9 +226,8 @@ const FOURTH: ComputeWeights = {
 };
 
 /**
- * Made on a quiet machine, where code took a third of what it weighed for what plain transfers did: no
- * program and no full block through commit takes longer than it weighs there, and code that a block has
- * run before is not read again.
+ * Made on a quiet machine, where code took a third of its weight and plain transfers all of theirs and more:
+ * opcodes weigh about what they take there, and what the block has read or run before is not paid for again.
  */
 const FIFTH: ComputeWeights = {
   ...FOURTH,

@@ -29,7 +29,7 @@ export class MeasuredEngine implements TransactionEngine {
 
   async finish(isIncluded: boolean): Promise<void> {
     if (this.last !== this.own) await this.last.finish(isIncluded);
-    // What the next message takes depends on the codes that this one ran.
+    // What the next message takes depends on what this one has read.
     this.own.finish(isIncluded);
   }
 
