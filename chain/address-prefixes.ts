@@ -31,6 +31,11 @@ export function addressPrefix(bytes: Uint8Array, start: number): number {
   return prefix & MASK;
 }
 
+/** The beginning of an address that stands as 20 bytes from `start` on. */
+export function addressPrefixOfBytes(bytes: Uint8Array, start: number): number {
+  return ((bytes[start] ?? 0) << 16) | ((bytes[start + 1] ?? 0) << 8) | (bytes[start + 2] ?? 0);
+}
+
 /** The set: 2 MiB, whatever it holds. Grows only. */
 export class AddressPrefixes {
   readonly #table = new Uint32Array((MASK + 1) / WORD_BITS);

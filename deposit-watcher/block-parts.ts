@@ -1,6 +1,6 @@
 /** Parts of blocks of the Data API: only what concerns a few addresses is ever parsed. */
 import type { Address } from "../chain/address.js";
-import type { DataBlock } from "../rpc-client/data-api-client.js";
+import type { DataBlock } from "../rpc-client/data-api/data-block.js";
 import type { AddressBook } from "./address-book.js";
 import type { MatchBlock } from "./deposit-match.js";
 
@@ -8,20 +8,23 @@ import type { MatchBlock } from "./deposit-match.js";
  * What of the blocks concerns us, up to the first that cannot be read; the rest of each block is
  * not even parsed.
  */
-export function ownParts(
+export async function ownParts(
   run: readonly DataBlock[],
-  book: AddressBook,
-): { readonly own: readonly MatchBlock[]; readonly fault: unknown } {
-  const own: MatchBlock[] = [];
+  book: Pick<AddressBook, "has" | "prefixes">,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<{ readonly own: readonly MatchBlock[]; readonly fault: unknown }> {
   const isOurs = (address: Address) => book.has(address);
-  for (const block of run) {
-    const { height, hash } = block;
-    try {
-      own.push({ height, hash, transactions: block.transactions(isOurs, book.prefixes) });
-    } catch (fault) {
+  const wanted = { among: book.prefixes, signal };
+  // All at once, and with one state of the book.
+  const read = await Promise.allSettled(run.map((block) => block.transactions(isOurs, wanted)));
+  const own: MatchBlock[] = [];
+  for (const [index, { height, hash }] of run.entries()) {
+    const outcome = read[index];
+    if (outcome?.status !== "fulfilled") {
       // The blocks before it are good and are booked; the fault comes after them.
-      return { own, fault };
+      return { own, fault: outcome?.reason };
     }
+    own.push({ height, hash, transactions: outcome.value });
   }
   return { own, fault: undefined };
 }
@@ -31,24 +34,9 @@ export function ownParts(
  * only if somebody registered meanwhile.
  */
 export function touchTest(run: readonly DataBlock[]): (address: Address) => boolean {
-  let touched: Set<Address> | undefined;
+  let touched: readonly ReadonlySet<Address>[] | undefined;
   return (address) => {
-    touched ??= addressesOf(run);
-    return touched.has(address);
+    touched ??= run.map((block) => block.addresses());
+    return touched.some((addresses) => addresses.has(address));
   };
-}
-
-function addressesOf(run: readonly DataBlock[]): Set<Address> {
-  const addresses = new Set<Address>();
-  const collect = (address: Address) => {
-    addresses.add(address);
-    return false;
-  };
-  for (const block of run) {
-    // Asking collects; transactions that come all the same may name accounts in unusual ways.
-    for (const { operations } of block.transactions(collect)) {
-      for (const { address } of operations) addresses.add(address);
-    }
-  }
-  return addresses;
 }

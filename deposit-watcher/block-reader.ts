@@ -4,14 +4,14 @@
  */
 import { setMaxListeners } from "node:events";
 import type { Hash32, Height } from "../chain/hex.js";
-import type { DataBlock } from "../rpc-client/data-api-client.js";
+import type { DataBlock } from "../rpc-client/data-api/data-block.js";
 import { IncidentFound } from "./errors.js";
 
-/** Operations in one run at most, so that a run's matching and commit stay small. */
-const MAX_RUN_OPERATIONS = 100_000;
+/** How often the blocks of one run name an account, at most: its matching and commit stay small. */
+const MAX_RUN_ACCOUNTS = 100_000;
 
-/** Transactions on their way at once: bounds the memory that reads of large blocks take. */
-const MAX_TRANSACTIONS_IN_FLIGHT = 20_000;
+/** Memory of blocks on their way at once. */
+const MAX_BYTES_IN_FLIGHT = 24 * 1024 * 1024;
 
 /** Reads at the start, before the size of a block is known. */
 const FIRST_READS_IN_FLIGHT = 8;
@@ -88,7 +88,7 @@ export async function* readRuns(
 /** How many blocks like the last one may be on their way; undefined without one. */
 function readsFor(last: DataBlock | undefined, readsInFlight: number): number | undefined {
   if (last === undefined) return undefined;
-  const fitting = Math.floor(MAX_TRANSACTIONS_IN_FLIGHT / (last.transactionCount + 1));
+  const fitting = Math.floor(MAX_BYTES_IN_FLIGHT / Math.max(1, last.sizeBytes));
   return Math.min(readsInFlight, Math.max(2, fitting));
 }
 
@@ -118,7 +118,7 @@ function startRead(source: BlockSource, height: Height, signal: AbortSignal): Re
  * @returns true when the source has no more
  */
 function takeSettled(window: Read[], run: DataBlock[]): boolean {
-  let operations = 0;
+  let accounts = 0;
   for (;;) {
     const outcome = window[0]?.outcome;
     if (outcome === undefined) return false;
@@ -128,8 +128,8 @@ function takeSettled(window: Read[], run: DataBlock[]): boolean {
       throw outcome.error;
     }
     if (outcome.block === undefined) return true;
-    operations += outcome.block.operationCount;
-    if (run.length > 0 && operations > MAX_RUN_OPERATIONS) return false;
+    accounts += outcome.block.accountCount;
+    if (run.length > 0 && accounts > MAX_RUN_ACCOUNTS) return false;
     run.push(outcome.block);
     window.shift();
   }

@@ -8,7 +8,7 @@ import { BLOCKCHAIN_NAME, NETWORKS } from "../chain/networks.js";
 import type { TokenEntry } from "../chain/token-list.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
 import { findIdentity } from "../ledger/find-identity.js";
-import { createDataApiClient } from "../rpc-client/data-api-client.js";
+import { createDataApiClient } from "../rpc-client/data-api/data-api-client.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";

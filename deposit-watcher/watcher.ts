@@ -17,7 +17,7 @@ import { type Incident, type NewIncident, openIncident } from "../ledger/inciden
 import { type WatchLease, WatchLeaseLostError } from "../ledger/deposits/watch-lease.js";
 import type { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { readCursor, type WatchCursor } from "../ledger/deposits/watch-cursor.js";
-import type { DataBlock } from "../rpc-client/data-api-client.js";
+import type { DataBlock } from "../rpc-client/data-api/data-block.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import { failpoint } from "../runtime/process/failpoint.js";
 import type { Logger } from "../runtime/process/logger.js";
@@ -25,13 +25,15 @@ import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { createWakeup } from "../runtime/process/task.js";
 import type { AddressBook } from "./address-book.js";
 import { runBackfill } from "./backfill.js";
-import { type BlockSource, type ReadRange, readRuns } from "./block-reader.js";
-import { ownParts, touchTest } from "./block-parts.js";
+import { type ReadRange, readRuns } from "./block-reader.js";
+import { touchTest } from "./block-parts.js";
+import { type CatchUpClient, CatchUpSource } from "./catch-up-source.js";
 import { type CheckedNode, CheckedNodes, readHead } from "./chain-check.js";
-import { type MatchBlock, matchBlocks, type MatchResult, paidIn } from "./deposit-match.js";
+import { paidIn } from "./deposit-match.js";
 import { IncidentFound } from "./errors.js";
+import { type PreparedRun, prepareRun } from "./prepared-run.js";
 import type { TokenBook } from "./tokens/token-book.js";
-import { readTokenRun, type TokenNode, type TokenRun } from "./tokens/token-run.js";
+import type { TokenNode } from "./tokens/token-run.js";
 import { WatchSeat } from "./watch-seat.js";
 import type { WatcherMetrics } from "./watcher-metrics.js";
 
@@ -54,6 +56,9 @@ export const WATCHER_FAILPOINTS = [
 /** Wait when the Data API is a little behind the head: it usually has the block within a moment. */
 const LAG_RETRY_MS = 100;
 
+/** From so many blocks behind on they are read many at a time. */
+const FAR_BEHIND_BLOCKS = 64;
+
 /** Wait after a fault, so that a node or database that is down is not hammered. */
 const FAULT_RETRY_MS = 500;
 
@@ -73,7 +78,7 @@ export interface WatcherParts {
   readonly node: CheckedNode & TokenNode & Pick<EvmClient, "accountJournal" | "getBalance">;
   /** Another node, which must agree before anything is booked. */
   readonly secondNode?: (CheckedNode & Pick<TokenNode, "tokenBalances">) | undefined;
-  readonly source: BlockSource;
+  readonly source: CatchUpClient;
   readonly book: AddressBook;
   /** Tokens that are followed. */
   readonly tokens: Pick<TokenBook, "checkCodes" | "openWaiting" | "refresh" | "tokens">;
@@ -104,29 +109,12 @@ export interface WatcherStatus {
   readonly problem: string | undefined;
 }
 
-/** A run that is matched, its verification under way. */
-interface PreparedRun {
-  readonly run: readonly DataBlock[];
-  /** What concerns us of those blocks of the run that could be read; never none. */
-  readonly own: readonly MatchBlock[];
-  readonly last: MatchBlock;
-  readonly matched: Omit<MatchResult, "touches" | "tokenSides">;
-  readonly tokens: Promise<TokenRun>;
-  readonly verified: Promise<void>;
-  /** Why the run's next block could not be read. */
-  readonly fault: unknown;
-  /** Addresses below this index were matched, ... */
-  readonly nextAddressIndex: number;
-  /** ... and so many hot wallets. */
-  readonly walletCount: number;
-  readonly tokenCount: number;
-}
-
 /** The running watcher. */
 export class Watcher {
   readonly #parts: WatcherParts;
   readonly #nodes: CheckedNodes;
   readonly #seat: WatchSeat;
+  readonly #catchUp: CatchUpSource;
   readonly #bell = createWakeup();
   readonly #backfillBell = createWakeup();
   #isTrusted = false;
@@ -144,6 +132,7 @@ export class Watcher {
     this.#parts = parts;
     this.#nodes = new CheckedNodes(parts.node, parts.secondNode);
     const { database, log, options } = parts;
+    this.#catchUp = new CatchUpSource(parts.source, log);
     this.#seat = new WatchSeat({ database, log, leaseMs: options.leaseMs, owner: options.owner });
   }
 
@@ -284,9 +273,13 @@ export class Watcher {
   async #bookRuns(lease: WatchLease, cursor: WatchCursor, range: ReadRange): Promise<WatchCursor> {
     let booked = Promise.resolve(cursor);
     try {
-      for await (const run of readRuns(this.#parts.source, range)) {
+      const isFar = range.to - cursor.height > FAR_BEHIND_BLOCKS;
+      const source = isFar ? this.#catchUp : this.#parts.source;
+      for await (const run of readRuns(source, range)) {
         failpoint("watcher.after-read");
         const step = this.#prepare(run, range.signal);
+        // Awaited when its turn to be booked comes.
+        step.catch(() => undefined);
         const from = await booked;
         booked = this.#book(lease, from, step, range.signal);
         // Awaited before the next run is booked, or below.
@@ -301,34 +294,21 @@ export class Watcher {
   }
 
   /** Matches a run and starts to verify it. */
-  #prepare(run: readonly DataBlock[], signal: AbortSignal): PreparedRun {
+  #prepare(run: readonly DataBlock[], signal: AbortSignal): Promise<PreparedRun> {
     const { node, secondNode, book, tokens: listed } = this.#parts;
-    const { own, fault } = ownParts(run, book);
-    const last = own.at(-1);
-    if (last === undefined) throw fault;
-    const { touches, tokenSides, ...matched } = matchBlocks(own, book);
-    const verified = this.#nodes.verifyTouches({ last, touches }, { signal });
-    // Awaited when its turn to be booked comes.
-    verified.catch(() => undefined);
-    const contracts = listed.tokens.map(({ contract }) => contract);
-    const tokenCount = contracts.length;
-    const input = { run: run.slice(0, own.length), sides: tokenSides, contracts };
-    const nodes = { first: node, second: secondNode };
-    const tokens = readTokenRun(nodes, book, input, { signal });
-    tokens.catch(() => undefined);
-    const known = { nextAddressIndex: book.nextIndex, walletCount: book.walletCount, tokenCount };
-    return { run, own, last, matched, tokens, verified, fault, ...known };
+    const tokenNodes = { first: node, second: secondNode };
+    return prepareRun({ nodes: this.#nodes, tokenNodes, book, listed }, run, { signal });
   }
 
   /** Commits a run; matches it again if an address registered meanwhile is touched by it. */
   async #book(
     lease: WatchLease,
     from: WatchCursor,
-    prepared: PreparedRun,
+    prepared: Promise<PreparedRun>,
     signal: AbortSignal,
   ): Promise<WatchCursor> {
     const { database, book, tokens: listed, metrics } = this.#parts;
-    let step = prepared;
+    let step = await prepared;
     for (;;) {
       const { run, own, last, matched, nextAddressIndex, walletCount, tokenCount } = step;
       assert(own[0]?.height === from.height + 1, "a run begins behind the cursor");
@@ -368,7 +348,7 @@ export class Watcher {
         const { height, hash: blockHash } = last;
         return { height, blockHash, nextAddressIndex: book.nextIndex, rewinds };
       }
-      step = this.#prepare(run, signal);
+      step = await this.#prepare(run, signal);
     }
   }
 

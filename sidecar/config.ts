@@ -60,7 +60,9 @@ export const sidecarConfig = defineConfigFile("sidecar", {
       min: 1,
       max: 1_048_576,
       unit: "MiB",
-      help: "Disk for finished /block replies in data/sidecar; older ones are made again.",
+      help:
+        "Disk for finished /block replies in data/sidecar, with the accounts that each names; older " +
+        "ones are made again.",
     }),
     "verify-holders": field.integer({
       default: 256,

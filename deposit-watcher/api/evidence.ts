@@ -4,9 +4,10 @@
  */
 import type { Address } from "../../chain/address.js";
 import { AppError, present } from "../../chain/errors.js";
+import type { Hash32 } from "../../chain/hex.js";
 import { entriesOfDeposit, type PostedEntry } from "../../ledger/deposits/deposit-evidence.js";
 import type { StoredDeposit } from "../../ledger/deposits/deposit-queries.js";
-import type { DataBlock, DataOperation } from "../../rpc-client/data-api-client.js";
+import type { DataOperation, DataTransaction } from "../../rpc-client/data-api/data-block.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../block-reader.js";
@@ -81,15 +82,15 @@ async function askChain(
   const { node, source } = parts;
   const { height } = deposit;
   const contract = parts.contractOf(deposit.asset);
-  const [header, block, balances, told] = await Promise.all([
+  const [header, own, balances, told] = await Promise.all([
     node.getBlockHeader(height, options),
-    source.block(height, options),
+    readOwn(source, deposit, options),
     readBalances(node, deposit, { contract, ...options }),
     contract === undefined || deposit.opIndex < LOG_INDEX_BASE
       ? undefined
       : operationsOfLogs(node, deposit, { contract, ...options }),
   ]);
-  const { operation, moves } = told ?? operationsOf(block, deposit, contract);
+  const { operation, moves } = told ?? operationsOf(own.transactions, deposit, contract);
   const { hash, parentHash, timestampSeconds } = present(header, "the deposit's block");
   const [balanceBeforeUnits, balanceAfterUnits] = balances;
   const changeUnits = balanceAfterUnits - balanceBeforeUnits;
@@ -105,7 +106,7 @@ async function askChain(
     operationsUnits: sumUnits,
     agrees:
       hash === deposit.blockHash &&
-      block?.hash === hash &&
+      own.hash === hash &&
       (contract === undefined
         ? moves[place]?.units === deposit.amountUnits && changeUnits === sumUnits
         : // Of a token only what arrived was booked, which may be less than it claims.
@@ -151,13 +152,26 @@ interface Move {
   readonly isDeposit: boolean;
 }
 
+/** The deposit's block as the Data API has it, with the transactions that name its address. */
+async function readOwn(
+  source: BlockSource,
+  { address, height }: StoredDeposit,
+  options: { readonly signal: AbortSignal },
+): Promise<{
+  readonly hash: Hash32 | undefined;
+  readonly transactions: readonly DataTransaction[];
+}> {
+  const block = await source.block(height, options);
+  const transactions = (await block?.transactions((one) => one === address, options)) ?? [];
+  return { hash: block?.hash, transactions };
+}
+
 /** What failed moved nothing, and what moved another asset is none of this deposit. */
 function operationsOf(
-  block: DataBlock | undefined,
+  transactions: readonly DataTransaction[],
   { address, txHash, txIndex, opIndex }: StoredDeposit,
   contract: Address | undefined,
 ): ToldOperations {
-  const transactions = block?.transactions((one) => one === address) ?? [];
   const transaction = transactions.find(({ hash, index }) => {
     return index === txIndex && hash === txHash;
   });

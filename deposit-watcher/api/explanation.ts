@@ -11,7 +11,7 @@ import { depositIdsOfTransaction } from "../../ledger/deposits/deposit-evidence.
 import { findDeposit, type StoredDeposit } from "../../ledger/deposits/deposit-queries.js";
 import { readCursor } from "../../ledger/deposits/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
-import type { DataTransaction } from "../../rpc-client/data-api-client.js";
+import type { DataTransaction } from "../../rpc-client/data-api/data-block.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../block-reader.js";
@@ -164,7 +164,8 @@ async function ofIncluded(
   if (sighting !== undefined) return answer(...ofSighting(sighting), height);
   const isOurs = (address: Address) => watched.customerOf(address) !== undefined;
   const block = await source.block(height, options);
-  const transaction = block?.transactions(isOurs).find((one) => one.index === index);
+  const transactions = (await block?.transactions(isOurs, options)) ?? [];
+  const transaction = transactions.find((one) => one.index === index);
   return answer(...ofOperations(transaction, isOurs), height);
 }
 

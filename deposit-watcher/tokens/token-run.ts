@@ -7,7 +7,7 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { ObservedCode } from "../../ledger/assets/token-state.js";
 import type { NewSighting, SightingReason } from "../../ledger/assets/token-sightings.js";
-import type { DataBlock } from "../../rpc-client/data-api-client.js";
+import type { DataBlock } from "../../rpc-client/data-api/data-block.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { TransferLog } from "../../rpc-client/transfer-logs.js";
 import type { Watched } from "../deposit-match.js";

@@ -10,7 +10,10 @@ import type { EncodedBlock } from "../rosetta/encoded-block.js";
 /** What a source reads. */
 export interface BlockSourceOptions {
   readonly client: Pick<EvmClient, "getBlockHeaderByHash">;
-  readonly blocks: Pick<IndexedBlocks, "tip" | "identifierAt" | "heightOf" | "block" | "kept">;
+  readonly blocks: Pick<
+    IndexedBlocks,
+    "tip" | "identifierAt" | "heightOf" | "block" | "kept" | "accountsOf"
+  >;
   readonly follower: Pick<
     IndexFollower,
     "whenServing" | "whenIndexed" | "assertNotHalted" | "freshHead"
@@ -29,6 +32,8 @@ export interface BlockSource {
   resolve(reference: BlockReference): Promise<BlockIdentifier>;
   /** The block of an identifier that `resolve` gave. */
   block(identifier: BlockIdentifier): Promise<EncodedBlock>;
+  /** Which accounts the block's transactions name, as JSON of `BlockAccounts`. */
+  accountsOf(identifier: BlockIdentifier): Promise<Buffer>;
   /** The block if it is at hand; the node is not asked. */
   kept(identifier: BlockIdentifier): EncodedBlock | undefined;
   /** The newest block, not older than the node's at the time of the call. */
@@ -89,6 +94,7 @@ export function createBlockSource(options: BlockSourceOptions): BlockSource {
       return index === undefined ? tip() : byIndex(index);
     },
     block: ({ index }) => blocks.block(index),
+    accountsOf: ({ index }) => blocks.accountsOf(index),
     kept: ({ index }) => blocks.kept(index),
   };
 }

@@ -10,11 +10,11 @@ import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { SidecarError } from "../rosetta/errors.js";
 import {
   type BlockIdentifier,
-  type BlockReference,
+  parseBlockIdentifier,
   parseBlockReference,
   parseHash,
 } from "../rosetta/identifiers.js";
-import { fault, inside, type Place, readFields } from "../rosetta/request-fields.js";
+import { inside, readFields } from "../rosetta/request-fields.js";
 import type { BlockSource } from "./block-source.js";
 
 /** Routes of blocks, and the short cut in front of them. */
@@ -55,7 +55,7 @@ export function blockRoutes(options: {
   };
 
   const transaction: EndpointHandler = async (fields): Promise<HttpReply> => {
-    const reference = parseWholeReference(fields["block_identifier"], { at: "block_identifier" });
+    const reference = parseBlockIdentifier(fields["block_identifier"], { at: "block_identifier" });
     const hash = parseTransactionHash(fields["transaction_identifier"]);
     const identifier = await source.resolve(reference);
     const encoded = await source.block(identifier);
@@ -91,14 +91,6 @@ export function blockRoutes(options: {
 /** Bytes as text, one character each: equal keys mean equal bodies. */
 function bodyKey(rawBody: Uint8Array): string {
   return Buffer.from(rawBody.buffer, rawBody.byteOffset, rawBody.byteLength).toString("latin1");
-}
-
-/** A block named by both parts, as /block/transaction wants it. */
-function parseWholeReference(value: unknown, place: Place): BlockReference {
-  const reference = parseBlockReference(value, place);
-  if (reference.index === undefined) throw fault(inside(place, "index"), "an index");
-  if (reference.hash === undefined) throw fault(inside(place, "hash"), "a hash");
-  return reference;
 }
 
 function parseTransactionHash(value: unknown) {

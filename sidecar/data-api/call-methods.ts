@@ -8,6 +8,8 @@ export const CALL_METHODS = [
   "debug_traceTransaction",
   "address_convert",
   "token_status",
+  "block_accounts",
+  "block_transactions",
 ] as const;
 
 /** A method of /call. */

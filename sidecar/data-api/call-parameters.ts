@@ -9,10 +9,16 @@ import {
   parseStrictAddress,
   VALIDATOR_PREFIX,
 } from "../../chain/address.js";
-import { type Hash32, type Hex, parseHex } from "../../chain/hex.js";
+import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
 import { MAX_ATOKEN } from "../../chain/units.js";
 import type { CallMessage, TraceOptions } from "../../rpc-client/forwarded-calls.js";
-import { type BlockReference, parseBlockReference, parseHash } from "../rosetta/identifiers.js";
+import {
+  type BlockIdentifier,
+  type BlockReference,
+  parseBlockIdentifier,
+  parseBlockReference,
+  parseHash,
+} from "../rosetta/identifiers.js";
 import {
   type Fields,
   fault,
@@ -30,10 +36,15 @@ import {
 /** Storage keys of one proof, as the node allows. */
 const MAX_STORAGE_KEYS = 1_024;
 
+/** Blocks of one call, and transactions of them: an answer is bounded by its bytes as well. */
+const MAX_BLOCKS = 64;
+const MAX_WANTED_TRANSACTIONS = 4_096;
+
 /** Gas is 64 bits wide. */
 const MAX_GAS = 2n ** 64n - 1n;
 
-const PLACE: Place = { at: "parameters", code: "CALL_PARAMETERS_INVALID" };
+/** Where parameters stand. */
+export const PARAMETERS: Place = { at: "parameters", code: "CALL_PARAMETERS_INVALID" };
 
 /** A block as everywhere in Rosetta, or by its two parts as Mesh's Ethereum clients send them. */
 const BLOCK_FIELDS = ["block_identifier", "index", "hash"];
@@ -47,11 +58,12 @@ export interface EthCallParameters {
 /** Reads the parameters of `eth_call`. Throws CALL_PARAMETERS_INVALID. */
 export function readEthCall(value: unknown): EthCallParameters {
   const known = ["from", "to", "gas", "gas_price", "value", "data"];
-  const fields = readFields(value, PLACE, [...known, ...BLOCK_FIELDS]);
+  const fields = readFields(value, PARAMETERS, [...known, ...BLOCK_FIELDS]);
   const from = optional(fields, "from", readAddress);
   const to = optional(fields, "to", readAddress);
   const data = optional(fields, "data", readData);
-  if (to === undefined && data === undefined) throw fault(inside(PLACE, "to"), "to, data or both");
+  if (to === undefined && data === undefined)
+    throw fault(inside(PARAMETERS, "to"), "to, data or both");
   const gas = optional(fields, "gas", readGas);
   const gasPriceAtoken = optional(fields, "gas_price", readWord);
   const valueAtoken = optional(fields, "value", readWord);
@@ -70,7 +82,7 @@ export function readEthCall(value: unknown): EthCallParameters {
 
 /** Reads the parameters of `eth_getTransactionReceipt`. Throws CALL_PARAMETERS_INVALID. */
 export function readReceiptParameters(value: unknown): Hash32 {
-  return required(readFields(value, PLACE, ["tx_hash"]), "tx_hash", parseHash);
+  return required(readFields(value, PARAMETERS, ["tx_hash"]), "tx_hash", parseHash);
 }
 
 /** Parameters of `eth_getProof`. */
@@ -82,7 +94,7 @@ export interface ProofParameters {
 
 /** Reads the parameters of `eth_getProof`. Throws CALL_PARAMETERS_INVALID. */
 export function readProofParameters(value: unknown): ProofParameters {
-  const fields = readFields(value, PLACE, ["address", "storage_keys", ...BLOCK_FIELDS]);
+  const fields = readFields(value, PARAMETERS, ["address", "storage_keys", ...BLOCK_FIELDS]);
   return {
     address: required(fields, "address", readAddress),
     storageKeys: optional(fields, "storage_keys", readStorageKeys) ?? [],
@@ -105,8 +117,8 @@ export interface TraceParameters {
 
 /** Reads the parameters of `debug_traceTransaction`. Throws CALL_PARAMETERS_INVALID. */
 export function readTraceParameters(value: unknown): TraceParameters {
-  const tracer = optional(readFields(value, PLACE), "tracer", readTracer) ?? "callTracer";
-  const fields = readFields(value, PLACE, ["tx_hash", "tracer", ...TRACER_FLAGS[tracer]]);
+  const tracer = optional(readFields(value, PARAMETERS), "tracer", readTracer) ?? "callTracer";
+  const fields = readFields(value, PARAMETERS, ["tx_hash", "tracer", ...TRACER_FLAGS[tracer]]);
   const hash = required(fields, "tx_hash", parseHash);
   const flag = (name: string) => optional(fields, name, readFlag) ?? false;
   if (tracer === "callTracer") {
@@ -130,23 +142,71 @@ export function readTraceParameters(value: unknown): TraceParameters {
  * @throws CALL_PARAMETERS_INVALID
  */
 export function readConvertParameters(value: unknown): Address {
-  return required(readFields(value, PLACE, ["address"]), "address", readAnyAddress);
+  return required(readFields(value, PARAMETERS, ["address"]), "address", readAnyAddress);
 }
 
 /** Reads the parameters of `token_status`. Throws CALL_PARAMETERS_INVALID. */
 export function readTokenParameters(value: unknown): Address {
-  const fields = readFields(value, PLACE, ["contract_address"]);
+  const fields = readFields(value, PARAMETERS, ["contract_address"]);
   return required(fields, "contract_address", readAddress);
+}
+
+/** Blocks in a row that `block_accounts` is asked for, both ends included. */
+export interface BlockRange {
+  readonly from: Height;
+  readonly to: Height;
+}
+
+/** Reads the parameters of `block_accounts`. Throws CALL_PARAMETERS_INVALID. */
+export function readBlockRange(value: unknown): BlockRange {
+  const fields = readFields(value, PARAMETERS, ["from_index", "to_index"]);
+  const from = required(fields, "from_index", readIndex);
+  const to = required(fields, "to_index", readIndex);
+  if (to < from || to - from >= MAX_BLOCKS) {
+    throw fault(inside(PARAMETERS, "to_index"), `from_index to from_index + ${MAX_BLOCKS - 1}`);
+  }
+  return { from, to };
+}
+
+/** Transactions of a block by their positions in it, the block-level one included. */
+export interface WantedTransactions {
+  readonly block: BlockIdentifier;
+  readonly positions: readonly number[];
+}
+
+/** Reads the parameters of `block_transactions`. Throws CALL_PARAMETERS_INVALID. */
+export function readWantedTransactions(value: unknown): readonly WantedTransactions[] {
+  const fields = readFields(value, PARAMETERS, ["blocks"]);
+  const wanted = readItems(fields["blocks"], inside(PARAMETERS, "blocks")).map((item, index) => {
+    const place = inside(inside(PARAMETERS, "blocks"), index);
+    const { block_identifier, positions } = readFields(item, place, [
+      "block_identifier",
+      "positions",
+    ]);
+    const at = inside(place, "positions");
+    return {
+      block: parseBlockIdentifier(block_identifier, inside(place, "block_identifier")),
+      positions: readItems(positions, at).map((position, number) =>
+        readIndex(position, inside(at, number)),
+      ),
+    };
+  });
+  const count = wanted.reduce((sum, { positions }) => sum + positions.length, 0);
+  if (wanted.length > MAX_BLOCKS || count > MAX_WANTED_TRANSACTIONS) {
+    const most = `at most ${MAX_BLOCKS} blocks and ${MAX_WANTED_TRANSACTIONS} positions`;
+    throw fault(inside(PARAMETERS, "blocks"), most);
+  }
+  return wanted;
 }
 
 type Reader<T> = (value: unknown, place: Place) => T;
 
 function optional<T>(fields: Fields, name: string, reader: Reader<T>): T | undefined {
-  return readMaybe(fields[name], inside(PLACE, name), reader);
+  return readMaybe(fields[name], inside(PARAMETERS, name), reader);
 }
 
 function required<T>(fields: Fields, name: string, reader: Reader<T>): T {
-  return reader(fields[name], inside(PLACE, name));
+  return reader(fields[name], inside(PARAMETERS, name));
 }
 
 function readBlock(fields: Fields): BlockReference {
@@ -155,7 +215,7 @@ function readBlock(fields: Fields): BlockReference {
   const hash = optional(fields, "hash", parseHash);
   if (whole === undefined) return { index, hash };
   if (index === undefined && hash === undefined) return whole;
-  throw fault(inside(PLACE, "block_identifier"), "no index and no hash beside it");
+  throw fault(inside(PARAMETERS, "block_identifier"), "no index and no hash beside it");
 }
 
 function readAddress(value: unknown, place: Place): Address {

@@ -15,13 +15,10 @@ import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { missingBlockFault } from "../index/missing-block.js";
 import { SidecarError } from "../rosetta/errors.js";
-import {
-  accountIdentifier,
-  type BlockIdentifier,
-  type BlockReference,
-} from "../rosetta/identifiers.js";
+import { accountIdentifier, type BlockReference } from "../rosetta/identifiers.js";
 import { type Fields, readText } from "../rosetta/request-fields.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
+import { blockAccounts, blockTransactions, type ReadBlocks } from "./call-blocks.js";
 import { CALL_METHODS, type CallMethod } from "./call-methods.js";
 import {
   readConvertParameters,
@@ -38,12 +35,6 @@ export interface TokenQuarantines {
   quarantineOf(contract: Address): { readonly height: Height; readonly reason: string } | undefined;
 }
 
-/** Names blocks as every endpoint does. */
-export interface CallBlocks {
-  /** @throws BLOCK_NOT_FOUND, BLOCK_ABOVE_TIP, BLOCK_IDENTIFIER_MISMATCH */
-  resolve(reference: BlockReference): Promise<BlockIdentifier>;
-}
-
 /** What the methods ask. */
 export interface CallPorts {
   readonly network: Network;
@@ -51,7 +42,8 @@ export interface CallPorts {
     EvmClient,
     "call" | "receiptObject" | "proofObject" | "traceObject" | "getBlockHeader"
   >;
-  readonly blocks: CallBlocks;
+  /** Names blocks as every endpoint does, and has what they hold. */
+  readonly blocks: ReadBlocks;
   readonly registry: TokenRegistry;
   readonly quarantines: TokenQuarantines;
   /** Throws while the node contradicts the index, or is behind it: so would its receipts be. */
@@ -76,13 +68,22 @@ interface CallResult {
   readonly idempotent: boolean;
 }
 
-type CallHandler = (parameters: unknown, options: RpcOptions) => Promise<CallResult> | CallResult;
+/** What a handler may wait for, and how long its answer may be. */
+type CallOptions = RpcOptions & { readonly maxResponseBytes: number };
+
+/** Gives a result, or a finished reply with one. */
+type CallHandler = (
+  parameters: unknown,
+  options: CallOptions,
+) => Promise<CallResult | Uint8Array> | CallResult;
 
 /** The route over a node, the registry and what the index knows of its tokens. */
 export function callRoutes(ports: CallPorts): HttpRoute[] {
   const handlers: Readonly<Record<CallMethod, CallHandler>> = {
     ...chainMethods(ports),
     ...ownMethods(ports),
+    block_accounts: (parameters, bounds) => blockAccounts(ports.blocks, parameters, bounds),
+    block_transactions: (parameters, bounds) => blockTransactions(ports.blocks, parameters, bounds),
   };
   const handler: EndpointHandler = async (fields, { signal }) => {
     const name = readText(fields["method"], { at: "method" });
@@ -90,7 +91,8 @@ export function callRoutes(ports: CallPorts): HttpRoute[] {
     if (method === undefined) throw new SidecarError("CALL_METHOD_UNKNOWN", { method: name });
     try {
       const options = { signal, maxResponseBytes: MAX_ANSWER_BYTES };
-      return { body: { ...(await handlers[method](fields["parameters"], options)) } };
+      const answer = await handlers[method](fields["parameters"], options);
+      return answer instanceof Uint8Array ? { bytes: answer } : { body: { ...answer } };
     } catch (error) {
       throw toCallError(error);
     }
@@ -98,7 +100,8 @@ export function callRoutes(ports: CallPorts): HttpRoute[] {
   return [toRoute({ path: "/call", fields: ["method", "parameters"], handler }, ports.network)];
 }
 
-type ChainMethod = Exclude<CallMethod, "address_convert" | "token_status">;
+type OwnMethod = "address_convert" | "token_status";
+type ChainMethod = Exclude<CallMethod, OwnMethod | "block_accounts" | "block_transactions">;
 
 /** Methods that the node answers. */
 function chainMethods({
@@ -154,10 +157,7 @@ function fixed({ index, hash }: BlockReference): { readonly idempotent: boolean 
 }
 
 /** Methods that need no node. */
-function ownMethods({
-  registry,
-  quarantines,
-}: CallPorts): Record<Exclude<CallMethod, ChainMethod>, CallHandler> {
+function ownMethods({ registry, quarantines }: CallPorts): Record<OwnMethod, CallHandler> {
   return {
     address_convert(parameters) {
       const address = readConvertParameters(parameters);

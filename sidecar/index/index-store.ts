@@ -56,7 +56,7 @@ const PROBE_BYTES = 4 * 1024 * 1024;
 /** Names of the texts in the space `meta`. */
 export type MetaName = "formatVersion" | "genesisHash" | "registry";
 
-/** What is stored of finished replies: the bound drops the oldest. */
+/** What is stored of finished replies and their accounts: the bound drops the oldest. */
 export interface StoredBlocks {
   readonly oldest: Height;
   readonly bytes: number;
@@ -205,6 +205,11 @@ export class IndexStore {
   /** The finished reply with its table; undefined where it was dropped or never was. */
   record(height: Height): Buffer | undefined {
     return this.get(indexKey("block", heightBytes(height)));
+  }
+
+  /** Accounts of a block's transactions; undefined where a reply is, or was, and they were not kept. */
+  accountsRecord(height: Height): Buffer | undefined {
+    return this.get(indexKey("blockAccounts", heightBytes(height)));
   }
 
   storedBlocks(): StoredBlocks {

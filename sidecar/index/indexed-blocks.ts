@@ -4,6 +4,7 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
+import { blockAccountsOf } from "../rosetta/block-accounts.js";
 import { EncodedBlock, encodeBlock } from "../rosetta/encoded-block.js";
 import { toRosettaBlock } from "../rosetta/operations.js";
 import { SidecarError } from "../rosetta/errors.js";
@@ -129,6 +130,16 @@ export class IndexedBlocks implements IndexReader {
     const started = this.encodeAgain(identifier).finally(() => this.loading.delete(height));
     this.loading.set(height, started);
     return started;
+  }
+
+  /**
+   * Which accounts the block's transactions name, as JSON; see `BlockAccounts`. Of a block that was
+   * indexed before such records were kept, or whose record was dropped, it is made of the reply.
+   */
+  async accountsOf(height: Height): Promise<Buffer> {
+    const isIndexed = this.identifierAt(height) !== undefined;
+    const record = isIndexed ? this.options.store.accountsRecord(height) : undefined;
+    return record ?? blockAccountsOf(await this.block(height));
   }
 
   async holdings(account: Address, at: Height): Promise<Address[]> {

@@ -10,6 +10,7 @@ import type { JournaledBlock } from "../../rpc-client/journal-codec.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { LevelWrite } from "../../runtime/files/level-store.js";
+import { encodeBlockAccounts } from "../rosetta/block-accounts.js";
 import { type EncodedBlock, encodeBlock } from "../rosetta/encoded-block.js";
 import { type BlockTokens, type RosettaBlock, toRosettaBlock } from "../rosetta/operations.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
@@ -42,6 +43,8 @@ export interface IndexerOptions {
 export interface IndexedBlock {
   readonly block: RosettaBlock;
   readonly encoded: EncodedBlock;
+  /** Which accounts its transactions name, as it is stored. */
+  readonly accounts: Buffer;
 }
 
 /** Blocks whose headers and contract changes are read at once. */
@@ -114,10 +117,11 @@ export class Indexer {
     const block = toRosettaBlock(journal, tokens);
     checkReply({ block });
     const encoded = encodeBlock(block);
+    const indexed = { block, encoded, accounts: encodeBlockAccounts(block) };
     ledger.apply(height, tokens.moves.flat(), verdict);
-    this.writes.push(...blockWrites(encoded));
-    this.blocks.push({ block, encoded });
-    this.pendingBytes += encoded.record.length;
+    this.writes.push(...blockWrites(indexed));
+    this.blocks.push(indexed);
+    this.pendingBytes += storedBytes(indexed);
   }
 
   /** Writes what is pending; after a fault nothing is. */
@@ -155,12 +159,14 @@ export class Indexer {
   private boundStored(blocks: readonly IndexedBlock[]): LevelWrite[] {
     const { store, storedBlocksBytes } = this.options;
     let { oldest, bytes } = store.storedBlocks();
-    for (const { encoded } of blocks) bytes += encoded.record.length;
+    for (const block of blocks) bytes += storedBytes(block);
     const writes: LevelWrite[] = [];
     const first = blocks[0]?.encoded.identifier.index ?? 0;
     while (bytes > storedBlocksBytes && oldest < first) {
-      bytes -= store.record(oldest)?.length ?? 0;
-      writes.push({ key: indexKey("block", heightBytes(oldest)), value: undefined });
+      const height = heightBytes(oldest);
+      bytes -= (store.record(oldest)?.length ?? 0) + (store.accountsRecord(oldest)?.length ?? 0);
+      writes.push({ key: indexKey("block", height), value: undefined });
+      writes.push({ key: indexKey("blockAccounts", height), value: undefined });
       oldest += 1;
     }
     const value = Buffer.concat([heightBytes(oldest), heightBytes(bytes)]);
@@ -214,12 +220,18 @@ export function toldTokens(
   return { moves: withoutTokens(moves, isLeftOut), leftOut };
 }
 
-function blockWrites(encoded: EncodedBlock): LevelWrite[] {
+/** What the bound of stored replies counts. */
+function storedBytes({ encoded, accounts }: IndexedBlock): number {
+  return encoded.record.length + accounts.length;
+}
+
+function blockWrites({ encoded, accounts }: IndexedBlock): LevelWrite[] {
   const { identifier, record, transactionCount } = encoded;
   const height = heightBytes(identifier.index);
   const hash = hexToBytes(identifier.hash);
   const writes: LevelWrite[] = [
     { key: indexKey("block", height), value: record },
+    { key: indexKey("blockAccounts", height), value: accounts },
     { key: indexKey("heightHash", height), value: hash },
     { key: indexKey("blockHash", hash), value: height },
   ];

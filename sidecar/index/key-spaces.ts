@@ -26,6 +26,8 @@ const INDEX_SPACE = {
   transaction: 0x13,
   /** "" -> height of the oldest stored reply, bytes of all stored replies (8 each) */
   storedBlocks: 0x14,
+  /** height -> JSON of the accounts that each of its transactions names (block-accounts.ts) */
+  blockAccounts: 0x15,
   /** contract, account, height -> the account's balance after that block, as operations have it */
   tokenBalance: 0x20,
   /** contract, account -> its balance at the index' tip; every account that was ever named */

@@ -154,6 +154,14 @@ export function parseBlockReference(value: unknown, place: Place): BlockReferenc
   };
 }
 
+/** `block_identifier` of a request that has to name both parts. */
+export function parseBlockIdentifier(value: unknown, place: Place): BlockIdentifier {
+  const { index, hash } = parseBlockReference(value, place);
+  if (index === undefined) throw fault(inside(place, "index"), "an index");
+  if (hash === undefined) throw fault(inside(place, "hash"), "a hash");
+  return { index, hash };
+}
+
 /** A 32-byte hash in any case. Throws the place's error. */
 export function parseHash(value: unknown, place: Place): Hash32 {
   try {

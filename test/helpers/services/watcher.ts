@@ -21,7 +21,10 @@ import {
 import { listDeposits } from "../../../ledger/deposits/deposit-queries.js";
 import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
 import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
-import { createDataApiClient, type DataApiClient } from "../../../rpc-client/data-api-client.js";
+import {
+  createDataApiClient,
+  type DataApiClient,
+} from "../../../rpc-client/data-api/data-api-client.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";

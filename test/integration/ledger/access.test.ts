@@ -23,7 +23,7 @@ import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
 import { KEY_LIFE_MS, KeyRing } from "../../../ledger/access/key-ring.js";
 import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
 import { ACCESS_SCOPES } from "../../../ledger/access/scopes.js";
-import { createDataApiClient } from "../../../rpc-client/data-api-client.js";
+import { createDataApiClient } from "../../../rpc-client/data-api/data-api-client.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";

@@ -38,7 +38,7 @@ import {
   findWithdrawal,
   type Withdrawal,
 } from "../../../ledger/withdrawals/withdrawals.js";
-import { createDataApiClient } from "../../../rpc-client/data-api-client.js";
+import { createDataApiClient } from "../../../rpc-client/data-api/data-api-client.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";

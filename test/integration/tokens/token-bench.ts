@@ -22,7 +22,10 @@ import { openIncident } from "../../../ledger/incidents.js";
 import { planRewind, type RewindPlan } from "../../../ledger/recovery/older-chain.js";
 import { applyRewind } from "../../../ledger/recovery/rewind.js";
 import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
-import { createDataApiClient, type DataApiClient } from "../../../rpc-client/data-api-client.js";
+import {
+  createDataApiClient,
+  type DataApiClient,
+} from "../../../rpc-client/data-api/data-api-client.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { type Decision, propose } from "../../../ledger/decisions/decision-log.js";
 import type { StoredTerms } from "../../../ledger/decisions/decision.js";

@@ -1,23 +1,9 @@
 import { describe, expect, it } from "@jest/globals";
-import { keccak256Hex } from "../../../chain/hashes.js";
 import { type BlockSource, readRuns } from "../../../deposit-watcher/block-reader.js";
-import type { DataBlock } from "../../../rpc-client/data-api-client.js";
+import type { DataBlock } from "../../../rpc-client/data-api/data-block.js";
+import { blockAt, hashAt } from "./blocks.js";
 
 const { signal } = new AbortController();
-const hashAt = (height: number) => keccak256Hex(Buffer.from(`block ${height}`));
-
-function block(height: number): DataBlock {
-  return {
-    height,
-    hash: hashAt(height),
-    parentHash: hashAt(Math.max(0, height - 1)),
-    timestampMs: 0,
-    transactionCount: 0,
-    operationCount: 0,
-    transactions: () => [],
-  };
-}
-
 /** Answers out of order, and records how many reads are open at once. */
 function source(head: number, spoil: (block: DataBlock) => DataBlock = (good) => good) {
   const state = { open: 0, mostOpen: 0 };
@@ -29,7 +15,7 @@ function source(head: number, spoil: (block: DataBlock) => DataBlock = (good) =>
         await new Promise((resolve) => setImmediate(resolve));
       }
       state.open -= 1;
-      return height > head ? undefined : spoil(block(height));
+      return height > head ? undefined : spoil(blockAt(height));
     },
   };
   return { reader, state };
@@ -52,6 +38,21 @@ describe("reading blocks", () => {
     expect(await heights(reader, 40, 17)).toEqual(upTo(40, 17));
     expect(state.mostOpen).toBe(4);
     expect(state.open).toBe(0);
+  });
+
+  it("has fewer large blocks on their way", async () => {
+    const { reader, state } = source(40, (good) => ({ ...good, sizeBytes: 8 * 1024 * 1024 }));
+    const range = { previous: undefined, genesisHash: hashAt(0), to: 40, readsInFlight: 8, signal };
+    const open: number[] = [];
+    let count = 0;
+    for await (const run of readRuns(reader, range)) {
+      count += run.length;
+      open.push(state.open);
+    }
+    expect(count).toBe(41);
+    // The first ones are asked for before the size of a block is known.
+    expect(state.mostOpen).toBeGreaterThan(3);
+    expect(Math.max(...open.slice(3))).toBeLessThanOrEqual(3);
   });
 
   it("stops quietly where the source has no more yet", async () => {

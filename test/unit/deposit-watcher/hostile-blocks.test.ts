@@ -9,14 +9,19 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { AddressPrefixes } from "../../../chain/address-prefixes.js";
 import { parseTokenList } from "../../../chain/token-list.js";
-import { matchBlocks } from "../../../deposit-watcher/deposit-match.js";
+import { matchBlocks, type MatchResult } from "../../../deposit-watcher/deposit-match.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
-import { createDataApiClient, type DataApiClient } from "../../../rpc-client/data-api-client.js";
+import {
+  createDataApiClient,
+  type DataApiClient,
+} from "../../../rpc-client/data-api/data-api-client.js";
+import type { DataBlock } from "../../../rpc-client/data-api/data-block.js";
 import { parseJournaledBlock } from "../../../rpc-client/journal-codec.js";
 import { compileResponseCheck } from "../../../runtime/http/api-schema.js";
 import { apiFile } from "../../../sidecar/app.js";
+import { encodeBlockAccounts } from "../../../sidecar/rosetta/block-accounts.js";
 import { encodeBlock } from "../../../sidecar/rosetta/encoded-block.js";
-import { toRosettaBlock } from "../../../sidecar/rosetta/operations.js";
+import { type RosettaBlock, toRosettaBlock } from "../../../sidecar/rosetta/operations.js";
 import { tokenMovesOf } from "../../../sidecar/rosetta/token-operations.js";
 import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
@@ -164,10 +169,28 @@ const checkReply = compileResponseCheck(apiFile("data"), "/block", "post");
 let server: Server;
 let client: DataApiClient;
 let reply: Buffer;
+let rosetta: RosettaBlock;
+
+/** The sidecar's answer: a block, the accounts that it names, or transactions of it by their positions. */
+function answerTo(path: string, text: string): Buffer {
+  if (path === "/block") return reply;
+  const encoded = encodeBlock(rosetta);
+  const { method, parameters } = JSON.parse(text);
+  const pieces: Buffer[] =
+    method === "block_accounts"
+      ? [encodeBlockAccounts(rosetta)]
+      : parameters.blocks[0].positions.map((place: number) => encoded.transactionAt(place));
+  const name = method === "block_accounts" ? "blocks" : "transactions";
+  return Buffer.from(`{"result":{"${name}":[${pieces.join(",")}]},"idempotent":true}`);
+}
 
 beforeAll(async () => {
   server = createServer((request, response) => {
-    request.resume().on("end", () => response.end(reply));
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      response.end(answerTo(request.url ?? "", Buffer.concat(chunks).toString("utf8")));
+    });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
@@ -179,14 +202,26 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
+const { signal } = new AbortController();
+const isOurs = (address: Address) => address === hot || ours.includes(address);
+
+async function matchOf(block: DataBlock, among?: AddressPrefixes): Promise<MatchResult> {
+  const { height, hash } = block;
+  const wanted = among === undefined ? { signal } : { among, signal };
+  const transactions = await block.transactions(among === undefined ? () => true : isOurs, wanted);
+  return matchBlocks([{ height, hash, transactions }], watched);
+}
+
 async function readBack(height: number): Promise<string[]> {
-  const block = await client.block(height, { signal: new AbortController().signal });
-  if (block === undefined) throw new Error("no block");
-  const isOurs = (address: Address) => address === hot || ours.includes(address);
-  const own = { height, hash: block.hash, transactions: block.transactions(isOurs, prefixes) };
-  const { deposits, walletInflows, touches } = matchBlocks([own], watched);
-  const everything = { height, hash: block.hash, transactions: block.transactions(() => true) };
-  expect(matchBlocks([everything], watched).touches).toEqual(touches);
+  const block = await client.block(height, { signal });
+  const [brief] = await client.accountBlocks({ from: height, to: height }, { signal });
+  if (block === undefined || brief === undefined) throw new Error("no block");
+  const matched = await matchOf(block, prefixes);
+  expect((await matchOf(block)).touches).toEqual(matched.touches);
+  expect(await matchOf(brief, prefixes)).toEqual(matched);
+  expect(await matchOf(brief)).toEqual(matched);
+  expect(brief.addresses()).toEqual(block.addresses());
+  const { deposits, walletInflows } = matched;
   return [
     ...deposits.map(
       ({ txIndex, opIndex, address, amountUnits, creditable }) =>
@@ -209,6 +244,7 @@ describe("a block full of hostile text", () => {
       checkReply({ block });
       const truth = truthOf(json);
       total += truth.length;
+      rosetta = block;
       reply = encodeBlock(block).body;
       expect([SEED, height, await readBack(height)]).toEqual([SEED, height, truth]);
       // The same from a server that writes JSON in another way.

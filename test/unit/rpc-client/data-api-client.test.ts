@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { createDataApiClient, type DataApiClient } from "../../../rpc-client/data-api-client.js";
+import {
+  createDataApiClient,
+  type DataApiClient,
+} from "../../../rpc-client/data-api/data-api-client.js";
 import { NodeFault } from "../../../rpc-client/errors.js";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -36,14 +39,14 @@ describe("the Data API's client against the real sidecar", () => {
       parentHash: hashOf("block 0"),
       timestampMs: 1_790_000_002_123,
     });
-    const all = block?.transactions(() => true) ?? [];
+    const all = (await block?.transactions(() => true, { signal })) ?? [];
     expect(all.map(({ hash, index }) => [hash, index])).toEqual([
       [hashOf("plain"), 0],
       [hashOf("memo"), 1],
       [hashOf("block 1"), 2],
     ]);
     const count = all.reduce((sum, { operations }) => sum + operations.length, 0);
-    expect(block).toMatchObject({ transactionCount: 3, operationCount: count });
+    expect(block).toMatchObject({ transactionCount: 3, accountCount: count });
     expect(all[0]?.operations.slice(2)).toEqual([
       {
         index: 2,
@@ -130,7 +133,8 @@ describe("an answer that breaks the protocol", () => {
     server.closeAllConnections();
   });
 
-  const everything = async () => (await odd.block(1, { signal }))?.transactions(() => true) ?? [];
+  const everything = async () =>
+    (await (await odd.block(1, { signal }))?.transactions(() => true, { signal })) ?? [];
 
   it("is accepted when it keeps it", async () => {
     reply = blockWith({}, [operation()]);

@@ -43,6 +43,9 @@ function headerBlocks(client: EvmClient): CallPorts["blocks"] {
       if (header === undefined) throw new SidecarError("BLOCK_NOT_FOUND", { index, hash });
       return { index: header.height, hash: header.hash };
     },
+    // What blocks hold is asked of servers with an index.
+    block: () => Promise.reject(new SidecarError("NOT_AVAILABLE")),
+    accountsOf: () => Promise.reject(new SidecarError("NOT_AVAILABLE")),
   };
 }
 

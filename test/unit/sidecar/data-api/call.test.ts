@@ -11,6 +11,11 @@ import { call, offlineServer } from "../servers.js";
 const TX = hashOf("plain");
 const receipt = { transactionHash: TX, status: "0x1", gasUsed: "0x5208", logs: [] };
 
+/** Parameters of `block_transactions` for one block. */
+const wanting = (positions: number[], block: object = { index: 1, hash: hashOf("block 1") }) => ({
+  blocks: [{ block_identifier: block, positions }],
+});
+
 describe("/call", () => {
   let node: FakeNode;
   let online: RouteServer;
@@ -56,6 +61,8 @@ describe("/call", () => {
       "debug_traceTransaction",
       "address_convert",
       "token_status",
+      "block_accounts",
+      "block_transactions",
     ];
     for (const server of [online.server, offlineServer()]) {
       const { body } = await call(server, "/network/options");
@@ -184,6 +191,16 @@ describe("/call", () => {
     ["address_convert", { address: "" }, "address"],
     ["address_convert", { address: "cosmos1qqqq" }, "address"],
     ["token_status", { contract_address: "GOLD" }, "contract_address"],
+    ["block_accounts", { from_index: 1 }, "to_index"],
+    ["block_accounts", { from_index: 2, to_index: 1 }, "to_index"],
+    ["block_accounts", { from_index: 0, to_index: 64 }, "to_index"],
+    ["block_accounts", { from_index: 0, to_index: 1, index: 1 }, "index"],
+    ["block_transactions", {}, "blocks"],
+    ["block_transactions", { blocks: [{ positions: [] }] }, "blocks[0].block_identifier"],
+    ["block_transactions", wanting([0], { index: 1 }), "blocks[0].block_identifier.hash"],
+    ["block_transactions", wanting([0, -1]), "blocks[0].positions[1]"],
+    ["block_transactions", wanting(Array(4_097).fill(0)), "blocks"],
+    ["block_transactions", { blocks: Array(65).fill(wanting([]).blocks[0]) }, "blocks"],
   ])("refuses %s %j by the field %s, without asking the node", async (method, given, field) => {
     const { status, body } = await ask(method, given);
     expect([status, body["code"]]).toEqual([500, 212]);

@@ -84,6 +84,41 @@ describe("the index", () => {
     expect(journalReads(node)).toBe(4);
   });
 
+  it("tells the same accounts of a block, kept or made again of its reply", async () => {
+    const blocks = journals();
+    extend(blocks, 40);
+    const node = await startNode({}, blocks);
+    const all = start(node);
+    const few = start(node, { storedBlocksBytes: 5_000, cacheBytes: 1 });
+    await Promise.all([all.indexed(42), few.indexed(42)]);
+    extend(blocks, 1);
+    await Promise.all([all.indexed(43), few.indexed(43)]);
+    const { oldest } = few.index.store.storedBlocks();
+    expect(few.index.store.accountsRecord(oldest - 1)).toBeUndefined();
+    expect(few.index.store.accountsRecord(oldest)).toBeDefined();
+    // An index of before keeps replies without accounts.
+    await all.index.store.commit([
+      { key: indexKey("blockAccounts", heightBytes(2)), value: undefined },
+    ]);
+    for (const index of [0, 1, 2, 3, oldest, 43]) {
+      const { block: told } = JSON.parse(await replyOf(all, index));
+      const expected = told.transactions.map(
+        ({ operations }: { operations: { account: { address: string } }[] }) => [
+          ...new Set(operations.map(({ account }) => account.address.toLowerCase())),
+        ],
+      );
+      for (const { index: chain } of [all, few]) {
+        const record = JSON.parse((await chain.blocks.accountsOf(index)).toString("utf8"));
+        const { block_identifier, parent_block_identifier, timestamp } = told;
+        expect(record).toMatchObject({ block_identifier, parent_block_identifier, timestamp });
+        expect(namedBy(record)).toEqual(expected);
+      }
+    }
+    await expect(all.index.blocks.accountsOf(44)).rejects.toMatchObject({
+      code: "BLOCK_ABOVE_TIP",
+    });
+  });
+
   it("keeps in memory what is read twice, whatever somebody reads once beside it", async () => {
     const blocks = journals();
     extend(blocks, 60);
@@ -142,6 +177,20 @@ describe("a reply that was dropped and cannot be made again", () => {
     expect([reason, body.code, body.retriable]).toEqual([reason, code, retriable]);
   });
 });
+
+/** Accounts of each transaction, by the layout that integrators are told. */
+function namedBy(record: { accounts: string; transactions: string }): string[][] {
+  const accounts = Buffer.from(record.accounts, "base64").toString("hex");
+  const numbers = Buffer.from(record.transactions, "base64");
+  const named: string[][] = [];
+  let at = 0;
+  const next = () => numbers.readUInt32BE((at += 4) - 4);
+  while (at < numbers.length) {
+    const places = Array.from({ length: next() }, next);
+    named.push(places.map((place) => `0x${accounts.slice(40 * place, 40 * (place + 1))}`));
+  }
+  return named;
+}
 
 describe("the format", () => {
   async function withFormat(version: number): Promise<string> {

@@ -4,7 +4,7 @@ import { describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import { SYSTEM_ADDRESSES } from "../../../../chain/networks.js";
 import { NodeFault } from "../../../../rpc-client/errors.js";
-import { BLOCK_MISSING_NUMBERS } from "../../../../rpc-client/data-api-client.js";
+import { BLOCK_MISSING_NUMBERS } from "../../../../rpc-client/data-api/data-api-client.js";
 import {
   ERROR_TABLE,
   listedErrors,

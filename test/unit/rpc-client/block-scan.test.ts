@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { AddressPrefixes } from "../../../chain/address-prefixes.js";
-import { CUT_OUT, scanBlockReply } from "../../../rpc-client/data-block-scan.js";
+import { CUT_OUT, scanBlockReply } from "../../../rpc-client/data-api/block-scan.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 
 const ours = parseAddress(`0xabcdef${"0".repeat(33)}1`);

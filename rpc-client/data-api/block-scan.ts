@@ -4,10 +4,10 @@
  * them, which is a small part of a busy block. What this pass cannot read with certainty (escaped
  * text, spaces inside) is marked to be parsed in full, so that nothing is ever passed over.
  */
-import { present } from "../chain/errors.js";
-import type { Address } from "../chain/address.js";
-import { addressPrefix, type AddressPrefixes } from "../chain/address-prefixes.js";
-import { badAnswer } from "./errors.js";
+import { present } from "../../chain/errors.js";
+import type { Address } from "../../chain/address.js";
+import { addressPrefix, type AddressPrefixes } from "../../chain/address-prefixes.js";
+import { badAnswer } from "../errors.js";
 
 /** A reply, taken apart. */
 export interface ScannedReply {

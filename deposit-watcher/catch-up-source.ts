@@ -1,0 +1,110 @@
+/**
+ * Blocks for a watcher that is far behind: read with the accounts that they name alone where the Data
+ * API offers that, many in one call, at a twentieth of the bytes. Everywhere else, and whenever such
+ * an answer is none or makes no sense, the block itself is read: it is what is true.
+ */
+import { errorMessage } from "../chain/errors.js";
+import type { Height } from "../chain/hex.js";
+import {
+  BLOCK_MISSING_NUMBERS,
+  type DataApiClient,
+} from "../rpc-client/data-api/data-api-client.js";
+import type { DataBlock } from "../rpc-client/data-api/data-block.js";
+import { DataApiError, NodeFault } from "../rpc-client/errors.js";
+import type { Logger } from "../runtime/process/logger.js";
+import type { BlockSource } from "./block-reader.js";
+
+/** What is read. */
+export type CatchUpClient = Pick<DataApiClient, "block" | "accountBlocks">;
+
+/** Heights of one call at most. */
+const MAX_RANGE = 32;
+
+interface Waiting {
+  readonly signal: AbortSignal;
+}
+
+/** Heights that are asked for in one moment. */
+interface Range {
+  readonly from: Height;
+  to: Height;
+  readonly signal: AbortSignal;
+  readonly answer: Promise<ReadonlyMap<Height, DataBlock>>;
+}
+
+/** See above; one for the life of a process. */
+export class CatchUpSource implements BlockSource {
+  #isOffered = true;
+  /** Takes in the heights that follow, until this moment has passed. */
+  #open: Range | undefined;
+
+  constructor(
+    private readonly client: CatchUpClient,
+    private readonly log: Pick<Logger, "info">,
+  ) {}
+
+  /** See `BlockSource`. */
+  async block(height: Height, { signal }: Waiting): Promise<DataBlock | undefined> {
+    if (!this.#isOffered) return this.client.block(height, { signal });
+    const blocks = await this.#rangeFor(height, signal).answer;
+    return blocks.get(height) ?? this.client.block(height, { signal });
+  }
+
+  #rangeFor(height: Height, signal: AbortSignal): Range {
+    const open = this.#open;
+    const goesOn = open?.signal === signal && open.to + 1 === height;
+    if (open !== undefined && goesOn && height - open.from < MAX_RANGE) {
+      open.to = height;
+      return open;
+    }
+    // Asked when all that is wanted now has been said.
+    const answer: Range["answer"] = Promise.resolve().then(() => {
+      if (this.#open === range) this.#open = undefined;
+      return this.#read(range);
+    });
+    const range: Range = { from: height, to: height, signal, answer };
+    this.#open = range;
+    return range;
+  }
+
+  async #read({ from, to, signal }: Range): Promise<ReadonlyMap<Height, DataBlock>> {
+    const blocks = new Map<Height, DataBlock>();
+    try {
+      for (let next = from; next <= to; next = from + blocks.size) {
+        const read = await this.client.accountBlocks({ from: next, to }, { signal });
+        for (const block of read) blocks.set(block.height, this.#checked(block));
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#judge(error);
+    }
+    return blocks;
+  }
+
+  /** A block whose transactions do not fit it is read as it is the next time. */
+  #checked(block: DataBlock): DataBlock {
+    return {
+      ...block,
+      transactions: async (concerns, wanted) => {
+        try {
+          return await block.transactions(concerns, wanted);
+        } catch (error) {
+          if (!wanted.signal.aborted) this.#judge(error);
+          throw error;
+        }
+      },
+    };
+  }
+
+  /** What passes is asked for again with the next range; all else will not get better. */
+  #judge(error: unknown): void {
+    const passes =
+      error instanceof DataApiError
+        ? error.retriable || BLOCK_MISSING_NUMBERS.has(Number(error.details["rosettaCode"]))
+        : error instanceof NodeFault && error.retriable;
+    if (passes || !this.#isOffered) return;
+    this.#isOffered = false;
+    const reason = errorMessage(error);
+    this.log.info({ reason }, "the Data API tells no accounts of blocks, whole blocks are read");
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * Methods of /call for readers of many blocks who look for a few accounts: which accounts each
+ * transaction names, and whole transactions by their positions. Answers are pieces of what the
+ * index keeps, and end where they would become too long: whoever asked asks again for the rest.
+ */
+import { breathe } from "../../runtime/process/main-thread.js";
+import type { BlockIdentifier } from "../rosetta/identifiers.js";
+import { fault, inside } from "../rosetta/request-fields.js";
+import type { BlockSource } from "./block-source.js";
+import { PARAMETERS, readBlockRange, readWantedTransactions } from "./call-parameters.js";
+
+/** Where the blocks come from. */
+export type ReadBlocks = Pick<BlockSource, "resolve" | "accountsOf" | "block">;
+
+interface Bounds {
+  readonly signal: AbortSignal;
+  readonly maxResponseBytes: number;
+}
+
+const COMMA = Buffer.from(",");
+
+/**
+ * Answer of `block_accounts`: the blocks of a range from its first on, each as `BlockAccounts`.
+ * @throws CALL_PARAMETERS_INVALID; BLOCK_ABOVE_TIP, also where only the last block is
+ */
+export async function blockAccounts(
+  blocks: ReadBlocks,
+  parameters: unknown,
+  bounds: Bounds,
+): Promise<Buffer> {
+  const { from, to } = readBlockRange(parameters);
+  await blocks.resolve({ index: to, hash: undefined });
+  const answer = new ListAnswer("blocks", bounds);
+  for (let index = from; index <= to; index += 1) {
+    const identifier = await blocks.resolve({ index, hash: undefined });
+    if (!(await answer.add(await blocks.accountsOf(identifier)))) break;
+  }
+  return answer.bytes();
+}
+
+/**
+ * Answer of `block_transactions`: the transactions in the order in which they were asked for, as
+ * /block has them.
+ * @throws CALL_PARAMETERS_INVALID, BLOCK_NOT_FOUND, BLOCK_ABOVE_TIP, BLOCK_IDENTIFIER_MISMATCH
+ */
+export async function blockTransactions(
+  blocks: ReadBlocks,
+  parameters: unknown,
+  bounds: Bounds,
+): Promise<Buffer> {
+  const answer = new ListAnswer("transactions", bounds);
+  for (const [place, { block, positions }] of readWantedTransactions(parameters).entries()) {
+    const encoded = await blocks.block(await blocks.resolve(block));
+    for (const [number, position] of positions.entries()) {
+      if (position >= encoded.transactionCount) throw noPosition(block, place, number);
+      if (!(await answer.add(encoded.transactionAt(position)))) return answer.bytes();
+    }
+  }
+  return answer.bytes();
+}
+
+function noPosition({ index }: BlockIdentifier, place: number, number: number): Error {
+  const at = inside(inside(PARAMETERS, "blocks"), place);
+  return fault(inside(inside(at, "positions"), number), `a position in block ${index}`);
+}
+
+/** A result with one list of finished JSON; the first piece always has room. */
+class ListAnswer {
+  private readonly pieces: Buffer[] = [];
+  private sizeBytes = 0;
+
+  constructor(
+    private readonly name: string,
+    private readonly bounds: Bounds,
+  ) {}
+
+  /** @returns false where there is no room for the piece */
+  async add(piece: Buffer): Promise<boolean> {
+    const { signal, maxResponseBytes } = this.bounds;
+    const isFirst = this.pieces.length === 0;
+    if (!isFirst && this.sizeBytes + piece.length > maxResponseBytes) return false;
+    if (!isFirst) this.pieces.push(COMMA);
+    this.pieces.push(piece);
+    this.sizeBytes += piece.length + COMMA.length;
+    await breathe(signal);
+    return true;
+  }
+
+  bytes(): Buffer {
+    const opening = Buffer.from(`{"result":{"${this.name}":[`);
+    return Buffer.concat([opening, ...this.pieces, Buffer.from(`]},"idempotent":true}`)]);
+  }
+}

@@ -1,0 +1,110 @@
+/** `block_accounts` and `block_transactions`: answers that end where they would become too long. */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { parseHash32 } from "../../../../chain/hex.js";
+import {
+  blockAccounts,
+  blockTransactions,
+  type ReadBlocks,
+} from "../../../../sidecar/data-api/call-blocks.js";
+import { SidecarError } from "../../../../sidecar/rosetta/errors.js";
+import { hashOf, startFakeChain } from "../../../helpers/chains/journal-chain.js";
+import type { FakeNode } from "../../../helpers/chains/fake-node.js";
+import { call, type Online, onlineServer } from "../servers.js";
+
+const { signal } = new AbortController();
+
+let node: FakeNode;
+let online: Online;
+let blocks: ReadBlocks;
+
+beforeAll(async () => {
+  node = await startFakeChain();
+  online = onlineServer(node.url);
+  await online.indexed(2);
+  const index = online.index.blocks;
+  blocks = {
+    async resolve({ index: height = 0 }) {
+      const identifier = index.identifierAt(height);
+      if (identifier === undefined) throw new SidecarError("BLOCK_ABOVE_TIP", { index: height });
+      return identifier;
+    },
+    block: ({ index: height }) => index.block(height),
+    accountsOf: ({ index: height }) => index.accountsOf(height),
+  };
+});
+afterAll(async () => {
+  await online.rpc.close();
+  await node.close();
+});
+
+const identifier = (index: number) => ({ index, hash: parseHash32(hashOf(`block ${index}`)) });
+const ask = async (method: string, parameters: object) => {
+  const { status, text } = await call(online.server, "/call", { method, parameters });
+  return { status, body: JSON.parse(text) };
+};
+
+describe("blocks of /call", () => {
+  it("have the accounts of a range, and transactions as /block has them", async () => {
+    const { body } = await ask("block_accounts", { from_index: 0, to_index: 2 });
+    expect(body.idempotent).toBe(true);
+    const identifiers = body.result.blocks.map(
+      (block: { block_identifier: object }) => block.block_identifier,
+    );
+    expect(identifiers).toEqual([0, 1, 2].map(identifier));
+    const wanted = [
+      { block_identifier: identifier(1), positions: [2, 0] },
+      { block_identifier: identifier(0), positions: [0] },
+    ];
+    const { body: told } = await ask("block_transactions", { blocks: wanted });
+    const whole = async (index: number) =>
+      (await call(online.server, "/block", { block_identifier: { index } })).body.block;
+    const [first, genesis] = [await whole(1), await whole(0)];
+    expect(told.result.transactions).toEqual([
+      first.transactions[2],
+      first.transactions[0],
+      genesis.transactions[0],
+    ]);
+  });
+
+  it("end where the next piece has no room, and never before the first", async () => {
+    const range = { from_index: 0, to_index: 2 };
+    const wanted = { blocks: [{ block_identifier: identifier(1), positions: [0, 1, 2] }] };
+    const whole = await blockAccounts(blocks, range, { signal, maxResponseBytes: 1 << 20 });
+    const sizes: number[] = [];
+    for (const [read, given, name] of [
+      [blockAccounts, range, "blocks"],
+      [blockTransactions, wanted, "transactions"],
+    ] as const) {
+      const listed = async (maxResponseBytes: number): Promise<unknown[]> => {
+        const answer = await read(blocks, given, { signal, maxResponseBytes });
+        return JSON.parse(answer.toString("utf8")).result[name];
+      };
+      const all = await listed(1 << 20);
+      expect(await listed(1)).toEqual(all.slice(0, 1));
+      const two = Buffer.byteLength(
+        all
+          .slice(0, 2)
+          .map((each) => JSON.stringify(each))
+          .join(),
+      );
+      expect(await listed(two)).toEqual(all.slice(0, 2));
+      expect(await listed(two - 1)).toEqual(all.slice(0, 1));
+      sizes.push(all.length);
+    }
+    expect(sizes).toEqual([3, 3]);
+    expect(whole.toString("utf8")).toBe(
+      (await call(online.server, "/call", { method: "block_accounts", parameters: range })).text,
+    );
+  });
+
+  it("are refused where there is no such block or transaction", async () => {
+    const above = await ask("block_accounts", { from_index: 2, to_index: 3 });
+    expect([above.status, above.body.code]).toEqual([500, 202]);
+    const other = { index: 1, hash: hashOf("block 2") };
+    const mixed = { blocks: [{ block_identifier: other, positions: [0] }] };
+    expect((await ask("block_transactions", mixed)).body.code).toBe(203);
+    const none = { blocks: [{ block_identifier: identifier(1), positions: [0, 3] }] };
+    const { body } = await ask("block_transactions", none);
+    expect([body.code, body.details.field]).toEqual([212, "parameters.blocks[0].positions[1]"]);
+  });
+});
