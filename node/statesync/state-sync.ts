@@ -50,8 +50,8 @@ const PASSING_CODES: readonly string[] = [
   "SNAPSHOT_UNAVAILABLE",
 ];
 
-/** More false snapshots than peers bring up before they are banned. */
-const MAX_REJECTED = 1_000;
+/** More snapshots, false or incomplete, than peers bring up before they are banned. */
+const MAX_REMEMBERED = 1_000;
 
 /** Pause before all is looked at again. */
 const RETRY_MS = 1_000;
@@ -69,7 +69,9 @@ const ID_DIGITS = 16;
 export class StateSync {
   private readonly light: LightClient;
   private readonly offers: SnapshotOffers;
-  private readonly rejected = new LRUCache<Hash32, true>({ max: MAX_REJECTED });
+  private readonly rejected = new LRUCache<Hash32, true>({ max: MAX_REMEMBERED });
+  /** How often a snapshot was begun with and nobody had all of it. */
+  private readonly failures = new LRUCache<Hash32, number>({ max: MAX_REMEMBERED });
   /** The newest height that was proven: its headers are not fetched twice. */
   private proven: TrustedState | undefined;
   private loggedAtMs = Number.NEGATIVE_INFINITY;
@@ -143,9 +145,15 @@ export class StateSync {
 
   /** The newest snapshot whose height can be proven; undefined when none was restored. */
   private async tryBest(signal: AbortSignal): Promise<Height | undefined> {
-    const candidates = this.offers.candidates((id) => this.rejected.has(id));
+    // What failed goes behind what did not: else peers whose best snapshot is damaged are asked
+    // for that one for ever, whatever else they have.
+    const candidates = this.offers
+      .candidates((id) => this.rejected.has(id))
+      .toSorted((one, other) => this.failuresOf(one) - this.failuresOf(other));
     if (candidates.length === 0) this.logSeldom("no peer has a snapshot");
     for (const offer of candidates) {
+      // Its holders were forgotten for another one of theirs: they are asked again in a moment.
+      if (this.offers.holders(offer).length === 0) continue;
       const refusal = await this.refusalOf(offer);
       if (refusal !== undefined) {
         this.logSeldom(refusal);
@@ -156,11 +164,21 @@ export class StateSync {
         await this.restore(offer, trusted, signal);
         return offer.height;
       } catch (error) {
-        if (errorCode(error) === "SNAPSHOT_INVALID") await this.reject(offer, error);
-        else this.reportPassing(error, signal);
+        if (errorCode(error) === "SNAPSHOT_INVALID") {
+          await this.reject(offer, error);
+          continue;
+        }
+        if (errorCode(error) === "SNAPSHOT_UNAVAILABLE") {
+          this.failures.set(offer.id, this.failuresOf(offer) + 1);
+        }
+        this.reportPassing(error, signal);
       }
     }
     return undefined;
+  }
+
+  private failuresOf({ id }: SnapshotOffer): number {
+    return this.failures.get(id) ?? 0;
   }
 
   /** Why a snapshot is not even begun with: the number of its chunks is only what peers say. */

@@ -11,7 +11,11 @@ import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
 import { type NodeId, nodeKeyOf } from "../../../node/p2p/node-key.js";
 import { P2pError } from "../../../node/p2p/p2p-error.js";
 import type { Offence } from "../../../node/p2p/peers/peer-scores.js";
-import type { SnapshotManifest } from "../../../node/statesync/snapshot/snapshot-manifest.js";
+import {
+  encodeManifest,
+  type SnapshotManifest,
+  snapshotIdOf,
+} from "../../../node/statesync/snapshot/snapshot-manifest.js";
 import { ChunkFetch, ChunkFolder } from "../../../node/statesync/state-sync-chunks.js";
 import { StateSync } from "../../../node/statesync/state-sync.js";
 import { StateSyncFolders } from "../../../node/statesync/state-sync-folders.js";
@@ -309,5 +313,34 @@ describe("a snapshot that is not valid", () => {
       expect(tried).toEqual([6, 5]);
       expect(reports.every(([, offence]) => offence === "falseSnapshot")).toBe(true);
       expect(new Set(reports.map(([id]) => id))).toEqual(new Set(["liar", "a", "b"]));
+    }));
+});
+
+describe("a snapshot whose chunks nobody gives", () => {
+  it("is not waited for again before another one of the same peer is tried", () =>
+    inVirtualTime(async () => {
+      const manifests = [5, 6].map((height) => encodeManifest({ ...MANIFEST, height }));
+      const offered = manifests.map((bytes, index) => {
+        return { height: 5 + index, format: 1, chunks: CHUNKS.length, id: snapshotIdOf(bytes) };
+      });
+      const tried: number[] = [];
+      // As where a file of each is damaged: the peer says that it does not have the chunk.
+      const damaged = async () => undefined;
+      const holder = new FakePeer("holder", damaged, offered, ({ height }) => {
+        tried.push(height);
+        return manifests[height - 5];
+      });
+      const ending = new AbortController();
+      const running = syncFrom([holder], 2 ** 30)
+        .run(ending.signal)
+        .catch(() => undefined);
+      try {
+        await until(() => tried.length >= 4, { timeoutMs: 20_000 });
+      } finally {
+        ending.abort(new Error("enough"));
+        await running;
+      }
+      expect(tried.slice(0, 4)).toEqual([6, 5, 6, 5]);
+      expect(reports).toEqual([]);
     }));
 });
