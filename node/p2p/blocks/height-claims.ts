@@ -3,6 +3,7 @@
  * a while, then only if blocks of that peer were applied, or a commit proved it. Else a few liars
  * who claim one block more and give nothing keep a validator from deciding for ever.
  */
+import { LRUCache } from "lru-cache";
 import type { Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { NodeId } from "../node-key.js";
@@ -20,6 +21,9 @@ export interface ClaimLimits {
   readonly strangersMs: number;
 }
 
+/** Peers whose standing is remembered: who catches up for days meets ever new keys. */
+const MAX_REMEMBERED = 10_000;
+
 interface Standing {
   /** When the peer began to claim more than is here; undefined while it does not. */
   sinceMs: number | undefined;
@@ -32,7 +36,7 @@ interface Standing {
 
 /** The claims of one time of catching up. */
 export class HeightClaims {
-  private readonly standings = new Map<NodeId, Standing>();
+  private readonly standings = new LRUCache<NodeId, Standing>({ max: MAX_REMEMBERED });
   private heldByStrangersMs = 0;
   private lookedAtMs: number;
 

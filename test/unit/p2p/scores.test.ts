@@ -1,6 +1,7 @@
-/** Points, bans and budgets on a clock that the test moves. */
+/** Points, bans, claims and budgets on a clock that the test moves. */
 import { describe, expect, it } from "@jest/globals";
 import type { NodeId } from "../../../node/p2p/node-key.js";
+import { HeightClaims } from "../../../node/p2p/blocks/height-claims.js";
 import { PeerScores } from "../../../node/p2p/peers/peer-scores.js";
 import { TokenBucket, TrafficMeter } from "../../../node/p2p/peers/traffic-meter.js";
 import { TestClock } from "./clock.js";
@@ -102,5 +103,22 @@ describe("a budget", () => {
       clock.timeMs += 500;
     }
     expect(floods).toBe(1);
+  });
+});
+
+describe("claims of heights", () => {
+  it("are remembered of 10,000 peers, those of the connected ones first", () => {
+    const clock = new TestClock();
+    const limits = { patienceMs: 1_000, laterMs: 1_000, strangersMs: 1_000 };
+    const claims = new HeightClaims(clock, limits);
+    const claim = (nodeId: NodeId) => ({ nodeId, height: 10 });
+    claims.hold([claim(peer), claim(other)], 5);
+    clock.timeMs += 600;
+    expect([peer, other].map((one) => claims.isDoubtful(one, 10, 5))).toEqual([true, true]);
+    // Days of catching up, with peers that come under ever new keys, and one that stays.
+    for (let key = 0; key < 10_000; key++) {
+      claims.hold([claim(other), claim(key.toString(16).padStart(40, "0") as NodeId)], 5);
+    }
+    expect([peer, other].map((one) => claims.isDoubtful(one, 10, 5))).toEqual([false, true]);
   });
 });
