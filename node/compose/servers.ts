@@ -147,9 +147,7 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
   if (app.api.enable)
     starts.push(() => startRestServer({ ...restOptions(app), memory: clients, ...shared }));
   if (app.grpc.enable) {
-    const { address, "rate-limit": requestsPerSecond } = app.grpc;
-    const grpc = { listen: address, requestsPerSecond, memory: clients, ...shared };
-    starts.push(() => startGrpcServer(grpc));
+    starts.push(() => startGrpcServer({ ...grpcOptions(app), memory: clients, ...shared }));
   }
   if (config.instrumentation.prometheus) {
     const listen = config.instrumentation.prometheus_listen_addr;
@@ -166,5 +164,13 @@ function restOptions({ api }: AppConfig) {
     maxConnections: api["max-open-connections"],
     maxBodyBytes: api["rpc-max-body-bytes"],
     requestsPerSecond: api["rate-limit"],
+  };
+}
+
+function grpcOptions({ grpc }: AppConfig) {
+  return {
+    listen: grpc.address,
+    maxConnections: grpc["max-open-connections"],
+    requestsPerSecond: grpc["rate-limit"],
   };
 }

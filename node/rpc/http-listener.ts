@@ -1,6 +1,7 @@
 /** What the node's plain `node:http` servers share: listening, body reading, ending. */
 import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Server as SocketServer } from "node:net";
 import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
 import { discardRest } from "../../runtime/http/http-body.js";
 import { COUNTED_BYTES, type HeldBytes, type Holding } from "../../runtime/http/held-bytes.js";
@@ -29,8 +30,11 @@ const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than the 60 s of common balancers, so that they close first. */
 const KEEP_ALIVE_MS = 65_000;
 
+/** Connections at once of a server that says nothing else; each costs a file descriptor. */
+const MAX_CONNECTIONS = 4_096;
+
 /**
- * Binds the server.
+ * Binds the server. Connections beyond its `maxConnections` are refused by the listener.
  * @throws PORT_TAKEN, LISTEN_FAILED
  */
 export async function listen(
@@ -41,6 +45,19 @@ export async function listen(
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.headersTimeout = REQUEST_TIMEOUT_MS;
   server.requestTimeout = REQUEST_TIMEOUT_MS;
+  server.maxConnections ||= MAX_CONNECTIONS;
+  return bind(server, name, wanted);
+}
+
+/**
+ * The part of `listen` that any server of connections needs.
+ * @throws PORT_TAKEN, LISTEN_FAILED
+ */
+export async function bind(
+  server: SocketServer,
+  name: string,
+  wanted: ListenAddress,
+): Promise<ListenAddress> {
   await new Promise<void>((resolve, reject) => {
     const onError = (cause: Error) => {
       const place = formatListenAddress(wanted);

@@ -4,6 +4,13 @@ import { field } from "../../runtime/config/config.js";
 /** Most requests a second that a bound can be set to. */
 const MAX_RATE = 1_000_000;
 
+const MAX_OPEN_CONNECTIONS = field.integer({
+  default: 1_000,
+  min: 1,
+  max: 100_000,
+  help: "Most connections at once; more are refused.",
+});
+
 /** `[api]`: the REST interface. */
 export const API_SECTION = {
   enable: field.boolean({ default: true, help: "Whether the REST interface is served." }),
@@ -16,12 +23,7 @@ export const API_SECTION = {
     scheme: "tcp://",
     help: "Where the REST interface listens.",
   }),
-  "max-open-connections": field.integer({
-    default: 1_000,
-    min: 1,
-    max: 100_000,
-    help: "Most connections at once; more are refused.",
-  }),
+  "max-open-connections": MAX_OPEN_CONNECTIONS,
   "rpc-max-body-bytes": field.integer({
     default: 1_000_000,
     min: 1_024,
@@ -60,6 +62,7 @@ export const GRPC_SECTION = {
     default: "127.0.0.1:9090",
     help: "Where gRPC listens, without TLS.",
   }),
+  "max-open-connections": MAX_OPEN_CONNECTIONS,
   "rate-limit": field.integer({
     default: 0,
     min: 0,

@@ -16,9 +16,6 @@ import { discardRest } from "../../../runtime/http/http-body.js";
 import { isAllowedOrigin } from "../../../runtime/http/readers.js";
 import { RequestContext } from "./request-context.js";
 
-/** Connections at once; each costs a file descriptor, more are refused by the listener. */
-const MAX_CONNECTIONS = 4_096;
-
 /** How long a browser may keep the answer to its preflight. */
 const PREFLIGHT_SECONDS = "600";
 
@@ -52,7 +49,6 @@ export async function startEvmHttpServer(
         sendText(response, 405, "method not allowed\n", { Allow: "GET, HEAD, OPTIONS, POST" });
     }
   });
-  server.maxConnections = MAX_CONNECTIONS;
   const address = await listen(server, "EVM JSON-RPC", options.listen);
   return { name: "evm-http", address, stop: () => stopServer(server) };
 }

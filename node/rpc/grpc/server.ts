@@ -2,6 +2,7 @@
  * 9090: gRPC. Methods are the registry's; messages are encoded by its descriptors, so the library
  * sees bytes only. A method that is not served is answered with UNIMPLEMENTED by the library.
  */
+import { createServer } from "node:net";
 import {
   type handleUnaryCall,
   Metadata,
@@ -12,9 +13,8 @@ import {
   type ServiceDefinition,
 } from "@grpc/grpc-js";
 import { absentModuleText } from "../../../chain/cosmos/absent-modules.js";
-import { errorMessage } from "../../../chain/errors.js";
 import type { MethodType } from "../../../chain/protobuf/descriptor-file.js";
-import { formatListenAddress, type ListenAddress } from "../../../runtime/config/config-values.js";
+import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { readInTurn } from "../../../runtime/process/resting-lane.js";
@@ -23,7 +23,7 @@ import { answerBytes } from "../cosmos/answers.js";
 import { faultOf, GRPC_CODES, QueryFault } from "../cosmos/errors.js";
 import { type QueryRegistry, readRequest, type ServedMethod } from "../cosmos/registry.js";
 import { type ClientMemory, createClientMemory } from "../client-memory.js";
-import { type RpcServer, RpcServerError } from "../http-listener.js";
+import { bind, type RpcServer } from "../http-listener.js";
 import { RateLimit } from "../rate-limit.js";
 import { holdCalls } from "./held-calls.js";
 import { REFLECTION_SERVICES, reflectionService } from "./reflection.js";
@@ -32,6 +32,8 @@ import { REFLECTION_SERVICES, reflectionService } from "./reflection.js";
 export interface GrpcServerOptions {
   readonly listen: ListenAddress;
   readonly queries: QueryRegistry;
+  /** Connections at once. */
+  readonly maxConnections: number;
   /** Requests that one address may make a second; 0 sets no bound. */
   readonly requestsPerSecond: number;
   readonly timeoutMs: number;
@@ -91,11 +93,19 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<RpcSe
   for (const [definition, handlers] of reflectionService(queries.types, names)) {
     server.addService(definition, handlers);
   }
-  const port = await bind(server, options.listen);
+  // The library's own listener takes any number of connections.
+  const listener = createServer();
+  listener.maxConnections = options.maxConnections;
+  const address = await bind(listener, "gRPC", options.listen);
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  listener.on("connection", (socket) => injector.injectConnection(socket));
   return {
     name: "grpc",
-    address: { host: options.listen.host, port },
-    stop: () => stop(server),
+    address,
+    async stop() {
+      listener.close();
+      await stop(server);
+    },
   };
 }
 
@@ -122,25 +132,6 @@ const UNARY = {
   responseSerialize: same,
   responseDeserialize: same,
 } as const;
-
-async function bind(server: Server, wanted: ListenAddress): Promise<number> {
-  const place = formatListenAddress(wanted);
-  return new Promise((resolve, reject) => {
-    server.bindAsync(place, ServerCredentials.createInsecure(), (cause, port) => {
-      if (cause === null) {
-        resolve(port);
-        return;
-      }
-      const isTaken = errorMessage(cause).includes("EADDRINUSE");
-      const text = isTaken
-        ? `gRPC cannot listen: ${place} is taken`
-        : `gRPC cannot listen on ${place}: ${errorMessage(cause)}`;
-      const code = isTaken ? "PORT_TAKEN" : "LISTEN_FAILED";
-      server.forceShutdown();
-      reject(new RpcServerError(code, text, { cause, details: { ...wanted } }));
-    });
-  });
-}
 
 async function stop(server: Server): Promise<void> {
   const timer = setTimeout(() => server.forceShutdown(), STOP_GRACE_MS);

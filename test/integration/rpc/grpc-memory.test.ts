@@ -1,10 +1,11 @@
 /**
- * Clients of gRPC that send much and never end, or ask for much and take nothing: what the node keeps
- * for them is bounded, and those who behave are served.
+ * Clients of gRPC that send much and never end, ask for much and take nothing, or only connect: what
+ * the node keeps for them is bounded, and those who behave are served.
  * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, jest } from "@jest/globals";
 import * as http2 from "node:http2";
+import * as net from "node:net";
 import * as grpc from "@grpc/grpc-js";
 import { encodeMessage } from "../../../chain/protobuf/codec.js";
 import { type ClientMemory, createClientMemory } from "../../../node/rpc/client-memory.js";
@@ -16,6 +17,7 @@ import { until } from "../../helpers/until.js";
 import { chain, closeInterfaces, openInterfaces } from "./interfaces.js";
 
 const LIMITS = { unreadBytes: 1_000_000, unsentBytes: 300_000 };
+const MAX_CONNECTIONS = 8;
 const WAIT = { timeoutMs: 30_000 };
 const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 const LATEST = "/cosmos.base.tendermint.v1beta1.Service/GetLatestBlock";
@@ -32,6 +34,7 @@ beforeEach(async () => {
   server = await startGrpcServer({
     listen: { host: "127.0.0.1", port: 0 },
     queries: chain.queries,
+    maxConnections: MAX_CONNECTIONS,
     requestsPerSecond: 0,
     timeoutMs: 20_000,
     memory,
@@ -134,4 +137,20 @@ it("nothing is counted of calls that are over, or of answers that were taken", a
   await until(() => large.closed, WAIT);
   await until(() => memory.unread.totalBytes + memory.unsent.totalBytes === 0, WAIT);
   expect([memory.unread.letGoCount, memory.unsent.letGoCount]).toEqual([0, 0]);
+});
+
+it("connections beyond the bound are refused, and there is room when others are gone", async () => {
+  const sockets = Array.from({ length: MAX_CONNECTIONS + 3 }, () => {
+    const socket = net.connect(server.address.port, server.address.host);
+    return socket.on("error", () => undefined).resume();
+  });
+  const open = () => sockets.filter(({ destroyed }) => !destroyed);
+  try {
+    await until(() => open().length <= MAX_CONNECTIONS, WAIT);
+    expect(open()).toHaveLength(MAX_CONNECTIONS);
+    for (const socket of open().slice(0, 3)) socket.destroy();
+    await until(async () => (await latestBlock().catch(() => "")).length > 0, WAIT);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
 });

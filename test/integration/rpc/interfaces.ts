@@ -145,6 +145,7 @@ export async function openInterfaces(): Promise<void> {
   server = await startGrpcServer({
     listen,
     queries: chain.queries,
+    maxConnections: 100,
     requestsPerSecond: 0,
     timeoutMs: 20_000,
     clock: systemClock,

@@ -12,6 +12,7 @@ import { RpcFault } from "../../../node/rpc/evm/errors.js";
 import { startEvmSocketServer } from "../../../node/rpc/evm/sockets/socket-server.js";
 import type { EvmRpcLimits } from "../../../node/rpc/evm/options.js";
 import { systemClock } from "../../../runtime/process/clock.js";
+import { until } from "../../helpers/until.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/evm/fixture.js";
 
 interface Message {
@@ -365,6 +366,29 @@ describe("subscriptions", () => {
     const closed = once(client.socket, "close");
     await server.stop();
     expect((await closed)[0]).toBe(1001);
+  });
+});
+
+describe("connections that never become clients", () => {
+  it("are refused beyond a bound, and a client finds room when some are gone", async () => {
+    const { url, server } = await startNode({ webSocketConnections: 4 });
+    const sockets = Array.from({ length: 270 }, () => {
+      const socket = connect(server.address.port, server.address.host);
+      cleanups.push(() => void socket.destroy());
+      return socket.on("error", () => undefined).resume();
+    });
+    const open = () => sockets.filter(({ destroyed }) => !destroyed);
+    await until(() => open().length <= 260, { timeoutMs: 10_000 });
+    expect(open()).toHaveLength(260);
+    for (const socket of open().slice(0, 20)) socket.destroy();
+    await until(
+      () =>
+        openClient(url).then(
+          () => true,
+          () => false,
+        ),
+      { timeoutMs: 10_000 },
+    );
   });
 });
 

@@ -9,6 +9,9 @@ import { SocketConnection } from "./socket-connection.js";
 /** Time between pings; a connection that did not answer the last one is ended. */
 const PING_INTERVAL_MS = 30_000;
 
+/** Connections that are no clients yet, or never become any; those that are too many read why. */
+const OTHER_CONNECTIONS = 256;
+
 /**
  * Starts the server.
  * @throws PORT_TAKEN, LISTEN_FAILED
@@ -20,6 +23,7 @@ export async function startEvmSocketServer(
   const server = createServer((_request, response) => {
     sendText(response, 426, "this port speaks WebSocket\n", { Upgrade: "websocket" });
   });
+  server.maxConnections = api.limits.webSocketConnections + OTHER_CONNECTIONS;
   const sockets = new WebSockets(server, {
     maxMessageBytes: api.limits.batchBodyBytes,
     pingIntervalMs: PING_INTERVAL_MS,
