@@ -13,7 +13,7 @@ import {
 } from "./answer-fields.js";
 import { type AccountHeightsCalls, accountHeightsCalls } from "./account-heights.js";
 import { type AccountStateCalls, accountStateCalls } from "./account-states.js";
-import { type At, encodeAt } from "./at.js";
+import { type At, encodeAt, encodeStateAt, type StateAt } from "./at.js";
 import { type ClaimCalls, claimCalls } from "./indexing/claims.js";
 import { badAnswer, type RpcError } from "./errors.js";
 import {
@@ -84,7 +84,7 @@ export interface EvmClient
   getBalance(address: Address, at: At, options: RpcOptions): Promise<bigint>;
   /** Balances in the order of the queries, in as few HTTP requests as the batch bound allows. */
   getBalances(
-    queries: readonly { readonly address: Address; readonly at: At }[],
+    queries: readonly { readonly address: Address; readonly at: StateAt }[],
     options: RpcOptions,
   ): Promise<bigint[]>;
   /** Number of transactions sent; "pending" counts those in the pool that are executable. */
@@ -283,8 +283,8 @@ export function headerCall(at: At): RpcCall {
 }
 
 /** Call for a balance, for batches that mix calls. */
-export function balanceCall(address: Address, at: At): RpcCall {
-  return { method: "eth_getBalance", params: [address, encodeAt(at)] };
+export function balanceCall(address: Address, at: StateAt): RpcCall {
+  return { method: "eth_getBalance", params: [address, encodeStateAt(at)] };
 }
 
 /** Message of an estimate as the node takes it. */

@@ -13,7 +13,7 @@ import { IndexerError } from "../errors.js";
 import { readProgress } from "../store/progress.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { holdersChange } from "./holders.js";
-import { type BatchTarget, IndexMoved, type Tip } from "./batch-write.js";
+import { type BatchTarget, IndexMoved, stateOf, type Tip } from "./batch-write.js";
 
 /** A token's balance that was right is looked at again after so many blocks: about an hour. */
 const RECHECK_BLOCKS = 1_800;
@@ -62,7 +62,7 @@ export async function checkBalances(
     [options.limit, tip.height - RECHECK_BLOCKS, RECHECKS],
   );
   if (rows.length === 0) return { checked: 0, corrected: 0, isMore: false };
-  const observed = await observe(node, rows, tip.height, options);
+  const observed = await observe(node, rows, tip, options);
   const corrected = await session.transaction(async (tx) => {
     const stored = await readProgress(tx, schema, { lock: true });
     if (stored?.height !== tip.height || stored.hash !== tip.hash) throw new IndexMoved();
@@ -77,9 +77,10 @@ export async function checkBalances(
 async function observe(
   node: BalanceSource,
   rows: readonly BalanceRow[],
-  at: Height,
+  tip: Tip,
   options: RpcOptions,
 ): Promise<(bigint | undefined)[]> {
+  const at = stateOf(tip);
   const coins = rows.filter(({ asset }) => asset.length === 0);
   const tokens = rows.filter(({ asset }) => asset.length > 0);
   const [coinBalances, tokenBalances] = await Promise.all([
@@ -101,9 +102,9 @@ async function observe(
     if (!isWrong(row, coinBalances[index])) return;
     const address = addressOf(row.address);
     const message =
-      `the journal gives ${address} ${row.amount} atoken at block ${at}, and the state ` +
+      `the journal gives ${address} ${row.amount} atoken at block ${tip.height}, and the state ` +
       `${coinBalances[index]}: one of the two is wrong; run causeway audit execution`;
-    throw new IndexerError("CONTRADICTED", message, { details: { address, height: at } });
+    throw new IndexerError("CONTRADICTED", message, { details: { address, height: tip.height } });
   });
   const found = new Map<BalanceRow, bigint | undefined>([
     ...coins.map((row, index) => [row, coinBalances[index]] as const),

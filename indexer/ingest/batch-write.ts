@@ -1,4 +1,5 @@
 /** Writes one batch: rows, balances, counts and progress in one transaction. */
+import { present } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Sql } from "../../runtime/sql/sql.js";
@@ -24,6 +25,14 @@ export interface Tip {
   /** -1 before block 0. */
   readonly height: Height;
   readonly hash: Hash32 | undefined;
+}
+
+/**
+ * What state is asked for at the tip: by its hash, because another node that is behind the same
+ * address by now would answer for the height with a state of its own.
+ */
+export function stateOf(tip: Tip): Hash32 {
+  return present(tip.hash, "the hash of the tip");
 }
 
 /** Somebody else moved the index: a rebuild was put in its place. Read its progress again. */

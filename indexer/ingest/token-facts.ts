@@ -7,7 +7,7 @@ import { decodeForeignText, ERC20_SELECTORS, PAIR_SELECTORS } from "../../chain/
 import { bytesToBigint, type Hex } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import type { BatchTarget, Tip } from "./batch-write.js";
+import { type BatchTarget, stateOf, type Tip } from "./batch-write.js";
 
 /** The node as far as contracts go. */
 export type FactSource = Pick<EvmClient, "contractViews">;
@@ -101,7 +101,7 @@ export async function confirmPairs(
   const views = claims.map(({ factory, token0, token1 }) => ({
     contract: bytesToAddress(factory),
     data: `0x${GET_PAIR}${wordHex(token0)}${wordHex(token1)}` as const,
-    at: tip.height,
+    at: stateOf(tip),
   }));
   const known = views.length === 0 ? [] : await node.contractViews(views, options);
   const confirmed = claims.filter(
@@ -140,7 +140,7 @@ async function ask(
 ): Promise<(Uint8Array | undefined)[][]> {
   if (rows.length === 0) return [];
   const views = rows.flatMap(({ address }) =>
-    selectors.map((data) => ({ contract: bytesToAddress(address), data, at: tip.height })),
+    selectors.map((data) => ({ contract: bytesToAddress(address), data, at: stateOf(tip) })),
   );
   const answers = await node.contractViews(views, options);
   return rows.map((_, index) =>

@@ -1,8 +1,8 @@
 /** Views of contracts that may do anything: bounded gas, and a failure is an answer as well. */
 import type { Address } from "../../chain/address.js";
-import { type Height, type Hex, hexToBytes, toQuantity } from "../../chain/hex.js";
+import { type Hex, hexToBytes, toQuantity } from "../../chain/hex.js";
 import { readHex } from "../answer-fields.js";
-import { encodeAt } from "../at.js";
+import { encodeStateAt, type StateAt } from "../at.js";
 import { type JsonRpcClient, resultOf, type RpcOptions } from "../json-rpc.js";
 import { isExecutionFailure } from "../token-balances.js";
 
@@ -10,7 +10,7 @@ import { isExecutionFailure } from "../token-balances.js";
 export interface ContractView {
   readonly contract: Address;
   readonly data: Hex;
-  readonly at: Height;
+  readonly at: StateAt;
 }
 
 /** Reads of contracts. */
@@ -41,7 +41,7 @@ export function contractViewCalls(rpc: JsonRpcClient): ContractViewCalls {
           method: "eth_call",
           params: [
             { to: view.contract, gas: toQuantity(VIEW_GAS), data: view.data },
-            encodeAt(view.at),
+            encodeStateAt(view.at),
           ],
         }));
         for (const outcome of await rpc.batch(calls, options)) {

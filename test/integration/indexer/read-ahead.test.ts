@@ -1,6 +1,7 @@
 /**
  * Batches that are made while another is written: one block to a range, with a node that fails in the
- * middle of them and one that goes on with another chain, against all blocks in one range.
+ * middle of them and one that goes on with another chain, against all blocks in one range. And what
+ * a node of another chain is asked behind them.
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Interface, Wallet } from "ethers";
@@ -15,6 +16,8 @@ import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { openSqlSession } from "../../../runtime/sql/sql-session.js";
+import { testGenesis } from "../../helpers/chains/execution-chain.js";
+import { ServedChain } from "../../helpers/chains/served-chain.js";
 import { compileSolidity } from "../../helpers/contracts/solidity.js";
 import { call, IndexerStage } from "../../helpers/indexer/indexer.js";
 
@@ -166,6 +169,27 @@ describe("ranges that are read ahead", () => {
       await writeBatch(target, { height: -1, hash: undefined }, blocks, prepared);
     } finally {
       await session.close();
+    }
+    await follow(REBUILD_SCHEMA, node, ALL_BYTES);
+    expect(await contents(REBUILD_SCHEMA)).toBe(await contents(LIVE_SCHEMA));
+  });
+});
+
+describe("a node that is another one behind the same address now", () => {
+  it("tells nothing of contracts and balances, and no wrong word of the right one is left", async () => {
+    await dropRebuild();
+    const other = await ServedChain.open(testGenesis(bob.address));
+    try {
+      for (let height = 1; height <= stage.height; height++) await other.mine([]);
+      const elsewhere = createEvmClient(createJsonRpcClient({ url: other.url }));
+      const moved: IndexedNode = {
+        ...elsewhere,
+        blockRange: (range, options) => node.blockRange(range, options),
+        getBlockHeader: (at, options) => node.getBlockHeader(at, options),
+      };
+      await expect(follow(REBUILD_SCHEMA, moved, ALL_BYTES)).rejects.toThrow("header not found");
+    } finally {
+      await other.close();
     }
     await follow(REBUILD_SCHEMA, node, ALL_BYTES);
     expect(await contents(REBUILD_SCHEMA)).toBe(await contents(LIVE_SCHEMA));
