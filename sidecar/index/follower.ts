@@ -68,6 +68,8 @@ export class IndexFollower {
   private nodeHeight: Height | undefined;
   private isServing = false;
   private isNodeKnown = false;
+  /** Since the node last failed to answer it was compared with the index. */
+  private isMet = false;
   private haltReason: string | undefined;
   private isOtherChain = false;
   private faults = 0;
@@ -132,9 +134,19 @@ export class IndexFollower {
     return this.nodeHeight;
   }
 
-  /** The node's newest height, asked now. Throws what the client throws. */
-  freshHead(): Promise<Height> {
-    return this.ticker.get();
+  /**
+   * The newest height of a node that was compared with the index, asked now: behind an outage, or
+   * before this process met it, another one may be there. Throws what the client throws.
+   * @throws INDEX_BEHIND, NODE_FAULT
+   */
+  async freshHead(): Promise<Height> {
+    const head = await this.ticker.get();
+    if (!this.isMet) {
+      this.assertNotHalted();
+      this.wake();
+      await this.waiters.wait(() => this.isMet, { state: "comparing with the node" });
+    }
+    return head;
   }
 
   /** Returns when the index may be read. @throws INDEX_BEHIND, or why it cannot be */
@@ -261,6 +273,8 @@ export class IndexFollower {
     }
     await this.meetRegistry();
     this.isNodeKnown = true;
+    this.isMet = true;
+    this.waiters.check();
   }
 
   /** Keeps the index for another registry, or begins it anew where it would be wrong. */
@@ -318,6 +332,8 @@ export class IndexFollower {
     this.lastFault = isWrite ? told.message : errorMessage(error);
     this.waiters.rejectAll(told);
     this.isNodeKnown = false;
+    // A full disk says nothing about the node, and what halts the index says all of it.
+    if (!isWrite && !(error instanceof IndexError)) this.isMet = false;
     this.faults += 1;
     const pauseMs = Math.min(MIN_PAUSE_MS * 2 ** Math.min(this.faults, 10), MAX_PAUSE_MS);
     try {

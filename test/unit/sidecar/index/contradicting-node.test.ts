@@ -67,6 +67,50 @@ describe("a node that contradicts the index", () => {
     expect(await answers()).toEqual([200, 200, 106, 106]);
   });
 
+  it("is not taken for the right one before it was compared, at a start or behind an outage", async () => {
+    const folder = newFolder();
+    const first = start(await startNode({}, journals()), { folder });
+    await first.indexed(2);
+    await first.rpc.close();
+    const blocks = journals();
+    const node = await startNode({ eth_getTransactionCount: () => "0x7" }, blocks);
+    const whole = node.methods.get("eth_getBlockByNumber");
+    // It answers, and what it would be compared by not yet.
+    const hold = () =>
+      node.methods.set("eth_getBlockByNumber", () => {
+        throw new RpcFault(-32_005, "not yet");
+      });
+    const release = () => node.methods.set("eth_getBlockByNumber", whole ?? (() => undefined));
+    hold();
+    const second = start(node, { folder });
+    const options = { from: ALICE, to: BOB, value: "1", currency: CURRENCY, data: "0x" };
+    const codes = async () => {
+      const asked = [
+        call(second.server, "/block", { block_identifier: {} }),
+        call(second.server, "/network/status"),
+        call(second.server, "/construction/metadata", { options }),
+      ];
+      const answers = await Promise.all(asked);
+      return answers.map(({ status, body }) => (status === 200 ? status : body.code));
+    };
+    expect(await codes()).toEqual([104, 104, 104]);
+    // What the index has by its own is there all the same.
+    expect((await block(second, 2)).status).toBe(200);
+    release();
+    await until(() => second.index.follower.fault() === undefined, { timeoutMs: 10_000 });
+    expect(await codes()).toEqual([200, 200, 200]);
+    hold();
+    await until(() => second.index.follower.fault() !== undefined, { timeoutMs: 10_000 });
+    expect(await codes()).toEqual([104, 104, 104]);
+    // Another chain is behind the same address when it is there again.
+    const other = blocks.slice(0, 2);
+    extend(other, 1, "other");
+    blocks.splice(2, 1, ...other.slice(2));
+    release();
+    expect(await codes()).toEqual([106, 106, 106]);
+    expect(second.index.follower.halted()).toContain("blocks are final");
+  });
+
   it("is asked for no nonce, pool or receipt of its chain, and is sent nothing", async () => {
     const folder = newFolder();
     const first = start(await startNode({}, journals()), { folder });
