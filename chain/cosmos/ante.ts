@@ -28,8 +28,8 @@ import {
 } from "./sign-doc.js";
 import { goTime, isPassed, timeoutTimeOf } from "./timeout-time.js";
 
-/** Characters of a memo (x/auth `MaxMemoCharacters`). */
-const MAX_MEMO_CHARACTERS = 256;
+/** Length of a memo (x/auth `MaxMemoCharacters`). */
+const MAX_MEMO = 256;
 
 /** Gas of a byte of the transaction (x/auth `TxSizeCostPerByte`). */
 const BYTE_GAS = 10n;
@@ -97,12 +97,20 @@ function optionsFault(tx: CosmosTransaction): SdkFault | undefined {
   if (tx.isUnordered) {
     return sdkFault(SDK_CODE.notSupported, "unordered transactions are not supported");
   }
-  const characters = Array.from(tx.memo).length;
-  if (characters > MAX_MEMO_CHARACTERS) {
-    const received = `maximum number of characters is ${MAX_MEMO_CHARACTERS} but received`;
-    return sdkFault(SDK_CODE.memoTooLarge, `${received} ${characters} characters`);
-  }
-  return undefined;
+  // Blocks of version 1 of the rules may hold memos of so many characters, whatever their bytes.
+  return Array.from(tx.memo).length > MAX_MEMO ? memoFault(tx) : undefined;
+}
+
+/**
+ * The rule about the memo: its bytes, which the SDK calls characters. For blocks from version 2 of
+ * the rules on, and for every pool.
+ * Source: x/auth/ante/basic.go, `ValidateMemoDecorator`.
+ */
+export function memoFault({ memo }: Pick<CosmosTransaction, "memo">): SdkFault | undefined {
+  const sizeBytes = Buffer.byteLength(memo);
+  if (sizeBytes <= MAX_MEMO) return undefined;
+  const text = `maximum number of characters is ${MAX_MEMO} but received ${sizeBytes} characters`;
+  return sdkFault(SDK_CODE.memoTooLarge, text);
 }
 
 function feeFieldsFault({ fee, feeGranter, feePayer, signers }: CosmosTransaction) {

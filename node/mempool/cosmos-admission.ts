@@ -7,6 +7,7 @@ import {
   balanceFault,
   type CosmosLimits,
   feeFault,
+  memoFault,
   mostCosmosCostAtoken,
   senderOf,
   sequenceFault,
@@ -33,6 +34,7 @@ export function cosmosFault(tx: CosmosTransaction, limits: CosmosLimits): SdkFau
 export function ownCosmosFault(tx: CosmosTransaction, rules: PoolRules): SdkFault | undefined {
   return (
     staticCosmosFault(tx, rules) ??
+    memoFault(tx) ??
     routingFault(tx.messages) ??
     feeFault(tx, rules.minGasPrice) ??
     voidFault(tx, rules)

@@ -19,6 +19,7 @@ import {
   anteGas,
   balanceFault,
   coinsText,
+  memoFault,
   outOfGas,
   sequenceFault,
   staticCosmosFault,
@@ -134,6 +135,9 @@ function anteFault(
   const version = environment.appVersion ?? appVersion(state);
   const own = isSimulated ? undefined : staticCosmosFault(tx, environment);
   if (own !== undefined) return own;
+  const isFirst = version < SDK_REFUSALS_VERSION;
+  const long = isFirst ? undefined : memoFault(tx);
+  if (long !== undefined) return long;
   const routed = routingFault(tx.messages);
   if (routed !== undefined) return routed;
   if (account.codeHash !== EMPTY_CODE_HASH) {
@@ -141,7 +145,7 @@ function anteFault(
   }
   return (
     timeoutFault(tx, height) ??
-    (version < SDK_REFUSALS_VERSION ? undefined : timestampFault(tx, environment.timeMs)) ??
+    (isFirst ? undefined : timestampFault(tx, environment.timeMs)) ??
     sequenceFault(account.nonce, tx.nonce) ??
     balanceFault(state.spendableNow(from), tx.feeAtoken)
   );

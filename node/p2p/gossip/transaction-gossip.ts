@@ -101,13 +101,17 @@ const USELESS_BURST = 30_000;
 /** Peers whose useless transactions are remembered, also while they are away. */
 const MAX_JUDGED = 1_000;
 
-/** Codes of the SDK that depend on a node's head or settings: whoever passed it on had another one. */
+/**
+ * Codes of the SDK that depend on a node's head or settings, or on its release where the chain is of
+ * version 1 of the rules: whoever passed it on had another one.
+ */
 const STATE_CODES: ReadonlySet<unknown> = new Set([
   SDK_CODE.insufficientFunds,
   SDK_CODE.insufficientFee,
   SDK_CODE.timeoutHeight,
   SDK_CODE.wrongSequence,
   SDK_CODE.timeout,
+  SDK_CODE.memoTooLarge,
 ]);
 
 /**
@@ -124,6 +128,7 @@ const UNJUDGED_SDK_CODES: ReadonlySet<unknown> = new Set([
   SDK_CODE.insufficientFee,
   SDK_CODE.timeoutHeight,
   SDK_CODE.timeout,
+  SDK_CODE.memoTooLarge,
 ]);
 
 /** The hash by which the pool names a transaction of either kind. */

@@ -37,15 +37,16 @@ const base = {
   gas: 70_000,
 };
 const fee = (amount: number) => [{ denom: "atoken", amount: String(amount) }];
-const [first, second, dearer, foreign, free, timed] = signWithCosmJs(MNEMONIC, [
+const [first, second, dearer, foreign, free, timed, wordy] = signWithCosmJs(MNEMONIC, [
   { ...base, fee: fee(7_000_000) },
   { ...base, fee: fee(7_000_000), sequence: 1 },
   { ...base, fee: fee(7_700_000) },
   { ...base, fee: fee(7_000_000), chainId: "chain_6941-1" },
   { ...base, fee: [] },
   { ...base, fee: fee(7_000_000), timeoutHeight: 5 },
+  { ...base, fee: fee(7_000_000), memo: "é".repeat(200) },
 ]).map(({ raw }) => raw);
-if (!first || !second || !dearer || !foreign || !free || !timed)
+if (!first || !second || !dearer || !foreign || !free || !timed || !wordy)
   throw new Error("nothing was signed");
 const hashOf = (raw: Uint8Array) => bytesToHash32(sha256(raw));
 
@@ -89,6 +90,14 @@ describe("Cosmos transactions", () => {
       asked.map(() => expect.stringMatching(/^signature verification failed/)),
     );
     expect(turns).toBeGreaterThanOrEqual(asked.length);
+  });
+
+  it("are refused with a memo of more bytes than 256, however few characters these are", async () => {
+    const { pool } = await fixture();
+    const [answer] = await pool.submit([wordy]);
+    expect(refusal(answer).message).toBe(
+      "maximum number of characters is 256 but received 400 characters: memo too large",
+    );
   });
 
   it("come back after a restart, in nonce order", async () => {

@@ -42,6 +42,7 @@ function codeOn(version: 1 | 2, name: string, message: ProtoMessage): number {
     fee: [],
     nonce: 0n,
     signature: new Uint8Array(64),
+    memo: "",
     timeoutHeight: 0n,
     timeoutTimestamp: undefined,
   } as never;

@@ -133,6 +133,7 @@ function undelegating(entries: number, limits: { most?: number; left?: number } 
     fee: [],
     nonce: 0n,
     signature: new Uint8Array(64),
+    memo: "",
     timeoutHeight: 0n,
   } as never;
   const outcome = executeCosmosTransaction(

@@ -201,8 +201,8 @@ describe("the version of the rules", () => {
   });
 });
 
-describe("a transaction that is void after a time", () => {
-  function outcomeOn(version: 1 | 2, seconds: number) {
+describe("what no message can mend", () => {
+  function outcomeOn(version: 1 | 2, { seconds = 0, memo = "" }) {
     const chain = new ModuleChain(genesisOf(version));
     chain.mint(ALICE, 100n);
     const typeUrl = "/cosmos.bank.v1beta1.MsgSend";
@@ -216,7 +216,10 @@ describe("a transaction that is void after a time", () => {
       nonce: 0n,
       signature: new Uint8Array(64),
       timeoutHeight: 0n,
-      timeoutTimestamp: new ProtoWriter().integer(1, seconds).finish(),
+      memo,
+      ...(seconds === 0
+        ? {}
+        : { timeoutTimestamp: new ProtoWriter().integer(1, seconds).finish() }),
     } as never;
     const { params } = chain.genesis;
     const { state, timeMs } = chain;
@@ -225,11 +228,22 @@ describe("a transaction that is void after a time", () => {
     return outcome.included ? outcome.result.code : outcome.fault;
   }
 
-  it("comes into no block of a later time from version 2 on", () => {
-    const passed = 1_700_000_000;
+  it("keeps what is void after a time from blocks of a later one, from version 2 on", () => {
+    const passed = { seconds: 1_700_000_000 };
     expect(outcomeOn(1, passed)).toBe(0);
     expect(outcomeOn(2, passed)).toMatchObject({ code: 42, codespace: "sdk" });
-    expect(outcomeOn(2, 1_800_000_000)).toBe(0);
+    expect(outcomeOn(2, { seconds: 1_800_000_000 })).toBe(0);
+  });
+
+  it("counts a memo in bytes from version 2 on, as len() does in x/auth's ante handler", () => {
+    const memo = "é".repeat(128);
+    expect(outcomeOn(2, { memo })).toBe(0);
+    expect(outcomeOn(1, { memo: `${memo}x` })).toBe(0);
+    expect(outcomeOn(2, { memo: `${memo}x` })).toEqual({
+      code: 12,
+      codespace: "sdk",
+      log: "maximum number of characters is 256 but received 257 characters: memo too large",
+    });
   });
 });
 

@@ -4,6 +4,7 @@ import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import {
   balanceFault,
   feeFault,
+  memoFault,
   sequenceFault,
   timeoutFault,
   timestampFault,
@@ -113,6 +114,7 @@ describe("gossip of transactions", () => {
       "a balance that was spent": balanceFault(1n, 2n),
       "a sequence that was used": sequenceFault(2n, 1n),
       "a height that has passed": timeoutFault({ timeoutHeight: 5n }, 6),
+      "a memo of many bytes": memoFault({ memo: "é".repeat(200) }),
       "a time that has passed": timestampFault({ timeoutTimestamp: seconds }, 1_800_000_000_001),
     };
     for (const [what, fault] of Object.entries(faults)) {
