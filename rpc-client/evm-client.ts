@@ -81,6 +81,8 @@ export interface EvmClient
   blockNumber(options: RpcOptions): Promise<Height>;
   /** True while the node knows that it is behind. */
   isSyncing(options: RpcOptions): Promise<boolean>;
+  /** Lowest height of which the node has the block and the state after it; 0 where it says nothing. */
+  oldestHeight(options: RpcOptions): Promise<Height>;
   getBalance(address: Address, at: At, options: RpcOptions): Promise<bigint>;
   /** Balances in the order of the queries, in as few HTTP requests as the batch bound allows. */
   getBalances(
@@ -158,6 +160,7 @@ type ChainCalls = Pick<
   | "chainId"
   | "blockNumber"
   | "isSyncing"
+  | "oldestHeight"
   | "getBlockHeader"
   | "getBlockHeaders"
   | "getBlockHeaderByHash"
@@ -174,6 +177,8 @@ function chainCalls(rpc: JsonRpcClient): ChainCalls {
     blockNumber: async (options) =>
       readSafeQuantity(await rpc.request("eth_blockNumber", [], options), "block number"),
     isSyncing: async (options) => parseSyncing(await rpc.request("eth_syncing", [], options)),
+    oldestHeight: async (options) =>
+      parseOldestHeight(await rpc.request("eth_capabilities", [], options)),
     getBlockHeader: (at, options) => header("eth_getBlockByNumber", encodeAt(at), options),
     getBlockHeaderByHash: (hash, options) => header("eth_getBlockByHash", hash, options),
     async getBlockHeaders(heights, options) {
@@ -301,6 +306,16 @@ export function encodeEstimate(request: EstimateRequest): Readonly<Record<string
 export function parseSyncing(answer: unknown): boolean {
   if (typeof answer === "object" && answer !== null) return true;
   return readBoolean(answer, "syncing");
+}
+
+/** Answer of `eth_capabilities`: what it says of states and of blocks. Throws BAD_ANSWER. */
+function parseOldestHeight(answer: unknown): Height {
+  const kinds = readObject(answer, "capabilities");
+  const oldest = ["state", "blocks"].map((kind) => {
+    const place = readObject(kinds[kind] ?? {}, kind)["oldestBlock"];
+    return readSafeQuantity(place ?? "0x0", "oldestBlock");
+  });
+  return Math.max(...oldest);
 }
 
 /** Header fields of a block as JSON. Throws BAD_ANSWER. */

@@ -1,6 +1,9 @@
 /** /network/status: where the index stands, and how far the node is. */
 import type { Network } from "../../chain/networks.js";
+import type { Height } from "../../chain/hex.js";
+import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { toRoute } from "../rosetta/endpoint.js";
 import { toSidecarError } from "../rosetta/errors.js";
@@ -13,8 +16,8 @@ import type { BlockSource } from "./block-source.js";
 /** What the route reads. */
 export interface StatusRouteOptions {
   readonly network: Network;
-  readonly client: Pick<EvmClient, "isSyncing">;
-  readonly source: Pick<BlockSource, "tip" | "genesis" | "block">;
+  readonly client: Pick<EvmClient, "isSyncing" | "oldestHeight">;
+  readonly source: Pick<BlockSource, "tip" | "genesis" | "block" | "resolve">;
   readonly index: Pick<IndexReader, "tip">;
   readonly follower: Pick<IndexFollower, "nodeHead">;
 }
@@ -26,18 +29,21 @@ export function statusRoutes(options: StatusRouteOptions): HttpRoute[] {
     path: "/network/status",
     fields: ["metadata"],
     async handler(_fields: unknown, { signal }: { readonly signal: AbortSignal }) {
-      const [{ tip, isBehind }, isSyncing] = await Promise.all([
+      const light = { signal, timeoutMs: LIGHT_READ_TIMEOUT_MS };
+      const [{ tip, isBehind }, isSyncing, oldestHeight] = await Promise.all([
         newest(source, index),
-        client.isSyncing({ signal, timeoutMs: LIGHT_READ_TIMEOUT_MS }),
+        client.isSyncing(light),
+        oldestOf(client, light),
       ]);
       const genesis = await source.genesis();
+      const oldest = { index: Math.min(oldestHeight, tip.index), hash: undefined };
       const { timestampMs } = await source.block(tip);
       return {
         body: {
           current_block_identifier: tip,
           current_block_timestamp: timestampMs,
           genesis_block_identifier: genesis,
-          oldest_block_identifier: genesis,
+          oldest_block_identifier: await source.resolve(oldest),
           sync_status: {
             current_index: tip.index,
             target_index: Math.max(tip.index, follower.nodeHead() ?? 0),
@@ -50,6 +56,22 @@ export function statusRoutes(options: StatusRouteOptions): HttpRoute[] {
     },
   };
   return [toRoute(status, network)];
+}
+
+/**
+ * Where blocks and balances begin: older replies may be in the index, and no state belongs to them.
+ * Block 0 where a node does not say.
+ */
+async function oldestOf(
+  client: StatusRouteOptions["client"],
+  options: RpcOptions,
+): Promise<Height> {
+  try {
+    return await client.oldestHeight(options);
+  } catch (error) {
+    if (error instanceof RpcError) return 0;
+    throw error;
+  }
 }
 
 /** The tip as new as the node's; where the index is far behind, the tip that it has. */

@@ -289,6 +289,16 @@ describe("typed calls", () => {
     ]);
   });
 
+  it("read where a node's blocks and states begin", async () => {
+    const oldestOf = (answer: unknown) =>
+      clientWith({ eth_capabilities: answer }).client.oldestHeight({ signal });
+    const from = (oldestBlock: string) => ({ disabled: false, oldestBlock });
+    expect(await oldestOf({ state: from("0x10"), blocks: from("0x7") })).toBe(16);
+    expect(await oldestOf({ state: from("0x0"), blocks: from("0x7") })).toBe(7);
+    expect(await oldestOf({ transactionGas: "0x1c9c380" })).toBe(0);
+    await expect(oldestOf("0x10")).rejects.toBeInstanceOf(NodeFault);
+  });
+
   it("read syncing as false or an object, and headers", async () => {
     expect(await clientWith({ eth_syncing: false }).client.isSyncing({ signal })).toBe(false);
     expect(await clientWith({ eth_syncing: {} }).client.isSyncing({ signal })).toBe(true);

@@ -347,6 +347,30 @@ describe("/network", () => {
     });
   });
 
+  it("names the oldest block that is whole behind a node that prunes", async () => {
+    const { node } = shared;
+    const identifier = (index: number) => ({ index, hash: hashOf(`block ${index}`) });
+    const reaches = (state: string, blocks: string) =>
+      node.methods.set("eth_capabilities", () => ({
+        head: { number: "0x2", hash: hashOf("block 2") },
+        state: { disabled: false, oldestBlock: state },
+        blocks: { disabled: false, oldestBlock: blocks },
+      }));
+    for (const [state, blocks, oldest] of [
+      ["0x1", "0x0", 1],
+      ["0x0", "0x1", 1],
+      // Never above the tip, which is what there is.
+      ["0x9", "0x0", 2],
+    ] as const) {
+      reaches(state, blocks);
+      const { body } = await post("/network/status");
+      expect(body).toMatchObject({
+        genesis_block_identifier: identifier(0),
+        oldest_block_identifier: identifier(oldest),
+      });
+    }
+  });
+
   it("refuses other networks, shards, empty names and none", async () => {
     for (const [network, code] of [
       [{ blockchain: "token", network: "mainnet" }, 2],
