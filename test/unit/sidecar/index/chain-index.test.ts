@@ -26,6 +26,19 @@ import {
 
 afterEach(closeAll);
 
+/** Two indexes of 44 blocks: one has all replies, the other one the newest alone. */
+async function withDroppedReplies() {
+  const blocks = journals();
+  extend(blocks, 40);
+  const node = await startNode({}, blocks);
+  const all = start(node);
+  const few = start(node, { storedBlocksBytes: 5_000, cacheBytes: 1 });
+  await Promise.all([all.indexed(42), few.indexed(42)]);
+  extend(blocks, 1);
+  await Promise.all([all.indexed(43), few.indexed(43)]);
+  return { node, all, few };
+}
+
 const entry = (token: typeof GOLD) => ({
   contractAddress: parseAddress(token.metadata.contractAddress.toLowerCase()),
   symbol: token.symbol,
@@ -65,14 +78,7 @@ describe("the index", () => {
   });
 
   it("drops the oldest replies beyond its bound and makes them again, byte for byte", async () => {
-    const blocks = journals();
-    extend(blocks, 40);
-    const node = await startNode({}, blocks);
-    const all = start(node);
-    const few = start(node, { storedBlocksBytes: 5_000, cacheBytes: 1 });
-    await Promise.all([all.indexed(42), few.indexed(42)]);
-    extend(blocks, 1);
-    await Promise.all([all.indexed(43), few.indexed(43)]);
+    const { node, all, few } = await withDroppedReplies();
     const { oldest, bytes } = few.index.store.storedBlocks();
     expect(oldest).toBeGreaterThan(30);
     expect(bytes).toBeLessThanOrEqual(5_000);
@@ -85,14 +91,7 @@ describe("the index", () => {
   });
 
   it("tells the same accounts of a block, kept or made again of its reply", async () => {
-    const blocks = journals();
-    extend(blocks, 40);
-    const node = await startNode({}, blocks);
-    const all = start(node);
-    const few = start(node, { storedBlocksBytes: 5_000, cacheBytes: 1 });
-    await Promise.all([all.indexed(42), few.indexed(42)]);
-    extend(blocks, 1);
-    await Promise.all([all.indexed(43), few.indexed(43)]);
+    const { all, few } = await withDroppedReplies();
     const { oldest } = few.index.store.storedBlocks();
     expect(few.index.store.accountsRecord(oldest - 1)).toBeUndefined();
     expect(few.index.store.accountsRecord(oldest)).toBeDefined();
