@@ -32,6 +32,8 @@ export interface BlockSource {
   resolve(reference: BlockReference): Promise<BlockIdentifier>;
   /** The block of an identifier that `resolve` gave. */
   block(identifier: BlockIdentifier): Promise<EncodedBlock>;
+  /** Whether the index has a block of this height; nobody is asked. */
+  isIndexed(index: Height): boolean;
   /** Which accounts the block's transactions name, as JSON of `BlockAccounts`. */
   accountsOf(identifier: BlockIdentifier): Promise<Buffer>;
   /** The block if it is at hand; the node is not asked. */
@@ -94,6 +96,7 @@ export function createBlockSource(options: BlockSourceOptions): BlockSource {
       return index === undefined ? tip() : byIndex(index);
     },
     block: ({ index }) => blocks.block(index),
+    isIndexed: (index) => blocks.identifierAt(index) !== undefined,
     accountsOf: ({ index }) => blocks.accountsOf(index),
     kept: ({ index }) => blocks.kept(index),
   };

@@ -10,7 +10,7 @@ import type { BlockSource } from "./block-source.js";
 import { PARAMETERS, readBlockRange, readWantedTransactions } from "./call-parameters.js";
 
 /** Where the blocks come from. */
-export type ReadBlocks = Pick<BlockSource, "resolve" | "accountsOf" | "block">;
+export type ReadBlocks = Pick<BlockSource, "resolve" | "isIndexed" | "accountsOf" | "block">;
 
 interface Bounds {
   readonly signal: AbortSignal;
@@ -20,8 +20,9 @@ interface Bounds {
 const COMMA = Buffer.from(",");
 
 /**
- * Answer of `block_accounts`: the blocks of a range from its first on, each as `BlockAccounts`.
- * @throws CALL_PARAMETERS_INVALID; BLOCK_ABOVE_TIP, also where only the last block is
+ * Answer of `block_accounts`: the blocks of a range from its first on, each as `BlockAccounts`. The
+ * first is waited for as everywhere, those behind it come if they are there.
+ * @throws CALL_PARAMETERS_INVALID; BLOCK_ABOVE_TIP, INDEX_BEHIND of the first block
  */
 export async function blockAccounts(
   blocks: ReadBlocks,
@@ -29,9 +30,9 @@ export async function blockAccounts(
   bounds: Bounds,
 ): Promise<Buffer> {
   const { from, to } = readBlockRange(parameters);
-  await blocks.resolve({ index: to, hash: undefined });
   const answer = new ListAnswer("blocks", bounds);
   for (let index = from; index <= to; index += 1) {
+    if (index > from && !blocks.isIndexed(index)) return answer.bytes({ idempotent: false });
     const identifier = await blocks.resolve({ index, hash: undefined });
     if (!(await answer.add(await blocks.accountsOf(identifier)))) break;
   }
@@ -86,8 +87,10 @@ class ListAnswer {
     return true;
   }
 
-  bytes(): Buffer {
+  /** @param options.idempotent false where the same question may have a longer answer later */
+  bytes({ idempotent } = { idempotent: true }): Buffer {
     const opening = Buffer.from(`{"result":{"${this.name}":[`);
-    return Buffer.concat([opening, ...this.pieces, Buffer.from(`]},"idempotent":true}`)]);
+    const ending = Buffer.from(`]},"idempotent":${idempotent}}`);
+    return Buffer.concat([opening, ...this.pieces, ending]);
   }
 }

@@ -87,10 +87,11 @@ describe("the sidecar's accounts of blocks", () => {
     counted.closeAllConnections();
   });
 
-  it("says that a block above the tip is missing", async () => {
-    const thrown = await client
-      .accountBlocks({ from: 1, to: 9 }, { signal })
-      .catch((error) => error);
+  it("end at the tip, and are missing above it", async () => {
+    const blocks = await client.accountBlocks({ from: 1, to: 9 }, { signal });
+    expect(blocks.map(({ height }) => height)).toEqual([1, 2]);
+    const above = client.accountBlocks({ from: 3, to: 9 }, { signal });
+    const thrown = await above.catch((error) => error);
     expect(thrown).toMatchObject({ code: "DATA_API_ERROR", details: { rosettaCode: 202 } });
   });
 });

@@ -28,6 +28,7 @@ beforeAll(async () => {
       if (identifier === undefined) throw new SidecarError("BLOCK_ABOVE_TIP", { index: height });
       return identifier;
     },
+    isIndexed: (height) => index.identifierAt(height) !== undefined,
     block: ({ index: height }) => index.block(height),
     accountsOf: ({ index: height }) => index.accountsOf(height),
   };
@@ -97,8 +98,13 @@ describe("blocks of /call", () => {
     );
   });
 
+  it("end at the tip, where another answer may be longer", async () => {
+    const { body } = await ask("block_accounts", { from_index: 1, to_index: 9 });
+    expect([body.result.blocks.length, body.idempotent]).toEqual([2, false]);
+  });
+
   it("are refused where there is no such block or transaction", async () => {
-    const above = await ask("block_accounts", { from_index: 2, to_index: 3 });
+    const above = await ask("block_accounts", { from_index: 3, to_index: 4 });
     expect([above.status, above.body.code]).toEqual([500, 202]);
     const other = { index: 1, hash: hashOf("block 2") };
     const mixed = { blocks: [{ block_identifier: other, positions: [0] }] };
