@@ -7,34 +7,79 @@ import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { errorMessage } from "../../chain/errors.js";
 import { BALANCE_ROWS, runBalanceRows } from "./rows/balance-rows.js";
-import { CHAIN_ROWS, type ChainRowName, type RunLength, runChainRows } from "./rows/chain-rows.js";
+import { CHAIN_ROWS, type RunLength, runChainRows } from "./rows/chain-rows.js";
 import { INDEXER_ROWS, runIndexerRows } from "./rows/indexer-rows.js";
 import { LARGE_STATE_ROWS, runLargeStateRows } from "./rows/large-state-rows.js";
 import { MODULE_ROWS, runModuleRows } from "./rows/module-rows.js";
 import { OLD_BLOCK_ROWS, runOldBlockRows } from "./rows/old-block-rows.js";
-import { NETWORK_ROWS, type NetworkRowName, runNetworkRows } from "./rows/network-rows.js";
+import { NETWORK_ROWS, runNetworkRows } from "./rows/network-rows.js";
 import { type BenchRow, describeMachine, isMet, ratioOf, renderTable } from "./report.js";
 import { runSendRows, SEND_ROWS } from "./rows/send-rows.js";
-import { runStackRows, STACK_ROWS, type StackRowName } from "./rows/stack-rows.js";
+import { runStackRows, STACK_ROWS } from "./rows/stack-rows.js";
 import { runSearchRow, SEARCH_ROWS } from "./commit/search-row.js";
 import { runCommitWeightsRow } from "./commit/weights-row.js";
 import { COMMIT_STATE_ROWS, runCommitStateRows } from "./commit/state-rows.js";
 import { runWeightsRow, WEIGHT_ROWS } from "./weights.js";
 
-const ALL_ROWS = [
-  ...CHAIN_ROWS,
-  ...OLD_BLOCK_ROWS,
-  ...STACK_ROWS,
-  ...INDEXER_ROWS,
-  ...NETWORK_ROWS,
-  ...WEIGHT_ROWS,
-  ...MODULE_ROWS,
-  ...SEND_ROWS,
-  ...BALANCE_ROWS,
-  ...LARGE_STATE_ROWS,
-  ...COMMIT_STATE_ROWS,
-  ...SEARCH_ROWS,
+/** What every row is run with. */
+interface RunOptions {
+  readonly length: RunLength;
+  readonly profileFolder: string | undefined;
+  readonly say: (line: string) => void;
+}
+
+/** Rows that are run together. */
+interface RowGroup {
+  readonly names: readonly string[];
+  /** For a message that it failed. */
+  readonly title: string;
+  /** @param wanted names of rows of any group; those of this one are run, at least one of them */
+  readonly run: (wanted: readonly string[], options: RunOptions) => Promise<readonly BenchRow[]>;
+}
+
+function group<Name extends string>(
+  names: readonly Name[],
+  title: string,
+  run: (rows: readonly Name[], options: RunOptions) => Promise<readonly BenchRow[]>,
+): RowGroup {
+  const chosen = (wanted: readonly string[]) => names.filter((name) => wanted.includes(name));
+  return { names, title, run: (wanted, options) => run(chosen(wanted), options) };
+}
+
+/** All rows, in the order in which they are run. */
+const GROUPS: readonly RowGroup[] = [
+  group(CHAIN_ROWS, "the chain rows", (rows, options) => runChainRows({ rows, ...options })),
+  group(OLD_BLOCK_ROWS, "the rows of old blocks", (_, { length, ...options }) =>
+    runOldBlockRows({ ...length, ...options }),
+  ),
+  group(STACK_ROWS, "the rows of the whole kit", (rows, options) =>
+    runStackRows({ rows, ...options }),
+  ),
+  group(INDEXER_ROWS, "the rows of the indexer", (_, { length, ...options }) =>
+    runIndexerRows({ ...length, ...options }),
+  ),
+  group(NETWORK_ROWS, "the rows of a network", (rows, options) =>
+    runNetworkRows({ rows, ...options }),
+  ),
+  group(MODULE_ROWS, "the rows of the modules", (_, { length, say }) =>
+    runModuleRows({ ...length, say }),
+  ),
+  group(SEND_ROWS, "the row of MsgSend", (_, options) => runSendRows(options)),
+  group(BALANCE_ROWS, "the rows of balances", (_, options) => runBalanceRows(options)),
+  group(LARGE_STATE_ROWS, "the rows of a large state", (_, options) => runLargeStateRows(options)),
+  group(COMMIT_STATE_ROWS, "the rows of its commit", (_, { length, say }) =>
+    runCommitStateRows({ ...length, say }),
+  ),
+  group(WEIGHT_ROWS, "the rows of weights", async (_, { length, say }) => [
+    ...(await runWeightsRow(length)),
+    ...(await runCommitWeightsRow({ quick: length.quick, say })),
+  ]),
+  group(SEARCH_ROWS, "the search of dear programs", (_, { length, say }) =>
+    runSearchRow({ ...length, say }),
+  ),
 ];
+
+const ALL_ROWS = GROUPS.flatMap(({ names }) => names);
 
 const HELP = `Usage: npm run bench [-- OPTIONS]
 
@@ -54,22 +99,10 @@ const LENGTHS: Readonly<Record<"full" | "quick", RunLength>> = {
   quick: { quick: true, trials: 4, blocksPerTrial: 3, readMs: 1_500 },
 };
 
-interface Arguments {
-  readonly length: RunLength;
-  readonly chain: readonly ChainRowName[];
-  readonly stack: readonly StackRowName[];
-  readonly network: readonly NetworkRowName[];
-  readonly wantsOldBlocks: boolean;
-  readonly wantsIndexer: boolean;
-  readonly wantsWeights: boolean;
-  readonly wantsModules: boolean;
-  readonly wantsSends: boolean;
-  readonly wantsBalances: boolean;
-  readonly wantsLargeState: boolean;
-  readonly wantsCommitState: boolean;
-  readonly wantsSearch: boolean;
+interface Arguments extends Pick<RunOptions, "length" | "profileFolder"> {
+  /** Names of rows. */
+  readonly wanted: readonly string[];
   readonly out: string | undefined;
-  readonly profileFolder: string | undefined;
 }
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
@@ -88,47 +121,19 @@ function readArguments(): Arguments {
     say(HELP);
     process.exit(0);
   }
-  const known: readonly string[] = ALL_ROWS;
-  const wanted = values.only?.split(",") ?? known;
-  const unknown = wanted.filter((name) => !known.includes(name));
+  const wanted = values.only?.split(",") ?? ALL_ROWS;
+  const unknown = wanted.filter((name) => !ALL_ROWS.includes(name));
   if (unknown.length > 0) throw new Error(`no row ${unknown.join(", ")}; see --help`);
   return {
+    wanted,
     length: values.quick === true ? LENGTHS.quick : LENGTHS.full,
-    chain: CHAIN_ROWS.filter((name) => wanted.includes(name)),
-    stack: STACK_ROWS.filter((name) => wanted.includes(name)),
-    network: NETWORK_ROWS.filter((name) => wanted.includes(name)),
-    wantsOldBlocks: OLD_BLOCK_ROWS.some((name) => wanted.includes(name)),
-    wantsIndexer: INDEXER_ROWS.some((name) => wanted.includes(name)),
-    wantsWeights: WEIGHT_ROWS.some((name) => wanted.includes(name)),
-    wantsLargeState: LARGE_STATE_ROWS.some((name) => wanted.includes(name)),
-    wantsCommitState: COMMIT_STATE_ROWS.some((name) => wanted.includes(name)),
-    wantsSearch: SEARCH_ROWS.some((name) => wanted.includes(name)),
-    wantsModules: MODULE_ROWS.some((name) => wanted.includes(name)),
-    wantsSends: SEND_ROWS.some((name) => wanted.includes(name)),
-    wantsBalances: BALANCE_ROWS.some((name) => wanted.includes(name)),
     out: values.out,
     profileFolder: values.profile,
   };
 }
 
-async function run(): Promise<void> {
-  const {
-    length,
-    chain,
-    stack,
-    network,
-    wantsOldBlocks,
-    wantsIndexer,
-    wantsWeights,
-    wantsModules,
-    wantsSends,
-    wantsBalances,
-    wantsLargeState,
-    wantsCommitState,
-    wantsSearch,
-    out,
-    profileFolder,
-  } = readArguments();
+async function main(): Promise<void> {
+  const { wanted, length, out, profileFolder } = readArguments();
   const machine = describeMachine();
   say(
     `${machine.cores} cores (${machine.cpu}), ${machine.memoryGib} GiB, ${machine.platform}, ` +
@@ -140,58 +145,13 @@ async function run(): Promise<void> {
   }
   const rows: BenchRow[] = [];
   const faults: string[] = [];
-  const collect = async (name: string, work: () => Promise<readonly BenchRow[]>) => {
+  for (const { names, title, run: runRows } of GROUPS) {
+    if (!names.some((name) => wanted.includes(name))) continue;
     try {
-      rows.push(...(await work()));
+      rows.push(...(await runRows(wanted, { length, profileFolder, say })));
     } catch (error) {
-      faults.push(`${name} failed: ${errorMessage(error)}`);
+      faults.push(`${title} failed: ${errorMessage(error)}`);
     }
-  };
-  if (chain.length > 0) {
-    const options = { rows: chain, length, profileFolder, say };
-    await collect("the chain rows", () => runChainRows(options));
-  }
-  if (wantsOldBlocks) {
-    const options = { ...length, profileFolder, say };
-    await collect("the rows of old blocks", () => runOldBlockRows(options));
-  }
-  if (stack.length > 0) {
-    const options = { rows: stack, length, profileFolder, say };
-    await collect("the rows of the whole kit", () => runStackRows(options));
-  }
-  if (wantsIndexer) {
-    const options = { ...length, profileFolder, say };
-    await collect("the rows of the indexer", () => runIndexerRows(options));
-  }
-  if (network.length > 0) {
-    const options = { rows: network, length, profileFolder, say };
-    await collect("the rows of a network", () => runNetworkRows(options));
-  }
-  if (wantsModules) {
-    await collect("the rows of the modules", () => runModuleRows({ ...length, say }));
-  }
-  if (wantsSends) {
-    const options = { length, profileFolder, say };
-    await collect("the row of MsgSend", () => runSendRows(options));
-  }
-  if (wantsBalances) {
-    const options = { length, profileFolder, say };
-    await collect("the rows of balances", () => runBalanceRows(options));
-  }
-  if (wantsLargeState) {
-    const options = { length, profileFolder, say };
-    await collect("the rows of a large state", () => runLargeStateRows(options));
-  }
-  if (wantsCommitState) {
-    await collect("the rows of its commit", () => runCommitStateRows({ ...length, say }));
-  }
-  if (wantsWeights) {
-    await collect("the row of weights", async () => runWeightsRow(length));
-    const options = { quick: length.quick, say };
-    await collect("the row of weights through commit", () => runCommitWeightsRow(options));
-  }
-  if (wantsSearch) {
-    await collect("the search of dear programs", () => runSearchRow({ ...length, say }));
   }
   say("");
   for (const line of [...renderTable(rows), ...faults]) say(line);
@@ -207,7 +167,7 @@ async function run(): Promise<void> {
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.on(signal, () => process.exit(1));
 }
-await run().catch((error: unknown) => {
+await main().catch((error: unknown) => {
   say(`bench: ${errorMessage(error)}`);
   process.exitCode = 1;
 });
