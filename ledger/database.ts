@@ -35,6 +35,7 @@ import { NumbersBehindAll1760000000031 } from "./migrations/recovery/0031-number
 import { LookupsOfMany1760000000033 } from "./migrations/lookups/0033-lookups-of-many.js";
 import { RoomForReceipts1760000000034 } from "./migrations/0034-room-for-receipts.js";
 import { OutflowsOfLostBlocks1760000000029 } from "./migrations/recovery/0029-outflows-of-lost-blocks.js";
+import { GasGivenAgain1760000000035 } from "./migrations/treasury/0035-gas-given-again.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
@@ -78,6 +79,7 @@ export const LEDGER_MIGRATIONS = [
   PossiblePayments1760000000032,
   LookupsOfMany1760000000033,
   RoomForReceipts1760000000034,
+  GasGivenAgain1760000000035,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -34,21 +34,21 @@ export type NewMove = {
   readonly amountUnits: bigint;
   /** Not paid by then, milliseconds since 1970 UTC, it is cancelled. */
   readonly expiresAtMs: number;
+  /**
+   * The newest move of the sweep, or of the asset to cold storage, that its amount was decided behind; 0 for
+   * none.
+   */
+  readonly afterId: number;
 } & (
   | { readonly kind: "top-up"; readonly sweepId: number }
-  | {
-      readonly kind: "cold";
-      readonly asset: string;
-      /** The newest such move that its amount was decided behind; 0 for none. */
-      readonly afterId: number;
-    }
+  | { readonly kind: "cold"; readonly asset: string }
 );
 
 /**
- * After a move to cold storage that was not paid none is asked for so soon: what refused one refuses the
- * next, and each costs rows, and a fee where the chain was what refused.
+ * After a move that was not paid none is asked for so soon: what refused one refuses the next, and each
+ * costs rows, and a fee where the chain was what refused.
  */
-const COLD_PAUSE_MS = 600_000;
+const PAUSE_MS = 600_000;
 
 /** Ends the transaction of a move that the rules of withdrawals refuse. */
 class RefusedMove extends Error {
@@ -57,10 +57,13 @@ class RefusedMove extends Error {
   }
 }
 
+/** Ends the transaction of gas whose sweep has gone on. */
+class UnwantedMove extends Error {}
+
 /**
- * Books a move and asks for its payment in one commit, once: of a sweep there is one top-up while it
- * waits for gas, and of an asset one open move to cold storage, none for a while after one that was not
- * paid, and none that was decided before another one.
+ * Books a move and asks for its payment in one commit, once: of a sweep there is one open top-up, and of
+ * an asset one open move to cold storage, none for a while after one that was not paid, and none that was
+ * decided before another one.
  * @returns why it was refused; undefined for one that is open now, or was before, or is not wanted any more
  * @throws RECOVERY
  */
@@ -74,6 +77,7 @@ export async function openMove(
     return undefined;
   } catch (error) {
     if (error instanceof RefusedMove) return error.refusal;
+    if (error instanceof UnwantedMove) return undefined;
     throw error;
   }
 }
@@ -85,13 +89,12 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
   await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 8085))`, [natural]);
   const known = await tx.query(
     `SELECT 1 FROM treasury_move
-      WHERE sweep_id = $1 OR ($1::bigint IS NULL AND kind = 'cold' AND asset = $2
+      WHERE (sweep_id = $1 OR $1::bigint IS NULL AND kind = 'cold' AND asset = $2)
         AND (state = 'open' OR id > $4::bigint OR state = 'void'
-             AND created_at > now() - $3::integer * interval '1 millisecond'))`,
-    [sweepId, asset, COLD_PAUSE_MS, move.kind === "cold" ? move.afterId : null],
+             AND created_at > now() - $3::integer * interval '1 millisecond')`,
+    [sweepId, asset, PAUSE_MS, move.afterId],
   );
   if (known.length > 0) return;
-  if (sweepId !== null && !(await lockWaiting(tx, sweepId))) return;
   const { destination, amountUnits, expiresAtMs } = move;
   if (move.kind === "cold" && (await isDepositAddress(tx, destination))) {
     throw new RefusedMove("OWN_WALLET");
@@ -116,6 +119,8 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
   const [outcome] = await acceptInside(tx, [request], rules);
   if (outcome === undefined) throw new Error("a move was not answered");
   if (outcome.outcome === "refused") throw new RefusedMove(outcome.refusal);
+  // Behind the accounts, as where the watcher ends sweeps.
+  if (sweepId !== null && !(await lockWanting(tx, sweepId))) throw new UnwantedMove();
   await tx.query(
     `INSERT INTO treasury_move (kind, withdrawal_id, asset, destination, amount_units, sweep_id)
      VALUES ($1, $2, $3, $4, $5, $6)`,
@@ -123,13 +128,27 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
   );
 }
 
-/** Another treasury may have given the sweep up: gas for it would come beside that of the next one. */
-async function lockWaiting(tx: Sql, sweepId: number): Promise<boolean> {
-  const rows = await tx.query(
-    `SELECT 1 FROM sweep WHERE id = $1 AND state = 'needs-gas' FOR UPDATE`,
+/**
+ * Another treasury may have given the sweep up, or a block may have ended it: gas for it would come beside
+ * that of the next one.
+ */
+async function lockWanting(tx: Sql, sweepId: number): Promise<boolean> {
+  const rows = await tx.query<{ state: string; given: boolean }>(
+    `SELECT state, EXISTS (SELECT 1 FROM treasury_move m WHERE m.sweep_id = sweep.id) AS given
+       FROM sweep WHERE id = $1 FOR UPDATE`,
     [sweepId],
   );
-  return rows.length > 0;
+  const [row] = rows;
+  if (row?.state === "needs-gas") return !row.given;
+  return row?.state === "signed" || row?.state === "sent";
+}
+
+/** Gas that is on its way to sweeps. */
+export async function countOpenTopUps(sql: Sql): Promise<number> {
+  const rows = await sql.query<{ count: string }>(
+    `SELECT count(*)::text AS count FROM treasury_move WHERE state = 'open' AND kind = 'top-up'`,
+  );
+  return storedInteger(rows[0]?.count);
 }
 
 /**

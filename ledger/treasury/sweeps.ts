@@ -93,7 +93,12 @@ export interface Sweep {
   readonly blockNumber: Height | undefined;
   /** Oldest first. */
   readonly attempts: readonly SweepAttempt[];
+  /** The newest. */
   readonly topUp: TopUpState;
+  /** Of it; 0 for none. */
+  readonly topUpId: number;
+  /** All gas that it was given, or that is on its way. */
+  readonly givenAtoken: Atoken;
   /** RFC 3339, UTC. */
   readonly createdAt: string;
   /** Since its last step. */
@@ -377,6 +382,8 @@ interface SweepRow {
   readonly mined_hash: string | null;
   readonly block_number: string | null;
   readonly top_up: string | null;
+  readonly top_up_id: string | null;
+  readonly given: string;
   readonly created_at: unknown;
   readonly age_ms: string;
   readonly is_late: boolean;
@@ -398,7 +405,7 @@ async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): 
             s.amount_units::text AS amount, s.gas_limit::text, s.nonce::text,
             s.gas_price_atoken::text AS price, s.state, s.reason, s.mined_hash,
             s.block_number::text, s.created_at,
-            (SELECT m.state FROM treasury_move m WHERE m.sweep_id = s.id) AS top_up,
+            gas.top_up, gas.top_up_id, gas.given,
             (SELECT coalesce(max(o.nonce) + 1, 0)::text FROM sweep o
               WHERE o.address = s.address AND o.id <> s.id) AS next_nonce,
             (extract(epoch FROM clock_timestamp() - s.changed_at) * 1000)::bigint::text AS age_ms,
@@ -410,7 +417,12 @@ async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): 
                FROM sweep_attempt t WHERE t.sweep_id = s.id) AS attempts
        FROM sweep s
        JOIN deposit_address d ON d.address = s.address
-       JOIN asset a ON a.symbol = s.asset ${where}`,
+       JOIN asset a ON a.symbol = s.asset
+      CROSS JOIN LATERAL (
+              SELECT (array_agg(m.state ORDER BY m.id DESC))[1] AS top_up,
+                     max(m.id)::text AS top_up_id,
+                     coalesce(sum(m.amount_units) FILTER (WHERE m.state <> 'void'), 0)::text AS given
+                FROM treasury_move m WHERE m.sweep_id = s.id) AS gas ${where}`,
     [...values],
   );
   return rows.map(toSweep);
@@ -446,6 +458,8 @@ function toSweep(row: SweepRow): Sweep {
     blockNumber: row.block_number === null ? undefined : storedHeight(row.block_number),
     attempts,
     topUp: toTopUp(row.top_up),
+    topUpId: row.top_up_id === null ? 0 : storedInteger(row.top_up_id),
+    givenAtoken: storedAtoken(row.given),
     createdAt: storedTime(row.created_at),
     ageMs: storedInteger(row.age_ms),
     isLate: row.is_late,

@@ -7,7 +7,7 @@ import { readCursor } from "../../ledger/deposits/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { stops } from "../../ledger/policy/kill-switch-level.js";
 import type { HashedPolicy, TreasuryRules } from "../../ledger/policy/policy.js";
-import { endMoves, nameColdAddresses, openMove } from "../../ledger/treasury/moves.js";
+import { endMoves, nameColdAddresses } from "../../ledger/treasury/moves.js";
 import { type DueSweep, putOff, readDue } from "../../ledger/treasury/sweep-due.js";
 import {
   freezeSweep,
@@ -17,31 +17,21 @@ import {
   type NewSweepAttempt,
   readMovingSweeps,
   readSweepBytes,
-  readySweep,
   storeSweepAttempts,
   type Sweep,
   voidSweep,
 } from "../../ledger/treasury/sweeps.js";
 import { readPayable } from "../../ledger/wallets/payable-wallets.js";
-import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../lane/gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { endUnbanded, keepBands } from "./bands.js";
 import { firstAttempt, nextAttempt, type SeenSweep } from "./sweep-attempts.js";
+import { attendGas, gasPlaces, giveMore, GIVEN_UP_DELAY_MS, PATIENCE_MS } from "./sweep-gas.js";
 import { type AddressState, readAddressStates } from "./sweep-node.js";
-import { decideSweep, missingGas, topUpOf } from "./sweep-plan.js";
+import { decideSweep } from "./sweep-plan.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
-
-/** Gas that is not paid by then is given up. */
-const TOP_UP_DEADLINE_MS = 3_600_000;
-
-/** A sweep that cannot go on, by its gas, the price or the policy, waits so long for them to change. */
-const PATIENCE_MS = 600_000;
-
-/** An address whose sweep was given up is looked at again after it. */
-const GIVEN_UP_DELAY_MS = 600_000;
 
 /** A token whose gas has to wait for that of others is looked at again after it. */
 const GAS_QUEUE_DELAY_MS = 60_000;
@@ -145,8 +135,9 @@ export class Sweeper {
       round,
     );
     for (const each of seen) {
-      if (each.sweep.state === "needs-gas") await this.#attendGas(each, round);
+      if (each.sweep.state === "needs-gas") await attendGas(this.#context, each, round);
     }
+    await giveMore(this.#context, seen, round);
     await this.#freezeUsed(seen, round);
     if (round.maySign) {
       const ready = await this.#see(
@@ -193,62 +184,6 @@ export class Sweeper {
       new Map([...times].filter(([id]) => ids.has(id)));
     this.#sentMs = kept(this.#sentMs);
     this.#missingSinceMs = kept(this.#missingSinceMs);
-  }
-
-  /** Asks for gas once, waits for it, and goes on when there is enough. */
-  async #attendGas({ sweep, state }: SeenSweep, round: Round): Promise<void> {
-    const { database } = this.#context;
-    const { id, gasLimit, topUp, ageMs, nextNonce } = sweep;
-    const gas = { gasLimit, gasPriceAtoken: this.#price(round) };
-    const max = round.rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
-    const isDear = feeOf(gas) > max;
-    const givenAtoken = topUpOf(state.balanceAtoken, gas);
-    if (topUp === "void") {
-      const reason = "its gas was not paid";
-      await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
-    } else if (topUp === "open") {
-      // A hot wallet pays it, or the move ends.
-    } else if (state.nonce < nextNonce) {
-      // What the chain has lost of this address is made again first.
-      if (ageMs <= PATIENCE_MS) return;
-      const reason = "an earlier sweep of its address is not made again";
-      await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
-    } else if (!isDear && missingGas(state.balanceAtoken, gas) === 0n) {
-      if (state.pendingNonce !== state.nonce) return;
-      const { nonce } = state;
-      await readySweep(database, id, { nonce, gasPriceAtoken: gas.gasPriceAtoken });
-      failpoint(TREASURY_FAILPOINTS.afterReady);
-    } else if (topUp === "none" && !isDear && givenAtoken <= round.rules.topUpMaxAtoken) {
-      await this.#giveGas(sweep, givenAtoken, round);
-    } else if (ageMs > PATIENCE_MS) {
-      // What it was given stays there for the next one.
-      const reason = "its fee rose above what it was given, or may be given";
-      await voidSweep(database, id, { reason, delayMs: isDear ? GIVEN_UP_DELAY_MS : 0 });
-    }
-  }
-
-  async #giveGas(sweep: Sweep, amountUnits: bigint, round: Round): Promise<void> {
-    const { database, clock, log } = this.#context;
-    const { id, address: destination } = sweep;
-    if (!round.maySign) return;
-    const nowMs = clock.nowMs();
-    const refusal = await openMove(
-      database,
-      {
-        kind: "top-up",
-        sweepId: id,
-        destination,
-        amountUnits,
-        expiresAtMs: nowMs + TOP_UP_DEADLINE_MS,
-      },
-      { minimumAtoken: 0n, nowMs, policy: round.policy, isStopped: false },
-    );
-    failpoint(TREASURY_FAILPOINTS.afterTopUp);
-    if (refusal === undefined) return;
-    log.warn({ sweep: id, refusal }, "gas for a deposit address is refused");
-    if (refusal === "WITHDRAWALS_STOPPED") return;
-    const reason = `its gas was refused: ${refusal}`;
-    await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
   }
 
   /** A used nonce without a receipt of ours is never signed over. */
@@ -346,10 +281,8 @@ export class Sweeper {
   async #begin(round: Round, moving: readonly Sweep[]): Promise<boolean> {
     const { database, settings, log } = this.#context;
     const room = settings.sweepsAtOnce - moving.length;
-    // The coins that pay for gas may lie on deposit addresses themselves: they get by.
     let gasRoom =
-      Math.ceil(settings.sweepsAtOnce / 2) -
-      moving.filter(({ state }) => state === "needs-gas").length;
+      gasPlaces(settings.sweepsAtOnce) - moving.filter(({ state }) => state === "needs-gas").length;
     const [wallet] = round.wallets;
     if (room <= 0 || wallet === undefined) return false;
     const { height } = round.view;

@@ -74,6 +74,7 @@ async function askForGas(address: Address): Promise<void> {
       destination: address,
       amountUnits: GAS_ATOKEN,
       expiresAtMs: nowMs + 3_600_000,
+      afterId: 0,
     },
     { minimumAtoken: 0n, nowMs, policy, isStopped: false },
   );

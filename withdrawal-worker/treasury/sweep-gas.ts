@@ -1,0 +1,151 @@
+/**
+ * Gas of tokens' sweeps: what an address is given before its sweep is signed, and again where the price
+ * rose behind the signature beyond what it can pay. A hot wallet pays it, within the policy's bounds.
+ */
+import type { HashedPolicy } from "../../ledger/policy/policy.js";
+import { countOpenTopUps, openMove } from "../../ledger/treasury/moves.js";
+import { readySweep, type Sweep, voidSweep } from "../../ledger/treasury/sweeps.js";
+import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import { choosePrice, lower, raisePrice } from "../lane/gas.js";
+import type { SeenSweep, SigningRound } from "./sweep-attempts.js";
+import { missingGas, topUpOf } from "./sweep-plan.js";
+import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
+
+/** Gas that is not paid by then is given up. */
+const TOP_UP_DEADLINE_MS = 3_600_000;
+
+/** A sweep that cannot go on, by its gas, the price or the policy, waits so long for them to change. */
+export const PATIENCE_MS = 600_000;
+
+/** An address whose sweep was given up is looked at again after it. */
+export const GIVEN_UP_DELAY_MS = 600_000;
+
+/** What is known for one round. */
+export interface GasRound extends SigningRound {
+  readonly policy: HashedPolicy;
+  readonly maySign: boolean;
+}
+
+/**
+ * Sweeps that may wait for gas at once. The coins that pay for it may lie on deposit addresses themselves:
+ * they get by.
+ */
+export function gasPlaces(sweepsAtOnce: number): number {
+  return Math.ceil(sweepsAtOnce / 2);
+}
+
+/** Asks for gas once, waits for it, and goes on when there is enough. */
+export async function attendGas(
+  context: TreasuryContext,
+  { sweep, state }: SeenSweep,
+  round: GasRound,
+): Promise<void> {
+  const { database, settings } = context;
+  const { id, gasLimit, topUp, ageMs, nextNonce } = sweep;
+  const gasPriceAtoken = choosePrice(round.view.suggestedPriceAtoken, settings.gas);
+  const gas = { gasLimit, gasPriceAtoken };
+  const max = round.rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
+  const isDear = feeOf(gas) > max;
+  const givenAtoken = topUpOf(state.balanceAtoken, gas);
+  if (topUp === "void") {
+    const reason = "its gas was not paid";
+    await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
+  } else if (topUp === "open") {
+    // A hot wallet pays it, or the move ends.
+  } else if (state.nonce < nextNonce) {
+    // What the chain has lost of this address is made again first.
+    if (ageMs <= PATIENCE_MS) return;
+    const reason = "an earlier sweep of its address is not made again";
+    await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
+  } else if (!isDear && missingGas(state.balanceAtoken, gas) === 0n) {
+    if (state.pendingNonce !== state.nonce) return;
+    const { nonce } = state;
+    await readySweep(database, id, { nonce, gasPriceAtoken });
+    failpoint(TREASURY_FAILPOINTS.afterReady);
+  } else if (topUp === "none" && !isDear && givenAtoken <= round.rules.topUpMaxAtoken) {
+    await giveFirst(context, { sweep, amountUnits: givenAtoken }, round);
+  } else if (ageMs > PATIENCE_MS) {
+    // What it was given stays there for the next one.
+    const reason = "its fee rose above what it was given, or may be given";
+    await voidSweep(database, id, { reason, delayMs: isDear ? GIVEN_UP_DELAY_MS : 0 });
+  }
+}
+
+/**
+ * Asks for more where a price that no block takes is all that an address can pay: of the late ones, as many
+ * at once as may wait for gas, each within what the policy gives one sweep.
+ */
+export async function giveMore(
+  context: TreasuryContext,
+  seen: readonly SeenSweep[],
+  round: GasRound,
+): Promise<void> {
+  const short = seen.flatMap(({ sweep, state }) => {
+    const amountUnits = moreGas(context, { sweep, state }, round);
+    return amountUnits > 0n ? [{ sweep, amountUnits }] : [];
+  });
+  if (short.length === 0 || !round.maySign) return;
+  const room = gasPlaces(context.settings.sweepsAtOnce) - (await countOpenTopUps(context.database));
+  for (const each of short.slice(0, Math.max(0, room))) {
+    const refusal = await give(context, each, round);
+    if (refusal === "WITHDRAWALS_STOPPED") return;
+  }
+}
+
+/** What a late sweep lacks to be signed at the price that is suggested; 0 where that is not what it needs. */
+function moreGas(
+  { settings }: TreasuryContext,
+  { sweep, state }: SeenSweep,
+  { rules, view }: GasRound,
+): bigint {
+  const { gas, gasLimit, contract, attempts, isLate, topUp, givenAtoken } = sweep;
+  const formerAtoken = attempts.at(-1)?.gasPriceAtoken;
+  if (gas === undefined || contract === undefined || formerAtoken === undefined) return 0n;
+  if (!isLate || topUp === "open" || state.nonce !== gas.nonce) return 0n;
+  const { suggestedPriceAtoken: suggestedAtoken } = view;
+  if (suggestedAtoken <= formerAtoken) return 0n;
+  const max = rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
+  const dearestAtoken = lower(settings.gas.priceCapAtoken, max / gasLimit);
+  const gasPriceAtoken = raisePrice(formerAtoken, { suggestedAtoken }, dearestAtoken);
+  if (gasPriceAtoken === undefined || gasPriceAtoken < suggestedAtoken) return 0n;
+  const wanted = { gasLimit, gasPriceAtoken };
+  const missingAtoken = missingGas(state.balanceAtoken, wanted);
+  if (missingAtoken === 0n) return 0n;
+  const leftAtoken = rules.topUpMaxAtoken - givenAtoken;
+  return missingAtoken <= leftAtoken ? lower(topUpOf(state.balanceAtoken, wanted), leftAtoken) : 0n;
+}
+
+/** Gas that is asked for. */
+interface Gift {
+  readonly sweep: Sweep;
+  readonly amountUnits: bigint;
+}
+
+async function giveFirst(context: TreasuryContext, gift: Gift, round: GasRound): Promise<void> {
+  if (!round.maySign) return;
+  const refusal = await give(context, gift, round);
+  if (refusal === undefined || refusal === "WITHDRAWALS_STOPPED") return;
+  const reason = `its gas was refused: ${refusal}`;
+  await voidSweep(context.database, gift.sweep.id, { reason, delayMs: GIVEN_UP_DELAY_MS });
+}
+
+async function give(
+  { database, clock, log }: TreasuryContext,
+  { sweep, amountUnits }: Gift,
+  { policy }: GasRound,
+) {
+  const { id: sweepId, address: destination, topUpId: afterId } = sweep;
+  const nowMs = clock.nowMs();
+  const expiresAtMs = nowMs + TOP_UP_DEADLINE_MS;
+  const refusal = await openMove(
+    database,
+    { kind: "top-up", sweepId, destination, amountUnits, expiresAtMs, afterId },
+    { minimumAtoken: 0n, nowMs, policy, isStopped: false },
+  );
+  failpoint(TREASURY_FAILPOINTS.afterTopUp);
+  if (refusal !== undefined) {
+    log.warn({ sweep: sweepId, refusal }, "gas for a deposit address is refused");
+  }
+  return refusal;
+}
