@@ -19,7 +19,7 @@ import {
 } from "./foreign-transactions.js";
 import { endIfCancelled } from "./endings.js";
 import { isSamePayment, type PaidTerms, termsOf } from "./payment-terms.js";
-import { type ForeignPayment, mayBePaidBy } from "../recovery/possible-payments.js";
+import type { ForeignPayment } from "../recovery/possible-payments.js";
 import { isFrozenFor, stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
@@ -133,32 +133,6 @@ export function takeOverFrozen(
     await appendEvents(tx, await takeOver(tx, found));
     return true;
   });
-}
-
-/** A transaction that may have paid a withdrawal whose own slot paid nothing. */
-export interface UnclaimedPayment {
-  readonly hash: Hash32;
-  /** A person has booked it as an outflow: a word about the withdrawal is all that is missing. */
-  readonly isBooked: boolean;
-}
-
-/**
- * A mined transaction of the wallet that may have paid a frozen withdrawal although its own slot paid
- * nothing, and that no withdrawal and no recovery explains; first one that nobody has booked.
- */
-export async function findUnclaimed(
-  sql: Sql,
-  { wallet, frozen }: { readonly wallet: Address; readonly frozen: FrozenWithdrawal },
-  transactions: readonly WalletTransaction[],
-): Promise<UnclaimedPayment | undefined> {
-  const equal = transactions.filter((transaction) => mayBePaidBy(frozen, transaction));
-  const rows = await sql.query<{ hash: string; explanation: string | null }>(
-    `SELECT hash, explanation FROM unnest($2::text[]) AS mined (hash)
-      CROSS JOIN LATERAL explanation_of($1, hash) AS explanation
-      WHERE coalesce(explanation, 'outflow') = 'outflow' ORDER BY explanation NULLS FIRST LIMIT 1`,
-    [wallet, equal.map(({ hash }) => hash)],
-  );
-  return rows[0] && { hash: storedHash(rows[0].hash), isBooked: rows[0].explanation !== null };
 }
 
 /** Frozen withdrawals with an open slot of this wallet, and those without any, oldest first. */

@@ -242,8 +242,9 @@ function obstacleLines(left: ReleaseObstacle): string[] {
       ];
     case "maybe-paid-booked":
       return [
-        `${left.id}: ${left.hash}, booked as an outflow, paid the same amount to the same address; if it ` +
-          `was this payment: causeway withdrawals cancel ${left.id}; then, or if it was another: --not-paid`,
+        `${left.id}: ${left.hash}, booked as an outflow, paid the same amount to the same address` +
+          `${left.others.length > 0 ? `, and so did ${left.others.join(", ")}` : ""}; if it was this ` +
+          `payment: causeway withdrawals cancel ${left.id}; then, or if it was another: --not-paid`,
       ];
     case "recovered":
       return [
@@ -257,7 +258,8 @@ function obstacleLines(left: ReleaseObstacle): string[] {
       return [
         `${left.id}: nonce ${left.nonce} of ${toChecksumAddress(left.wallet)} may still pay it; take it ` +
           `back (causeway withdrawals cancel ${left.id}, then causeway withdrawals release ${left.id}), ` +
-          `and book what was paid: causeway ledger accept-outflow ${left.hash} --account <account>`,
+          `and book what was paid: causeway ledger accept-outflow ${left.hash} --account <account>; if ` +
+          "that was another payment: book it, then --not-paid",
       ];
     case "moved-meanwhile":
       return [`${left.id}: it moved on meanwhile; look again`];

@@ -56,11 +56,20 @@ export type ReleaseObstacle =
   | { readonly obstacle: "nonce-unexplained"; readonly id: WithdrawalId; readonly nonce: bigint }
   | { readonly obstacle: "maybe-paid"; readonly id: WithdrawalId; readonly hash: Hash32 }
   /** The same of one that a person has booked as an outflow: a word about the withdrawal lets it go on. */
-  | { readonly obstacle: "maybe-paid-booked"; readonly id: WithdrawalId; readonly hash: Hash32 }
+  | {
+      readonly obstacle: "maybe-paid-booked";
+      readonly id: WithdrawalId;
+      readonly hash: Hash32;
+      /** Others of which the same is true, each once. */
+      readonly others: readonly Hash32[];
+    }
   /** A recovered payment equals it, and a person has to say whose that was. */
   | { readonly obstacle: "recovered"; readonly id: WithdrawalId; readonly hash: Hash32 }
   | { readonly obstacle: "payment-under-way"; readonly id: WithdrawalId }
-  /** Its own nonce, of this wallet, is not used yet: the payment that is named cannot be its own. */
+  /**
+   * Its own nonce, of this wallet, is not used yet: the payment that is named, or found and booked by
+   * nobody, is not its own, and may have paid it all the same.
+   */
   | {
       readonly obstacle: "nonce-free";
       readonly id: WithdrawalId;

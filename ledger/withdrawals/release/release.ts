@@ -8,7 +8,6 @@ import { openIncident } from "../../incidents.js";
 import {
   acknowledge,
   type Acknowledgement,
-  doubtfulOutflows,
   type ForeignNonce,
   type ForeignOutflow,
   readAcknowledged,
@@ -18,7 +17,6 @@ import {
 } from "../foreign-transactions.js";
 import {
   adoptPayment,
-  findUnclaimed,
   type FrozenWithdrawal,
   readFrozenWithdrawals,
   resumeSlot,
@@ -26,7 +24,6 @@ import {
   skipForeignNonces,
   takeOverFrozen,
   transactionsSince,
-  type UnclaimedPayment,
   useOfSlot,
   walletOfOpenSlot,
   type WalletTransaction,
@@ -41,6 +38,12 @@ import type {
   ReleaseStep,
   WalletChain,
 } from "./outcome.js";
+import {
+  findAnyUnclaimed,
+  type FrozenSlot,
+  maybePaid,
+  obstacleToFreeNonce,
+} from "./other-payments.js";
 import { readSwitchReason, releaseSigning } from "../signing-freeze.js";
 import { receiptOfSlot, recordInclusions } from "../slot-outcomes.js";
 import type { LiveSlot } from "../slot-rows.js";
@@ -293,7 +296,9 @@ async function lookAgain(
   }
   const height = await chain.headHeight();
   if (slot.nonce >= (await chain.nonceAt(height))) {
-    if (await resumeSlot(database, frozen)) {
+    const obstacle = await obstacleToFreeNonce(release, { frozen, slot, isSaidUnpaid });
+    if (obstacle !== undefined) obstacles.push(obstacle);
+    else if (await resumeSlot(database, frozen)) {
       steps.push({ step: "slot-resumed", id, nonce: slot.nonce });
     } else obstacles.push({ obstacle: "moved-meanwhile", id });
     return;
@@ -313,15 +318,7 @@ function openQuestion({ id, reason, recovered }: FrozenWithdrawal): ReleaseObsta
  */
 async function proveForeign(
   release: Release,
-  {
-    frozen,
-    slot,
-    isSaidUnpaid,
-  }: {
-    readonly frozen: FrozenWithdrawal;
-    readonly slot: LiveSlot;
-    readonly isSaidUnpaid: boolean;
-  },
+  { frozen, slot, isSaidUnpaid }: FrozenSlot,
   to: Height,
 ): Promise<void> {
   const { database, steps, obstacles } = release;
@@ -331,11 +328,11 @@ async function proveForeign(
   const { consumer, use } = used;
   const unclaimed =
     use === "paid"
-      ? { hash: consumer.hash, isBooked: false }
+      ? [{ hash: consumer.hash, isBooked: false }]
       : await findAnyUnclaimed(release, frozen, used.transactions);
-  if (unclaimed !== undefined && !(unclaimed.isBooked && isSaidUnpaid)) {
-    const obstacle = unclaimed.isBooked ? "maybe-paid-booked" : "maybe-paid";
-    obstacles.push({ obstacle, id, hash: unclaimed.hash });
+  const doubt = maybePaid(unclaimed, { frozen, isSaidUnpaid });
+  if (doubt !== undefined) {
+    obstacles.push(doubt);
     return;
   }
   if (use !== undefined && recovered !== undefined) {
@@ -366,28 +363,6 @@ async function tellResumed(
   const again = all.find((entry) => entry.id === id);
   if (again === undefined) steps.push(done);
   else obstacles.push(openQuestion(again));
-}
-
-/**
- * What may have paid it of the wallet's own transactions since its nonce, and of all that the watcher has
- * found: other wallets' and other people's. First one that nobody has booked.
- */
-async function findAnyUnclaimed(
-  { database, wallet, paymentOf }: Release,
-  frozen: FrozenWithdrawal,
-  transactions: readonly WalletTransaction[],
-): Promise<UnclaimedPayment | undefined> {
-  const own = await findUnclaimed(database, { wallet, frozen }, transactions);
-  if (own?.isBooked === false) return own;
-  let booked = own;
-  for await (const { hash, height, isBooked } of doubtfulOutflows(database, frozen.id)) {
-    const shown = await paymentOf({ hash, height });
-    // What the chain does not show any more may have paid it by what the ledger has kept.
-    if (shown !== undefined && !mayBePaidBy(frozen, shown)) continue;
-    if (!isBooked) return { hash, isBooked };
-    booked ??= { hash, isBooked };
-  }
-  return booked;
 }
 
 /** What used up a slot's nonce, and what that did; undefined where nothing shows it, which is said. */

@@ -183,3 +183,62 @@ it("is not paid again where another wallet's payment of it was acknowledged befo
   await desk.watch();
   expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
 });
+
+/** As often as the second wallet's key is used elsewhere to pay the wish. */
+async function paidElsewhere(times: number): Promise<readonly Hash32[]> {
+  const hashes = Array.from({ length: times }, (_, nonce) =>
+    signElsewhere(SECOND_KEY, BigInt(nonce)),
+  );
+  desk.chain.mine();
+  await desk.watch();
+  return hashes;
+}
+
+it("is not paid by its own free nonce where another wallet has paid it, however that was acknowledged", async () => {
+  const id = await signByFirst();
+  await freezeWithdrawals(desk.workerDatabase, [{ id, reason: "looked at by a person" }]);
+  const [hash] = await paidElsewhere(1);
+  if (hash === undefined) throw new Error("nothing was paid");
+  for (const options of [[], ["--accept-foreign", ...REASON], [id], [id, "--not-paid"]]) {
+    const { code, text } = await desk.causeway("withdrawals", "release", ...options);
+    expect([options, code, text]).toEqual([
+      options,
+      1,
+      expect.stringMatching(`${id}: nonce 0 of .* may still pay it.*accept-outflow ${hash}`),
+    ]);
+    await desk.work(4);
+    expect((await desk.read(id)).status).toBe("frozen");
+  }
+  await bearPayment(id, hash);
+});
+
+it("is paid by its own free nonce where a person says so, shown all that is booked", async () => {
+  const id = await signByFirst();
+  await freezeWithdrawals(desk.workerDatabase, [{ id, reason: "looked at by a person" }]);
+  const hashes = await paidElsewhere(3);
+  for (const hash of hashes) {
+    const named = await desk.causeway("withdrawals", "release", id);
+    expect([named.code, named.text]).toEqual([
+      1,
+      expect.stringContaining(`accept-outflow ${hash}`),
+    ]);
+    await desk.causeway(
+      "ledger",
+      "accept-outflow",
+      hash,
+      "--account",
+      "expense:write_off",
+      ...REASON,
+    );
+  }
+  const looked = await desk.causeway("withdrawals", "release", id);
+  expect([looked.code, looked.text]).toEqual([1, expect.stringMatching(hashes.join(".*"))]);
+  await desk.work(4);
+  expect((await desk.read(id)).status).toBe("frozen");
+  const said = await desk.causeway("withdrawals", "release", id, "--not-paid");
+  expect([said.code, said.text]).toEqual([0, expect.stringContaining("nonce 0 is still free")]);
+  await desk.work(4);
+  expect((await desk.read(id)).status).toBe("settled");
+  await desk.watch();
+  expect(desk.paidAtoken(destination(1))).toBe(16n * TOKEN);
+});
