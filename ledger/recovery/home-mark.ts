@@ -7,7 +7,9 @@ import { dirname, join } from "node:path";
 import { z } from "zod";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import { replaceFile, SECRET_MODE } from "../../runtime/files/durable-file.js";
+import { awaitLockFile, type HeldLock } from "../../runtime/files/lock-file.js";
 import { Batcher } from "../../runtime/process/batcher.js";
+import { limitedSignal } from "../../runtime/process/task.js";
 import { LedgerError } from "../errors.js";
 
 /** How far a ledger was told to others. It never holds more than is committed. */
@@ -38,11 +40,16 @@ const markFile = z.strictObject({
 /** Marks that one write may cover; more are no harm, they are bounded by open requests. */
 const MAX_MARKS = 10_000;
 
+/** The lock is held for some milliseconds: whoever keeps it for longer hangs. */
+const PATIENCE_MS = 5_000;
+
 /** The file of one home. Several processes may write it, none lowers what another one has told. */
 export class HomeMark {
   readonly #path: string;
   readonly #writes: Batcher<LedgerMark, LedgerMark>;
   #value: LedgerMark | undefined;
+  /** Set while this process holds the lock, or could not let go of it. */
+  #lock: HeldLock | undefined;
 
   private constructor(path: string, value: LedgerMark | undefined) {
     this.#path = path;
@@ -73,20 +80,43 @@ export class HomeMark {
     await this.#writes.addOne(mark);
   }
 
-  /** Beside what is on disk: another process of the home may have told more than this one knows. */
+  /**
+   * Beside what is on disk: another process of the home may have told more than this one knows. Read and
+   * written under a lock, or what it writes in between would be lost.
+   */
   async #write(marks: readonly LedgerMark[]): Promise<LedgerMark[]> {
-    const onDisk = await readMark(this.#path);
-    const known = this.#value === undefined ? onDisk : highest(onDisk, this.#value);
-    const next = marks.reduce((left, right) => highest(left, right), known ?? marks[0]);
-    if (next === undefined) return [];
+    await this.#takeLock();
     try {
-      await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
+      const onDisk = await readMark(this.#path);
+      const known = this.#value === undefined ? onDisk : highest(onDisk, this.#value);
+      const next = marks.reduce((left, right) => highest(left, right), known ?? marks[0]);
+      if (next === undefined) return [];
       await replaceFile(this.#path, `${JSON.stringify(next, null, 2)}\n`, SECRET_MODE);
+      this.#value = next;
+      return marks.map(() => next);
+    } catch (cause) {
+      throw cause instanceof LedgerError ? cause : unusable(this.#path, "written", cause);
+    } finally {
+      // What stands is on disk; a disk that does not let go of the lock is asked again before the next write.
+      await this.#dropLock().catch(() => undefined);
+    }
+  }
+
+  async #takeLock(): Promise<void> {
+    const patience = limitedSignal([], PATIENCE_MS);
+    const { signal } = new AbortController();
+    try {
+      await this.#dropLock();
+      await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
+      this.#lock = await awaitLockFile(`${this.#path}.lock`, { patience, signal });
     } catch (cause) {
       throw unusable(this.#path, "written", cause);
     }
-    this.#value = next;
-    return marks.map(() => next);
+  }
+
+  async #dropLock(): Promise<void> {
+    await this.#lock?.release();
+    this.#lock = undefined;
   }
 }
 

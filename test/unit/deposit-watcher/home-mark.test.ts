@@ -1,5 +1,5 @@
 /** What a home remembers of its ledger, where several processes write it. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
@@ -39,4 +39,14 @@ it("is not taken for a missing one where it has become unreadable", async () => 
   rmSync(markPath(home));
   await mark.raise(markAt(3, 1));
   expect(onDisk()).toEqual(markAt(3, 1));
+});
+
+it("is never lowered by processes that write at once", async () => {
+  const [one, other] = [await HomeMark.open(home), await HomeMark.open(home)];
+  for (let turn = 1; turn <= 20; turn += 1) {
+    // Each knows of the other's only what is on disk.
+    await Promise.all([one.raise(markAt(turn, 0)), other.raise(markAt(0, turn))]);
+    expect(onDisk()).toEqual(markAt(turn, turn));
+  }
+  expect(readdirSync(join(home, "data"))).toEqual(["ledger-mark.json"]);
 });
