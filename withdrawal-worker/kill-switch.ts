@@ -2,17 +2,23 @@
 import { existsSync } from "node:fs";
 import { errorMessage } from "../chain/errors.js";
 import { readKillSwitch } from "../ledger/policy/kill-switch.js";
-import { encodeKillSwitch, readKillSwitchFile } from "../ledger/policy/kill-switch-file.js";
+import {
+  encodeKillSwitch,
+  giveBackKillSwitchFile,
+  readKillSwitchFile,
+} from "../ledger/policy/kill-switch-file.js";
 import { type KillSwitchState, stricter } from "../ledger/policy/kill-switch-level.js";
 import { createFileOnce, SECRET_MODE } from "../runtime/files/durable-file.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import type { KillSwitch } from "./lane/lane-context.js";
 
 /**
- * Makes the file where a home has none, as the ledger says: a lost file lifts nothing.
+ * Makes the file where a home has none: the one that a `lift` had taken which ended in the middle, else as
+ * the ledger says. A lost file lifts nothing.
  * Throws the system's and the database's faults.
  */
 export async function ensureKillSwitchFile(file: string, sql: Sql): Promise<void> {
+  await giveBackKillSwitchFile(file);
   if (existsSync(file)) return;
   createFileOnce(file, encodeKillSwitch(await readKillSwitch(sql)), SECRET_MODE);
 }

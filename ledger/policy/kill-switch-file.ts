@@ -2,10 +2,19 @@
  * `<home>/config/kill-switch.json`: the signer's own copy of the kill switch, so that a database or
  * a queue that is lost, or lies, does not lift it.
  */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { AppError, errorCode } from "../../chain/errors.js";
-import { exchangeFile, replaceFile, SECRET_MODE } from "../../runtime/files/durable-file.js";
-import { isKillSwitchLevel, type KillSwitchState } from "./kill-switch-level.js";
+import {
+  exchangeFile,
+  giveBackTaken,
+  replaceFile,
+  SECRET_MODE,
+} from "../../runtime/files/durable-file.js";
+import {
+  isKillSwitchLevel,
+  KILL_SWITCH_LEVELS,
+  type KillSwitchState,
+} from "./kill-switch-level.js";
 
 /** The file cannot be read or says nothing that can be understood: as good as the highest level. */
 export class KillSwitchFileError extends AppError<"KILL_SWITCH_UNREADABLE"> {}
@@ -69,6 +78,29 @@ export function exchangeKillSwitchFile(
 ): Promise<boolean> {
   const isSame = (path: string) => lookAtKillSwitchFile(path) === looked;
   return exchangeFile(file, isSame, { content: encodeKillSwitch(state), mode: SECRET_MODE });
+}
+
+/**
+ * Gives back the file that a `lift` had taken which ended in the middle: what somebody had set at that
+ * moment may stand nowhere else. Of several the strictest; one that cannot be read is. Throws the system's
+ * fault.
+ */
+export async function giveBackKillSwitchFile(file: string): Promise<void> {
+  if (existsSync(file)) return;
+  await giveBackTaken(file, ([first, ...others]) =>
+    others.reduce(
+      (left, right) => (strictnessOf(right) > strictnessOf(left) ? right : left),
+      first,
+    ),
+  );
+}
+
+function strictnessOf(file: string): number {
+  try {
+    return KILL_SWITCH_LEVELS.indexOf(readKillSwitchFile(file).level);
+  } catch {
+    return KILL_SWITCH_LEVELS.length;
+  }
 }
 
 /** The file's text. */

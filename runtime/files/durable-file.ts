@@ -9,6 +9,7 @@ import {
   fsyncSync,
   linkSync,
   openSync,
+  readdirSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -94,7 +95,7 @@ export function createFileOnce(
 /**
  * Replaces a file that is still what somebody has looked at, without a lock that others would wait for: it is
  * taken from its name, looked at there, and what another writer has given the name by then stays. For that
- * moment there is no file, and none is left where the process ends in it.
+ * moment there is no file; where the process ends in it `giveBackTaken` finds what it had taken.
  * @param isSame whether the file at this path, or that there is none, is what was looked at
  * @returns false where it was not: nothing is changed then; throws the system's fault
  */
@@ -103,7 +104,7 @@ export async function exchangeFile(
   isSame: (path: string) => boolean,
   { content, mode }: { readonly content: string; readonly mode: number },
 ): Promise<boolean> {
-  const taken = draftOf(file);
+  const taken = `${takenBefore(file)}${randomUUID()}`;
   try {
     await rename(file, taken);
   } catch (error) {
@@ -119,6 +120,25 @@ export async function exchangeFile(
   }
 }
 
+/**
+ * Where a file has no name, since a process that exchanged it ended in the middle, gives back what that had
+ * taken. Harmless while one is at work: it finds a file then, and replaces nothing. Throws the system's
+ * fault.
+ * @param choose which of several, by their paths: each of as many processes took one
+ */
+export async function giveBackTaken(
+  file: string,
+  choose: (paths: readonly [string, ...string[]]) => string,
+): Promise<void> {
+  const folder = dirname(file);
+  const left = readdirSync(folder).map((name) => join(folder, name));
+  const [first, ...others] = left.filter((path) => path.startsWith(takenBefore(file)));
+  if (first === undefined) return;
+  giveBack(choose([first, ...others]), file);
+  await syncFolder(folder);
+  for (const path of [first, ...others]) await rm(path, { force: true });
+}
+
 /** Unless the name has another file by now, or nothing was taken. */
 function giveBack(taken: string, file: string): void {
   try {
@@ -126,6 +146,11 @@ function giveBack(taken: string, file: string): void {
   } catch (error) {
     if (errorCode(error) !== "EEXIST" && errorCode(error) !== "ENOENT") throw error;
   }
+}
+
+/** How names begin under which files are looked at that were taken from this one. */
+function takenBefore(file: string): string {
+  return join(dirname(file), `.${basename(file)}.taken-`);
 }
 
 /** A name that no other writer of the file takes. */

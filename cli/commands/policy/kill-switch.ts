@@ -6,6 +6,7 @@ import { errorMessage } from "../../../chain/errors.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/policy/kill-switch.js";
 import {
   exchangeKillSwitchFile,
+  giveBackKillSwitchFile,
   lookAtKillSwitchFile,
   readKillSwitchFile,
   writeKillSwitchFile,
@@ -87,6 +88,9 @@ export async function runLiftSwitch(
 ): Promise<number> {
   const state = newState("none", options);
   const file = killSwitchPath(command.home);
+  await giveBackKillSwitchFile(file).catch((cause: unknown) => {
+    throw cannotWrite(file, cause);
+  });
   const looked = lookAtKillSwitchFile(file);
   const fault = await tellLedger(command, state);
   if (fault !== undefined) {
