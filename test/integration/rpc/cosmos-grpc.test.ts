@@ -8,7 +8,11 @@ import * as grpc from "@grpc/grpc-js";
 import { QueryAccountResponse } from "cosmjs-types/cosmos/auth/v1beta1/query";
 import { BaseAccount } from "cosmjs-types/cosmos/auth/v1beta1/auth";
 import { QueryBalanceRequest, QueryBalanceResponse } from "cosmjs-types/cosmos/bank/v1beta1/query";
-import { GetLatestBlockResponse } from "cosmjs-types/cosmos/base/tendermint/v1beta1/query";
+import {
+  ABCIQueryRequest,
+  ABCIQueryResponse,
+  GetLatestBlockResponse,
+} from "cosmjs-types/cosmos/base/tendermint/v1beta1/query";
 import { GetTxResponse, GetTxsEventResponse } from "cosmjs-types/cosmos/tx/v1beta1/service";
 import { FileDescriptorProto } from "cosmjs-types/google/protobuf/descriptor";
 import { decodeMessage, encodeMessage } from "../../../chain/protobuf/codec.js";
@@ -85,6 +89,24 @@ describe("gRPC", () => {
       const details = expect.stringContaining(`this chain has no ${words}`);
       await expect(call(`/cosmos.${path}`)).rejects.toMatchObject({ code: 12, details });
     }
+  });
+
+  it("asks no query of a query inside a query, which would be read once for each level", async () => {
+    const SELF = "/cosmos.base.tendermint.v1beta1.Service/ABCIQuery";
+    const asking = (path: string, data: Uint8Array = new Uint8Array(0)) =>
+      ABCIQueryRequest.encode(ABCIQueryRequest.fromPartial({ path, data })).finish();
+    const ask = async (request: Uint8Array) =>
+      ABCIQueryResponse.decode((await call(SELF, request)).bytes);
+    const inner = asking("/cosmos.bank.v1beta1.Query/Params");
+    const { code, value } = await ask(inner);
+    expect([code, value.length > 0]).toEqual([0, true]);
+    // Of 8 MB of it each level was copied: the node stood still for minutes.
+    expect(await ask(asking(SELF, inner))).toMatchObject({
+      code: 18,
+      codespace: "sdk",
+      log: "a query does not ask for queries: invalid request",
+      value: new Uint8Array(0),
+    });
   });
 
   it("serves blocks and transactions", async () => {

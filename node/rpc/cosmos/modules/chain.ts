@@ -21,6 +21,9 @@ import { anyOf, type QuerySources } from "../sources.js";
 const TENDERMINT = "/cosmos.base.tendermint.v1beta1.Service";
 const NODE = "/cosmos.base.node.v1beta1.Service";
 
+/** The query that asks for a query by its path. */
+const ABCI_QUERY = `${TENDERMINT}/ABCIQuery`;
+
 /** The release of the SDK whose interfaces these are; explorers choose their requests by it. */
 const SDK_VERSION = "v0.53.7";
 
@@ -41,7 +44,7 @@ export function chainQueries(sources: QuerySources, queries: () => QueryRegistry
       validatorSet(sources, request, latestHeight(chain)),
     [`${TENDERMINT}/GetValidatorSetByHeight`]: (request) =>
       validatorSet(sources, request, needHeight(sources, request.bigint("height"))),
-    [`${TENDERMINT}/ABCIQuery`]: (request, context) => abciQuery(queries(), request, context),
+    [ABCI_QUERY]: (request, context) => abciQuery(queries(), request, context),
     [`${NODE}/Config`]: () => ({
       minimum_gas_price: sources.node.minimumGasPrices,
       pruning_keep_recent: sources.node.pruningKeepRecent,
@@ -127,11 +130,20 @@ async function abciQuery(
   const wanted = request.bigint("height");
   const asked = wanted > 0n ? queries.heightOf(wanted.toString()) : height;
   const query = { path: request.text("path"), data: request.bytes("data"), height: asked };
-  const answer = request.boolean("prove")
-    ? queryFailure(INVALID_REQUEST, "proofs of queries are not served: invalid request")
-    : await abciAnswer(queries, query, signal);
+  const refusal = refusalOf(request);
+  const answer =
+    refusal === undefined
+      ? await abciAnswer(queries, query, signal)
+      : queryFailure(INVALID_REQUEST, `${refusal}: invalid request`);
   const { code, log, codespace, value } = answer;
   return { code, log, codespace, value, height: BigInt(code === 0 ? asked : 0) };
+}
+
+/** Why a query inside a query is not looked up. */
+function refusalOf(request: MessageReader): string | undefined {
+  if (request.boolean("prove")) return "proofs of queries are not served";
+  // A level of them costs its sender fifty bytes, and the node a copy of all that is inside.
+  return request.text("path") === ABCI_QUERY ? "a query does not ask for queries" : undefined;
 }
 
 function status(sources: QuerySources): ProtoMessage {
