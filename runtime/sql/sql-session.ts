@@ -8,6 +8,7 @@ import { Client } from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
 import type { Logger } from "../process/logger.js";
 import type { CopyRows } from "./copy-rows.js";
+import { sessionSettings } from "./session-settings.js";
 import type { Sql } from "./sql.js";
 import { SqlError, toSqlError } from "./sql-errors.js";
 
@@ -44,7 +45,7 @@ export interface SqlSessionOptions {
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /** A writer that was stopped in a transaction for a minute loses it, and with the connection its locks. */
-const SET_IDLE_IN_TRANSACTION = "SET idle_in_transaction_session_timeout = 60000";
+const IDLE_IN_TRANSACTION_MS = 60_000;
 
 /** Connects. @throws SqlError */
 export async function openSqlSession(options: SqlSessionOptions): Promise<SqlSession> {
@@ -57,7 +58,7 @@ export async function openSqlSession(options: SqlSessionOptions): Promise<SqlSes
   const session = new ClientSession(client, options.log);
   try {
     await client.connect();
-    await client.query(SET_IDLE_IN_TRANSACTION);
+    await client.query(sessionSettings(IDLE_IN_TRANSACTION_MS));
   } catch (error) {
     throw toSqlError(error);
   }

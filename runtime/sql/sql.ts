@@ -12,6 +12,7 @@ import { asNumberTaken, NUMBERINGS, untilNumbered } from "./numbering.js";
 import { openPatiently, type PatienceOptions } from "./opening.js";
 import { assertOwnSessions } from "./own-sessions.js";
 import { PreparedNames } from "./prepared.js";
+import { sessionSettings } from "./session-settings.js";
 import { isStalePlan, SqlError, toSqlError } from "./sql-errors.js";
 import { retry, sleep } from "../process/task.js";
 
@@ -72,11 +73,8 @@ const MIGRATION_LOCK_KEY = 7_226_831_940n;
 /** Repeats of a transaction after conflicts; more would hide a lock order that is wrong. */
 const MAX_TRANSACTION_ATTEMPTS = 10;
 
-/**
- * A connection that idles inside a transaction (a stopped process) loses its locks after 5 s. Said once it is
- * open: poolers refuse connections that ask for this as they open.
- */
-const SET_IDLE_IN_TRANSACTION = "SET idle_in_transaction_session_timeout = 5000";
+/** A process that stopped inside a transaction holds up the others no longer. */
+const IDLE_IN_TRANSACTION_MS = 5_000;
 
 /** Time to get a connection, from the pool or the server, before the call fails as unavailable. */
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -229,7 +227,7 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
       Client: HeardClient,
       keepAlive: true,
       verify: (client: ClientBase, done: (error?: Error) => void) =>
-        client.query(SET_IDLE_IN_TRANSACTION, (error) => done(error)),
+        client.query(sessionSettings(IDLE_IN_TRANSACTION_MS), (error) => done(error)),
       types: { getTypeParser: exactTypeParser },
     },
   });

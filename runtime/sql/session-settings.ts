@@ -1,0 +1,14 @@
+/** What every connection says to the server once it is open, whatever the server's own settings are. */
+
+/**
+ * Statements that set a session: one text, sent once. Not asked for as the connection opens: poolers
+ * refuse connections that do.
+ *
+ * A connection that idles inside a transaction (a stopped process) loses its locks after the given time.
+ * The server compiles no statement to machine code: its estimate of a short one over several tables, above
+ * all young ones, is high enough to begin with that, and it takes far longer than the statement.
+ * @param idleInTransactionMs an integer above 0
+ */
+export function sessionSettings(idleInTransactionMs: number): string {
+  return `SET idle_in_transaction_session_timeout = ${idleInTransactionMs}; SET jit = off`;
+}

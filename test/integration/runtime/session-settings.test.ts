@@ -1,0 +1,40 @@
+/** What connections say of themselves to a server whose own settings are PostgreSQL's defaults. */
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { openSqlSession } from "../../../runtime/sql/sql-session.js";
+import { openDatabase } from "../../../runtime/sql/sql.js";
+import {
+  createTestDatabase,
+  runOnServer,
+  type TestDatabase,
+} from "../../helpers/services/postgres.js";
+
+const log = createLogger({ component: "test", level: "silent" });
+const { signal } = new AbortController();
+const common = { applicationName: "settings-test", log };
+
+/** Whether the server may compile a statement to machine code. */
+const JIT = "SELECT current_setting('jit') AS jit";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  // The kit's own server has it off.
+  const name = new URL(database.url).pathname.slice(1);
+  await runOnServer(database.url, `ALTER DATABASE ${name} SET jit = on`);
+});
+afterAll(() => database.drop());
+
+it("has no statement of a pool compiled to machine code", async () => {
+  const options = { ...common, url: database.url, migrations: [], poolSize: 2, signal };
+  const db = await openDatabase(options);
+  expect(await db.query(JIT)).toEqual([{ jit: "off" }]);
+  expect(await db.transaction((tx) => tx.query(JIT))).toEqual([{ jit: "off" }]);
+  await db.close();
+});
+
+it("has no statement of a connection of its own compiled either", async () => {
+  const session = await openSqlSession({ ...common, url: database.url });
+  expect(await session.query(JIT)).toEqual([{ jit: "off" }]);
+  await session.close();
+});
