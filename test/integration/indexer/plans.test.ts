@@ -3,7 +3,7 @@
  * says how it would answer each, over tables with many rows.
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { Client } from "pg";
+import { Client, type QueryResult } from "pg";
 import { parseAddress } from "../../../chain/address.js";
 import { addressRoutes } from "../../../indexer/api/address-routes.js";
 import { blockRoutes } from "../../../indexer/api/block-routes.js";
@@ -46,6 +46,15 @@ function note(node: PlanNode): void {
   for (const below of node.Plans ?? []) note(below);
 }
 
+/** The plan that is kept for any values. `EXPLAIN (GENERIC_PLAN)` came with PostgreSQL 16. */
+async function explainGeneral(text: string, count: number): Promise<QueryResult> {
+  await client.query(`SET plan_cache_mode = force_generic_plan; PREPARE kept AS ${text}`);
+  const values = count === 0 ? "" : `(${Array.from({ length: count }, () => "NULL").join(", ")})`;
+  const plan = await client.query(`EXPLAIN (FORMAT JSON) EXECUTE kept${values}`);
+  await client.query("DEALLOCATE kept; RESET plan_cache_mode");
+  return plan;
+}
+
 beforeAll(async () => {
   database = await createTestDatabase();
   client = new Client({ connectionString: database.url });
@@ -71,7 +80,7 @@ beforeAll(async () => {
     async query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
       // For the values at hand, and for any: statements that come again are kept with such a plan.
       const own = await client.query(`EXPLAIN (FORMAT JSON) ${text}`, [...parameters]);
-      const general = await client.query(`EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${text}`);
+      const general = await explainGeneral(text, parameters.length);
       for (const { rows } of [own, general]) note(rows[0]["QUERY PLAN"][0].Plan);
       return (await client.query(text, [...parameters])).rows as Row[];
     },
