@@ -18,7 +18,6 @@
  */
 import { spawn } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
-import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildJudge, buildLightClient, buildGrpcurl, buildRpcClient, hasGo } from "./judge.mjs";
@@ -26,71 +25,12 @@ import { findChromium } from "./chromium.mjs";
 import { prepare, runSetup } from "./prepare.mjs";
 import { startPrivateServices } from "./private-services.mjs";
 import { openTestFolder } from "./test-folder.mjs";
+import { HALVES, MODES } from "./test-modes.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
 /** Progress lines; the longest files alone take minutes on a busy machine. */
 const REPORT_MS = 25_000;
-
-/** Folders that are run when they are asked for. */
-const APART = ["browser", "faults", "mesh", "network", "soak"];
-
-/**
- * Test files at a time where they mostly wait, for the database and for blocks: one more than there
- * are cores, two at least, and 4 GiB for each with the processes that it starts.
- */
-const WAITING_WORKERS = Math.max(
-  2,
-  Math.min(availableParallelism() + 1, Math.floor(totalmem() / (4 * 2 ** 30))),
-);
-
-const ignoring = (folders) => ["/node_modules/", ...folders.map((folder) => `/test/${folder}/`)];
-
-/** Which tests each mode runs, as jest's path patterns. */
-const MODES = {
-  usual: { paths: [], ignored: ignoring(APART) },
-  unit: {
-    paths: ["test/(unit|architecture|sim)/"],
-    ignored: ["/node_modules/"],
-  },
-  // What touches SQL or the queue; tests of nodes, sidecars and whole kits, which bring services of their
-  // own, would only run a second time.
-  services: {
-    paths: [
-      "test/integration/(compose|deposit-watcher|ledger|runtime|withdrawal-worker)/",
-      "test/integration/cli/(embedded-postgres|ledger-commands)",
-      "test/faults/redis",
-    ],
-    ignored: ["/node_modules/"],
-  },
-  mesh: { paths: ["test/mesh/"], ignored: ["/node_modules/"] },
-  // One after the other: each network has the cores for itself.
-  network: { paths: ["test/network/"], ignored: ["/node_modules/"], flags: ["--runInBand"] },
-  browser: { paths: ["test/browser/"], ignored: ["/node_modules/"] },
-  fuzz: {
-    paths: ["test/integration/sidecar/fuzz", "construction-bytes"],
-    ignored: ["/node_modules/"],
-    environment: { CAUSEWAY_FUZZ_REQUESTS: "100000", CAUSEWAY_INTENTS: "3000" },
-  },
-  sim: {
-    paths: ["test/sim/"],
-    ignored: ["/node_modules/"],
-    environment: { CAUSEWAY_SIM_BLOCKS: "10000", CAUSEWAY_SIM_RUNS: "6000" },
-  },
-};
-
-/**
- * The usual run in two: whole kits keep two cores busy with two files at a time, everything else
- * leaves half of them idle.
- */
-const HALVES = [
-  { paths: ["test/e2e/"], ignored: MODES.usual.ignored },
-  {
-    paths: [],
-    ignored: ignoring([...APART, "e2e"]),
-    flags: [`--maxWorkers=${WAITING_WORKERS}`],
-  },
-];
 
 /** Words that are for this program; all others are jest's. */
 const FLAGS = [...Object.keys(MODES).map((name) => `--${name}`), "--long"];
