@@ -12,7 +12,7 @@ export interface BlockSourceOptions {
   readonly client: Pick<EvmClient, "getBlockHeaderByHash">;
   readonly blocks: Pick<
     IndexedBlocks,
-    "tip" | "identifierAt" | "heightOf" | "block" | "kept" | "accountsOf"
+    "tip" | "identifierAt" | "heightOf" | "block" | "kept" | "accountsOf" | "keptAccounts"
   >;
   readonly follower: Pick<
     IndexFollower,
@@ -32,10 +32,10 @@ export interface BlockSource {
   resolve(reference: BlockReference): Promise<BlockIdentifier>;
   /** The block of an identifier that `resolve` gave. */
   block(identifier: BlockIdentifier): Promise<EncodedBlock>;
-  /** Whether the index has a block of this height; nobody is asked. */
-  isIndexed(index: Height): boolean;
   /** Which accounts the block's transactions name, as JSON of `BlockAccounts`. */
   accountsOf(identifier: BlockIdentifier): Promise<Buffer>;
+  /** The same where it is at hand; undefined for a block that is not indexed, too. */
+  keptAccounts(index: Height): Buffer | undefined;
   /** The block if it is at hand; the node is not asked. */
   kept(identifier: BlockIdentifier): EncodedBlock | undefined;
   /** The newest block, not older than the node's at the time of the call. */
@@ -96,8 +96,8 @@ export function createBlockSource(options: BlockSourceOptions): BlockSource {
       return index === undefined ? tip() : byIndex(index);
     },
     block: ({ index }) => blocks.block(index),
-    isIndexed: (index) => blocks.identifierAt(index) !== undefined,
     accountsOf: ({ index }) => blocks.accountsOf(index),
+    keptAccounts: (index) => blocks.keptAccounts(index),
     kept: ({ index }) => blocks.kept(index),
   };
 }

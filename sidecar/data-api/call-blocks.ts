@@ -1,7 +1,8 @@
 /**
  * Methods of /call for readers of many blocks who look for a few accounts: which accounts each
  * transaction names, and whole transactions by their positions. Answers are pieces of what the
- * index keeps, and end where they would become too long: whoever asked asks again for the rest.
+ * index keeps. They end where they would become too long, and before a second block that has to be made
+ * again of the node's journal: whoever asked asks again for the rest.
  */
 import { breathe } from "../../runtime/process/main-thread.js";
 import type { BlockIdentifier } from "../rosetta/identifiers.js";
@@ -10,7 +11,10 @@ import type { BlockSource } from "./block-source.js";
 import { PARAMETERS, readBlockRange, readWantedTransactions } from "./call-parameters.js";
 
 /** Where the blocks come from. */
-export type ReadBlocks = Pick<BlockSource, "resolve" | "isIndexed" | "accountsOf" | "block">;
+export type ReadBlocks = Pick<
+  BlockSource,
+  "resolve" | "accountsOf" | "keptAccounts" | "block" | "kept"
+>;
 
 interface Bounds {
   readonly signal: AbortSignal;
@@ -31,10 +35,12 @@ export async function blockAccounts(
 ): Promise<Buffer> {
   const { from, to } = readBlockRange(parameters);
   const answer = new ListAnswer("blocks", bounds);
-  for (let index = from; index <= to; index += 1) {
-    if (index > from && !blocks.isIndexed(index)) return answer.bytes({ idempotent: false });
-    const identifier = await blocks.resolve({ index, hash: undefined });
-    if (!(await answer.add(await blocks.accountsOf(identifier)))) break;
+  const first = await blocks.resolve({ index: from, hash: undefined });
+  await answer.add(await blocks.accountsOf(first));
+  for (let index = from + 1; index <= to; index += 1) {
+    const record = blocks.keptAccounts(index);
+    if (record === undefined) return answer.bytes({ idempotent: false });
+    if (!(await answer.add(record))) break;
   }
   return answer.bytes();
 }
@@ -51,7 +57,10 @@ export async function blockTransactions(
 ): Promise<Buffer> {
   const answer = new ListAnswer("transactions", bounds);
   for (const [place, { block, positions }] of readWantedTransactions(parameters).entries()) {
-    const encoded = await blocks.block(await blocks.resolve(block));
+    const identifier = await blocks.resolve(block);
+    const kept = blocks.kept(identifier);
+    if (kept === undefined && !answer.isEmpty) return answer.bytes({ idempotent: false });
+    const encoded = kept ?? (await blocks.block(identifier));
     for (const [number, position] of positions.entries()) {
       if (position >= encoded.transactionCount) throw noPosition(block, place, number);
       if (!(await answer.add(encoded.transactionAt(position)))) return answer.bytes();
@@ -75,10 +84,14 @@ class ListAnswer {
     private readonly bounds: Bounds,
   ) {}
 
+  get isEmpty(): boolean {
+    return this.pieces.length === 0;
+  }
+
   /** @returns false where there is no room for the piece */
   async add(piece: Buffer): Promise<boolean> {
     const { signal, maxResponseBytes } = this.bounds;
-    const isFirst = this.pieces.length === 0;
+    const isFirst = this.isEmpty;
     if (!isFirst && this.sizeBytes + piece.length > maxResponseBytes) return false;
     if (!isFirst) this.pieces.push(COMMA);
     this.pieces.push(piece);

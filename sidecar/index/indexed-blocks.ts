@@ -137,9 +137,13 @@ export class IndexedBlocks implements IndexReader {
    * indexed before such records were kept, or whose record was dropped, it is made of the reply.
    */
   async accountsOf(height: Height): Promise<Buffer> {
+    return this.keptAccounts(height) ?? blockAccountsOf(await this.block(height));
+  }
+
+  /** The same where it is on disk; undefined for a block that is not indexed, too. */
+  keptAccounts(height: Height): Buffer | undefined {
     const isIndexed = this.identifierAt(height) !== undefined;
-    const record = isIndexed ? this.options.store.accountsRecord(height) : undefined;
-    return record ?? blockAccountsOf(await this.block(height));
+    return isIndexed ? this.options.store.accountsRecord(height) : undefined;
   }
 
   async holdings(account: Address, at: Height): Promise<Address[]> {

@@ -71,7 +71,7 @@ const GROUPS: readonly RowGroup[] = [
     runCommitStateRows({ ...length, say }),
   ),
   group(WEIGHT_ROWS, "the rows of weights", async (_, { length, say }) => [
-    ...(await runWeightsRow(length)),
+    ...runWeightsRow(length),
     ...(await runCommitWeightsRow({ quick: length.quick, say })),
   ]),
   group(SEARCH_ROWS, "the search of dear programs", (_, { length, say }) =>

@@ -44,7 +44,8 @@ function headerBlocks(client: EvmClient): CallPorts["blocks"] {
       return { index: header.height, hash: header.hash };
     },
     // What blocks hold is asked of servers with an index.
-    isIndexed: () => false,
+    kept: () => undefined,
+    keptAccounts: () => undefined,
     block: () => Promise.reject(new SidecarError("NOT_AVAILABLE")),
     accountsOf: () => Promise.reject(new SidecarError("NOT_AVAILABLE")),
   };

@@ -28,9 +28,10 @@ beforeAll(async () => {
       if (identifier === undefined) throw new SidecarError("BLOCK_ABOVE_TIP", { index: height });
       return identifier;
     },
-    isIndexed: (height) => index.identifierAt(height) !== undefined,
     block: ({ index: height }) => index.block(height),
+    kept: ({ index: height }) => index.kept(height),
     accountsOf: ({ index: height }) => index.accountsOf(height),
+    keptAccounts: (height) => index.keptAccounts(height),
   };
 });
 afterAll(async () => {
@@ -101,6 +102,23 @@ describe("blocks of /call", () => {
   it("end at the tip, where another answer may be longer", async () => {
     const { body } = await ask("block_accounts", { from_index: 1, to_index: 9 });
     expect([body.result.blocks.length, body.idempotent]).toEqual([2, false]);
+  });
+
+  it("end before a second block that is not kept, and make the first one again", async () => {
+    const dropped: ReadBlocks = { ...blocks, kept: () => undefined, keptAccounts: () => undefined };
+    const bounds = { signal, maxResponseBytes: 1 << 20 };
+    const range = { from_index: 0, to_index: 2 };
+    const told = JSON.parse((await blockAccounts(dropped, range, bounds)).toString("utf8"));
+    expect(told.result.blocks).toMatchObject([{ block_identifier: identifier(0) }]);
+    const wanted = [1, 0].map((height) => ({
+      block_identifier: identifier(height),
+      positions: [0],
+    }));
+    const some = await blockTransactions(dropped, { blocks: wanted }, bounds);
+    const { result, idempotent } = JSON.parse(some.toString("utf8"));
+    const whole = await call(online.server, "/block", { block_identifier: { index: 1 } });
+    expect(result.transactions).toEqual([whole.body.block.transactions[0]]);
+    expect([told.idempotent, idempotent]).toEqual([false, false]);
   });
 
   it("are refused where there is no such block or transaction", async () => {
