@@ -17,6 +17,13 @@ import { malformed, WIRE, type WireField, WireReader } from "./wire-reader.js";
 /** Messages inside messages, at most: a bound for bytes from outside. */
 const MAX_DEPTH = 64;
 
+/**
+ * Fields and packed numbers of a request, in all: more than the 128 KiB of the largest transaction
+ * hold, of two bytes each. Reading them takes a quarter of a second at a stretch, millions of them
+ * several.
+ */
+const MAX_REQUEST_FIELDS = 70_000;
+
 const UINT64_MASK = (1n << 64n) - 1n;
 const WHOLE_NUMBER = /^-?[0-9]{1,100}$/;
 
@@ -156,6 +163,14 @@ export function decodeMessage(type: MessageType, bytes: Uint8Array): ProtoMessag
 }
 
 /**
+ * The same for what anybody may send, and nobody has paid for: fields are few bytes and much work.
+ * @throws INVALID_MESSAGE for more than `MAX_REQUEST_FIELDS` of them as well
+ */
+export function decodeRequest(type: MessageType, bytes: Uint8Array): ProtoMessage {
+  return decode(type, bytes, { depth: 0, isShown: false, room: { fields: MAX_REQUEST_FIELDS } });
+}
+
+/**
  * The same for bytes that are only shown: a text in the place of a number stays that text, so that what
  * somebody wrote into a transaction does not keep others from being shown. It is never encoded again.
  * @throws INVALID_MESSAGE for everything else that is malformed
@@ -167,6 +182,14 @@ export function decodeShown(type: MessageType, bytes: Uint8Array): ProtoMessage 
 interface Decoding {
   readonly depth: number;
   readonly isShown: boolean;
+  /** Fields that may still come, in this message and in all others of its request. */
+  readonly room?: { fields: number };
+}
+
+function takeRoom({ room }: Decoding, count: number): void {
+  if (room === undefined) return;
+  room.fields -= count;
+  if (room.fields < 0) throw malformed(`more than ${MAX_REQUEST_FIELDS} fields`);
 }
 
 function decode(type: MessageType, bytes: Uint8Array, decoding: Decoding): ProtoMessage {
@@ -175,6 +198,7 @@ function decode(type: MessageType, bytes: Uint8Array, decoding: Decoding): Proto
   const message: Record<string, ProtoValue> = {};
   const reader = new WireReader(bytes);
   for (let wire = reader.next(); wire !== undefined; wire = reader.next()) {
+    takeRoom(decoding, 1);
     const field = type.byNumber(wire.number);
     if (field === undefined) continue;
     const { name } = field;
@@ -185,6 +209,7 @@ function decode(type: MessageType, bytes: Uint8Array, decoding: Decoding): Proto
     const list = (message[name] ??= []) as ProtoValue[];
     if (isPackable(field.kind) && wire.wire === WIRE.bytes) {
       for (const integer of WireReader.packed(wire.bytes, wireOf(field.kind))) {
+        takeRoom(decoding, 1);
         list.push(numberOf(field, integer));
       }
     } else {
@@ -194,10 +219,11 @@ function decode(type: MessageType, bytes: Uint8Array, decoding: Decoding): Proto
   return message;
 }
 
-function valueOf(field: FieldType, wire: WireField, { depth, isShown }: Decoding): ProtoValue {
+function valueOf(field: FieldType, wire: WireField, decoding: Decoding): ProtoValue {
+  const { depth, isShown } = decoding;
   const { kind, message, name } = field;
   if (wire.wire !== wireOf(kind)) throw malformed(`field ${name} has another wire type`);
-  if (message !== undefined) return decode(message, wire.bytes, { depth: depth + 1, isShown });
+  if (message !== undefined) return decode(message, wire.bytes, { ...decoding, depth: depth + 1 });
   if (isNumberText(field)) return numberOfText(textOf(wire.bytes, name), name, isShown);
   if (kind === "string") return textOf(wire.bytes, name);
   return kind === "bytes" ? wire.bytes : numberOf(field, wire.integer);

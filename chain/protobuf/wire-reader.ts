@@ -48,12 +48,10 @@ export class WireReader {
     return { number, wire, integer: this.number(wire), bytes: NO_BYTES };
   }
 
-  /** All numbers of a packed field's bytes. Throws INVALID_MESSAGE. */
-  static packed(bytes: Uint8Array, wire: number): bigint[] {
+  /** The numbers of a packed field's bytes, one by one. Throws INVALID_MESSAGE. */
+  static *packed(bytes: Uint8Array, wire: number): Generator<bigint> {
     const reader = new WireReader(bytes);
-    const values: bigint[] = [];
-    while (reader.at < bytes.length) values.push(reader.number(wire));
-    return values;
+    while (reader.at < bytes.length) yield reader.number(wire);
   }
 
   private number(wire: number): bigint {

@@ -9,7 +9,7 @@ import type {
   ServiceType,
 } from "../../../chain/protobuf/descriptor-file.js";
 import type { Descriptors } from "../../../chain/protobuf/descriptors.js";
-import { decodeMessage } from "../../../chain/protobuf/codec.js";
+import { decodeRequest } from "../../../chain/protobuf/codec.js";
 import { MessageReader, type ProtoMessage } from "../../../chain/protobuf/values.js";
 import type { Height } from "../../../chain/hex.js";
 import { invalidArgument, QueryFault } from "./errors.js";
@@ -127,7 +127,7 @@ export class QueryRegistry {
  */
 export function readRequest(served: ServedMethod, bytes: Uint8Array): ProtoMessage {
   try {
-    return decodeMessage(served.input, bytes);
+    return decodeRequest(served.input, bytes);
   } catch (cause) {
     throw new QueryFault("INVALID_ARGUMENT", `the request is no ${served.input.name}`, { cause });
   }

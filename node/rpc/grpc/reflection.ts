@@ -9,7 +9,7 @@ import type {
   ServiceDefinition,
   UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { decodeMessage, encodeMessage } from "../../../chain/protobuf/codec.js";
+import { decodeMessage, decodeRequest, encodeMessage } from "../../../chain/protobuf/codec.js";
 import type { DescriptorFile, Descriptors } from "../../../chain/protobuf/descriptors.js";
 import { MessageReader, type ProtoMessage } from "../../../chain/protobuf/values.js";
 import { GRPC_CODES } from "../cosmos/errors.js";
@@ -46,7 +46,7 @@ export function reflectionService(
         requestStream: true,
         responseStream: true,
         requestSerialize: (value: ProtoMessage) => encodeMessage(input, value),
-        requestDeserialize: (bytes: Buffer) => decodeMessage(input, bytes),
+        requestDeserialize: (bytes: Buffer) => decodeRequest(input, bytes),
         responseSerialize: (bytes: Uint8Array) => Buffer.from(bytes),
         responseDeserialize: (bytes: Buffer) => decodeMessage(output, bytes),
       },

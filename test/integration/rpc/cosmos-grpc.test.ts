@@ -91,6 +91,19 @@ describe("gRPC", () => {
     }
   });
 
+  it("reads no request of millions of fields, whatever has to be read of it", async () => {
+    const MILLIONS = Buffer.alloc(4_000_000, Buffer.from([10, 0]));
+    const transaction = Buffer.concat([Buffer.from([10, 0x80, 0x92, 0xf4, 1]), MILLIONS]);
+    for (const [path, request] of [
+      ["/cosmos.tx.v1beta1.Service/GetTxsEvent", MILLIONS],
+      ["/cosmos.tx.v1beta1.Service/TxDecode", transaction],
+      ["/cosmos.tx.v1beta1.Service/TxEncode", transaction],
+    ] as const) {
+      const { INVALID_ARGUMENT } = grpc.status;
+      await expect(call(path, request)).rejects.toMatchObject({ code: INVALID_ARGUMENT });
+    }
+  });
+
   it("asks no query of a query inside a query, which would be read once for each level", async () => {
     const SELF = "/cosmos.base.tendermint.v1beta1.Service/ABCIQuery";
     const asking = (path: string, data: Uint8Array = new Uint8Array(0)) =>

@@ -1,7 +1,7 @@
 /** `cosmos.tx.v1beta1.Service`: transactions by hash, event and block; simulated and submitted. */
 import { dataIndexOf } from "../../../../chain/cosmos/cosmos-result.js";
 import { decodeStdTx, encodeStdTx } from "../../../../chain/cosmos/std-tx.js";
-import { decodeMessage, encodeMessage } from "../../../../chain/protobuf/codec.js";
+import { decodeMessage, decodeRequest, encodeMessage } from "../../../../chain/protobuf/codec.js";
 import {
   EncodedMessage,
   type MessageReader,
@@ -86,7 +86,7 @@ export function txQueries(sources: QuerySources): QueryHandlers {
     },
     [`${SERVICE}/TxDecode`]: async (request, { signal }) => {
       const bytes = bytesOf(request);
-      await readInTurn(bytes.length, signal, () => decodeMessage(type, bytes));
+      await readInTurn(bytes.length, signal, () => decodeRequest(type, bytes));
       return { tx: new EncodedMessage(bytes) };
     },
     [`${SERVICE}/TxDecodeAmino`]: async (request, { signal }) => {
