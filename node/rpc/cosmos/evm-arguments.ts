@@ -1,6 +1,7 @@
 /** What requests of the EVM's queries bring as JSON, read by the parsers of the JSON-RPC. */
 import type { MessageReader } from "../../../chain/protobuf/values.js";
 import { callRequestParser } from "../evm/arguments/call.js";
+import { hasTooManyValues } from "../json-text.js";
 import { RpcFault } from "../evm/errors.js";
 import { ParamError } from "../evm/params.js";
 import { invalidArgument } from "./errors.js";
@@ -18,8 +19,10 @@ export function readParam<Value>(read: () => Value, name: string): Value {
 
 /** JSON in UTF-8. @throws INVALID_ARGUMENT */
 export function jsonOf(bytes: Uint8Array, name: string): unknown {
+  const json = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (hasTooManyValues(json)) throw invalidArgument(`${name}: too large`);
   try {
-    return JSON.parse(Buffer.from(bytes).toString("utf8"));
+    return JSON.parse(json.toString("utf8"));
   } catch {
     throw invalidArgument(`${name}: no JSON`);
   }

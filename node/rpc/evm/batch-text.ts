@@ -3,6 +3,7 @@
  * up the thread that decides blocks for a fifth of a second.
  */
 import { breathe } from "../../../runtime/process/main-thread.js";
+import { hasTooManyValues } from "../json-text.js";
 
 /** How a batch is bounded. */
 export interface BatchTextLimits {
@@ -76,8 +77,10 @@ export async function parseBatchText(body: Buffer, limits: BatchTextLimits): Pro
   const entries: unknown[] = [];
   for (const { from, to } of places.list) {
     await breathe();
+    const entry = body.subarray(from, to);
+    if (hasTooManyValues(entry)) return { fault: "too large" };
     try {
-      entries.push(parseRequestText(body.subarray(from, to)));
+      entries.push(parseRequestText(entry));
     } catch {
       return { fault: "malformed" };
     }

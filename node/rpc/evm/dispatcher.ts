@@ -4,6 +4,7 @@
  */
 import { errorCode } from "../../../chain/errors.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import { hasTooManyValues } from "../json-text.js";
 import { isRounded, parseBatchText, parseRequestText, WrittenId } from "./batch-text.js";
 import {
   INTERNAL_ERROR,
@@ -102,6 +103,9 @@ export class Dispatcher {
     context.useLane(this.lane);
     if (body.length > SLICED_BYTES && firstCharacter(body) === "[") {
       return this.slicedBatch(body, context);
+    }
+    if (hasTooManyValues(body)) {
+      return [faultText("null", "INVALID_REQUEST", "request too large")];
     }
     let message: unknown;
     try {

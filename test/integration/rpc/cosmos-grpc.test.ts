@@ -91,7 +91,7 @@ describe("gRPC", () => {
     }
   });
 
-  it("reads no request of millions of fields, whatever has to be read of it", async () => {
+  it("reads no request of millions of fields or values, whatever has to be read of it", async () => {
     const MILLIONS = Buffer.alloc(4_000_000, Buffer.from([10, 0]));
     const transaction = Buffer.concat([Buffer.from([10, 0x80, 0x92, 0xf4, 1]), MILLIONS]);
     for (const [path, request] of [
@@ -101,6 +101,15 @@ describe("gRPC", () => {
     ] as const) {
       const { INVALID_ARGUMENT } = grpc.status;
       await expect(call(path, request)).rejects.toMatchObject({ code: INVALID_ARGUMENT });
+    }
+    // 900,000 bytes in the first field: JSON of as many values is parsed no more.
+    const json = Buffer.alloc(900_000, "[],");
+    const request = Buffer.concat([Buffer.from([10, 0xa0, 0xf7, 0x36]), json]);
+    for (const [path, details] of [
+      ["/cosmos.evm.vm.v1.Query/EthCall", "args: too large"],
+      ["/cosmos.tx.v1beta1.Service/TxEncodeAmino", "the tx json is too large"],
+    ] as const) {
+      await expect(call(path, request)).rejects.toMatchObject({ details });
     }
   });
 

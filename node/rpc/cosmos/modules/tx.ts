@@ -10,6 +10,7 @@ import {
 import { type Height, parseHash32 } from "../../../../chain/hex.js";
 import { longWork, readInTurn } from "../../../../runtime/process/resting-lane.js";
 import type { SdkTransactionPlace, SdkTransactionRecord } from "../../../view/sdk-transactions.js";
+import { hasTooManyValues } from "../../json-text.js";
 import { decidedBlock, needHeight } from "../decided-block.js";
 import { invalidArgument, notFound, QueryFault } from "../errors.js";
 import { pageRequest } from "../paging.js";
@@ -97,6 +98,7 @@ export function txQueries(sources: QuerySources): QueryHandlers {
     [`${SERVICE}/TxEncodeAmino`]: async (request, { signal }) => {
       const json = request.text("amino_json");
       if (json === "") throw invalidArgument("invalid empty tx json");
+      if (hasTooManyValues(Buffer.from(json))) throw invalidArgument("the tx json is too large");
       return { amino_binary: await readInTurn(json.length, signal, () => encodeStdTx(json)) };
     },
     [`${SERVICE}/TxEncode`]: async (request, { signal }) => {

@@ -75,6 +75,29 @@ describe("requests", () => {
     });
   });
 
+  it("parses no request of more values than clients have, and all of data or few large ones", async () => {
+    const large = createTestNode({ bodyBytes: 5_000_000, batchBodyBytes: 10_000_000 });
+    const of = (params: string) =>
+      `{"jsonrpc":"2.0","id":1,"method":"web3_sha3","params":[${params}]}`;
+    const tooLarge = {
+      jsonrpc: "2.0",
+      id: null,
+      error: { code: -32600, message: "request too large" },
+    };
+    // A second of JSON.parse in 5 MB, each of them.
+    for (const unit of ["{}", "[]", "0", '{"a":0}', "[[[[[[[[0]]]]]]]]"]) {
+      const request = of(Array(250_001).fill(unit).join(","));
+      expect([unit, await large.post(request)]).toEqual([unit, tooLarge]);
+      expect([unit, await large.post(`[${of('"0x"')},${request}]`)]).toEqual([unit, tooLarge]);
+    }
+    expect(await large.post(of(`"0x${"11".repeat(2_000_000)}"`))).toMatchObject({
+      result: expect.stringMatching(/^0x/),
+    });
+    expect(await large.post(of(Array(240_000).fill("0").join(",")))).toMatchObject({
+      error: { code: -32602, message: "too many arguments, want at most 1" },
+    });
+  });
+
   it("finds nothing on the prototype of objects", async () => {
     for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty", "eth_nothing"]) {
       expect((await node.ask(name)).error).toEqual({
