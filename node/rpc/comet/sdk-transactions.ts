@@ -8,7 +8,6 @@ import {
 import { executionResult } from "../../../chain/consensus/execution-result.js";
 import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
-import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
 import { wrapsEthereum } from "../../../chain/consensus/sdk-transaction-decode.js";
 import { ChainError } from "../../../chain/errors.js";
 import { sha256Hex } from "../../../chain/hashes.js";
@@ -31,7 +30,7 @@ import {
 } from "./chain-reads.js";
 import { MempoolFault, type Refusal } from "./check-codes.js";
 import type { CometChain } from "./ports.js";
-import { gasWantedOf, submitTransaction } from "./submission.js";
+import { gasWantedOf, isOversized, submitTransaction } from "./submission.js";
 import { searchTransactions } from "./search/event-search.js";
 import { parseQuery } from "./search/query.js";
 import { SearchLane } from "./search/search-lane.js";
@@ -117,7 +116,7 @@ async function submit(chain: CometChain, bytes: Uint8Array): Promise<SdkSubmissi
 }
 
 function simulate(chain: CometChain, bytes: Uint8Array): SdkResult {
-  if (bytes.length > MAX_TRANSACTION_BYTES) {
+  if (isOversized(bytes)) {
     return refusedResult(sdkFault(SDK_CODE.transactionTooLarge, ""), 0n);
   }
   if (wrapsEthereum(bytes)) {

@@ -20,14 +20,24 @@ export interface ReadTransaction {
   readonly gasLimit: bigint;
 }
 
+/** More than stands around an EVM transaction, whose own bytes are bounded. */
+const MAX_WRAPPING_BYTES = 1_024;
+
+/** Whether bytes are more than any pool takes: then nothing of them is decoded. */
+export function isOversized(bytes: Uint8Array): boolean {
+  const wrappingBytes = wrapsEthereum(bytes) ? MAX_WRAPPING_BYTES : 0;
+  return bytes.length > MAX_TRANSACTION_BYTES + wrappingBytes;
+}
+
 /**
  * Around an EVM transaction the claimed sender has to be the signer: the block will name it.
  * Signatures of Cosmos transactions are for the pool to verify.
  */
 export function readTransaction(bytes: Uint8Array): ReadTransaction | Refusal {
+  // The pool says that they are too large.
+  if (isOversized(bytes)) return { raw: bytes, gasLimit: 0n };
   try {
     if (!wrapsEthereum(bytes)) {
-      if (bytes.length > MAX_TRANSACTION_BYTES) return { raw: bytes, gasLimit: 0n };
       return { raw: bytes, gasLimit: decodeCosmosTransaction(bytes).gasLimit };
     }
     const { raw, tx, from } = decodeSdkTransaction(bytes);

@@ -7,6 +7,7 @@ import { effectiveGasPriceAtoken } from "../../../chain/transaction.js";
 import type { CallWorkers } from "../../execution/calls/call-port.js";
 import type { SdkResult, SdkTransactions } from "../../view/sdk-transactions.js";
 import type { CometChain } from "../comet/ports.js";
+import { isOversized } from "../comet/submission.js";
 
 /** Code of an execution that failed in the EVM, in codespace "evm". */
 const EXECUTION_FAILED = 4;
@@ -20,7 +21,7 @@ export function withEvmSimulation(
   return {
     ...transactions,
     simulate: (bytes, signal) =>
-      wrapsEthereum(bytes)
+      wrapsEthereum(bytes) && !isOversized(bytes)
         ? simulateEvm(bytes, { height: view.head().height, calls, signal })
         : transactions.simulate(bytes, signal),
   };

@@ -13,8 +13,16 @@ import {
   ABCIQueryResponse,
   GetLatestBlockResponse,
 } from "cosmjs-types/cosmos/base/tendermint/v1beta1/query";
-import { GetTxResponse, GetTxsEventResponse } from "cosmjs-types/cosmos/tx/v1beta1/service";
+import {
+  BroadcastTxRequest,
+  BroadcastTxResponse,
+  GetTxResponse,
+  GetTxsEventResponse,
+  SimulateRequest,
+} from "cosmjs-types/cosmos/tx/v1beta1/service";
 import { FileDescriptorProto } from "cosmjs-types/google/protobuf/descriptor";
+import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { encodeRlp } from "../../../chain/encoding/rlp.js";
 import { decodeMessage, encodeMessage } from "../../../chain/protobuf/codec.js";
 import { MessageReader } from "../../../chain/protobuf/values.js";
 import {
@@ -111,6 +119,28 @@ describe("gRPC", () => {
     ] as const) {
       await expect(call(path, request)).rejects.toMatchObject({ details });
     }
+  });
+
+  it("decodes no EVM transaction that is larger than any may be", async () => {
+    const inside = (number: number, content: Uint8Array) =>
+      new ProtoWriter().message(number, content).finish();
+    // A list of half a million empty lists in the place of the transaction.
+    const raw = Buffer.concat([Buffer.from([1]), encodeRlp(Array(500_000).fill([]))]);
+    const message = Buffer.concat([inside(5, Buffer.alloc(20, 1)), inside(6, raw)]);
+    const typeUrl = Buffer.from("/cosmos.evm.vm.v1.MsgEthereumTx");
+    const any = Buffer.concat([inside(1, typeUrl), inside(2, message)]);
+    const txBytes = inside(1, inside(1, any));
+    const broadcast = BroadcastTxRequest.encode({ txBytes, mode: 2 }).finish();
+    const { bytes } = await call("/cosmos.tx.v1beta1.Service/BroadcastTx", broadcast);
+    expect(BroadcastTxResponse.decode(bytes).txResponse).toMatchObject({
+      code: 21,
+      codespace: "sdk",
+      rawLog: expect.stringContaining("tx too large: oversized data: transaction size"),
+    });
+    const simulation = SimulateRequest.encode(SimulateRequest.fromPartial({ txBytes })).finish();
+    await expect(call("/cosmos.tx.v1beta1.Service/Simulate", simulation)).rejects.toMatchObject({
+      details: expect.stringContaining("tx too large"),
+    });
   });
 
   it("asks no query of a query inside a query, which would be read once for each level", async () => {
