@@ -108,6 +108,7 @@ function addBookDecisions(ledger: Command, run: Runner): void {
     .option("--tx <hash>", "transaction that proves it")
     .option("--block <n>", "block from which on it counts")
     .option("--address <address>", "deposit address that is meant")
+    .option("--deposit <id>", "deposit in suspense whose coins are taken")
     .action((own: Flags & AdjustFlags) => decide(run, own, () => adjustTerms(own)));
 }
 
@@ -183,12 +184,15 @@ interface AdjustFlags {
   readonly tx?: string;
   readonly block?: string;
   readonly address?: string;
+  readonly deposit?: string;
 }
 
 function adjustTerms(own: AdjustFlags): StoredTerms {
-  const { key, debit, credit, asset, amountAtoken, tx: hash, block, address } = own;
+  const { tx: hash, block, deposit: depositId, key, debit, credit, asset } = own;
+  const { amountAtoken, address } = own;
   const height = block === undefined ? undefined : heightOf(block);
-  return { action: "adjust", key, debit, credit, asset, amountAtoken, hash, height, address };
+  const sides = { debit, credit, asset, amountAtoken };
+  return { action: "adjust", key, ...sides, hash, height, address, depositId };
 }
 
 /** Digits alone: an empty text, as of a variable that was never set, is no block 0. */

@@ -12,6 +12,23 @@ export function inSuspense(asset: string): string {
 }
 
 /**
+ * SQL: units of a deposit `d` in suspense that persons have taken by its name, for whomever; of others
+ * nobody has said whose coins they were.
+ */
+export const TAKEN_BY_NAME = `coalesce((
+  SELECT sum((t.terms->>'amountAtoken')::numeric) FROM operator_decision t
+   WHERE t.kind = 'adjustment' AND t.status = 'done' AND t.terms->>'depositId' = d.id), 0)`;
+
+/** See `TAKEN_BY_NAME`. */
+export async function takenByName(sql: Sql, depositId: string): Promise<bigint> {
+  const [row] = await sql.query<{ units: string }>(
+    `SELECT ${TAKEN_BY_NAME}::text AS units FROM deposit d WHERE d.id = $1`,
+    [depositId],
+  );
+  return BigInt(row?.units ?? "0");
+}
+
+/**
  * Units of an asset in suspense, for who is to take some: until the transaction ends nobody else takes any.
  * Below zero where more was given than came.
  */

@@ -15,7 +15,7 @@ import {
 } from "../books/accounts.js";
 import { amountFields, balanceFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
-import { assertInSuspense } from "../books/suspense.js";
+import { assertInSuspense, TAKEN_BY_NAME, takenByName } from "../books/suspense.js";
 import { broughtBack } from "../deposits/deposit-credit.js";
 import { readCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
@@ -103,27 +103,33 @@ async function assignDeposits(
     address: string;
     asset: string;
     amount_units: string;
+    taken: string;
     height: string;
     tx_hash: string;
   }>(
     `WITH moved AS (
        UPDATE deposit d SET status = 'credited', customer_id = $1
-        WHERE status = 'suspense' AND NOT ${IS_GAS}
+        WHERE status = 'suspense' AND NOT ${IS_GAS} AND amount_units > ${TAKEN_BY_NAME}
           AND CASE WHEN $2::text IS NULL
                    THEN address = $3 AND customer_id = $4 AND NOT ${IS_OUR_PAYMENT}
                    ELSE id = $2 END
-       RETURNING seq, id, address, asset, amount_units, height, tx_hash)
-     SELECT id, address, asset, amount_units::text, height::text, tx_hash FROM moved
+       RETURNING seq, id, address, asset, amount_units, height, tx_hash,
+                 ${TAKEN_BY_NAME} AS taken)
+     SELECT id, address, asset, amount_units::text, taken::text, height::text, tx_hash FROM moved
       ORDER BY seq`,
     [customerId, byId ? which.id : null, byId ? null : which.address, UNASSIGNED],
   );
   if (byId && rows.length === 0) {
-    throw new LedgerError("INVALID_DECISION", `${which.id} is no deposit in suspense`);
+    throw new LedgerError(
+      "INVALID_DECISION",
+      `${which.id} is no deposit in suspense of which anything is left (ledger decisions)`,
+    );
   }
   const given = new Map<string, bigint>();
   const ofAssets = new Map<string, bigint>();
-  for (const { id, asset, amount_units: amount } of rows) {
-    const units = storedAtoken(amount) - (await broughtBack(tx, id));
+  for (const { id, asset, amount_units: amount, taken } of rows) {
+    const leftUnits = storedAtoken(amount) - (await broughtBack(tx, id)) - storedAtoken(taken);
+    const units = leftUnits > 0n ? leftUnits : 0n;
     given.set(id, units);
     if (units > 0n) ofAssets.set(asset, (ofAssets.get(asset) ?? 0n) + units);
   }
@@ -236,14 +242,42 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
     }
   }
   for (const code of [debit, credit]) await assertWallet(tx, code);
+  const named = await takeNamed(tx, terms);
   if (debit === SUSPENSE) await assertInSuspense(tx, asset, amountUnits);
   await postJournal(tx, {
     kind: "ledger.adjustment",
     idemKey: `adjustment:${key}`,
-    effectiveHeight: height ?? null,
-    memo: hash === undefined ? undefined : evidence(hash, address),
+    effectiveHeight: height ?? named?.height ?? null,
+    memo: hash === undefined ? named?.hash : evidence(hash, address),
     postings: [{ asset, debit, credit, amountUnits }],
   });
+}
+
+/**
+ * The deposit in suspense that a correction names, held until the commit: no more is taken than is left of
+ * it.
+ * @returns its transaction and block; undefined where none is named
+ * @throws INVALID_DECISION
+ */
+async function takeNamed(tx: Sql, { depositId: id, amountAtoken, asset }: Terms<"adjust">) {
+  if (id === undefined) return undefined;
+  const [row] = await tx.query<Record<"tx_hash" | "height" | "amount", string>>(
+    `SELECT d.tx_hash, d.height::text, d.amount_units::text AS amount FROM deposit d
+      WHERE d.id = $1 AND d.status = 'suspense' AND d.asset = $2 FOR UPDATE`,
+    [id, asset ?? NATIVE_ASSET],
+  );
+  // Behind the lock: what another one took before it is seen. This one is decided already, and in it.
+  const othersUnits = (await takenByName(tx, id)) - amountAtoken;
+  const takenUnits = othersUnits + (await broughtBack(tx, id));
+  const leftUnits = row === undefined ? 0n : storedAtoken(row.amount) - takenUnits;
+  if (row === undefined || amountAtoken > leftUnits) {
+    const of = `of ${asset ?? NATIVE_ASSET} of which ${amountAtoken} units are left`;
+    throw new LedgerError(
+      "INVALID_DECISION",
+      `${id} is no deposit in suspense ${of}: ${leftUnits} are`,
+    );
+  }
+  return { hash: storedHash(row.tx_hash), height: storedHeight(row.height) };
 }
 
 /**

@@ -23,6 +23,7 @@ import { toWithdrawalId } from "../withdrawals/withdrawal-id.js";
 const hash = z.string().transform((text) => parseHash32(text));
 const address = z.string().transform((text) => parseAddress(text));
 const customerId = z.string().transform((text) => parseCustomerId(text));
+const depositId = z.string().min(1).max(100);
 const withdrawalId = z.string().min(1).max(100).transform(toWithdrawalId);
 
 /** Accounts of the exchange itself that an operator may post to. */
@@ -82,7 +83,7 @@ const decisionTerms = z.discriminatedUnion("action", [
   /** A deposit in suspense is this customer's. */
   z.strictObject({
     action: z.literal("assign-deposit"),
-    depositId: z.string().min(1).max(100),
+    depositId,
     customerId,
   }),
   /** Whether a token's payment that was mined without its transfer paid. */
@@ -114,6 +115,8 @@ const decisionTerms = z.discriminatedUnion("action", [
     height: z.int().min(0).optional(),
     /** Deposit address that is meant. */
     address: address.optional(),
+    /** Deposit in suspense whose coins are taken. */
+    depositId: depositId.optional(),
   }),
 ]);
 
@@ -138,6 +141,12 @@ export function parseTerms(terms: unknown): DecisionTerms {
   const sides: readonly string[] = [data.debit, data.credit];
   if (data.debit === data.credit) {
     throw new LedgerError("INVALID_DECISION", "debit and credit are the same account");
+  }
+  if (data.depositId !== undefined && data.debit !== SUSPENSE) {
+    throw new LedgerError(
+      "INVALID_DECISION",
+      `a deposit is named where ${SUSPENSE} gives its coins`,
+    );
   }
   // Only given: a correction takes back what one of a former release gave.
   const given = customerOf(data.credit);

@@ -4,6 +4,7 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { UNASSIGNED } from "../books/accounts.js";
+import { TAKEN_BY_NAME } from "../books/suspense.js";
 import { listOpenPayments, type RecoveredPayment } from "../recovery/recovered-payments.js";
 import { listRemined, type ReminedPayment } from "../recovery/remined-payments.js";
 import {
@@ -48,11 +49,11 @@ export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatt
   const addresses = await sql.query<
     Record<"index" | "address" | "asset" | "amount", string> & { readonly is_assigned: boolean }
   >(
-    `SELECT a.index::text, a.address, d.asset, sum(d.amount_units)::text AS amount,
+    `SELECT a.index::text, a.address, d.asset, sum(d.amount_units - ${TAKEN_BY_NAME})::text AS amount,
             EXISTS (SELECT 1 FROM address_assignment t WHERE t.address = a.address) AS is_assigned
        FROM deposit_address a JOIN deposit d ON d.address = a.address
       WHERE a.customer_id = $1 AND d.customer_id = $1 AND d.status = 'suspense'
-        AND NOT ${IS_GAS}
+        AND NOT ${IS_GAS} AND d.amount_units > ${TAKEN_BY_NAME}
       GROUP BY a.index, a.address, d.asset ORDER BY a.index, d.asset LIMIT $2`,
     [UNASSIGNED, limit],
   );

@@ -10,6 +10,7 @@ import {
   SUSPENSE,
 } from "../books/accounts.js";
 import { postJournal, type Posting } from "../books/journal.js";
+import { takenByName } from "../books/suspense.js";
 import { broughtBack, emptyFilled, reversedEvent } from "../deposits/deposit-credit.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
@@ -217,18 +218,22 @@ async function reverseDeposit(
   if (status !== "credited" && status !== "suspense")
     return { takenUnits, missingUnits: 0n, ended };
   // What had only filled a break was given to nobody.
-  const givenUnits = amountUnits - (await broughtBack(tx, id));
+  const backUnits = await broughtBack(tx, id);
+  const givenUnits = amountUnits - backUnits;
   const parts: { debit: AccountCode; amountUnits: bigint }[] = [];
   if (status === "suspense") {
     parts.push({ debit: SUSPENSE, amountUnits: givenUnits });
     parts.push({ debit: BREAK, amountUnits: amountUnits - givenUnits });
   } else {
     const what = `the deposit ${id} (${txHash})`;
-    const wanted = { wantedUnits: givenUnits, what, shortages };
+    // What a person had taken of it before went to somebody else, who has to give it back by a decision.
+    const elsewhereUnits = await takenByName(tx, id);
+    const wanted = { wantedUnits: givenUnits - elsewhereUnits, what, shortages };
     ({ takenUnits, ended } = await takeBack(tx, deposit, wanted));
     const customer = customerAccount(parseCustomerId(deposit.customerId));
     parts.push({ debit: customer, amountUnits: takenUnits });
-    parts.push({ debit: BREAK, amountUnits: amountUnits - takenUnits });
+    parts.push({ debit: SUSPENSE, amountUnits: elsewhereUnits });
+    parts.push({ debit: BREAK, amountUnits: amountUnits - takenUnits - elsewhereUnits });
   }
   await postJournal(tx, {
     kind: "deposit.reversal",

@@ -198,6 +198,63 @@ describe("decisions about the books", () => {
     expect((await reconcile()).code).toBe(0);
   });
 
+  it("take from suspense by a deposit's name, and give of it only what is left", async () => {
+    await desk.watch();
+    desk.pay([derivation.addressAt(0), 3n * TOKEN], [derivation.addressAt(1), 4n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    await desk.register("alice");
+    await desk.register("bob");
+    desk.chain.mine();
+    await desk.watch();
+    const rows = await desk.database.query<{ id: string }>(
+      `SELECT id FROM deposit WHERE status = 'suspense' ORDER BY amount_units`,
+    );
+    const [one = "", two = ""] = rows.map(({ id }) => id);
+    const adjust = (key: string, depositId: string, amountAtoken: bigint, ...more: string[]) => {
+      const sides = ["--debit", "liability:suspense", "--credit", "expense:write_off"];
+      const what = ["--key", key, "--deposit", depositId, "--amount-atoken", `${amountAtoken}`];
+      return desk.causeway("ledger", "adjust", ...what, ...sides, ...more, ...REASON);
+    };
+    const assign = (id: string, customer: string) =>
+      desk.causeway("ledger", "assign-deposit", id, "--customer", customer, ...REASON);
+    await adjust("part", one, TOKEN);
+    // What lies there of others is not this deposit's.
+    for (const [id, amountAtoken] of [
+      [one, 2n * TOKEN + 1n],
+      [two, 4n * TOKEN + 1n],
+      ["1-2-3", 1n],
+    ] as const) {
+      await expect(adjust("more", id, amountAtoken)).rejects.toMatchObject({
+        code: "INVALID_DECISION",
+      });
+    }
+    await adjust("all", two, 4n * TOKEN);
+    await expect(assign(two, "bob")).rejects.toMatchObject({ code: "INVALID_DECISION" });
+    await assign(one, "alice");
+    await expect(adjust("late", one, 1n)).rejects.toMatchObject({ code: "INVALID_DECISION" });
+    expect(await desk.availableAtoken("alice")).toBe(2n * TOKEN);
+    expect(await desk.availableAtoken("bob")).toBe(0n);
+    expect(await totals("liability:suspense")).toBe(0n);
+    expect((await reconcile()).code).toBe(0);
+    const all = (await desk.causeway("ledger", "decisions")).text;
+    expect(all).toContain(`depositId ${two}`);
+    const taken = await desk.database.query(
+      `SELECT e.memo, e.effective_height::integer AS height
+         FROM journal_entry e WHERE e.idem_key = 'adjustment:all'`,
+    );
+    expect(taken).toEqual([{ memo: expect.stringMatching(/^0x[0-9a-f]{64}$/), height: 1 }]);
+  });
+
+  it("name a deposit only where coins are taken from suspense", async () => {
+    await desk.watch();
+    const sides = ["--debit", "asset:break", "--credit", "equity:adjustment"];
+    const what = ["--key", "k", "--deposit", "1-0-0", "--amount-atoken", "1"];
+    await expect(
+      desk.causeway("ledger", "adjust", ...what, ...sides, ...REASON),
+    ).rejects.toMatchObject({ code: "INVALID_DECISION" });
+  });
+
   it("give no more of a deposit that came again than was not given before", async () => {
     const address = derivation.addressAt(0);
     await desk.watch();

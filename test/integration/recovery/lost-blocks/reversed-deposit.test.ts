@@ -232,6 +232,28 @@ describe("a deposit that lay in suspense on the chain that was lost", () => {
     expect(await desk.breaks()).toBe("");
   });
 
+  it("takes of its customer only what a person had left of it", async () => {
+    const { kept } = await foundCoins();
+    const [row] = await suspended();
+    const adjust = (key: string, debit: string, credit: string, ...more: string[]) => {
+      const what = ["--key", key, "--debit", debit, "--credit", credit, ...more];
+      const rest = ["--amount-atoken", String(2n * TOKEN), "--reason", "looked at the chain"];
+      return desk.causeway("ledger", "adjust", ...what, ...rest);
+    };
+    const [suspense, lost] = ["liability:suspense", "expense:write_off"];
+    await adjust("part", suspense, lost, "--deposit", row?.id ?? "");
+    await assign("alice");
+    expect(await desk.availableAtoken("alice")).toBe(3n * TOKEN);
+    await loseAbove(kept);
+    await desk.watch();
+    expect(await desk.availableAtoken("alice")).toBe(0n);
+    // What went elsewhere is named until a person takes it back.
+    expect(await desk.breaks()).toContain("coins given out of suspense have come");
+    await adjust("taken-back", lost, suspense);
+    expect(await desk.breaks()).toBe("");
+    expect(await desk.breakAtoken()).toBe(0n);
+  });
+
   it("is taken back from whom a person gives it to while another one goes back", async () => {
     const { kept } = await foundCoins();
     await desk.loseAbove(kept);
