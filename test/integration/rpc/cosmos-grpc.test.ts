@@ -125,7 +125,10 @@ describe("gRPC", () => {
     const inside = (number: number, content: Uint8Array) =>
       new ProtoWriter().message(number, content).finish();
     // A list of half a million empty lists in the place of the transaction.
-    const raw = Buffer.concat([Buffer.from([1]), encodeRlp(Array(500_000).fill([]))]);
+    const raw = Buffer.concat([
+      Buffer.from([1]),
+      encodeRlp(Array.from({ length: 500_000 }, () => [])),
+    ]);
     const message = Buffer.concat([inside(5, Buffer.alloc(20, 1)), inside(6, raw)]);
     const typeUrl = Buffer.from("/cosmos.evm.vm.v1.MsgEthereumTx");
     const any = Buffer.concat([inside(1, typeUrl), inside(2, message)]);
