@@ -2,10 +2,17 @@
 import type { JsonReader } from "../../../chain/protobuf/json-reader.js";
 import type { ProtoMessage, ProtoValue } from "../../../chain/protobuf/values.js";
 import { invalidArgument } from "../cosmos/errors.js";
+import { hasTooManyValues } from "../json-text.js";
 import type { MatchedRoute } from "./routes.js";
 
 /** Parameters of a URL; more are refused before they are read. */
 const MAX_PARAMETERS = 200;
+
+/**
+ * Values of a body: as many fields as requests of gRPC have, more than the largest transaction holds.
+ * Each is looked up by its name, and read beside all others in one piece.
+ */
+const MAX_BODY_VALUES = 70_000;
 
 /** A condition of an event filter that a raw `&` cut off: `type.attribute` with what follows. */
 const CONDITION = /^\s*[a-zA-Z_][\w-]*\.[\w.-]+\s*(?:=|<|>|CONTAINS\b|EXISTS\b)/;
@@ -54,6 +61,9 @@ export function requestOf(
 }
 
 function parseJson(body: string): unknown {
+  if (hasTooManyValues(Buffer.from(body), MAX_BODY_VALUES)) {
+    throw invalidArgument("the body has too many values");
+  }
   try {
     return JSON.parse(body);
   } catch {

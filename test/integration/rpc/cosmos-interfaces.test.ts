@@ -247,6 +247,22 @@ describe("REST", () => {
     expect(routes.every(({ template }) => template.replaceAll("=**", "") in paths)).toBe(true);
   });
 
+  it("reads no body of more values than a transaction has", async () => {
+    const roomy = await startRestServer({ ...restOptions(), maxBodyBytes: 1_000_000 });
+    const encode = `http://127.0.0.1:${roomy.address.port}/cosmos/tx/v1beta1/encode`;
+    const reply = async (count: number) => {
+      const body = JSON.stringify({ tx: { signatures: Array(count).fill("") } });
+      const answer = await fetch(encode, { method: "POST", body });
+      return [answer.status, (await answer.text()).slice(0, 80)];
+    };
+    expect(await reply(60_000)).toMatchObject([200, expect.stringContaining("tx_bytes")]);
+    expect(await reply(70_001)).toEqual([
+      400,
+      '{"code":3,"message":"the body has too many values","details":[]}',
+    ]);
+    await roomy.stop();
+  });
+
   it("answers who asks too often with 429", async () => {
     const limited = await startRestServer({ ...restOptions(), requestsPerSecond: 1 });
     const origin = `http://127.0.0.1:${limited.address.port}`;
