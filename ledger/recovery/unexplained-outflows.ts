@@ -14,10 +14,14 @@ import { stands } from "./lost-heights.js";
 /** SQL: of an outflow `f`, whether no loss of blocks that the watcher went back for has taken it. */
 export const STANDS = stands("f.height", "f.rewinds");
 
-/** SQL: of an outflow `f`, whether it stands, nothing explains it, and nobody acknowledged it. */
-export const UNACKNOWLEDGED = `${STANDS} AND explanation_of(f.wallet, f.tx_hash) IS NULL
-  AND NOT EXISTS (SELECT 1 FROM foreign_transaction_acknowledged a
-                   WHERE a.wallet = f.wallet AND a.tx_hash = f.tx_hash)`;
+/**
+ * SQL: of an outflow `f`, whether it stands, nothing explains it, and nobody acknowledged it. In this order:
+ * what explains one takes forty times as long to ask, and of all that were ever seen few wait for a person.
+ */
+export const UNACKNOWLEDGED = `${STANDS} AND CASE
+  WHEN EXISTS (SELECT 1 FROM foreign_transaction_acknowledged a
+                WHERE a.wallet = f.wallet AND a.tx_hash = f.tx_hash) THEN false
+  ELSE explanation_of(f.wallet, f.tx_hash) IS NULL END`;
 
 /**
  * SQL: of an outflow `f` and a withdrawal `w` of an asset `a`, whether the one may have paid the other: by

@@ -5,6 +5,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { parseAddress } from "../../../chain/address.js";
+import { freezeUnexplained } from "../../../ledger/recovery/unexplained-outflows.js";
+import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { linkRows } from "../../../ledger/tamper/chainer.js";
 import { readUnlinked } from "../../../ledger/tamper/linked-rows.js";
 import {
@@ -294,6 +296,42 @@ describe("rows without a link", () => {
       // The last thousand, and what finds where they begin.
       expect(read["chain_link"]).toBeLessThanOrEqual(1_100);
       expect(read["event"]).toBeLessThanOrEqual(1_100);
+    });
+  });
+});
+
+describe("a request that ends", () => {
+  it("asks for what explains an outflow of no outflow that a person has acknowledged", async () => {
+    const { owner } = ledger;
+    await owner.query(
+      `INSERT INTO foreign_outflow (wallet, tx_hash, asset, amount_units, fee_atoken, height)
+       SELECT $1, '0xff' || lpad(to_hex(n), 62, '0'), 'TOKEN', n, 1, n
+         FROM generate_series(1, $2::integer) AS n`,
+      [WALLET, FILLED],
+    );
+    await owner.query(
+      `INSERT INTO foreign_transaction_acknowledged (wallet, tx_hash, acknowledged_by, reason)
+       SELECT wallet, tx_hash, 'ann', 'looked' FROM foreign_outflow WHERE height > $1`,
+      [ASKED],
+    );
+    await owner.query(
+      `INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, destination,
+         destination_text, amount_units, status)
+       VALUES ('wd_ends', 'ends', '', 'alice', 'TOKEN', $1, $1, 1, 'accepted')`,
+      [DESTINATION],
+    );
+    await owner.transaction(async (tx) => {
+      const asked = async () => {
+        const [row] = await tx.query<{ scans: number }>(
+          `SELECT coalesce(idx_scan, 0)::integer AS scans FROM pg_stat_xact_user_tables
+            WHERE relname = 'recovered_payment'`,
+        );
+        return Number(row?.scans);
+      };
+      const before = await asked();
+      const events = await freezeUnexplained(tx, [toWithdrawalId("wd_ends")]);
+      expect(events.map(({ type }) => type)).toEqual(["withdrawal.frozen"]);
+      expect((await asked()) - before).toBe(ASKED);
     });
   });
 });
