@@ -39,7 +39,11 @@ function atPrice(
 ): Sweeper {
   return bench.sweeper({
     ...over,
-    settings: { ...bench.settings, repriceAfterMs: 0 },
+    settings: {
+      ...bench.settings,
+      repriceAfterMs: 0,
+      gas: { ...bench.settings.gas, priceFloorAtoken: 0n },
+    },
     node: {
       ...bench.node,
       send: async () => [],
@@ -53,17 +57,27 @@ function atPrice(
 
 /** A new customer's address whose sweep is signed and late: no block takes what its gas pays for. */
 async function stuck(): Promise<Address> {
+  const address = await tokens();
+  await bench.rounds(5, atPrice(PRICE));
+  expect([(await sweepOf(address)).state, await gasOf(address)]).toEqual(["signed", ["arrived"]]);
+  await anHourLater();
+  return address;
+}
+
+/** A new customer's address with a token and no coins, booked. */
+async function tokens(): Promise<Address> {
   const address = await bench.bench.register(`customer-${registered++}`);
   await bench.bench.mine([callOf("PlainToken", "mint", [address, 5n])]);
   await bench.mine();
-  await bench.rounds(5, atPrice(PRICE));
-  expect([(await sweepOf(address)).state, await gasOf(address)]).toEqual(["signed", ["arrived"]]);
+  return address;
+}
+
+async function anHourLater(): Promise<void> {
   await bench.bench.ledger.owner.transaction(async (tx) => {
     await tx.query(`ALTER TABLE sweep DISABLE TRIGGER sweep_guard`);
     await tx.query(`UPDATE sweep SET changed_at = changed_at - interval '1 hour'`);
     await tx.query(`ALTER TABLE sweep ENABLE TRIGGER sweep_guard`);
   });
-  return address;
 }
 
 async function sweepOf(address: Address): Promise<Sweep> {
@@ -167,6 +181,18 @@ it("is not asked for by what was seen before other gas came, nor for a sweep tha
   expect(await ask((await sweepOf(address)).topUpId)).toBeUndefined();
   expect(await gasOf(address)).toEqual(["arrived", "arrived"]);
   await bench.assertEven();
+});
+
+it("is given to what was signed for nothing, once gas has a price", async () => {
+  const address = await tokens();
+  await bench.rounds(3, atPrice(0n));
+  expect([(await sweepOf(address)).state, await gasOf(address)]).toEqual(["signed", []]);
+  expect(await lastPrice(address)).toBe(0n);
+  await anHourLater();
+  await bench.rounds(3, atPrice(PRICE));
+  expect(await gasOf(address)).toEqual(["arrived"]);
+  expect(await lastPrice(address)).toBeGreaterThanOrEqual(PRICE);
+  await expectSettled(address);
 });
 
 it("is tried again after a while where no hot wallet paid it", async () => {
