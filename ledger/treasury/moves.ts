@@ -57,9 +57,6 @@ class RefusedMove extends Error {
   }
 }
 
-/** Ends the transaction of gas whose sweep has gone on. */
-class UnwantedMove extends Error {}
-
 /**
  * Books a move and asks for its payment in one commit, once: of a sweep there is one open top-up, and of
  * an asset one open move to cold storage, none for a while after one that was not paid, and none that was
@@ -77,7 +74,6 @@ export async function openMove(
     return undefined;
   } catch (error) {
     if (error instanceof RefusedMove) return error.refusal;
-    if (error instanceof UnwantedMove) return undefined;
     throw error;
   }
 }
@@ -95,6 +91,8 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
     [sweepId, asset, PAUSE_MS, move.afterId],
   );
   if (known.length > 0) return;
+  // Before customers' balances and events, as where the watcher ends sweeps.
+  if (sweepId !== null && !(await lockWanting(tx, sweepId))) return;
   const { destination, amountUnits, expiresAtMs } = move;
   if (move.kind === "cold" && (await isDepositAddress(tx, destination))) {
     throw new RefusedMove("OWN_WALLET");
@@ -119,8 +117,6 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
   const [outcome] = await acceptInside(tx, [request], rules);
   if (outcome === undefined) throw new Error("a move was not answered");
   if (outcome.outcome === "refused") throw new RefusedMove(outcome.refusal);
-  // Behind the accounts, as where the watcher ends sweeps.
-  if (sweepId !== null && !(await lockWanting(tx, sweepId))) throw new UnwantedMove();
   await tx.query(
     `INSERT INTO treasury_move (kind, withdrawal_id, asset, destination, amount_units, sweep_id)
      VALUES ($1, $2, $3, $4, $5, $6)`,

@@ -12,6 +12,7 @@ import type { TreasuryContext } from "../../../withdrawal-worker/treasury/treasu
 import { openDatabase, type SqlDatabase } from "../../../runtime/sql/sql.js";
 import { silentLog, TEST_IDENTITY } from "../../helpers/services/ledger.js";
 import { createTestDatabase } from "../../helpers/services/postgres.js";
+import { until } from "../../helpers/until.js";
 import { callOf } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
 import { dyingDatabase, Killed, PRICE, TreasuryBench } from "./treasury-bench.js";
@@ -180,6 +181,33 @@ it("is not asked for by what was seen before other gas came, nor for a sweep tha
   await expectSettled(address);
   expect(await ask((await sweepOf(address)).topUpId)).toBeUndefined();
   expect(await gasOf(address)).toEqual(["arrived", "arrived"]);
+  await bench.assertEven();
+});
+
+it("is asked for while a block ends the sweep, and neither holds the other up", async () => {
+  const address = await stuck();
+  const { id: sweepId, topUpId: afterId } = await sweepOf(address);
+  const nowMs = Date.now();
+  const times = { expiresAtMs: nowMs + 3_600_000, afterId };
+  const rules = { minimumAtoken: 0n, nowMs, policy: bench.files.policy, isStopped: false };
+  let asked: Promise<unknown> | undefined;
+  const { owner } = bench.bench.ledger;
+  // As the watcher does it: the sweep, then the events.
+  await owner.transaction(async (tx) => {
+    await tx.query(`SELECT 1 FROM sweep WHERE id = $1 FOR UPDATE`, [sweepId]);
+    const move = { kind: "top-up", sweepId, destination: address, amountUnits: 1n } as const;
+    asked = openMove(bench.worker, { ...move, ...times }, rules);
+    const waiting = `SELECT 1 FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    await until(async () => (await owner.query(waiting)).length === 1, {
+      timeoutMs: 10_000,
+      what: "the gas waits for the block",
+    });
+    await tx.query(`SELECT 1 FROM event_counter FOR UPDATE`);
+    await tx.query(`UPDATE sweep SET state = 'frozen', reason = 'drill' WHERE id = $1`, [sweepId]);
+  });
+  expect(await asked).toBeUndefined();
+  expect(await gasOf(address)).toEqual(["arrived"]);
   await bench.assertEven();
 });
 
