@@ -6,7 +6,7 @@
  *
  * A connection that idles inside a transaction (a stopped process) loses its locks after the given time.
  * The server compiles no statement to machine code: its estimate of a short one over several tables, above
- * all young ones, is high enough to begin with that, and it takes far longer than the statement.
+ * all young ones, is high enough to begin with that, and it takes longer than the statement.
  * @param idleInTransactionMs an integer above 0
  */
 export function sessionSettings(idleInTransactionMs: number): string {
