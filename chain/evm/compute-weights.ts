@@ -165,6 +165,11 @@ const FIFTH_OPCODES_NS: OpcodeWeights["listedNs"] = {
   0x5c: 200, // TLOAD
   0x5d: 900, // TSTORE: dearer than it was
   0x5e: 100, // MCOPY
+  // The first topic is looked for by its value: a new one in each log costs store and index alike.
+  0xa1: 8_500, // LOG1
+  0xa2: 10_000,
+  0xa3: 11_000,
+  0xa4: 12_000, // LOG4
   0xf0: 58_000, // CREATE
   0xf5: 58_000, // CREATE2
 };
@@ -235,6 +240,7 @@ const FIFTH: ComputeWeights = {
   seenAccountNs: 1_000,
   seenSlotNs: 1_000,
   slotChangeNs: 24_000,
+  logByteNs: 10,
   exponentByteNs: 1_500,
   keptCodeBytes: 512 * 1_024,
   pairingNs: 4_000_000,

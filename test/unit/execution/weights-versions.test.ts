@@ -15,15 +15,28 @@ import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chai
 const WALLET = new Wallet(`0x${"17".repeat(32)}`);
 const CONTRACT = parseAddress(`0x${"cc".repeat(20)}`);
 
-/** CREATE of nothing; CALL of 0xffff with 1 atoken; LOG0 of a word. */
-const CODE = ["5f5f5ff050", "5f5f5f5f600161ffff5ff150", "60205fa0"].join("");
+/** CREATE of nothing; CALL of 0xffff with 1 atoken; LOG0 of a word; LOG1 to LOG4 of nothing. */
+const CODE = [
+  "5f5f5ff050",
+  "5f5f5f5f600161ffff5ff150",
+  "60205fa0",
+  "5f5f5fa1",
+  "5f5f5f5fa2",
+  "5f5f5f5f5fa3",
+  "5f5f5f5f5f5fa4",
+].join("");
 
 /**
- * By hand, from the first table: the base; 21 bytes of code at 4; 14 opcodes at 40; CREATE 30,000 and its memory 0;
- * CALL 6,000, a cold account 8,000, coins 40,000; LOG0 3,000, a word of memory 8, 32 bytes at 5.
+ * By hand, from the first table: the base; 43 bytes of code at 4; 32 opcodes at 40; CREATE 30,000 and its memory 0;
+ * CALL 6,000, a cold account 8,000, coins 40,000; LOG0 3,000, a word of memory 8, 32 bytes at 5; LOG1 to LOG4.
  */
 const FIRST_NS =
-  50_000 + 21 * 4 + 14 * 40 + 30_000 + (6_000 + 8_000 + 40_000) + (3_000 + 8 + 32 * 5);
+  50_000 +
+  (43 * 4 + 32 * 40) +
+  30_000 +
+  (6_000 + 8_000 + 40_000) +
+  (3_000 + 8 + 32 * 5) +
+  (5_000 + 7_000 + 9_000 + 11_000);
 
 const SECOND_NS = FIRST_NS + 28_000 + 8_000 + 32 * 2;
 
@@ -32,7 +45,7 @@ const UNITS: Readonly<Record<WeightsVersion, number>> = {
   2: SECOND_NS,
   3: SECOND_NS,
   4: SECOND_NS,
-  5: SECOND_NS - 14 * 20,
+  5: SECOND_NS - 32 * 20 + 32 * 3 + (3_500 + 3_000 + 2_000 + 1_000),
 };
 
 /** Stores its first word of input: PUSH0 CALLDATALOAD PUSH0 SSTORE. */
