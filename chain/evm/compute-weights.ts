@@ -160,7 +160,7 @@ const FIFTH_OPCODES_NS: OpcodeWeights["listedNs"] = {
   0x51: 80, // MLOAD
   0x52: 120, // MSTORE
   0x54: 450, // SLOAD
-  0x55: 600, // SSTORE
+  0x55: 1_000, // SSTORE
   0x5b: 20, // JUMPDEST
   0x5c: 200, // TLOAD
   0x5d: 900, // TSTORE: dearer than it was

@@ -65,6 +65,7 @@ export const COMMIT_CASES: readonly CommitCase[] = [
     isRepeated: true,
     callsContracts: true,
   },
+  { name: "SSTORE, one slot", body: "805f55", gas: 250, isRepeated: true },
   { name: "LOG0 of nothing", body: "5f5fa0", gas: 460 },
   { name: "LOG1, another topic each", body: "805f5fa1", gas: 1_100 },
   { name: "LOG1 of a byte, another topic each", body: "8060015fa1", gas: 1_100 },
