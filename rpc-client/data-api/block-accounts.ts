@@ -75,8 +75,9 @@ function readBase64(value: unknown, name: string): Buffer {
 
 /** Accounts of a block and the transactions that name them, as numbers. */
 class NamedAccounts {
-  readonly transactionCount: number;
   readonly accountCount: number;
+  /** Where each transaction's numbers begin. */
+  readonly #starts: number[] = [];
   /** For each transaction its count, then positions of accounts. */
   readonly #numbers: Uint32Array;
   readonly #size: number;
@@ -95,16 +96,19 @@ class NamedAccounts {
       numbers[at] = bytes.readUInt32BE(at * NUMBER_BYTES);
     }
     this.#numbers = numbers;
-    let count = 0;
-    for (let at = 0, next = 0; at < numbers.length; at = next, count += 1) {
+    for (let at = 0, next = 0; at < numbers.length; at = next) {
+      this.#starts.push(at);
       next = this.#behind(at);
       if (next > numbers.length) throw badAnswer("the numbers break off");
       for (let place = at + 1; place < next; place += 1) {
         if ((numbers[place] ?? 0) >= this.#size) throw badAnswer("an account that is not there");
       }
     }
-    this.transactionCount = count;
-    this.accountCount = numbers.length - count;
+    this.accountCount = numbers.length - this.#starts.length;
+  }
+
+  get transactionCount(): number {
+    return this.#starts.length;
   }
 
   get sizeBytes(): number {
@@ -119,24 +123,17 @@ class NamedAccounts {
       if (among?.mayHave(prefix) === false) continue;
       if (concerns(this.#accountAt(position))) wanted.add(position);
     }
-    const positions: number[] = [];
-    if (wanted.size === 0) return positions;
-    const numbers = this.#numbers;
-    for (let at = 0, index = 0; at < numbers.length; at = this.#behind(at), index += 1) {
-      const named = numbers.subarray(at + 1, this.#behind(at));
-      if (named.some((position) => wanted.has(position))) positions.push(index);
-    }
-    return positions;
+    if (wanted.size === 0) return [];
+    return this.#starts.flatMap((start, index) =>
+      this.#namedAt(start).some((position) => wanted.has(position)) ? [index] : [],
+    );
   }
 
   /** Accounts that a transaction names; none for a position that the block has not. */
-  accountsOf(wanted: number): readonly Address[] {
-    const numbers = this.#numbers;
-    let at = 0;
-    for (let index = 0; index < wanted && at < numbers.length; index += 1) at = this.#behind(at);
-    if (at >= numbers.length) return [];
-    const named = numbers.subarray(at + 1, this.#behind(at));
-    return Array.from(named, (position) => this.#accountAt(position));
+  accountsOf(index: number): readonly Address[] {
+    const start = this.#starts[index];
+    if (start === undefined) return [];
+    return Array.from(this.#namedAt(start), (position) => this.#accountAt(position));
   }
 
   /** All accounts. */
@@ -147,6 +144,11 @@ class NamedAccounts {
   #accountAt(position: number): Address {
     const start = position * ADDRESS_BYTES;
     return bytesToAddress(this.accounts.subarray(start, start + ADDRESS_BYTES));
+  }
+
+  /** Positions of the accounts of the transaction whose numbers begin here. */
+  #namedAt(start: number): Uint32Array {
+    return this.#numbers.subarray(start + 1, this.#behind(start));
   }
 
   /** Where the transaction's numbers end that begin here. */
