@@ -1,7 +1,7 @@
 /** The EVM block header and the block as the node stores and serves it (D8, D19). */
-import { type Address, addressToBytes } from "./address.js";
+import type { Address } from "./address.js";
 import { keccak256Hex } from "./hashes.js";
-import { bigintToBytes, type Hash32, type Height, hexToBytes } from "./hex.js";
+import type { Hash32, Height } from "./hex.js";
 import { encodeRlp, rlpSizeBytes } from "./encoding/rlp.js";
 import type { CosmosBlockTransaction, MinedCosmosTransaction } from "./cosmos/cosmos-result.js";
 import type { AnyTransaction } from "./cosmos/cosmos-transaction.js";
@@ -92,20 +92,20 @@ export interface BlockOutline {
 /** RLP of the header; its keccak256 is the block hash. */
 export function encodeHeader(header: BlockHeader): Uint8Array {
   return encodeRlp([
-    hexToBytes(header.parentHash),
-    hexToBytes(EMPTY_UNCLES_HASH),
-    addressToBytes(header.coinbase),
-    hexToBytes(header.stateRoot),
-    hexToBytes(header.transactionsRoot),
-    hexToBytes(header.receiptsRoot),
+    header.parentHash,
+    EMPTY_UNCLES_HASH,
+    header.coinbase,
+    header.stateRoot,
+    header.transactionsRoot,
+    header.receiptsRoot,
     header.logsBloom,
     new Uint8Array(0),
-    bigintToBytes(BigInt(header.height)),
-    bigintToBytes(header.gasLimit),
-    bigintToBytes(header.gasUsed),
-    bigintToBytes(BigInt(header.timestampSeconds)),
-    hexToBytes(header.moduleRoot),
-    hexToBytes(header.mixHash),
+    header.height,
+    header.gasLimit,
+    header.gasUsed,
+    header.timestampSeconds,
+    header.moduleRoot,
+    header.mixHash,
     new Uint8Array(8),
   ]);
 }

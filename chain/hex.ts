@@ -140,10 +140,15 @@ export function parseSafeQuantity(text: unknown): number {
   return Number(value);
 }
 
+/** The largest word of the EVM. */
+export const MAX_WORD = (1n << 256n) - 1n;
+
 const NO_BYTES = new Uint8Array(0);
 const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER);
-const MAX_WORD = (1n << 256n) - 1n;
+const MAX_UINT32 = 2 ** 32 - 1;
 const WORD_BYTES = 32;
+/** The bytes that are written at the moment. */
+const SHORTEST = new Uint8Array(WORD_BYTES);
 /** The word that is read or written at the moment, 64 bits at a time. */
 const WORD = new Uint8Array(WORD_BYTES);
 const WORD_VIEW = new DataView(WORD.buffer);
@@ -151,26 +156,35 @@ const WORD_VIEW = new DataView(WORD.buffer);
 /** Unsigned bigint to minimal big-endian bytes; zero gives no bytes (the RLP integer form). */
 export function bigintToBytes(value: bigint): Uint8Array {
   if (value === 0n) return NO_BYTES;
-  if (value <= MAX_SAFE) return numberToBytes(Number(value));
-  if (value <= MAX_WORD) {
-    fillWord(value);
-    let start = 0;
-    while (WORD[start] === 0) start++;
-    return WORD.slice(start);
-  }
+  if (value <= MAX_WORD) return SHORTEST.slice(writeIntegerBefore(SHORTEST, WORD_BYTES, value));
   const digits = value.toString(16);
   return hexToBytes(`0x${digits.length % 2 === 0 ? digits : `0${digits}`}`);
 }
 
-/** A safe integer above zero, without the detour over its digits. */
-function numberToBytes(value: number): Uint8Array {
-  let size = 1;
-  for (let rest = value; rest >= 256; rest = Math.floor(rest / 256)) size += 1;
-  const bytes = new Uint8Array(size);
-  for (let rest = value, at = size - 1; at >= 0; rest = Math.floor(rest / 256), at--) {
-    bytes[at] = rest % 256;
+/**
+ * Writes these bytes of an unsigned integer, at most 2^256 - 1, so that they end at a place; of a number, a
+ * safe one.
+ * @returns where they begin
+ * @throws RangeError for what is negative or a fraction: cut off, it would be another amount
+ */
+export function writeIntegerBefore(
+  target: Uint8Array,
+  end: number,
+  value: bigint | number,
+): number {
+  let at = end;
+  if (typeof value === "number" || value <= MAX_SAFE) {
+    let rest = Number(value);
+    if (!Number.isSafeInteger(rest) || rest < 0) throw new RangeError("not an unsigned integer");
+    for (; rest > MAX_UINT32; rest = Math.floor(rest / 256)) target[--at] = rest % 256;
+    for (; rest > 0; rest >>>= 8) target[--at] = rest & 0xff;
+    return at;
   }
-  return bytes;
+  fillWord(value);
+  let first = 0;
+  while (WORD[first] === 0) first++;
+  for (let from = WORD_BYTES - 1; from >= first; from--) target[--at] = WORD[from] ?? 0;
+  return at;
 }
 
 /** Bytes that are exact as a number. */

@@ -1,7 +1,7 @@
 /** Receipts, logs and the logs bloom, with their consensus encodings. */
 import type { Address } from "./address.js";
 import { keccak256 } from "./hashes.js";
-import { bigintToBytes, type Hash32, hexToBytes, writeHex } from "./hex.js";
+import { type Hash32, hexToBytes, writeHex } from "./hex.js";
 import {
   encodeRlp,
   RLP_LIST,
@@ -182,12 +182,7 @@ function writeLog(target: Uint8Array, start: number, log: Log): number {
 /** Consensus encoding: type byte for typed ones, then rlp([status, cumulativeGas, bloom, logs]). */
 export function encodeReceipt(receipt: Receipt): Uint8Array {
   const body = encodeRlp(
-    [
-      bigintToBytes(BigInt(receipt.status)),
-      bigintToBytes(receipt.cumulativeGasUsed),
-      receipt.logsBloom,
-      encodeLogs(receipt.logs),
-    ],
+    [receipt.status, receipt.cumulativeGasUsed, receipt.logsBloom, encodeLogs(receipt.logs)],
     ENCODED,
   );
   if (receipt.type === 0) return body;

@@ -3,10 +3,10 @@
  * Sources: EIP-155, EIP-2718, EIP-2930, EIP-1559; decision D7 (types 3 and 4 refused).
  */
 import { present, ChainError } from "./errors.js";
-import { type Address, addressToBytes, bytesToAddress } from "./address.js";
+import { type Address, bytesToAddress } from "./address.js";
 import { SECP256K1_ORDER, secp256k1 } from "./crypto.js";
 import { keccak256, keccak256Hex } from "./hashes.js";
-import { bigintToBytes, bytesToHash32, type Hash32, hexToBytes, writeWord } from "./hex.js";
+import { bytesToHash32, type Hash32, writeWord } from "./hex.js";
 import {
   decodeRlp,
   encodeRlp,
@@ -77,21 +77,23 @@ export interface LegacyIntent {
   readonly data: Uint8Array;
 }
 
+/** What stands for the recipient of a creation. */
+const NOBODY = new Uint8Array(0);
+
 function legacyFields(intent: LegacyIntent): RlpInput[] {
   return [
-    bigintToBytes(intent.nonce),
-    bigintToBytes(intent.gasPriceAtoken),
-    bigintToBytes(intent.gasLimit),
-    intent.to === undefined ? new Uint8Array(0) : addressToBytes(intent.to),
-    bigintToBytes(intent.valueAtoken),
+    intent.nonce,
+    intent.gasPriceAtoken,
+    intent.gasLimit,
+    intent.to ?? NOBODY,
+    intent.valueAtoken,
     intent.data,
   ];
 }
 
 /** Digest to sign for a legacy transaction: keccak256 of its EIP-155 payload. */
 export function legacySigningDigest(intent: LegacyIntent): Uint8Array {
-  const chain = [bigintToBytes(intent.chainId), new Uint8Array(0), new Uint8Array(0)];
-  return keccak256(encodeRlp([...legacyFields(intent), ...chain]));
+  return keccak256(encodeRlp([...legacyFields(intent), intent.chainId, 0, 0]));
 }
 
 /** Puts a signature on a legacy transaction and returns the raw bytes (EIP-155 v). */
@@ -101,7 +103,7 @@ export function encodeSignedLegacy(
 ): Uint8Array {
   const v = 35n + 2n * intent.chainId + BigInt(signature.recoveryId);
   const { r, s } = signature;
-  const tail = [bigintToBytes(v), stripLeadingZeros(r), stripLeadingZeros(s)];
+  const tail = [v, stripLeadingZeros(r), stripLeadingZeros(s)];
   return encodeRlp([...legacyFields(intent), ...tail]);
 }
 
@@ -120,7 +122,7 @@ function stripLeadingZeros(bytes: Uint8Array): Uint8Array {
 export type UnsignedTransaction = Omit<SignedTransaction, "v" | "r" | "s" | "raw" | "hash">;
 
 /** `v`, `r` and `s` of a transaction without a signature. */
-const NO_SIGNATURE: readonly RlpInput[] = [0n, 0n, 0n].map(bigintToBytes);
+const NO_SIGNATURE: readonly RlpInput[] = [0, 0, 0];
 
 /**
  * The transaction with zeros for its signature, as go-ethereum encodes an unsigned one. Nothing
@@ -132,21 +134,11 @@ export function withoutSignature(fields: UnsignedTransaction): SignedTransaction
 }
 
 function encodeUnsigned(tx: UnsignedTransaction): Uint8Array {
-  const nonce = bigintToBytes(tx.nonce);
-  const maxFee = bigintToBytes(tx.maxFeePerGasAtoken);
-  const message: RlpInput[] = [
-    bigintToBytes(tx.gasLimit),
-    tx.to === undefined ? new Uint8Array(0) : addressToBytes(tx.to),
-    bigintToBytes(tx.valueAtoken),
-    tx.data,
-  ];
+  const { chainId, nonce, maxFeePerGasAtoken: maxFee } = tx;
+  const message: RlpInput[] = [tx.gasLimit, tx.to ?? NOBODY, tx.valueAtoken, tx.data];
   if (tx.type === 0) return encodeRlp([nonce, maxFee, ...message, ...NO_SIGNATURE]);
-  const fees = tx.type === 1 ? [maxFee] : [bigintToBytes(tx.maxPriorityFeePerGasAtoken), maxFee];
-  const accessList = tx.accessList.map(({ address, storageKeys }) => [
-    addressToBytes(address),
-    storageKeys.map((key) => hexToBytes(key)),
-  ]);
-  const chainId = bigintToBytes(tx.chainId);
+  const fees = tx.type === 1 ? [maxFee] : [tx.maxPriorityFeePerGasAtoken, maxFee];
+  const accessList = tx.accessList.map(({ address, storageKeys }) => [address, storageKeys]);
   const payload = [chainId, nonce, ...fees, ...message, accessList, ...NO_SIGNATURE];
   return Buffer.concat([Uint8Array.of(tx.type), encodeRlp(payload)]);
 }
@@ -328,7 +320,7 @@ function signatureParity(tx: SignedTransaction): number {
 let chainTail = { chainId: 0n, encoded: encodeChainTail(0n) };
 
 function encodeChainTail(chainId: bigint): Uint8Array {
-  return Buffer.concat([encodeRlp(bigintToBytes(chainId)), Uint8Array.of(0x80, 0x80)]);
+  return Buffer.concat([encodeRlp(chainId), Uint8Array.of(0x80, 0x80)]);
 }
 
 /** Digest that the sender signed, over the fields as they came. */

@@ -1,6 +1,14 @@
 /** Recursive Length Prefix, strict: every value has exactly one accepted encoding. */
-import { ChainError } from "../errors.js";
-import { bigintAt, bytesToBigint } from "../hex.js";
+import { ChainError, present } from "../errors.js";
+import {
+  bigintAt,
+  bigintToBytes,
+  bytesToBigint,
+  type Hex,
+  MAX_WORD,
+  writeHex,
+  writeIntegerBefore,
+} from "../hex.js";
 import { readRlp, type RlpReader } from "./rlp-reader.js";
 import type { Slab } from "./slab.js";
 
@@ -12,8 +20,8 @@ export class RlpEncoded {
   constructor(readonly bytes: Uint8Array) {}
 }
 
-/** What can be encoded; nested lists as arrays. */
-export type RlpInput = Uint8Array | RlpEncoded | readonly RlpInput[];
+/** What can be encoded: bytes, as such or as `0x` text; unsigned integers; lists of all of these. */
+export type RlpInput = Uint8Array | Hex | bigint | number | RlpEncoded | readonly RlpInput[];
 
 /** Where first bytes of strings begin. */
 export const RLP_STRING = 0x80;
@@ -38,20 +46,6 @@ export function rlpSizeBytes(payload: number): number {
 /** Length of the encoding of a string of bytes. */
 export function rlpStringSizeBytes(bytes: Uint8Array): number {
   return bytes.length === 1 && (bytes[0] ?? 0) < RLP_STRING ? 1 : rlpSizeBytes(bytes.length);
-}
-
-/**
- * Size of the encoding. Payload sizes of lists are kept in the order in which `write` meets the
- * lists, so that deep nesting is measured once.
- */
-function measure(input: RlpInput, listSizes: number[]): number {
-  if (input instanceof Uint8Array) return rlpStringSizeBytes(input);
-  if (input instanceof RlpEncoded) return input.bytes.length;
-  const slot = listSizes.push(0) - 1;
-  let payload = 0;
-  for (const item of input) payload += measure(item, listSizes);
-  listSizes[slot] = payload;
-  return rlpSizeBytes(payload);
 }
 
 /**
@@ -86,46 +80,126 @@ export function writeRlpString(target: Uint8Array, start: number, bytes: Uint8Ar
   return copy(target, writeRlpHeader(target, start, bytes.length, RLP_STRING), bytes);
 }
 
-/** A loop beats `set` for the short items that make up most of what is encoded. */
+/** Up to here a loop beats `set`, for the short items that make up most of what is encoded. */
+const LOOPED_BYTES = 40;
+
 function copy(target: Uint8Array, at: number, bytes: Uint8Array): number {
-  if (bytes.length > 40) target.set(bytes, at);
+  if (bytes.length > LOOPED_BYTES) target.set(bytes, at);
   else {
     for (let index = 0; index < bytes.length; index++) target[at + index] = bytes[index] ?? 0;
   }
   return at + bytes.length;
 }
 
-/** Writes one encoding and goes on after it. */
+/** Room that is kept between encodings; what a longer one needed is given back. */
+const KEPT_BYTES = 256 * 1024;
+
+/** Longest header, or integer with its header. */
+const SHORT_ITEM_BYTES = 40;
+
+/**
+ * Writes an encoding from its last byte to its first: when the length of a list is written, its items are
+ * there, and nothing has to be measured before.
+ */
 class Writer {
-  private at = 0;
-  private list = 0;
+  private bytes = new Uint8Array(KEPT_BYTES);
+  /** Where the first byte is that was written last. */
+  private at = KEPT_BYTES;
 
-  constructor(
-    private readonly target: Uint8Array,
-    private readonly listSizes: readonly number[],
-  ) {}
+  /** @param slab where the encoding is put; absent: an array of its own */
+  encoding(input: RlpInput, slab: Slab | undefined): Uint8Array {
+    this.at = this.bytes.length;
+    this.write(input);
+    const encoding = this.taken(slab);
+    if (this.bytes.length > KEPT_BYTES) this.bytes = new Uint8Array(KEPT_BYTES);
+    return encoding;
+  }
 
-  write(input: RlpInput): void {
-    const { target, at } = this;
-    if (input instanceof Uint8Array) this.at = writeRlpString(target, at, input);
-    else if (input instanceof RlpEncoded) this.at = copy(target, at, input.bytes);
+  private taken(slab: Slab | undefined): Uint8Array {
+    const { bytes, at } = this;
+    if (slab === undefined) return bytes.slice(at);
+    const target = slab.take(bytes.length - at);
+    if (target.length > LOOPED_BYTES) target.set(bytes.subarray(at));
+    else for (let index = 0; index < target.length; index++) target[index] = bytes[at + index] ?? 0;
+    return target;
+  }
+
+  private write(input: RlpInput): void {
+    if (typeof input === "bigint" || typeof input === "number") this.writeInteger(input);
+    else if (typeof input === "string") this.writeText(input);
+    else if (input instanceof Uint8Array) this.writeString(input);
+    else if (input instanceof RlpEncoded) this.writeBytes(input.bytes);
     else {
-      this.at = writeRlpHeader(target, at, this.listSizes[this.list++] ?? 0, RLP_LIST);
-      for (const item of input) this.write(item);
+      const behind = this.bytes.length - this.at;
+      for (let index = input.length - 1; index >= 0; index--) this.write(itemAt(input, index));
+      this.writeHeader(this.bytes.length - this.at - behind, RLP_LIST);
     }
+  }
+
+  private writeInteger(value: bigint | number): void {
+    if (value > MAX_WORD) return this.writeString(bigintToBytes(BigInt(value)));
+    this.makeRoom(SHORT_ITEM_BYTES);
+    const end = this.at;
+    this.at = writeIntegerBefore(this.bytes, end, value);
+    this.closeString(end);
+  }
+
+  private writeText(text: Hex): void {
+    const sizeBytes = (text.length - 2) >> 1;
+    this.makeRoom(sizeBytes);
+    const end = this.at;
+    this.at = end - sizeBytes;
+    writeHex(this.bytes, this.at, text);
+    this.closeString(end);
+  }
+
+  private writeString(bytes: Uint8Array): void {
+    this.writeBytes(bytes);
+    this.closeString(this.at + bytes.length);
+  }
+
+  private writeBytes(bytes: Uint8Array): void {
+    this.makeRoom(bytes.length);
+    this.at -= bytes.length;
+    copy(this.bytes, this.at, bytes);
+  }
+
+  /** Puts a header before a string that ends at a place; a byte below 0x80 needs none. */
+  private closeString(end: number): void {
+    const sizeBytes = end - this.at;
+    if (sizeBytes === 1 && (this.bytes[this.at] ?? 0) < RLP_STRING) return;
+    this.writeHeader(sizeBytes, RLP_STRING);
+  }
+
+  private writeHeader(length: number, offset: number): void {
+    this.makeRoom(SHORT_ITEM_BYTES);
+    this.at -= rlpSizeBytes(length) - length;
+    writeRlpHeader(this.bytes, this.at, length, offset);
+  }
+
+  /** Room before what is written, which moves to the end of more. */
+  private makeRoom(sizeBytes: number): void {
+    const { bytes, at } = this;
+    if (at >= sizeBytes) return;
+    const written = bytes.length - at;
+    this.bytes = new Uint8Array(2 * (written + sizeBytes));
+    this.at = this.bytes.length - written;
+    this.bytes.set(bytes.subarray(at), this.at);
   }
 }
 
+function itemAt(items: readonly RlpInput[], index: number): RlpInput {
+  return present(items[index], "item of a list");
+}
+
+const writer = new Writer();
+
 /**
- * Encodes bytes or nested lists.
+ * Encodes bytes, integers or nested lists.
  * @param slab where the encoding is put; absent: an array of its own
  */
 export function encodeRlp(input: RlpInput, slab?: Slab): Uint8Array {
-  const listSizes: number[] = [];
-  const sizeBytes = measure(input, listSizes);
-  const target = slab === undefined ? new Uint8Array(sizeBytes) : slab.take(sizeBytes);
-  new Writer(target, listSizes).write(input);
-  return target;
+  return writer.encoding(input, slab);
 }
 
 /** Wraps already encoded items into one list; used where items are cached encoded. */

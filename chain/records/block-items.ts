@@ -2,10 +2,10 @@
  * RLP of what blocks are made of: header, transaction, receipt, balance changes; and of all
  * receipts of a block, as snapshots carry them. How a block is stored is in `block-records.ts`.
  */
-import { type Address, addressToBytes } from "../address.js";
+import type { Address } from "../address.js";
 import { BALANCE_REASONS, type BalanceChange } from "../balance-change.js";
 import type { BlockHeader, BlockTransaction } from "../block.js";
-import { bigintToBytes, type Hash32, hexToBytes } from "../hex.js";
+import type { Hash32 } from "../hex.js";
 import {
   BLOOM_BYTES,
   EMPTY_BLOOM,
@@ -27,14 +27,6 @@ const POSITION_BYTES = 2;
 /** A bloom with more bits is kept as it is: 256 bytes are shorter then. */
 const MAX_POSITIONS = BLOOM_BYTES / POSITION_BYTES - 1;
 
-/** One array for each of the small numbers, of which a block has tens of thousands. */
-const SMALL = Array.from({ length: 16 }, (_, value) => bigintToBytes(BigInt(value)));
-
-/** A number without leading zeros. */
-export function integer(value: number | bigint): Uint8Array {
-  return (value < 16 ? SMALL[Number(value)] : undefined) ?? bigintToBytes(BigInt(value));
-}
-
 /** An address of 20 bytes. Throws INVALID_RLP. */
 export function readAddress(reader: RlpReader): Address {
   return reader.hex(20) as Address;
@@ -53,24 +45,24 @@ export function readHash(reader: RlpReader): Hash32 {
 /** Fields of a header in the order of the stored form. */
 export function headerItem(header: BlockHeader): RlpInput {
   return [
-    hexToBytes(header.parentHash),
-    addressToBytes(header.coinbase),
-    hexToBytes(header.stateRoot),
-    hexToBytes(header.transactionsRoot),
-    hexToBytes(header.receiptsRoot),
+    header.parentHash,
+    header.coinbase,
+    header.stateRoot,
+    header.transactionsRoot,
+    header.receiptsRoot,
     header.logsBloom,
-    integer(header.height),
-    integer(header.gasLimit),
-    integer(header.gasUsed),
-    integer(header.timestampSeconds),
-    hexToBytes(header.moduleRoot),
-    hexToBytes(header.mixHash),
+    header.height,
+    header.gasLimit,
+    header.gasUsed,
+    header.timestampSeconds,
+    header.moduleRoot,
+    header.mixHash,
   ];
 }
 
 /** A transaction with its sender, which nobody has to recover again. */
 export function transactionItem({ tx, from }: BlockTransaction): RlpInput {
-  return [tx.raw, addressToBytes(from)];
+  return [tx.raw, from];
 }
 
 /** Reads a transaction of a block, whose hash may be known. */
@@ -107,12 +99,12 @@ export function encodeReceipts(receipts: readonly Receipt[]): Uint8Array {
 /** Fields of a receipt without its bloom. */
 export function receiptFields(receipt: Receipt): RlpInput[] {
   return [
-    integer(receipt.type),
-    integer(receipt.status),
-    integer(receipt.gasUsed),
-    integer(receipt.cumulativeGasUsed),
-    integer(receipt.effectiveGasPriceAtoken),
-    receipt.contractAddress === undefined ? NOTHING : addressToBytes(receipt.contractAddress),
+    receipt.type,
+    receipt.status,
+    receipt.gasUsed,
+    receipt.cumulativeGasUsed,
+    receipt.effectiveGasPriceAtoken,
+    receipt.contractAddress ?? NOTHING,
     encodeLogs(receipt.logs),
   ];
 }
@@ -167,11 +159,11 @@ export function readReceiptFields(
 export function changeItem(change: BalanceChange): RlpInput {
   const path = change.tracePath;
   return [
-    integer(BALANCE_REASONS.indexOf(change.reason)),
-    change.from === undefined ? NOTHING : addressToBytes(change.from),
-    change.to === undefined ? NOTHING : addressToBytes(change.to),
-    integer(change.amountAtoken),
-    integer(change.effective ? 1 : 0),
+    BALANCE_REASONS.indexOf(change.reason),
+    change.from ?? NOTHING,
+    change.to ?? NOTHING,
+    change.amountAtoken,
+    change.effective ? 1 : 0,
     path === undefined ? NOTHING : pathBytes(path),
     change.error === undefined ? NOTHING : Buffer.from(change.error, "utf8"),
   ];

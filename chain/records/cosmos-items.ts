@@ -1,11 +1,11 @@
 /** RLP of a Cosmos transaction in a block with what execution made of it. */
-import { addressToBytes } from "../address.js";
+
 import type { AbciEvent } from "../consensus/abci-types.js";
 import type { MinedCosmosTransaction } from "../cosmos/cosmos-result.js";
 import { decodeCosmosTransaction } from "../cosmos/cosmos-transaction.js";
 import type { RlpInput } from "../encoding/rlp.js";
 import type { RlpReader } from "../encoding/rlp-reader.js";
-import { changeItem, integer, readAddress, readChange } from "./block-items.js";
+import { changeItem, readAddress, readChange } from "./block-items.js";
 
 const utf8 = (text: string) => Buffer.from(text, "utf8");
 
@@ -14,14 +14,14 @@ export function cosmosItem(mined: MinedCosmosTransaction): RlpInput {
   const { tx, from, index, result, changes } = mined;
   return [
     tx.raw,
-    addressToBytes(from),
-    integer(index),
+    from,
+    index,
     [
-      integer(result.code),
+      result.code,
       utf8(result.codespace),
       utf8(result.log),
       result.data,
-      integer(result.gasUsed),
+      result.gasUsed,
       result.events.map(eventItem),
     ],
     changes.map(changeItem),
@@ -32,7 +32,7 @@ export function cosmosItem(mined: MinedCosmosTransaction): RlpInput {
 export function eventItem({ type, attributes }: AbciEvent): RlpInput {
   return [
     utf8(type),
-    attributes.map(({ key, value, index }) => [utf8(key), utf8(value), integer(index ? 1 : 0)]),
+    attributes.map(({ key, value, index }) => [utf8(key), utf8(value), index ? 1 : 0]),
   ];
 }
 

@@ -3,8 +3,8 @@ import { type BlockOutline, hashHeader } from "../block.js";
 import { encodeRlp } from "../encoding/rlp.js";
 import type { RlpReader } from "../encoding/rlp-reader.js";
 import { ChainError } from "../errors.js";
-import { hexToBytes } from "../hex.js";
-import { headerItem, integer, readHash, readHeader } from "./block-items.js";
+
+import { headerItem, readHash, readHeader } from "./block-items.js";
 
 /** Bytes of a place in lists of them. */
 const INDEX_BYTES = 4;
@@ -19,10 +19,10 @@ export interface StoredOutline extends BlockOutline {
 export function encodeOutline(outline: BlockOutline, starts: readonly number[]): Uint8Array {
   return encodeRlp([
     headerItem(outline.header),
-    integer(outline.timeMs),
-    hexToBytes(outline.dataHash),
-    integer(outline.transactionCount),
-    integer(outline.transactionBytes),
+    outline.timeMs,
+    outline.dataHash,
+    outline.transactionCount,
+    outline.transactionBytes,
     encodeIndexes(starts),
     // Blocks without Cosmos transactions are written as they always were.
     ...(outline.cosmosPlaces.length === 0 ? [] : [encodeIndexes(outline.cosmosPlaces)]),

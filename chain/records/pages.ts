@@ -12,7 +12,6 @@ import { bytesToHash32, type Hash32 } from "../hex.js";
 import type { Receipt } from "../receipt.js";
 import {
   changeItem,
-  integer,
   packBloom,
   readChange,
   readReceiptFields,
@@ -40,7 +39,7 @@ export function hashAt(page: Uint8Array, item: number): Hash32 {
 /** The count of logs before the page, then the receipts, each with its bloom behind its fields. */
 export function encodeReceiptPage(receipts: readonly Receipt[], firstLogIndex: number): Uint8Array {
   return encodeRlp([
-    integer(firstLogIndex),
+    firstLogIndex,
     ...receipts.map((receipt) => [...receiptFields(receipt), packBloom(receipt)]),
   ]);
 }
@@ -77,7 +76,7 @@ export function readStoredReceipt(reader: RlpReader): Receipt {
  */
 export function encodeJournalPage(journals: readonly TransactionJournal[]): Uint8Array {
   const placed = journals.flatMap(({ events }, item) =>
-    events === undefined ? [] : [[integer(item), events.map(eventItem)]],
+    events === undefined ? [] : [[item, events.map(eventItem)]],
   );
   const changes = journals.map((one) => one.changes.map(changeItem));
   return encodeRlp(placed.length === 0 ? changes : [...changes, placed]);
@@ -118,8 +117,8 @@ export function encodeBlockChanges(journal: Omit<BlockJournal, "transactions">):
   const { blockChanges, mintedAtoken, burnedAtoken, moduleEvents = [] } = journal;
   return encodeRlp([
     blockChanges.map(changeItem),
-    integer(mintedAtoken),
-    integer(burnedAtoken),
+    mintedAtoken,
+    burnedAtoken,
     // Blocks without events of modules are written as they always were.
     ...(moduleEvents.length === 0 ? [] : [moduleEvents.map(eventItem)]),
   ]);

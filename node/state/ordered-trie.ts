@@ -1,6 +1,6 @@
 /** Roots of a block's ordered lists (transactions, receipts): tries from rlp(index) to the item. */
 import { keccak256Hex } from "../../chain/hashes.js";
-import { bigintToBytes, EMPTY_TRIE_ROOT, type Hash32 } from "../../chain/hex.js";
+import { EMPTY_TRIE_ROOT, type Hash32 } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/encoding/rlp.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import { buildSteps, itemAt, type TrieEntry } from "./trie-build.js";
@@ -33,5 +33,5 @@ export function* orderedTrieSteps(values: readonly Uint8Array[]): Steps<Hash32> 
 }
 
 function entryOf(values: readonly Uint8Array[], index: number): TrieEntry {
-  return { key: encodeRlp(bigintToBytes(BigInt(index))), value: itemAt(values, index) };
+  return { key: encodeRlp(index), value: itemAt(values, index) };
 }

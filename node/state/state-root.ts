@@ -1,7 +1,7 @@
 /** Roots of a block: storage tries first, then the account trie, then the modules' trie. */
 import { type Address, addressToBytes } from "../../chain/address.js";
 import { keccak256 } from "../../chain/hashes.js";
-import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
+import { type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/encoding/rlp.js";
 import { allAtOnce, eachInSteps, mapInSteps, type Steps } from "../../chain/steps/steps.js";
 import { type AccountRecord, encodeAccount } from "../store/account-record.js";
@@ -34,7 +34,7 @@ export type ModuleValues = Readonly<Record<string, bigint>>;
 function moduleUpdates(values: ModuleValues): TrieUpdate[] {
   return Object.entries(values).map(([name, value]) => ({
     key: keccak256(Buffer.from(name, "ascii")),
-    value: encodeRlp(bigintToBytes(value)),
+    value: encodeRlp(value),
   }));
 }
 

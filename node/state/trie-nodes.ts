@@ -8,7 +8,15 @@
  */
 import { keccak256 } from "../../chain/hashes.js";
 import { AppError } from "../../chain/errors.js";
-import { encodeRlp } from "../../chain/encoding/rlp.js";
+import {
+  encodeRlp,
+  RLP_LIST,
+  RLP_STRING,
+  rlpSizeBytes,
+  rlpStringSizeBytes,
+  writeRlpHeader,
+  writeRlpString,
+} from "../../chain/encoding/rlp.js";
 import type { Slab } from "../../chain/encoding/slab.js";
 
 /** Codes of faults in tries and proofs. */
@@ -134,20 +142,19 @@ export function encodeLeaf(
   value: Uint8Array,
   slab?: Slab,
 ): Uint8Array {
-  return encodeRlp([compactKey(key, depth), value], slab);
-}
-
-/** The compact path of a leaf. */
-function compactKey(key: Uint8Array, depth: number): Uint8Array {
-  const size = 2 * key.length - depth;
-  const odd = size & 1;
-  const compact = new Uint8Array((size >>> 1) + 1);
-  compact[0] = odd === 1 ? 0x30 | nibbleAt(key, depth) : 0x20;
-  // So few bytes that a view of them for `set` would cost more than all of this.
-  for (let at = 1, from = (depth + odd) >>> 1; at < compact.length; at++, from++) {
-    compact[at] = key[from] ?? 0;
-  }
-  return compact;
+  const nibbles = 2 * key.length - depth;
+  const odd = nibbles & 1;
+  const pathBytes = (nibbles >>> 1) + 1;
+  // A path of one byte is below 0x80, which is its own encoding.
+  const payload = (pathBytes === 1 ? 1 : 1 + pathBytes) + rlpStringSizeBytes(value);
+  const sizeBytes = rlpSizeBytes(payload);
+  const node = slab === undefined ? new Uint8Array(sizeBytes) : slab.take(sizeBytes);
+  let at = writeRlpHeader(node, 0, payload, RLP_LIST);
+  if (pathBytes > 1) at = writeRlpHeader(node, at, pathBytes, RLP_STRING);
+  node[at++] = odd === 1 ? 0x30 | nibbleAt(key, depth) : 0x20;
+  for (let from = (depth + odd) >>> 1; from < key.length; from++) node[at++] = key[from] ?? 0;
+  writeRlpString(node, at, value);
+  return node;
 }
 
 /** RLP of a leaf or an extension from its parts. */

@@ -1,11 +1,5 @@
 /** An account as the state holds it, and its two encodings: of tries and snapshots, and of the store. */
-import {
-  bigintToBytes,
-  EMPTY_CODE_HASH,
-  EMPTY_TRIE_ROOT,
-  type Hash32,
-  hexToBytes,
-} from "../../chain/hex.js";
+import { EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/encoding/rlp.js";
 import { readRlp, type RlpReader } from "../../chain/encoding/rlp-reader.js";
 import { Slab } from "../../chain/encoding/slab.js";
@@ -45,10 +39,10 @@ export function encodeAccount(account: AccountRecord): Uint8Array {
   const { nonce, balanceAtoken, storageRoot, codeHash } = account;
   return encodeRlp(
     [
-      bigintToBytes(nonce),
-      bigintToBytes(balanceAtoken),
-      storageRoot === EMPTY_TRIE_ROOT ? EMPTY_ROOT_BYTES : hexToBytes(storageRoot),
-      codeHash === EMPTY_CODE_HASH ? EMPTY_CODE_BYTES : hexToBytes(codeHash),
+      nonce,
+      balanceAtoken,
+      storageRoot === EMPTY_TRIE_ROOT ? EMPTY_ROOT_BYTES : storageRoot,
+      codeHash === EMPTY_CODE_HASH ? EMPTY_CODE_BYTES : codeHash,
     ],
     ENCODED,
   );
@@ -78,10 +72,10 @@ export function encodeStoredAccount(account: AccountRecord): Uint8Array {
   const { nonce, balanceAtoken, storageRoot, codeHash } = account;
   return encodeRlp(
     [
-      bigintToBytes(nonce),
-      bigintToBytes(balanceAtoken),
-      storageRoot === EMPTY_TRIE_ROOT ? NO_HASH : hexToBytes(storageRoot),
-      codeHash === EMPTY_CODE_HASH ? NO_HASH : hexToBytes(codeHash),
+      nonce,
+      balanceAtoken,
+      storageRoot === EMPTY_TRIE_ROOT ? NO_HASH : storageRoot,
+      codeHash === EMPTY_CODE_HASH ? NO_HASH : codeHash,
     ],
     ENCODED,
   );

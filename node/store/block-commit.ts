@@ -6,7 +6,7 @@
 import { heightBytes } from "../../chain/encoding/height-bytes.js";
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { transactionCountOf } from "../../chain/consensus/abci-event.js";
-import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
+import { type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/encoding/rlp.js";
 import { eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import { Slices } from "../../runtime/process/slices.js";
@@ -52,8 +52,8 @@ export interface StoreIdentity {
 }
 
 function locationOf(at: Buffer, index: number): Buffer {
-  const location = Buffer.alloc(12);
-  at.copy(location);
+  const location = Buffer.allocUnsafe(12);
+  location.set(at);
   location.writeUInt32BE(index, 8);
   return location;
 }
@@ -64,24 +64,24 @@ function* blockWrites(executed: ExecutedBlock): Steps<StoreWrite[]> {
   const height = block.header.height;
   const at = heightBytes(height);
   const { totalAtoken, mintedAtoken, burnedAtoken } = executed.supply;
-  const supply = [totalAtoken, mintedAtoken, burnedAtoken].map(bigintToBytes);
+  const supply = [totalAtoken, mintedAtoken, burnedAtoken];
   const starts = yield* pageStartSteps(executed.committed);
   const writes: StoreWrite[] = [
     ...(yield* blockRecordSteps(executed.committed, starts)),
     ...(yield* logIndexSteps(executed.committed, starts)),
     { key: storeKey("bloom", at), value: block.header.logsBloom },
-    { key: storeKey("blockHash", hexToBytes(block.hash)), value: at },
+    { key: storeKey("blockHash", block.hash), value: at },
     { key: storeKey("heightHash", at), value: hexToBytes(block.hash) },
     { key: storeKey("supply", at), value: encodeRlp(supply) },
     { key: storeKey("tip"), value: at },
   ];
   yield* eachInSteps(block.transactions.entries(), ([index, { tx }]) => {
     const value = locationOf(at, index);
-    writes.push({ key: storeKey("transaction", hexToBytes(tx.hash)), value });
+    writes.push({ key: storeKey("transaction", tx.hash), value });
   });
   yield* eachInSteps(executed.sdkHashes.entries(), ([index, sdkHash]) => {
     const value = locationOf(at, index);
-    writes.push({ key: storeKey("sdkTransaction", hexToBytes(sdkHash)), value });
+    writes.push({ key: storeKey("sdkTransaction", sdkHash), value });
   });
   if (executed.sdkHashes.length !== transactionCountOf(executed.committed)) {
     throw new RangeError("an SDK hash is missing");

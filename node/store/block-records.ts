@@ -28,7 +28,6 @@ import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import { eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import {
   headerItem,
-  integer,
   readChange,
   readLog,
   readTransaction,
@@ -232,7 +231,7 @@ export class BlockRecords {
     const pages = outline.starts.map((first) => this.page(outline, first));
     const block = [
       encodeRlp(headerItem(header)),
-      encodeRlp(integer(timeMs)),
+      encodeRlp(timeMs),
       encodeRlp(hexToBytes(dataHash)),
       encodeRlpListOfEncoded(pages.flatMap((page) => page.encodedTransactions())),
       ...(outline.cosmosPlaces.length === 0

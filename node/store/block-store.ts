@@ -2,7 +2,7 @@
 import type { BlockRecordBytes, PageRecordBytes } from "../../chain/records/block-records.js";
 import { LRUCache } from "lru-cache";
 import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
-import { bytesToHash32, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
+import { bytesToHash32, type Hash32, type Height } from "../../chain/hex.js";
 import { BLOOM_BYTES, type Receipt } from "../../chain/receipt.js";
 import { decodeRlp, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
 import type { BlockOutline, BlockTransaction } from "../../chain/block.js";
@@ -271,7 +271,7 @@ export class BlockStore {
   heightOfHash(hash: Hash32): Height | undefined {
     const known = this.heights.get(hash);
     if (known !== undefined) return known;
-    const bytes = this.database.get(storeKey("blockHash", hexToBytes(hash)));
+    const bytes = this.database.get(storeKey("blockHash", hash));
     if (bytes === undefined) return undefined;
     const height = readHeight(bytes, 0);
     this.heights.set(hash, height);
@@ -292,7 +292,7 @@ export class BlockStore {
 
   /** Location of a transaction by either of its hashes. */
   locate(space: "transaction" | "sdkTransaction", hash: Hash32): TransactionLocation | undefined {
-    const bytes = this.database.get(storeKey(space, hexToBytes(hash)));
+    const bytes = this.database.get(storeKey(space, hash));
     if (bytes === undefined) return undefined;
     const height = readHeight(bytes, 0);
     return { height, index: bytes.readUInt32BE(8), blockHash: this.hashOf(height) };

@@ -20,7 +20,7 @@ import {
 import { ProtoReader, ProtoWriter } from "../../chain/consensus/protobuf.js";
 import { validatorAddress, ValidatorSet } from "../../chain/consensus/validator-set.js";
 import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
-import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import { type Database, storeKey, type StoreWrite } from "./database.js";
 
 /** A decided block without its transactions. */
@@ -75,7 +75,7 @@ export class ConsensusStore {
 
   /** Height of a consensus block hash. */
   heightOf(hash: Hash32): Height | undefined {
-    const bytes = this.database.get(storeKey("consensusHash", hexToBytes(hash)));
+    const bytes = this.database.get(storeKey("consensusHash", hash));
     return bytes === undefined ? undefined : readHeight(bytes, 0);
   }
 
@@ -104,7 +104,7 @@ export class ConsensusStore {
 
   /** Whether evidence is in a block already. */
   isCommitted(evidenceHash: Hash32): boolean {
-    return this.database.get(storeKey("committedEvidence", hexToBytes(evidenceHash))) !== undefined;
+    return this.database.get(storeKey("committedEvidence", evidenceHash)) !== undefined;
   }
 
   /** Evidence that waits for a block, oldest first. */
@@ -135,7 +135,7 @@ export class ConsensusStore {
     return [
       ...gone.map(({ evidence, hash }) => ({ key: pendingKey(evidence, hash), value: undefined })),
       ...committed.map(({ evidence, hash }) => ({
-        key: storeKey("committedEvidence", hexToBytes(hash)),
+        key: storeKey("committedEvidence", hash),
         value: heightBytes(evidence.voteA.height),
       })),
     ];
@@ -157,7 +157,7 @@ export class ConsensusStore {
     const base = isWhole ? setHeight : this.setBase(setHeight - 1);
     return [
       { key: storeKey("consensusBlock", at), value: encodeRecord(decided) },
-      { key: storeKey("consensusHash", hexToBytes(blockId.hash)), value: at },
+      { key: storeKey("consensusHash", blockId.hash), value: at },
       { key: storeKey("seenCommit"), value: encodeCommit(seenCommit) },
       ...this.setWrites(setHeight, nextValidators, base),
     ];
@@ -213,7 +213,7 @@ export class ConsensusStore {
 }
 
 function pendingKey({ voteA }: DuplicateVoteEvidence, hash: Hash32): Buffer {
-  return storeKey("pendingEvidence", heightBytes(voteA.height), hexToBytes(hash));
+  return storeKey("pendingEvidence", heightBytes(voteA.height), hash);
 }
 
 function encodeRecord({ header, evidence, lastCommit, blockId }: ConsensusRecord): Buffer {

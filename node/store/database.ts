@@ -3,6 +3,7 @@
  * prefix numbers are never reused.
  */
 import { AppError } from "../../chain/errors.js";
+import { type Hex, writeHex } from "../../chain/hex.js";
 import {
   type LevelSnapshot,
   type LevelStore,
@@ -124,15 +125,20 @@ export type StoreSnapshot = LevelSnapshot;
 /** The open store; its `write` throws STORE_WRITE_FAILED, all of it STORE_CORRUPT. */
 export type Database = LevelStore;
 
-/** Key of a space: prefix byte, then the parts. */
-export function storeKey(space: KeySpace, ...parts: readonly Uint8Array[]): Buffer {
+/** Key of a space: prefix byte, then the parts, which are bytes as such or as `0x` text. */
+export function storeKey(space: KeySpace, ...parts: readonly (Uint8Array | Hex)[]): Buffer {
   let sizeBytes = 0;
-  for (const part of parts) sizeBytes += part.length;
+  for (const part of parts) {
+    sizeBytes += typeof part === "string" ? (part.length - 2) >> 1 : part.length;
+  }
   const key = newStoreKey(space, sizeBytes);
   let at = 1;
   for (const part of parts) {
-    key.set(part, at);
-    at += part.length;
+    if (typeof part === "string") at = writeHex(key, at, part);
+    else {
+      key.set(part, at);
+      at += part.length;
+    }
   }
   return key;
 }

@@ -3,7 +3,7 @@
  * markers: the last ones are known over a restart. Value: empty where nobody knows, else
  * RLP[order, kind, hash or reason].
  */
-import { bigintToBytes, bytesToHash32, type Hash32, hexToBytes } from "../../chain/hex.js";
+import { bytesToHash32, type Hash32 } from "../../chain/hex.js";
 import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
 
 /** The same shape as the mempool's port has. */
@@ -43,9 +43,8 @@ export class PoolOutcomes {
     if (outcome === undefined) return NOTHING;
     this.outcomes.set(hash, outcome);
     const { status } = outcome;
-    const what =
-      status === "replaced" ? hexToBytes(outcome.by) : Buffer.from(outcome.reason, "utf8");
-    return encodeRlp([bigintToBytes(this.nextOrder++), bigintToBytes(KIND[status]), what]);
+    const what = status === "replaced" ? outcome.by : Buffer.from(outcome.reason, "utf8");
+    return encodeRlp([this.nextOrder++, KIND[status], what]);
   }
 
   /** Takes the oldest out while there are too many. */

@@ -3,12 +3,13 @@
  * record per group commit, deleted when none of its transactions is in the pool any more; a
  * restart tells mined ones by the chain's index and removed ones by their own records.
  */
-import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
-import { bigintToBytes, bytesToHash32, type Hash32, hexToBytes } from "../../chain/hex.js";
+import { type Address, bytesToAddress } from "../../chain/address.js";
+import { bytesToHash32, type Hash32 } from "../../chain/hex.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import {
   decodeRlp,
   encodeRlp,
+  type RlpInput,
   type RlpItem,
   rlpBytes,
   rlpInteger,
@@ -216,7 +217,7 @@ export class PoolStore {
 }
 
 function markerKey(hash: Hash32): Buffer {
-  return storeKey("poolRemoved", hexToBytes(hash));
+  return storeKey("poolRemoved", hash);
 }
 
 function spaceRange(space: "pool" | "poolRemoved"): { from: Buffer; to: Buffer } {
@@ -230,13 +231,8 @@ function groupKey(firstSequence: number): Buffer {
   return storeKey("pool", bytes);
 }
 
-function encodeEntry(entry: StoredPoolEntry): Uint8Array[] {
-  return [
-    entry.raw,
-    addressToBytes(entry.from),
-    bigintToBytes(BigInt(entry.receivedAtMs)),
-    bigintToBytes(BigInt(entry.sequence)),
-  ];
+function encodeEntry(entry: StoredPoolEntry): RlpInput {
+  return [entry.raw, entry.from, entry.receivedAtMs, entry.sequence];
 }
 
 function decodeEntry(item: RlpItem): StoredPoolEntry {

@@ -5,7 +5,7 @@
 import { LRUCache } from "lru-cache";
 import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
 import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
-import { EMPTY_CODE_HASH, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
+import { EMPTY_CODE_HASH, type Hash32, type Height } from "../../chain/hex.js";
 import { allAtOnce, eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import { AccountHistory } from "./account-history.js";
 import { type AccountRecord, decodeStoredAccount, encodeStoredAccount } from "./account-record.js";
@@ -80,7 +80,7 @@ export class StateStore {
     if (newest?.has(address) === true) return newest.get(address);
     const cached = this.accounts.get(address);
     if (cached !== undefined) return cached === ABSENT ? undefined : cached;
-    const bytes = this.database.get(storeKey("account", addressToBytes(address)), this.snapshot);
+    const bytes = this.database.get(storeKey("account", address), this.snapshot);
     const account = bytes === undefined ? undefined : decodeStoredAccount(bytes);
     this.accounts.set(address, account ?? ABSENT);
     return account;
@@ -93,7 +93,7 @@ export class StateStore {
     const cacheKey = `${address}${slot}`;
     const cached = this.slots.get(cacheKey);
     if (cached !== undefined) return cached;
-    const key = storeKey("storage", addressToBytes(address), hexToBytes(slot));
+    const key = storeKey("storage", address, slot);
     const value = this.database.get(key, this.snapshot) ?? ZERO_VALUE;
     this.slots.set(cacheKey, value);
     return value;
@@ -104,7 +104,7 @@ export class StateStore {
     if (codeHash === EMPTY_CODE_HASH) return ZERO_VALUE;
     const cached = this.newest?.codes.get(codeHash) ?? this.codes.get(codeHash);
     if (cached !== undefined) return cached;
-    const code = this.database.get(storeKey("code", hexToBytes(codeHash)));
+    const code = this.database.get(storeKey("code", codeHash));
     if (code === undefined) {
       throw new StoreError("STORE_CORRUPT", "code is missing", { details: { codeHash } });
     }
@@ -124,10 +124,9 @@ export class StateStore {
   async storageAt(address: Address, slot: Hash32, height: Height): Promise<Uint8Array> {
     if (height === this.headHeight) return this.storage(address, slot);
     this.base.assertState(height);
-    const parts = [addressToBytes(address), hexToBytes(slot)];
     const range = {
-      from: storeKey("storageHistory", ...parts, heightBytes(0)),
-      to: storeKey("storageHistory", ...parts, heightBytes(height)),
+      from: storeKey("storageHistory", address, slot, heightBytes(0)),
+      to: storeKey("storageHistory", address, slot, heightBytes(height)),
       reverse: true,
       limit: 1,
     };
@@ -158,10 +157,9 @@ export class StateStore {
   }
 
   private async *readHeights(address: Address, from: Height, to: Height): AsyncIterable<Height> {
-    const prefix = addressToBytes(address);
     const range = {
-      from: storeKey("accountHistory", prefix, heightBytes(from)),
-      to: storeKey("accountHistory", prefix, heightBytes(to)),
+      from: storeKey("accountHistory", address, heightBytes(from)),
+      to: storeKey("accountHistory", address, heightBytes(to)),
     };
     for await (const [key] of this.database.entries(range)) yield readHeight(key, 21);
   }
@@ -193,25 +191,22 @@ export class StateStore {
     const writes: StoreWrite[] = [];
     const at = heightBytes(changes.height);
     yield* eachInSteps(changes.accounts, ([address, account]) => {
-      const bytes = addressToBytes(address);
       const value = account === undefined ? undefined : encodeStoredAccount(account);
-      writes.push({ key: storeKey("account", bytes), value });
-      writes.push({ key: storeKey("accountHistory", bytes, at), value: value ?? ZERO_VALUE });
+      writes.push({ key: storeKey("account", address), value });
+      writes.push({ key: storeKey("accountHistory", address, at), value: value ?? ZERO_VALUE });
     });
     for (const [address, slots] of changes.storage) {
-      const owner = addressToBytes(address);
       yield* eachInSteps(slots, ([slot, value]) => {
-        const slotBytes = hexToBytes(slot);
         const current = value.length === 0 ? undefined : value;
-        writes.push({ key: storeKey("storage", owner, slotBytes), value: current });
-        writes.push({ key: storeKey("storageHistory", owner, slotBytes, at), value });
+        writes.push({ key: storeKey("storage", address, slot), value: current });
+        writes.push({ key: storeKey("storageHistory", address, slot, at), value });
       });
       // Most contracts have fewer slots than a step.
       yield;
     }
     this.written += writes.length / 2;
     for (const [codeHash, code] of changes.codes) {
-      writes.push({ key: storeKey("code", hexToBytes(codeHash)), value: code });
+      writes.push({ key: storeKey("code", codeHash), value: code });
     }
     return writes;
   }

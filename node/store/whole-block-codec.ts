@@ -4,12 +4,11 @@
  */
 import { type Block, hashHeader } from "../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
-import { hexToBytes } from "../../chain/hex.js";
+
 import { encodeRlp, type RlpInput } from "../../chain/encoding/rlp.js";
 import { readRlp } from "../../chain/encoding/rlp-reader.js";
 import {
   headerItem,
-  integer,
   readHash,
   readHeader,
   readTransaction,
@@ -32,8 +31,8 @@ export function encodeBlock(block: Block): Uint8Array {
   const { cosmos = [] } = block;
   return encodeRlp([
     headerItem(block.header),
-    integer(block.timeMs),
-    hexToBytes(block.dataHash),
+    block.timeMs,
+    block.dataHash,
     block.transactions.map(transactionItem),
     ...(cosmos.length === 0 ? [] : [cosmos.map(provableCosmosItem)]),
   ]);

@@ -4,13 +4,7 @@
  * hashes to what validators signed.
  */
 import { sha256Hex } from "../../../chain/hashes.js";
-import {
-  bigintToBytes,
-  bytesToHash32,
-  type Hash32,
-  type Height,
-  hexToBytes,
-} from "../../../chain/hex.js";
+import { bytesToHash32, type Hash32, type Height } from "../../../chain/hex.js";
 import {
   decodeRlp,
   encodeRlp,
@@ -68,12 +62,12 @@ export function snapshotIdOf(manifestBytes: Uint8Array): Hash32 {
 export function encodeManifest(manifest: SnapshotManifest): Uint8Array {
   const { format, genesisHash, height, chunkHashes, counts, supply } = manifest;
   return encodeRlp([
-    integer(format),
-    hexToBytes(genesisHash),
-    integer(height),
-    chunkHashes.map(hexToBytes),
-    [integer(counts.accounts), integer(counts.slots), integer(counts.codes)],
-    [supply.totalAtoken, supply.mintedAtoken, supply.burnedAtoken].map(bigintToBytes),
+    format,
+    genesisHash,
+    height,
+    chunkHashes,
+    [counts.accounts, counts.slots, counts.codes],
+    [supply.totalAtoken, supply.mintedAtoken, supply.burnedAtoken],
   ]);
 }
 
@@ -116,10 +110,6 @@ function readManifest(bytes: Uint8Array): SnapshotManifest {
   } catch (cause) {
     throw snapshotInvalid("the manifest cannot be read", cause);
   }
-}
-
-function integer(value: number): Uint8Array {
-  return bigintToBytes(BigInt(value));
 }
 
 /** Six bytes are exact as a number. */

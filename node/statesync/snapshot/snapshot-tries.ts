@@ -3,7 +3,7 @@
  * are ordered by their hashes: a second store beside the first one sorts them, so that each trie
  * grows at its right edge only and memory stays small whatever the size of the state.
  */
-import { type Address, addressToBytes, bytesToAddress } from "../../../chain/address.js";
+import { type Address, bytesToAddress } from "../../../chain/address.js";
 import { keccak256 } from "../../../chain/hashes.js";
 import { EMPTY_TRIE_ROOT, type Hash32 } from "../../../chain/hex.js";
 import { encodeRlp } from "../../../chain/encoding/rlp.js";
@@ -138,6 +138,6 @@ class TrieBuilder {
 
 /** What the account says; undefined without an account. */
 function storageRootOf(database: Database, address: Address): Hash32 | undefined {
-  const bytes = database.get(storeKey("account", addressToBytes(address)));
+  const bytes = database.get(storeKey("account", address));
   return bytes === undefined ? undefined : decodeStoredAccount(bytes).storageRoot;
 }

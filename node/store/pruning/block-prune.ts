@@ -3,7 +3,7 @@
  * a new record of a block has to be named as well.
  */
 import { heightBytes, readHeight } from "../../../chain/encoding/height-bytes.js";
-import { type Height, hexToBytes } from "../../../chain/hex.js";
+import type { Height } from "../../../chain/hex.js";
 import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js";
 import { type BlockStore, HASHES_BELOW_BASE } from "../block-store.js";
 import type { ConsensusStore } from "../consensus-store.js";
@@ -51,13 +51,13 @@ export async function blockDeletions(
   const outline = blocks.outline(height);
   const { starts } = outline;
   keys.push(...blockRecordKeys(height, outline));
-  keys.push(storeKey("blockHash", hexToBytes(block.hash)));
+  keys.push(storeKey("blockHash", block.hash));
   if (height > HASHES_BELOW_BASE) {
     keys.push(storeKey("heightHash", heightBytes(height - HASHES_BELOW_BASE)));
   }
   const record = consensus.record(height);
   if (record !== undefined) {
-    keys.push(storeKey("consensusHash", hexToBytes(record.blockId.hash)));
+    keys.push(storeKey("consensusHash", record.blockId.hash));
   }
   await breathe();
   for (const { key } of eventWrites(committed)) keys.push(key);
@@ -65,11 +65,11 @@ export async function blockDeletions(
   for (const { key } of logIndexWrites(committed, starts)) keys.push(key);
   for (const { tx, from } of block.transactions) {
     await breathe();
-    keys.push(storeKey("transaction", hexToBytes(tx.hash)));
-    keys.push(storeKey("sdkTransaction", hexToBytes(sdkTransactionHash(tx, from))));
+    keys.push(storeKey("transaction", tx.hash));
+    keys.push(storeKey("sdkTransaction", sdkTransactionHash(tx, from)));
   }
   for (const { tx } of block.cosmos ?? []) {
-    keys.push(storeKey("sdkTransaction", hexToBytes(tx.hash)));
+    keys.push(storeKey("sdkTransaction", tx.hash));
   }
   return keys.map((key) => ({ key, value: undefined }));
 }
