@@ -109,8 +109,13 @@ export class PolicySigner implements Signer {
       // Hundreds of signatures take a tenth of a second: requests are accepted between them.
       await breathe(signal);
       const part = intents.slice(start, start + parallel);
+      // Hardware takes its time for a batch: what a person stops meanwhile is stopped there.
+      const rules = this.#readRules();
+      const stopped = "code" in rules ? rules : undefined;
       const answers = await Promise.all(
-        part.map(async (intent, index) => decided[start + index] ?? this.#ask(intent, signal)),
+        part.map(async (intent, index) => {
+          return decided[start + index] ?? stopped ?? this.#ask(intent, signal);
+        }),
       );
       outcomes.push(...answers);
       const bad = answers.find(({ kind }) => kind === "unanswered" || kind === "wrong");

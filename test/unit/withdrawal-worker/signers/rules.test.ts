@@ -10,6 +10,7 @@ import { KillSwitchFileError } from "../../../../ledger/policy/kill-switch-file.
 import type { SignerRules } from "../../../../withdrawal-worker/signers/policy-signer.js";
 import { createKeyHolder } from "../../../../withdrawal-worker/signers/keystore-holder.js";
 import type {
+  KeyHolder,
   SigningIntent,
   SigningOutcome,
 } from "../../../../withdrawal-worker/signers/signer-port.js";
@@ -62,6 +63,26 @@ describe("a signer's own rules", () => {
         expected === "signed" ? undefined : expected,
       ]);
     }
+  });
+
+  it("stop between two signatures, however many were asked for", async () => {
+    const files: RuleFiles = { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED };
+    const holder = createKeyHolder(KEY);
+    const asked: bigint[] = [];
+    const slow: KeyHolder = {
+      ...holder,
+      signTransaction(intent, options) {
+        asked.push(intent.nonce);
+        if (asked.length === 2) files.killSwitch = { ...SWITCH_UNTOUCHED, level: "stop-sign" };
+        return holder.signTransaction(intent, options);
+      },
+    };
+    const signer = signerOver(slow, { limits: LIMITS, chainId: 6940n }, files);
+    const intents = [paymentOn(1n), paymentOn(2n), paymentOn(3n), cancelOn(4n)];
+    expect(await signed(signer, ...intents)).toEqual(["signed", "signed", "STOPPED", "STOPPED"]);
+    expect(asked).toEqual([1n, 2n]);
+    files.killSwitch = SWITCH_UNTOUCHED;
+    expect(await signed(signer, ...intents.slice(2))).toEqual(["signed", "signed"]);
   });
 
   it("stop while the switch or the policy cannot be read", async () => {
