@@ -51,8 +51,9 @@ export async function runShowSwitch(command: LedgerCommand): Promise<number> {
 }
 
 /**
- * `killswitch set LEVEL`: the home's file first, so that the signer stops whatever else is down.
- * @returns 0, or 1 when the ledger could not be told
+ * `killswitch set LEVEL`: the home's file first, so that the signer stops whatever else is down. What stops
+ * less than before takes the way of `lift`.
+ * @returns 0, or 1 when the ledger could not be told, or somebody has set the home meanwhile
  */
 export async function runSetSwitch(
   command: LedgerCommand,
@@ -64,6 +65,7 @@ export async function runSetSwitch(
     throw new CliError("USAGE", `LEVEL is one of ${levels}; \`killswitch lift\` ends it.`);
   }
   const state = newState(level, options);
+  const looked = lookAtKillSwitchFile(killSwitchPath(command.home));
   const before = readHome(command);
   // Never looser in between: what is lowered is lowered last in the file.
   const isRaised = "fault" in before || stricter(before.state, state) === state;
@@ -74,8 +76,7 @@ export async function runSetSwitch(
     command.print(`The ledger could not be told (${fault}): ${kept}. Try again.`);
     return 1;
   }
-  if (!isRaised) await writeHome(command, state);
-  return report(command, state);
+  return isRaised ? report(command, state) : lowerHome(command, looked, state);
 }
 
 /**
@@ -97,10 +98,20 @@ export async function runLiftSwitch(
     command.print(`The ledger could not be told (${fault}): nothing is lifted.`);
     return 1;
   }
-  const isLifted = await exchangeKillSwitchFile(file, looked, state).catch((cause: unknown) => {
+  return lowerHome(command, looked, state);
+}
+
+/** The file, where it is what was looked at. @returns 0, or 1 where somebody has set it meanwhile */
+async function lowerHome(
+  command: LedgerCommand,
+  looked: string,
+  state: KillSwitchState,
+): Promise<number> {
+  const file = killSwitchPath(command.home);
+  const isLowered = await exchangeKillSwitchFile(file, looked, state).catch((cause: unknown) => {
     throw cannotWrite(file, cause);
   });
-  if (isLifted) return report(command, state);
+  if (isLowered) return report(command, state);
   const now = placeLine(readHome(command));
   command.print(`It was set again meanwhile: ${now}; look, then type this again.`);
   return 1;

@@ -32,21 +32,24 @@ const waits = (count: number) =>
   );
 
 describe("the kill switch", () => {
-  it("that somebody sets while another lifts it stays set in ledger and home", async () => {
+  it.each([
+    { words: ["lift"], what: "lifts it" },
+    { words: ["set", "stop-new"], what: "lowers it" },
+  ])("that somebody sets while another $what stays set in ledger and home", async ({ words }) => {
     const why = ["--reason", "a drill", "--operator", "bea"];
-    await desk.causeway("killswitch", "set", "stop-new", ...why);
+    await desk.causeway("killswitch", "set", "stop-sign", ...why);
     const commands: Promise<CommandResult>[] = [];
     await desk.database.transaction(async (tx) => {
       // Whoever changes the switch waits here, one behind the other.
       await tx.query(`SELECT pg_advisory_xact_lock(8083000009)`);
-      commands.push(desk.causeway("killswitch", "lift", ...why));
+      commands.push(desk.causeway("killswitch", ...words, ...why));
       await waits(1);
       commands.push(desk.causeway("killswitch", "set", "stop-broadcast", ...why));
       await waits(2);
     });
-    const [lift, set] = await Promise.all(commands);
-    expect([lift?.code, set?.code]).toEqual([1, 0]);
-    expect(lift?.text).toContain("set again meanwhile: stop-broadcast");
+    const [lowered, set] = await Promise.all(commands);
+    expect([lowered?.code, set?.code]).toEqual([1, 0]);
+    expect(lowered?.text).toContain("set again meanwhile: stop-broadcast");
     expect((await readKillSwitch(desk.database)).level).toBe("stop-broadcast");
     expect(readKillSwitchFile(killSwitchPath(desk.home)).level).toBe("stop-broadcast");
     expect((await desk.causeway("killswitch", "lift", ...why)).code).toBe(0);
