@@ -11,7 +11,7 @@ import {
   type SealedKey,
 } from "./sealed-key.js";
 import type { ConsoleRole } from "./roles.js";
-import { readUser, replaceUser } from "./user-files.js";
+import { type ConsoleUser, readUser, replaceUser } from "./user-files.js";
 
 /** Somebody whose password was right. */
 export interface KnownUser {
@@ -36,6 +36,13 @@ export class UserDesk {
    * @throws WRONG_LOGIN; USER_FILE_UNREADABLE
    */
   async enter(name: string, password: string): Promise<KnownUser> {
+    return (await this.find(name, password)).known;
+  }
+
+  private async find(
+    name: string,
+    password: string,
+  ): Promise<{ readonly known: KnownUser; readonly stored: ConsoleUser }> {
     const stored = readUser(this.home, name);
     if (stored === undefined) {
       this.nobody ??= sealKey("", newPassword(), "", this.cost);
@@ -44,27 +51,31 @@ export class UserDesk {
     }
     const apiKey = await openKey(stored.key, password, name);
     if (apiKey === undefined) throw new ConsoleError("WRONG_LOGIN", "another password");
-    return { user: name, role: stored.role, apiKey, mustChange: stored.mustChange };
+    const { role, mustChange } = stored;
+    return { known: { user: name, role, apiKey, mustChange }, stored };
   }
 
   /**
    * Gives a user another password; the API key stays.
-   * @throws WRONG_LOGIN, PASSWORD_UNFIT; the system's fault where the file cannot be written
+   * @throws WRONG_LOGIN, also where the user was reset or removed meanwhile; PASSWORD_UNFIT; the system's
+   *   fault where the file cannot be written
    */
   async change(
     name: string,
     given: { readonly current: string; readonly next: string; readonly again: string },
   ): Promise<KnownUser> {
     const { current, next, again } = given;
-    const known = await this.enter(name, current);
+    const { known, stored } = await this.find(name, current);
     const isLongEnough = next.length >= MIN_PASSWORD && next.length <= MAX_PASSWORD;
     const isOwn = next !== current && !next.toLowerCase().includes(name);
     if (!isLongEnough || !isOwn || next !== again) {
       throw new ConsoleError("PASSWORD_UNFIT", "the new password cannot be taken");
     }
     const key = await sealKey(known.apiKey, next, name, this.cost);
-    const stored = readUser(this.home, name);
-    if (stored === undefined) throw new ConsoleError("WRONG_LOGIN", "the user is gone");
+    // Hashing takes half a second: the key in hand may be one that a reset has ended by now.
+    if (readUser(this.home, name)?.key.verifier !== stored.key.verifier) {
+      throw new ConsoleError("WRONG_LOGIN", "the user is another one by now, or gone");
+    }
     await replaceUser(this.home, { ...stored, key, mustChange: false });
     return { ...known, mustChange: false };
   }

@@ -12,7 +12,8 @@ import { isSameToken, SessionStore } from "../../../console/server/session-store
 import { CATALOGUES } from "../../../console/text/catalogue.js";
 import { isAble, scopesOf } from "../../../console/users/roles.js";
 import { newPassword, openKey, PASSWORD_COST, sealKey } from "../../../console/users/sealed-key.js";
-import { isUserName, listUsers, readUser } from "../../../console/users/user-files.js";
+import { UserDesk } from "../../../console/users/desk.js";
+import { createUser, isUserName, listUsers, readUser } from "../../../console/users/user-files.js";
 import { ACCESS_SCOPES } from "../../../ledger/access/scopes.js";
 import { linesChart } from "../../../web/html/chart.js";
 import { el, renderDocument } from "../../../web/html/element.js";
@@ -135,6 +136,30 @@ describe("users", () => {
     } finally {
       rmSync(home, { recursive: true, force: true });
     }
+  });
+
+  it("that were reset while their password is changed stay reset", async () => {
+    const home = mkdtempSync(join(tmpdir(), "causeway-console-"));
+    const made = async (apiKey: string, password: string) => ({
+      format: 1 as const,
+      name: "ann",
+      role: "approver" as const,
+      keyId: apiKey,
+      mustChange: true,
+      createdAt: "2026-01-01T00:00:00Z",
+      key: await sealKey(apiKey, password, "ann", CHEAP),
+    });
+    createUser(home, await made("former", "the former words"));
+    const reset = await made("latter", "the latter words");
+    const desk = new UserDesk(home, CHEAP);
+    const next = "words of my own";
+    const changing = desk.change("ann", { current: "the former words", next, again: next });
+    // The former file was read: it is a person at the command line who writes here.
+    writeFileSync(join(home, "data", "console", "users", "ann.json"), JSON.stringify(reset));
+    await expect(changing).rejects.toMatchObject({ code: "WRONG_LOGIN" });
+    expect(readUser(home, "ann")).toEqual(reset);
+    expect((await desk.enter("ann", "the latter words")).apiKey).toBe("latter");
+    rmSync(home, { recursive: true });
   });
 
   it("have keys of scopes that there are, none of which makes addresses", () => {
