@@ -158,16 +158,21 @@ export async function runRetireSecret(
   });
 }
 
-/** Shows a secret once, or puts it where only its owner reads; `undo` where that file is there. */
+/** Shows a secret once, or puts it where only its owner reads; `undo` where that cannot be done. */
 async function showSecret(
   command: LedgerCommand,
   made: { readonly id: string; readonly secret: string },
   out: string | undefined,
   undo: () => Promise<void>,
 ): Promise<number> {
-  if (out !== undefined && !(await createFileOnce(out, `${made.secret}\n`, SECRET_MODE))) {
-    await undo();
-    throw new CliError("USAGE", `${out} is there already: choose another file for --out.`);
+  if (out !== undefined) {
+    try {
+      await writeSecretFile(out, made.secret);
+    } catch (error) {
+      // Nobody has it: no delivery must be signed with it.
+      await undo();
+      throw error;
+    }
   }
   if (command.json) {
     command.print(toJson(out === undefined ? made : { id: made.id, file: out }));
@@ -177,6 +182,11 @@ async function showSecret(
   command.print(out === undefined ? made.secret : `The secret is in ${out}.`);
   command.print("It is shown this once; deliveries are signed with it (docs/guide/webhooks.md).");
   return 0;
+}
+
+async function writeSecretFile(out: string, secret: string): Promise<void> {
+  if (await createFileOnce(out, `${secret}\n`, SECRET_MODE)) return;
+  throw new CliError("USAGE", `${out} is there already: choose another file for --out.`);
 }
 
 function linesOf(webhook: Webhook): string[] {

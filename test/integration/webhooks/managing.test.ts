@@ -13,10 +13,12 @@ import {
   runRemoveWebhook,
   runRetireSecret,
 } from "../../../cli/webhooks/commands.js";
+import { listWebhooks, liveSecrets } from "../../../ledger/webhooks/subscriptions.js";
 import { roleUrl } from "../../helpers/services/ledger.js";
 import { HOT } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 import {
+  database,
   ledger,
   receiver,
   start,
@@ -90,6 +92,21 @@ describe("causeway webhooks", () => {
     printed = [];
     await runListWebhooks(command(false));
     expect(printed).toEqual(["No webhooks."]);
+  });
+
+  it("makes no secret that nobody has, where its file cannot be written", async () => {
+    const out = join(home, "no-such-folder", "hook.secret");
+    const adding = runAddWebhook(command(true), receiver.url("/lost"), { events: "*", out });
+    await expect(adding).rejects.toMatchObject({ code: "HOME_UNUSABLE" });
+    expect((await listWebhooks(database)).map(({ url }) => url)).not.toContain(
+      receiver.url("/lost"),
+    );
+    const { id, secret } = await add("/kept");
+    await expect(runAddSecret(command(true), id, { out })).rejects.toMatchObject({
+      code: "HOME_UNUSABLE",
+    });
+    const live = await liveSecrets(database, [id]);
+    expect(live.get(id)).toEqual([secret]);
   });
 
   it("refuses what cannot be", async () => {
