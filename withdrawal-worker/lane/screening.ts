@@ -2,7 +2,7 @@
  * The service that is asked about each withdrawal before it is paid: one POST, `{withdrawalId,
  * customerId, asset, destination, amountUnits}`, and `{"decision": "allow" | "deny" | "review",
  * "reference"?}` back. Whatever else comes, or nothing, means that it is asked again, and that nothing
- * is paid meanwhile.
+ * is paid meanwhile. The wallet's round waits for the answers: a service that hangs is waited for once.
  */
 import { errorMessage } from "../../chain/errors.js";
 import { cleanForeignText } from "../../chain/evm/foreign-text.js";
@@ -12,7 +12,9 @@ import {
   type ScreeningAnswer,
 } from "../../ledger/policy/screening-verdicts.js";
 import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
+import { NodeFault } from "../../rpc-client/errors.js";
 import { createHttpPoster, type HttpPoster } from "../../rpc-client/http-post.js";
+import { type Clock, systemClock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
 
 /** An answer is a word and a reference. */
@@ -37,8 +39,13 @@ export interface Screener {
 }
 
 /** Keeps connections to the service that the policy names. */
-export function createScreener(log: Logger): Screener & { close(): void } {
+export function createScreener(
+  log: Logger,
+  clock: Clock = systemClock,
+): Screener & { close(): void } {
   let known: { readonly screening: Screening; readonly poster: HttpPoster } | undefined;
+  /** Nobody was answered in time: until then nothing is asked. */
+  let restsUntilMs = Number.NEGATIVE_INFINITY;
   const posterFor = (screening: Screening) => {
     const isSame =
       known?.screening.url === screening.url && known.screening.timeoutMs === screening.timeoutMs;
@@ -47,31 +54,39 @@ export function createScreener(log: Logger): Screener & { close(): void } {
     const { url, timeoutMs } = screening;
     const poster = createHttpPoster({ url, timeoutMs, maxResponseBytes: MAX_ANSWER_BYTES });
     known = { screening, poster };
+    restsUntilMs = Number.NEGATIVE_INFINITY;
     return poster;
   };
   return {
     async ask(screening, withdrawals, { signal }) {
       const poster = posterFor(screening);
+      if (clock.monotonicMs() < restsUntilMs) return [];
       const waiting = withdrawals.slice(0, MAX_ASKED);
       const answers: ScreeningAnswer[] = [];
+      let isLate = false;
       const work = async () => {
-        for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        while (!isLate) {
+          const next = waiting.shift();
+          if (next === undefined) return;
           const answer = await askOne(poster, next, { signal, log });
-          if (answer !== undefined) answers.push(answer);
+          if (answer === "late") isLate = true;
+          else if (answer !== undefined) answers.push(answer);
         }
       };
       await Promise.all(Array.from({ length: PARALLEL }, work));
+      if (isLate && answers.length === 0) restsUntilMs = clock.monotonicMs() + screening.timeoutMs;
       return answers;
     },
     close: () => known?.poster.close(),
   };
 }
 
+/** The answer; "late" where none came in time, undefined where something else did. */
 async function askOne(
   poster: HttpPoster,
   withdrawal: QueuedWithdrawal,
   { signal, log }: { readonly signal: AbortSignal; readonly log: Logger },
-): Promise<ScreeningAnswer | undefined> {
+): Promise<ScreeningAnswer | "late" | undefined> {
   const { id, customerId, asset, destination, amountUnits } = withdrawal;
   const terms = { withdrawalId: id, customerId, asset, destination };
   const body = JSON.stringify({ ...terms, amountUnits: amountUnits.toString() });
@@ -82,7 +97,7 @@ async function askOne(
   } catch (error) {
     signal.throwIfAborted();
     log.warn({ id, reason: errorMessage(error) }, "screening did not answer");
-    return undefined;
+    return error instanceof NodeFault && error.code === "NODE_TIMEOUT" ? "late" : undefined;
   }
 }
 

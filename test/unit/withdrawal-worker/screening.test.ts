@@ -1,0 +1,92 @@
+/** Asking a screening service that answers late or never: what waits for it holds up nothing else. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { createScreener } from "../../../withdrawal-worker/lane/screening.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { PAYEE } from "./signers/intents.js";
+
+const { signal } = new AbortController();
+
+let service: Server;
+/** Whom the service was asked about, by customer. */
+let asked: string[];
+/** Whose question it leaves open. */
+let isLeftOpen: (customerId: string) => boolean;
+let screening: { url: string; timeoutMs: number; reviewApprovals: number };
+const clock = { ms: 0, nowMs: () => clock.ms, monotonicMs: () => clock.ms };
+
+beforeEach(async () => {
+  asked = [];
+  isLeftOpen = () => true;
+  service = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const { customerId } = JSON.parse(Buffer.concat(chunks).toString());
+      asked.push(customerId);
+      if (!isLeftOpen(customerId)) response.end(`{"decision":"allow"}`);
+    });
+  });
+  await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
+  const { port } = service.address() as AddressInfo;
+  screening = { url: `http://127.0.0.1:${port}/`, timeoutMs: 200, reviewApprovals: 1 };
+});
+
+afterEach(async () => {
+  service.closeAllConnections();
+  await new Promise((resolve) => service.close(resolve));
+});
+
+const requests = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({
+    id: toWithdrawalId(`wd_${index}`),
+    customerId: `c${index}`,
+    asset: "TOKEN",
+    contract: undefined,
+    destination: PAYEE,
+    amountUnits: 1n,
+    waitedMs: 0,
+    isToOwnWallet: false,
+  }));
+
+it("is waited for once, however many are to be asked about, and then left alone as long", async () => {
+  const screener = createScreener(silentLog, clock);
+  try {
+    expect(await screener.ask(screening, requests(64), { signal })).toEqual([]);
+    // All at once; none is begun behind the first that had no answer in time.
+    expect(asked).toHaveLength(8);
+    isLeftOpen = () => false;
+    clock.ms += 199;
+    expect(await screener.ask(screening, requests(64), { signal })).toEqual([]);
+    expect(asked).toHaveLength(8);
+    clock.ms += 1;
+    expect(await screener.ask(screening, requests(64), { signal })).toHaveLength(64);
+  } finally {
+    screener.close();
+  }
+});
+
+it("is asked at once where the policy names another one", async () => {
+  const screener = createScreener(silentLog, clock);
+  try {
+    expect(await screener.ask(screening, requests(1), { signal })).toEqual([]);
+    isLeftOpen = () => false;
+    const other = { ...screening, url: `${screening.url}other` };
+    expect(await screener.ask(other, requests(1), { signal })).toHaveLength(1);
+  } finally {
+    screener.close();
+  }
+});
+
+it("answers about all others where it leaves one question open", async () => {
+  isLeftOpen = (customerId) => customerId === "c0";
+  const screener = createScreener(silentLog, clock);
+  try {
+    for (let round = 0; round < 2; round += 1)
+      expect(await screener.ask(screening, requests(20), { signal })).toHaveLength(19);
+  } finally {
+    screener.close();
+  }
+});
