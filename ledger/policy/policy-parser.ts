@@ -54,9 +54,29 @@ export function parsePolicy(text: string): ParsedPolicy {
     return { policy: undefined, faults: [{ key, value: errorMessage(error), allowed: "JSON" }] };
   }
   const policy = reader.policy(value);
-  return reader.faults.length === 0
-    ? { policy, faults: [] }
-    : { policy: undefined, faults: reader.faults };
+  const faults = [...reader.faults, ...doubledTerms(text)];
+  return faults.length === 0 ? { policy, faults: [] } : { policy: undefined, faults };
+}
+
+/** Strings, names with their colon, and where objects and lists begin and end. */
+const JSON_PART = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[{}[\]]/gs;
+
+/** The first term that well-formed JSON writes twice in one object: of both `JSON.parse` keeps the last. */
+function doubledTerms(text: string): readonly PolicyFault[] {
+  const open: Set<string>[] = [];
+  for (const [part, colon] of text.matchAll(JSON_PART)) {
+    if (part === "{" || part === "[") open.push(new Set());
+    else if (part === "}" || part === "]") open.pop();
+    else if (colon !== undefined) {
+      const name = String(JSON.parse(part.slice(0, -colon.length)));
+      const names = open.at(-1);
+      if (names?.has(name) === true) {
+        return [{ key: name, value: "written twice", allowed: "each term once" }];
+      }
+      names?.add(name);
+    }
+  }
+  return [];
 }
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -137,6 +137,26 @@ describe("a policy's text", () => {
       expect(parsePolicy(broken).faults.length).toBeGreaterThan(0);
     }
   });
+
+  it("that says a term twice is refused: of two lists or bounds one would be lost", () => {
+    const text = policyFileText(PERMISSIVE_POLICY);
+    const list = (customers: string) =>
+      text.replace('"customers": {}', `"customers": {${customers}}`);
+    const address = (digit: string) => `"0x${digit.repeat(40)}"`;
+    const [one, two] = [address("1"), address("2")];
+    for (const [changed, key] of [
+      [list(`"alice": [${one}], "bob": [], "alice": [${two}]`), "alice"],
+      [list(`"alice": [${one}], "al\\u0069ce": [${two}]`), "alice"],
+      [text.replace('"feeUnits": "0"', '"maximumUnits": "5", "feeUnits": "0"'), "maximumUnits"],
+      [text.replace('"format": 1', '"format": 1, "screening": null'), "screening"],
+    ] as const) {
+      const { faults } = parsePolicy(changed);
+      expect(faults).toEqual([{ key, value: "written twice", allowed: expect.any(String) }]);
+    }
+    // A name may come again in another object, and a text may look like one.
+    const right = list(`"alice": [${one}, ${two}], "assets": [${two}], "a:b": []`);
+    expect(parsePolicy(right).faults).toEqual([]);
+  });
 });
 
 describe("a policy's file", () => {
