@@ -24,6 +24,17 @@ export function verifySignature(
   return verifyEd25519Zip215(publicKey, message, signature);
 }
 
+/** R is the neutral element, s is 0: right where the key has no part but one of small order. */
+const SIGNED_BY_ANYBODY = Uint8Array.from({ length: 64 }, (_, at) => (at === 0 ? 1 : 0));
+
+/**
+ * Whether anybody can sign for a public key, without a private one: it is a point of small order, as 32
+ * zeros are. Signatures of validators are nobody's approval, so that ZIP-215 counts them.
+ */
+export function isAnybodysKey(publicKey: Uint8Array): boolean {
+  return verifyEd25519Zip215(publicKey, new Uint8Array(0), SIGNED_BY_ANYBODY);
+}
+
 function parsePublicKey(publicKey: Uint8Array): KeyObject {
   const x = Buffer.from(publicKey).toString("base64url");
   const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });

@@ -1,6 +1,7 @@
 /** `causeway keys create|list|revoke|calls`: who may use the exchange's APIs, and what they did. */
 import { createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { isAnybodysKey } from "../../chain/consensus/ed25519.js";
 import { momentMsOf } from "../../chain/encoding/calendar.js";
 import {
   type ApiKey,
@@ -188,7 +189,9 @@ function readPublicKey(file: string): Uint8Array {
     const key = createPublicKey(readFileSync(file));
     const { crv, x } = key.export({ format: "jwk" });
     if (crv !== "Ed25519" || x === undefined) throw new TypeError("another kind of key");
-    return Uint8Array.from(Buffer.from(x, "base64url"));
+    const bytes = Uint8Array.from(Buffer.from(x, "base64url"));
+    if (isAnybodysKey(bytes)) throw new TypeError("a key that everybody can sign for");
+    return bytes;
   } catch (cause) {
     const message = `--public-key needs an Ed25519 public key in PEM, which ${file} does not hold.`;
     throw new CliError("USAGE", message, { cause });

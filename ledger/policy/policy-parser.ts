@@ -1,5 +1,6 @@
 /** Untrusted text of a policy file to a policy; all faults are found at once. */
 import { type Address, parseStrictAddress } from "../../chain/address.js";
+import { isAnybodysKey } from "../../chain/consensus/ed25519.js";
 import { errorMessage } from "../../chain/errors.js";
 import { MAX_ATOKEN } from "../../chain/units.js";
 import type { ConfigFault } from "../../runtime/config/config.js";
@@ -241,14 +242,15 @@ class Reader {
 
   private approver(value: unknown, at: string): Approver {
     const fields = this.fields(value, at, ["name", "publicKey"]);
+    const [name, key] = [`${at}.name`, `${at}.publicKey`];
+    const allowed = "an Ed25519 public key, 64 lower-case hex digits";
+    const publicKey = this.text(fields["publicKey"], key, PUBLIC_KEY_PATTERN, allowed);
+    if (isAnybodysKey(Buffer.from(publicKey, "hex"))) {
+      this.fault(key, publicKey, "a key that somebody has: for this one everybody can sign");
+    }
     return {
-      name: this.text(fields["name"], `${at}.name`, NAME_PATTERN, "1 to 64 printable characters"),
-      publicKey: this.text(
-        fields["publicKey"],
-        `${at}.publicKey`,
-        PUBLIC_KEY_PATTERN,
-        "an Ed25519 public key, 64 lower-case hex digits",
-      ),
+      name: this.text(fields["name"], name, NAME_PATTERN, "1 to 64 printable characters"),
+      publicKey,
     };
   }
 

@@ -462,6 +462,13 @@ describe("causeway keys", () => {
       const refused = create({ expires: wrong });
       await expect(refused).rejects.toMatchObject({ code: "USAGE" });
     }
+    // 32 zeros in PEM: everybody can sign for that key.
+    const weak = join(home, "weak.pem");
+    const spki = Buffer.from(`302a300506032b6570032100${"00".repeat(32)}`, "hex");
+    const pem = `-----BEGIN PUBLIC KEY-----\n${spki.toString("base64")}\n-----END PUBLIC KEY-----\n`;
+    writeFileSync(weak, pem);
+    const ofEverybody = create({ sign: "ed25519", publicKey: weak });
+    await expect(ofEverybody).rejects.toThrow("--public-key needs");
     await expect(create({ rate: "0" })).rejects.toMatchObject({ code: "USAGE" });
     await expect(create({ name: "line\nbreak" })).rejects.toMatchObject({ code: "USAGE" });
   });

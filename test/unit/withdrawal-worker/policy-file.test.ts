@@ -1,6 +1,8 @@
 /** The policy as a file: every mistake at once, one hash for one meaning, never half believed. */
+import { createHash, generateKeyPairSync } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "@jest/globals";
+import { isSignedByApprover } from "../../../ledger/policy/approval-digest.js";
 import {
   approvalsFor,
   hashPolicy,
@@ -156,6 +158,26 @@ describe("a policy's text", () => {
     // A name may come again in another object, and a text may look like one.
     const right = list(`"alice": [${one}, ${two}], "assets": [${two}], "a:b": []`);
     expect(parsePolicy(right).faults).toEqual([]);
+  });
+
+  it("takes no approver for whom everybody can sign", () => {
+    // R is the neutral element and s is 0: nobody needed a key for that.
+    const signature = `01${"00".repeat(63)}`;
+    const approved = (publicKey: string) => {
+      const text = { ...plain(), approvers: [{ name: "to be filled in", publicKey }] };
+      const { policy, faults } = parsePolicy(JSON.stringify(text));
+      const digest = createHash("sha256").update("a withdrawal").digest();
+      const isApproved =
+        policy !== undefined && isSignedByApprover(policy, digest, { publicKey, signature });
+      return { isApproved, faults: faults.map(({ key }) => key) };
+    };
+    // Points of small order (RFC 7748, section 7, has them for X25519), zeros among them.
+    for (const key of ["00".repeat(32), `01${"00".repeat(31)}`, `ec${"ff".repeat(30)}7f`]) {
+      expect(approved(key)).toEqual({ isApproved: false, faults: ["approvers[0].publicKey"] });
+    }
+    const { publicKey } = generateKeyPairSync("ed25519");
+    const raw = publicKey.export({ format: "der", type: "spki" }).subarray(-32).toString("hex");
+    expect(approved(raw)).toEqual({ isApproved: false, faults: [] });
   });
 });
 

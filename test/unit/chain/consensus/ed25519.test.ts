@@ -6,7 +6,11 @@
 import { verify as nodeVerify, createPublicKey } from "node:crypto";
 import { describe, expect, it } from "@jest/globals";
 import { ed25519 } from "@noble/curves/ed25519.js";
-import { signingKeyOf, verifySignature } from "../../../../chain/consensus/ed25519.js";
+import {
+  isAnybodysKey,
+  signingKeyOf,
+  verifySignature,
+} from "../../../../chain/consensus/ed25519.js";
 
 const P = 2n ** 255n - 19n;
 /** Order of the prime subgroup (RFC 8032). */
@@ -53,6 +57,14 @@ describe("Ed25519 by ZIP-215", () => {
     }
     // What RFC 8032 alone would have counted: the reason for the second look.
     expect(nodeCount).toBeLessThan(100);
+  });
+
+  it("knows the keys that anybody can sign for, and no other", () => {
+    expect(SMALL_ORDER.map(isAnybodysKey)).toEqual(SMALL_ORDER.map(() => true));
+    const { publicKey } = signingKeyOf(Buffer.alloc(32, 7));
+    // No key at all, and one that is no point.
+    const none = [new Uint8Array(0), littleEndian(2n)];
+    expect([publicKey, ...none].map(isAnybodysKey)).toEqual([false, false, false]);
   });
 
   it("counts a signature whose R has a part of small order, as its equation is cofactored", () => {
