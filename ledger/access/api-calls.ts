@@ -28,7 +28,14 @@ interface StoredCallRow {
 export type CallRecord = "written" | "repeated" | "key-ended";
 
 /**
+ * Advisory lock of who writes calls down: whoever reads on behind the last number must not miss one below it
+ * that the other API commits later.
+ */
+const CALLS_LOCK = 8_083_000_038n;
+
+/**
  * Writes calls down, in order, in one statement: those of keys that are revoked or have expired are not.
+ * Numbers are drawn behind the lock, so that they appear in the order of commits.
  * @param nowMs wall clock, milliseconds
  */
 export async function recordCalls(
@@ -38,14 +45,15 @@ export async function recordCalls(
 ): Promise<readonly CallRecord[]> {
   const column = <T>(read: (call: RecordedCall) => T) => calls.map(read);
   const rows = await sql.query<{ signed_digest: string | null; ended: string | null }>(
-    `WITH ended AS (
+    `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock($11::bigint)
+     ), ended AS (
        SELECT id FROM api_key
         WHERE id = ANY ($2::text[]) AND (revoked_at IS NOT NULL OR expires_at <= $10::timestamptz)
      ), written AS (
        INSERT INTO api_call
          (key_id, service, method, path, idempotency_key, body_sha256, signed_digest, actor, reason)
        SELECT key_id, $1, method, path, idempotency_key, body_sha256, signed_digest, actor, reason
-         FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+         FROM turn, unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
                      $8::text[], $9::text[]) WITH ORDINALITY
            AS call (key_id, method, path, idempotency_key, body_sha256, signed_digest, actor, reason,
                     place)
@@ -66,6 +74,7 @@ export async function recordCalls(
       column(({ actor }) => actor ?? null),
       column(({ reason }) => reason ?? null),
       new Date(nowMs).toISOString(),
+      CALLS_LOCK,
     ],
   );
   const ended = new Set(rows.map((row) => row.ended));
