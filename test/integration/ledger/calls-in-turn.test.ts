@@ -36,7 +36,7 @@ it("has no call that is committed later before one that was read", async () => {
     await recordCalls(tx, { service: "withdrawal-api", nowMs }, [callOf("/v1/withdrawals")]);
     // The other API's, at the same moment: it is written at once, or waits for its turn.
     const call = [callOf("/v1/addresses")];
-    second = recordCalls(owner, { service: "deposit-api", nowMs }, call).then(() => {
+    second = recordCalls(owner, { service: "deposit-api", nowMs }, call).finally(() => {
       isDone = true;
     });
     await until(async () => isDone || (await waits()), { timeoutMs: 10_000 });
