@@ -123,8 +123,10 @@ class Reader {
     approvals.forEach((rule, index) => {
       const before = approvals[index - 1];
       if (before === undefined) return;
-      if (rule.aboveUnits > before.aboveUnits && rule.needed >= before.needed) return;
-      const allowed = "larger amounts behind smaller ones, and no fewer approvals for them";
+      const asksNoLess = rule.needed >= before.needed && (rule.signed || !before.signed);
+      if (rule.aboveUnits > before.aboveUnits && asksNoLess) return;
+      const allowed =
+        "larger amounts behind smaller ones, no fewer approvals for them, and signed ones as before";
       this.fault(`${at}.approvals[${index}]`, rule.aboveUnits.toString(), allowed);
     });
     return {

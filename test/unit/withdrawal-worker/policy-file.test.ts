@@ -160,6 +160,21 @@ describe("a policy's text", () => {
     expect(parsePolicy(right).faults).toEqual([]);
   });
 
+  it("asks no less for a larger amount: neither fewer persons nor words instead of signatures", () => {
+    const faultsOf = (...approvals: readonly object[]) => {
+      const text = plain();
+      text.assets["*"].approvals = approvals;
+      return parsePolicy(JSON.stringify(text)).faults.map(({ key }) => key);
+    };
+    const small = { aboveUnits: "10", needed: 2, signed: true };
+    const large = { aboveUnits: "100", needed: 2, signed: true };
+    expect(faultsOf(small, large)).toEqual([]);
+    expect(faultsOf({ ...small, signed: false }, large)).toEqual([]);
+    for (const less of [{ needed: 1 }, { signed: false }, { needed: 3, signed: false }]) {
+      expect(faultsOf(small, { ...large, ...less })).toEqual(["assets.*.approvals[1]"]);
+    }
+  });
+
   it("takes no approver for whom everybody can sign", () => {
     // R is the neutral element and s is 0: nobody needed a key for that.
     const signature = `01${"00".repeat(63)}`;
