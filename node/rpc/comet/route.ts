@@ -18,8 +18,8 @@ export interface RouteClient {
 export interface EventReceiver {
   /** Sends a text, unless too much waits to be read already. */
   push(text: string): "sent" | "slow" | "closed";
-  /** Ends a connection that does not read, with the reason as its last text. */
-  cutOff(reason: string): void;
+  /** Ends a connection that does not read, or misses events; the texts are its last ones. */
+  cutOff(texts: readonly string[], cause: "slow" | "failed"): void;
   onClose(callback: () => void): void;
 }
 

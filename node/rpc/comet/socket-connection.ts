@@ -16,8 +16,8 @@ const MAX_IN_FLIGHT = 64;
  */
 const MAX_BACKLOG_BYTES = 16 * 1024 * 1024;
 
-/** WebSocket status "try again later". */
-const TOO_SLOW = 1013;
+/** WebSocket status and reason of a connection that is ended: "try again later", "internal error". */
+const ENDINGS = { slow: [1013, "slow client"], failed: [1011, "events are missing"] } as const;
 
 /** Time for a slow client to take what waits for it, and its close frame. */
 const CLOSE_GRACE_MS = 15_000;
@@ -75,14 +75,15 @@ export class CometConnection implements EventReceiver {
     return "sent";
   }
 
-  cutOff(reason: string): void {
+  cutOff(texts: readonly string[], cause: keyof typeof ENDINGS): void {
     if (!this.isOpen) return;
     const { bufferedAmount } = this.socket;
-    this.options.log.warn({ bufferedAmount }, "consensus RPC subscriber dropped: too slow");
-    this.socket.send(reason);
+    const [status, reason] = ENDINGS[cause];
+    this.options.log.warn({ bufferedAmount }, `consensus RPC subscriber dropped: ${reason}`);
+    for (const text of texts) this.socket.send(text);
     // A paused socket would never see the client's close frame.
     this.socket.resume();
-    this.socket.close(TOO_SLOW, "slow client");
+    this.socket.close(status, reason);
     const timer = setTimeout(() => this.socket.terminate(), CLOSE_GRACE_MS);
     this.socket.once("close", () => clearTimeout(timer));
     this.release();

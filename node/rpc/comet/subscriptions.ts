@@ -8,6 +8,7 @@ import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import { refused } from "./errors.js";
 import {
+  BLOCK_KINDS,
   blockPublications,
   momentPublication,
   type PublishedEvent,
@@ -158,12 +159,30 @@ export class SubscriptionHub {
     try {
       while (!this.isClosed && this.next <= this.chain.view.head().height) {
         const height = this.next++;
-        if (this.groups.size > 0) await this.tellBlock(height);
+        if (this.groups.size > 0) await this.tellOrCancel(height);
       }
-    } catch (err) {
-      this.log.error({ err }, "subscribers could not be told of a block");
     } finally {
       this.isTelling = false;
+    }
+  }
+
+  /** Who would miss a height's events without a word is told, and may come back. */
+  private async tellOrCancel(height: Height): Promise<void> {
+    try {
+      await this.tellBlock(height);
+    } catch (err) {
+      this.log.error({ err, height }, "subscribers could not be told of a block");
+      for (const [receiver, own] of [...this.clients]) {
+        const missing = [...own.values()].filter(({ after, group: { kind } }) => {
+          return after < height && (kind === undefined || BLOCK_KINDS.has(kind));
+        });
+        if (missing.length === 0) continue;
+        this.forget(receiver);
+        receiver.cutOff(
+          missing.map(({ id }) => canceled(id, `events of height ${height} cannot be read`)),
+          "failed",
+        );
+      }
     }
   }
 
@@ -216,9 +235,13 @@ export class SubscriptionHub {
     const head = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"query":`;
     if (receiver.push(`${head}${JSON.stringify(text)},${rest}}}`) !== "slow") return;
     this.forget(receiver);
-    const reason = "subscription was canceled (reason: slow client)";
-    receiver.cutOff(errorText(id, "SERVER_ERROR", reason));
+    receiver.cutOff([canceled(id, "slow client")], "slow");
   }
+}
+
+/** The last that a subscription is told. */
+function canceled(id: RequestId, reason: string): string {
+  return errorText(id, "SERVER_ERROR", `subscription was canceled (reason: ${reason})`);
 }
 
 /** The members of a result behind its query, which is each client's own. */

@@ -211,6 +211,32 @@ describe("events", () => {
     expect(early).toHaveLength(2);
   });
 
+  it("of a height that cannot be read end the subscriptions that miss it, with the reason", async () => {
+    const [waiting, votes] = [await Client.open(), await Client.open()];
+    await waiting.subscribe("tm.event='NewBlockHeader'");
+    await waiting.subscribe("transfer.amount=5");
+    await votes.subscribe("tm.event='Vote'");
+    const load = jest.spyOn(chain.ports.view, "load").mockRejectedValueOnce(new Error("damaged"));
+    await chain.mine();
+    await until(() => waiting.closeCode !== undefined, PATIENCE);
+    load.mockRestore();
+    const height = chain.consensus.height();
+    const data = `subscription was canceled (reason: events of height ${height} cannot be read)`;
+    expect(waiting.messages.slice(2)).toMatchObject([
+      { id: "call-0", error: { code: -32000, data } },
+      { id: "call-1", error: { code: -32000, data } },
+    ]);
+    expect([waiting.closeCode, waiting.events]).toEqual([1011, []]);
+    // Who comes back goes on with what follows; votes are of no height.
+    const back = await Client.open();
+    await back.subscribe("tm.event='NewBlockHeader'");
+    await chain.mine();
+    await until(() => back.events.length === 1, PATIENCE);
+    expect(votes.closeCode).toBeUndefined();
+    expect((await votes.call("unsubscribe", { query: "tm.event='Vote'" })).error).toBeUndefined();
+    await Promise.all([back.close(), votes.close()]);
+  });
+
   it("of a height are told to a hundred clients over many turns", async () => {
     const log = createLogger({ component: "test", level: "silent" });
     const hub = new SubscriptionHub(chain.ports, new ResultTexts(chain.ports.view), log);

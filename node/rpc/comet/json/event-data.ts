@@ -35,6 +35,16 @@ export interface PublishedEvent {
   data(): string | Promise<string>;
 }
 
+/** Kinds of `blockPublications`; all others are of moments. */
+export const BLOCK_KINDS: ReadonlySet<string> = new Set([
+  "NewBlock",
+  "NewBlockHeader",
+  "NewBlockEvents",
+  "NewEvidence",
+  "Tx",
+  "ValidatorSetUpdates",
+]);
+
 /** Events of a committed height, in CometBFT's order. */
 export function* blockPublications(
   chain: CometChain,
