@@ -8,6 +8,9 @@ const MAX_CLIENTS = 10_000;
 /** A client may ask for so many seconds' worth at once. */
 const BURST_SECONDS = 2;
 
+/** What a client is told that asks more often than it may. */
+export const TOO_OFTEN = "too many requests: ask less often";
+
 interface Bucket {
   tokens: number;
   atMs: number;

@@ -13,6 +13,7 @@ import { decodeMessage, decodeRequest, encodeMessage } from "../../../chain/prot
 import type { DescriptorFile, Descriptors } from "../../../chain/protobuf/descriptors.js";
 import { MessageReader, type ProtoMessage } from "../../../chain/protobuf/values.js";
 import { GRPC_CODES } from "../cosmos/errors.js";
+import { TOO_OFTEN } from "../rate-limit.js";
 
 const VERSIONS = ["v1", "v1alpha"] as const;
 
@@ -27,17 +28,19 @@ const MAX_QUESTIONS = 10_000;
 /**
  * Definitions and handlers of both versions.
  * @param services names that are listed
+ * @param mayAsk whether a peer may ask one more question now: each is a request like any other
  */
 export function reflectionService(
   types: Descriptors,
   services: readonly string[],
+  mayAsk: (peer: string) => boolean,
 ): readonly (readonly [ServiceDefinition, UntypedServiceImplementation])[] {
   return VERSIONS.map((version) => {
     const scope = `grpc.reflection.${version}`;
     const input = types.message(`${scope}.ServerReflectionRequest`);
     const output = types.message(`${scope}.ServerReflectionResponse`);
     const handler: handleBidiStreamingCall<ProtoMessage, Uint8Array> = (call) =>
-      answerStream(call, (question, sent) => {
+      answerStream(call, mayAsk, (question, sent) => {
         return encodeMessage(output, answerOf(question, types, services, sent));
       });
     const definition: ServiceDefinition = {
@@ -57,17 +60,19 @@ export function reflectionService(
 
 function answerStream(
   call: ServerDuplexStream<ProtoMessage, Uint8Array>,
+  mayAsk: (peer: string) => boolean,
   answer: (question: ProtoMessage, sent: Set<string>) => Uint8Array,
 ): void {
   /** Files that the stream was given; they are not sent again. */
   const sent = new Set<string>();
   let count = 0;
+  const refuse = (details: string) => {
+    call.emit("error", { code: GRPC_CODES.RESOURCE_EXHAUSTED, details });
+  };
   call.on("data", (question: ProtoMessage) => {
     count += 1;
-    if (count > MAX_QUESTIONS) {
-      call.emit("error", { code: GRPC_CODES.RESOURCE_EXHAUSTED, details: "too many questions" });
-      return;
-    }
+    if (count > MAX_QUESTIONS) return refuse("too many questions");
+    if (!mayAsk(call.getPeer())) return refuse(TOO_OFTEN);
     // A question has thirty bytes, its answer up to all files: the next is read when that is taken.
     call.pause();
     call.write(answer(question, sent), () => call.resume());

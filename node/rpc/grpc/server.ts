@@ -24,7 +24,7 @@ import { faultOf, GRPC_CODES, QueryFault } from "../cosmos/errors.js";
 import { type QueryRegistry, readRequest, type ServedMethod } from "../cosmos/registry.js";
 import { type ClientMemory, createClientMemory } from "../client-memory.js";
 import { bind, type RpcServer } from "../http-listener.js";
-import { RateLimit } from "../rate-limit.js";
+import { RateLimit, TOO_OFTEN } from "../rate-limit.js";
 import { holdCalls } from "./held-calls.js";
 import { REFLECTION_SERVICES, reflectionService } from "./reflection.js";
 
@@ -90,7 +90,8 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<RpcSe
   }
   for (const { methods } of queries.types.services()) addAbsent(server, [...methods.values()]);
   const names = [...queries.services().map(({ name }) => name), ...REFLECTION_SERVICES];
-  for (const [definition, handlers] of reflectionService(queries.types, names)) {
+  const mayAsk = (peer: string) => calls.mayAsk(peer);
+  for (const [definition, handlers] of reflectionService(queries.types, names, mayAsk)) {
     server.addService(definition, handlers);
   }
   // The library's own listener takes any number of connections.
@@ -149,6 +150,11 @@ class Calls {
     this.limit = new RateLimit(options.requestsPerSecond, options.clock);
   }
 
+  /** Counts a request of a peer; false where it has to wait. */
+  mayAsk(peer: string): boolean {
+    return this.limit.take(addressOf(peer));
+  }
+
   async answer(
     served: ServedMethod,
     call: ServerUnaryCall<Buffer, Buffer>,
@@ -159,9 +165,7 @@ class Calls {
     call.once("cancelled", () => gone.abort(new DOMException("the client is gone", "AbortError")));
     this.running += 1;
     try {
-      if (!this.limit.take(addressOf(call.getPeer()))) {
-        throw new QueryFault("RESOURCE_EXHAUSTED", "too many requests: ask less often");
-      }
+      if (!this.mayAsk(call.getPeer())) throw new QueryFault("RESOURCE_EXHAUSTED", TOO_OFTEN);
       if (this.running > MAX_RUNNING) {
         throw new QueryFault("UNAVAILABLE", "too many queries at once, try again");
       }

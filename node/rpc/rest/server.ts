@@ -25,7 +25,7 @@ import {
   sendPieces,
   stopServer,
 } from "../http-listener.js";
-import { RateLimit } from "../rate-limit.js";
+import { RateLimit, TOO_OFTEN } from "../rate-limit.js";
 import { requestOf } from "./request.js";
 import { type MatchedRoute, Routes } from "./routes.js";
 import { SwaggerPage } from "./swagger.js";
@@ -109,7 +109,7 @@ class Rest {
       return;
     }
     if (!this.limit.take(request.socket.remoteAddress ?? "")) {
-      refuse(new QueryFault("RESOURCE_EXHAUSTED", "too many requests: ask less often"));
+      refuse(new QueryFault("RESOURCE_EXHAUSTED", TOO_OFTEN));
       return;
     }
     const url = request.url ?? "/";

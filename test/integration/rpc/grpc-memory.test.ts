@@ -12,7 +12,7 @@ import { type ClientMemory, createClientMemory } from "../../../node/rpc/client-
 import { startGrpcServer } from "../../../node/rpc/grpc/server.js";
 import type { RpcServer } from "../../../node/rpc/http-listener.js";
 import { createLogger } from "../../../runtime/process/logger.js";
-import { systemClock } from "../../../runtime/process/clock.js";
+import { type Clock, systemClock } from "../../../runtime/process/clock.js";
 import { until } from "../../helpers/until.js";
 import { chain, closeInterfaces, openInterfaces } from "./interfaces.js";
 
@@ -31,7 +31,11 @@ afterAll(closeInterfaces);
 
 beforeEach(async () => {
   memory = createClientMemory(systemClock, LIMITS);
-  server = await startGrpcServer({
+  server = await start();
+});
+
+function start(limits: { readonly requestsPerSecond?: number; readonly clock?: Clock } = {}) {
+  return startGrpcServer({
     listen: { host: "127.0.0.1", port: 0 },
     queries: chain.queries,
     maxConnections: MAX_CONNECTIONS,
@@ -40,8 +44,9 @@ beforeEach(async () => {
     memory,
     clock: systemClock,
     log: createLogger({ component: "test", level: "silent" }),
+    ...limits,
   });
-});
+}
 
 afterEach(async () => {
   for (const session of sessions) session.destroy();
@@ -119,6 +124,28 @@ it("no more answers are made in one call than are taken", async () => {
   for (let count = 0; count < 20; count++) await latestBlock();
   expect(made.mock.calls.length).toBeLessThan(10);
   made.mockRestore();
+});
+
+it("each question of reflection is one of the requests that an address may make", async () => {
+  await server.stop();
+  const clock = { ...systemClock, monotonicMs: () => 0 };
+  // Two seconds' worth at once.
+  server = await start({ requestsPerSecond: 3, clock });
+  const made = jest.spyOn(chain.queries.types, "fileOfSymbol");
+  const input = chain.queries.types.message("grpc.reflection.v1.ServerReflectionRequest");
+  const question = encodeMessage(input, { file_containing_symbol: "cosmos.bank.v1beta1.Query" });
+  const open = connect();
+  const ends: unknown[] = [];
+  for (let asked = 0; asked < 2; asked++) {
+    const stream = open(REFLECTION);
+    stream.on("trailers", (trailers) => ends.push(trailers["grpc-status"])).resume();
+    for (let count = 0; count < 20; count++) stream.write(framed(question));
+  }
+  await until(() => ends.length === 2, WAIT);
+  expect(ends.map(Number)).toEqual([8, 8]);
+  expect(made).toHaveBeenCalledTimes(6);
+  made.mockRestore();
+  await expect(latestBlock()).rejects.toMatchObject({ code: grpc.status.RESOURCE_EXHAUSTED });
 });
 
 it("nothing is counted of calls that are over, or of answers that were taken", async () => {
