@@ -23,6 +23,7 @@ import { parseBlockOverrides, parseOverrides } from "../arguments/overrides.js";
 import { findBlock, stateHeight } from "../reads.js";
 import { refusedBlockJson } from "../json/refused-block.js";
 import { DEFAULT_TRACE, parseTraceConfig } from "../arguments/trace.js";
+import { transactionOf } from "./transaction-methods.js";
 
 /** What the debug methods read. */
 export interface DebugMethodPorts {
@@ -118,10 +119,7 @@ function rawMethods({ view, pool }: DebugMethodPorts): MethodEntries {
       return raws;
     }),
     method("debug_getRawTransaction", 1, (params) => {
-      const hash = params.required(0, parseHashParam);
-      const location = view.locate(hash);
-      const found =
-        location === undefined ? pool.get(hash) : view.transaction(location.height, location.index);
+      const found = transactionOf({ view, pool }, params.required(0, parseHashParam));
       return found === undefined ? "0x" : bytesToHex(found.tx.raw);
     }),
   ];

@@ -19,6 +19,17 @@ export interface TransactionMethodPorts {
   readonly submits: SubmitQueue;
 }
 
+/** A transaction that is mined or waits; those of the Cosmos side have hashes of another kind. */
+export function transactionOf(
+  { view, pool }: Pick<TransactionMethodPorts, "view" | "pool">,
+  hash: Hash32,
+): BlockTransaction | undefined {
+  const location = view.locate(hash);
+  if (location !== undefined) return view.transaction(location.height, location.index);
+  const pending = pool.get(hash);
+  return pending !== undefined && isEvm(pending) ? pending : undefined;
+}
+
 /** Methods about single transactions; unknown ones are null, never an error. */
 export function transactionMethods(ports: TransactionMethodPorts): MethodEntries {
   const { view, pool, submits } = ports;
@@ -69,11 +80,7 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
       return byPlace(height, params.required(1, parseIndex));
     }),
     method("eth_getRawTransactionByHash", 1, (params) => {
-      const hash = params.required(0, parseHashParam);
-      const location = view.locate(hash);
-      const pending = pool.get(hash);
-      const held = pending !== undefined && isEvm(pending) ? pending : undefined;
-      return raw(location === undefined ? held : at(location.height, location.index));
+      return raw(transactionOf(ports, params.required(0, parseHashParam)));
     }),
     method("eth_getRawTransactionByBlockNumberAndIndex", 2, (params) => {
       const height = findBlock(view, params.required(0, parseBlockNumberOrTag));

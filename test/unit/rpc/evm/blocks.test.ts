@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from "@jest/globals";
 import { encodeRlp, keccak256, Transaction, Wallet } from "ethers";
 import { parseAddress } from "../../../../chain/address.js";
 import { ZERO_HASH } from "../../../../chain/hex.js";
+import { read } from "../../chain/cosmos/signed.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "./fixture.js";
 
 type Json = Record<string, unknown>;
@@ -210,6 +211,19 @@ describe("transactions", () => {
     expect(inspected.pending[wanted.from ?? ""]?.["0"]).toBe(
       `${BOB.address}: 0 wei + 21000 gas × 25000000 wei`,
     );
+    for (const method of ["eth_getRawTransactionByHash", "debug_getRawTransaction"]) {
+      expect(await node.call(method, wanted.hash)).toBe(raw);
+    }
+    node.pool.pending.clear();
+  });
+
+  it("knows no Cosmos transaction of the pool, in any form", async () => {
+    const tx = read();
+    node.pool.pending.set(tx.hash, { tx, from: parseAddress(BOB.address) });
+    for (const method of ["eth_getTransactionByHash", "eth_getRawTransactionByHash"]) {
+      expect(await node.call(method, tx.hash)).toBeNull();
+    }
+    expect(await node.call("debug_getRawTransaction", tx.hash)).toBe("0x");
     node.pool.pending.clear();
   });
 });
