@@ -83,6 +83,9 @@ export function refusalOf(error: Error): Refusal {
     return { code: Number(own), log: error.message, codespace: String(codespace) };
   }
   const number = CODES[code as PoolErrorCode];
-  if (number === undefined) throw new CometFault("INTERNAL", error.message, { cause: error });
+  if (number === undefined) {
+    const retriable = error instanceof AppError && error.retriable;
+    throw new CometFault("INTERNAL", error.message, { retriable, cause: error });
+  }
   return { code: number, log: error.message, codespace: "sdk" };
 }

@@ -14,12 +14,20 @@ export const COMET_ERRORS = {
 /** One of the codes of `COMET_ERRORS`. */
 export type CometFaultCode = keyof typeof COMET_ERRORS;
 
-/** A fault that is answered; its message is what clients read in `error.data`. */
+/**
+ * A fault that is answered; its message is what clients read in `error.data`. A retriable one says nothing
+ * against the request: SDK clients are told that the node is unavailable.
+ */
 export class CometFault extends AppError<CometFaultCode> {}
 
 /** INTERNAL: what CometBFT answers for everything that a route itself refuses. */
 export function refused(reason: string): CometFault {
   return new CometFault("INTERNAL", reason);
+}
+
+/** The same where the request is right, and the node has no room for it now. */
+export function busy(reason: string): CometFault {
+  return new CometFault("INTERNAL", reason, { retriable: true });
 }
 
 /** INVALID_PARAMS. */

@@ -55,8 +55,11 @@ const CALL_FAULTS: readonly string[] = ["INSUFFICIENT_FUNDS", "GAS_ALLOWANCE_EXC
  */
 export function faultOf(error: unknown): QueryFault | undefined {
   if (error instanceof QueryFault) return error;
-  // A search that cannot be read, or is too wide; its text says which.
-  if (error instanceof CometFault) return invalidArgument(error.message);
+  if (error instanceof CometFault) {
+    // A search that cannot be read, or is too wide; its text says which.
+    if (!error.retriable) return invalidArgument(error.message);
+    return new QueryFault("UNAVAILABLE", error.message);
+  }
   if (error instanceof DOMException && error.name === "TimeoutError") {
     return new QueryFault("DEADLINE_EXCEEDED", "the query took too long");
   }

@@ -2,10 +2,12 @@
  * REST, `abci_query` and the command line over one chain: judged by CosmJS' client and by gRPC.
  * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import { decodeMessage } from "../../../chain/protobuf/codec.js";
 import { JsonWriter } from "../../../chain/protobuf/json.js";
 import { createProgram } from "../../../cli/program.js";
+import { nodeHalted } from "../../../node/mempool/pool-error.js";
 import { startRestServer } from "../../../node/rpc/rest/server.js";
 import {
   faucet,
@@ -229,6 +231,25 @@ describe("REST", () => {
     expect(stale).toMatchObject({ status: 200, body: { tx_response: { code: 3 } } });
     const garbage = await post("/cosmos/tx/v1beta1/txs", { tx_bytes: "AAAA", mode });
     expect(garbage).toMatchObject({ status: 200, body: { tx_response: { code: 2 } } });
+  });
+
+  it("blames no transaction for a node that takes none", async () => {
+    const next = wrap(await send(3, 1n));
+    const halted = nodeHalted("its disk is full");
+    const submit = jest.spyOn(chain.ports, "submit").mockResolvedValue(halted);
+    const { message } = halted;
+    expect(
+      await post("/cosmos/tx/v1beta1/txs", {
+        tx_bytes: Buffer.from(next).toString("base64"),
+        mode: "BROADCAST_MODE_SYNC",
+      }),
+    ).toEqual({ status: 503, body: { code: 14, message, details: [] } });
+    const request = new ProtoWriter().bytes(1, next).integer(2, 2).finish();
+    await expect(call("/cosmos.tx.v1beta1.Service/BroadcastTx", request)).rejects.toMatchObject({
+      code: 14,
+      details: message,
+    });
+    submit.mockRestore();
   });
 
   it("lets only listed pages read, and shows its routes itself", async () => {

@@ -1,5 +1,5 @@
 /** Few searches at once: each reads many blocks, and together they must not starve the node. */
-import { refused } from "../errors.js";
+import { busy } from "../errors.js";
 
 /** Searches that run at once; each gives way every few milliseconds. */
 const MAX_RUNNING = 2;
@@ -28,7 +28,7 @@ export class SearchLane {
   }
 
   private turn(): Promise<void> {
-    if (this.waiting.length >= MAX_WAITING) throw refused("too many searches at once, try again");
+    if (this.waiting.length >= MAX_WAITING) throw busy("too many searches at once, try again");
     return new Promise((resolve) => {
       this.waiting.push(resolve);
     });

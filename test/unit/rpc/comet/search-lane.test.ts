@@ -1,5 +1,6 @@
 /** Searches take turns: two at once, in order, and a full line says so. */
 import { describe, expect, it } from "@jest/globals";
+import { faultOf } from "../../../../node/rpc/cosmos/errors.js";
 import { SearchLane } from "../../../../node/rpc/comet/search/search-lane.js";
 
 describe("searches", () => {
@@ -59,7 +60,12 @@ describe("searches", () => {
       }),
     );
     const settled = Promise.allSettled(waiting);
-    await expect(hold()).rejects.toThrow("too many searches at once");
+    const refusal: unknown = await hold().catch((error: unknown) => error);
+    // Over REST and gRPC, too, nobody is told that the search itself is wrong.
+    expect(faultOf(refusal)).toMatchObject({
+      code: "UNAVAILABLE",
+      message: "too many searches at once, try again",
+    });
     gone.abort();
     for (const end of ends) end();
     await Promise.all(running);
