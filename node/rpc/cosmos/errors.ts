@@ -44,6 +44,7 @@ const CLIENT_FAULTS: readonly string[] = [
   "UNSUPPORTED_TRANSACTION_TYPE",
   "UNPROTECTED_TRANSACTION",
   "WRONG_CHAIN_ID",
+  "INVALID_OVERRIDE",
 ];
 
 /** Calls that the state does not allow. */

@@ -116,3 +116,16 @@ describe("traces as SDK chains have them", () => {
     }
   });
 });
+
+it("calls and estimates with overrides that cannot be are the client's fault", async () => {
+  const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64");
+  const there = `0x${"aa".repeat(20)}`;
+  const query = {
+    args: encoded({ from: wallet.address, to: there, gas: "0x7530" }),
+    overrides: encoded({ [there]: { movePrecompileToAddress: `0x${"ab".repeat(20)}` } }),
+  };
+  const message = expect.stringMatching(/^account 0xaa.* is not a precompile$/i);
+  for (const route of ["eth_call", "estimate_gas"]) {
+    expect(await ask(route, query)).toEqual({ status: 400, code: 3, message });
+  }
+});
