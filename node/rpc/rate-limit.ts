@@ -1,8 +1,9 @@
-/** How often one client may ask: a bucket of requests for each address, filled at a steady rate. */
+/** How often one client may ask: a bucket of requests for each of them, filled at a steady rate. */
 import { LRUCache } from "lru-cache";
+import { clientOf } from "../../runtime/http/client-address.js";
 import type { Clock } from "../../runtime/process/clock.js";
 
-/** Addresses that are remembered; who was forgotten begins with a full bucket. */
+/** Clients that are remembered; who was forgotten begins with a full bucket. */
 const MAX_CLIENTS = 10_000;
 
 /** A client may ask for so many seconds' worth at once. */
@@ -20,15 +21,16 @@ interface Bucket {
 export class RateLimit {
   private readonly buckets = new LRUCache<string, Bucket>({ max: MAX_CLIENTS });
 
-  /** @param perSecond requests of one address; 0 sets no bound */
+  /** @param perSecond requests of one client; 0 sets no bound */
   constructor(
     private readonly perSecond: number,
     private readonly clock: Clock,
   ) {}
 
-  /** Takes one request of a client; false when it has to wait. */
-  take(client: string): boolean {
+  /** Takes one request that comes from an address; false when its client has to wait. */
+  take(remoteAddress: string): boolean {
     if (this.perSecond === 0) return true;
+    const client = clientOf(remoteAddress);
     const most = this.perSecond * BURST_SECONDS;
     const nowMs = this.clock.monotonicMs();
     const known = this.buckets.get(client) ?? { tokens: most, atMs: nowMs };
