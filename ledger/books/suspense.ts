@@ -11,21 +11,45 @@ export function inSuspense(asset: string): string {
   return `(${sum("credit")} - ${sum("debit")})`;
 }
 
+/** SQL: which of the deposits that one transaction made of an asset at one address `row` is. */
+function placeAmongAlike(row: string): string {
+  return `(SELECT count(*) FROM deposit x
+            WHERE x.tx_hash = ${row}.tx_hash AND x.address = ${row}.address
+              AND x.asset = ${row}.asset AND x.rewind = ${row}.rewind
+              AND x.op_index < ${row}.op_index)`;
+}
+
 /**
  * SQL: units of a deposit `d` in suspense that persons have taken by its name, for whomever; of others
- * nobody has said whose coins they were.
+ * nobody has said whose coins they were. What was taken before a chain lost the payment counts, too, when
+ * it is mined again under another name; the payment may bring less than that then.
  */
 export const TAKEN_BY_NAME = `coalesce((
-  SELECT sum((t.terms->>'amountAtoken')::numeric) FROM operator_decision t
-   WHERE t.kind = 'adjustment' AND t.status = 'done' AND t.terms->>'depositId' = d.id), 0)`;
+  SELECT sum((t.terms->>'amountAtoken')::numeric)
+    FROM operator_decision t JOIN deposit n ON n.id = t.terms->>'depositId'
+   WHERE t.kind = 'adjustment' AND t.status = 'done'
+     AND (n.id = d.id
+          OR n.status = 'reversed' AND n.rewind < d.rewind AND n.tx_hash = d.tx_hash
+             AND n.address = d.address AND n.asset = d.asset
+             AND ${placeAmongAlike("n")} = ${placeAmongAlike("d")})), 0)`;
 
 /** See `TAKEN_BY_NAME`. */
 export async function takenByName(sql: Sql, depositId: string): Promise<bigint> {
-  const [row] = await sql.query<{ units: string }>(
-    `SELECT ${TAKEN_BY_NAME}::text AS units FROM deposit d WHERE d.id = $1`,
-    [depositId],
+  return (await takenByNames(sql, [depositId])).get(depositId) ?? 0n;
+}
+
+/** See `TAKEN_BY_NAME`; of those deposits of which something was taken. */
+export async function takenByNames(
+  sql: Sql,
+  depositIds: readonly string[],
+): Promise<ReadonlyMap<string, bigint>> {
+  const rows = await sql.query<{ id: string; units: string }>(
+    `SELECT id, units::text FROM (SELECT d.id, ${TAKEN_BY_NAME} AS units FROM deposit d
+                                   WHERE d.id = ANY ($1::text[])) AS taken
+      WHERE units > 0`,
+    [depositIds],
   );
-  return BigInt(row?.units ?? "0");
+  return new Map(rows.map(({ id, units }) => [id, BigInt(units)]));
 }
 
 /**

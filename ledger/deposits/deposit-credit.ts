@@ -17,6 +17,7 @@ import {
 } from "../books/accounts.js";
 import { amountFields, balanceFields } from "../books/amount-fields.js";
 import { type JournalEntry, postJournal, postJournals } from "../books/journal.js";
+import { takenByNames } from "../books/suspense.js";
 import type { NewEvent } from "../events.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 
@@ -58,16 +59,22 @@ export async function depositEntries(
     }),
   ];
   const deposits = all.map(({ deposit }) => deposit);
-  const shortUnits = rewinds === 0 ? new Map<string, bigint>() : await readShort(tx, deposits);
+  const isAgain = rewinds > 0 && deposits.length > 0;
+  const shortUnits = isAgain ? await readShort(tx, deposits) : new Map<string, bigint>();
+  const namedUnits = isAgain ? await takenByNames(tx, idsOf(deposits)) : undefined;
   const givenUnits = new Map<string, bigint>();
   const entries = all.map(({ deposit, kind, to }): JournalEntry => {
     const { id, asset, amountUnits, height, txHash } = deposit;
+    // What persons had taken of it went to somebody already, out of suspense.
+    const takenUnits = least(namedUnits?.get(id) ?? 0n, amountUnits);
     const short = shortUnits.get(placeOf(deposit)) ?? 0n;
-    const backUnits = short < amountUnits ? short : amountUnits;
+    const backUnits = least(short, amountUnits - takenUnits);
     shortUnits.set(placeOf(deposit), short - backUnits);
-    givenUnits.set(id, amountUnits - backUnits);
+    const restUnits = amountUnits - takenUnits - backUnits;
+    givenUnits.set(id, restUnits);
     const parts = [
-      { credit: to, amountUnits: amountUnits - backUnits },
+      { credit: to, amountUnits: restUnits },
+      { credit: SUSPENSE, amountUnits: takenUnits },
       { credit: BREAK, amountUnits: backUnits },
     ];
     return {
@@ -350,6 +357,14 @@ export function reversedEvent(
       txHash,
     },
   };
+}
+
+function least(one: bigint, other: bigint): bigint {
+  return one < other ? one : other;
+}
+
+function idsOf(deposits: readonly Pick<DueDeposit, "id">[]): readonly string[] {
+  return deposits.map(({ id }) => id);
 }
 
 function placeOf({

@@ -227,7 +227,8 @@ async function reverseDeposit(
   } else {
     const what = `the deposit ${id} (${txHash})`;
     // What a person had taken of it before went to somebody else, who has to give it back by a decision.
-    const elsewhereUnits = await takenByName(tx, id);
+    const namedUnits = await takenByName(tx, id);
+    const elsewhereUnits = namedUnits < givenUnits ? namedUnits : givenUnits;
     const wanted = { wantedUnits: givenUnits - elsewhereUnits, what, shortages };
     ({ takenUnits, ended } = await takeBack(tx, deposit, wanted));
     const customer = customerAccount(parseCustomerId(deposit.customerId));

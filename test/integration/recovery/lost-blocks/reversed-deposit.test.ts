@@ -209,7 +209,18 @@ describe("a deposit that lay in suspense on the chain that was lost", () => {
   }
 
   const suspended = () =>
-    desk.database.query<{ id: string }>(`SELECT id FROM deposit WHERE status = 'suspense'`);
+    desk.database.query<{ id: string }>(
+      `SELECT id FROM deposit WHERE status = 'suspense' ORDER BY height`,
+    );
+
+  async function inSuspense(): Promise<bigint> {
+    const [row] = await desk.database.query<{ units: string }>(
+      `SELECT sum(CASE WHEN credit = 'liability:suspense' THEN amount_units ELSE -amount_units END)
+              ::text AS units
+         FROM posting WHERE 'liability:suspense' IN (debit, credit)`,
+    );
+    return BigInt(row?.units ?? "0");
+  }
 
   async function assign(customer: string): Promise<void> {
     const [row] = await suspended();
@@ -252,6 +263,53 @@ describe("a deposit that lay in suspense on the chain that was lost", () => {
     await adjust("taken-back", lost, suspense);
     expect(await desk.breaks()).toBe("");
     expect(await desk.breakAtoken()).toBe(0n);
+  });
+
+  it.each([
+    ["and was assigned", true],
+    ["and was not assigned yet", false],
+  ])("is not given again where a person had taken of it %s, mined again", async (_, isGiven) => {
+    // Coins of somebody else lie there, too: they are nobody's who is given too much.
+    await desk.watch();
+    desk.pay([derivation.addressAt(1), 9n * TOKEN]);
+    const { payment, kept } = await foundCoins();
+    await desk.register("carol");
+    await desk.watch();
+    const lost = async () => (await suspended()).at(-1)?.id ?? "";
+    const adjust = (key: string, id: string, amountAtoken: bigint) => {
+      const sides = ["--debit", "liability:suspense", "--credit", "expense:write_off"];
+      const what = ["--key", key, "--deposit", id, "--amount-atoken", `${amountAtoken}`];
+      return desk.causeway("ledger", "adjust", ...what, ...sides, "--reason", "it was gas");
+    };
+    const assignLost = async () => {
+      const to = ["--customer", "bob", "--reason", "the sender asked"];
+      await desk.causeway("ledger", "assign-deposit", await lost(), ...to);
+    };
+    await adjust("part", await lost(), 2n * TOKEN);
+    if (isGiven) await assignLost();
+    await loseAbove(kept);
+    expect(await desk.availableAtoken("bob")).toBe(0n);
+    desk.chain.mine([payment]);
+    for (let block = 0; block < 3; block += 1) desk.chain.mine();
+    await desk.watch();
+    if (!isGiven) {
+      const all = adjust("too-much", await lost(), 4n * TOKEN);
+      await expect(all).rejects.toMatchObject({ code: "INVALID_DECISION" });
+      await assignLost();
+    }
+    expect(await desk.availableAtoken("bob")).toBe(3n * TOKEN);
+    expect(await desk.breaks()).toBe("");
+    expect(await inSuspense()).toBe(9n * TOKEN);
+    // Nor is more taken for it when it is lost once more.
+    await loseAbove(kept);
+    expect(await desk.availableAtoken("bob")).toBe(0n);
+    expect([await inSuspense(), await desk.breakAtoken()]).toEqual([7n * TOKEN, 0n]);
+    desk.chain.mine([payment]);
+    for (let block = 0; block < 3; block += 1) desk.chain.mine();
+    await desk.watch();
+    expect(await desk.availableAtoken("bob")).toBe(3n * TOKEN);
+    expect(await inSuspense()).toBe(9n * TOKEN);
+    expect(await desk.breaks()).toBe("");
   });
 
   it("is taken back from whom a person gives it to while another one goes back", async () => {
