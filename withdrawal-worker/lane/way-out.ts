@@ -200,7 +200,10 @@ export async function signCancels(context: LaneContext, round: Round): Promise<v
   }
 }
 
-/** Gas of the next cancelling transfer, dearer than everything before; undefined above the cap. */
+/**
+ * Gas of the next cancelling transfer, dearer than everything before; where that would be above the cap,
+ * the first one is at the cap, and there is no further one.
+ */
 function cancelGas(context: LaneContext, round: Round, slot: LiveSlot): AttemptGas | undefined {
   if (slot.attempts.length >= MAX_ATTEMPTS) return undefined;
   const { gas } = context.settings;
@@ -209,10 +212,13 @@ function cancelGas(context: LaneContext, round: Round, slot: LiveSlot): AttemptG
     return { gasLimit: TRANSFER_GAS, gasPriceAtoken: suggestedAtoken };
   }
   const former = priceOf(slot);
-  const price = raisePrice(former, { suggestedAtoken }, cancelPriceCap(gas.priceCapAtoken));
-  if (price === undefined || price <= former) return undefined;
-  const gasLimit = slot.attempts.findLast(({ kind }) => kind === "cancel")?.gasLimit;
-  return { gasLimit: lower(gasLimit ?? TRANSFER_GAS, gas.limitMax), gasPriceAtoken: price };
+  const cap = cancelPriceCap(gas.priceCapAtoken);
+  const price = raisePrice(former, { suggestedAtoken }, cap);
+  const cancel = slot.attempts.findLast(({ kind }) => kind === "cancel");
+  const gasLimit = lower(cancel?.gasLimit ?? TRANSFER_GAS, gas.limitMax);
+  if (price !== undefined && price > former) return { gasLimit, gasPriceAtoken: price };
+  // The cap was lowered since: what it still allows takes the nonce wherever a pool has lost the payment.
+  return cancel === undefined ? { gasLimit, gasPriceAtoken: cap } : undefined;
 }
 
 /** Highest price that was signed for a slot; what its first attempt will pay before there is one. */

@@ -1,5 +1,6 @@
 /** Settings of gas that were lowered: nonces from before find their way out within the new ones. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { GasSettings } from "../../../withdrawal-worker/lane/gas.js";
@@ -121,6 +122,39 @@ describe("a payment that is in the pool", () => {
     await pass(lane, { rounds: 4, stepMs: 2_000 });
     expect((await house.read(id)).status).toBe("settled");
     expect(sent().at(-1)?.gasLimit).toBe(36_000n);
+  });
+});
+
+describe("a payment that is taken back and was dearer than the price cap is now", () => {
+  const cap = 1_000_000n;
+
+  async function takenBack() {
+    const { id, to } = await acceptTo();
+    house.chain.unmined.add(to);
+    await pass(await laneWith({}), { rounds: 1, stepMs: 0 });
+    const behind = await acceptTo();
+    await cancelWithdrawal(house.database, id, "taken back");
+    return { id, behind: behind.id };
+  }
+
+  it("gives its nonce up where no pool has it any more: nobody behind it waits for ever", async () => {
+    const { id, behind } = await takenBack();
+    house.chain.clearPool();
+    await pass(await laneWith({ priceCapAtoken: cap }), { rounds: 4, stepMs: 2_000 });
+    expect((await house.read(id)).status).toBe("cancelled");
+    expect((await house.read(behind)).status).toBe("settled");
+    expect(sent().find(({ to }) => to === WALLET)?.maxFeePerGasAtoken).toBe(1_100_000n);
+    expect(await house.balance("alice")).toEqual({ available: 99n * TOKEN, held: 0n });
+  });
+
+  it("has one transfer of nothing signed while a pool keeps it, and is settled when it is mined", async () => {
+    const { id } = await takenBack();
+    const lane = await laneWith({ priceCapAtoken: cap });
+    await pass(lane, { rounds: 6, stepMs: 40_000 });
+    expect((await house.read(id)).hashes).toHaveLength(2);
+    house.chain.unmined.clear();
+    await pass(lane, { rounds: 3, stepMs: 2_000 });
+    expect((await house.read(id)).status).toBe("settled");
   });
 });
 
