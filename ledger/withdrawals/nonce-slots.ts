@@ -109,7 +109,8 @@ export function takeSlots(
     if ((await walletStatus(tx, lease.wallet)) !== "active") return noSlots("not-active");
     if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
     await lockFeeBudget(tx);
-    const tokenUnits = await sumOpenTokens(tx, lease.wallet, candidates);
+    const hasTokens = candidates.some(({ contract }) => contract !== undefined);
+    const tokenUnits = hasTokens ? await sumOpenTokens(tx, lease.wallet) : undefined;
     const open = { ...(await sumOpenSlots(tx, lease.wallet)), tokenUnits };
     const repeats = await freezeRecovered(
       tx,
@@ -230,13 +231,11 @@ export async function sumOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlots
   };
 }
 
-/** What open slots of a wallet may still take of tokens; asked where a token is to be paid. */
-async function sumOpenTokens(
+/** What open slots of a wallet may still take of tokens, by asset. */
+export async function sumOpenTokens(
   sql: Sql,
   wallet: Address,
-  candidates: readonly SlotCandidate[],
 ): Promise<ReadonlyMap<string, bigint>> {
-  if (candidates.every(({ contract }) => contract === undefined)) return new Map();
   const tokens = await sql.query<{ asset: string; units: string }>(
     `SELECT w.asset, sum(w.amount_units)::text AS units
        FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id

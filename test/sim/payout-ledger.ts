@@ -148,6 +148,7 @@ export class ModelLedger {
       freezeBehindChain: async ({ seen, reason }) =>
         this.nextNonce < seen && this.#freezeFor(reason),
       sumOpenSlots: async () => this.#sumOpen(),
+      sumOpenTokens: async () => new Map(),
       readSlotQueue: async ({ limit }) =>
         [...this.rows.values()]
           .filter((row) => row.status === "accepted" && row.waitsUntilMs <= this.nowMs())

@@ -14,6 +14,7 @@ import {
   type SlotQuery,
   storeAttempts,
   sumOpenSlots,
+  sumOpenTokens,
   type TakenSlots,
   takeSlots,
 } from "../../ledger/withdrawals/nonce-slots.js";
@@ -76,6 +77,7 @@ export interface LaneLedger {
   freezeSigning(wallet: Address, reason: string): Promise<boolean>;
   freezeBehindChain(behind: Parameters<typeof freezeBehindChain>[1]): Promise<boolean>;
   sumOpenSlots(wallet: Address): Promise<OpenSlots>;
+  sumOpenTokens(wallet: Address): Promise<ReadonlyMap<string, bigint>>;
   readSlotQueue(options: Parameters<typeof readSlotQueue>[1]): Promise<QueuedWithdrawal[]>;
   takeSlots(
     lease: WalletLease,
@@ -133,6 +135,7 @@ export function createLaneLedger(database: SqlDatabase): LaneLedger {
       return isNew;
     },
     sumOpenSlots: (wallet) => sumOpenSlots(database, wallet),
+    sumOpenTokens: (wallet) => sumOpenTokens(database, wallet),
     readSlotQueue: (options) => readSlotQueue(database, options),
     async takeSlots(lease, candidates, rules) {
       const taken = await takeSlots(database, lease, candidates, { ...rules, shown: shown.all });

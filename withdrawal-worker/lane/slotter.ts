@@ -239,17 +239,52 @@ async function sortRequests(
     asked.map(({ payment }) => payment),
     { signal: round.signal, ...options },
   );
-  asked.forEach(({ request, payment }, index) => {
+  const isRefused = meanings.some((meaning) => meaning?.kind === "refused-by-destination");
+  const certain = isRefused ? await readCertain(context, round) : undefined;
+  asked.forEach(({ request }, index) => {
     const meaning = meanings[index];
     if (meaning === undefined) {
       const reason = "waits: there was no time to estimate it";
       sorted.waiting.push({ id: request.id, reason });
       return;
     }
-    const isShort = payment.gasMax < ceiling;
+    const isShort = certain !== undefined && !coversAll(certain, request, { price, ceiling });
     sortOne(context, round, { request, meaning, price, isShort, sorted });
   });
   return sorted;
+}
+
+/** What the wallet has whichever of its payments are mined by now. */
+interface CertainBalances {
+  readonly balanceAtoken: Atoken;
+  readonly tokenUnits: ReadonlyMap<string, bigint>;
+}
+
+/** The round's balances without what is on its way: estimates are made on the state of a later block. */
+async function readCertain(
+  { ledger, signer }: LaneContext,
+  { view, tokenUnits = new Map() }: Round,
+): Promise<CertainBalances> {
+  const { reservedAtoken } = await ledger.sumOpenSlots(signer.address);
+  const open = tokenUnits.size === 0 ? new Map() : await ledger.sumOpenTokens(signer.address);
+  return {
+    balanceAtoken: view.balanceAtoken - reservedAtoken,
+    tokenUnits: new Map(
+      [...tokenUnits].map(([asset, units]) => [asset, units - (open.get(asset) ?? 0n)]),
+    ),
+  };
+}
+
+/** Whether they cover a payment with all the gas that the settings allow. */
+function coversAll(
+  { balanceAtoken, tokenUnits }: CertainBalances,
+  request: QueuedWithdrawal,
+  { price, ceiling }: { readonly price: bigint; readonly ceiling: bigint },
+): boolean {
+  const { asset, contract, amountUnits } = request;
+  if (contract !== undefined && amountUnits > (tokenUnits.get(asset) ?? 0n)) return false;
+  const { valueAtoken } = paymentTerms(request);
+  return affordableGas(balanceAtoken - valueAtoken, price, ceiling) === ceiling;
 }
 
 /** Gas that is left to pay for behind the value, at most the ceiling; below zero without value. */
@@ -266,7 +301,7 @@ function sortOne(
     readonly request: QueuedWithdrawal;
     readonly meaning: EstimateMeaning;
     readonly price: bigint;
-    /** The wallet could not pay for as much gas as the settings allow. */
+    /** By the time of the estimate the wallet may have had too little for it, or for as much gas as is allowed. */
     readonly isShort: boolean;
     readonly sorted: Sorted;
   },
@@ -277,7 +312,7 @@ function sortOne(
   switch (meaning.kind) {
     case "refused-by-destination": {
       const reason = `the destination refuses: ${shorten(meaning.reason, MAX_REASON_CHARACTERS)}`;
-      // With more gas than the wallet can pay now the destination might not refuse.
+      // With more than the wallet had then the destination might not refuse.
       if (isShort) sorted.waiting.push({ id, reason: UNCOVERED });
       else sorted.failing.push({ id, reason });
       return;

@@ -45,6 +45,8 @@ let provider: JsonRpcProvider;
 let alice: Address;
 /** What the lane sent since the last block. */
 let sent: Hex[] = [];
+/** Done once, before the lane's next estimate of a token's transfer. */
+let beforeEstimate: (() => Promise<unknown>) | undefined;
 
 beforeAll(async () => {
   bench = await TokenBench.open();
@@ -102,6 +104,12 @@ function openLane(): Lane {
       guard: createLaneGuard({ database, wallet: WALLET, log: silentLog }),
       node: {
         ...node,
+        estimate: async (...asked) => {
+          const task = asked[1].length > 0 ? beforeEstimate : undefined;
+          if (task !== undefined) beforeEstimate = undefined;
+          await task?.();
+          return node.estimate(...asked);
+        },
         send: (raws, options) => {
           sent.push(...raws);
           return node.send(raws, options);
@@ -265,6 +273,30 @@ describe("withdrawals of tokens", () => {
     await rounds(4);
     expect((await read(second)).status).toBe("settled");
     expect((await bench.reconcile()).clean).toBe(true);
+  });
+
+  it("wait where a payment on its way took the tokens between the look and the estimate", async () => {
+    await bench.mine([callOf("PlainToken", "mint", [WALLET, 100n])]);
+    await settleBlocks();
+    const has = await held("PlainToken", WALLET);
+    const first = await accept("PLAIN", has - 10n);
+    house.clock.ms += 3_000;
+    await lane.runRound(signal);
+    const second = await accept("PLAIN", 20n);
+    beforeEstimate = () => bench.mine([], [...new Set(sent)]);
+    await lane.runRound(signal);
+    expect(beforeEstimate).toBeUndefined();
+    sent = [];
+    expect(await held("PlainToken", WALLET)).toBe(10n);
+    const { status, reason } = await read(second);
+    expect({ status, reason }).toEqual({
+      status: "accepted",
+      reason: "waits: the hot wallet's free balance does not cover it",
+    });
+    await bench.mine([callOf("PlainToken", "mint", [WALLET, 10n])]);
+    await rounds(4);
+    expect((await read(first)).status).toBe("settled");
+    expect((await read(second)).status).toBe("settled");
   });
 
   it("fail without a nonce where the token answers that it does not transfer", async () => {

@@ -47,6 +47,27 @@ describe("payouts to code", () => {
     expect((await house.read(id)).status).toBe("broadcast");
   });
 
+  it("do not fail because a payment that was mined meanwhile took the coins for their gas", async () => {
+    const { id: first } = await house.acceptTo();
+    house.chain.balances.set(WALLET, 2n * TOKEN + 100_000n * 25_000_000n);
+    house.chain.mine();
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    const { id, to } = await house.acceptTo();
+    house.chain.gasOf.set(to, 300_000n);
+    house.chain.override = (method) => {
+      if (method !== "eth_estimateGas") return undefined;
+      house.chain.override = () => undefined;
+      house.chain.mine();
+      return { error: { code: -32000, message: "gas required exceeds allowance (79000)" } };
+    };
+    await lane.runRound(house.signal);
+    const { status, reason } = await house.read(id);
+    expect([status, reason]).toEqual(["accepted", expect.stringContaining("free balance")]);
+    await lane.runRound(house.signal);
+    expect((await house.read(first)).status).toBe("settled");
+  });
+
   it("get nonces behind plain payments, and no more gas at once than their share", async () => {
     const code = [await house.acceptTo(), await house.acceptTo(), await house.acceptTo()];
     for (const { to } of code) house.chain.gasOf.set(to, 300_000n);
