@@ -168,10 +168,16 @@ class SigningProgram {
     const child = this.#child;
     this.#child = undefined;
     this.#waiting = undefined;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
-    child.kill("SIGKILL");
-    await ended;
+    if (child === undefined) return;
+    if (child.exitCode === null && child.signalCode === null) {
+      const ended = new Promise<void>((resolve) => {
+        for (const event of ["exit", "close"]) child.once(event, () => resolve());
+      });
+      child.kill("SIGKILL");
+      await ended;
+    }
+    // What it has started may hold its output open, for as long as it likes.
+    child.stdout.destroy();
   }
 
   #start(): SigningProcess {

@@ -2,6 +2,9 @@
  * What every signer promises, whoever holds the key: the bytes of the intent, nothing else, and a
  * wrong answer never leaves it.
  */
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { Transaction } from "ethers";
@@ -173,6 +176,21 @@ describe("a signer's program", () => {
       kind: "unanswered",
       reason: expect.stringContaining("100 ms"),
     });
+  });
+
+  it("that says nothing is waited for no longer when it has left a process of its own behind", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "signer-"));
+    const pidFile = join(folder, "pid");
+    const script = 'sleep 3600 & echo $! > "$0"; wait';
+    const command = ["sh", "-c", script, pidFile];
+    const signer = opened(createCommandSigner({ command, timeoutMs: 1_000, address: ADDRESS }));
+    try {
+      const [outcome] = await signer.sign([paymentOn(7n)], { signal });
+      expect(outcome?.kind).toBe("unanswered");
+    } finally {
+      process.kill(Number(await readFile(pidFile, "utf8")), "SIGKILL");
+      await rm(folder, { recursive: true });
+    }
   });
 
   it("that is not there is no reason to end", async () => {
