@@ -301,7 +301,7 @@ function sortOne(
     readonly request: QueuedWithdrawal;
     readonly meaning: EstimateMeaning;
     readonly price: bigint;
-    /** By the time of the estimate the wallet may have had too little for it, or for as much gas as is allowed. */
+    /** By the time of the estimate the wallet may have had too little for it, or for the gas it may take. */
     readonly isShort: boolean;
     readonly sorted: Sorted;
   },
