@@ -3,8 +3,8 @@
 
 One JSON line for each request on standard input, one for each answer on standard output (docs/policy.md).
 Uses nothing but Python's own ctypes; the module's library stays out of the withdrawal worker. The PIN is
-read from a file and never shown. A failed signature is answered with its PKCS#11 number; a lost session
-ends the program, and the worker starts it anew.
+read from a file and never shown. A failed signature is answered with its PKCS#11 number, and ends the
+program: whether its session is lost, modules tell by numbers of their own, and the worker starts it anew.
 """
 import argparse
 import ctypes
@@ -94,15 +94,21 @@ class Key:
 
 
 def answer(key, line):
+    """Writes the answer to one line; raises what the module failed with behind it."""
     request = json.loads(line)
     digest = bytes.fromhex(request["digest"][2:])
     if request["method"] != "sign" or len(digest) != 32:
-        return {"id": request["id"], "error": "only digests of 32 bytes are signed"}
+        return tell(request, error="only digests of 32 bytes are signed")
     try:
         r, s = key.sign(digest)
     except Pkcs11Error as error:
-        return {"id": request["id"], "error": str(error)}
-    return {"id": request["id"], "r": "0x" + r.hex(), "s": "0x" + s.hex()}
+        tell(request, error=str(error))
+        raise
+    tell(request, r="0x" + r.hex(), s="0x" + s.hex())
+
+
+def tell(request, **fields):
+    print(json.dumps({"id": request["id"], **fields}), flush=True)
 
 
 def main():
@@ -116,10 +122,10 @@ def main():
         pin = file.read().strip()
     try:
         key = Key(options.module, options.token, options.key, pin)
+        for line in sys.stdin:
+            answer(key, line)
     except (OSError, Pkcs11Error) as error:
         sys.exit(f"pkcs11-signer: {error}")
-    for line in sys.stdin:
-        print(json.dumps(answer(key, line)), flush=True)
 
 
 if __name__ == "__main__":

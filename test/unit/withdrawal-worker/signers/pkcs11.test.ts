@@ -1,0 +1,60 @@
+/** The program that reaches PKCS#11 modules, over a module that is made up; see pkcs11-module.py. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { createCommandSigner } from "../../../../withdrawal-worker/signers/command-signer.js";
+import type { KeyHolder } from "../../../../withdrawal-worker/signers/signer-port.js";
+import { signerOver } from "../../../helpers/signing.js";
+import { ADDRESS, LIMITS, paymentOn, WALLET } from "./intents.js";
+
+const { signal } = new AbortController();
+const MODULE = fileURLToPath(new URL("pkcs11-module.py", import.meta.url));
+const SIGNER = fileURLToPath(new URL("../../../../deploy/pkcs11-signer.py", import.meta.url));
+const hasPython = spawnSync("python3", ["--version"]).status === 0;
+const withPython = hasPython ? describe : describe.skip;
+
+let folder: string;
+let holder: KeyHolder;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "pkcs11-"));
+  const command = ["python3", MODULE, SIGNER, WALLET.privateKey, join(folder, "failure")];
+  holder = createCommandSigner({ command, timeoutMs: 20_000, address: ADDRESS });
+});
+
+afterEach(async () => {
+  await holder.close();
+  rmSync(folder, { recursive: true });
+});
+
+const failOnce = (number: string) => writeFileSync(join(folder, "failure"), number);
+const open = () => signerOver(holder, { chainId: 6940n, limits: LIMITS });
+
+withPython(`the PKCS#11 program${hasPython ? "" : " [SKIPPED: needs python3]"}`, () => {
+  it("signs what the worker asks for", async () => {
+    const [outcome] = await open().sign([paymentOn(7n)], { signal });
+    expect(outcome?.kind).toBe("signed");
+  });
+
+  it.each([
+    ["session handle invalid", "0xb3"],
+    ["device removed", "0x32"],
+    ["user not logged in", "0x101"],
+    ["a number of the vendor's", "0x80000382"],
+  ])("begins a new session behind a lost one (%s)", async (_name, number) => {
+    failOnce(number);
+    const signer = open();
+    const [refused] = await signer.sign([paymentOn(7n)], { signal });
+    expect(refused).toMatchObject({
+      kind: "unanswered",
+      reason: expect.stringContaining(`C_SignInit: ${number}`),
+    });
+    // It may be met while it ends.
+    await signer.sign([paymentOn(7n)], { signal });
+    const [outcome] = await signer.sign([paymentOn(7n)], { signal });
+    expect(outcome?.kind).toBe("signed");
+  });
+});
