@@ -4,7 +4,8 @@
 One JSON line for each request on standard input, one for each answer on standard output (docs/policy.md).
 Uses nothing but Python's own ctypes; the module's library stays out of the withdrawal worker. The PIN is
 read from a file and never shown. A failed signature is answered with its PKCS#11 number, and ends the
-program: whether its session is lost, modules tell by numbers of their own, and the worker starts it anew.
+program: whether its session is lost, modules tell by numbers of their own, and the worker starts it anew. A
+PIN that is refused is not tried again while the program runs, since tokens are locked by a few tries.
 """
 import argparse
 import ctypes
@@ -16,6 +17,8 @@ CKF_SERIAL_SESSION = 4
 CKM_ECDSA = 0x1041
 CKA_CLASS, CKO_PRIVATE_KEY, CKA_LABEL = 0, 3, 3
 CKR_OK, CKR_USER_ALREADY_LOGGED_IN = 0, 0x100
+# Incorrect, invalid, of another length, expired, locked.
+CKR_PIN = range(0xA0, 0xA5)
 
 ULONG = ctypes.c_ulong
 LABEL_BYTES = 32
@@ -34,6 +37,20 @@ class Mechanism(ctypes.Structure):
 
 class Pkcs11Error(Exception):
     """A function of the module returned something other than CKR_OK."""
+
+
+class PinRefused(Pkcs11Error):
+    """Another try with the same PIN is one less that the token allows."""
+
+
+class NoKey:
+    """Stands where the token refused the PIN: nothing is asked of it any more."""
+
+    def __init__(self, refusal):
+        self.refusal = refusal
+
+    def sign(self, _digest):
+        raise self.refusal
 
 
 class Key:
@@ -55,7 +72,8 @@ class Key:
         function.restype = ULONG
         result = function(*arguments)
         if result not in allowed:
-            raise Pkcs11Error(f"{name}: {result:#x}")
+            kind = PinRefused if result in CKR_PIN else Pkcs11Error
+            raise kind(f"{name}: {result:#x}")
 
     def find_slot(self, wanted):
         count = ULONG(MOST_SLOTS)
@@ -93,6 +111,13 @@ class Key:
         return out.raw[:32], out.raw[32:64]
 
 
+def open_key(options, pin):
+    try:
+        return Key(options.module, options.token, options.key, pin)
+    except PinRefused as error:
+        return NoKey(PinRefused(f"{error}: mend the PIN's file, then start the worker anew"))
+
+
 def answer(key, line):
     """Writes the answer to one line; raises what the module failed with behind it."""
     request = json.loads(line)
@@ -101,6 +126,8 @@ def answer(key, line):
         return tell(request, error="only digests of 32 bytes are signed")
     try:
         r, s = key.sign(digest)
+    except PinRefused as error:
+        return tell(request, error=str(error))
     except Pkcs11Error as error:
         tell(request, error=str(error))
         raise
@@ -121,7 +148,7 @@ def main():
     with open(options.pin_file, "rb") as file:
         pin = file.read().strip()
     try:
-        key = Key(options.module, options.token, options.key, pin)
+        key = open_key(options, pin)
         for line in sys.stdin:
             answer(key, line)
     except (OSError, Pkcs11Error) as error:

@@ -1,7 +1,8 @@
 """Runs deploy/pkcs11-signer.py over a module that a test makes up: python3 pkcs11-module.py SIGNER KEY STATE.
 
 STATE is a file with the number that C_SignInit fails with; a new session takes the file away, as one that is
-opened anew behind a lost one works. The key is 0x hex.
+opened anew behind a lost one works. STATE.pin has the number that C_Login fails with, STATE.logins a line for
+each try. The key is 0x hex.
 """
 import ctypes
 import os
@@ -69,6 +70,14 @@ class Module:
         found[0] = 7
         count._obj.value = 1
         return 0
+
+    def on_C_Login(self, *_):
+        with open(STATE + ".logins", "a", encoding="ascii") as file:
+            file.write("tried\n")
+        if not os.path.exists(STATE + ".pin"):
+            return 0
+        with open(STATE + ".pin", encoding="ascii") as file:
+            return int(file.read(), 16)
 
     def on_C_SignInit(self, *_):
         return self.failure

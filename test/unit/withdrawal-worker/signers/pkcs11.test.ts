@@ -1,6 +1,6 @@
 /** The program that reaches PKCS#11 modules, over a module that is made up; see pkcs11-module.py. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -37,6 +37,19 @@ withPython(`the PKCS#11 program${hasPython ? "" : " [SKIPPED: needs python3]"}`,
   it("signs what the worker asks for", async () => {
     const [outcome] = await open().sign([paymentOn(7n)], { signal });
     expect(outcome?.kind).toBe("signed");
+  });
+
+  it("tries a PIN that is refused once, however often it is asked: tokens are locked by a few tries", async () => {
+    writeFileSync(join(folder, "failure.pin"), "0xa0");
+    const signer = open();
+    for (let round = 0; round < 3; round += 1) {
+      const [refused] = await signer.sign([paymentOn(7n)], { signal });
+      expect(refused).toMatchObject({
+        kind: "unanswered",
+        reason: expect.stringContaining("C_Login: 0xa0"),
+      });
+    }
+    expect(readFileSync(join(folder, "failure.logins"), "utf8")).toBe("tried\n");
   });
 
   it.each([
