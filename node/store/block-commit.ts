@@ -14,6 +14,7 @@ import type { Supply } from "../view/chain-view.js";
 import type { CommittedBlock } from "../view/event-bus.js";
 import { blockRecordSteps, pageStartSteps } from "./block-records.js";
 import {
+  type AddWrite,
   type Database,
   metaKey,
   STORE_FORMAT_VERSION,
@@ -25,7 +26,7 @@ import { logIndexSteps } from "./log-index.js";
 import type { StateChanges, StateStore } from "./state-store.js";
 import type { TrieWrite } from "./trie-port.js";
 import type { StoreBase } from "./store-base.js";
-import { oldestProofAt, trieWritesOf } from "./trie-diff.js";
+import { addTrieWrites, oldestProofAt } from "./trie-diff.js";
 
 /** Everything that a block changes, as execution hands it over. */
 export interface ExecutedBlock {
@@ -58,8 +59,8 @@ function locationOf(at: Buffer, index: number): Buffer {
   return location;
 }
 
-/** Writes of the block's records and indexes, in steps. */
-function* blockWrites(executed: ExecutedBlock): Steps<StoreWrite[]> {
+/** Adds the block's records and indexes, in steps. */
+function* addBlockWrites(executed: ExecutedBlock, add: AddWrite): Steps<void> {
   const { block } = executed.committed;
   const height = block.header.height;
   const at = heightBytes(height);
@@ -75,35 +76,27 @@ function* blockWrites(executed: ExecutedBlock): Steps<StoreWrite[]> {
     { key: storeKey("supply", at), value: encodeRlp(supply) },
     { key: storeKey("tip"), value: at },
   ];
+  yield* eachInSteps(writes, add);
   yield* eachInSteps(block.transactions.entries(), ([index, { tx }]) => {
-    const value = locationOf(at, index);
-    writes.push({ key: storeKey("transaction", tx.hash), value });
+    add({ key: storeKey("transaction", tx.hash), value: locationOf(at, index) });
   });
   yield* eachInSteps(executed.sdkHashes.entries(), ([index, sdkHash]) => {
-    const value = locationOf(at, index);
-    writes.push({ key: storeKey("sdkTransaction", sdkHash), value });
+    add({ key: storeKey("sdkTransaction", sdkHash), value: locationOf(at, index) });
   });
   if (executed.sdkHashes.length !== transactionCountOf(executed.committed)) {
     throw new RangeError("an SDK hash is missing");
   }
-  return writes;
 }
 
-/** All writes of a block but those of consensus, in steps. */
-function* writeSteps(stores: CommitStores, executed: ExecutedBlock): Steps<StoreWrite[]> {
+/** Adds all writes of a block but those of consensus, in steps. */
+function* addWrites(stores: CommitStores, executed: ExecutedBlock, add: AddWrite): Steps<void> {
   const { height } = executed.committed.block.header;
   const { database, archive } = stores;
-  const writes = yield* blockWrites(executed);
-  const others = [
-    yield* eventSteps(executed.committed),
-    yield* stores.state.writesOf(executed.changes),
-    yield* trieWritesOf(database, height, executed.trieWrites, archive),
-  ];
-  for (const some of others) {
-    for (const write of some) writes.push(write);
-    yield;
-  }
-  return writes;
+  yield* addBlockWrites(executed, add);
+  yield* eachInSteps(yield* eventSteps(executed.committed), add);
+  yield* stores.state.addWrites(executed.changes, add);
+  const target = { database, add, keepsAll: archive };
+  yield* addTrieWrites(target, height, executed.trieWrites);
 }
 
 /** Where a block is written to. */
@@ -116,8 +109,9 @@ interface CommitStores {
 
 /**
  * Makes a block durable. When the promise resolves the block survives a power cut; when it
- * rejects nothing of it was stored. `more.writes` go with it: the records of consensus. What is
- * written is put together in slices, and nothing of it is seen before.
+ * rejects nothing of it was stored. `more.writes` go with it: the records of consensus. Level takes over
+ * what is written while it is made, in slices, and nothing of it is seen before: what a block writes would
+ * be a fifth of all that lives until the block is done.
  * @throws STORE_WRITE_FAILED (disk full, read-only)
  */
 export async function commitBlock(
@@ -127,9 +121,9 @@ export async function commitBlock(
 ): Promise<void> {
   const { header, hash } = executed.committed.block;
   if (!stores.archive) stores.base.raiseProofs(oldestProofAt(header.height));
-  const slices = new Slices();
-  const writes = await slices.run(writeSteps(stores, executed));
-  writes.push(...(more.writes ?? []));
+  const batch = stores.database.batch();
+  await new Slices().run(addWrites(stores, executed, batch.add));
+  for (const write of more.writes ?? []) batch.add(write);
   const { identity } = more;
   if (identity !== undefined) {
     const meta: Record<string, string> = {
@@ -138,8 +132,8 @@ export async function commitBlock(
       cosmosChainId: identity.cosmosChainId,
     };
     for (const [name, value] of Object.entries(meta)) {
-      writes.push({ key: metaKey(name), value: Buffer.from(value, "utf8") });
+      batch.add({ key: metaKey(name), value: Buffer.from(value, "utf8") });
     }
   }
-  await stores.database.write(writes, { durable: true, slices });
+  await batch.write({ durable: true });
 }

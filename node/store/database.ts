@@ -119,6 +119,9 @@ export class StoreError extends AppError<StoreErrorCode> {}
 /** One write; a missing value deletes the key. */
 export type StoreWrite = LevelWrite;
 
+/** Takes a write over into what is written together; level has a copy of it then. */
+export type AddWrite = (write: StoreWrite) => void;
+
 /** A consistent view of the store at one moment; must be closed. */
 export type StoreSnapshot = LevelSnapshot;
 

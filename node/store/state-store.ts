@@ -12,11 +12,11 @@ import { type AccountRecord, decodeStoredAccount, encodeStoredAccount } from "./
 import { type StateReader, ZERO_VALUE } from "./state-reader.js";
 import type { StoreBase } from "./store-base.js";
 import {
+  type AddWrite,
   type Database,
   StoreError,
   storeKey,
   type StoreSnapshot,
-  type StoreWrite,
 } from "./database.js";
 
 /** Memory for accounts, slots and code where no settings are at hand. */
@@ -186,29 +186,29 @@ export class StateStore {
     return this.written;
   }
 
-  /** The writes that make the changes durable, in steps; part of the block's one atomic write. */
-  *writesOf(changes: StateChanges): Steps<StoreWrite[]> {
-    const writes: StoreWrite[] = [];
+  /** Adds the writes that make the changes durable, in steps, to the block's one atomic write. */
+  *addWrites(changes: StateChanges, add: AddWrite): Steps<void> {
+    let versions = changes.accounts.size;
     const at = heightBytes(changes.height);
     yield* eachInSteps(changes.accounts, ([address, account]) => {
       const value = account === undefined ? undefined : encodeStoredAccount(account);
-      writes.push({ key: storeKey("account", address), value });
-      writes.push({ key: storeKey("accountHistory", address, at), value: value ?? ZERO_VALUE });
+      add({ key: storeKey("account", address), value });
+      add({ key: storeKey("accountHistory", address, at), value: value ?? ZERO_VALUE });
     });
     for (const [address, slots] of changes.storage) {
       yield* eachInSteps(slots, ([slot, value]) => {
         const current = value.length === 0 ? undefined : value;
-        writes.push({ key: storeKey("storage", address, slot), value: current });
-        writes.push({ key: storeKey("storageHistory", address, slot, at), value });
+        add({ key: storeKey("storage", address, slot), value: current });
+        add({ key: storeKey("storageHistory", address, slot, at), value });
       });
+      versions += slots.size;
       // Most contracts have fewer slots than a step.
       yield;
     }
-    this.written += writes.length / 2;
+    this.written += versions;
     for (const [codeHash, code] of changes.codes) {
-      writes.push({ key: storeKey("code", codeHash), value: code });
+      add({ key: storeKey("code", codeHash), value: code });
     }
-    return writes;
   }
 
   /**

@@ -15,7 +15,7 @@ import {
 } from "../../chain/encoding/rlp.js";
 import type { Height } from "../../chain/hex.js";
 import { mapInSteps, sortInSteps, type Steps } from "../../chain/steps/steps.js";
-import { type Database, storeKey, type StoreWrite } from "./database.js";
+import { type AddWrite, type Database, storeKey, type StoreWrite } from "./database.js";
 import { listChange } from "./list-change.js";
 import { baseWrites } from "./store-base.js";
 import type { TrieWrite } from "./trie-port.js";
@@ -32,29 +32,34 @@ export function oldestProofAt(head: Height): Height {
 /** Bytes of a page; a proof reads a page or two of each diff. */
 const DIFF_PAGE_BYTES = 32 * 1024;
 
+/** Where a block's trie changes are written. */
+export interface TrieTarget {
+  readonly database: Pick<Database, "get">;
+  /** Whether all reverse diffs stay. */
+  readonly keepsAll: boolean;
+  readonly add: AddWrite;
+}
+
 /**
- * The writes of a block's trie changes: the new nodes, and one reverse diff, sorted by name and in
+ * Adds the writes of a block's trie changes: the new nodes, and one reverse diff, sorted by name and in
  * pages; the diff that leaves the window is deleted. In steps.
  */
-export function* trieWritesOf(
-  database: Pick<Database, "get">,
+export function* addTrieWrites(
+  { database, keepsAll, add }: TrieTarget,
   height: Height,
   changes: readonly TrieWrite[],
-  keepAll: boolean,
-): Steps<StoreWrite[]> {
-  const writes: StoreWrite[] = [];
+): Steps<void> {
   const former = yield* mapInSteps(changes, ({ owner, path, node, previous }) => {
     const key = nodeKey(owner, path);
-    writes.push({ key, value: node });
+    add({ key, value: node });
     return formerNode(nameIn(key), previous, node);
   });
   const sorted = yield* sortInSteps(former, (left, right) => compareNames(left.name, right.name));
-  for (const write of yield* diffWrites(height, sorted)) writes.push(write);
+  for (const write of yield* diffWrites(height, sorted)) add(write);
   const oldest = oldestProofAt(height);
-  if (!keepAll && oldest > 0) {
-    writes.push(...diffDeletions(database, oldest - 1), ...baseWrites({ proofBase: oldest }));
-  }
-  return writes;
+  if (keepsAll || oldest === 0) return;
+  for (const write of diffDeletions(database, oldest - 1)) add(write);
+  for (const write of baseWrites({ proofBase: oldest })) add(write);
 }
 
 const NO_NODE = new Uint8Array(0);

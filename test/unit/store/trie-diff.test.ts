@@ -10,11 +10,18 @@ import { encodeRlp, type RlpStructuredDataish } from "ethers";
 import { heightBytes } from "../../../chain/encoding/height-bytes.js";
 import { allAtOnce } from "../../../chain/steps/steps.js";
 import { type TrieUpdate, updateTrie } from "../../../node/state/trie.js";
-import { type Database, KEY_SPACE, openDatabase, storeKey } from "../../../node/store/database.js";
+import {
+  type Database,
+  KEY_SPACE,
+  openDatabase,
+  storeKey,
+  type StoreWrite,
+} from "../../../node/store/database.js";
 import { listChange, withItems } from "../../../node/store/list-change.js";
 import { StoreBase } from "../../../node/store/store-base.js";
-import { trieWritesOf } from "../../../node/store/trie-diff.js";
+import { addTrieWrites } from "../../../node/store/trie-diff.js";
 import { withTrieAt } from "../../../node/store/trie-past.js";
+import type { TrieWrite } from "../../../node/store/trie-port.js";
 import { createTrieReader } from "../../../node/store/trie-store.js";
 import { MemoryStore, Random, seedOf, toHex } from "../state/trie-fixtures.js";
 
@@ -30,6 +37,17 @@ let seed = 1;
 let folder: string;
 let database: Database;
 let pools: Map<string, readonly Uint8Array[]>;
+
+function writesOf(
+  reader: Pick<Database, "get">,
+  height: number,
+  changes: readonly TrieWrite[],
+): StoreWrite[] {
+  const writes: StoreWrite[] = [];
+  const add = (write: StoreWrite) => void writes.push(write);
+  allAtOnce(addTrieWrites({ database: reader, keepsAll: true, add }, height, changes));
+  return writes;
+}
 
 beforeAll(async () => {
   seed = seedOf("reverse diffs");
@@ -48,7 +66,7 @@ beforeAll(async () => {
       const batch = random.batch(pools.get(owner) ?? [], count, random.pick([0, 0, 10, 90]));
       return updateTrie(createTrieReader(database), owner, batch).writes;
     });
-    const writes = allAtOnce(trieWritesOf(database, height, changes, true));
+    const writes = writesOf(database, height, changes);
     await database.write(writes, { durable: false });
     kept.push(await nodesNow());
   }
@@ -122,7 +140,7 @@ describe("tries after a block of the past", () => {
     store.apply(updateTrie(store, "", entries).writes);
     const changed = entries.slice(0, 200).map(({ key }) => ({ key, value: random.bytes(70) }));
     const { writes } = updateTrie(store, "", changed);
-    const told = allAtOnce(trieWritesOf({ get: () => undefined }, 2, writes, true));
+    const told = writesOf({ get: () => undefined }, 2, writes);
     const pages = told.filter(({ key }) => key[0] === KEY_SPACE.trieDiffPage);
     const sumOf = (parts: readonly (Uint8Array | undefined)[]) =>
       parts.reduce((sum, part) => sum + (part?.length ?? 0), 0);
