@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "@jest/globals";
 import { transformSync } from "@swc/core";
-import { createMessage } from "../../../deposit-watcher/webhooks/delivery.js";
+import { createMessage, type WebhookMessage } from "../../../deposit-watcher/webhooks/delivery.js";
 import { guardedPost } from "../../../runtime/http/outgoing/guarded-post.js";
 import { guideFiles, outputOf, temporaryFolders } from "../../helpers/guide.js";
 import { freePort } from "../../helpers/ports.js";
@@ -92,26 +92,49 @@ describe("the guide's receiver", () => {
         data: { depositId: "7-0-3", note: "\u00fc" },
         at: "2026-11-20T00:00:00.000Z",
       };
-      const send = async (
-        secrets: readonly string[],
-        { agedMs = 0, body }: { readonly agedMs?: number; readonly body?: string } = {},
-      ) => {
-        const message = createMessage(event, { secrets, nowMs: Date.now() - agedMs });
+      const post = async (message: WebhookMessage) => {
         const answer = await guardedPost({
           url: new URL(`http://127.0.0.1:${port}/`),
           ...message,
-          body: body ?? message.body,
           timeoutMs: 30_000,
           allowLoopback: true,
           signal: new AbortController().signal,
         });
         return answer.status;
       };
+      const send = (
+        secrets: readonly string[],
+        { agedMs = 0, body }: { readonly agedMs?: number; readonly body?: string } = {},
+      ) => {
+        const message = createMessage(event, { secrets, nowMs: Date.now() - agedMs });
+        return post({ ...message, body: body ?? message.body });
+      };
+      // The same signed bytes, cut at other full stops: no time that is read there is a recent one.
+      const cut = (data: Readonly<Record<string, unknown>>, at: number) => {
+        const { headers, body } = createMessage(
+          { ...event, data },
+          { secrets: [SECRET], nowMs: 1 },
+        );
+        const all = [headers["causeway-id"], headers["causeway-timestamp"], body].join(".");
+        const parts = all.split(".");
+        const id = parts.slice(0, at).join(".");
+        const timestamp = parts[at] ?? "";
+        const moved = { "causeway-id": id, "causeway-timestamp": timestamp };
+        return post({
+          headers: { ...headers, ...moved },
+          body: parts.slice(at + 1).join("."),
+        });
+      };
       expect(await send([SECRET])).toBe(204);
       expect(await send(["another", SECRET])).toBe(204);
       expect(await send(["another"])).toBe(401);
       expect(await send([SECRET], { agedMs: 3_600_000 })).toBe(401);
       expect(await send([SECRET], { body: "{}" })).toBe(401);
+      const customerId = `x.${Math.floor(Date.now() / 1_000)}.y`;
+      // Old, no time at all, and one that a customer's name has.
+      const cuts = [cut({}, 1), cut({}, 2), cut({ customerId }, 3)];
+      expect(await Promise.all(cuts)).toEqual([401, 401, 401]);
+      expect(await send([SECRET])).toBe(204);
       expect(lines.slice(1)).toEqual(['42 deposit.credited {"depositId":"7-0-3","note":"\u00fc"}']);
     } finally {
       child.kill();
