@@ -62,6 +62,9 @@ const HTTPS_PORT = 443;
 /** Addresses of one name that are tried. */
 const MAX_ADDRESSES = 4;
 
+/** Time for a connection to an address behind which there is another one, at most: packets may be lost there. */
+const CONNECT_TIMEOUT_MS = 2_000;
+
 /** Enough for a sentence of an error page; what follows is cut off with the connection. */
 const EXCERPT_BYTES = 512;
 
@@ -107,11 +110,14 @@ export async function guardedPost(post: GuardedPost): Promise<PostAnswer> {
   const signal = limitedSignal([post.signal], post.timeoutMs);
   try {
     const addresses = await withSignal(signal, resolveTarget(url, post));
+    const shareMs = Math.min(CONNECT_TIMEOUT_MS, post.timeoutMs / addresses.length);
     for (const [index, address] of addresses.entries()) {
+      const isLast = index === addresses.length - 1;
       try {
-        return await exchange({ ...post, url, address, signal });
+        const connectMs = isLast ? undefined : shareMs;
+        return await exchange({ ...post, url, address, signal, connectMs });
       } catch (error) {
-        if (signal.aborted || index === addresses.length - 1) throw error;
+        if (signal.aborted || isLast) throw error;
       }
     }
     throw new PostError("TARGET_UNREACHABLE", "the host has no address", { retriable: true });
@@ -151,9 +157,14 @@ function checkAddress(address: string, { allowLoopback }: TargetRules): void {
   throw forbidden(address);
 }
 
-/** One request on a connection of its own to one checked address. */
-function exchange(request: GuardedPost & { readonly address: string }): Promise<PostAnswer> {
-  const { url, address, signal } = request;
+/**
+ * One request on a connection of its own to one checked address.
+ * @param request.connectMs when a connection that is not made is given up; undefined with the whole post
+ */
+function exchange(
+  request: GuardedPost & { readonly address: string; readonly connectMs: number | undefined },
+): Promise<PostAnswer> {
+  const { url, address, signal, connectMs } = request;
   const isSecure = url.protocol === "https:";
   const host = hostOf(url);
   const options: https.RequestOptions = {
@@ -175,6 +186,11 @@ function exchange(request: GuardedPost & { readonly address: string }): Promise<
   };
   return new Promise((resolve, reject) => {
     const sent = isSecure ? https.request(options) : http.request(options);
+    if (connectMs !== undefined) {
+      const timer = setTimeout(() => sent.destroy(), connectMs);
+      sent.once("socket", (socket) => socket.once("connect", () => clearTimeout(timer)));
+      sent.once("close", () => clearTimeout(timer));
+    }
     sent.on("error", (cause) => reject(unreachable(cause)));
     // Where another protocol is to follow (101), Node closes without an answer and without a fault.
     sent.on("close", () => reject(unreachable(undefined)));

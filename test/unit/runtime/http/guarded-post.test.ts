@@ -1,7 +1,8 @@
 /** Posts to URLs that strangers chose: where they may go, and what an answer may do. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { spawn } from "node:child_process";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { errorCode as codeOf } from "../../../../chain/errors.js";
 import {
@@ -116,6 +117,25 @@ describe("a URL", () => {
   });
 });
 
+/** A host whose packets are lost: it listens, and connections behind the second one are never made. */
+async function hungHost() {
+  const program = `
+    const server = require("node:net").createServer();
+    server.listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => {
+      require("node:fs").writeSync(1, String(server.address().port));
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });`;
+  const child = spawn(process.execPath, ["--eval", program], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const port = Number(await new Promise((resolve) => child.stdout.once("data", resolve)));
+  const fillers = Array.from({ length: 2 }, () => connect(port, "127.0.0.1"));
+  await Promise.all(
+    fillers.map((filler) => new Promise<void>((resolve) => filler.once("connect", resolve))),
+  );
+  return { child, port, fillers };
+}
+
 describe("a post", () => {
   let server: Server;
   let port: number;
@@ -217,6 +237,25 @@ describe("a post", () => {
     await expect(post(`http://127.0.0.1:${port}/`)).rejects.toMatchObject({
       code: "TARGET_UNREACHABLE",
     });
+  });
+
+  it("goes to the next address of a name where one takes no connection, and answers nobody", async () => {
+    const { child, port: hungPort, fillers } = await hungHost();
+    const healthy = createServer((_request, response) => response.end("healthy"));
+    try {
+      await new Promise<void>((resolve) => healthy.listen(hungPort, "127.0.0.2", resolve));
+      const resolve: ResolveHost = async () => ["127.0.0.1", "127.0.0.2"];
+      const url = `http://localhost:${hungPort}/`;
+      expect(await post(url, { resolve, timeoutMs: 6_000 })).toMatchObject({ excerpt: "healthy" });
+      // Where there is but one, all the time is its.
+      const only = post(url, { resolve: async () => ["127.0.0.1"], timeoutMs: 100 });
+      await expect(only).rejects.toMatchObject({ code: "TARGET_TIMEOUT" });
+    } finally {
+      for (const filler of fillers) filler.destroy();
+      child.kill("SIGKILL");
+      healthy.closeAllConnections();
+      healthy.close();
+    }
   });
 
   it("ends with a receiver that would speak another protocol from here on", async () => {
