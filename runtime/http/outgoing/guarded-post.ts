@@ -62,7 +62,7 @@ const HTTPS_PORT = 443;
 /** Addresses of one name that are tried. */
 const MAX_ADDRESSES = 4;
 
-/** Time for a connection to an address behind which there is another one, at most: packets may be lost there. */
+/** Most time for a connection to an address behind which there is another one: packets may be lost. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
 /** Enough for a sentence of an error page; what follows is cut off with the connection. */
