@@ -120,7 +120,9 @@ export class WebhookDispatcher {
     if (claimed.length === 0) return;
     const secrets = await liveSecrets(database, [...rooms.keys()]);
     for (const delivery of claimed) {
-      this.#start(delivery, secrets.get(delivery.webhookId) ?? [], signal);
+      const own = secrets.get(delivery.webhookId);
+      // One without a secret was removed since its delivery was claimed: it is sent nothing more.
+      if (own !== undefined) this.#start(delivery, own, signal);
     }
   }
 

@@ -70,15 +70,18 @@ export async function endTest(): Promise<void> {
 interface StartOptions {
   readonly allowLocal?: boolean;
   readonly beforeSending?: () => Promise<void>;
+  /** The ledger as the dispatcher sees it; by default as the watcher's role does. */
+  readonly seen?: SqlDatabase;
 }
 
 /** Starts a dispatcher. Returns what stops it; the end of the test does it too. */
 export function start({
   allowLocal = true,
   beforeSending,
+  seen = database,
 }: StartOptions = {}): () => Promise<void> {
   const dispatcher = new WebhookDispatcher({
-    database,
+    database: seen,
     guard: {
       beforeSending: async ({ eventSeq }) => {
         await beforeSending?.();

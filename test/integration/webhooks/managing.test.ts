@@ -14,6 +14,7 @@ import {
   runRetireSecret,
 } from "../../../cli/webhooks/commands.js";
 import { listWebhooks, liveSecrets } from "../../../ledger/webhooks/subscriptions.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { roleUrl } from "../../helpers/services/ledger.js";
 import { HOT } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
@@ -124,6 +125,28 @@ describe("causeway webhooks", () => {
     await expect(runRedeliver(command(true), "nobodyhasit0", "0")).rejects.toMatchObject({
       code: "USAGE",
     });
+  });
+});
+
+describe("a webhook that is removed", () => {
+  it("is sent nothing more, also where a delivery was about to be: it has no secret to sign it", async () => {
+    const [gone] = [await add("/gone"), await add("/stays")];
+    await emit("deposit.credited");
+    const seen: SqlDatabase = Object.create(database, {
+      query: {
+        value: async (text: string, values: readonly unknown[]) => {
+          const rows = await database.query(text, values);
+          const isClaim = text.includes("claimed AS (") && rows.length > 0;
+          if (isClaim) await call("delete", `/${gone.id}`).expect(200);
+          return rows;
+        },
+      },
+      transaction: { value: database.transaction.bind(database) },
+    });
+    const stop = start({ seen });
+    await until(() => receiver.ids("/stays").length > 0, { timeoutMs: 10_000 });
+    await stop();
+    expect([receiver.ids("/gone"), receiver.ids("/stays").length]).toEqual([[], 1]);
   });
 });
 
