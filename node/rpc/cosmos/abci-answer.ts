@@ -11,12 +11,14 @@ import { faultOf, type QueryFault } from "./errors.js";
 import { type QueryRegistry, readRequest } from "./registry.js";
 
 /** What a query is answered with. */
-export interface QueryAnswer {
+export interface AbciAnswer {
   /** 0, or one of the SDK's root codes. */
   readonly code: number;
   readonly log: string;
   readonly codespace: string;
   readonly value: Uint8Array;
+  /** The height that the answer is true for; 0 of a refusal. */
+  readonly height: Height;
 }
 
 /** Codes of the SDK's root codespace (types/errors). */
@@ -48,7 +50,7 @@ export async function abciAnswer(
   queries: QueryRegistry,
   query: { readonly path: string; readonly data: Uint8Array; readonly height: Height },
   signal: AbortSignal,
-): Promise<QueryAnswer> {
+): Promise<AbciAnswer> {
   const { path, data, height } = query;
   if (path === BROADCAST_PATH) {
     return queryFailure(INVALID_REQUEST, "can't route a broadcast tx message: invalid request");
@@ -62,9 +64,9 @@ export async function abciAnswer(
   }
   try {
     const message = await readInTurn(data.length, signal, () => readRequest(served, data));
-    const answer = await served.run(message, { height, signal });
+    const { answer, height: told } = await served.run(message, { height, signal });
     const value = await answerBytes(served.output, answer, signal);
-    return { code: 0, log: "", codespace: "", value };
+    return { code: 0, log: "", codespace: "", value, height: told };
   } catch (error) {
     const fault = faultOf(error);
     if (fault === undefined) throw error;
@@ -72,7 +74,7 @@ export async function abciAnswer(
   }
 }
 
-function failureOf(fault: QueryFault, height: Height, latest: Height): QueryAnswer {
+function failureOf(fault: QueryFault, height: Height, latest: Height): AbciAnswer {
   if (isPruned(fault)) {
     const text = `failed to load state at height ${height}; version does not exist`;
     return queryFailure(NOT_FOUND, `${text} (latest height: ${latest}): not found`);
@@ -99,6 +101,6 @@ function isPruned({ cause }: QueryFault): boolean {
 }
 
 /** An answer that refuses, with a code of the SDK's root codespace. */
-export function queryFailure(code: number, log: string): QueryAnswer {
-  return { code, log, codespace: "sdk", value: new Uint8Array(0) };
+export function queryFailure(code: number, log: string): AbciAnswer {
+  return { code, log, codespace: "sdk", value: new Uint8Array(0), height: 0 };
 }

@@ -1,7 +1,10 @@
 /** Pages of lists as the SDK's `PageRequest` asks for them. */
-import { bigintToBytes, bytesToBigint } from "../../../chain/hex.js";
+import { HEIGHT_BYTES, heightBytes, readHeight } from "../../../chain/encoding/height-bytes.js";
+import { bigintToBytes, bytesToBigint, type Height } from "../../../chain/hex.js";
 import type { MessageReader, ProtoMessage } from "../../../chain/protobuf/values.js";
-import { invalidArgument } from "./errors.js";
+import type { ListPart } from "../../modules/reads/staking-reads.js";
+import { invalidArgument, type QueryFault } from "./errors.js";
+import type { QueryContext } from "./registry.js";
 
 /** What `limit` 0 comes to. */
 const DEFAULT_LIMIT = 100;
@@ -82,14 +85,37 @@ export function orderKey(number: bigint): Uint8Array {
   return key;
 }
 
-/** Which part of a list a page is, for lists that are read by parts and keyed by words. */
-export function listPart({ key, offset, limit, isReverse }: PageRequest) {
-  if (key.length > MAX_WORD_BYTES) throw invalidArgument("invalid pagination key");
-  return { from: key.length > 0 ? bytesToBigint(key) : undefined, offset, limit, isReverse };
+/** A page of a list that is read by parts. */
+export interface PartRequest extends PageRequest {
+  /** The height whose list it is a part of. */
+  readonly height: Height;
+  readonly part: ListPart;
 }
 
-/** A word is 32 bytes. */
-const MAX_WORD_BYTES = 32;
+/**
+ * Which part of a list a page is, for lists that are read by parts and keyed by words. Where a member
+ * leaves, another one takes its place: all pages are of the height of the first one, which their keys
+ * name, or some members would be on none of them. The height that an answer is of is told.
+ * @throws INVALID_ARGUMENT
+ */
+export function partRequest(
+  page: PageRequest,
+  { height: asked, tellHeight }: Pick<QueryContext, "height" | "tellHeight">,
+): PartRequest {
+  const { key, offset, limit, isReverse } = page;
+  const rest = { offset, limit, isReverse };
+  if (key.length === 0) return { ...page, height: asked, part: { from: undefined, ...rest } };
+  const height = key.length > HEIGHT_BYTES ? readHeight(Buffer.from(key), 0) : asked + 1;
+  if (height > asked || key.length > HEIGHT_BYTES + WORD_BYTES) throw noSuchKey();
+  tellHeight(height);
+  return { ...page, height, part: { from: bytesToBigint(key.subarray(HEIGHT_BYTES)), ...rest } };
+}
+
+const WORD_BYTES = 32;
+
+function noSuchKey(): QueryFault {
+  return invalidArgument("invalid pagination key");
+}
 
 /**
  * The answer of such a page.
@@ -104,15 +130,19 @@ export function partPage<Item>(
         readonly size: number;
       }
     | undefined,
-  { isTotalWanted }: PageRequest,
+  { isTotalWanted, height }: PartRequest,
 ): Page<Item> {
-  if (part === undefined) throw invalidArgument("invalid pagination key");
+  if (part === undefined) throw noSuchKey();
   const { items, next, size } = part;
   return {
     items,
     response: {
-      ...(next !== undefined && { next_key: bigintToBytes(next) }),
+      ...(next !== undefined && { next_key: keyAt(height, next) }),
       ...(isTotalWanted && { total: BigInt(size) }),
     },
   };
+}
+
+function keyAt(height: Height, member: bigint): Uint8Array {
+  return Buffer.concat([heightBytes(height), bigintToBytes(member)]);
 }

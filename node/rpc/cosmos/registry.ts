@@ -14,11 +14,23 @@ import { MessageReader, type ProtoMessage } from "../../../chain/protobuf/values
 import type { Height } from "../../../chain/hex.js";
 import { invalidArgument, QueryFault } from "./errors.js";
 
-/** What a handler is told beside the request. */
-export interface QueryContext {
+/** Where state is read, and for how long somebody waits for it. */
+export interface ReadContext {
   /** The state to answer from; between the oldest and the newest committed height. */
   readonly height: Height;
   readonly signal: AbortSignal;
+}
+
+/** What a handler is told beside the request. */
+export interface QueryContext extends ReadContext {
+  /** To be called where the answer is of another height: a later page is of the first one's. */
+  tellHeight(height: Height): void;
+}
+
+/** An answer, and the height that it is true for. */
+export interface QueryAnswer {
+  readonly answer: ProtoMessage;
+  readonly height: Height;
 }
 
 /**
@@ -40,7 +52,7 @@ export interface ServedMethod {
   readonly input: MessageType;
   readonly output: MessageType;
   /** Answers a request that was read; throws as handlers do. */
-  run(request: ProtoMessage, context: QueryContext): Promise<ProtoMessage>;
+  run(request: ProtoMessage, context: ReadContext): Promise<QueryAnswer>;
 }
 
 /** Height of a request: digits; 0 and "" mean the newest. */
@@ -116,7 +128,14 @@ export class QueryRegistry {
       method,
       input: this.types.message(method.input),
       output: this.types.message(method.output),
-      run: async (request, context) => handler(new MessageReader(request), context),
+      run: async (request, { height, signal }) => {
+        let told = height;
+        const tellHeight = (other: Height) => {
+          told = other;
+        };
+        const answer = await handler(new MessageReader(request), { height, signal, tellHeight });
+        return { answer, height: told };
+      },
     };
   }
 }

@@ -174,10 +174,10 @@ class Calls {
       const { request } = call;
       const read = () => readRequest(served, request);
       const message = await readInTurn(request.length, signal, read);
-      const answer = await served.run(message, { height, signal });
+      const { answer, height: told } = await served.run(message, { height, signal });
       const bytes = await answerBytes(served.output, answer, signal);
       const metadata = new Metadata();
-      metadata.set(HEIGHT_KEY, height.toString());
+      metadata.set(HEIGHT_KEY, told.toString());
       call.sendMetadata(metadata);
       done(null, bytes);
     } catch (error) {

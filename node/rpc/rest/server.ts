@@ -181,13 +181,13 @@ class Rest {
       const message = await readInTurn(query.length + (body?.length ?? 0), signal, () =>
         requestOf(match, this.reader, query, body),
       );
-      const answer = await served.run(message, { height, signal });
+      const { answer, height: told } = await served.run(message, { height, signal });
       const pieces = await this.writer.pieces(served.output, answer, () => breathe(signal));
       if (response.destroyed) return;
       sendPieces(exchanged, 200, joined(pieces), {
         ...cors,
-        [HEIGHT_HEADER]: height.toString(),
-        "Grpc-Metadata-X-Cosmos-Block-Height": height.toString(),
+        [HEIGHT_HEADER]: told.toString(),
+        "Grpc-Metadata-X-Cosmos-Block-Height": told.toString(),
       });
     } catch (error) {
       const fault = faultOf(error);

@@ -9,9 +9,9 @@ import { sha256 } from "../../../../chain/hashes.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import {
+  type AbciAnswer,
   abciAnswer,
   INVALID_REQUEST,
-  type QueryAnswer,
   queryFailure,
 } from "../../cosmos/abci-answer.js";
 import type { QueryRegistry } from "../../cosmos/registry.js";
@@ -181,7 +181,7 @@ async function abciQuery(
       key: null,
       value: answer.code === 0 ? base64(answer.value) : null,
       proofOps: null,
-      height: answer.code === 0 ? height.toString() : "0",
+      height: answer.height.toString(),
       codespace: answer.codespace,
     },
   };
@@ -198,7 +198,7 @@ async function queryOrRefuse(
     readonly isProofWanted: boolean;
   },
   signal: AbortSignal,
-): Promise<QueryAnswer> {
+): Promise<AbciAnswer> {
   const { height, latest, isProofWanted } = query;
   if (isProofWanted) {
     return queryFailure(

@@ -136,7 +136,7 @@ async function abciQuery(
       ? await abciAnswer(queries, query, signal)
       : queryFailure(INVALID_REQUEST, `${refusal}: invalid request`);
   const { code, log, codespace, value } = answer;
-  return { code, log, codespace, value, height: BigInt(code === 0 ? asked : 0) };
+  return { code, log, codespace, value, height: BigInt(answer.height) };
 }
 
 /** Why a query inside a query is not looked up. */

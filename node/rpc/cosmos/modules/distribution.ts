@@ -13,7 +13,7 @@ import { operatorsOf, readDelegation, readSlashes } from "../../../modules/reads
 import { invalidArgument, notFound } from "../errors.js";
 import { decCoinsOf, delegatorIn, operatorIn, operatorText } from "../module-values.js";
 import { orderKey, pageOf, pageRequest } from "../paging.js";
-import type { QueryContext, QueryHandlers } from "../registry.js";
+import type { QueryHandlers, ReadContext } from "../registry.js";
 import type { ModuleSources } from "../sources.js";
 
 const SERVICE = "/cosmos.distribution.v1beta1.Query";
@@ -143,7 +143,7 @@ function poolQueries({ modules }: ModuleSources): QueryHandlers {
 async function needRewards(
   { modules }: ModuleSources,
   operator: Address,
-  { height, signal }: QueryContext,
+  { height, signal }: ReadContext,
 ) {
   const rewards = await modules.at(height).read((state) => readRewards(state, operator), signal);
   if (rewards === undefined) throw notFound(`validator ${operatorText(operator)} does not exist`);

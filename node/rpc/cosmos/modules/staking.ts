@@ -22,8 +22,8 @@ import {
 import { decidedOutline } from "../decided-block.js";
 import { invalidArgument, notFound } from "../errors.js";
 import { coinOf, delegatorIn, operatorIn, operatorText, secondsOf } from "../module-values.js";
-import { listPart, pageOf, pageRequest, partPage } from "../paging.js";
-import type { QueryContext, QueryHandlers } from "../registry.js";
+import { pageOf, pageRequest, partPage, partRequest } from "../paging.js";
+import type { QueryHandlers, ReadContext } from "../registry.js";
 import { anyOf, type ModuleSources } from "../sources.js";
 
 const SERVICE = "/cosmos.staking.v1beta1.Query";
@@ -130,13 +130,13 @@ function validatorQueries(sources: ModuleSources): QueryHandlers {
 
 function delegationQueries(sources: ModuleSources): QueryHandlers {
   return {
-    [`${SERVICE}/ValidatorDelegations`]: async (request, { height, signal }) => {
+    [`${SERVICE}/ValidatorDelegations`]: async (request, context) => {
       const operator = operatorIn(request, "validator_addr");
-      const page = pageRequest(request);
+      const page = partRequest(pageRequest(request), context);
       const { items, response } = partPage(
         await sources.modules
-          .at(height)
-          .read((state) => delegationsTo(state, operator, listPart(page)), signal),
+          .at(page.height)
+          .read((state) => delegationsTo(state, operator, page.part), context.signal),
         page,
       );
       return { delegation_responses: items.map(delegationResponse), pagination: response };
@@ -188,36 +188,38 @@ function leavingQueries(sources: ModuleSources): QueryHandlers {
       return { unbonding_responses: messagesOf(items), pagination: response };
     },
     // A page is one of entries: those of one account may go on on the next.
-    [`${SERVICE}/ValidatorUnbondingDelegations`]: async (request, { height, signal }) => {
+    [`${SERVICE}/ValidatorUnbondingDelegations`]: async (request, context) => {
       const operator = operatorIn(request, "validator_addr");
-      const page = pageRequest(request);
+      const page = partRequest(pageRequest(request), context);
       const part = await sources.modules
-        .at(height)
-        .read((state) => entriesFrom(state, operator, "unbonding", listPart(page)), signal);
+        .at(page.height)
+        .read((state) => entriesFrom(state, operator, "unbonding", page.part), context.signal);
       const { items, response } = partPage(part, page);
       return { unbonding_responses: messagesOf(unbondings(items)), pagination: response };
     },
-    [`${SERVICE}/Redelegations`]: async (request, { height, signal }) => {
+    [`${SERVICE}/Redelegations`]: async (request, context) => {
+      const { height, signal } = context;
       const page = pageRequest(request);
       const source = optionalOperator(request, "src_validator_addr");
       const destination = optionalOperator(request, "dst_validator_addr");
       const isWanted = (entry: EntryRead) =>
         (source === undefined || entry.source === source) &&
         (destination === undefined || entry.destination === destination);
-      const state = sources.modules.at(height);
       if (request.text("delegator_addr") === "" && source !== undefined) {
+        const own = partRequest(page, context);
         const { items, response } = partPage(
-          await state.read(
-            (now) => entriesFrom(now, source, "redelegation", listPart(page)),
-            signal,
-          ),
-          page,
+          await sources.modules
+            .at(own.height)
+            .read((now) => entriesFrom(now, source, "redelegation", own.part), signal),
+          own,
         );
         const responses = messagesOf(redelegations(items.filter(isWanted)));
         return { redelegation_responses: responses, pagination: response };
       }
       const delegator = delegatorIn(request, "delegator_addr");
-      const entries = await state.read((now) => entriesOf(now, delegator, "redelegation"), signal);
+      const entries = await sources.modules
+        .at(height)
+        .read((now) => entriesOf(now, delegator, "redelegation"), signal);
       const groups = redelegations(entries.filter(isWanted));
       if (groups.length === 0 && source !== undefined && destination !== undefined) {
         const route = `from ${operatorText(source)} to ${operatorText(destination)}`;
@@ -250,7 +252,7 @@ function optionalOperator(request: Request, field: string): Address | undefined 
 async function needDelegation(
   { modules }: ModuleSources,
   { operator, delegator }: Pair,
-  { height, signal }: QueryContext,
+  { height, signal }: ReadContext,
 ): Promise<DelegationRead> {
   const found = await modules
     .at(height)
@@ -264,7 +266,7 @@ async function needDelegation(
 async function validatorsOf(
   { modules, types }: ModuleSources,
   operators: readonly Address[],
-  { height, signal }: QueryContext,
+  { height, signal }: ReadContext,
 ): Promise<ProtoMessage[]> {
   const state = modules.at(height);
   const validators: ProtoMessage[] = [];

@@ -1,0 +1,84 @@
+/** Pages of lists whose members change places when others leave: nobody is left out. */
+import { expect, it } from "@jest/globals";
+import {
+  type Address,
+  parseBech32,
+  toBech32,
+  VALIDATOR_PREFIX,
+} from "../../../../chain/address.js";
+import {
+  asMessage,
+  isList,
+  MessageReader,
+  type ProtoMessage,
+} from "../../../../chain/protobuf/values.js";
+import { delegate, undelegate, validatorOf } from "../../../../node/modules/staking/delegating.js";
+import { stakingQueries } from "../../../../node/rpc/cosmos/modules/staking.js";
+import type { ModuleSources } from "../../../../node/rpc/cosmos/sources.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../../helpers/cosmos/module-state.js";
+
+const OPERATOR = accountAt(0);
+const PEOPLE = [6, 7, 8, 9].map(accountAt);
+const LIST = "/cosmos.staking.v1beta1.Query/ValidatorDelegations";
+
+/** Everybody has a delegation; whoever `leaves` has taken it back. */
+function stateWithout(...leaves: readonly Address[]) {
+  const chain = new ModuleChain(stakedGenesis([100]));
+  for (const person of PEOPLE) chain.mint(person, 1_000n);
+  chain.run((context) => {
+    const validator = validatorOf(context, OPERATOR);
+    for (const person of PEOPLE) delegate(context, person, validator, 1_000n);
+    for (const person of leaves) undelegate(context, person, validator, 1_000n);
+  });
+  return chain.state;
+}
+
+/** All delegators, a page of two at each height. */
+async function delegators(
+  states: readonly ReturnType<typeof stateWithout>[],
+  pagination: ProtoMessage,
+) {
+  const at = (height: number) => ({
+    read: async (work: (state: unknown) => unknown) => work(states[height]),
+  });
+  const list = stakingQueries({ modules: { at } } as unknown as ModuleSources)[LIST];
+  const found: Address[] = [];
+  const told: number[] = [];
+  let key: unknown;
+  for (let height = 0; height === 0 || key !== undefined; height++) {
+    const request = new MessageReader({
+      validator_addr: toBech32(OPERATOR, VALIDATOR_PREFIX),
+      pagination: { ...pagination, limit: 2n, ...(key instanceof Uint8Array ? { key } : {}) },
+    });
+    const { signal } = new AbortController();
+    const tellHeight = (other: number) => told.push(other);
+    const answer = (await list?.(request, { height, signal, tellHeight })) ?? {};
+    const responses = answer["delegation_responses"];
+    for (const one of isList(responses ?? []) ? (responses as readonly ProtoMessage[]) : []) {
+      const delegation = asMessage(one["delegation"] ?? {}, "delegation");
+      found.push(parseBech32(String(delegation["delegator_address"])));
+    }
+    key = asMessage(answer["pagination"] ?? {}, "pagination")["next_key"];
+  }
+  return { found, told };
+}
+
+it("whoever takes the place of one that left is on a page, in both directions", async () => {
+  const [first, second] = PEOPLE;
+  if (first === undefined || second === undefined) throw new Error("nobody is there");
+  const states = [stateWithout(), stateWithout(first), stateWithout(first, second)];
+  const { found, told } = await delegators(states, {});
+  expect(found.toSorted()).toEqual([OPERATOR, ...PEOPLE].toSorted());
+  // All pages are of the height of the first one, and the later ones say so.
+  expect(told).toEqual([0, 0]);
+  const reverse = await delegators(states, { reverse: true });
+  expect(reverse.found).toEqual(found.toReversed());
+});
+
+it("a page goes on where the one that it begins with has left since", async () => {
+  const last = PEOPLE[1];
+  if (last === undefined) throw new Error("nobody is there");
+  const states = [stateWithout(), stateWithout(last), stateWithout(last)];
+  const { found } = await delegators(states, {});
+  expect(found).toHaveLength(5);
+});
