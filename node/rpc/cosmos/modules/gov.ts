@@ -177,24 +177,28 @@ async function proposalPage(
   };
 }
 
-/** A page of a list that is read by places; its key is the place counted from 1. */
+/**
+ * A page of a list that is read by places, which only grows at its end. Its key is the place that the
+ * next page begins with, counted from 1 and from the list's first, also where that is the last to come.
+ */
 async function placePage<Item>(
   { key, offset, limit, isReverse, isTotalWanted }: PageRequest,
   read: (from: number, most: number) => Promise<Slice<Item> | undefined>,
 ): Promise<Page<Item>> {
   // As in the SDK: a proposal that never was has no votes either.
   const size = (await read(0, 0))?.size ?? 0;
-  const place = key.length === 0 ? offset : Number(bytesToBigint(key.subarray(0, 6))) - 1;
-  if (place < 0 || (key.length > 0 && place >= size))
+  const first = isReverse ? size - offset : offset + 1;
+  const place = key.length === 0 ? first : Number(bytesToBigint(key.subarray(0, 6)));
+  if (key.length > 0 && (place < 1 || place > size))
     throw invalidArgument("invalid pagination key");
-  const count = Math.max(0, Math.min(limit, size - place));
-  const from = isReverse ? size - place - count : place;
+  const count = Math.max(0, Math.min(limit, isReverse ? place : size - place + 1));
+  const from = isReverse ? place - count : place - 1;
   const items = count === 0 ? [] : ((await read(from, count))?.items ?? []);
-  const next = place + count;
+  const next = isReverse ? from : from + count + 1;
   return {
     items: isReverse ? items.toReversed() : items,
     response: {
-      ...(next < size && count > 0 && { next_key: bigintToBytes(BigInt(next + 1)) }),
+      ...(next >= 1 && next <= size && count > 0 && { next_key: bigintToBytes(BigInt(next)) }),
       ...(isTotalWanted && { total: BigInt(size) }),
     },
   };

@@ -1,4 +1,4 @@
-/** Pages of lists whose members change places when others leave: nobody is left out. */
+/** Pages of lists that others leave or join meanwhile: nobody is left out, nobody is there twice. */
 import { expect, it } from "@jest/globals";
 import {
   type Address,
@@ -14,11 +14,14 @@ import {
 } from "../../../../chain/protobuf/values.js";
 import { delegate, undelegate, validatorOf } from "../../../../node/modules/staking/delegating.js";
 import { stakingQueries } from "../../../../node/rpc/cosmos/modules/staking.js";
+import { govQueries } from "../../../../node/rpc/cosmos/modules/gov.js";
 import type { ModuleSources } from "../../../../node/rpc/cosmos/sources.js";
+import { newChain, PEOPLE as VOTERS, submit, vote } from "../../modules/gov-stage.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../../helpers/cosmos/module-state.js";
 
 const OPERATOR = accountAt(0);
 const PEOPLE = [6, 7, 8, 9].map(accountAt);
+const VOTES = "/cosmos.gov.v1.Query/Votes";
 const LIST = "/cosmos.staking.v1beta1.Query/ValidatorDelegations";
 
 /** Everybody has a delegation; whoever `leaves` has taken it back. */
@@ -81,4 +84,38 @@ it("a page goes on where the one that it begins with has left since", async () =
   const states = [stateWithout(), stateWithout(last), stateWithout(last)];
   const { found } = await delegators(states, {});
   expect(found).toHaveLength(5);
+});
+
+it("nobody's vote is on two pages where others vote meanwhile, in both directions", async () => {
+  const chain = newChain();
+  const proposal = submit(chain);
+  const voters = VOTERS.slice(0, 5);
+  for (const voter of voters) vote(chain, proposal, voter, 1);
+  const late = [...VOTERS.slice(5)];
+  const at = () => ({
+    read: async (work: (state: unknown) => unknown) => work(chain.state),
+  });
+  const list = govQueries({ modules: { at } } as unknown as ModuleSources)[VOTES];
+  const pages = async (pagination: ProtoMessage) => {
+    const found: Address[] = [];
+    for (let key: unknown = new Uint8Array(0); key instanceof Uint8Array; ) {
+      const request = new MessageReader({
+        proposal_id: proposal.id,
+        pagination: { ...pagination, limit: 2n, key },
+      });
+      const context = { height: 1, signal: new AbortController().signal, tellHeight: () => {} };
+      const answer = (await list?.(request, context)) ?? {};
+      for (const one of answer["votes"] as readonly ProtoMessage[]) {
+        found.push(parseBech32(String(one["voter"])));
+      }
+      key = asMessage(answer["pagination"] ?? {}, "pagination")["next_key"];
+      const next = late.pop();
+      if (next !== undefined) vote(chain, proposal, next, 1);
+    }
+    return found;
+  };
+  expect(await pages({ reverse: true })).toEqual(voters.toReversed());
+  const all = [...voters, ...VOTERS.slice(5).toReversed()];
+  expect(await pages({})).toEqual(all);
+  expect(await pages({ reverse: true })).toEqual(all.toReversed());
 });
