@@ -172,7 +172,7 @@ export class SubscriptionHub {
       await this.tellBlock(height);
     } catch (err) {
       this.log.error({ err, height }, "subscribers could not be told of a block");
-      for (const [receiver, own] of [...this.clients]) {
+      for (const [receiver, own] of this.clients) {
         const missing = [...own.values()].filter(({ after, group: { kind } }) => {
           return after < height && (kind === undefined || BLOCK_KINDS.has(kind));
         });

@@ -6,12 +6,7 @@ import {
   toBech32,
   VALIDATOR_PREFIX,
 } from "../../../../chain/address.js";
-import {
-  asMessage,
-  isList,
-  MessageReader,
-  type ProtoMessage,
-} from "../../../../chain/protobuf/values.js";
+import { MessageReader, type ProtoMessage } from "../../../../chain/protobuf/values.js";
 import { delegate, undelegate, validatorOf } from "../../../../node/modules/staking/delegating.js";
 import { stakingQueries } from "../../../../node/rpc/cosmos/modules/staking.js";
 import { govQueries } from "../../../../node/rpc/cosmos/modules/gov.js";
@@ -47,21 +42,19 @@ async function delegators(
   const list = stakingQueries({ modules: { at } } as unknown as ModuleSources)[LIST];
   const found: Address[] = [];
   const told: number[] = [];
-  let key: unknown;
-  for (let height = 0; height === 0 || key !== undefined; height++) {
+  let key = new Uint8Array(0);
+  for (let height = 0; height === 0 || key.length > 0; height++) {
     const request = new MessageReader({
       validator_addr: toBech32(OPERATOR, VALIDATOR_PREFIX),
-      pagination: { ...pagination, limit: 2n, ...(key instanceof Uint8Array ? { key } : {}) },
+      pagination: { ...pagination, limit: 2n, key },
     });
     const { signal } = new AbortController();
     const tellHeight = (other: number) => told.push(other);
-    const answer = (await list?.(request, { height, signal, tellHeight })) ?? {};
-    const responses = answer["delegation_responses"];
-    for (const one of isList(responses ?? []) ? (responses as readonly ProtoMessage[]) : []) {
-      const delegation = asMessage(one["delegation"] ?? {}, "delegation");
-      found.push(parseBech32(String(delegation["delegator_address"])));
+    const answer = new MessageReader((await list?.(request, { height, signal, tellHeight })) ?? {});
+    for (const one of answer.messages("delegation_responses")) {
+      found.push(parseBech32(one.submessage("delegation").text("delegator_address")));
     }
-    key = asMessage(answer["pagination"] ?? {}, "pagination")["next_key"];
+    key = Uint8Array.from(answer.submessage("pagination").bytes("next_key"));
   }
   return { found, told };
 }
@@ -91,24 +84,24 @@ it("nobody's vote is on two pages where others vote meanwhile, in both direction
   const proposal = submit(chain);
   const voters = VOTERS.slice(0, 5);
   for (const voter of voters) vote(chain, proposal, voter, 1);
-  const late = [...VOTERS.slice(5)];
+  const late = VOTERS.slice(5);
   const at = () => ({
     read: async (work: (state: unknown) => unknown) => work(chain.state),
   });
   const list = govQueries({ modules: { at } } as unknown as ModuleSources)[VOTES];
   const pages = async (pagination: ProtoMessage) => {
     const found: Address[] = [];
-    for (let key: unknown = new Uint8Array(0); key instanceof Uint8Array; ) {
+    let key = new Uint8Array(0);
+    for (let isFirst = true; isFirst || key.length > 0; isFirst = false) {
       const request = new MessageReader({
         proposal_id: proposal.id,
         pagination: { ...pagination, limit: 2n, key },
       });
-      const context = { height: 1, signal: new AbortController().signal, tellHeight: () => {} };
-      const answer = (await list?.(request, context)) ?? {};
-      for (const one of answer["votes"] as readonly ProtoMessage[]) {
-        found.push(parseBech32(String(one["voter"])));
-      }
-      key = asMessage(answer["pagination"] ?? {}, "pagination")["next_key"];
+      const { signal } = new AbortController();
+      const context = { height: 1, signal, tellHeight: () => undefined };
+      const answer = new MessageReader((await list?.(request, context)) ?? {});
+      for (const one of answer.messages("votes")) found.push(parseBech32(one.text("voter")));
+      key = Uint8Array.from(answer.submessage("pagination").bytes("next_key"));
       const next = late.pop();
       if (next !== undefined) vote(chain, proposal, next, 1);
     }
