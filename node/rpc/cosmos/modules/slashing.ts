@@ -15,8 +15,7 @@ import {
   signingInfo,
 } from "../../../modules/reads/slashing-reads.js";
 import { listValidators, readSlashes } from "../../../modules/reads/staking-reads.js";
-import { decidedOutline } from "../decided-block.js";
-import { invalidArgument, notFound } from "../errors.js";
+import { invalidArgument, notFound, QueryFault } from "../errors.js";
 import { consensusAddressIn, consensusText, secondsOf } from "../module-values.js";
 import { pageOf, pageRequest } from "../paging.js";
 import type { QueryContext, QueryHandlers } from "../registry.js";
@@ -92,7 +91,9 @@ function evidenceQueries(sources: ModuleSources): QueryHandlers {
       const page = pageRequest(request);
       const byHash = (one: Uint8Array, other: Uint8Array) =>
         Buffer.compare(hashOf(one), hashOf(other));
-      const ordered = (await allEvidence(sources, context)).toSorted(byHash);
+      const { found, prunedHeight } = await allEvidence(sources, context);
+      if (prunedHeight !== undefined) throw prunedFault(prunedHeight);
+      const ordered = found.toSorted(byHash);
       const { items, response } = pageOf(ordered, page, hashOf);
       return { evidence: items.map(anyOfEvidence), pagination: response };
     },
@@ -100,12 +101,11 @@ function evidenceQueries(sources: ModuleSources): QueryHandlers {
       const text = request.text("hash");
       const wanted = text === "" ? request.bytes("evidence_hash") : hexOf(text);
       if (wanted.length === 0) throw invalidArgument("invalid request; hash is empty");
-      const all = await allEvidence(sources, context);
-      const found = all.find((bytes) => Buffer.compare(hashOf(bytes), wanted) === 0);
-      if (found === undefined) {
-        throw notFound(`evidence ${Buffer.from(wanted).toString("hex").toUpperCase()} not found`);
-      }
-      return { evidence: anyOfEvidence(found) };
+      const { found, prunedHeight } = await allEvidence(sources, context);
+      const evidence = found.find((bytes) => Buffer.compare(hashOf(bytes), wanted) === 0);
+      if (evidence !== undefined) return { evidence: anyOfEvidence(evidence) };
+      if (prunedHeight !== undefined) throw prunedFault(prunedHeight);
+      throw notFound(`evidence ${Buffer.from(wanted).toString("hex").toUpperCase()} not found`);
     },
   };
 }
@@ -123,30 +123,43 @@ function anyOfEvidence(value: Uint8Array): ProtoMessage {
   return { type_url: `/${EQUIVOCATION}`, value };
 }
 
-/** Bytes of what was punished: it stands in the blocks in which its validator was slashed. */
+/** What is not here any more may be what is asked for: it is not called unknown. */
+function prunedFault(height: Height): QueryFault {
+  const text = `block ${height}, in which a validator was slashed, is pruned on this node`;
+  return new QueryFault("FAILED_PRECONDITION", text);
+}
+
+/**
+ * Bytes of what was punished: it stands in the blocks in which its validator was slashed. Who signed
+ * twice is out for ever; slashes of all others have no evidence.
+ * @returns with the oldest of these heights whose block is pruned
+ */
 async function allEvidence(
   sources: ModuleSources,
   { height, signal }: QueryContext,
-): Promise<Buffer[]> {
+): Promise<{ readonly found: readonly Buffer[]; readonly prunedHeight: Height | undefined }> {
   const type = sources.types.message(EQUIVOCATION);
-  const slashes = await sources.modules
-    .at(height)
-    .read(
-      (state) =>
-        listValidators(state).flatMap(({ operator, consensusAddress }) =>
+  const slashes = await sources.modules.at(height).read(
+    (state) =>
+      listValidators(state)
+        .filter(({ consensusAddress }) => signingInfo(state, consensusAddress)?.isTombstoned)
+        .flatMap(({ operator, consensusAddress }) =>
           readSlashes(state, operator).map((slash) => ({ ...slash, consensusAddress })),
         ),
-      signal,
-    );
+    signal,
+  );
   const found: Buffer[] = [];
+  let prunedHeight: Height | undefined;
   for (const slash of slashes.toSorted((one, other) => one.height - other.height)) {
     await breathe(signal);
-    for (const evidence of decidedOutline(sources, slash.height).evidence) {
+    const outline = sources.chain.consensus.outline(slash.height);
+    if (outline === undefined) prunedHeight ??= slash.height;
+    for (const evidence of outline?.evidence ?? []) {
       if (evidence.voteA.validatorAddress !== slash.consensusAddress) continue;
       found.push(encodeMessage(type, equivocation(evidence)));
     }
   }
-  return found;
+  return { found, prunedHeight };
 }
 
 function equivocation({ voteA, timeNs, validatorPower }: DuplicateVoteEvidence): ProtoMessage {
