@@ -192,12 +192,25 @@ export class Lane {
     if (stops(this.#killSwitch.level, "stop-broadcast")) return hasMoreMined;
     if (isStopped) return this.#sendStored(round, hasMoreMined);
     if (!this.#context.hasKey()) return this.#sendStored(round, hasMoreMined);
-    await this.#wayOut.attend(round);
-    if (this.#context.clock.monotonicMs() < this.#pausedUntilMs) return hasMoreMined;
-    await signCancels(this.#context, round);
-    const hasMorePayments = await this.#pay(round, wallet);
+    const hasMorePayments = await this.#carryOn(round, wallet);
     const hasMoreExpired = expired === limit;
     return hasMoreMined || hasMoreExpired || hasMorePayments;
+  }
+
+  /** Everything that is signed, or that leads to it. @returns true when more payments are waiting */
+  async #carryOn(round: Round, wallet: HotWalletState): Promise<boolean> {
+    try {
+      await this.#wayOut.attend(round);
+      if (this.#context.clock.monotonicMs() < this.#pausedUntilMs) return false;
+      await signCancels(this.#context, round);
+      return await this.#pay(round, wallet);
+    } catch (error) {
+      // As with the kill switch: nothing new is signed, and what is signed goes out.
+      if (error instanceof WorkerError && error.code === "POLICY_UNREADABLE") {
+        await this.#sendStored(round, false);
+      }
+      throw error;
+    }
   }
 
   /**

@@ -1,5 +1,6 @@
 /** Sending against a node that answers as nodes do on bad days: what was signed is never signed anew. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { WorkerError } from "../../../withdrawal-worker/errors.js";
 import { House, TOKEN, WALLET, decodeRaw } from "./house.js";
 
 let house: House;
@@ -59,6 +60,32 @@ describe("sending", () => {
     house.clock.ms += 2_000;
     await lane.runRound(house.signal);
     expect((await house.read(id)).status).toBe("broadcast");
+  });
+
+  it("sends again what a node forgot, also while the policy cannot be read and others wait", async () => {
+    const { id } = await house.accept();
+    let isReadable = true;
+    const lane = house.laneWith({
+      policy: {
+        current: async () => {
+          if (isReadable) return house.files.policy;
+          throw new WorkerError("POLICY_UNREADABLE", "the policy cannot be used", {
+            retriable: true,
+          });
+        },
+      },
+    });
+    await lane.runRound(house.signal);
+    house.chain.clearPool();
+    isReadable = false;
+    const { id: waiting } = await house.accept();
+    house.clock.ms += 2_000;
+    await expect(lane.runRound(house.signal)).rejects.toMatchObject({ code: "POLICY_UNREADABLE" });
+    house.chain.mine();
+    await expect(lane.runRound(house.signal)).rejects.toMatchObject({ code: "POLICY_UNREADABLE" });
+    expect((await house.read(id)).status).toBe("settled");
+    expect((await house.read(waiting)).status).toBe("accepted");
+    expect(new Set(house.chain.arrived).size).toBe(1);
   });
 
   it("sends again what a restarted node forgot", async () => {
