@@ -18,7 +18,8 @@ import { AppError } from "../chain/errors.js";
  * withdrawal that is not frozen; NO_WALLET_TRANSACTION: a named payment is none of the hot wallet's;
  * ASSET_CONTRADICTED: the list of tokens says otherwise than the ledger about one that it keeps books of;
  * UNKNOWN_WALLET: none of this ledger's; TOO_MANY_WALLETS: it takes no more; WALLET_NOT_EMPTY: what
- * is to be retired has coins or open nonces;
+ * is to be retired has coins or open nonces; OWN_ADDRESS: an address would be a hot wallet's and a customer's
+ * at once;
  * INVALID_KEY and KEY_UNKNOWN: an API key cannot be made like that, or there is none of that id;
  * INVALID_WEBHOOK, TOO_MANY_WEBHOOKS, WEBHOOK_UNKNOWN: the same of webhooks; SECRETS_FULL,
  * SECRET_UNKNOWN and LAST_SECRET: a webhook has two secrets at most, and one at least;
@@ -54,6 +55,7 @@ const LEDGER_ERROR_CODES = [
   "UNKNOWN_WALLET",
   "TOO_MANY_WALLETS",
   "WALLET_NOT_EMPTY",
+  "OWN_ADDRESS",
   "INVALID_KEY",
   "KEY_UNKNOWN",
   "INVALID_WEBHOOK",

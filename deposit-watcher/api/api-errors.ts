@@ -59,6 +59,7 @@ const LEDGER_STATUS: Readonly<Partial<Record<LedgerErrorCode, number>>> = {
   TOO_MANY_WEBHOOKS: 409,
   SECRETS_FULL: 409,
   LAST_SECRET: 409,
+  OWN_ADDRESS: 409,
 };
 
 function reply(

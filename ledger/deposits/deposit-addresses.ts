@@ -4,6 +4,7 @@ import type { Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type CustomerId, parseCustomerId } from "../books/accounts.js";
 import { storedAddress, storedHeight, storedInteger } from "../stored-values.js";
+import { LedgerError } from "../errors.js";
 import { inRecovery, refuseInRecovery } from "../recovery/ledger-guard.js";
 import { lockCursor } from "./watch-cursor.js";
 
@@ -34,7 +35,7 @@ const SELECT_ADDRESS = `
  * locked meanwhile, so every block after the commit is matched against the new address.
  * @param issue.deriveAddress address of an index; throws when its two derivations disagree
  * @param issue.issuedBelow all lower indexes were given out before, whatever the ledger says
- * @throws RECOVERY
+ * @throws RECOVERY; OWN_ADDRESS where the next one is a hot wallet's: what came there would be nobody's
  */
 export async function registerAddress(
   database: SqlDatabase,
@@ -56,6 +57,7 @@ export async function registerAddress(
     }
     const index = cursor.nextAddressIndex;
     const address = deriveAddress(index);
+    await refuseWallet(tx, address, index);
     const fromHeight = cursor.height + 1;
     await tx.query(`UPDATE watch_cursor SET next_address_index = $1`, [index + 1]);
     await tx.query(`INSERT INTO customer (id) VALUES ($1) ON CONFLICT DO NOTHING`, [customerId]);
@@ -67,6 +69,19 @@ export async function registerAddress(
     );
     return { index, address, customerId, fromHeight };
   });
+}
+
+/** Under the cursor's lock, which whoever registers a wallet holds, too. */
+async function refuseWallet(tx: Sql, address: Address, index: number): Promise<void> {
+  const rows = await tx.query(`SELECT 1 FROM wallet WHERE address = $1`, [address]);
+  if (rows.length === 0) return;
+  throw new LedgerError(
+    "OWN_ADDRESS",
+    `address ${index} of the deposit key is the hot wallet ${address}: both are of one seed, and no ` +
+      "customer's coins would be told from the exchange's; give the home another deposit key, or " +
+      "another wallet",
+    { details: { address, index } },
+  );
 }
 
 /** Addresses with an index of `firstIndex` or more, in order, at most `limit`. */

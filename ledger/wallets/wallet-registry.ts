@@ -33,7 +33,8 @@ export interface NewWallet extends WalletWord {
  * meanwhile: every block after the commit is matched against them, and what lay there before is
  * booked by the watcher, once. The first wallet of a ledger takes over the account that the ledger
  * kept for its only one.
- * @returns the addresses that are new @throws TOO_MANY_WALLETS
+ * @returns the addresses that are new
+ * @throws TOO_MANY_WALLETS; OWN_ADDRESS for one that a customer was given
  */
 export function registerWallets(
   database: SqlDatabase,
@@ -57,6 +58,10 @@ export async function registerInside(
     `SELECT address, place::text FROM wallet`,
   );
   const present = new Set(rows.map(({ address }) => address));
+  await refuseDepositAddresses(
+    tx,
+    missing.map(({ address }) => address).filter((address) => !present.has(address)),
+  );
   let place = Math.max(0, ...rows.map((row) => storedInteger(row.place)));
   const isFirst = place === 0 && (await hasFormerAccount(tx));
   const registered: Address[] = [];
@@ -79,6 +84,28 @@ export async function registerInside(
   }
   if (isFirst) await tx.query(`SELECT move_former_wallet_account()`);
   return registered;
+}
+
+/**
+ * Refuses wallets that customers were given as deposit addresses: what they have is booked there already, and
+ * what comes to them would be the exchange's from then on.
+ * @throws OWN_ADDRESS
+ */
+export async function refuseDepositAddresses(
+  sql: Sql,
+  addresses: readonly Address[],
+): Promise<void> {
+  const [given] = await sql.query<{ address: string }>(
+    `SELECT address FROM deposit_address WHERE address = ANY ($1::text[]) LIMIT 1`,
+    [addresses],
+  );
+  if (given === undefined) return;
+  throw new LedgerError(
+    "OWN_ADDRESS",
+    `${given.address} is a customer's deposit address, and can be no hot wallet: the treasury sweeps it; ` +
+      "a home must have no keystore of it",
+    { details: { address: given.address } },
+  );
 }
 
 /** Whether the ledger was watched before it knew its wallet: its coins are booked already. */

@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
-import { decryptKeystore, encryptKeystore } from "../../../chain/keystore.js";
+import { decryptKeystore, encryptKeystore, keystoreAddress } from "../../../chain/keystore.js";
 import { atokenToToken } from "../../../chain/units.js";
 import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../../../ledger/assets/token-opening.js";
@@ -15,6 +15,7 @@ import { readWalletBoard, type WalletLane } from "../../../ledger/wallets/wallet
 import {
   drainWallet,
   reactivateWallet,
+  refuseDepositAddresses,
   registerWallets,
   retireWallet,
 } from "../../../ledger/wallets/wallet-registry.js";
@@ -81,6 +82,8 @@ export async function runAddWallet(
   const word = wordOf(options);
   return withLedgerAlone(command, async ({ database }) => {
     const key = await keystoreFor(options);
+    // Before it lies in the home, where every process would take it up at its next start.
+    await refuseDepositAddresses(database, [keystoreAddress(key.keystore)]);
     const folder = join(command.home, WALLETS_FOLDER);
     await createSecretFolder(folder);
     const file = join(folder, `${label}.json`);

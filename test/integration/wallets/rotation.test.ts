@@ -1,7 +1,11 @@
 /** Several hot wallets: a key that is changed strands nothing, and each is watched for ever. */
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { keccak256 } from "../../../chain/hashes.js";
+import { hexToBytes } from "../../../chain/hex.js";
+import { encryptKeystore } from "../../../chain/keystore.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { readPayers } from "../../../ledger/wallets/wallet-board.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
@@ -222,4 +226,18 @@ describe("a wallet that is drained", () => {
     expect(wallets[0].freeze.reason).toContain(theft.hash);
     expect(wallets[1].freeze).toMatchObject({ frozen: false });
   });
+});
+
+it("leaves no keystore of a customer's address in the home: every process would take it for a wallet", async () => {
+  // Of the deposit addresses' seed, which every tool for contracts brings along.
+  const key = hexToBytes("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
+  const [keystore, passphrase] = [join(desk.home, "own.json"), join(desk.home, "own.passphrase")];
+  writeFileSync(keystore, await encryptKeystore(key, "of a test"), { mode: 0o600 });
+  writeFileSync(passphrase, "of a test\n", { mode: 0o600 });
+  const files = ["--keystore", keystore, "--passphrase-file", passphrase];
+  await expect(
+    desk.causeway("wallets", "add", "--label", "own", "--reason", "a test", ...files),
+  ).rejects.toMatchObject({ code: "OWN_ADDRESS" });
+  expect(existsSync(join(desk.home, "config", "wallets", "own.json"))).toBe(false);
+  await desk.restart();
 });
