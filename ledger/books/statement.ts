@@ -224,9 +224,8 @@ async function readMovements(
        FROM moved JOIN journal_entry e USING (id)
        LEFT JOIN deposit d
          ON d.id = CASE e.kind WHEN 'deposit.reversal' THEN split_part(e.idem_key, ':', 3)
-                               ELSE regexp_replace(e.idem_key, '^.*:', '') END
-        AND (e.kind = 'deposit.reversal'
-             OR e.idem_key IN ('deposit:' || d.id, 'suspense-release:' || d.id))
+                               ELSE split_part(e.idem_key, ':', 2) END
+        AND e.kind IN ('deposit.credit', 'deposit.reversal', 'ledger.suspense_release')
        LEFT JOIN withdrawal w ON e.idem_key LIKE 'withdrawal:%' AND w.id = split_part(e.idem_key, ':', 2)
        LEFT JOIN nonce_slot s ON s.withdrawal_id = w.id AND e.idem_key LIKE '%:end'
          AND s.outcome IN ('paid', 'reverted', 'cancelled')

@@ -138,33 +138,43 @@ export async function withoutUndecided<
   );
 }
 
-/** What nobody was given when a deposit was booked, because it brought that back. */
+/** What nobody was given of a deposit, because it brought that back. */
 export async function broughtBack(sql: Sql, id: string): Promise<bigint> {
   const [row] = await sql.query<{ units: string }>(
-    `SELECT coalesce(sum(p.amount_units), 0)::text AS units
-       FROM journal_entry e JOIN posting p ON p.journal_id = e.id
-      WHERE e.idem_key = 'deposit:' || $1 AND p.credit = $2`,
-    [id, BREAK],
+    `SELECT ${BROUGHT_BACK}::text AS units FROM deposit d WHERE d.id = $1`,
+    [id],
   );
   return storedAtoken(row?.units);
 }
 
+/** SQL: a key and those behind it with numbers, as many as were posted. @param key an expression */
+function numberedKeys(key: string): string {
+  return `
+    WITH RECURSIVE numbered (n) AS (
+      SELECT 0 UNION ALL
+      SELECT n + 1 FROM numbered
+       WHERE EXISTS (SELECT 1 FROM journal_entry f WHERE f.idem_key = ${key} || ':' || (n + 1)))
+    SELECT ${key} || CASE n WHEN 0 THEN '' ELSE ':' || n END AS key FROM numbered`;
+}
+
+const bookingKeys = (id: string) => numberedKeys(`'deposit:' || ${id}`);
+const reversalKeys = (id: string) => numberedKeys(`'reversal:deposit:' || ${id}`);
+
 /**
- * SQL: keys of the entries of a deposit: its booking, its reversal, and what holds gave that came back
- * later, which are numbered.
+ * SQL: keys of the entries of a deposit: its booking, with what it gives since holds came back that it had
+ * covered; its reversal, with what holds gave that came back later.
  * @param id an expression
  */
 export function keysOfDeposit(id: string): string {
-  return `
-    WITH RECURSIVE filled (n) AS (
-      SELECT 0 UNION ALL
-      SELECT n + 1 FROM filled
-       WHERE EXISTS (SELECT 1 FROM journal_entry f
-                      WHERE f.idem_key = 'reversal:deposit:' || ${id} || ':' || (n + 1)))
-    SELECT 'deposit:' || ${id} AS key
-     UNION ALL SELECT 'reversal:deposit:' || ${id} || CASE n WHEN 0 THEN '' ELSE ':' || n END
-                 FROM filled`;
+  return `SELECT key FROM (${bookingKeys(id)}) AS booked
+           UNION ALL SELECT key FROM (${reversalKeys(id)}) AS undone`;
 }
+
+/** SQL: see `broughtBack`, of a deposit `d`. */
+const BROUGHT_BACK = `(
+  SELECT coalesce(sum(CASE WHEN p.credit = '${BREAK}' THEN p.amount_units ELSE -p.amount_units END), 0)
+    FROM journal_entry e JOIN posting p ON p.journal_id = e.id AND '${BREAK}' IN (p.debit, p.credit)
+   WHERE e.idem_key IN (${bookingKeys("d.id")}))`;
 
 /** What reversals of the same payments found withdrawn, less what came back of it since. */
 async function readShort(
@@ -192,8 +202,9 @@ async function readShort(
             sum(CASE WHEN p.debit = $4 THEN p.amount_units ELSE -p.amount_units END)::text AS units
        FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::text[], $3::text[])
                     AS input (hash, address, asset)) AS paid
+       -- One that is mined again as well: what it brought back is not missing any more.
        JOIN deposit d ON d.tx_hash = paid.hash AND d.address = paid.address
-        AND d.asset = paid.asset AND d.status = 'reversed'
+        AND d.asset = paid.asset
       CROSS JOIN LATERAL (${keysOfDeposit("d.id")}) AS entries
        JOIN journal_entry e ON e.idem_key = entries.key
        JOIN posting p ON p.journal_id = e.id AND $4 IN (p.debit, p.credit)
@@ -203,7 +214,8 @@ async function readShort(
   return new Map(
     rows.map(({ hash, address, asset, units }) => [
       `${hash} ${address} ${asset}`,
-      storedAtoken(units),
+      // Below zero where a former release had taken what was brought back already.
+      storedAtoken(units) < 0n ? 0n : storedAtoken(units),
     ]),
   );
 }
@@ -219,7 +231,9 @@ export interface ReturnedHold {
  * Holds that came back in this transaction: one of before a loss held coins of the deposits that were
  * lost, which were taken for withdrawn. It fills what they are short of first, or its customer would
  * have them after all; what was asked for later is of other coins. The balances are locked by the holds'
- * own entries: two that come back at once are counted one after the other.
+ * own entries: two that come back at once are counted one after the other. Where a deposit was mined again
+ * meanwhile and had brought back what the hold held, its customer has that of it now: lost once more, it is
+ * taken back.
  * @param options.by where a person gave it back by a decision, its key and the block from which on it
  *   counts: what it filled is known by it
  * @returns events to append last
@@ -238,7 +252,7 @@ export async function fillShort(
   >(
     `SELECT d.id, d.address, d.customer_id, d.asset, d.amount_units::text AS amount,
             d.height::text, d.tx_hash, w.id AS withdrawal,
-            (SELECT count(*)::integer FROM (${keysOfDeposit("d.id")}) AS entries) - 2 AS count
+            (SELECT count(*)::integer FROM (${reversalKeys("d.id")}) AS undone) - 1 AS count
        FROM withdrawal w
        JOIN deposit d ON d.customer_id = w.customer_id AND d.asset = w.asset
         AND d.status = 'reversed'
@@ -267,7 +281,7 @@ export async function fillShort(
   const entries: JournalEntry[] = [];
   const events: NewEvent[] = [];
   for (const deposit of lost) {
-    const { id, asset, height, txHash, withdrawalId } = deposit;
+    const { id, height, txHash, withdrawalId } = deposit;
     const [short, left] = [
       shortUnits.get(placeOf(deposit)) ?? 0n,
       leftUnits.get(withdrawalId) ?? 0n,
@@ -276,20 +290,106 @@ export async function fillShort(
     if (amountUnits <= 0n) continue;
     shortUnits.set(placeOf(deposit), short - amountUnits);
     leftUnits.set(withdrawalId, left - amountUnits);
-    const debit = customerAccount(deposit.customerId);
-    const n = (counts.get(id) ?? 0) + 1;
-    counts.set(id, n);
-    entries.push({
-      kind: "deposit.reversal",
-      idemKey: `reversal:deposit:${id}:${n}`,
-      effectiveHeight: options.by?.height ?? height,
-      memo: options.by === undefined ? txHash : `${txHash} ${options.by.key}`,
-      postings: [{ asset, debit, credit: BREAK, amountUnits }],
-    });
+    const memo = options.by === undefined ? txHash : `${txHash} ${options.by.key}`;
+    const at = options.by?.height ?? height;
+    entries.push(filledEntry(deposit, { amountUnits, height: at, memo, n: nextOf(counts, id) }));
     events.push(reversedEvent(deposit, amountUnits));
   }
-  await postJournals(tx, entries);
+  await postJournals(tx, [...entries, ...(await returnedBy(tx, lost, { leftUnits, counts }))]);
   return events;
+}
+
+/** A deposit that was lost, and a withdrawal whose hold held its coins. */
+type LostDeposit = DueDeposit & { readonly withdrawalId: string };
+
+/** What is left of holds is of the payments that were mined again and had brought it back. */
+async function returnedBy(
+  tx: Sql,
+  lost: readonly LostDeposit[],
+  {
+    leftUnits,
+    counts,
+  }: { readonly leftUnits: Map<string, bigint>; readonly counts: Map<string, number> },
+): Promise<JournalEntry[]> {
+  const again = await readAgain(tx, lost);
+  const entries: JournalEntry[] = [];
+  for (const deposit of lost) {
+    const { withdrawalId, asset, customerId, height, txHash: memo } = deposit;
+    for (const one of again.filter((each) => placeOf(each) === placeOf(deposit))) {
+      const left = leftUnits.get(withdrawalId) ?? 0n;
+      const amountUnits = least(one.broughtUnits, left);
+      if (one.customerId !== customerId || amountUnits <= 0n) continue;
+      one.broughtUnits -= amountUnits;
+      leftUnits.set(withdrawalId, left - amountUnits);
+      const n = nextOf(counts, deposit.id);
+      one.count += 1;
+      entries.push(filledEntry(deposit, { amountUnits, height, memo, n }), {
+        kind: "deposit.credit",
+        idemKey: `deposit:${one.id}:${one.count}`,
+        effectiveHeight: one.height,
+        memo,
+        postings: [{ asset, debit: BREAK, credit: customerAccount(customerId), amountUnits }],
+      });
+    }
+  }
+  return entries;
+}
+
+/** A hold fills what a deposit that was lost is short of. */
+function filledEntry(
+  { id, asset, customerId }: Pick<DueDeposit, "id" | "asset" | "customerId">,
+  entry: {
+    readonly amountUnits: bigint;
+    readonly height: Height;
+    readonly memo: string;
+    readonly n: number;
+  },
+): JournalEntry {
+  const { amountUnits, height: effectiveHeight, memo, n } = entry;
+  const debit = customerAccount(customerId);
+  return {
+    kind: "deposit.reversal",
+    idemKey: `reversal:deposit:${id}:${n}`,
+    effectiveHeight,
+    memo,
+    postings: [{ asset, debit, credit: BREAK, amountUnits }],
+  };
+}
+
+function nextOf(counts: Map<string, number>, id: string): number {
+  const n = (counts.get(id) ?? 0) + 1;
+  counts.set(id, n);
+  return n;
+}
+
+/** The same payments as they stand now, mined again, with what they have brought back. */
+async function readAgain(tx: Sql, lost: readonly Pick<DueDeposit, "id">[]) {
+  const rows = await tx.query<
+    Record<"id" | "address" | "customer_id" | "asset" | "height" | "tx_hash" | "units", string> & {
+      readonly count: number;
+    }
+  >(
+    `SELECT d.id, d.address, d.customer_id, d.asset, d.height::text, d.tx_hash,
+            ${BROUGHT_BACK}::text AS units,
+            (SELECT count(*)::integer FROM (${bookingKeys("d.id")}) AS booked) - 1 AS count
+       FROM deposit d
+      WHERE d.status = 'credited'
+        AND EXISTS (SELECT 1 FROM deposit l
+                     WHERE l.id = ANY ($1::text[]) AND l.tx_hash = d.tx_hash
+                       AND l.address = d.address AND l.asset = d.asset)
+      ORDER BY d.seq`,
+    [idsOf(lost)],
+  );
+  return rows.map((row) => ({
+    id: row.id,
+    address: storedAddress(row.address),
+    customerId: parseCustomerId(row.customer_id),
+    asset: row.asset,
+    height: storedHeight(row.height),
+    txHash: storedHash(row.tx_hash),
+    broughtUnits: storedAtoken(row.units),
+    count: row.count,
+  }));
 }
 
 /**
@@ -312,8 +412,8 @@ export async function emptyFilled(
   >(
     `SELECT split_part(e.idem_key, ':', 3) AS id, e.memo, e.effective_height::text AS height,
             p.debit AS customer, p.amount_units::text AS units,
-            (SELECT count(*)::integer - 1
-               FROM (${keysOfDeposit("split_part(e.idem_key, ':', 3)")}) AS entries) AS n
+            (SELECT count(*)::integer
+               FROM (${reversalKeys("split_part(e.idem_key, ':', 3)")}) AS undone) AS n
        FROM journal_entry e JOIN posting p ON p.journal_id = e.id
       WHERE e.kind = 'deposit.reversal' AND right(e.memo, length($1) + 1) = ' ' || $1
         AND p.asset = $2 AND p.credit = '${BREAK}'

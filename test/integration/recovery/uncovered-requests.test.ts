@@ -141,6 +141,38 @@ it("gives a hold that comes back to what is short of the deposit first", async (
   expect(await desk.breaks()).toBe("");
 });
 
+it("leaves a hold that comes back when the deposit is there again to its customer", async () => {
+  const { kept, payment } = await lend();
+  desk.chain.unmined.add(destination(1));
+  const { id } = await ask("w", 4n * TOKEN);
+  await desk.lane().runRound(desk.signal);
+  await loseAbove(kept);
+  const again = desk.chain.head;
+  desk.chain.mine([payment]);
+  desk.chain.mine();
+  await desk.watch();
+  // The hold counts as withdrawn: its coins are what the deposit has brought back.
+  const first = [await desk.availableAtoken("bob"), await heldAtoken(), await desk.breakAtoken()];
+  expect(first).toEqual([TOKEN + 1n, 4n * TOKEN, 0n]);
+  await cancelWithdrawal(desk.database, id, "not wanted any more");
+  await desk.causeway("withdrawals", "release");
+  await desk.work(6);
+  await desk.watch();
+  expect([(await desk.read(id)).status, await heldAtoken()]).toEqual(["cancelled", 0n]);
+  const all = 5n * TOKEN + 1n;
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([all, 0n]);
+  expect(await countedAtoken()).toBe(all);
+  expect(await desk.breaks()).toBe("");
+  // Lost once more it is taken as a whole, whatever had filled what it was short of.
+  await loseAbove(again);
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([1n, 0n]);
+  desk.chain.mine([payment]);
+  desk.chain.mine();
+  await desk.watch();
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([all, 0n]);
+  expect(await desk.breaks()).toBe("");
+});
+
 /** Bob's coins, of which a ledger that was put back and recovered does not know who got one payment. */
 async function forgetPayment(fundedAtoken: bigint, paidAtoken: bigint) {
   const { address } = await desk.register("bob");
