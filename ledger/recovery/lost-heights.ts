@@ -7,10 +7,10 @@
 import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { type AccountCode, BREAK, DEPOSIT_ADDRESSES } from "../books/accounts.js";
-import { type JournalEntry, postJournals } from "../books/journal.js";
+import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
 import { storedAtoken, storedHeight } from "../stored-values.js";
 
-/** What took from our addresses and is not reversed: of deposit addresses what a person has explained. */
+/** What moved coins of our addresses and is not reversed: payments, and what a person has explained. */
 const STAYING_KINDS = [
   "withdrawal.settle",
   "withdrawal.fail",
@@ -18,6 +18,7 @@ const STAYING_KINDS = [
   "withdrawal.cancel",
   "recovery.payment",
   "ledger.outflow",
+  "ledger.adjustment",
 ];
 
 /**
@@ -36,9 +37,9 @@ export const FORWARD = "wallet.forward";
 export const FORWARD_FROM = "wallet.forward_from";
 
 /**
- * Has payments above a block count from the next one on: an entry there takes them, and one at the former
- * height gives them back, so that together they are nothing. Wallets' heights go back as well: a worker
- * waits for the chain to reach them.
+ * Has payments above a block, and what a person has explained there, count from the next one on: an entry
+ * there does what they do, and one at the former height undoes it, so that together they are nothing.
+ * Wallets' heights go back as well: a worker waits for the chain to reach them.
  * @param to.rewinds losses of blocks with this one
  */
 export async function bringForward(
@@ -51,26 +52,29 @@ export async function bringForward(
     Math.max(0, to.height),
   ]);
   const rows = await tx.query<
-    Record<"key" | "memo" | "height" | "asset" | "wallet" | "units", string>
+    Record<"key" | "memo" | "height" | "asset" | "account" | "units", string>
   >(
     `SELECT e.idem_key AS key, coalesce(e.memo, s.mined_hash, '') AS memo,
-            e.effective_height::text AS height, p.asset, p.credit AS wallet,
-            sum(p.amount_units)::text AS units
+            e.effective_height::text AS height, p.asset, side.account,
+            sum(side.units)::text AS units
        FROM journal_entry e
        JOIN posting p ON p.journal_id = e.id
-        AND (is_wallet_account(p.credit) OR p.credit = '${DEPOSIT_ADDRESSES}')
+      CROSS JOIN LATERAL (VALUES (p.credit, p.amount_units), (p.debit, -p.amount_units))
+            AS side (account, units)
        LEFT JOIN nonce_slot s ON e.idem_key = 'withdrawal:' || s.withdrawal_id || ':end'
                              AND s.outcome IN ('paid', 'reverted', 'cancelled')
       WHERE e.effective_height > $1 AND e.kind = ANY ($2::text[])
+        AND (is_wallet_account(side.account) OR side.account = '${DEPOSIT_ADDRESSES}')
         AND NOT EXISTS (SELECT 1 FROM journal_entry f
                          WHERE f.idem_key = 'forward-from:' || e.idem_key)
-      GROUP BY e.id, s.mined_hash, p.asset, p.credit ORDER BY e.id`,
+      GROUP BY e.id, s.mined_hash, p.asset, side.account HAVING sum(side.units) <> 0
+      ORDER BY e.id`,
     [to.height + 1, [...STAYING_KINDS, FORWARD]],
   );
   const taken = new Map<string, Taken>();
-  for (const { key, memo, height, asset, wallet, units } of rows) {
+  for (const { key, memo, height, asset, account, units } of rows) {
     const known = taken.get(key) ?? { memo, height: storedHeight(height), parts: [] };
-    known.parts.push({ asset, credit: wallet as AccountCode, amountUnits: storedAtoken(units) });
+    known.parts.push({ asset, account: account as AccountCode, units: storedAtoken(units) });
     taken.set(key, known);
   }
   await postJournals(
@@ -81,22 +85,36 @@ export async function bringForward(
         idemKey: `forward-r${to.rewinds}:${key}`,
         effectiveHeight: to.height + 1,
         memo,
-        postings: parts.map((part) => ({ ...part, debit: BREAK })),
+        postings: parts.map((part) => takenFrom(part, part.units)),
       },
       {
         kind: FORWARD_FROM,
         idemKey: `forward-from:${key}`,
         effectiveHeight: height,
         memo,
-        postings: parts.map(({ credit: debit, ...part }) => ({ ...part, debit, credit: BREAK })),
+        postings: parts.map((part) => takenFrom(part, -part.units)),
       },
     ]),
   );
 }
 
-/** What an entry took of our addresses. */
+/** What an entry did to one of our accounts. */
+interface Part {
+  readonly asset: string;
+  readonly account: AccountCode;
+  /** Signed: what it took; never zero. */
+  readonly units: bigint;
+}
+
+/** What an entry took of our addresses, and gave them. */
 interface Taken {
   readonly memo: string;
   readonly height: Height;
-  readonly parts: { asset: string; credit: AccountCode; amountUnits: bigint }[];
+  readonly parts: Part[];
+}
+
+function takenFrom({ asset, account }: Part, units: bigint): Posting {
+  return units < 0n
+    ? { asset, debit: account, credit: BREAK, amountUnits: -units }
+    : { asset, debit: BREAK, credit: account, amountUnits: units };
 }

@@ -5,7 +5,7 @@ import type { Address } from "../../../../chain/address.js";
 import { signLegacy } from "../../../../chain/transaction.js";
 import { readFreeze } from "../../../../ledger/withdrawals/signing-freeze.js";
 import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
-import { derivation, Desk, destination, KEY, TOKEN, WALLET } from "../desk.js";
+import { derivation, Desk, destination, KEY, STRANGER, TOKEN, WALLET } from "../desk.js";
 
 let desk: Desk;
 
@@ -128,4 +128,46 @@ it("counts what left a deposit address, and a person explained, from where a sho
   for (let block = 0; block < 12; block += 1) desk.chain.mine();
   await desk.watch();
   expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", TOKEN]);
+});
+
+it.each([
+  ["a deposit address", () => derivation.addressAt(0), "asset:deposit_addresses"],
+  ["a wallet", () => WALLET, `asset:wallet:${WALLET}`],
+])("counts a correction about %s from where a shorter chain has it", async (_, ours, account) => {
+  const kept = desk.chain.head;
+  // Nobody logs it: what a rebase takes and gives, for example.
+  const [gone, came] = [2n * TOKEN, 3n * TOKEN];
+  const unseen = (direction: 1n | -1n, amountAtoken: bigint) => {
+    const change = direction * amountAtoken;
+    desk.chain.balances.set(ours(), (desk.chain.balances.get(ours()) ?? 0n) + change);
+    return desk.chain.mine();
+  };
+  for (let block = 0; block < 6; block += 1) desk.chain.mine();
+  const evidence = desk.chain.payment(STRANGER, destination(7), 1n);
+  unseen(-1n, gone);
+  unseen(1n, came);
+  desk.chain.mine([evidence]);
+  await desk.watch();
+  const adjust = (key: string, amountAtoken: bigint, debit: string, credit: string) => {
+    const what = ["--key", key, "--debit", debit, "--credit", credit, "--tx", evidence.hash];
+    const at = ["--block", `${desk.chain.head}`, "--amount-atoken", `${amountAtoken}`];
+    const whose = account === "asset:deposit_addresses" ? ["--address", ours()] : [];
+    return desk.causeway("ledger", "adjust", ...what, ...at, ...whose, ...REASON);
+  };
+  await adjust("gone", gone, "asset:break", account);
+  await adjust("came", came, account, "liability:suspense");
+  expect(await desk.breaks()).toBe("");
+
+  for (let loss = 0; loss < 2; loss += 1) {
+    await desk.loseAbove(kept);
+    desk.chain.rollBack(kept);
+    unseen(-1n, gone);
+    unseen(1n, came);
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    await desk.watch();
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", gone]);
+  }
+  for (let block = 0; block < 14; block += 1) desk.chain.mine();
+  await desk.watch();
+  expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", gone]);
 });
