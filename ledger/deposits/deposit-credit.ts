@@ -138,13 +138,13 @@ export async function withoutUndecided<
   );
 }
 
-/** What nobody was given of a deposit, because it brought that back. */
+/** What nobody was given of a deposit, because it brought that back; nothing of one that is not there. */
 export async function broughtBack(sql: Sql, id: string): Promise<bigint> {
   const [row] = await sql.query<{ units: string }>(
     `SELECT ${BROUGHT_BACK}::text AS units FROM deposit d WHERE d.id = $1`,
     [id],
   );
-  return storedAtoken(row?.units);
+  return storedAtoken(row?.units ?? "0");
 }
 
 /** SQL: a key and those behind it with numbers, as many as were posted. @param key an expression */
