@@ -16,7 +16,10 @@ import {
   type Policy,
 } from "./policy.js";
 
-/** Approvals that a policy asks for, by the amount and by what screening said. */
+/**
+ * Approvals that a policy asks for, by the amount and by what screening said. A review is asked of further
+ * persons: who approved the amount before had not seen that there is something to look at.
+ */
 export function approvalsAsked(
   policy: Policy,
   request: Pick<JudgedRequest, "asset" | "amountUnits"> & { readonly verdict: string | null },
@@ -24,7 +27,7 @@ export function approvalsAsked(
   const { needed, signed } = approvalsFor(policy, request);
   const { screening } = policy;
   const isReview = screening !== undefined && request.verdict === "review";
-  return { needed: isReview ? Math.max(needed, screening.reviewApprovals) : needed, signed };
+  return { needed: isReview ? needed + screening.reviewApprovals : needed, signed };
 }
 
 interface Row {

@@ -387,6 +387,7 @@ describe("screening", () => {
   let service: Server;
   let answers: Record<string, { status: number; body: string }>;
   let asked: unknown[];
+  let screening: { url: string; timeoutMs: number; reviewApprovals: number };
 
   beforeEach(async () => {
     asked = [];
@@ -403,7 +404,8 @@ describe("screening", () => {
     });
     await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
     const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}/`;
-    house.files.policy = policyOf({}, { screening: { url, timeoutMs: 2_000, reviewApprovals: 1 } });
+    screening = { url, timeoutMs: 2_000, reviewApprovals: 1 };
+    house.files.policy = policyOf({}, { screening });
   });
 
   afterEach(async () => {
@@ -416,6 +418,26 @@ describe("screening", () => {
     answers[destination] = { status, body };
     return house.accept({ destination, destinationText: destination, requestedBy: "asker" });
   };
+
+  const approve = async (id: Withdrawal["id"], keyId: string) => {
+    const said = { id, keyId, decision: "approve", reason: "looked at it" } as const;
+    const by = { policy: house.files.policy, chainId: FAKE_CHAIN_ID };
+    expect(await decideWithdrawal(house.database, said, by)).toBe("done");
+  };
+
+  it("asks further persons where it wants a review: who approved the amount had not seen that", async () => {
+    const approvals = [{ aboveUnits: 0n, needed: 1, signed: false }];
+    house.files.policy = policyOf({ approvals }, { screening });
+    const { id } = await acceptTo(200, `{"decision":"review"}`);
+    const lane = house.lane();
+    await approve(id, "ann");
+    await pass(lane);
+    expect(asked).toHaveLength(1);
+    expect(await statusOf({ id })).toBe("pending_approval");
+    await approve(id, "ben");
+    await pass(lane);
+    expect(await statusOf({ id })).toBe("settled");
+  });
 
   it("decides by its answer, and pays nothing while there is none", async () => {
     const silent = await acceptTo(500, "");
@@ -436,13 +458,7 @@ describe("screening", () => {
     expect((await house.read(silent.id)).reason).toContain("screening has not answered");
     expect(asked[0]).toMatchObject({ withdrawalId: silent.id, amountUnits: TOKEN.toString() });
     answers[silent.destination] = { status: 200, body: `{"decision":"allow"}` };
-    expect(
-      await decideWithdrawal(
-        house.database,
-        { id: review.id, keyId: "ann", decision: "approve", reason: "looked at it" },
-        { policy: house.files.policy, chainId: FAKE_CHAIN_ID },
-      ),
-    ).toBe("done");
+    await approve(review.id, "ann");
     await hurry();
     await pass(lane);
     expect(await Promise.all(all.map(statusOf))).toEqual([
