@@ -2,7 +2,7 @@
 import type { Address } from "./address.js";
 import { keccak256Hex } from "./hashes.js";
 import type { Hash32, Height } from "./hex.js";
-import { encodeRlp, rlpSizeBytes } from "./encoding/rlp.js";
+import { encodeRlp, rlpSizeBytes } from "./encoding/rlp-writer.js";
 import type { CosmosBlockTransaction, MinedCosmosTransaction } from "./cosmos/cosmos-result.js";
 import type { AnyTransaction } from "./cosmos/cosmos-transaction.js";
 import type { SignedTransaction } from "./transaction.js";

@@ -2,7 +2,7 @@
 import { type Address, addressToBytes, bytesToAddress } from "./address.js";
 import { keccak256 } from "./hashes.js";
 import { bigintToWord } from "./hex.js";
-import { encodeRlp } from "./encoding/rlp.js";
+import { encodeRlp } from "./encoding/rlp-writer.js";
 
 /** Address of a contract made by an account's transaction: keccak256(rlp([sender, nonce]))[12:]. */
 export function contractAddressOf(from: Address, nonce: bigint): Address {

@@ -11,7 +11,7 @@ import {
   rlpStringSizeBytes,
   writeRlpHeader,
   writeRlpString,
-} from "./encoding/rlp.js";
+} from "./encoding/rlp-writer.js";
 import { Slab } from "./encoding/slab.js";
 import { allAtOnce, type Steps } from "./steps/steps.js";
 import type { TransactionType } from "./transaction.js";

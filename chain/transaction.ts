@@ -9,15 +9,13 @@ import { keccak256, keccak256Hex } from "./hashes.js";
 import { bytesToHash32, type Hash32, writeWord } from "./hex.js";
 import {
   decodeRlp,
-  encodeRlp,
-  encodeRlpListOfEncoded,
   FlatList,
-  type RlpInput,
   type RlpItem,
   rlpBytes,
   rlpInteger,
   rlpList,
 } from "./encoding/rlp.js";
+import { encodeRlp, encodeRlpListOfEncoded, type RlpInput } from "./encoding/rlp-writer.js";
 import type { Atoken } from "./units.js";
 
 /** Transaction types that the chain executes. */

@@ -14,7 +14,7 @@ import {
   logsToBloom,
   type Receipt,
 } from "../receipt.js";
-import { encodeRlp, type RlpInput } from "../encoding/rlp.js";
+import { encodeRlp, type RlpInput } from "../encoding/rlp-writer.js";
 import { readRlp, type RlpReader } from "../encoding/rlp-reader.js";
 import { decodeTransaction, type TransactionType } from "../transaction.js";
 import { ChainError } from "../errors.js";

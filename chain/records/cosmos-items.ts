@@ -3,7 +3,7 @@
 import type { AbciEvent } from "../consensus/abci-types.js";
 import type { MinedCosmosTransaction } from "../cosmos/cosmos-result.js";
 import { decodeCosmosTransaction } from "../cosmos/cosmos-transaction.js";
-import type { RlpInput } from "../encoding/rlp.js";
+import type { RlpInput } from "../encoding/rlp-writer.js";
 import type { RlpReader } from "../encoding/rlp-reader.js";
 import { changeItem, readAddress, readChange } from "./block-items.js";
 

@@ -1,6 +1,6 @@
 /** The first record of a block: all but what is in it, and where its pages begin. */
 import { type BlockOutline, hashHeader } from "../block.js";
-import { encodeRlp } from "../encoding/rlp.js";
+import { encodeRlp } from "../encoding/rlp-writer.js";
 import type { RlpReader } from "../encoding/rlp-reader.js";
 import { ChainError } from "../errors.js";
 

@@ -5,7 +5,7 @@
 import type { BalanceChange, BlockJournal, TransactionJournal } from "../balance-change.js";
 import type { BlockTransaction } from "../block.js";
 import type { AbciEvent } from "../consensus/abci-types.js";
-import { encodeRlp } from "../encoding/rlp.js";
+import { encodeRlp } from "../encoding/rlp-writer.js";
 import type { RlpReader } from "../encoding/rlp-reader.js";
 import { present } from "../errors.js";
 import { bytesToHash32, type Hash32 } from "../hex.js";

@@ -22,7 +22,8 @@ import {
   hexToBytes,
 } from "../../chain/hex.js";
 import { verifyKzgProof } from "../../chain/evm/kzg.js";
-import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
+import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 import type { Atoken } from "../../chain/units.js";
 
 /** Addresses that the end of a block names; genesis has them. */

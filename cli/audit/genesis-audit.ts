@@ -6,7 +6,7 @@
 import { MerklePatriciaTrie } from "@ethereumjs/mpt";
 import { Account } from "@ethereumjs/util";
 import { type Address, addressToBytes, parseAddress } from "../../chain/address.js";
-import { encodeRlp } from "../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 import { keccak256, keccak256Hex } from "../../chain/hashes.js";
 import {
   bigintToBytes,

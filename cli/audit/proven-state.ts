@@ -6,7 +6,7 @@ import { Account, type Address as LibraryAddress } from "@ethereumjs/util";
 import { type Address, bytesToAddress } from "../../chain/address.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { bytesToHash32, EMPTY_TRIE_ROOT, type Hash32, type Height } from "../../chain/hex.js";
-import { encodeRlp } from "../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 import type { Atoken } from "../../chain/units.js";
 import type { AuditNode } from "./audit-node.js";
 import { AuditError } from "./errors.js";

@@ -1,7 +1,7 @@
 /** Roots of a block's ordered lists (transactions, receipts): tries from rlp(index) to the item. */
 import { keccak256Hex } from "../../chain/hashes.js";
 import { EMPTY_TRIE_ROOT, type Hash32 } from "../../chain/hex.js";
-import { encodeRlp } from "../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import { buildSteps, itemAt, type TrieEntry } from "./trie-build.js";
 

@@ -2,7 +2,7 @@
 import { type Address, addressToBytes } from "../../chain/address.js";
 import { keccak256 } from "../../chain/hashes.js";
 import { type Hash32, hexToBytes } from "../../chain/hex.js";
-import { encodeRlp } from "../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 import { allAtOnce, eachInSteps, mapInSteps, type Steps } from "../../chain/steps/steps.js";
 import { type AccountRecord, encodeAccount } from "../store/account-record.js";
 import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";

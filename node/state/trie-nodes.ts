@@ -16,7 +16,7 @@ import {
   rlpStringSizeBytes,
   writeRlpHeader,
   writeRlpString,
-} from "../../chain/encoding/rlp.js";
+} from "../../chain/encoding/rlp-writer.js";
 import type { Slab } from "../../chain/encoding/slab.js";
 
 /** Codes of faults in tries and proofs. */

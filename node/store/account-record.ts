@@ -1,6 +1,6 @@
 /** An account as the state holds it, and its two encodings: of tries and snapshots, and of the store. */
 import { EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, type Hash32, hexToBytes } from "../../chain/hex.js";
-import { encodeRlp } from "../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 import { readRlp, type RlpReader } from "../../chain/encoding/rlp-reader.js";
 import { Slab } from "../../chain/encoding/slab.js";
 import type { Atoken } from "../../chain/units.js";

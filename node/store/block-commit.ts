@@ -7,7 +7,7 @@ import { heightBytes } from "../../chain/encoding/height-bytes.js";
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { transactionCountOf } from "../../chain/consensus/abci-event.js";
 import { type Hash32, hexToBytes } from "../../chain/hex.js";
-import { encodeRlp } from "../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 import { eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import { Slices } from "../../runtime/process/slices.js";
 import type { Supply } from "../view/chain-view.js";

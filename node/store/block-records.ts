@@ -12,7 +12,8 @@ import type { BlockTransaction } from "../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { heightBytes } from "../../chain/encoding/height-bytes.js";
-import { encodedRlpItems, encodeRlp, encodeRlpListOfEncoded } from "../../chain/encoding/rlp.js";
+import { encodedRlpItems } from "../../chain/encoding/rlp.js";
+import { encodeRlp, encodeRlpListOfEncoded } from "../../chain/encoding/rlp-writer.js";
 import { readRlp } from "../../chain/encoding/rlp-reader.js";
 import { provableCosmosItem } from "./whole-block-codec.js";
 import {

@@ -2,7 +2,8 @@
  * How two versions of a list in RLP differ, item by item: of a branch of 532 bytes a block mostly
  * changes one child of 33.
  */
-import { encodedRlpItems, encodeRlpListOfEncoded } from "../../chain/encoding/rlp.js";
+import { encodedRlpItems } from "../../chain/encoding/rlp.js";
+import { encodeRlpListOfEncoded } from "../../chain/encoding/rlp-writer.js";
 import { RlpReader } from "../../chain/encoding/rlp-reader.js";
 
 /** What a list was before it was changed. */

@@ -4,7 +4,8 @@
  * RLP[order, kind, hash or reason].
  */
 import { bytesToHash32, type Hash32 } from "../../chain/hex.js";
-import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
+import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 
 /** The same shape as the mempool's port has. */
 export type StoredPoolOutcome =

@@ -8,13 +8,12 @@ import { bytesToHash32, type Hash32 } from "../../chain/hex.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import {
   decodeRlp,
-  encodeRlp,
-  type RlpInput,
   type RlpItem,
   rlpBytes,
   rlpInteger,
   rlpList,
 } from "../../chain/encoding/rlp.js";
+import { encodeRlp, type RlpInput } from "../../chain/encoding/rlp-writer.js";
 import { Slices } from "../../runtime/process/slices.js";
 import { type Database, storeKey, type StoreWrite } from "./database.js";
 import { PoolOutcomes, type StoredPoolOutcome } from "./pool-outcomes.js";

@@ -6,13 +6,8 @@
  * where there was none; or `[name, mask, items]`, only those items of it that became others.
  */
 import { heightBytes } from "../../chain/encoding/height-bytes.js";
-import {
-  decodeRlp,
-  encodeRlp,
-  RlpEncoded,
-  type RlpInput,
-  rlpList,
-} from "../../chain/encoding/rlp.js";
+import { decodeRlp, rlpList } from "../../chain/encoding/rlp.js";
+import { encodeRlp, RlpEncoded, type RlpInput } from "../../chain/encoding/rlp-writer.js";
 import type { Height } from "../../chain/hex.js";
 import { mapInSteps, sortInSteps, type Steps } from "../../chain/steps/steps.js";
 import { type AddWrite, type Database, storeKey, type StoreWrite } from "./database.js";

@@ -5,7 +5,7 @@
 import { type Block, hashHeader } from "../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 
-import { encodeRlp, type RlpInput } from "../../chain/encoding/rlp.js";
+import { encodeRlp, type RlpInput } from "../../chain/encoding/rlp-writer.js";
 import { readRlp } from "../../chain/encoding/rlp-reader.js";
 import {
   headerItem,

@@ -6,7 +6,7 @@ import { type Address, addressToBytes } from "../../chain/address.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { hexToBytes } from "../../chain/hex.js";
 import type { Log } from "../../chain/receipt.js";
-import { encodeRlp } from "../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 import { intrinsicGas, MAX_INITCODE_BYTES } from "../../chain/transaction-rules.js";
 import type { BlockContext } from "../../node/execution/evm/evm.js";
 import type { TransactionEngine } from "../../node/execution/transaction-engine.js";

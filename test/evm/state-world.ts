@@ -9,7 +9,7 @@ import {
   EMPTY_TRIE_ROOT,
   type Hash32,
 } from "../../chain/hex.js";
-import { encodeRlp } from "../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 import type { JournaledState } from "../../node/state/journaled-state.js";
 import { buildTrie, type TrieEntry } from "../../node/state/trie-build.js";
 import { type AccountRecord, encodeAccount } from "../../node/store/account-record.js";

@@ -16,7 +16,7 @@ import {
 } from "../../../chain/block.js";
 import { bytesToHex, type Hash32, toQuantity } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";
-import { encodeRlp, encodeRlpListOfEncoded } from "../../../chain/encoding/rlp.js";
+import { encodeRlp, encodeRlpListOfEncoded } from "../../../chain/encoding/rlp-writer.js";
 import {
   type AccessListEntry,
   effectiveGasPriceAtoken,

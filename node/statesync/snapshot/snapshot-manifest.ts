@@ -7,12 +7,12 @@ import { sha256Hex } from "../../../chain/hashes.js";
 import { bytesToHash32, type Hash32, type Height } from "../../../chain/hex.js";
 import {
   decodeRlp,
-  encodeRlp,
   rlpBytes,
   rlpInteger,
   type RlpItem,
   rlpList,
 } from "../../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import type { Supply } from "../../view/chain-view.js";
 import { snapshotInvalid } from "./snapshot-error.js";
 

@@ -4,7 +4,8 @@
  * slice of the block's or the receipts' encoding: its number, 4 bytes; account: address; storage:
  * address, slot; code: its hash. A chunk is rlp([[key, value], ...]); no record spans two.
  */
-import { decodeRlp, encodeRlp, rlpBytes, rlpList } from "../../../chain/encoding/rlp.js";
+import { decodeRlp, rlpBytes, rlpList } from "../../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import { snapshotInvalid } from "./snapshot-error.js";
 import { MAX_CHUNK_BYTES } from "./snapshot-manifest.js";
 

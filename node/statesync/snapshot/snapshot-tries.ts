@@ -6,7 +6,7 @@
 import { type Address, bytesToAddress } from "../../../chain/address.js";
 import { keccak256 } from "../../../chain/hashes.js";
 import { EMPTY_TRIE_ROOT, type Hash32 } from "../../../chain/hex.js";
-import { encodeRlp } from "../../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import { decodeStoredAccount } from "../../store/account-record.js";
 import { ACCOUNT_TRIE } from "../../state/state-root.js";
 import { type TrieUpdate, updateTrie } from "../../state/trie.js";

@@ -6,7 +6,7 @@ import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
 import { bytesToHash32, EMPTY_TRIE_ROOT, type Hash32 } from "../../../chain/hex.js";
-import { encodeRlp } from "../../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import {
   decodeManifest,
   type SnapshotManifest,

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bytesToHash32 } from "../../../chain/hex.js";
-import { encodeRlp } from "../../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import { SnapshotGuard } from "../../../node/statesync/snapshot/snapshot-guard.js";
 import type { SnapshotManifest } from "../../../node/statesync/snapshot/snapshot-manifest.js";
 import {

@@ -3,7 +3,7 @@ import { RLP } from "@ethereumjs/rlp";
 import { Bloom } from "@ethereumjs/vm";
 import { describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
-import { encodeRlp } from "../../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import { bytesToHex, type Hash32, hexToBytes } from "../../../chain/hex.js";
 import { encodeLogs, type Log, logsToBloom } from "../../../chain/receipt.js";
 

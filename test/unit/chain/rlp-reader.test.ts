@@ -1,12 +1,8 @@
 /** RLP that is read in place: beside ethers' codec, and against bytes that somebody has changed. */
 import { describe, expect, it } from "@jest/globals";
 import { encodeRlp as encodeWithEthers, hexlify } from "ethers";
-import {
-  decodeRlp,
-  encodedRlpItems,
-  encodeRlp,
-  type RlpItem,
-} from "../../../chain/encoding/rlp.js";
+import { decodeRlp, encodedRlpItems, type RlpItem } from "../../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import { readRlp, type RlpReader } from "../../../chain/encoding/rlp-reader.js";
 import { parseHexBytes } from "../../../chain/hex.js";
 import { createRandom } from "../../helpers/random.js";

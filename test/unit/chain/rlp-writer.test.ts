@@ -1,7 +1,7 @@
 /** RLP that is written, beside ethers' codec. */
 import { describe, expect, it } from "@jest/globals";
 import { encodeRlp as encodeWithEthers, hexlify, toBeArray } from "ethers";
-import { encodeRlp, RlpEncoded, type RlpInput } from "../../../chain/encoding/rlp.js";
+import { encodeRlp, RlpEncoded, type RlpInput } from "../../../chain/encoding/rlp-writer.js";
 import { Slab } from "../../../chain/encoding/slab.js";
 import { bytesToHex, parseHexBytes } from "../../../chain/hex.js";
 import { createRandom, type Random } from "../../helpers/random.js";

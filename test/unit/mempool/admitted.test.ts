@@ -9,7 +9,7 @@ import { describe, expect, it } from "@jest/globals";
 import * as fc from "fast-check";
 import type { Address } from "../../../chain/address.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../../chain/hex.js";
-import { encodeRlp } from "../../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import {
   decodeTransaction,
   effectiveGasPriceAtoken,

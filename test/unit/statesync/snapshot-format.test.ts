@@ -1,7 +1,7 @@
 /** Manifests and chunks: what is written can be read, and nothing else can. */
 import { describe, expect, it } from "@jest/globals";
 import { createHash } from "node:crypto";
-import { encodeRlp } from "../../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import { bytesToHash32, type Hash32 } from "../../../chain/hex.js";
 import {
   decodeManifest,

@@ -1,5 +1,5 @@
 /** An in-memory chain of hand-built blocks behind the ports, for tests of the JSON-RPC servers. */
-import { encodeRlp } from "../../../../chain/encoding/rlp.js";
+import { encodeRlp } from "../../../../chain/encoding/rlp-writer.js";
 import { transactionItem } from "../../../../chain/records/block-items.js";
 import type { BlockRecordBytes } from "../../../../chain/records/block-records.js";
 import { encodeOutline } from "../../../../chain/records/outline.js";
