@@ -30,7 +30,7 @@ export interface LevelWriteOptions {
  * other writes may overtake it.
  */
 export interface LevelBatch {
-  add(write: LevelWrite): void;
+  readonly add: (write: LevelWrite) => void;
   /**
    * With `durable` it is on disk (fsync) when the promise resolves. A batch that is not written leaves no
    * trace.
