@@ -40,6 +40,8 @@ export interface ComputeWeights {
   readonly changedSlotNs: number;
   /** First change of such a slot in a transaction: its trie, store and history are paid for. */
   readonly slotChangeAgainNs: number;
+  /** First change of an account's storage in a block: its own trie, and its leaf among the accounts. */
+  readonly storageChangeNs: number;
   /** Coins that move in a call: two accounts, trie, store and history. */
   readonly valueMoveNs: number;
   /** A word that is hashed. */
@@ -192,6 +194,7 @@ const FIRST: ComputeWeights = {
   slotChangeNs: 30_000,
   changedSlotNs: 10_000,
   slotChangeAgainNs: 30_000,
+  storageChangeNs: 0,
   valueMoveNs: 40_000,
   hashWordNs: 110,
   copyWordNs: 5,
@@ -240,6 +243,7 @@ const FIFTH: ComputeWeights = {
   seenAccountNs: 1_000,
   seenSlotNs: 1_000,
   slotChangeNs: 24_000,
+  storageChangeNs: 30_000,
   logByteNs: 10,
   exponentByteNs: 1_500,
   keptCodeBytes: 512 * 1_024,

@@ -1,7 +1,8 @@
 /**
  * What the transactions of a block have read, which is at hand for those behind them: their reads of it
- * weigh less. What frames pay follows from it, so that every node has to know the same: only
- * transactions that are in the block count, whatever a proposer has tried beside them.
+ * weigh less; and whose storage they have changed, which is paid for once. What frames pay follows from
+ * it, so that every node has to know the same: only transactions that are in the block count, whatever a
+ * proposer has tried beside them.
  */
 import type { Address } from "../../../chain/address.js";
 import { KeptCodes } from "./kept-codes.js";
@@ -11,6 +12,7 @@ export class BlockReads<Code extends { readonly bytes: Uint8Array }> {
   readonly codes: KeptCodes<Code>;
   private readonly accounts = new Seen<Address>();
   private readonly slots = new Map<Address, Seen<bigint>>();
+  private readonly changed = new Seen<Address>();
   /** Of the accounts whose slots the transaction that runs has read. */
   private readonly open = new Set<Seen<bigint>>();
 
@@ -40,10 +42,16 @@ export class BlockReads<Code extends { readonly bytes: Uint8Array }> {
     return seen.see(slot);
   }
 
-  /** Ends the transaction: what one has read that is not in the block is forgotten. */
+  /** Notes that a slot of an account is changed. @returns whether any of it was before, in the block */
+  changeStorage(address: Address): boolean {
+    return this.changed.see(address);
+  }
+
+  /** Ends the transaction: what one has read or changed that is not in the block is forgotten. */
   finish(isIncluded: boolean): void {
     this.codes.finish(isIncluded);
     this.accounts.finish(isIncluded);
+    this.changed.finish(isIncluded);
     for (const seen of this.open) seen.finish(isIncluded);
     this.open.clear();
   }

@@ -1,5 +1,6 @@
 /** What a transaction pays for accounts and slots that the block has read (version 5 of the weights). */
 import { describe, expect, it } from "@jest/globals";
+import { type Address, parseAddress } from "../../../chain/address.js";
 import { weightsOf } from "../../../chain/evm/compute-weights.js";
 import { hexToBytes, ZERO_HASH } from "../../../chain/hex.js";
 import { Engine } from "../../../node/execution/interpreter/engine.js";
@@ -10,10 +11,17 @@ import { ALICE, BLOCK, CONTRACT, MemoryState, OTHER, TEN } from "./call-fixture.
 const WEIGHTS = weightsOf(5);
 /** Loads the slot that its first word names: PUSH0 CALLDATALOAD SLOAD. */
 const LOADING = "5f3554";
+/** Stores 1 in the slot that its first word names: PUSH1 1 PUSH0 CALLDATALOAD SSTORE. */
+const STORING = "60015f3555";
 /** Asks for the balance of whom its first word names: PUSH0 CALLDATALOAD BALANCE. */
 const ASKING = "5f3531";
 
 const SOMEBODY = 0xee_ee_01;
+/** Contracts that store. */
+const STORES = [
+  parseAddress(`0x${"e0".repeat(20)}`),
+  parseAddress(`0x${"e1".repeat(20)}`),
+] as const;
 
 class Block {
   private readonly state = new JournaledState(
@@ -21,15 +29,21 @@ class Block {
       [ALICE]: { balanceAtoken: TEN },
       [CONTRACT]: { code: LOADING },
       [OTHER]: { code: ASKING },
+      [STORES[0]]: { code: STORING },
+      [STORES[1]]: { code: STORING },
     }),
   );
   private readonly engine = new Engine({ chainId: 6_940n, state: this.state, weights: WEIGHTS });
 
   /** A transaction that reads one thing. @returns what it took */
   read(code: string, word: number, isIncluded = true): number {
+    return this.call(code === LOADING ? CONTRACT : OTHER, word, isIncluded);
+  }
+
+  /** A transaction that calls a contract with a word. @returns what it took */
+  call(to: Address, word: number, isIncluded = true): number {
     this.state.checkpoint();
     const data = hexToBytes(`0x${word.toString(16).padStart(64, "0")}`);
-    const to = code === LOADING ? CONTRACT : OTHER;
     const message = { from: ALICE, to, valueAtoken: 0n, data, gasPriceAtoken: 1n };
     const { computeNs } = this.engine.run(
       { ...message, gasLimit: 1_000_000n, accessList: [] },
@@ -65,6 +79,23 @@ describe.each(KINDS)("$name", ({ code, saved }) => {
     const first = block.read(code, SOMEBODY, false);
     expect(block.read(code, SOMEBODY)).toBe(first);
     expect(block.read(code, SOMEBODY, false)).toBe(first - saved);
+  });
+});
+
+describe("the storage of an account", () => {
+  it("weighs more where the block changes it for the first time, whichever slot that is", () => {
+    const block = new Block();
+    const [one, other] = STORES;
+    // Its code is not kept by then, and is from here on.
+    block.call(one, 1);
+    const later = block.call(one, 2);
+    expect(block.call(one, 3)).toBe(later);
+    expect(WEIGHTS.storageChangeNs).toBeGreaterThan(0);
+    // It has the same code, which is kept.
+    const first = block.call(other, 1, false);
+    expect(first - later).toBe(WEIGHTS.storageChangeNs);
+    expect(block.call(other, 1)).toBe(first);
+    expect(block.call(other, 2)).toBe(later);
   });
 });
 

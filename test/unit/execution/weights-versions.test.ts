@@ -62,19 +62,25 @@ const STORING_NS: Readonly<Record<WeightsVersion, number>> = {
 
 /**
  * A slot's first change; read and change where the block has changed it; the read where it has read it;
- * the four bytes of code once more.
+ * the first change of the account's storage; the four bytes of code once more.
  */
 const SLOT_NS: Readonly<
   Record<
     WeightsVersion,
-    { change: number; again: readonly [number, number]; seen: number; code: number }
+    {
+      change: number;
+      again: readonly [number, number];
+      seen: number;
+      storage: number;
+      code: number;
+    }
   >
 > = {
-  1: { change: 30_000, again: [10_000, 30_000], seen: 10_000, code: 4 * 4 },
-  2: { change: 30_000, again: [10_000, 30_000], seen: 10_000, code: 4 * 4 },
-  3: { change: 30_000, again: [1_000, 2_000], seen: 10_000, code: 4 * 4 },
-  4: { change: 30_000, again: [1_000, 2_000], seen: 10_000, code: 4 * 4 },
-  5: { change: 24_000, again: [1_000, 2_000], seen: 1_000, code: 0 },
+  1: { change: 30_000, again: [10_000, 30_000], seen: 10_000, storage: 0, code: 4 * 4 },
+  2: { change: 30_000, again: [10_000, 30_000], seen: 10_000, storage: 0, code: 4 * 4 },
+  3: { change: 30_000, again: [1_000, 2_000], seen: 10_000, storage: 0, code: 4 * 4 },
+  4: { change: 30_000, again: [1_000, 2_000], seen: 10_000, storage: 0, code: 4 * 4 },
+  5: { change: 24_000, again: [1_000, 2_000], seen: 1_000, storage: 30_000, code: 0 },
 };
 
 /** Copies one byte of 0xee's code: PUSH1 PUSH0 PUSH0 PUSH20 EXTCODECOPY. */
@@ -175,12 +181,13 @@ describe.each(WEIGHTS_VERSIONS)("version %d of the weights", (version) => {
     const raws = [store(8, 0), store(9, 1, 23_900), store(9, 2), store(7, 3), store(5, 4)];
     const { outcomes } = await chain.execute(await Promise.all(raws), [], engine);
     const units = outcomes.map((outcome) => outcome.included && outcome.computeNs);
-    const { change, again, seen, code } = SLOT_NS[version];
+    const { change, again, seen, storage, code } = SLOT_NS[version];
     const [readNs, changeNs] = again;
     const base = STORING_NS[version];
     const next = base + code + readNs + changeNs;
     const last = base + code + seen + change;
-    expect(units).toEqual([base + 4 * 4 + 10_000 + change, base + code + readNs, next, next, last]);
+    const first = base + 4 * 4 + 10_000 + change + storage;
+    expect(units).toEqual([first, base + code + readNs, next, next, last]);
   });
 
   it.each(ENGINE_NAMES)("counts whole codes that are copied from (%s)", async (engine) => {

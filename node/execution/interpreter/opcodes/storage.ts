@@ -27,7 +27,7 @@ export function sload(frame: Frame): void {
 /** Gas and refunds by original, current and new value (EIP-2200 with the sums of EIP-3529). */
 export function sstore(frame: Frame): void {
   if (frame.gas <= SLOT_SENTRY_GAS) throw SENTRY_OUT_OF_GAS;
-  const { state, substate } = frame.execution;
+  const { state, substate, reads } = frame.execution;
   const slot = frame.pop();
   const value = frame.pop();
   const key = wordToSlot(slot);
@@ -43,7 +43,8 @@ export function sstore(frame: Frame): void {
   const original = bytesToBigint(state.transactionStorageNow(frame.self, key));
   frame.charge(coldGas + writeGas(original, current));
   if (original === current) {
-    const { slotChangeNs, slotChangeAgainNs } = frame.weights;
+    const { slotChangeNs, slotChangeAgainNs, storageChangeNs } = frame.weights;
+    if (!reads.changeStorage(frame.self)) frame.spend(storageChangeNs);
     frame.spend(state.wasChangedBefore(frame.self, key) ? slotChangeAgainNs : slotChangeNs);
   }
   if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
