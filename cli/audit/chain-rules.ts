@@ -155,8 +155,12 @@ export interface SupplyTotals {
   readonly burnedAtoken: Atoken;
 }
 
-/** Root over the supply that `extraData` of a header holds. */
-export async function supplyRoot({ mintedAtoken, burnedAtoken }: SupplyTotals): Promise<Hash32> {
+/** What no header can hold: a forged journal may burn more than there ever was. */
+const NO_SUPPLY = "none: the supply would be below zero";
+
+/** Root over the supply that `extraData` of a header holds, or why there is none. */
+export async function supplyRoot({ mintedAtoken, burnedAtoken }: SupplyTotals): Promise<string> {
+  if (burnedAtoken > mintedAtoken) return NO_SUPPLY;
   const trie = new MerklePatriciaTrie({ useKeyHashing: true });
   const values: readonly (readonly [string, bigint])[] = [
     ["bank/totalSupply", mintedAtoken - burnedAtoken],
