@@ -162,18 +162,19 @@ const FIFTH_OPCODES_NS: OpcodeWeights["listedNs"] = {
   0x51: 80, // MLOAD
   0x52: 120, // MSTORE
   0x54: 450, // SLOAD
-  0x55: 1_000, // SSTORE
+  0x55: 1_200, // SSTORE
   0x5b: 20, // JUMPDEST
   0x5c: 200, // TLOAD
   0x5d: 900, // TSTORE: dearer than it was
   0x5e: 100, // MCOPY
   // The first topic is looked for by its value: a new one in each log costs store and index alike.
-  0xa1: 8_500, // LOG1
-  0xa2: 10_000,
-  0xa3: 11_000,
-  0xa4: 12_000, // LOG4
-  0xf0: 58_000, // CREATE
-  0xf5: 58_000, // CREATE2
+  0xa1: 9_000, // LOG1
+  0xa2: 11_000,
+  0xa3: 12_000,
+  0xa4: 13_000, // LOG4
+  // The more accounts there are, the deeper lies a new one: what a million of them make it.
+  0xf0: 85_000, // CREATE
+  0xf5: 85_000, // CREATE2
 };
 
 function opcodeTable({ otherNs, listedNs }: OpcodeWeights): Int32Array {
@@ -244,7 +245,7 @@ const FIFTH: ComputeWeights = {
   seenSlotNs: 1_000,
   slotChangeNs: 24_000,
   storageChangeNs: 30_000,
-  logByteNs: 10,
+  logByteNs: 15,
   exponentByteNs: 1_500,
   keptCodeBytes: 512 * 1_024,
   pairingNs: 4_000_000,

@@ -60,7 +60,7 @@ describe("the search", () => {
       trials += 1;
     }
     expect(search.held).toBeLessThanOrEqual(5_000);
-    expect(search.held).toBeGreaterThan(4_600);
+    expect(search.held).toBeGreaterThan(4_800);
     expect(trials).toBeLessThan(10);
   });
 

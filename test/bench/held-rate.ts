@@ -168,7 +168,7 @@ export class RateSearch {
   private static readonly STEP_DOWN = 1.6;
 
   /** Held and failed rates closer than this count as one. */
-  private static readonly CLOSE_ENOUGH = 1.08;
+  private static readonly CLOSE_ENOUGH = 1.04;
 
   /** The highest rate that held; 0 when none did. */
   get held(): number {

@@ -45,7 +45,7 @@ const UNITS: Readonly<Record<WeightsVersion, number>> = {
   2: SECOND_NS,
   3: SECOND_NS,
   4: SECOND_NS,
-  5: SECOND_NS - 32 * 20 + 32 * 3 + (3_500 + 3_000 + 2_000 + 1_000),
+  5: SECOND_NS - 32 * 20 + 27_000 + 32 * 8 + (4_000 + 4_000 + 3_000 + 2_000),
 };
 
 /** Stores its first word of input: PUSH0 CALLDATALOAD PUSH0 SSTORE. */
@@ -57,7 +57,7 @@ const STORING_NS: Readonly<Record<WeightsVersion, number>> = {
   2: 50_000 + 32 * 4 + (40 + 350 + 40 + 1_500),
   3: 50_000 + 32 * 4 + (40 + 350 + 40 + 1_500),
   4: 50_000 + 32 * 4 + (40 + 350 + 40 + 1_500),
-  5: 50_000 + 32 * 4 + (20 + 180 + 20 + 1_000),
+  5: 50_000 + 32 * 4 + (20 + 180 + 20 + 1_200),
 };
 
 /**
