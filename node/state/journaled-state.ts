@@ -305,14 +305,14 @@ export class JournaledState {
     return changed;
   }
 
-  /** Whether there was an account before; of one that was never asked for nobody knows. */
-  hadAccount(address: Address): boolean {
-    return this.originals.get(address) !== undefined;
+  /** The account as it was before, if there was one; of one that was never asked for nobody knows. */
+  accountBefore(address: Address): AccountRecord | undefined {
+    return this.originals.get(address);
   }
 
-  /** Whether a slot that was read had another value than zero before. */
-  hadSlot(address: Address, slot: Hash32): boolean {
-    return (this.originalSlots.get(address)?.get(slot)?.length ?? 0) > 0;
+  /** The value before of a slot that was read, without leading zeros. */
+  slotBefore(address: Address, slot: Hash32): Uint8Array {
+    return this.originalSlots.get(address)?.get(slot) ?? ZERO_VALUE;
   }
 
   /** Codes put since the start. */

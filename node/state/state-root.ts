@@ -22,10 +22,35 @@ export interface BlockRoots {
   readonly trieWrites: readonly TrieWrite[];
 }
 
-function storageUpdate(slot: Hash32, value: Uint8Array, existed: boolean | undefined): TrieUpdate {
+/** @param before the slot's value before; undefined where nobody knows */
+function storageUpdate(
+  slot: Hash32,
+  value: Uint8Array,
+  before: Uint8Array | undefined,
+): TrieUpdate {
   const key = keccak256(hexToBytes(slot));
-  const encoded = value.length === 0 ? undefined : encodeRlp(value);
-  return existed === undefined ? { key, value: encoded } : { key, value: encoded, existed };
+  const encoded = slotRlp(value);
+  if (before === undefined) return { key, value: encoded };
+  return { key, value: encoded, existed: before.length > 0, before: slotRlp(before) };
+}
+
+/** No bytes are zero, which no trie has. */
+function slotRlp(value: Uint8Array): Uint8Array | undefined {
+  return value.length === 0 ? undefined : encodeRlp(value);
+}
+
+/** @param former undefined where nobody knows of the accounts before */
+function accountUpdate(
+  address: Address,
+  account: AccountRecord | undefined,
+  former: FormerState | undefined,
+): TrieUpdate {
+  const key = keccak256(addressToBytes(address));
+  const value = account === undefined ? undefined : encodeAccount(account);
+  if (former === undefined) return { key, value };
+  const before = former.accountBefore(address);
+  if (before === undefined) return { key, value, existed: false };
+  return { key, value, existed: true, before: encodeAccount(before) };
 }
 
 /** Values of the modules' trie, by name. */
@@ -40,8 +65,10 @@ function moduleUpdates(values: ModuleValues): TrieUpdate[] {
 
 /** What the flat state had before a block: the tries must have had the same. */
 export interface FormerState {
-  hadAccount(address: Address): boolean;
-  hadSlot(address: Address, slot: Hash32): boolean;
+  /** Undefined where there was none. */
+  accountBefore(address: Address): AccountRecord | undefined;
+  /** No bytes for zero. */
+  slotBefore(address: Address, slot: Hash32): Uint8Array;
 }
 
 /**
@@ -76,7 +103,7 @@ export function* rootSteps(
     const account = accounts.get(address);
     if (account === undefined) continue;
     const updates = yield* mapInSteps(slots, ([slot, value]) =>
-      storageUpdate(slot, value, former?.hadSlot(address, slot)),
+      storageUpdate(slot, value, former?.slotBefore(address, slot)),
     );
     const { root, writes } = yield* updateTrieSteps(reader, address, updates, account.storageRoot);
     accounts.set(address, { ...account, storageRoot: root });
@@ -84,11 +111,7 @@ export function* rootSteps(
   }
   const updates: TrieUpdate[] = [];
   yield* eachInSteps(accounts, ([address, account]) => {
-    const key = keccak256(addressToBytes(address));
-    const value = account === undefined ? undefined : encodeAccount(account);
-    updates.push(
-      former === undefined ? { key, value } : { key, value, existed: former.hadAccount(address) },
-    );
+    updates.push(accountUpdate(address, account, former));
   });
   const state = yield* updateTrieSteps(reader, ACCOUNT_TRIE, updates);
   const module = yield* updateTrieSteps(reader, MODULE_TRIE, moduleUpdates(modules));

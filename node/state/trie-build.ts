@@ -25,7 +25,7 @@ export type EmitNode = (path: Uint8Array, node: Uint8Array) => void;
 const EMPTY_OFFSETS = branchOffsets(EMPTY_BRANCH);
 
 /**
- * Nodes of which only the root is wanted. All others are kept one by one, in the cache of nodes: of a
+ * Branches of which only the root is wanted. All others are kept one by one, in the cache of nodes: of a
  * slab most are replaced with the next block, and the few that stay would keep all of it.
  */
 const DROPPED = new Slab();
@@ -56,7 +56,7 @@ export function* buildSteps(
 ): Steps<Uint8Array> {
   const slab = emit === undefined ? DROPPED : undefined;
   const first = itemAt(entries, from);
-  if (to - from === 1) return encodeLeaf(first.key, depth, first.value, slab);
+  if (to - from === 1) return encodeLeaf(first.key, depth, first.value);
   const split = partingDepth(first.key, itemAt(entries, to - 1).key, depth);
   const children: (Uint8Array | undefined)[] = [];
   let changed = 0;
@@ -67,7 +67,7 @@ export function* buildSteps(
     // Most groups have one entry: its leaf needs no generator of its own.
     const child =
       end - start === 1
-        ? encodeLeaf(key, split + 1, value, slab)
+        ? encodeLeaf(key, split + 1, value)
         : yield* buildSteps(entries, start, end, split + 1, emit);
     emit?.(childPath(first.key, split, nibble), child);
     children[nibble] = child;

@@ -17,7 +17,7 @@ import {
   writeRlpHeader,
   writeRlpString,
 } from "../../chain/encoding/rlp-writer.js";
-import type { Slab } from "../../chain/encoding/slab.js";
+import { Slab } from "../../chain/encoding/slab.js";
 
 /** Codes of faults in tries and proofs. */
 export type TrieErrorCode =
@@ -98,6 +98,13 @@ export function isBranch(node: Uint8Array): boolean {
   return itemEnd(node, itemEnd(node, listStart(node))) < node.length;
 }
 
+/** True for a leaf, false for a branch or an extension. Throws INVALID_TRIE_NODE. */
+export function isLeafNode(node: Uint8Array): boolean {
+  const start = listStart(node);
+  if (itemEnd(node, itemEnd(node, start)) < node.length) return false;
+  return (node[stringStart(node, start)] ?? 0) >>> 4 >= 2;
+}
+
 /** A leaf or an extension taken apart; the content is a view of it. Throws INVALID_TRIE_NODE. */
 export function decodeShort(node: Uint8Array): ShortNode {
   const start = listStart(node);
@@ -132,23 +139,18 @@ export function branchOffsets(node: Uint8Array): Uint16Array {
   return offsets;
 }
 
-/**
- * RLP of the leaf for the part of `key` that lies below `depth` nibbles.
- * @param slab where it is put; absent: an array of its own
- */
-export function encodeLeaf(
-  key: Uint8Array,
-  depth: number,
-  value: Uint8Array,
-  slab?: Slab,
-): Uint8Array {
+/** Leaves go with their block: no cache holds them. */
+const LEAVES = new Slab();
+
+/** RLP of the leaf for the part of `key` that lies below `depth` nibbles. */
+export function encodeLeaf(key: Uint8Array, depth: number, value: Uint8Array): Uint8Array {
   const nibbles = 2 * key.length - depth;
   const odd = nibbles & 1;
   const pathBytes = (nibbles >>> 1) + 1;
   // A path of one byte is below 0x80, which is its own encoding.
   const payload = (pathBytes === 1 ? 1 : 1 + pathBytes) + rlpStringSizeBytes(value);
   const sizeBytes = rlpSizeBytes(payload);
-  const node = slab === undefined ? new Uint8Array(sizeBytes) : slab.take(sizeBytes);
+  const node = LEAVES.take(sizeBytes);
   let at = writeRlpHeader(node, 0, payload, RLP_LIST);
   if (pathBytes > 1) at = writeRlpHeader(node, at, pathBytes, RLP_STRING);
   node[at++] = odd === 1 ? 0x30 | nibbleAt(key, depth) : 0x20;

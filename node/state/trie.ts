@@ -25,6 +25,7 @@ import {
   EMPTY_ITEM,
   encodeBranch,
   encodeExtension,
+  encodeLeaf,
   encodeShort,
   HASH_ITEM,
   HASHED_NODE_BYTES,
@@ -44,6 +45,8 @@ export interface TrieUpdate {
   readonly value: Uint8Array | undefined;
   /** Whether the flat state had a value; where it is given and put, the trie must agree. */
   readonly existed?: boolean;
+  /** RLP of that value, where it is known: the trie must have the same, and its leaf need not be read. */
+  readonly before?: Uint8Array | undefined;
 }
 
 /** The outcome of a batch. */
@@ -107,8 +110,9 @@ export function readNode(
   path: Uint8Array,
   parent?: Uint8Array,
   hashOffset?: number,
+  likely?: () => Uint8Array,
 ): Uint8Array {
-  const node = reader.get(owner, path, parent, hashOffset);
+  const node = reader.get(owner, path, parent, hashOffset, likely);
   if (node === undefined) {
     throw new TrieError("TRIE_NODE_MISSING", "the store lacks a node of the trie", {
       details: { owner, pathNibbles: bytesToHex(path) },
@@ -238,7 +242,7 @@ class UpdatePass {
     for (let start = from; start < to; ) {
       const nibble = nibbleAt(itemAt(this.updates, start).key, depth);
       const end = groupEnd(this.updates, start, to, depth);
-      const child = this.branchChild(state, nibble);
+      const child = this.branchChild(state, nibble, this.onlyOne(start, end));
       noteChild(state, nibble, child, yield* this.steps(child, start, end, depth + 1));
       start = end;
     }
@@ -277,7 +281,9 @@ class UpdatePass {
         if (order > 0) entries.push(pending);
         pending = undefined;
       }
-      if (update.existed === (order !== 0)) throw this.mismatch(update.key);
+      const { before } = update;
+      const isOther = order === 0 && before !== undefined && !bytesEqual(before, leaf.content);
+      if (isOther || update.existed === (order !== 0)) throw this.mismatch(update.key);
       if (order !== 0 && update.value === undefined) continue;
       unchanged &&=
         update.value !== undefined && order === 0 && bytesEqual(update.value, leaf.content);
@@ -344,7 +350,9 @@ class UpdatePass {
       const nibble = nibbleAt(itemAt(this.updates, start).key, depth);
       const end = groupEnd(this.updates, start, to, depth);
       const isPreset = preset?.nibble === nibble;
-      const child = isPreset ? preset.node : this.branchChild(state, nibble);
+      const child = isPreset
+        ? preset.node
+        : this.branchChild(state, nibble, this.onlyOne(start, end));
       noteChild(state, nibble, child, this.update(child, start, end, depth + 1), isPreset);
       start = end;
     }
@@ -396,11 +404,27 @@ class UpdatePass {
     return encodeShort({ ...short, nibbles: joinNibbles(prefix, short.nibbles) });
   }
 
-  private branchChild({ old, offsets, key, depth }: BranchState, nibble: number) {
+  /** The update of a part of the batch that has one. */
+  private onlyOne(from: number, to: number): TrieUpdate | undefined {
+    return to - from === 1 ? this.updates[from] : undefined;
+  }
+
+  /** @param update the one below this child, where there is but one: most children are its leaf then */
+  private branchChild(
+    { old, offsets, key, depth }: BranchState,
+    nibble: number,
+    update?: TrieUpdate,
+  ): Uint8Array | undefined {
     const start = offsets[nibble] ?? 0;
     if (old[start] === EMPTY_ITEM) return undefined;
     if (old[start] !== HASH_ITEM) return old.subarray(start, offsets[nibble + 1]);
-    return readNode(this.reader, this.owner, childPath(key, depth, nibble), old, start + 1);
+    const before = update?.before;
+    const likely =
+      update === undefined || before === undefined
+        ? undefined
+        : () => encodeLeaf(update.key, depth + 1, before);
+    const path = childPath(key, depth, nibble);
+    return readNode(this.reader, this.owner, path, old, start + 1, likely);
   }
 
   /** The child behind an extension's item. */

@@ -44,12 +44,12 @@ export function* addTrieWrites(
   height: Height,
   changes: readonly TrieWrite[],
 ): Steps<void> {
-  const former = yield* mapInSteps(changes, ({ owner, path, node, previous }) => {
-    const key = nodeKey(owner, path);
-    add({ key, value: node });
-    return formerNode(nameIn(key), previous, node);
+  const former = yield* mapInSteps(changes, (write) => {
+    const key = nodeKey(write.owner, write.path);
+    add({ key, value: write.node });
+    return formerNode(write, nameIn(key));
   });
-  const sorted = yield* sortInSteps(former, (left, right) => compareNames(left.name, right.name));
+  const sorted = yield* inNameOrder(former);
   for (const write of yield* diffWrites(height, sorted)) add(write);
   const oldest = oldestProofAt(height);
   if (keepsAll || oldest === 0) return;
@@ -61,27 +61,90 @@ const NO_NODE = new Uint8Array(0);
 
 /** A changed node, and what is told of it. */
 interface FormerNode {
+  readonly owner: string;
   readonly name: Buffer;
   readonly told: readonly RlpInput[];
   readonly sizeBytes: number;
 }
 
-function formerNode(
-  name: Buffer,
-  previous: Uint8Array | undefined,
-  node: Uint8Array | undefined,
-): FormerNode {
+/** Most nodes of a block are of few owners, whose names begin alike. */
+function compareFormer(left: FormerNode, right: FormerNode): number {
+  const alike = left.owner === right.owner ? left.owner.length : 0;
+  return compareNames(left.name, right.name, alike);
+}
+
+/** Whether a node lies above another one: its path is the beginning of the other's. */
+function isAbove(upper: FormerNode, lower: FormerNode): boolean {
+  if (upper.owner !== lower.owner || upper.name.length >= lower.name.length) return false;
+  for (let index = upper.owner.length; index < upper.name.length; index++) {
+    if (upper.name[index] !== lower.name[index]) return false;
+  }
+  return true;
+}
+
+/** Nodes of a step. */
+const ORDERED_AT_ONCE = 256;
+
+/** A node and all that lies below it, in order; `next` of each leads to the one behind it. */
+interface OrderedPart {
+  readonly first: LinkedNode;
+  last: LinkedNode;
+}
+
+interface LinkedNode {
+  readonly former: FormerNode;
+  next: LinkedNode | undefined;
+}
+
+/**
+ * In the order of their names. A pass over a trie tells children before their parents, each level in order:
+ * putting each parent before what lies below it is all that is left to do, but for the order of the tries.
+ */
+function* inNameOrder(former: readonly FormerNode[]): Steps<FormerNode[]> {
+  const parts: OrderedPart[] = [];
+  for (const [index, node] of former.entries()) {
+    if (index % ORDERED_AT_ONCE === 0) yield;
+    const first: LinkedNode = { former: node, next: undefined };
+    const part: OrderedPart = { first, last: first };
+    for (let below = parts.at(-1); below !== undefined; below = parts.at(-1)) {
+      if (!isAbove(node, below.first.former)) break;
+      parts.pop();
+      if (first.next === undefined) part.last = below.last;
+      else below.last.next = first.next;
+      first.next = below.first;
+    }
+    parts.push(part);
+  }
+  const tries = yield* sortInSteps(parts, (left, right) =>
+    compareFormer(left.first.former, right.first.former),
+  );
+  const ordered: FormerNode[] = [];
+  let isOrdered = true;
+  for (const { first } of tries) {
+    for (let link: LinkedNode | undefined = first; link !== undefined; link = link.next) {
+      if (ordered.length % ORDERED_AT_ONCE === 0) yield;
+      const before = ordered.at(-1);
+      isOrdered &&= before === undefined || compareFormer(before, link.former) < 0;
+      ordered.push(link.former);
+    }
+  }
+  // It is not where a branch was dissolved.
+  return isOrdered ? ordered : yield* sortInSteps(ordered, compareFormer);
+}
+
+function formerNode({ owner, previous, node }: TrieWrite, name: Buffer): FormerNode {
   const change =
     previous === undefined || node === undefined ? undefined : listChange(previous, node);
   if (change === undefined) {
     const whole = previous ?? NO_NODE;
-    return { name, told: [name, whole], sizeBytes: name.length + whole.length };
+    return { owner, name, told: [name, whole], sizeBytes: name.length + whole.length };
   }
   const { mask, items } = change;
   const maskBytes = mask < 0x100 ? Uint8Array.of(mask) : Uint8Array.of(mask >>> 8, mask);
   let sizeBytes = name.length;
   for (const item of items) sizeBytes += item.length;
-  return { name, told: [name, maskBytes, items.map((item) => new RlpEncoded(item))], sizeBytes };
+  const told = [name, maskBytes, items.map((item) => new RlpEncoded(item))];
+  return { owner, name, told, sizeBytes };
 }
 
 function* diffWrites(height: Height, former: readonly FormerNode[]): Steps<StoreWrite[]> {

@@ -9,12 +9,15 @@ export interface TrieNodeReader {
    * @param path nibbles from the root, one per byte; the reader may keep the array
    * @param parent bytes in which the node is named, and where its keccak256 begins in them: what
    * comes from a store is held against it, so that no version but the right one is believed
+   * @param likely makes what the node is by all that is known of it; a reader may give this instead
+   * of reading, where the parent names it
    */
   get(
     owner: string,
     path: Uint8Array,
     parent?: Uint8Array,
     hashOffset?: number,
+    likely?: () => Uint8Array,
   ): Uint8Array | undefined;
   /** The error for a store that contradicts itself; undefined where there is no store. */
   damage?(reason: string): Error;

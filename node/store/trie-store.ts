@@ -24,10 +24,13 @@ export function nodeKey(owner: string, path: Uint8Array): Buffer {
 /** The name that a node's key holds. */
 export const nameIn = (key: Buffer): Buffer => key.subarray(1);
 
-/** Names in the order of their bytes; in JavaScript, because most differ in their first ones. */
-export function compareNames(left: Uint8Array, right: Uint8Array): number {
+/**
+ * Names in the order of their bytes; in JavaScript, because most differ in their first ones.
+ * @param alike first bytes that are known to be the same in both
+ */
+export function compareNames(left: Uint8Array, right: Uint8Array, alike = 0): number {
   const shorter = Math.min(left.length, right.length);
-  for (let index = 0; index < shorter; index++) {
+  for (let index = alike; index < shorter; index++) {
     const difference = (left[index] ?? 0) - (right[index] ?? 0);
     if (difference !== 0) return difference;
   }

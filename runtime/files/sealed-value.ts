@@ -27,9 +27,19 @@ function behindOneMore(crc: number): number {
   return (crc >>> 8) ^ (TABLE[crc & 0xff] ?? 0);
 }
 
-/** The bytes to store under a key. */
+/** Values up to this size are sealed in the same place, one after the other. */
+const SHARED_BYTES = 64 * 1024;
+
+const shared = Buffer.allocUnsafeSlow(SHARED_BYTES + CHECKSUM_BYTES);
+
+/**
+ * The bytes to store under a key. They are good until the next call only: whoever stores them copies them at
+ * once, and a buffer for each costs the collector more than the rest of a write.
+ */
 export function sealValue(key: Uint8Array, value: Uint8Array): Buffer {
-  const stored = Buffer.allocUnsafe(value.length + CHECKSUM_BYTES);
+  const sizeBytes = value.length + CHECKSUM_BYTES;
+  const stored =
+    value.length > SHARED_BYTES ? Buffer.allocUnsafe(sizeBytes) : shared.subarray(0, sizeBytes);
   stored.set(value);
   stored.writeUInt32BE(crcOf(value, crcOf(key, 0)), value.length);
   return stored;

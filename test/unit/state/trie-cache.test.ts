@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, it } from "@jest/globals";
+import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import { type TrieChange, updateTrie } from "../../../node/state/trie.js";
 import { TrieCache } from "../../../node/state/trie-cache.js";
+import { encodeLeaf, isLeafNode } from "../../../node/state/trie-nodes.js";
 import { MemoryStore, placeOf, Random, seedOf, toHex } from "./trie-fixtures.js";
 
 const OWNER = "m";
@@ -19,6 +21,11 @@ function asText({ root, writes }: TrieChange): string[] {
       [placeOf(write.owner, write.path), nodeText(write.node), nodeText(write.previous)].join(" "),
     ),
   ];
+}
+
+/** A node that is held, of about so many bytes. */
+function extension(sizeBytes: number): Uint8Array {
+  return encodeRlp([Uint8Array.of(0x00, 0x12), new Uint8Array(sizeBytes)]);
 }
 
 function nodeText(node: Uint8Array | undefined): string {
@@ -68,7 +75,8 @@ describe("TrieCache", () => {
       places.push(...put([...hot, random.pick(keys.slice(200))]));
     }
     const { reads } = store;
-    const buffers = new Set(places.map(({ owner, path }) => cache.get(owner, path)?.buffer));
+    const branches = places.filter(({ node }) => node !== undefined && !isLeafNode(node));
+    const buffers = new Set(branches.map(({ owner, path }) => cache.get(owner, path)?.buffer));
     expect(store.reads).toBe(reads);
     const heldBytes = [...buffers].reduce((sum, buffer) => sum + (buffer?.byteLength ?? 0), 0);
     expect(heldBytes).toBeLessThanOrEqual(cache.sizeBytes);
@@ -78,7 +86,7 @@ describe("TrieCache", () => {
     const random = new Random(seed + 1);
     const store = new MemoryStore();
     const batch = random.batch(random.crowdedKeys(80), 80, 0);
-    const changed = batch.map(({ key }) => ({ key, value: random.value() }));
+    const changed = batch.map(({ key, value }) => ({ key, value: random.value(), before: value }));
     store.apply(updateTrie(store, OWNER, batch).writes);
     const cache = new TrieCache(store, { maxSizeBytes: MEGABYTE });
     updateTrie(cache, OWNER, changed);
@@ -87,15 +95,60 @@ describe("TrieCache", () => {
     expect(store.reads).toBe(reads);
   });
 
+  it("reads and holds no leaf whose value is known", () => {
+    const random = new Random(seed + 3);
+    const store = new MemoryStore();
+    const batch = Array.from({ length: 500 }, () => ({
+      key: random.bytes(32),
+      value: random.bytes(40),
+    }));
+    store.apply(updateTrie(store, OWNER, batch).writes);
+    const cache = new TrieCache(store, { maxSizeBytes: MEGABYTE });
+    const changed = batch.map(({ key, value }) => {
+      return { key, value: random.bytes(40), existed: true, before: value };
+    });
+    const { reads } = store;
+    const known = updateTrie(cache, OWNER, changed);
+    const branches = [...store.nodes.values()].filter(
+      (node) => !isLeafNode(Buffer.from(node, "hex")),
+    );
+    expect(store.reads - reads).toBe(branches.length);
+    const { sizeBytes } = cache;
+    expect(sizeBytes).toBeGreaterThan(0);
+    const plain = changed.map(({ key, value }) => ({ key, value }));
+    const expected = updateTrie(store, OWNER, plain);
+    expect(asText(known)).toEqual(asText(expected));
+    // Nor does it hold those that are read, or written.
+    expect(asText(updateTrie(cache, OWNER, plain))).toEqual(asText(expected));
+    store.apply(known.writes);
+    cache.apply(known.writes);
+    expect(cache.sizeBytes).toBe(sizeBytes);
+  });
+
+  it("reads a leaf that is another than the value which is said to be there", () => {
+    const random = new Random(seed + 4);
+    const store = new MemoryStore();
+    const keys = [random.bytes(32), random.bytes(32)];
+    const put = keys.map((key) => ({ key, value: random.bytes(40) }));
+    store.apply(updateTrie(store, OWNER, put).writes);
+    const cache = new TrieCache(store, { maxSizeBytes: MEGABYTE });
+    const [key = new Uint8Array(32)] = keys;
+    const before = random.bytes(40);
+    const update = { key, value: random.bytes(40), existed: true, before };
+    for (const reader of [cache, store]) {
+      expect(() => updateTrie(reader, OWNER, [update])).toThrow("flat state and trie differ");
+    }
+  });
+
   it("serves applied nodes without the store and forgets deleted ones", () => {
     const store = new MemoryStore();
     const cache = new TrieCache(store, { maxSizeBytes: MEGABYTE });
     const path = Uint8Array.of(1, 2);
-    const node = Uint8Array.of(0xc1, 0x80);
-    cache.apply([{ owner: OWNER, path, node }]);
+    const node = extension(40);
+    cache.apply([{ owner: OWNER, path, node, previous: undefined }]);
     expect(cache.get(OWNER, path)).toBe(node);
     expect(cache.get("", path)).toBeUndefined();
-    cache.apply([{ owner: OWNER, path, node: undefined }]);
+    cache.apply([{ owner: OWNER, path, node: undefined, previous: node }]);
     expect(cache.get(OWNER, path)).toBeUndefined();
     expect(cache.sizeBytes).toBe(0);
   });
@@ -103,19 +156,31 @@ describe("TrieCache", () => {
   it("forgets a deleted node, and shows a replaced one, that it had not read for long", () => {
     const cache = new TrieCache({ get: () => undefined }, { maxSizeBytes: 4_000 });
     const [deleted, replaced] = [Uint8Array.of(1), Uint8Array.of(2)];
-    const node = new Uint8Array(100);
-    for (const path of [deleted, replaced]) cache.apply([{ owner: OWNER, path, node }]);
+    const node = extension(100);
+    const apply = (path: Uint8Array) => {
+      cache.apply([{ owner: OWNER, path, node, previous: undefined }]);
+    };
+    apply(deleted);
+    apply(replaced);
     // Two more nodes fill the young generation, so that the first ones are in the old one.
-    for (const path of [Uint8Array.of(3), Uint8Array.of(4)]) {
-      cache.apply([{ owner: OWNER, path, node }]);
-    }
-    const newer = new Uint8Array(90);
+    apply(Uint8Array.of(3));
+    apply(Uint8Array.of(4));
+    const newer = extension(90);
     cache.apply([
-      { owner: OWNER, path: deleted, node: undefined },
-      { owner: OWNER, path: replaced, node: newer },
+      { owner: OWNER, path: deleted, node: undefined, previous: node },
+      { owner: OWNER, path: replaced, node: newer, previous: node },
     ]);
     expect(cache.get(OWNER, deleted)).toBeUndefined();
     expect(cache.get(OWNER, replaced)).toBe(newer);
+  });
+
+  it("forgets a branch or an extension that becomes a leaf", () => {
+    const cache = new TrieCache({ get: () => undefined }, { maxSizeBytes: MEGABYTE });
+    const path = Uint8Array.of(1);
+    const [node, leaf] = [extension(40), encodeLeaf(new Uint8Array(32), 1, new Uint8Array(40))];
+    cache.apply([{ owner: OWNER, path, node, previous: undefined }]);
+    cache.apply([{ owner: OWNER, path, node: leaf, previous: node }]);
+    expect(cache.get(OWNER, path)).toBeUndefined();
   });
 
   it("keeps what is read often while what is read once passes through", () => {
@@ -124,7 +189,7 @@ describe("TrieCache", () => {
     const store = {
       get(_owner: string, path: Uint8Array): Uint8Array {
         if (path.length === 1) hotReads += 1;
-        return new Uint8Array(500);
+        return extension(500);
       },
     };
     const cache = new TrieCache(store, { maxSizeBytes: 100_000 });
