@@ -40,6 +40,18 @@ export function varintBytes(value: number): number {
   return size;
 }
 
+/** Writes a length or a tag as a varint. @returns where the next byte goes */
+export function writeVarint(target: Uint8Array, start: number, value: number): number {
+  let at = start;
+  let rest = value;
+  while (rest >= 0x80) {
+    target[at++] = (rest % 0x80) | 0x80;
+    rest = Math.floor(rest / 0x80);
+  }
+  target[at++] = rest;
+  return at;
+}
+
 /**
  * Builds one message; fields must be added in the order of their numbers. Tags, lengths and
  * messages inside are kept until everything is written at once: a block has thousands of them.
@@ -103,12 +115,7 @@ export class ProtoWriter {
     let at = start;
     for (const part of this.parts) {
       if (typeof part === "number") {
-        let rest = part;
-        while (rest >= 0x80) {
-          target[at++] = (rest % 0x80) | 0x80;
-          rest = Math.floor(rest / 0x80);
-        }
-        target[at++] = rest;
+        at = writeVarint(target, at, part);
       } else if (part instanceof ProtoWriter) {
         at = part.writeTo(target, at);
       } else {
