@@ -50,9 +50,14 @@ export class HeightBlocks {
     return this.wanted.add(part);
   }
 
-  /** Takes a part of an own proposal out of the log; the collector once it is complete. */
+  /**
+   * Takes a part of an own proposal out of the log; the collector once it is complete. What a crash
+   * left of a block that was never offered gives way to the one that was made in its place.
+   */
   addOwn(round: number, header: PartSetHeader, part: BlockPart): PartCollector | undefined {
-    const collector = this.own.get(round) ?? new PartCollector(header);
+    const begun = this.own.get(round);
+    const isBegun = begun !== undefined && isSameParts(begun.header, header);
+    const collector = isBegun ? begun : new PartCollector(header);
     this.own.set(round, collector);
     collector.add(part);
     if (!collector.isComplete) return undefined;

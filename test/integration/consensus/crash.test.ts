@@ -2,14 +2,24 @@
  * A validator among four that stops at every numbered place and comes back: it takes part again,
  * and nothing is signed twice. (A process that dies by SIGKILL: test/faults/consensus-crash.)
  */
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
+import { splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import {
   CONSENSUS_FAILPOINTS,
   type ConsensusFailpoint,
 } from "../../../node/consensus/height-run.js";
+import { Wal } from "../../../node/consensus/log/wal.js";
+import { STEP } from "../../../node/consensus/machine/consensus-state.js";
 import { until } from "../../helpers/until.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
+import {
+  validatorGenesis,
+  ValidatorNode,
+  writeValidatorHome,
+} from "../../helpers/chains/validator-node.js";
 
 let cleanUp: (() => Promise<void> | void)[] = [];
 
@@ -97,4 +107,46 @@ describe("a validator alone", () => {
       await back.stop({ keep: name !== CONSENSUS_FAILPOINTS.at(-1) });
     }
   });
+
+  it("decides what it proposed anew where a crash had left a part of another block", async () => {
+    const { genesis, seeds } = validatorGenesis(1, { blockIntervalMs: 50 });
+    const [seed] = seeds;
+    const home = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-half-proposal-"));
+    cleanUp.push(() => fs.rmSync(home, { recursive: true, force: true }));
+    if (seed === undefined) throw new RangeError("a seed is missing");
+    writeValidatorHome(home, seed);
+    await writeHalfProposal(home);
+    const options = { genesis, seed, home };
+    // It makes another block than before, as new transactions make it, and dies behind its votes.
+    let voted = 0;
+    const node = await ValidatorNode.open({
+      ...options,
+      failpoint(name) {
+        if (name !== "consensus.after-own-precommit-logged") return;
+        voted++;
+        throw new Error(name);
+      },
+    });
+    node.start(() => undefined);
+    await until(() => node.halts.length > 0, { timeoutMs: 20_000, what: "the second crash" });
+    await node.stop({ keep: true });
+    expect({ voted, height: node.height }).toEqual({ voted: 1, height: 0 });
+    const back = await ValidatorNode.open(options);
+    cleanUp.push(() => back.stop());
+    back.start(() => undefined);
+    await until(() => back.height > 1, { timeoutMs: 20_000, what: "blocks after both crashes" });
+    expect(back.consensus.load(1)?.commit.round).toBe(0);
+  });
 });
+
+/** The log of a process that died while it wrote its first proposal of two parts: one is there. */
+async function writeHalfProposal(home: string): Promise<void> {
+  const { wal } = await Wal.open(path.join(home, "data", "cs.wal"));
+  const { header, parts } = splitIntoParts(Buffer.alloc(100_000, 7));
+  const [part] = parts;
+  if (part === undefined) throw new RangeError("a part is missing");
+  await wal.append({ type: "timeout", height: 1, round: 0, step: STEP.newHeight });
+  const message = { type: "part" as const, height: 1, round: 0, header, part };
+  await wal.append({ type: "message", isOwn: true, message });
+  await wal.close();
+}
