@@ -12,6 +12,7 @@ import {
   isSameBlockId,
   type PartSetHeader,
 } from "../../../chain/consensus/block-id.js";
+import type { ValidatorSet } from "../../../chain/consensus/validator-set.js";
 import { type Vote, VOTE_TYPE, type VoteType } from "../../../chain/consensus/vote.js";
 import type { Proposal } from "../../../chain/consensus/vote.js";
 import {
@@ -197,9 +198,8 @@ class Transition {
     const isFirst = round === state.round && state.step === STEP.newHeight;
     if (round < state.round || (round === state.round && !isFirst)) return;
     if (state.step === STEP.commit) return;
-    const turns = round - state.round;
     this.update({
-      validators: turns === 0 ? state.validators : state.validators.advance(turns),
+      validators: roundsLater(state.validators, round - state.round),
       round,
       step: STEP.newRound,
       isPrecommitTimeoutSet: false,
@@ -362,6 +362,16 @@ class Transition {
   private update(change: Partial<ConsensusState>): void {
     this.state = { ...this.state, ...change };
   }
+}
+
+/**
+ * One turn at a time: several at once may round otherwise, and who passes rounds over must expect the
+ * proposers of those who went through each.
+ */
+function roundsLater(validators: ValidatorSet, rounds: number): ValidatorSet {
+  let later = validators;
+  for (let round = 0; round < rounds; round++) later = later.advance(1);
+  return later;
 }
 
 function isSameParts(left: PartSetHeader | undefined, right: PartSetHeader | undefined): boolean {

@@ -3,7 +3,14 @@
  * are named by their turns: 0 proposes in round 0, 1 in round 1, and so on.
  */
 import { describe, expect, it } from "@jest/globals";
+import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
+import { validatorAddress, ValidatorSet } from "../../../chain/consensus/validator-set.js";
+import { VOTE_TYPE, type VoteType } from "../../../chain/consensus/vote.js";
+import { type Input, startHeight, STEP } from "../../../node/consensus/machine/consensus-state.js";
+import { advance } from "../../../node/consensus/machine/state-machine.js";
 import { orderedValidators, Scenario } from "./scenario.js";
+
+const newHeight: Input = { type: "timeout", step: STEP.newHeight, round: 0 };
 
 /** Four validators; the machine is the one with this turn. */
 const four = (own: number) => new Scenario({ validators: 4, own });
@@ -31,6 +38,45 @@ describe("proposer selection", () => {
     }
     // It proposed in its own rounds only.
     expect(scenario.proposed).toEqual(["3:own3/-1", "7:own7/-1"]);
+  });
+
+  it("is the same for who goes round by round and for who passes some over", () => {
+    // Behind changes of power, where the spread of priorities is divided in some of the rounds.
+    const places = [
+      [366_051n, 141_201n],
+      [48_997n, 103_968n],
+      [33_412n, 438_934n],
+      [371n, -332_579n],
+      [358n, 88_818n],
+      [67n, -440_342n],
+    ] as const;
+    const validators = places.map(([power, priority], index) => {
+      const { publicKey } = signingKeyOf(Buffer.alloc(32, index + 1));
+      return { address: validatorAddress(publicKey), publicKey, power, priority };
+    });
+    const [strong] = validators;
+    if (strong === undefined) throw new RangeError("no validators");
+    const set = ValidatorSet.restore(validators, strong.address);
+    // Who has two thirds alone moves everybody on.
+    const content = { height: 1, blockId: undefined, timeNs: 9n, signature: new Uint8Array(64) };
+    const vote = (type: VoteType, round: number): Input => {
+      const of = { validatorAddress: strong.address, validatorIndex: 0 };
+      return { type: "vote", vote: { ...content, ...of, type, round } };
+    };
+    const start = { height: 1, validators: set, own: undefined, lastCommit: undefined };
+    let slow = advance(startHeight(start), newHeight).state;
+    const proposers = (round: number) => {
+      slow = advance(slow, vote(VOTE_TYPE.precommit, round - 1)).state;
+      slow = advance(slow, { type: "timeout", step: STEP.precommitWait, round: round - 1 }).state;
+      const first = advance(startHeight(start), newHeight).state;
+      const quick = advance(first, vote(VOTE_TYPE.prevote, round)).state;
+      expect([slow.round, quick.round]).toEqual([round, round]);
+      return [slow, quick].map((state) => state.validators.proposer.address);
+    };
+    for (let round = 1; round <= 8; round++) {
+      const [oneByOne, atOnce] = proposers(round);
+      expect([round, atOnce]).toEqual([round, oneByOne]);
+    }
   });
 
   it("proposes nothing without a key (EnterProposeNoPrivValidator)", () => {
