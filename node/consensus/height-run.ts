@@ -4,7 +4,6 @@
  * before it is handled and sent. Calls must not overlap.
  */
 import { type BlockId, msToNs } from "../../chain/consensus/block-id.js";
-import { EMPTY_COMMIT } from "../../chain/consensus/commit.js";
 import { PART_BYTES } from "../../chain/consensus/consensus-block.js";
 import {
   type Proposal,
@@ -17,7 +16,6 @@ import { verifySignature } from "../../chain/consensus/ed25519.js";
 import type { Height } from "../../chain/hex.js";
 import { Slices } from "../../runtime/process/slices.js";
 import type { Clock } from "../../runtime/process/clock.js";
-import { makeCommit } from "./machine/commit-votes.js";
 import type { ChainTip } from "../blocks/chain-tip.js";
 import type { Congestion } from "./proposals/congestion.js";
 import { ConsensusError } from "./consensus-error.js";
@@ -37,6 +35,7 @@ import {
   type TimeoutStep,
 } from "./machine/consensus-state.js";
 import { type Candidate, HeightBlocks, type PartCollector } from "./proposals/height-blocks.js";
+import { lastCommitFor } from "./proposals/last-commit.js";
 import type { RoundMessage } from "./log/message-codec.js";
 import { LockGuard } from "./signing/lock-guard.js";
 import { type PrivateValidator, SIGN_STEP, type SignPlace } from "./signing/private-validator.js";
@@ -440,15 +439,10 @@ export class HeightRun {
     const known = this.blocks.ownOf(round);
     if (known !== undefined) return known;
     const { signer, wal } = this.context;
-    const { lastCommit } = this.current;
-    const { lastValidators, height } = this.tip;
     if (signer === undefined) return undefined;
-    const commit =
-      lastCommit === undefined || lastValidators === undefined
-        ? EMPTY_COMMIT
-        : makeCommit(height, lastCommit, lastValidators);
+    const lastCommit = lastCommitFor(this.tip, this.current.lastCommit);
     const maxGas = this.context.congestion.gasOf(round, this.tip.params.blockMaxGas);
-    const start = { lastCommit: commit, proposer: signer.address, maxGas };
+    const start = { lastCommit, proposer: signer.address, maxGas };
     const candidate = await buildCandidate(this.context, this.tip, start);
     const header = candidate.id.parts;
     const slices = new Slices();
