@@ -6,7 +6,7 @@ import { type Address, BURN_ADDRESS, parseAddress } from "../../chain/address.js
 import type { ConsensusParams } from "../../chain/consensus/consensus-params.js";
 import { validatorAddress } from "../../chain/consensus/validator-set.js";
 import { AppError, errorMessage } from "../../chain/errors.js";
-import { type Hash32, type Hex, parseHash32, parseHex } from "../../chain/hex.js";
+import { type Hash32, type Hex, MAX_WORD, parseHash32, parseHex } from "../../chain/hex.js";
 import {
   BLOCK_INTERVAL_MS,
   NETWORKS,
@@ -114,6 +114,9 @@ const MAX_TRANSACTION_GAS = 30_000_000n;
 const MAX_COMPUTE_NS = 1_000_000_000;
 const MAX_TRANSACTION_COMPUTE_NS = 250_000_000;
 const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
+
+/** Coins of all accounts: a balance is a word, and half of what it holds is left for minting. */
+const MOST_ATOKEN = MAX_WORD >> 1n;
 
 /** Coins of the local faucet and hot wallet. */
 const FAUCET_ATOKEN = 1_000_000_000n * ATOKEN_PER_TOKEN;
@@ -332,17 +335,7 @@ export function parseGenesis(text: string): Genesis {
     if (parsed.appVersion !== undefined && modules === undefined) {
       throw new Error("appVersion is for chains with modules");
     }
-    const alloc = new Map<Address, GenesisAccount>();
-    for (const [key, account] of Object.entries(parsed.alloc)) {
-      const storage = new Map<Hash32, bigint>();
-      for (const [slot, value] of Object.entries(account.storage)) {
-        storage.set(parseHash32(slot), value);
-      }
-      const { balanceAtoken, code } = account;
-      const plain = { balanceAtoken, code, storage };
-      const vesting = account.vesting && parseVesting(key, account.vesting, plain);
-      alloc.set(parseAddress(key), vesting === undefined ? plain : { ...plain, vesting });
-    }
+    const alloc = parseAlloc(parsed.alloc);
     const { modules: _texts, appVersion, ...others } = parsed;
     const params = { ...others.params, ...locksOf(alloc) };
     return {
@@ -357,6 +350,39 @@ export function parseGenesis(text: string): Genesis {
       cause,
     });
   }
+}
+
+/** Accounts by address: keys of another case are the same account, of which one would be lost. */
+function parseAlloc(entries: z.infer<typeof genesisSchema>["alloc"]): Map<Address, GenesisAccount> {
+  const alloc = new Map<Address, GenesisAccount>();
+  let sumAtoken = 0n;
+  for (const [key, account] of Object.entries(entries)) {
+    const address = parseAddress(key);
+    if (alloc.has(address)) throw new Error(`alloc has ${address} twice`);
+    const { balanceAtoken, code } = account;
+    sumAtoken += balanceAtoken;
+    const plain = { balanceAtoken, code, storage: parseStorage(address, account.storage) };
+    const vesting = account.vesting && parseVesting(address, account.vesting, plain);
+    alloc.set(address, vesting === undefined ? plain : { ...plain, vesting });
+  }
+  if (sumAtoken > MOST_ATOKEN) {
+    throw new Error("balances of alloc are more than 2^255 - 1 atoken together");
+  }
+  return alloc;
+}
+
+function parseStorage(
+  address: Address,
+  entries: Readonly<Record<string, bigint>>,
+): Map<Hash32, bigint> {
+  const storage = new Map<Hash32, bigint>();
+  for (const [key, value] of Object.entries(entries)) {
+    const slot = parseHash32(key);
+    if (storage.has(slot)) throw new Error(`alloc ${address} has slot ${slot} twice`);
+    if (value > MAX_WORD) throw new Error(`alloc ${address} slot ${slot} is more than 2^256 - 1`);
+    storage.set(slot, value);
+  }
+  return storage;
 }
 
 function parseVesting(

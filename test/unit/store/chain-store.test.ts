@@ -172,6 +172,29 @@ describe("the genesis", () => {
     const mixedUp = encodeGenesis({ ...genesis, validators: [{ ...validator, address: faucet }] });
     expect(() => parseGenesis(mixedUp)).toThrow(/has the key of/);
   });
+
+  it("names no account twice, and has nothing that is more than a word holds", () => {
+    const account = `0x${"da".repeat(20)}`;
+    const slot = `0x${"cd".repeat(32)}`;
+    const read = (alloc: Record<string, unknown>) => {
+      const json = JSON.parse(encodeGenesis(testGenesis(wallet.address)));
+      return parseGenesis(JSON.stringify({ ...json, alloc: { ...json.alloc, ...alloc } }));
+    };
+    const balance = (amountAtoken: bigint) => ({ balanceAtoken: amountAtoken.toString() });
+    const upper = (hex: string) => `0x${hex.slice(2).toUpperCase()}`;
+    const twice = { [account]: balance(7n), [upper(account)]: balance(5n) };
+    expect(() => read(twice)).toThrow(`genesis is not valid: alloc has ${account} twice`);
+    const storage = { [slot]: "1", [upper(slot)]: "2" };
+    const slotTwice = { [account]: { ...balance(7n), storage } };
+    expect(() => read(slotTwice)).toThrow(`alloc ${account} has slot ${slot} twice`);
+    const longWord = { [account]: { ...balance(7n), storage: { [slot]: `${2n ** 256n}` } } };
+    expect(() => read(longWord)).toThrow(/alloc .* slot .* is more than 2\^256 - 1/);
+    const half = balance(2n ** 254n);
+    expect(() => read({ [account]: half, [`0x${"db".repeat(20)}`]: half })).toThrow(
+      "balances of alloc are more than 2^255 - 1 atoken together",
+    );
+    expect(read({ [account]: half }).alloc.size).toBe(testGenesis(wallet.address).alloc.size + 1);
+  });
 });
 
 describe("the pool's journal", () => {
