@@ -23,7 +23,8 @@ Runs Ethereum's state tests (ethereum/tests, GeneralStateTests) for the fork Can
   --fixtures DIR   where the JSON files are; default: the small set in test/evm/fixtures
   --engine NAME    ${Object.keys(ENGINES).join(" or ")}; default: causeway
   --only TEXT      files whose path contains it
-  --programs N     random programs instead of state tests; some 700 a second on one core
+  --programs N     random programs, and sequences of transactions, instead of state
+                   tests; some 200 a second on one core
   --seed N         seed of the first of them; default: 1
   --threads N      threads for them; default: one for each core
   --help           show this text`;

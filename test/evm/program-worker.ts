@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { parentPort } from "node:worker_threads";
 import { present } from "../../chain/errors.js";
 import { codesOf, ENGINES, outcomeOf } from "../unit/execution/program-runs.js";
+import { sequenceOf, sequenceOutcomes } from "../unit/execution/sequence-runs.js";
 
 /** Seeds to run: `from` and those behind it. */
 export interface SeedRange {
@@ -27,7 +28,12 @@ async function run({ from, count }: SeedRange): Promise<void> {
     // Only our own engine counts compute units.
     const { compute: _own, ...own } = await outcomeOf(codes, ENGINES.own);
     const { compute: _none, ...library } = await outcomeOf(codes, ENGINES.library);
-    if (!isDeepStrictEqual(own, library)) differing.push(seed);
+    const sequence = sequenceOf(seed);
+    const ownSequence = await sequenceOutcomes(sequence, ENGINES.own);
+    const librarySequence = await sequenceOutcomes(sequence, ENGINES.library);
+    const isSame =
+      isDeepStrictEqual(own, library) && isDeepStrictEqual(ownSequence, librarySequence);
+    if (!isSame) differing.push(seed);
   }
   const result: RangeResult = { differing };
   port.postMessage(result, []);

@@ -7,9 +7,12 @@ import { describe, expect, it } from "@jest/globals";
 import { EXACT_STEPS } from "../../../node/execution/interpreter/watcher.js";
 import { codesOf, ENGINES, outcomeOf } from "./program-runs.js";
 import { randomOf } from "./random-programs.js";
+import { sequenceOf, sequenceOutcomes } from "./sequence-runs.js";
 
 const PROGRAMS = Number(process.env["CAUSEWAY_PROGRAMS"] ?? 300);
 const FIRST_SEED = Number(process.env["CAUSEWAY_TEST_SEED"] ?? 1);
+/** Each is several transactions. */
+const SEQUENCES = Math.ceil(PROGRAMS / 3);
 console.log(`engines: seeds from ${FIRST_SEED}, ${PROGRAMS} programs (CAUSEWAY_PROGRAMS)`);
 
 describe("our own EVM", () => {
@@ -27,6 +30,20 @@ describe("our own EVM", () => {
     // The programs must reach their ends in all ways, else they show nothing.
     expect(ends.size).toBe(3);
     expect(ends.get("success")).toBeGreaterThan(PROGRAMS / 20);
+  });
+
+  it("does what the library's does, transaction behind transaction", async () => {
+    let [made, destroyed] = [0, 0];
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + SEQUENCES; seed++) {
+      const sequence = sequenceOf(seed);
+      const own = await sequenceOutcomes(sequence, ENGINES.own);
+      const library = await sequenceOutcomes(sequence, ENGINES.library);
+      expect({ seed, own }).toEqual({ seed, own: library });
+      made += own.filter(({ created }) => created !== undefined).length;
+      destroyed += own.filter((one) => one.destroyed.length > 0).length;
+    }
+    expect(made).toBeGreaterThan(SEQUENCES / 20);
+    expect(destroyed).toBeGreaterThan(SEQUENCES / 20);
   });
 
   it("comes to the same, compute units too, where it is watched step by step", async () => {

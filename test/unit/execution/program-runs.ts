@@ -4,7 +4,11 @@ import { bytesToHex, hexToBytes, ZERO_HASH } from "../../../chain/hex.js";
 import { createMachine, type BlockContext } from "../../../node/execution/evm/evm.js";
 import { LibraryEngine } from "../../../node/execution/evm/library-engine.js";
 import { Engine } from "../../../node/execution/interpreter/engine.js";
-import type { RunTerms, TransactionEngine } from "../../../node/execution/transaction-engine.js";
+import type {
+  RunResult,
+  RunTerms,
+  TransactionEngine,
+} from "../../../node/execution/transaction-engine.js";
 import { BalanceRecorder } from "../../../node/state/balance-recorder.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
 import { ALICE, COINBASE, CONTRACT, MemoryState, OTHER, TEN } from "./call-fixture.js";
@@ -13,7 +17,8 @@ import { program, randomOf, THIRD } from "./random-programs.js";
 const GAS = 400_000n;
 const CHAIN_ID = 6_940n;
 
-const BLOCK: BlockContext = {
+/** The block that all messages are in. */
+export const BLOCK: BlockContext = {
   height: 7,
   timestampSeconds: 1_750_000_000,
   coinbase: COINBASE,
@@ -66,6 +71,15 @@ export async function outcomeOf(
   const result = await engine.run(message, BLOCK, { recorder, ...terms });
   await engine.finish(true);
   state.commit();
+  return {
+    ...leftBehind(result, recorder, state),
+    stepsBack: state.depth(),
+    compute: { ns: result.computeNs, isOut: result.isOutOfCompute },
+  };
+}
+
+/** Everything but compute units that a message leaves behind. */
+export function leftBehind(result: RunResult, recorder: BalanceRecorder, state: JournaledState) {
   // Which failure it was may differ: a block of code is checked as a whole.
   const endOf = (error: string | undefined) =>
     error === undefined || error === "revert" ? error : "failure";
@@ -81,12 +95,12 @@ export async function outcomeOf(
       [...state.changedAccounts()].toSorted(([left], [right]) => (left < right ? -1 : 1)),
     ),
     storage: new Map(
-      [...state.changedStorage()].map(([address, slots]) => [
-        address,
-        [...slots].map(([slot, value]) => `${slot} ${bytesToHex(value)}`).toSorted(),
-      ]),
+      [...state.changedStorage()]
+        .filter(([, slots]) => slots.size > 0)
+        .map(([address, slots]) => [
+          address,
+          [...slots].map(([slot, value]) => `${slot} ${bytesToHex(value)}`).toSorted(),
+        ]),
     ),
-    stepsBack: state.depth(),
-    compute: { ns: result.computeNs, isOut: result.isOutOfCompute },
   };
 }
