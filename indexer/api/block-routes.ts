@@ -168,11 +168,16 @@ export function blockRoutes(context: ApiContext): readonly HttpRoute[] {
 
 /**
  * The height that a block's name means.
+ * @param latest what `latest` means: the newest one, but for who has begun to read it earlier
  * @throws NOT_FOUND for a hash that is not indexed or a height above the tip, INVALID_FIELD
  */
-export async function heightOf(snapshot: Snapshot, id: string | undefined): Promise<Height> {
+export async function heightOf(
+  snapshot: Snapshot,
+  id: string | undefined,
+  latest = snapshot.progress.height,
+): Promise<Height> {
   const { progress, sql } = snapshot;
-  if (id === "latest") return progress.height;
+  if (id === "latest") return latest;
   if (id !== undefined && /^[0-9]{1,10}$/.test(id)) {
     const height = Number(id);
     if (height > progress.height) throw noBlock(snapshot);

@@ -40,8 +40,9 @@ const TRANSACTIONS: ListKind<TransactionRow> = {
 const OF_BLOCK: ListKind<TransactionRow> = {
   name: "block transactions",
   filters: [],
-  rows: async ({ snapshot, after, limit, params }) => {
-    const where = new Where().and("t.height = ?", await heightOf(snapshot, params["id"]));
+  rows: async ({ snapshot, ceiling, after, limit, params }) => {
+    const height = await heightOf(snapshot, params["id"], ceiling);
+    const where = new Where().and("t.height = ?", height);
     if (after !== undefined) where.and("(t.height, t.tx_index) > (?, ?)", ...after);
     return snapshot.sql.query(
       `SELECT ${TRANSACTION_COLUMNS} FROM ${TRANSACTION_TABLES} ${where.text()}

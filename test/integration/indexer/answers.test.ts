@@ -307,6 +307,20 @@ describe("the indexer's answers", () => {
       expect(totalAtoken).toBe(mintedAtoken - burnedAtoken);
     }
   });
+
+  it("go on with the block that was the latest one, whatever comes meanwhile", async () => {
+    const pay = { to: bob.address, value: 1n };
+    await stage.mine(pay, pay, pay);
+    await stage.indexed();
+    const list = "/blocks/latest/transactions";
+    const first = await stage.get(`${list}?limit=1`);
+    await stage.mine(pay);
+    await stage.indexed();
+    const rest = await stage.get(`${list}?limit=9&cursor=${first.next}`);
+    const read = [...first.items, ...rest.items].map(({ height, index }) => [height, index]);
+    expect(read).toEqual([0, 1, 2].map((index) => [stage.height - 1, index]));
+    expect(rest.next).toBeNull();
+  });
 });
 
 describe("another chain's blocks", () => {
