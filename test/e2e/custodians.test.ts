@@ -237,6 +237,34 @@ describe("the custodians' guide", () => {
     fs.writeFileSync(path.join(folder, "facts.json"), JSON.stringify(other));
     await expect(offline(folder, "sign.mjs")).rejects.toThrow(/AssertionError/);
   });
+
+  it("signs no call, nonce, price or gas that nobody approved", async () => {
+    const to = Wallet.createRandom().address;
+    const chosen = { nonce: "7", gas_price: "30000000", gas_limit: "21000" };
+    const metadata = { max_fee: "10000000000000", ...chosen };
+    const currency = { symbol: "TOKEN", decimals: 18 };
+    // No memo: nothing else tells a payment from a call of a contract.
+    const folder = openSession({ to, value: "1", currency, metadata });
+    await offline(folder, "prepare.mjs");
+    await online(folder, "facts.mjs");
+    const facts = read(folder, "facts.json");
+    expect(facts.metadata).toMatchObject(chosen);
+    const changes = { data: "0x8f283970", nonce: "8", gas_price: "30000001", gas_limit: "21001" };
+    for (const [name, value] of Object.entries(changes)) {
+      const changed = { ...facts, metadata: { ...facts.metadata, [name]: value } };
+      fs.writeFileSync(path.join(folder, "facts.json"), JSON.stringify(changed));
+      const outcome = await offline(folder, "sign.mjs").catch(String);
+      expect({ name, outcome }).toEqual({ name, outcome: expect.stringMatching(/AssertionError/) });
+      expect({ name, isSigned: fs.existsSync(path.join(folder, "signed.json")) }).toEqual({
+        name,
+        isSigned: false,
+      });
+    }
+    fs.writeFileSync(path.join(folder, "facts.json"), JSON.stringify(facts));
+    await offline(folder, "sign.mjs");
+    const { signed_transaction: raw } = read(folder, "signed.json");
+    expect(Transaction.from(raw)).toMatchObject({ nonce: 7, data: "0x", gasLimit: 21_000n });
+  });
 });
 
 describe("a running node's refusals", () => {
