@@ -273,6 +273,10 @@ export const ENGLISH = {
   searchLabel: "Block, transaction, account or token",
   sendWithWallet: "Send with the wallet of this browser",
   settings: "Settings of the compiler",
+  sentAlong: "Sent along",
+  sentAlongText:
+    "The contract is not made of these files: they were compiled beside it, and nothing proves " +
+    "what is in them.",
   share: "Share",
   signedBy: "Signed by",
   skipToContent: "To the content",

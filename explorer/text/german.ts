@@ -279,6 +279,10 @@ export const GERMAN: Catalogue = {
   searchLabel: "Block, Transaktion, Konto oder Token",
   sendWithWallet: "Mit der Wallet dieses Browsers senden",
   settings: "Einstellungen des Compilers",
+  sentAlong: "Mitgeschickt",
+  sentAlongText:
+    "Der Vertrag besteht nicht aus diesen Dateien: Sie wurden neben ihm übersetzt, und nichts beweist, " +
+    "was in ihnen steht.",
   share: "Anteil",
   signedBy: "Unterschrieben von",
   skipToContent: "Zum Inhalt",

@@ -35,6 +35,11 @@ export interface VerifiedContract {
   /** As the compiler wrote it. */
   readonly abi: readonly unknown[];
   readonly input: StandardInput;
+  /**
+   * Paths of the sources that it is made of. What else was sent was compiled beside it, and nothing proves
+   * what is in there. Absent where the compiler wrote no metadata, and in files of former builds.
+   */
+  readonly parts?: readonly string[] | undefined;
   /** Undefined where another contract created it, or the node no longer has that block's state. */
   readonly creation: ProvenCreation | undefined;
   /** Unix seconds. */
@@ -113,14 +118,18 @@ export class VerifiedStore {
   }
 
   /**
-   * Adds a contract, on disk when it resolves. A partial match gives way to an exact one, to nothing else.
+   * Adds a contract, on disk when it resolves. A partial match gives way to an exact one, and one of which
+   * it is not known what it is made of to one of which it is; to nothing else.
    * @throws ALREADY_VERIFIED, STORE_FULL; the system's fault
    */
   async put(contract: VerifiedContract): Promise<void> {
     const { address } = contract;
     const former = await this.get(address);
     if (former?.codeHash === contract.codeHash) {
-      const isBetter = former.match.kind === "partial" && contract.match.kind === "exact";
+      const isBetter =
+        contract.match.kind === "exact" &&
+        (former.match.kind === "partial" ||
+          (former.parts === undefined && contract.parts !== undefined));
       if (!isBetter) throw refused("ALREADY_VERIFIED", former.match.kind);
     }
     const text = JSON.stringify({ form: FORM, ...contract });

@@ -210,6 +210,7 @@ export class Verifier implements Service {
       name: found.name,
       abi: JSON.parse(found.abi) as readonly unknown[],
       input,
+      parts: partsOf(found.metadata),
       creation,
       verifiedAtSeconds: Math.floor(clock.nowMs() / 1_000),
     };
@@ -228,6 +229,13 @@ export async function verifiedNow(
   if (contract === undefined) return undefined;
   const code = await chain.evm.getCode(address, "latest", { signal });
   return keccak256Hex(hexToBytes(code)) === contract.codeHash ? contract : undefined;
+}
+
+/** Sources that a contract is made of: those whose hashes its metadata has. */
+function partsOf(metadata: string): readonly string[] | undefined {
+  if (metadata === "") return undefined;
+  const { sources } = JSON.parse(metadata) as { readonly sources?: object };
+  return sources === undefined ? undefined : Object.keys(sources);
 }
 
 function theOne(found: readonly CompiledContract[], errors: readonly string[]): CompiledContract {

@@ -210,6 +210,9 @@ function matchBadge({ match }: VerifiedContract, t: Texts): Content {
 
 function sourcePage(contract: VerifiedContract, t: Texts): Page {
   const { address, match, input } = contract;
+  const parts = new Set(contract.parts ?? Object.keys(input.sources));
+  const sources = Object.entries(input.sources);
+  const others = sources.filter(([path]) => !parts.has(path));
   const abi = JSON.stringify(contract.abi, null, 1);
   return {
     title: t("contract"),
@@ -248,8 +251,18 @@ function sourcePage(contract: VerifiedContract, t: Texts): Page {
       section(
         t("sources"),
         el("p", {}, el("a", { href: `/source/${address}` }, t("downloadSources"))),
-        sourcesContent(input.sources, t),
+        sourcesContent(
+          sources.filter(([path]) => parts.has(path)),
+          t,
+        ),
       ),
+      others.length === 0
+        ? undefined
+        : section(
+            t("sentAlong"),
+            note("warning", t("sentAlongText")),
+            sourcesContent(others, t, false),
+          ),
       section(
         "ABI",
         el(
@@ -292,16 +305,17 @@ function creationFacts({ creation, abi }: VerifiedContract, t: Texts): readonly 
 
 /** Every source under its path, as many as fit on a page. */
 function sourcesContent(
-  sources: Readonly<Record<string, { readonly content: string }>>,
+  sources: readonly (readonly [path: string, source: { readonly content: string }])[],
   t: Texts,
+  isOpen = true,
 ): Content {
   let left = MAX_SHOWN;
-  return Object.entries(sources).map(([path, { content }], index) => {
+  return sources.map(([path, { content }], index) => {
     left -= content.length;
     const name = foreignText(path);
     return el(
       "details",
-      { open: index === 0 },
+      { open: isOpen && index === 0 },
       el("summary", {}, el("bdi", {}, name)),
       left < 0 ? el("p", {}, t("inTheDownload")) : textBlock(content, name),
     );
@@ -312,7 +326,7 @@ async function sourceFile(context: PageContext, request: PageRequest): Promise<P
   const account = accountOf(request.parameter);
   const contract = await verifiedContract(context, account, request.signal);
   if (contract === undefined) throw notFound("no verified contract at this address");
-  const { source, name, compiler, abi, match, codeHash, input } = contract;
+  const { source, name, compiler, abi, match, codeHash, input, parts } = contract;
   return {
     json: {
       address: account,
@@ -323,6 +337,7 @@ async function sourceFile(context: PageContext, request: PageRequest): Promise<P
       match,
       abi,
       input: publishedInput(input),
+      parts,
     },
     fileName: `${account}.json`,
     isFinal: false,

@@ -54,6 +54,7 @@ let first: string;
 let second: string;
 let third: string;
 let stored: TransactionReceipt;
+let creation: string;
 
 async function mined(fields: {
   to?: string;
@@ -89,7 +90,7 @@ beforeAll(async () => {
   const vault = compile(input).contracts["src/Vault.sol"]?.["Vault"];
   face = new Interface(vault?.abi ?? []);
   const args = AbiCoder.defaultAbiCoder().encode(["uint256", "string"], [21, HOSTILE]).slice(2);
-  const creation = `0x${vault?.evm.bytecode.object}${args}`;
+  creation = `0x${vault?.evm.bytecode.object}${args}`;
   [first, second, third] = [
     String((await mined({ data: creation })).contractAddress),
     String((await mined({ data: creation })).contractAddress),
@@ -205,6 +206,27 @@ describe("a contract", () => {
     expect((await read(`/contract/${second}`)).text).toContain("exact match");
     const late = await send(second, { ...fields, input: JSON.stringify(changed) });
     expect(late).toContain("verified already");
+  });
+
+  it("has nothing among its sources that it is not made of", async () => {
+    const fourth = String((await mined({ data: creation })).contractAddress);
+    // Compiled with the others, and in no code: any text could be in it.
+    const praise = {
+      "src/Audited.sol": { content: "contract Audited {} // audited, all is well" },
+    };
+    const sent = { ...input, sources: { ...praise, ...input.sources } };
+    const fields = { name: "Vault", compiler: version };
+    expect(await send(fourth, { ...fields, input: JSON.stringify(sent) })).toContain("Verified.");
+    const { text } = await read(`/contract/${fourth}`);
+    expect(text).toContain("exact match");
+    const [own, others = ""] = text.split("Sent along");
+    expect(own).toContain("library Doubler");
+    expect(own).not.toContain("all is well");
+    expect(others).toMatch(/not made of.*src\/Audited\.sol.*all is well/s);
+    // Whole, because compilers name things after all that they were given.
+    const download = JSON.parse((await stage.get(`/source/${fourth}`)).text) as object;
+    expect(download).toMatchObject({ input: sent, parts: ["src/Vault.sol"] });
+    expect((await read(`/contract/${first}`)).text).not.toContain("Sent along");
   });
 
   it("is refused with the reason: other code, errors, names, compilers, accounts", async () => {

@@ -284,6 +284,11 @@ describe("the store", () => {
     await store.put(contract("b", "exact"));
     await expect(store.put(contract("c", "exact"))).rejects.toMatchObject({ code: "STORE_FULL" });
     expect(store.generation).toBe(3);
+    // Of a former build: what it is made of is not known yet.
+    await store.put({ ...contract("a", "exact"), parts: ["A.sol"] });
+    await expect(store.put({ ...contract("a", "exact"), parts: ["A.sol"] })).rejects.toMatchObject({
+      code: "ALREADY_VERIFIED",
+    });
     const again = VerifiedStore.open({ folder: at, maxBytes: 1_000, log });
     expect(await again.get(contract("a", "exact").address)).toMatchObject({
       match: { kind: "exact" },
