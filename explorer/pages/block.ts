@@ -71,9 +71,11 @@ async function block(context: PageContext, request: PageRequest): Promise<PageAn
     ),
   );
   const pages = Math.max(1, Math.ceil(found.transactionCount / PER_PAGE));
+  // What was not told may be told later.
+  const isWhole = journal !== undefined && validators.length > 0;
   return {
     title: `${t("block")} ${found.height}`,
-    isFinal: isFinal && (commit?.isCanonical ?? false) && journal !== undefined,
+    isFinal: isFinal && (commit?.isCanonical ?? false) && isWhole,
     content: [
       neighbours(found.height, head.height, t),
       headerFacts(found, { t, isFinal, commit }),

@@ -17,6 +17,7 @@ import { MAX_ROWS, more, tokenTable } from "./moves.js";
 import { cosmosFacts, cosmosOutcome, type MinedCosmos } from "./cosmos-transaction.js";
 import {
   endContent,
+  isToldWhole,
   type Lookup,
   lookUp,
   type MinedTransaction,
@@ -67,7 +68,7 @@ async function deposit(context: PageContext, { t, query, signal }: PageRequest):
 function isSettled(found: Lookup): boolean {
   switch (found.kind) {
     case "mined":
-      return found.mined.confirmations >= CREDIT_CONFIRMATIONS && found.mined.changes !== undefined;
+      return found.mined.confirmations >= CREDIT_CONFIRMATIONS && isToldWhole(found.mined);
     case "cosmos":
       return (
         found.cosmos.confirmations >= CREDIT_CONFIRMATIONS && found.cosmos.journaled !== undefined

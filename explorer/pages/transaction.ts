@@ -276,7 +276,7 @@ async function minedPage(
   const call = ownCall ?? (sent.to === undefined ? undefined : decodeCall(sent.input));
   return {
     title: t("transaction"),
-    isFinal: isFinal && isRead && cosmos !== undefined && found.changes !== undefined,
+    isFinal: isFinal && isRead && cosmos !== undefined && isToldWhole(found),
     scripts: isFinal ? ["verify"] : ["live", "verify"],
     content: [
       el(
@@ -335,6 +335,11 @@ function feeFacts(
     [t("fee"), tokenAmount(feeAtoken)],
     [t("feeBurned"), burnedAtoken === undefined ? undefined : tokenAmount(burnedAtoken)],
   ];
+}
+
+/** Whether all that its pages show was told: a busy node may say later what moved, and why it failed. */
+export function isToldWhole({ receipt, changes, failure }: MinedTransaction): boolean {
+  return changes !== undefined && (receipt.isSuccess || failure !== undefined);
 }
 
 /** Why a transaction failed, where it did. */

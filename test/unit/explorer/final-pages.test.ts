@@ -1,0 +1,101 @@
+/** Pages are kept for good only where all that they show was told: what was not is asked for again. */
+import { expect, it } from "@jest/globals";
+import { parseAddress } from "../../../chain/address.js";
+import { blockRoutes } from "../../../explorer/pages/block.js";
+import type { PageContext } from "../../../explorer/pages/context.js";
+import { depositRoutes } from "../../../explorer/pages/deposit.js";
+import { transactionRoutes } from "../../../explorer/pages/transaction.js";
+import type { Page, PageRoute } from "../../../explorer/server/page.js";
+import { textsOf } from "../../../explorer/text/catalogue.js";
+
+const HASH = `0x${"ab".repeat(32)}`;
+const PAYER = parseAddress(`0x${"70".repeat(20)}`);
+const HEADER = {
+  height: 7,
+  hash: HASH,
+  parentHash: HASH,
+  timestampSeconds: 1,
+  stateRoot: HASH,
+  transactionsRoot: HASH,
+  receiptsRoot: HASH,
+  proposer: PAYER,
+  gasUsed: 1n,
+  gasLimit: 9n,
+  transactionCount: 0,
+};
+
+/** A node with one block that is final, whose one transaction failed. */
+function contextOf(told: {
+  readonly validators?: () => Promise<unknown>;
+  readonly failure?: string;
+}): PageContext {
+  const answer = (value: unknown) => () => Promise.resolve(value);
+  const sent = { hash: HASH, from: PAYER, to: PAYER, input: "0x", valueAtoken: 0n, nonce: 0n };
+  const transaction = { ...sent, gasLimit: 1n, place: { height: 7, index: 0 } };
+  const receipt = { hash: HASH, isSuccess: false, gasUsed: 1n, gasPriceAtoken: 1n, logs: [] };
+  const journaled = { hash: HASH, changes: [], gasUsed: 1n, gasPriceAtoken: 1n };
+  const journal = {
+    transactions: [journaled],
+    blockChanges: [],
+    mintedAtoken: 0n,
+    burnedAtoken: 0n,
+  };
+  const votes = [{ validator: PAYER, vote: "commit" }];
+  const validators = [{ address: PAYER, publicKey: "", power: 1n }];
+  return {
+    chain: {
+      head: answer({ height: 9 }),
+      blocks: answer([HEADER]),
+      transaction: answer(transaction),
+      transactionsAt: answer([]),
+      receipts: answer([receipt]),
+      journal: answer(journal),
+      failure: answer(told.failure),
+      cosmosHash: answer(HASH),
+    },
+    consensus: {
+      commit: answer({ height: 7, round: 0, consensusHash: HASH, votes, isCanonical: true }),
+      validators: told.validators ?? answer(validators),
+      transaction: answer({ events: [] }),
+    },
+    contracts: { store: undefined },
+    tokens: new Map(),
+    publicUrl: "",
+  } as unknown as PageContext;
+}
+
+async function isFinal(
+  routes: readonly PageRoute[],
+  parameter: string,
+  query = "",
+): Promise<boolean> {
+  const page = (await routes[0]?.handle({
+    parameter,
+    query: new URLSearchParams(query),
+    isSent: false,
+    language: "en",
+    t: textsOf("en"),
+    signal: new AbortController().signal,
+  })) as Page;
+  return page.isFinal === true;
+}
+
+it("keeps no block's page for good that lacks its validators", async () => {
+  const validators = () => Promise.reject(new Error("the consensus RPC does not answer"));
+  expect(await isFinal(blockRoutes(contextOf({})), "7")).toBe(true);
+  expect(await isFinal(blockRoutes(contextOf({ validators })), "7")).toBe(false);
+});
+
+it("keeps no failed transaction's page for good that does not say why it failed", async () => {
+  for (const failure of ["execution reverted", undefined]) {
+    const context = contextOf(failure === undefined ? {} : { failure });
+    const kept = [
+      await isFinal(transactionRoutes(context), HASH),
+      await isFinal(depositRoutes(context), "", `tx=${HASH}`),
+    ];
+    expect({ failure, kept }).toEqual({
+      failure,
+      kept: [failure !== undefined, failure !== undefined],
+    });
+  }
+});
