@@ -7,7 +7,7 @@ import { type Address, bytesToAddress } from "../../chain/address.js";
 import { bytesToBigint, bytesToHex, type Hex, parseHexBytes } from "../../chain/hex.js";
 import { badRequest } from "../../web/errors.js";
 import type { AbiParameter, AbiType } from "./abi-types.js";
-import { readAddress } from "./identifiers.js";
+import { readPayee } from "./identifiers.js";
 
 /** A value. */
 export type AbiValue =
@@ -187,8 +187,9 @@ function lengthOf(word: Uint8Array, most: number): number | undefined {
 }
 
 /**
- * Texts that a person wrote to bytes: numbers in decimal or as 0x, addresses in either form, bytes as
- * 0x, arrays as JSON lists, structs as JSON lists or objects (numbers beyond 2^53 in quotes).
+ * Texts that a person wrote to bytes: numbers in decimal or as 0x, addresses in either form (a wrong
+ * checksum says that one was mistyped), bytes as 0x, arrays as JSON lists, structs as JSON lists or
+ * objects (numbers beyond 2^53 in quotes).
  * @throws BAD_REQUEST that names the parameter
  */
 export function encodeTexts(parameters: readonly AbiParameter[], texts: readonly string[]): Hex {
@@ -232,8 +233,9 @@ function writeSequence(values: readonly Given[]): Buffer {
 }
 
 function writeValue({ name, type, given }: Given): Buffer {
+  const why = type.kind === "address" ? "is no address, or its checksum is wrong" : "does not fit";
   const wrong = () =>
-    badRequest(`${name}: ${(JSON.stringify(given) ?? "nothing").slice(0, 60)} does not fit`);
+    badRequest(`${name}: ${(JSON.stringify(given) ?? "nothing").slice(0, 60)} ${why}`);
   switch (type.kind) {
     case "array": {
       if (!Array.isArray(given)) throw wrong();
@@ -285,7 +287,7 @@ function contentOf(kind: "bytes" | "string", given: unknown): Buffer | undefined
 function elementaryWord(type: AbiType, given: unknown): Buffer | undefined {
   switch (type.kind) {
     case "address": {
-      const address = typeof given === "string" ? readAddress(given) : undefined;
+      const address = typeof given === "string" ? readPayee(given) : undefined;
       return address === undefined ? undefined : wordOf(BigInt(address));
     }
     case "bool":

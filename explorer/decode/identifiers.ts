@@ -5,6 +5,7 @@ import {
   parseAddress,
   parseBech32,
   toBech32,
+  toChecksumAddress,
   VALIDATOR_PREFIX,
 } from "../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../chain/hex.js";
@@ -42,6 +43,18 @@ export function readAddress(text: string): Address | undefined {
   const digits = HEX_ADDRESS.exec(trimmed)?.[1];
   if (digits !== undefined) return parseAddress(`0x${digits}`);
   return readBech32(oneCase(trimmed), [undefined, VALIDATOR_PREFIX]);
+}
+
+/**
+ * An account that somebody may pay: as bech32, or as hex with or without `0x`, all lower case or with a
+ * right EIP-55 checksum. Undefined for anything else.
+ */
+export function readPayee(text: string): Address | undefined {
+  const address = readAddress(text);
+  const digits = HEX_ADDRESS.exec(text.trim())?.[1];
+  if (address === undefined || digits === undefined) return address;
+  const forms: readonly string[] = [address, toChecksumAddress(address)];
+  return forms.includes(`0x${digits}`) ? address : undefined;
 }
 
 /** A height; undefined for anything else. */

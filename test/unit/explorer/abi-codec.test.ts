@@ -2,6 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { AbiCoder, Interface, ParamType } from "ethers";
 import * as fc from "fast-check";
+import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { parseHash32, parseHex } from "../../../chain/hex.js";
 import { decodeCall, decodeError, decodeLog } from "../../../explorer/decode/abi.js";
 import {
@@ -165,6 +166,33 @@ describe("the codec", () => {
     ]) {
       expect(() => encodeTexts(item?.inputs ?? [], texts)).toThrow(/amount|who|list/);
     }
+  });
+
+  it("makes no call to an address whose checksum says that it was mistyped", () => {
+    const [item] = readAbi([
+      { type: "function", name: "pay", inputs: [{ name: "to", type: "address" }] },
+    ]);
+    const inputs = item?.inputs ?? [];
+    const right = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359";
+    const address = parseAddress(right);
+    const encoded = coder.encode(["address"], [right]);
+    for (const text of [right, right.slice(2), address, address.slice(2), toBech32(address)]) {
+      expect({ text, encoded: encodeTexts(inputs, [text]) }).toEqual({ text, encoded });
+    }
+    // One digit of each is another one, or two have changed places.
+    for (const text of [
+      right.replace("fB69", "fB68"),
+      right.replace("fB69", "fB96"),
+      right.slice(2).replace("c37c5d359", "c37c5d539"),
+      toBech32(address).replace(/.$/, "q"),
+    ]) {
+      expect(() => encodeTexts(inputs, [text])).toThrow(/^to: .*checksum/);
+    }
+    const list = readAbi([
+      { type: "function", name: "payAll", inputs: [{ name: "all", type: "address[]" }] },
+    ]);
+    const wrong = JSON.stringify([right, right.replace("fB69", "fB68")]);
+    expect(() => encodeTexts(list[0]?.inputs ?? [], [wrong])).toThrow(/^all: .*checksum/);
   });
 
   it("reads calls, logs and errors of an ABI, and nothing that does not fit", () => {
