@@ -18,16 +18,18 @@ async function send(part, button, result) {
   const { to, data, value, chain, otherChain, sent, refused } = part.dataset;
   button.disabled = true;
   try {
+    const [from] = await wallet.request({ method: "eth_requestAccounts" });
+    // Behind the question for accounts: in its window the network may be chosen, too.
     const actual = await wallet.request({ method: "eth_chainId" });
     if (BigInt(actual) !== BigInt(chain)) {
       result.className = "refused";
       result.textContent = `${otherChain} ${BigInt(chain)}`;
       return;
     }
-    const [from] = await wallet.request({ method: "eth_requestAccounts" });
     const hash = await wallet.request({
       method: "eth_sendTransaction",
-      params: [{ from, to, data, value }],
+      // Wallets refuse what is for another chain than theirs by then.
+      params: [{ from, to, data, value, chainId: chain }],
     });
     result.className = "held";
     result.textContent = `${sent} `;
