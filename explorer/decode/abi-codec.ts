@@ -5,6 +5,7 @@
  */
 import { type Address, bytesToAddress } from "../../chain/address.js";
 import { bytesToBigint, bytesToHex, type Hex, parseHexBytes } from "../../chain/hex.js";
+import { parseJsonBody } from "../../runtime/http/http-body.js";
 import { badRequest } from "../../web/errors.js";
 import type { AbiParameter, AbiType } from "./abi-types.js";
 import { readPayee } from "./identifiers.js";
@@ -198,9 +199,9 @@ export function encodeTexts(parameters: readonly AbiParameter[], texts: readonly
     const isPlain = type.kind !== "array" && type.kind !== "tuple";
     if (isPlain) return { name, type, given: type.kind === "string" ? text : text.trim() };
     try {
-      return { name, type, given: JSON.parse(text) as unknown };
+      return { name, type, given: parseJsonBody(Buffer.from(text, "utf8")) };
     } catch {
-      throw badRequest(`${name}: not JSON`);
+      throw badRequest(`${name}: not JSON, or with numbers beyond 2^53 that are not in quotes`);
     }
   });
   const encoded = writeSequence(values.map(({ type, given, name }) => ({ type, given, name })));

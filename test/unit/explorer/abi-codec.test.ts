@@ -163,6 +163,8 @@ describe("the codec", () => {
       ["1", who, "1,2"],
       ["1", who, "[1,9007199254740993]"],
       ["", who, "[1,2]"],
+      // Deeper than anybody's list: it is refused, and no fault of the page.
+      ["1", who, `[1,${"[".repeat(50_000)}${"]".repeat(50_000)}]`],
     ]) {
       expect(() => encodeTexts(item?.inputs ?? [], texts)).toThrow(/amount|who|list/);
     }
