@@ -18,12 +18,24 @@ export interface TokenBalanceQuery {
   readonly tokenId?: bigint;
 }
 
+/**
+ * What one query came to: the units, undefined where the contract fails, is not there, or does not answer
+ * exactly 32 bytes; or that the node refuses, as for a state that it has deleted.
+ */
+export type TokenBalanceAnswer =
+  | { readonly ok: true; readonly units: bigint | undefined }
+  | { readonly ok: false; readonly error: RpcError };
+
 /** Reads of token balances. */
 export interface TokenCalls {
+  /** Answers in the order of the queries: a refusal of one leaves the others alone. */
+  tokenBalanceAnswers(
+    queries: readonly TokenBalanceQuery[],
+    options: RpcOptions,
+  ): Promise<TokenBalanceAnswer[]>;
   /**
-   * Balances in the order of the queries, in the token's smallest unit; undefined where the
-   * contract fails, is not there, or does not answer exactly 32 bytes. That the node cannot
-   * answer is an error of the whole call.
+   * Balances in the order of the queries, in the token's smallest unit, as in the answers. That the
+   * node refuses one is an error of the whole call.
    */
   tokenBalances(
     queries: readonly TokenBalanceQuery[],
@@ -64,8 +76,14 @@ export function tokenCalls(rpc: JsonRpcClient): TokenCalls {
     const outcomes = await rpc.batch(queries.map(balanceOfCall), options);
     return queries.map((query, index) => ({ query, outcome: outcomes[index] }));
   };
-  return {
+  const calls: TokenCalls = {
     async tokenBalances(queries, options) {
+      return (await calls.tokenBalanceAnswers(queries, options)).map((answer) => {
+        if (!answer.ok) throw answer.error;
+        return answer.units;
+      });
+    },
+    async tokenBalanceAnswers(queries, options) {
       const answers: Awaited<ReturnType<typeof ask>> = [];
       for (let start = 0; start < queries.length; start += MAX_QUERIES_AT_ONCE) {
         const part = queries.slice(start, start + MAX_QUERIES_AT_ONCE);
@@ -85,6 +103,7 @@ export function tokenCalls(rpc: JsonRpcClient): TokenCalls {
       return answers.map(({ outcome }) => parseBalance(outcome));
     },
   };
+  return calls;
 }
 
 function balanceOfCall({ token, account, at, tokenId }: TokenBalanceQuery): RpcCall {
@@ -96,9 +115,11 @@ function balanceOfCall({ token, account, at, tokenId }: TokenBalanceQuery): RpcC
 
 type Outcome = Parameters<typeof resultOf>[0];
 
-function parseBalance(outcome: Outcome): bigint | undefined {
-  if (outcome !== undefined && !outcome.ok && isExecutionFailure(outcome.error)) return undefined;
-  return decodeUnits(readHex(resultOf(outcome), "balanceOf"));
+function parseBalance(outcome: Outcome): TokenBalanceAnswer {
+  if (outcome?.ok === false) {
+    return isExecutionFailure(outcome.error) ? { ok: true, units: undefined } : outcome;
+  }
+  return { ok: true, units: decodeUnits(readHex(resultOf(outcome), "balanceOf")) };
 }
 
 function hasNumber(outcome: Outcome, rpcCode: number): boolean {

@@ -13,7 +13,11 @@ export interface ApiContext {
   readonly database: Pick<SqlDatabase, "snapshot" | "query">;
   readonly node: Pick<
     EvmClient,
-    "getCode" | "getTransactionCount" | "transactionStatus" | "accountStates" | "tokenBalances"
+    | "getCode"
+    | "getTransactionCount"
+    | "transactionStatus"
+    | "accountStates"
+    | "tokenBalanceAnswers"
   >;
   readonly chainId: bigint;
   readonly status: () => FollowerStatus;

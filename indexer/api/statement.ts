@@ -159,7 +159,8 @@ async function stateBalances(
     if (asset.length > 0) {
       const token = parseAddress(hexOf(asset));
       const queries = heights.map((at) => ({ token, account: address, at }));
-      return await node.tokenBalances(queries, { signal });
+      const answers = await node.tokenBalanceAnswers(queries, { signal });
+      return answers.map((answer) => (answer.ok ? answer.units : undefined));
     }
     const queries = heights.map((at) => ({ address, at }));
     const states = await node.accountStates(queries, { signal });

@@ -9,7 +9,7 @@ import type { ClaimAnswer, ClaimQuery, NodeClaim } from "../../rpc-client/indexi
 import type { RpcError } from "../../rpc-client/errors.js";
 import { isHeaderMissing } from "../../rpc-client/node-methods.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { TokenBalanceQuery } from "../../rpc-client/token-balances.js";
+import type { TokenBalanceAnswer, TokenBalanceQuery } from "../../rpc-client/token-balances.js";
 import type { LogFields, Logger } from "../../runtime/process/logger.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
 import type { IndexReader } from "../index/index-reader.js";
@@ -22,7 +22,10 @@ import { ReadBatcher } from "./read-batcher.js";
 
 /** What a reader works with. */
 export interface BalanceReaderOptions {
-  readonly client: Pick<EvmClient, "accountStates" | "tokenBalances" | "claims" | "getBlockHeader">;
+  readonly client: Pick<
+    EvmClient,
+    "accountStates" | "tokenBalanceAnswers" | "claims" | "getBlockHeader"
+  >;
   readonly index: Pick<IndexReader, "tokenBalance" | "quarantineOf">;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -66,11 +69,10 @@ export function createBalanceReader(options: BalanceReaderOptions): BalanceReade
     isFinal: ({ ok }) => ok,
     maxKept: MAX_KEPT,
   });
-  const tokens = new ReadBatcher<TokenBalanceQuery, { readonly units: bigint | undefined }>({
+  const tokens = new ReadBatcher<TokenBalanceQuery, TokenBalanceAnswer>({
     keyOf: ({ token, account, at }) => `${at}/${account}/${token}`,
-    read: async (queries) =>
-      (await client.tokenBalances(queries, { signal })).map((units) => ({ units })),
-    isFinal: () => true,
+    read: (queries) => client.tokenBalanceAnswers(queries, { signal }),
+    isFinal: ({ ok }) => ok,
     maxKept: MAX_KEPT,
   });
   const claims = new ReadBatcher<ClaimQuery, ClaimAnswer>({
@@ -108,13 +110,11 @@ export function createBalanceReader(options: BalanceReaderOptions): BalanceReade
       const isFrozen = quarantine !== undefined && quarantine.height <= at;
       // Nobody owns the zero address: coins sent there are burned by their operation.
       if (isFrozen || account === ZERO_ADDRESS) return sum;
-      try {
-        const { units } = await tokens.get({ token: contract, account, at: hash });
-        if ((units ?? 0n) !== sum) {
-          tellDifference(contract, { account, height: at, sum: String(sum), is: String(units) });
-        }
-      } catch (error) {
-        throw await refusalOf(error, block);
+      const answer = await tokens.get({ token: contract, account, at: hash });
+      if (!answer.ok) throw await refusalOf(answer.error, block);
+      const { units } = answer;
+      if ((units ?? 0n) !== sum) {
+        tellDifference(contract, { account, height: at, sum: String(sum), is: String(units) });
       }
       return sum;
     },

@@ -12,7 +12,7 @@ export function contextWithoutNode(sql: Sql, height: number): ApiContext {
       getTransactionCount: noNode,
       transactionStatus: noNode,
       accountStates: noNode,
-      tokenBalances: noNode,
+      tokenBalanceAnswers: noNode,
     },
     chainId: 6940n,
     status: () => ({
