@@ -35,7 +35,9 @@ export function encodeBlockAccounts(block: RosettaBlock): Buffer {
       }
       named.add(position);
     }
-    numbers.push(named.size, ...named);
+    numbers.push(named.size);
+    // One by one: a genesis names more accounts than a call may have arguments.
+    for (const position of named) numbers.push(position);
   }
   const transactions = Buffer.allocUnsafe(numbers.length * NUMBER_BYTES);
   numbers.forEach((number, index) => transactions.writeUInt32BE(number, index * NUMBER_BYTES));
