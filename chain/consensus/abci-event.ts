@@ -205,7 +205,7 @@ export function blockEvents(
   const events = journal.blockChanges.flatMap(moneyEvents);
   if (feesAtoken > 0n) events.push(splitEvent(feesAtoken, burnedAtoken));
   if (mintedAtoken > 0n) events.push(event("mint", { amount: amountText(mintedAtoken) }));
-  events.push(...(journal.moduleEvents ?? []));
+  for (const event of journal.moduleEvents ?? []) events.push(event);
   return events.map((one) => withLast(one, "mode", "EndBlock"));
 }
 

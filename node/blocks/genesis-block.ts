@@ -54,7 +54,7 @@ export function createGenesisBlock(genesis: Genesis): ExecutedBlock {
   for (const [address, { after }] of modules.state.changedAccounts()) accounts.set(address, after);
   for (const [address, slots] of modules.state.changedStorage()) storage.set(address, slots);
   for (const [codeHash, code] of modules.state.newCodes()) codes.set(codeHash, code);
-  changes.push(...modules.changes);
+  for (const change of modules.changes) changes.push(change);
   const journal = journalOf(0, [], changes);
   const supply = nextSupply(NO_SUPPLY, journal);
   const roots = computeRoots(emptyTrieReader, accounts, storage, moduleValues(supply));

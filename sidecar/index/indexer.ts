@@ -119,7 +119,8 @@ export class Indexer {
     const encoded = encodeBlock(block);
     const indexed = { block, encoded, accounts: encodeBlockAccounts(block) };
     ledger.apply(height, tokens.moves.flat(), verdict);
-    this.writes.push(...blockWrites(indexed));
+    // One by one, here as elsewhere: a large genesis has more than a call may have arguments.
+    for (const write of blockWrites(indexed)) this.writes.push(write);
     this.blocks.push(indexed);
     this.pendingBytes += storedBytes(indexed);
   }

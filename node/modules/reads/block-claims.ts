@@ -102,7 +102,7 @@ export class BlockClaims {
     for (const change of changes) this.noteChange(change);
     if (events === undefined || events.length === 0) return;
     const { moves, touched } = claimsOfEvents(events, this.validatorsPool);
-    this.told.push(...moves.map((move) => ({ ...move, transactionIndex })));
+    for (const move of moves) this.told.push({ ...move, transactionIndex });
     touchAll(this.touched, touched);
   }
 
