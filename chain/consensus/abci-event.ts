@@ -205,7 +205,7 @@ export function blockEvents(
   const events = journal.blockChanges.flatMap(moneyEvents);
   if (feesAtoken > 0n) events.push(splitEvent(feesAtoken, burnedAtoken));
   if (mintedAtoken > 0n) events.push(event("mint", { amount: amountText(mintedAtoken) }));
-  for (const event of journal.moduleEvents ?? []) events.push(event);
+  for (const told of journal.moduleEvents ?? []) events.push(told);
   return events.map((one) => withLast(one, "mode", "EndBlock"));
 }
 
