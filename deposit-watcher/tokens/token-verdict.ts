@@ -43,6 +43,12 @@ export interface TokenOwners {
   walletFrom(address: Address): Height | undefined;
 }
 
+/**
+ * The most that there can be of a token, and that an entry of the books holds. A contract may log that an
+ * address gave all of it many times in one transaction.
+ */
+const MAX_UNITS = 2n ** 256n - 1n;
+
 /** What a side is part of: one token at one of our addresses in one block. */
 export function touchKey({ height, contract, address }: TokenSide): string {
   return `${height} ${contract} ${address}`;
@@ -129,7 +135,7 @@ export function judgeTouch(
       asset,
       address,
       isHotWallet,
-      amountUnits: leftUnits,
+      amountUnits: atMost(leftUnits),
       height,
       txHash,
     });
@@ -160,9 +166,15 @@ function addOutflows(
     byTransaction.set(txHash, (byTransaction.get(txHash) ?? 0n) - units);
   }
   const role = owners.walletFrom(wallet) === undefined ? "deposit-address" : "hot-wallet";
-  for (const [txHash, amountUnits] of byTransaction) {
+  for (const [txHash, units] of byTransaction) {
+    const amountUnits = atMost(units);
     verdicts.outflows.push({ asset, wallet, role, txHash, height, amountUnits, feeAtoken: 0n });
   }
+}
+
+/** Beyond it a claim cannot be true, and would only keep the block from being booked. */
+function atMost(units: bigint): bigint {
+  return units < MAX_UNITS ? units : MAX_UNITS;
 }
 
 function sightingOf(side: TokenSide, reason: SightingReason): NewSighting {

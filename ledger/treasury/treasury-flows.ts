@@ -310,11 +310,22 @@ function shortEntries(
           idemKey: `sweep-short:${hash}:${asset}${suffixOf(rewinds)}`,
           effectiveHeight: leaving[0]?.height ?? null,
           memo: hash,
-          postings: [{ asset, debit: BREAK, credit: IN_TRANSIT, amountUnits }],
+          postings: inParts(amountUnits).map((part) => {
+            return { asset, debit: BREAK, credit: IN_TRANSIT, amountUnits: part };
+          }),
         },
       ];
     }),
   );
+}
+
+/** The most that a posting holds. */
+const MAX_UNITS = 2n ** 256n - 1n;
+
+/** A token may log that each of several addresses gave all that there can be of it. */
+function inParts(units: bigint): readonly bigint[] {
+  if (units <= MAX_UNITS) return [units];
+  return [MAX_UNITS, ...inParts(units - MAX_UNITS)];
 }
 
 async function endSweeps(

@@ -4,8 +4,10 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../chain/address.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import { parseCustomerId, TREASURY } from "../../../ledger/books/accounts.js";
+import { bookTreasuryFlows } from "../../../ledger/treasury/treasury-flows.js";
 import { readTreasury } from "../../../ledger/treasury/treasury-figures.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
@@ -40,6 +42,13 @@ async function register(): Promise<{ address: Address; customer: string; index: 
 async function available(customer: string, asset: string): Promise<bigint> {
   const balances = await customerBalances(bench.bench.database, parseCustomerId(customer));
   return balances?.find((one) => one.asset === asset)?.availableUnits ?? 0n;
+}
+
+/** Ends a transaction whose effects nobody wants. */
+class Undone extends Error {
+  constructor(readonly rows: unknown) {
+    super("undone");
+  }
 }
 
 const query = <Row extends object>(text: string) => bench.bench.ledger.owner.query<Row>(text);
@@ -218,6 +227,39 @@ describe("sweeps", () => {
     expect(await bench.units(liar.address, "MOODY")).toBe(10n);
     await bench.bench.mine([callOf("MoodyToken", "setMood", [0])]);
     await bench.mine();
+  });
+
+  it("are booked where their token says that more left than there can be", async () => {
+    const all = 2n ** 256n - 1n;
+    const { address } = await register();
+    await bench.bench.mine([
+      callOf("MoodyToken", "mint", [address, 10n]),
+      { to: address, value: 10n ** 15n },
+    ]);
+    await bench.mine();
+    await bench.rounds(3);
+    const [sweep] = (await bench.sweeps()).filter((one) => one.address === address);
+    const txHash = sweep?.attempts[0]?.hash ?? keccak256Hex(new Uint8Array());
+    const outflows = Array.from({ length: 10 }, (_, n) => {
+      const wallet = parseAddress(`0x${String(n).repeat(40)}`);
+      const place = { role: "deposit-address" as const, txHash, height: 5, feeAtoken: 0n };
+      return { ...place, asset: "MOODY", wallet, amountUnits: all };
+    });
+    const flows = { walletInflows: [], outflows, deposits: [], rewinds: 1 };
+    const units = await bench.bench.database
+      .transaction(async (tx) => {
+        expect(await bookTreasuryFlows(tx, flows)).toMatchObject({ outflows: [] });
+        throw new Undone(
+          await tx.query<{ units: string }>(
+            `SELECT sum(p.amount_units)::text AS units FROM posting p
+               JOIN journal_entry e ON e.id = p.journal_id
+              WHERE e.idem_key = 'sweep-short:' || $1 || ':MOODY-r1'`,
+            [txHash],
+          ),
+        );
+      })
+      .catch((error: unknown) => (error instanceof Undone ? error.rows : error));
+    expect(units).toEqual([{ units: `${10n * all}` }]);
   });
 
   it("give up gas that is not paid by its deadline, and nothing is missing", async () => {

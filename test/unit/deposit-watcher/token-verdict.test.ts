@@ -87,6 +87,17 @@ describe("what a token's balances say of its claims", () => {
     });
   });
 
+  it("gives and leaves no more than there can be of a token, whatever it logs", () => {
+    const all = 2n ** 256n - 1n;
+    const gone = Array.from({ length: 10 }, () => side(-all, alice, "sweep"));
+    expect(judge([...gone, side(5n)], 5n, 5n)).toEqual({
+      ...nothing,
+      deposits: [5n],
+      outflows: [all],
+      surpluses: [all],
+    });
+  });
+
   it("is nothing where the contract does not tell", () => {
     const unreadable = { ...nothing, sightings: ["UNREADABLE 100"] };
     expect(judge([side(100n)], undefined, 100n)).toEqual(unreadable);
