@@ -151,7 +151,11 @@ function isTooMuch(error: unknown): boolean {
   return error instanceof RpcError && TOO_MUCH.has(error.rpc.rpcCode);
 }
 
-/** By its receipts; where they are too much as well, only what is wanted at least. */
+/**
+ * By its receipts; where they are too much as well, only what is wanted at least. Of wanted contracts
+ * anybody can log more than a search gives, and beside it more than all receipts may be: then each is asked
+ * for by itself.
+ */
 async function searchLargeBlock(
   rpc: JsonRpcClient,
   height: Height,
@@ -161,7 +165,9 @@ async function searchLargeBlock(
   try {
     return await searchBlock(rpc, height, wanted);
   } catch (error) {
-    if (!isTooMuch(error) || atLeast === undefined || filter.address !== undefined) throw error;
+    if (!isTooMuch(error)) throw error;
+    if (filter.address !== undefined) return searchReceipts(rpc, height, wanted);
+    if (atLeast === undefined) throw error;
     if (atLeast.length === 0) return [];
     const least = { ...wanted, filter: { ...filter, address: atLeast } };
     return search(rpc, { from: height, to: height }, least);
@@ -174,7 +180,62 @@ async function searchBlock(
   { filter, options }: Search,
 ): Promise<TransferLog[]> {
   const answer = await rpc.request("eth_getBlockReceipts", [toQuantity(height)], options);
-  const logs = readList(answer, "receipts").flatMap((receipt) =>
+  return readReceipts(readList(answer, "receipts"), height, filter);
+}
+
+/** Receipts in one exchange; with more than fits into an answer there are fewer. */
+const RECEIPTS_AT_ONCE = 16;
+
+async function searchReceipts(
+  rpc: JsonRpcClient,
+  height: Height,
+  { filter, options, last }: Search,
+): Promise<TransferLog[]> {
+  const block = await rpc.request("eth_getBlockByNumber", [toQuantity(height), false], options);
+  if (height === last.to) assertHas(block, last);
+  const hashes = readList(readObject(block, "block")["transactions"], "transactions");
+  const found: TransferLog[] = [];
+  let most = RECEIPTS_AT_ONCE;
+  for (let next = 0; next < hashes.length; ) {
+    const receipts = await readFitting(rpc, hashes.slice(next, next + most), options);
+    if (receipts === undefined) {
+      most = Math.ceil(most / 2);
+      continue;
+    }
+    found.push(...readReceipts(receipts, height, filter));
+    next += receipts.length;
+  }
+  return found;
+}
+
+/** The first receipts of some transactions, as many as fit; undefined where fewer are to be asked for. */
+async function readFitting(
+  rpc: JsonRpcClient,
+  hashes: readonly unknown[],
+  options: RpcOptions,
+): Promise<readonly unknown[] | undefined> {
+  const [method, [first]] = ["eth_getTransactionReceipt", hashes];
+  if (hashes.length === 1) return [await rpc.request(method, [first], options)];
+  try {
+    const outcomes = await rpc.batch(
+      hashes.map((hash) => ({ method, params: [hash] })),
+      options,
+    );
+    const refused = outcomes.findIndex((outcome) => !outcome.ok && isTooMuch(outcome.error));
+    const fitting = refused === -1 ? outcomes : outcomes.slice(0, refused);
+    return fitting.length === 0 ? undefined : fitting.map(resultOf);
+  } catch (error) {
+    if (!isTooMuch(error)) throw error;
+    return undefined;
+  }
+}
+
+function readReceipts(
+  receipts: readonly unknown[],
+  height: Height,
+  filter: Search["filter"],
+): TransferLog[] {
+  const logs = receipts.flatMap((receipt) =>
     readList(readObject(receipt, "receipt")["logs"], "logs"),
   );
   const contracts = filter.address === undefined ? undefined : new Set<string>(filter.address);

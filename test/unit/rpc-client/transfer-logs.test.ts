@@ -1,6 +1,7 @@
 /** Logs as contracts write them, well and badly; known answers are encoded by ethers. */
 import { describe, expect, it } from "@jest/globals";
 import { AbiCoder, id, Interface, zeroPadValue } from "ethers";
+import type { Address } from "../../../chain/address.js";
 import type { Hash32, Hex } from "../../../chain/hex.js";
 import { RpcError } from "../../../rpc-client/errors.js";
 import type { RpcCall, RpcOutcome } from "../../../rpc-client/json-rpc.js";
@@ -142,5 +143,47 @@ describe("transfers of a range", () => {
     await expect(
       calls.transferLogs({ from: 10, to: 12 }, { signal, lastHash }),
     ).rejects.toMatchObject({ code: "BAD_ANSWER" });
+  });
+
+  it("of wanted contracts come by single receipts where a block has more than all else gives", async () => {
+    const hashes = Array.from({ length: 7 }, (_, index) => id(`tx ${index}`));
+    const logOf = (index: number) => {
+      const { topics, data } = erc20.encodeEventLog("Transfer", [from, to, BigInt(index)]);
+      const place = { blockNumber: "0x5", blockHash: id("5"), transactionHash: hashes[index] };
+      const own = { address: `0x${"c3".repeat(20)}`, logIndex: `0x${index.toString(16)}` };
+      return { ...place, ...own, transactionIndex: own.logIndex, topics, data };
+    };
+    const tooMuch = (method: string) => {
+      return new RpcError("response too large", { rpcCode: -32003, method });
+    };
+    const receipt = (hash: unknown) => ({ logs: [logOf(hashes.indexOf(String(hash)))] });
+    /** Gives `most` receipts in one batch, and one that is asked for by itself. */
+    const callsOf = (most: number) =>
+      transferLogCalls({
+        request: async (method, [first]) => {
+          if (method === "eth_getTransactionReceipt") return receipt(first);
+          if (method !== "eth_getBlockByNumber") throw tooMuch(method);
+          return { hash: id("5"), transactions: hashes };
+        },
+        batch: async (list) =>
+          list.map(({ method, params: [first] }, index): RpcOutcome => {
+            if (method === "eth_getBlockByNumber") return { ok: true, result: { hash: id("5") } };
+            const isGiven = method === "eth_getTransactionReceipt" && index < most;
+            return isGiven
+              ? { ok: true, result: receipt(first) }
+              : { ok: false, error: tooMuch(method) };
+          }),
+        close: () => undefined,
+      });
+    const contracts = [`0x${"c3".repeat(20)}` as Address];
+    for (const most of [7, 3, 1, 0]) {
+      const options = { signal, contracts, lastHash: id("5") as Hash32 };
+      const logs = await callsOf(most).transferLogs({ from: 5, to: 5 }, options);
+      expect([most, logs.map(({ value }) => Number(value))]).toEqual([most, [0, 1, 2, 3, 4, 5, 6]]);
+    }
+    const other = { signal, contracts, lastHash: id("another") as Hash32 };
+    await expect(callsOf(7).transferLogs({ from: 5, to: 5 }, other)).rejects.toMatchObject({
+      code: "BAD_ANSWER",
+    });
   });
 });
