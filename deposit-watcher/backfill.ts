@@ -133,7 +133,7 @@ async function readPast(
   while (from !== undefined) {
     const range = { from, to: lastHeight };
     const page = await parts.node.accountJournal(address.address, range, options);
-    entries.push(...page.entries);
+    for (const entry of page.entries) entries.push(entry);
     if (entries.length > MAX_PAST_ENTRIES || (page.next !== undefined && page.next <= from)) {
       throw pastIncident(address, "its past is longer than can be booked by itself", {
         entries: entries.length,

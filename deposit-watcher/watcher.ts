@@ -314,7 +314,8 @@ export class Watcher {
       assert(own[0]?.height === from.height + 1, "a run begins behind the cursor");
       const isTouched = touchTest(run.slice(0, own.length));
       await step.verified;
-      const { deposits, walletInflows, outflows, receivers, ...tokens } = await step.tokens;
+      const { deposits, walletInflows, outflows, receivers, leftOut, ...tokens } =
+        await step.tokens;
       failpoint("watcher.after-verify");
       const result = await commitBlockStep(
         database,
@@ -340,7 +341,7 @@ export class Watcher {
       }
       if (result.outcome === "committed") {
         this.#report(result, last.height);
-        metrics.tokenSightings(tokens.sightings.length);
+        this.#reportTokens(tokens.sightings.length, leftOut, last.height);
         this.#update({ cursorHeight: last.height, problem: undefined });
         metrics.cursor(last.height);
         if (step.fault !== undefined) throw step.fault;
@@ -370,6 +371,13 @@ export class Watcher {
       };
       log.error(fields, "coins left one of our addresses and nobody asked for it");
     }
+  }
+
+  #reportTokens(sightings: number, leftOut: number, height: Height): void {
+    const { log, metrics } = this.#parts;
+    metrics.tokenSightings(sightings);
+    if (leftOut === 0) return;
+    log.warn({ count: leftOut, height }, "too many tokens that nobody listed, not recorded");
   }
 
   #reportPaused(reasons: readonly string[]): void {

@@ -53,6 +53,11 @@ export interface TransferLogCalls {
        * them such a block is refused.
        */
       readonly atLeast?: readonly Address[];
+      /**
+       * Only those for which it is true are kept; asked once of each. A range may have more than memory,
+       * while one answer is bounded.
+       */
+      readonly isWanted?: (log: TransferLog) => boolean;
       /** Hash of block `to`: another node behind a balancer may not have it, and finds nothing. */
       readonly lastHash?: Hash32;
     },
@@ -66,15 +71,19 @@ const TOO_MUCH: ReadonlySet<number> = new Set([-32602, -32005, -32003, -32000]);
 export function transferLogCalls(rpc: JsonRpcClient): TransferLogCalls {
   return {
     async transferLogs(range, options) {
-      const { contracts, account, atLeast, lastHash } = options;
+      const { contracts, account, atLeast, isWanted, lastHash } = options;
       const filters = filtersFor(account).map((topics) => ({
         topics,
         ...(contracts === undefined ? {} : { address: contracts }),
       }));
       const logs: TransferLog[] = [];
+      // One by one: as arguments of a call they would have to fit on the stack.
+      const take = (log: TransferLog) => {
+        if (isWanted?.(log) !== false) logs.push(log);
+      };
       for (const filter of filters) {
         const last = { ...range, lastHash };
-        logs.push(...(await search(rpc, range, { filter, atLeast, options, last })));
+        await search(rpc, range, { filter, atLeast, take, options, last });
       }
       if (filters.length === 1) return logs;
       const unique = new Map(logs.map((log) => [`${log.height} ${log.logIndex}`, log]));
@@ -105,6 +114,8 @@ function filtersFor(account: Address | undefined): readonly Topics[] {
 interface Search {
   readonly filter: { readonly topics: Topics; readonly address?: readonly Address[] };
   readonly atLeast: readonly Address[] | undefined;
+  /** Told of each that is found, in the order of the chain. */
+  readonly take: (log: TransferLog) => void;
   readonly options: RpcOptions;
   /** Block that whoever answers must have. */
   readonly last: { readonly to: Height; readonly lastHash: Hash32 | undefined };
@@ -115,11 +126,12 @@ async function search(
   rpc: JsonRpcClient,
   { from, to }: { readonly from: Height; readonly to: Height },
   wanted: Search,
-): Promise<TransferLog[]> {
+): Promise<void> {
+  let found: unknown;
   try {
     const bounds = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
     // In one exchange: the same node says what it knows and what it found.
-    const [header, found] = await rpc.batch(
+    const [header, logs] = await rpc.batch(
       [
         { method: "eth_getBlockByNumber", params: [encodeAt(wanted.last.to), false] },
         { method: "eth_getLogs", params: [{ ...wanted.filter, ...bounds }] },
@@ -127,14 +139,15 @@ async function search(
       wanted.options,
     );
     assertHas(resultOf(header), wanted.last);
-    return readLogs(resultOf(found), { from, to });
+    found = resultOf(logs);
   } catch (error) {
     if (!isTooMuch(error)) throw error;
     if (from === to) return searchLargeBlock(rpc, from, wanted);
     const middle = Math.floor((from + to) / 2);
-    const lower = await search(rpc, { from, to: middle }, wanted);
-    return [...lower, ...(await search(rpc, { from: middle + 1, to }, wanted))];
+    await search(rpc, { from, to: middle }, wanted);
+    return search(rpc, { from: middle + 1, to }, wanted);
   }
+  takeLogs(found, { from, to }, wanted);
 }
 
 /** A node that is behind answers with no logs, as if there were none. */
@@ -156,45 +169,30 @@ function isTooMuch(error: unknown): boolean {
  * anybody can log more than a search gives, and beside it more than all receipts may be: then each is asked
  * for by itself.
  */
-async function searchLargeBlock(
-  rpc: JsonRpcClient,
-  height: Height,
-  wanted: Search,
-): Promise<TransferLog[]> {
+async function searchLargeBlock(rpc: JsonRpcClient, height: Height, wanted: Search): Promise<void> {
   const { filter, atLeast } = wanted;
+  let receipts: unknown;
   try {
-    return await searchBlock(rpc, height, wanted);
+    receipts = await rpc.request("eth_getBlockReceipts", [toQuantity(height)], wanted.options);
   } catch (error) {
     if (!isTooMuch(error)) throw error;
     if (filter.address !== undefined) return searchReceipts(rpc, height, wanted);
     if (atLeast === undefined) throw error;
-    if (atLeast.length === 0) return [];
+    if (atLeast.length === 0) return;
     const least = { ...wanted, filter: { ...filter, address: atLeast } };
     return search(rpc, { from: height, to: height }, least);
   }
-}
-
-async function searchBlock(
-  rpc: JsonRpcClient,
-  height: Height,
-  { filter, options }: Search,
-): Promise<TransferLog[]> {
-  const answer = await rpc.request("eth_getBlockReceipts", [toQuantity(height)], options);
-  return readReceipts(readList(answer, "receipts"), height, filter);
+  takeReceipts(readList(receipts, "receipts"), height, wanted);
 }
 
 /** Receipts in one exchange; with more than fits into an answer there are fewer. */
 const RECEIPTS_AT_ONCE = 16;
 
-async function searchReceipts(
-  rpc: JsonRpcClient,
-  height: Height,
-  { filter, options, last }: Search,
-): Promise<TransferLog[]> {
+async function searchReceipts(rpc: JsonRpcClient, height: Height, wanted: Search): Promise<void> {
+  const { options, last } = wanted;
   const block = await rpc.request("eth_getBlockByNumber", [toQuantity(height), false], options);
   if (height === last.to) assertHas(block, last);
   const hashes = readList(readObject(block, "block")["transactions"], "transactions");
-  const found: TransferLog[] = [];
   let most = RECEIPTS_AT_ONCE;
   for (let next = 0; next < hashes.length; ) {
     const receipts = await readFitting(rpc, hashes.slice(next, next + most), options);
@@ -202,10 +200,9 @@ async function searchReceipts(
       most = Math.ceil(most / 2);
       continue;
     }
-    found.push(...readReceipts(receipts, height, filter));
+    takeReceipts(receipts, height, wanted);
     next += receipts.length;
   }
-  return found;
 }
 
 /** The first receipts of some transactions, as many as fit; undefined where fewer are to be asked for. */
@@ -230,11 +227,8 @@ async function readFitting(
   }
 }
 
-function readReceipts(
-  receipts: readonly unknown[],
-  height: Height,
-  filter: Search["filter"],
-): TransferLog[] {
+function takeReceipts(receipts: readonly unknown[], height: Height, wanted: Search): void {
+  const { filter } = wanted;
   const logs = receipts.flatMap((receipt) =>
     readList(readObject(receipt, "receipt")["logs"], "logs"),
   );
@@ -245,7 +239,7 @@ function readReceipts(
     const isOurs = contracts?.has(readAddress(log["address"], "address")) ?? true;
     return isOurs && filter.topics.every((one, index) => matches(one, topics[index]));
   });
-  return readLogs(matching, { from: height, to: height });
+  takeLogs(matching, { from: height, to: height }, wanted);
 }
 
 function matches(wanted: Topics[number], topic: unknown): boolean {
@@ -253,15 +247,16 @@ function matches(wanted: Topics[number], topic: unknown): boolean {
   return typeof topic === "string" && (wanted === topic || wanted.includes(topic));
 }
 
-function readLogs(
+function takeLogs(
   answer: unknown,
   range: { readonly from: Height; readonly to: Height },
-): TransferLog[] {
-  return readList(answer, "logs").map((value) => {
+  { take }: Pick<Search, "take">,
+): void {
+  for (const value of readList(answer, "logs")) {
     const log = parseTransferLog(value);
     if (log.height < range.from || log.height > range.to) throw badAnswer("log of another block");
-    return log;
-  });
+    take(log);
+  }
 }
 
 /** Untrusted log with one of the known signatures. Throws BAD_ANSWER. */

@@ -4,7 +4,7 @@
  * is recorded, too.
  */
 import type { Address } from "../../chain/address.js";
-import type { Hash32, Height } from "../../chain/hex.js";
+import type { Height } from "../../chain/hex.js";
 import type { ObservedCode } from "../../ledger/assets/token-state.js";
 import type { NewSighting, SightingReason } from "../../ledger/assets/token-sightings.js";
 import type { DataBlock } from "../../rpc-client/data-api/data-block.js";
@@ -21,6 +21,7 @@ import {
   type TokenVerdicts,
   touchesOf,
 } from "./token-verdict.js";
+import { type Receivers, WantedLogs } from "./wanted-logs.js";
 
 /** What is asked of the node. */
 export type TokenNode = Pick<EvmClient, "transferLogs" | "tokenBalances" | "tokenCodes">;
@@ -44,7 +45,9 @@ export interface TokenRunInput {
 export interface TokenRun extends TokenVerdicts {
   readonly codes: readonly ObservedCode[];
   /** Every account that a transfer of the run names as its receiver. */
-  readonly receivers: ReadonlySet<Address>;
+  readonly receivers: Receivers;
+  /** Transfers of contracts that nobody listed which are not recorded: their blocks have too many. */
+  readonly leftOut: number;
 }
 
 /**
@@ -61,14 +64,16 @@ export async function readTokenRun(
   const verdicts = noVerdicts();
   const [first, last] = [run[0], run.at(-1)];
   if (first === undefined || last === undefined) {
-    return { ...verdicts, codes: [], receivers: new Set() };
+    return { ...verdicts, codes: [], receivers: new Set(), leftOut: 0 };
   }
   const range = { from: first.height, to: last.height };
-  const wanted = { ...options, lastHash: last.hash, atLeast: contracts };
+  const kept = new WantedLogs(watched, run);
+  const isWanted = (log: TransferLog) => kept.keep(log);
+  const wanted = { ...options, lastHash: last.hash, atLeast: contracts, isWanted };
   const logs = await node.transferLogs(range, wanted);
-  assertSameBlocks(run, logs);
+  assertSameBlocks(kept, logs);
   const told = sidesBesideOperations(logs, sides, watched);
-  verdicts.sightings.push(...told.sightings);
+  for (const sighting of told.sightings) verdicts.sightings.push(sighting);
   const touches = touchesOf([...sides, ...told.sides]);
   const queries = touches.flatMap(({ contract: token, address: account, height }) => [
     { token, account, at: Math.max(0, height - 1) },
@@ -87,8 +92,7 @@ export async function readTokenRun(
     const beforeUnits = isNew.has(touch) ? 0n : balances[2 * index];
     judgeTouch(touch, { beforeUnits, afterUnits: balances[2 * index + 1] }, watched, verdicts);
   });
-  const receivers = new Set(logs.flatMap(({ to }) => to ?? []));
-  return { ...verdicts, codes, receivers };
+  return { ...verdicts, codes, receivers: kept, leftOut: kept.leftOut };
 }
 
 /** Balances that every node shows: a single one could make deposits of nothing. */
@@ -129,15 +133,14 @@ async function madeInBlock(
 }
 
 /** Logs and operations are read from two servers: they must tell of the same blocks. */
-function assertSameBlocks(run: readonly DataBlock[], logs: readonly TransferLog[]): void {
-  const hashes = new Map<Height, Hash32>(run.map(({ height, hash }) => [height, hash]));
-  const other = logs.find(({ height, blockHash }) => hashes.get(height) !== blockHash);
+function assertSameBlocks(kept: WantedLogs, logs: readonly TransferLog[]): void {
+  const other = logs.find(({ height, blockHash }) => kept.hashAt(height) !== blockHash);
   if (other === undefined) return;
   throw new IncidentFound({
     kind: "NODES_DISAGREE",
     height: other.height,
     message: `node and Data API disagree about block ${other.height}`,
-    details: { nodeHash: other.blockHash, otherHash: hashes.get(other.height) },
+    details: { nodeHash: other.blockHash, otherHash: kept.hashAt(other.height) },
   });
 }
 

@@ -1,6 +1,7 @@
 /**
  * Tokens that came to our addresses and are not credited: of contracts that nobody listed, NFTs, and
- * what listed contracts claimed without delivering. Recorded, never booked, never passed over.
+ * what listed contracts claimed without delivering. Recorded and never booked; of one block, a thousand at
+ * most that nobody listed.
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";

@@ -5,7 +5,11 @@ import type { Address } from "../../../chain/address.js";
 import type { Hash32, Hex } from "../../../chain/hex.js";
 import { RpcError } from "../../../rpc-client/errors.js";
 import type { RpcCall, RpcOutcome } from "../../../rpc-client/json-rpc.js";
-import { transferLogCalls, transferOf } from "../../../rpc-client/transfer-logs.js";
+import {
+  type TransferLog,
+  transferLogCalls,
+  transferOf,
+} from "../../../rpc-client/transfer-logs.js";
 
 const from = `0x${"a1".repeat(20)}`;
 const to = `0x${"b2".repeat(20)}`;
@@ -132,6 +136,28 @@ describe("transfers of a range", () => {
       ]);
       expect(asked.includes("eth_getBlockReceipts")).toBe(blocksAtOnce === 0);
     }
+  });
+
+  it("may be more than fit on a stack, and only those that are wanted are kept", async () => {
+    const { topics, data } = erc20.encodeEventLog("Transfer", [from, to, 1n]);
+    const place = { blockHash: id("5"), transactionHash: id("tx"), transactionIndex: "0x0" };
+    const common = { address: `0x${"c3".repeat(20)}`, topics, data, blockNumber: "0x5", ...place };
+    const found = Array.from({ length: 150_000 }, (_, index) => {
+      return { ...common, logIndex: `0x${index.toString(16)}` };
+    });
+    const calls = transferLogCalls({
+      request: () => Promise.reject(new Error("nothing else is asked")),
+      batch: async (list) =>
+        list.map(({ method }): RpcOutcome => {
+          return { ok: true, result: method === "eth_getLogs" ? found : { hash: id("5") } };
+        }),
+      close: () => undefined,
+    });
+    const range = { from: 5, to: 5 };
+    expect((await calls.transferLogs(range, { signal })).length).toBe(150_000);
+    const isWanted = ({ logIndex }: TransferLog) => logIndex % 50_000 === 7;
+    const wanted = await calls.transferLogs(range, { signal, isWanted });
+    expect(wanted.map(({ logIndex }) => logIndex)).toEqual([7, 50_007, 100_007]);
   });
 
   it("are not none where the node is behind, or on another block", async () => {

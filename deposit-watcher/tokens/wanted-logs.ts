@@ -1,0 +1,68 @@
+/**
+ * Which transfers of a run of blocks are kept while they are read. A block may log some ninety thousand,
+ * and a run has many blocks: what names none of our addresses is let go of at once.
+ */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { TransferLog } from "../../rpc-client/transfer-logs.js";
+import type { Watched } from "../deposit-match.js";
+
+/** Receivers that are remembered of a run: some tens of MB. */
+const MAX_RECEIVERS = 200_000;
+
+/**
+ * Of one block, transfers to our addresses by contracts that nobody listed, at most. They cost whoever
+ * logs them next to nothing, and each is a row for ever.
+ */
+const MAX_OF_STRANGERS = 1_000;
+
+/** Accounts that transfers of a run name as their receivers; others may be taken for one. */
+export interface Receivers {
+  has(address: Address): boolean;
+}
+
+/** What is kept of one run, asked of each transfer in the order of the chain. */
+export class WantedLogs implements Receivers {
+  readonly #hashes: ReadonlyMap<Height, Hash32>;
+  readonly #receivers = new Set<Address>();
+  readonly #ofStrangers = new Map<Height, number>();
+  #leftOut = 0;
+
+  constructor(
+    private readonly watched: Pick<Watched, "assetOf"> & { has(address: Address): boolean },
+    run: readonly { readonly height: Height; readonly hash: Hash32 }[],
+  ) {
+    this.#hashes = new Map(run.map(({ height, hash }) => [height, hash]));
+  }
+
+  /** How many to our addresses were let go of, because their blocks have too many. */
+  get leftOut(): number {
+    return this.#leftOut;
+  }
+
+  /** See `Receivers`. */
+  has(address: Address): boolean {
+    return this.#receivers.size >= MAX_RECEIVERS || this.#receivers.has(address);
+  }
+
+  /** The block that was matched at a height; undefined for none of the run. */
+  hashAt(height: Height): Hash32 | undefined {
+    return this.#hashes.get(height);
+  }
+
+  /** Whether a transfer is kept: it may concern us, or is of another block than was matched. */
+  keep({ height, blockHash, contract, standard, from, to, value }: TransferLog): boolean {
+    if (to !== undefined && this.#receivers.size < MAX_RECEIVERS) this.#receivers.add(to);
+    if (this.#hashes.get(height) !== blockHash) return true;
+    if (standard === "erc20" && value === 0n) return false;
+    const isToUs = to !== undefined && this.watched.has(to);
+    if (this.watched.assetOf(contract) !== undefined) {
+      return isToUs || (from !== undefined && this.watched.has(from));
+    }
+    if (!isToUs) return false;
+    const count = (this.#ofStrangers.get(height) ?? 0) + 1;
+    this.#ofStrangers.set(height, count);
+    if (count > MAX_OF_STRANGERS) this.#leftOut += 1;
+    return count <= MAX_OF_STRANGERS;
+  }
+}

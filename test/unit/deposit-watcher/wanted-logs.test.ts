@@ -1,0 +1,89 @@
+/** Transfers of a run as they are read: what is let go of at once, and what is never. */
+import { describe, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
+import { type Hash32, parseHash32 } from "../../../chain/hex.js";
+import { readTokenRun } from "../../../deposit-watcher/tokens/token-run.js";
+import { WantedLogs } from "../../../deposit-watcher/tokens/wanted-logs.js";
+import type { TransferLog } from "../../../rpc-client/transfer-logs.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
+
+const [alice, stranger, listed, unlisted] = [1, 2, 3, 4].map(testAddress) as [
+  Address,
+  Address,
+  Address,
+  Address,
+];
+const hashAt = (height: number): Hash32 =>
+  parseHash32(`0x${height.toString(16).padStart(64, "0")}`);
+const run = [5, 6].map((height) => ({ height, hash: hashAt(height) }));
+const watched = {
+  has: (address: Address) => address === alice,
+  customerOf: () => undefined,
+  walletFrom: () => undefined,
+  assetOf: (contract: Address) => (contract === listed ? "GOLD" : undefined),
+};
+
+function transfer(parts: Partial<TransferLog>): TransferLog {
+  const height = parts.height ?? 5;
+  const place = { height, blockHash: hashAt(height), txHash: hashAt(1), txIndex: 0, logIndex: 0 };
+  const sides = { contract: unlisted, from: stranger, to: alice, value: 1n };
+  return { ...place, ...sides, standard: "erc20", isStandard: true, ...parts };
+}
+
+const keeps = (logs: WantedLogs, parts: Partial<TransferLog>) => logs.keep(transfer(parts));
+
+describe("transfers of a run", () => {
+  it("are kept where they name an address of ours and move something", () => {
+    const logs = new WantedLogs(watched, run);
+    expect(keeps(logs, {})).toBe(true);
+    expect(keeps(logs, { contract: listed })).toBe(true);
+    expect(keeps(logs, { contract: listed, from: alice, to: stranger })).toBe(true);
+    expect(keeps(logs, { from: alice, to: stranger })).toBe(false);
+    expect(keeps(logs, { to: stranger })).toBe(false);
+    expect(keeps(logs, { value: 0n })).toBe(false);
+    expect(keeps(logs, { contract: listed, value: 0n })).toBe(false);
+    expect(keeps(logs, { standard: "erc721", value: 0n })).toBe(true);
+    // Of another block than was matched: somebody has to see it.
+    expect(keeps(logs, { blockHash: hashAt(7), to: stranger })).toBe(true);
+    expect(logs.leftOut).toBe(0);
+  });
+
+  it("of contracts that nobody listed are a thousand of one block; of listed ones all", () => {
+    const logs = new WantedLogs(watched, run);
+    const kept = (parts: Partial<TransferLog>) =>
+      Array.from({ length: 1_500 }, () => keeps(logs, parts)).filter(Boolean).length;
+    expect([kept({}), kept({ height: 6 }), kept({ contract: listed })]).toEqual([
+      1_000, 1_000, 1_500,
+    ]);
+    expect(logs.leftOut).toBe(1_000);
+  });
+
+  it("tell all who received, and of too many that anybody may have", () => {
+    const logs = new WantedLogs(watched, run);
+    keeps(logs, { to: stranger, value: 0n });
+    expect([logs.has(stranger), logs.has(testAddress(9))]).toEqual([true, false]);
+    for (let n = 0; n < 200_000; n += 1) {
+      const to = `0x${n.toString(16).padStart(40, "0")}` as Address;
+      keeps(logs, { to });
+    }
+    expect(logs.has(testAddress(9))).toBe(true);
+  });
+
+  it("are read and judged where a block has far more of them than are recorded", async () => {
+    const found = Array.from({ length: 5_000 }, (_, logIndex) => transfer({ logIndex }));
+    const node = {
+      transferLogs: async (
+        _range: unknown,
+        options: { isWanted?: (log: TransferLog) => boolean },
+      ) => found.filter((log) => options.isWanted?.(log) ?? true),
+      tokenBalances: async () => [],
+      tokenCodes: async () => [],
+    };
+    const { signal } = new AbortController();
+    const nodes = { first: node, second: undefined };
+    const input = { run: run as never, sides: [], contracts: [listed] };
+    const { sightings, leftOut } = await readTokenRun(nodes, watched, input, { signal });
+    expect([sightings.length, leftOut]).toEqual([1_000, 4_000]);
+    expect(sightings[0]).toMatchObject({ reason: "UNKNOWN_TOKEN", address: alice, claimed: 1n });
+  });
+});
