@@ -46,6 +46,11 @@ export class AddressBook implements Watched {
     return this.#wallets.size;
   }
 
+  /** Number of the last assignment of an address that this book knows; 0 for none. */
+  get lastAssignment(): number {
+    return this.#lastAssignment;
+  }
+
   /** See `Watched`. */
   walletFrom(address: Address): Height | undefined {
     return this.#wallets.get(address);
@@ -92,6 +97,11 @@ export class AddressBook implements Watched {
       this.add(page);
       if (page.length < PAGE) break;
     }
+    await this.refreshAssignments(sql);
+  }
+
+  /** Reads every customer named since: rare, and a few rows. */
+  async refreshAssignments(sql: Sql): Promise<void> {
     for (;;) {
       const page = await assignmentsAfter(sql, { afterId: this.#lastAssignment, limit: PAGE });
       for (const { id, address, customerId } of page) {

@@ -26,8 +26,10 @@ interface Followed {
   readonly nextAddressIndex: number;
   /** ... so many hot wallets, ... */
   readonly walletCount: number;
-  /** ... and so many tokens. */
+  /** ... so many tokens, ... */
   readonly tokenCount: number;
+  /** ... and the customers that persons had named up to this number. */
+  readonly lastAssignment: number;
 }
 
 /** What preparing works with. */
@@ -69,14 +71,15 @@ export async function prepareRun(
 }
 
 function followedBy({ book, listed }: PrepareParts): Followed {
-  const { nextIndex: nextAddressIndex, walletCount } = book;
-  return { nextAddressIndex, walletCount, tokenCount: listed.tokens.length };
+  const { nextIndex: nextAddressIndex, walletCount, lastAssignment } = book;
+  return { nextAddressIndex, walletCount, lastAssignment, tokenCount: listed.tokens.length };
 }
 
 function isSame(one: Followed, other: Followed): boolean {
   return (
     one.nextAddressIndex === other.nextAddressIndex &&
     one.walletCount === other.walletCount &&
-    one.tokenCount === other.tokenCount
+    one.tokenCount === other.tokenCount &&
+    one.lastAssignment === other.lastAssignment
   );
 }

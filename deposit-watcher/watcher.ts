@@ -310,7 +310,8 @@ export class Watcher {
     const { database, book, tokens: listed, metrics } = this.#parts;
     let step = await prepared;
     for (;;) {
-      const { run, own, last, matched, nextAddressIndex, walletCount, tokenCount } = step;
+      const { run, own, last, matched, nextAddressIndex } = step;
+      const { walletCount, tokenCount, lastAssignment } = step;
       assert(own[0]?.height === from.height + 1, "a run begins behind the cursor");
       const isTouched = touchTest(run.slice(0, own.length));
       await step.verified;
@@ -324,6 +325,7 @@ export class Watcher {
           from: { ...from, nextAddressIndex },
           walletCount,
           tokenCount,
+          lastAssignment,
           height: last.height,
           blockHash: last.hash,
           deposits: inChainOrder([...matched.deposits, ...deposits]),
@@ -337,6 +339,7 @@ export class Watcher {
       book.add(result.newAddresses);
       if (result.isOtherwise) {
         await book.refreshWallets(database);
+        await book.refreshAssignments(database);
         await listed.refresh();
       }
       if (result.outcome === "committed") {

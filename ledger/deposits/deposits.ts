@@ -72,6 +72,8 @@ export interface BlockStep {
   readonly walletCount: number;
   /** Tokens that the blocks were matched against. */
   readonly tokenCount: number;
+  /** Number of the last assignment of an address that they were matched with. */
+  readonly lastAssignment: number;
   /** Where the cursor stood when the blocks were matched. */
   readonly from: WatchCursor;
   /** Last block of the run. */
@@ -119,13 +121,13 @@ export type BlockStepResult =
       readonly isOtherwise: false;
     }
   /**
-   * An address registered meanwhile is touched by these blocks, or there is another wallet or token: match
-   * and verify again.
+   * An address registered meanwhile is touched by these blocks, or there is another wallet or token, or a
+   * customer was named: match and verify again.
    */
   | {
       readonly outcome: "match-again";
       readonly newAddresses: readonly DepositAddress[];
-      /** There are other wallets or tokens. */
+      /** There are other wallets, tokens or assignments. */
       readonly isOtherwise: boolean;
     };
 
@@ -243,16 +245,21 @@ async function readNewAddresses(
   return addresses;
 }
 
-/** Whether the ledger has wallets or tokens that the blocks were not matched against. */
+/** Whether the ledger has wallets, tokens or assignments that the blocks were not matched against. */
 async function followsOthers(
   tx: Sql,
-  { walletCount, tokenCount }: Pick<BlockStep, "walletCount" | "tokenCount">,
+  step: Pick<BlockStep, "walletCount" | "tokenCount" | "lastAssignment">,
 ): Promise<boolean> {
-  const [row] = await tx.query<{ wallets: string; tokens: string }>(
+  const [row] = await tx.query<Record<"wallets" | "tokens" | "assignment", string>>(
     `SELECT (SELECT count(*) FROM wallet)::text AS wallets,
-            (SELECT count(*) FROM asset WHERE contract IS NOT NULL)::text AS tokens`,
+            (SELECT count(*) FROM asset WHERE contract IS NOT NULL)::text AS tokens,
+            (SELECT coalesce(max(id), 0) FROM address_assignment)::text AS assignment`,
   );
-  return storedInteger(row?.wallets) !== walletCount || storedInteger(row?.tokens) !== tokenCount;
+  return (
+    storedInteger(row?.wallets) !== step.walletCount ||
+    storedInteger(row?.tokens) !== step.tokenCount ||
+    storedInteger(row?.assignment) > step.lastAssignment
+  );
 }
 
 /** When catching up, a deposit may have its confirmations already when it is first seen. */

@@ -262,7 +262,8 @@ describe("two watchers on one ledger", () => {
     const from = await readCursor(database);
     const block = { height: 0, blockHash: bench.chain.genesisHash };
     const nothing = { deposits: [], walletInflows: [], outflows: [] };
-    const step = { lease, from, walletCount: 1, tokenCount: 0, ...block, ...nothing };
+    const followed = { walletCount: 1, tokenCount: 0, lastAssignment: 0 };
+    const step = { lease, from, ...followed, ...block, ...nothing };
     const late = commitBlockStep(database, step, () => false);
     await expect(late).rejects.toMatchObject({ code: "WATCH_LEASE_LOST" });
     const incident = { kind: "HASH_CHANGED", height: 0, message: "stale", details: {} } as const;

@@ -40,6 +40,7 @@ it("waits for the block that is being booked, and lets none be booked behind it"
     const nothing = {
       walletCount: 0,
       tokenCount: 0,
+      lastAssignment: 0,
       deposits: [],
       walletInflows: [],
       outflows: [],

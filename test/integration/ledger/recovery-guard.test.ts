@@ -237,6 +237,7 @@ describe("a ledger and what its home remembers", () => {
       lease,
       walletCount: 0,
       tokenCount: 0,
+      lastAssignment: 0,
       deposits: [],
       walletInflows: [],
       outflows: [],
