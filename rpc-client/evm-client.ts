@@ -117,7 +117,10 @@ export interface EvmClient
   genesisHash(options: RpcOptions): Promise<Hash32>;
   /** A block with every balance change. */
   blockJournal(hash: Hash32, options: RpcOptions): Promise<JournaledBlock | undefined>;
-  /** Operations of an account in blocks `from` to `to`, both included; continue at `next`. */
+  /**
+   * Operations of an account in blocks `from` to `to`, both included; continue at `next`. BAD_ANSWER while
+   * the node does not have block `to`.
+   */
   accountJournal(
     address: Address,
     range: { readonly from: Height; readonly to: Height },
@@ -229,8 +232,13 @@ function accountCalls(rpc: JsonRpcClient): AccountCalls {
       readHex(await rpc.request("eth_getCode", [address, encodeAt(at)], options), "code"),
     async accountJournal(address, { from, to }, options) {
       const params = [address, toQuantity(from), toQuantity(to)];
-      const answer = await rpc.request("causeway_getAccountJournal", params, options);
-      return parseAccountJournalPage(answer);
+      const journal = { method: "causeway_getAccountJournal", params };
+      // In one exchange: a node that is behind answers with what it has, as if there were no more.
+      const [header, page] = await rpc.batch([headerCall(to), journal], options);
+      const answer = resultOf(page);
+      const last = readOptional(resultOf(header), "block", readObject);
+      if (last === undefined) throw badAnswer(`no block ${to} yet`);
+      return parseAccountJournalPage(answer, { from, to });
     },
     async accountHeights(address, range, options) {
       const params = [address, toQuantity(range.from), toQuantity(range.to)];

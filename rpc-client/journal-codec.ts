@@ -143,13 +143,26 @@ function parseClaims(value: unknown, transactionCount: number): JournaledBlock["
   return readList(value, "claims").map((entry) => parseClaimMove(entry, transactionCount));
 }
 
-/** Untrusted answer of `causeway_getAccountJournal`. Throws BAD_ANSWER. */
-export function parseAccountJournalPage(value: unknown): AccountJournalPage {
+/**
+ * Untrusted answer of `causeway_getAccountJournal` for a range: what is outside of it or out of order would
+ * be booked twice or not at all, and a page that goes on where it began would never end. Throws BAD_ANSWER.
+ */
+export function parseAccountJournalPage(
+  value: unknown,
+  range: { readonly from: Height; readonly to: Height },
+): AccountJournalPage {
   const page = readObject(value, "account journal");
-  return {
-    entries: readList(page["entries"], "entries").map(parseEntry),
-    next: readOptional(page["next"], "next", readHeight),
-  };
+  const entries = readList(page["entries"], "entries").map(parseEntry);
+  const next = readOptional(page["next"], "next", readHeight);
+  let least = range.from;
+  for (const { height } of entries) {
+    if (height < least || height > range.to) throw badAnswer("an entry is out of order or range");
+    least = height;
+  }
+  if (next !== undefined && (next <= least || next > range.to)) {
+    throw badAnswer("the next page is out of order or range");
+  }
+  return { entries, next };
 }
 
 /**

@@ -204,17 +204,38 @@ describe("typed calls", () => {
         error: null,
       },
     };
+    const range = { from: 1, to: 20 };
     const { client, calls } = clientWith({
+      eth_getBlockByNumber: { hash: HASH },
       causeway_getAccountJournal: { entries: [entry], next: 9 },
     });
-    const page = await client.accountJournal(ADDRESS, { from: 1, to: 20 }, { signal });
+    const page = await client.accountJournal(ADDRESS, range, { signal });
     expect(page.next).toBe(9);
     expect(page.entries[0]).toMatchObject({
       height: 3,
       transactionHash: undefined,
       deltaAtoken: -5n,
     });
-    expect(calls[0]?.params).toEqual([ADDRESS, "0x1", "0x14"]);
+    expect(calls.at(-1)?.params).toEqual([ADDRESS, "0x1", "0x14"]);
+    // One that is behind gives what it has; others give what would be booked twice, or for ever.
+    for (const [block, entries, next] of [
+      [null, [entry], null],
+      [{}, [entry], 1],
+      [{}, [entry], 3],
+      [{}, [], 1],
+      [{}, [], 21],
+      [{}, [{ ...entry, blockNumber: "0x0" }], null],
+      [{}, [{ ...entry, blockNumber: "0x15" }], null],
+      [{}, [{ ...entry, blockNumber: "0x4" }, entry], null],
+    ] as const) {
+      const { client: other } = clientWith({
+        eth_getBlockByNumber: block,
+        causeway_getAccountJournal: { entries, next },
+      });
+      await expect(other.accountJournal(ADDRESS, range, { signal })).rejects.toMatchObject({
+        code: "BAD_ANSWER",
+      });
+    }
   });
 
   it("read heights of an account, and refuse any that could make a reader skip a block", async () => {
