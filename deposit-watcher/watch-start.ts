@@ -37,10 +37,22 @@ export interface WatchStart {
  * that does not answer or does not have the block yet.
  */
 export async function beginWatch(start: WatchStart): Promise<void> {
-  const { database, node, identity, startHeight, log, signal } = start;
+  const { database, startHeight, log } = start;
   const { height: cursor, nextAddressIndex } = await readCursor(database);
   if (startHeight === "genesis" || cursor !== -1 || nextAddressIndex !== 0) return;
-  const behind = await retry(
+  for (;;) {
+    const behind = await readBehind(start);
+    const outcome = behind !== undefined && (await beginCursorBehind(database, behind));
+    if (behind === undefined || outcome === false) return;
+    if (outcome === "again") continue;
+    log.info({ height: behind.height + 1 }, "deposits are watched from this block on");
+    return;
+  }
+}
+
+/** The block to begin behind, with what each wallet has after it; undefined where there is none. */
+function readBehind({ database, node, identity, startHeight, log, signal }: WatchStart) {
+  return retry(
     async () => {
       const [chainId, genesisHash] = await Promise.all([
         node.chainId({ signal }),
@@ -70,8 +82,6 @@ export async function beginWatch(start: WatchStart): Promise<void> {
       onRetry: (error) => log.warn({ reason: errorMessage(error) }, "cannot begin to watch yet"),
     },
   );
-  if (behind === undefined || !(await beginCursorBehind(database, behind))) return;
-  log.info({ height: behind.height + 1 }, "deposits are watched from this block on");
 }
 
 /** The last block that is not looked at; -1 for none. */

@@ -69,7 +69,8 @@ const WATCHED_FROM = "watched_from_height";
  * Lets a ledger that has seen no block begin behind a block of a chain that exists: in one commit
  * the cursor stands there and each hot wallet's balance after that block is opening capital. A
  * ledger with a block, or with an address whose blocks would be skipped, stays as it is.
- * @returns whether it begins there now
+ * @returns whether it begins there now; "again" where a wallet was registered meanwhile, whose balance
+ *   belongs to it
  */
 export async function beginCursorBehind(
   database: SqlDatabase,
@@ -78,10 +79,15 @@ export async function beginCursorBehind(
     readonly hash: Hash32;
     readonly wallets: readonly { readonly address: Address; readonly balanceAtoken: Atoken }[];
   },
-): Promise<boolean> {
+): Promise<boolean | "again"> {
   return database.transaction(async (tx) => {
     const from = await lockCursor(tx);
     if (from.height !== -1 || from.nextAddressIndex !== 0) return false;
+    // Under the lock, which whoever registers a wallet holds, too.
+    const others = await tx.query(`SELECT 1 FROM wallet WHERE address <> ALL ($1::text[])`, [
+      block.wallets.map(({ address }) => address),
+    ]);
+    if (others.length > 0) return "again";
     await advanceCursor(tx, { from, height: block.height, blockHash: block.hash });
     const values = [WATCHED_FROM, String(block.height + 1)];
     await tx.query(`INSERT INTO meta (key, value) VALUES ($1, $2)`, values);

@@ -1,12 +1,13 @@
 /** A new ledger on a chain that exists begins where `watcher.start-height` says. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
-import { beginWatch } from "../../../deposit-watcher/watch-start.js";
+import { beginWatch, type WatchStart } from "../../../deposit-watcher/watch-start.js";
 import { HOT_WALLET, NATIVE_ASSET, SUSPENSE } from "../../../ledger/books/accounts.js";
 import { postJournal } from "../../../ledger/books/journal.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
-import { silentLog } from "../../helpers/services/ledger.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
+import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { HOT, OPENING_ATOKEN, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
@@ -24,10 +25,10 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-function begin(startHeight: string, signal = new AbortController().signal): Promise<void> {
+function begin(startHeight: string, node: WatchStart["node"] = bench.node): Promise<void> {
   const identity = { genesisHash: bench.chain.genesisHash, chainId: 6940n };
-  const { node, ledger } = bench;
-  const { database } = ledger;
+  const { database } = bench.ledger;
+  const { signal } = new AbortController();
   const settings = { identity, startHeight, log: silentLog, signal };
   return beginWatch({ database, node, ...settings });
 }
@@ -55,6 +56,28 @@ describe("a ledger that has seen no block", () => {
     await begin("head");
     await begin("2");
     expect(await bench.accountAtoken("equity:opening_capital")).toBe(-HELD_ATOKEN);
+  });
+
+  it("begins with the balance of a wallet that is registered meanwhile", async () => {
+    const other = testAddress(77);
+    bench.pay([other, 9n]);
+    let isRegistered = false;
+    const node: WatchStart["node"] = {
+      ...bench.node,
+      async getBalance(...asked) {
+        // Another process of the exchange knows one more.
+        if (!isRegistered) await registerTestWallets(bench.ledger.database, other);
+        isRegistered = true;
+        return bench.node.getBalance(...asked);
+      },
+    };
+    await begin("head", node);
+    expect(await cursorHeight()).toBe(5);
+    expect(await bench.accountAtoken(`asset:wallet:${other}`)).toBe(9n);
+    bench.start();
+    bench.pay([other, 3n]);
+    await bench.caughtUp();
+    expect(await report()).toMatchObject({ clean: true, height: 6 });
   });
 
   it("begins at a height, and at block 0 where there is nothing to skip", async () => {
