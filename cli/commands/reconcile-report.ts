@@ -127,6 +127,9 @@ function renderBreak(account: string, found: AddressBreak, unit: string): string
         (cause.height === undefined ? "is not on the chain" : `in block ${cause.height}`) +
         `: chain ${cause.chainUnits} ${unit}, ledger ${cause.ledgerUnits} ${unit}`,
     ),
+    ...(found.unexplained === undefined
+      ? []
+      : [`  the node does not tell its transactions: ${found.unexplained}`]),
     ...(found.moreCauses > 0 ? [`  and ${found.moreCauses} more transactions`] : []),
   ];
 }

@@ -13,12 +13,13 @@ import { readTokenAssets } from "../assets/asset-registry.js";
 import { storedAddress, storedAtoken, storedHeight } from "../stored-values.js";
 import { listWallets } from "../wallets/wallet.js";
 import { DEPOSIT_ADDRESSES, NATIVE_ASSET } from "./accounts.js";
-import type {
-  AddressBreak,
-  BreakCause,
-  ReconcileChain,
-  ReconcileReport,
-  TokenReport,
+import {
+  type AddressBreak,
+  type BreakCause,
+  faultOfChain,
+  type ReconcileChain,
+  type ReconcileReport,
+  type TokenReport,
 } from "./reconcile.js";
 import { accountsOfWallet, ADDRESS_ENTRIES } from "./reconcile-books.js";
 
@@ -31,6 +32,8 @@ export interface Divergence {
   readonly height: Height | undefined;
   /** Transactions of that block whose effects differ. */
   readonly causes: readonly BreakCause[];
+  /** Why the node does not tell where. */
+  readonly untold?: string;
 }
 
 /** Addresses that are looked into; behind one break many follow. */
@@ -81,10 +84,14 @@ export async function bisectBreaks(
       booked: (range) => bookedBetween(sql, { asset, accounts, address, ...range }),
     };
     const low = starts.lowOf({ asset, account, address });
-    const height = await firstCause(sides, { low, high: report.height }, causes);
-    const there = causes.filter((cause) => cause.height === height);
-    const where = { asset, account, address, height };
-    divergences.push({ ...where, causes: height === undefined ? [] : there });
+    const where = { asset, account, address };
+    try {
+      const height = await firstCause(sides, { low, high: report.height }, causes);
+      const there = causes.filter((cause) => cause.height === height);
+      divergences.push({ ...where, height, causes: height === undefined ? [] : there });
+    } catch (error) {
+      divergences.push({ ...where, height: undefined, causes: [], untold: faultOfChain(error) });
+    }
   }
   return divergences;
 }
@@ -130,9 +137,11 @@ async function readStarts(sql: Sql, addresses: readonly Address[]): Promise<Star
 }
 
 /** One sentence for people. */
-export function divergenceText({ asset, address, height, causes }: Divergence): string {
+export function divergenceText({ asset, address, height, causes, untold }: Divergence): string {
   const name = toChecksumAddress(address);
   const who = asset === NATIVE_ASSET ? name : `${name} (${asset})`;
+  if (untold !== undefined)
+    return `${who}: the node does not tell since when it differs: ${untold}`;
   if (height === undefined) return `${who} differed before the first block that is watched.`;
   const named = causes.map(({ txHash }) => txHash).join(", ");
   return `${who} differs since block ${height}${named === "" ? "" : `: ${named}`}`;

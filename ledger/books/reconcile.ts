@@ -3,11 +3,13 @@
  * its way is explained exactly from chain data; what is not explained is a break, with the
  * transactions behind it.
  */
-import { present } from "../../chain/errors.js";
+import { AppError, errorMessage, MissingAnswer, present } from "../../chain/errors.js";
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
+import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { LedgerError } from "../errors.js";
 import type { LoggedTransfer } from "../withdrawals/payment-terms.js";
 import type { HotWallet } from "../wallets/wallet.js";
 import { DEPOSIT_ADDRESSES } from "./accounts.js";
@@ -92,6 +94,8 @@ export interface AddressBreak {
   readonly causes: readonly BreakCause[];
   /** Causes beyond those listed. */
   readonly moreCauses: number;
+  /** Why the node does not tell the causes; it is a break all the same. */
+  readonly unexplained?: string;
 }
 
 /** One asset account against the chain. */
@@ -406,18 +410,52 @@ async function askBalances(
   return balances;
 }
 
-/** Finds the transactions whose effect differs between the chain and the books. */
+/** What is known of a break of an address before its causes are looked for. */
+interface FoundBreak {
+  readonly expectedUnits: bigint;
+  readonly chainUnits: bigint;
+  /** In-flight effects that count as booked. */
+  readonly byTransaction: ReadonlyMap<Hash32, bigint>;
+  readonly fromHeight?: Height;
+}
+
 async function explainBreak(
+  sides: Sides,
+  account: ReconciledAddress,
+  found: FoundBreak,
+): Promise<AddressBreak> {
+  const known = {
+    address: account.address,
+    ledgerUnits: found.expectedUnits,
+    chainUnits: found.chainUnits,
+    differenceUnits: found.chainUnits - found.expectedUnits,
+  };
+  try {
+    const causes = await findCauses(sides, account, found);
+    const moreCauses = Math.max(0, causes.length - MAX_LISTED);
+    return { ...known, causes: causes.slice(0, MAX_LISTED), moreCauses };
+  } catch (error) {
+    return { ...known, causes: [], moreCauses: 0, unexplained: faultOfChain(error) };
+  }
+}
+
+/**
+ * In words, why a node that has shown that something differs does not tell more: it has pruned it, or does
+ * not answer in time. A comparison that ended with it would keep the break to itself.
+ * @throws every fault that is none of the chain's
+ */
+export function faultOfChain(error: unknown): string {
+  const isOurs = [SqlError, LedgerError, MissingAnswer].some((kind) => error instanceof kind);
+  if (isOurs || !(error instanceof AppError)) throw error;
+  return errorMessage(error);
+}
+
+/** Finds the transactions whose effect differs between the chain and the books. */
+async function findCauses(
   { database, chain, books, height }: Sides,
   account: ReconciledAddress,
-  found: {
-    readonly expectedUnits: bigint;
-    readonly chainUnits: bigint;
-    /** In-flight effects that count as booked. */
-    readonly byTransaction: ReadonlyMap<Hash32, bigint>;
-    readonly fromHeight?: Height;
-  },
-): Promise<AddressBreak> {
+  found: FoundBreak,
+): Promise<readonly BreakCause[]> {
   const { asset } = books;
   const booked = new Map(await bookedByTransaction(database, { ...account, asset }, height));
   for (const [hash, deltaUnits] of found.byTransaction) {
@@ -442,12 +480,5 @@ async function explainBreak(
     if (onChain.has(txHash) || ledgerUnits === 0n) continue;
     causes.push({ txHash, height: undefined, chainUnits: 0n, ledgerUnits });
   }
-  return {
-    address: account.address,
-    ledgerUnits: found.expectedUnits,
-    chainUnits: found.chainUnits,
-    differenceUnits: found.chainUnits - found.expectedUnits,
-    causes: causes.slice(0, MAX_LISTED),
-    moreCauses: Math.max(0, causes.length - MAX_LISTED),
-  };
+  return causes;
 }

@@ -11,6 +11,8 @@ import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/books/accounts
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { lastRun } from "../../../ledger/books/reconcile-runs.js";
+import { renderReport } from "../../../cli/commands/reconcile-report.js";
+import { RpcError } from "../../../rpc-client/errors.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { silentLog } from "../../helpers/services/ledger.js";
@@ -168,6 +170,44 @@ describe("a break", () => {
     expect(text).toContain(`${toChecksumAddress(HOT)} differs since block`);
     expect(await figure("clean")).toBe("0");
     expect(await figure("findings")).toBe(`${run?.findings.length}`);
+  });
+
+  it("is kept and told where the node does not tell what is behind it", async () => {
+    const { head } = bench.chain;
+    const pruned = (method: string) => {
+      return new RpcError("pruned history unavailable", { rpcCode: 4444, method });
+    };
+    const node = {
+      ...bench.node,
+      accountJournal: () => Promise.reject(pruned("causeway_getAccountJournal")),
+      getBalances: async (...query: Parameters<typeof bench.node.getBalances>) => {
+        if (query[0].some(({ at }) => at !== head)) throw pruned("eth_getBalance");
+        return bench.node.getBalances(...query);
+      },
+    };
+    const before = await lastRun(bench.ledger.database);
+    await reconcileOnce({ ...parts(), node }, signal);
+    const run = await lastRun(bench.ledger.database);
+    expect(run?.id).not.toBe(before?.id);
+    expect(run?.clean).toBe(false);
+    const text = run?.findings.join("\n") ?? "";
+    expect(text).toContain(`${toChecksumAddress(HOT)} does not match`);
+    expect(text).toContain(
+      `${toChecksumAddress(HOT)}: the node does not tell since when it differs: ` +
+        "eth_getBalance: pruned history unavailable",
+    );
+    const { database } = bench.ledger;
+    const report = await reconcile(
+      database,
+      createReconcileChain(node, signal),
+      await listWallets(database),
+    );
+    expect(renderReport(report, 0)).toContain(
+      "  the node does not tell its transactions: causeway_getAccountJournal: pruned history unavailable",
+    );
+    // What is wrong with the books themselves passes.
+    const broken = { ...createReconcileChain(node, signal), balances: () => Promise.resolve([]) };
+    await expect(reconcile(database, broken, await listWallets(database))).rejects.toThrow();
   });
 
   it("from before the first watched block is said to be that", async () => {
