@@ -42,13 +42,22 @@ export class AddressPrefixes {
 
   /** Adds an address. */
   add(address: Address): void {
-    const prefix = Number.parseInt(address.slice(2, 2 + DIGITS), 16);
+    const prefix = prefixOf(address);
     const word = this.#table[prefix >>> 5] ?? 0;
     this.#table[prefix >>> 5] = word | (1 << (prefix & (WORD_BITS - 1)));
+  }
+
+  /** False only when no address of the set begins as this one. */
+  mayHaveAddress(address: Address): boolean {
+    return this.mayHave(prefixOf(address));
   }
 
   /** False only when no address of the set begins like this; see `addressPrefix`. */
   mayHave(prefix: number): boolean {
     return (((this.#table[prefix >>> 5] ?? 0) >>> (prefix & (WORD_BITS - 1))) & 1) !== 0;
   }
+}
+
+function prefixOf(address: Address): number {
+  return Number.parseInt(address.slice(2, 2 + DIGITS), 16);
 }

@@ -3,11 +3,12 @@
  * and a run has many blocks: what names none of our addresses is let go of at once.
  */
 import type { Address } from "../../chain/address.js";
+import { AddressPrefixes } from "../../chain/address-prefixes.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { TransferLog } from "../../rpc-client/transfer-logs.js";
 import type { Watched } from "../deposit-match.js";
 
-/** Receivers that are remembered of a run: some tens of MB. */
+/** Receivers of a run that are remembered one by one: some tens of MB; of more, how they begin. */
 const MAX_RECEIVERS = 200_000;
 
 /**
@@ -25,6 +26,7 @@ export interface Receivers {
 export class WantedLogs implements Receivers {
   readonly #hashes: ReadonlyMap<Height, Hash32>;
   readonly #receivers = new Set<Address>();
+  #moreReceivers: AddressPrefixes | undefined;
   readonly #ofStrangers = new Map<Height, number>();
   #leftOut = 0;
 
@@ -42,7 +44,8 @@ export class WantedLogs implements Receivers {
 
   /** See `Receivers`. */
   has(address: Address): boolean {
-    return this.#receivers.size >= MAX_RECEIVERS || this.#receivers.has(address);
+    if (this.#receivers.has(address)) return true;
+    return this.#moreReceivers?.mayHaveAddress(address) === true;
   }
 
   /** The block that was matched at a height; undefined for none of the run. */
@@ -52,7 +55,7 @@ export class WantedLogs implements Receivers {
 
   /** Whether a transfer is kept: it may concern us, or is of another block than was matched. */
   keep({ height, blockHash, contract, standard, from, to, value }: TransferLog): boolean {
-    if (to !== undefined && this.#receivers.size < MAX_RECEIVERS) this.#receivers.add(to);
+    if (to !== undefined) this.#remember(to);
     if (this.#hashes.get(height) !== blockHash) return true;
     if (standard === "erc20" && value === 0n) return false;
     const isToUs = to !== undefined && this.watched.has(to);
@@ -64,5 +67,13 @@ export class WantedLogs implements Receivers {
     this.#ofStrangers.set(height, count);
     if (count > MAX_OF_STRANGERS) this.#leftOut += 1;
     return count <= MAX_OF_STRANGERS;
+  }
+  #remember(receiver: Address): void {
+    if (this.#receivers.size < MAX_RECEIVERS) {
+      this.#receivers.add(receiver);
+      return;
+    }
+    this.#moreReceivers ??= new AddressPrefixes();
+    this.#moreReceivers.add(receiver);
   }
 }
