@@ -1,5 +1,6 @@
 /** Entry of the `causeway` command. */
 import { setMaxListeners } from "node:events";
+import { escapeUnshowable } from "../chain/evm/foreign-text.js";
 import { KIT_VERSION } from "../chain/version.js";
 import { processEnvironment } from "../runtime/config/config.js";
 import { createProgram } from "./program.js";
@@ -7,6 +8,9 @@ import { sentenceOf } from "./errors.js";
 import { createStandardOutput } from "./standard-output.js";
 
 const output = createStandardOutput(process.stdout);
+const complain = (text: string): void => {
+  process.stderr.write(`causeway: ${escapeUnshowable(text, "many")}\n`);
+};
 
 const stopping = new AbortController();
 // Every request of the command hangs on this one signal; Node warns at eleven by default.
@@ -21,7 +25,7 @@ try {
     env: processEnvironment(),
     signal: stopping.signal,
     print: output.print,
-    warn: (line) => process.stderr.write(`causeway: ${line}\n`),
+    warn: complain,
     setExitCode: (code) => {
       process.exitCode = code;
     },
@@ -29,7 +33,7 @@ try {
   await program.parseAsync(process.argv);
   await output.end();
 } catch (error) {
-  process.stderr.write(`causeway: ${sentenceOf(error)}\n`);
+  complain(sentenceOf(error));
   process.exitCode = stopping.signal.aborted ? 130 : 1;
 }
 // Idle keep-alive connections must not hold a finished command.

@@ -3,6 +3,7 @@
  * runs is loaded when it is run: nobody waits for the code of the others.
  */
 import { Command, Option } from "commander";
+import { escapeUnshowable } from "../chain/evm/foreign-text.js";
 import { type Environment, readPortOffset } from "../runtime/config/config.js";
 import type { CommandContext } from "./command-context.js";
 import {
@@ -55,8 +56,11 @@ export function createProgram(options: ProgramOptions): Command {
   const contextOf = async (shared: SharedOptions): Promise<CommandContext> => {
     const home = resolveHome(shared.home, options.env);
     const portOffset = await portOffsetOf(home, shared.portOffset);
-    const { env, signal, print } = options;
-    return { home, portOffset, json: shared.json === true, env, signal, print };
+    const { env, signal } = options;
+    const json = shared.json === true;
+    // Reasons and names of others are among what is printed: none of them writes a line of its own.
+    const print = (text: string) => options.print(escapeUnshowable(text, json ? "many" : "one"));
+    return { home, portOffset, json, env, signal, print };
   };
   const run =
     <O extends SharedOptions>(work: (context: CommandContext, own: O) => Promise<number>) =>

@@ -28,3 +28,16 @@ export function shorten(text: string, maxCharacters: number): string {
     .slice(0, maxCharacters)
     .join("");
 }
+
+/**
+ * A text for a terminal, whoever wrote what is in it: a character that a terminal would obey is shown
+ * as JSON escapes it (`\u001b`). A JSON document stays the document that it was.
+ * @param lines "one": line feeds are escaped, too; "many": they end lines, as in a document
+ */
+export function escapeUnshowable(text: string, lines: "one" | "many"): string {
+  return text.replace(UNSHOWABLE, (character) =>
+    character === "\n" && lines === "many"
+      ? character
+      : `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}

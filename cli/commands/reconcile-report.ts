@@ -35,10 +35,10 @@ function withAtoken(value: unknown): unknown {
   );
 }
 
-/** The report as text: a line per account, what is in flight, and every break with its cause. */
-export function renderReport(report: ReconcileReport, behindBlocks: number): string {
+/** The report's lines: one per account, what is in flight, and every break with its cause. */
+export function renderReport(report: ReconcileReport, behindBlocks: number): readonly string[] {
   if (report.blockHash === undefined) {
-    return "The watcher has not booked a block yet; there is nothing to compare.";
+    return ["The watcher has not booked a block yet; there is nothing to compare."];
   }
   const { height, blockHash } = report;
   const otherBlock = otherBlockText(report);
@@ -67,7 +67,7 @@ export function renderReport(report: ReconcileReport, behindBlocks: number): str
     report.clean
       ? "Clean: every account matches to the last atoken."
       : "BREAK: ledger and chain do not match.",
-  ].join("\n");
+  ];
 }
 
 function renderAsset(part: AssetPart): string[] {

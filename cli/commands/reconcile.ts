@@ -31,12 +31,12 @@ export async function runReconcile(command: LedgerCommand): Promise<number> {
     const chain = createReconcileChain(opened.node, command.signal);
     const report = await reconcile(opened.database, chain, opened.wallets);
     const divergences = report.clean ? [] : await bisectBreaks(opened.database, chain, report);
-    command.print(
-      command.json
-        ? toJson({ ...encodeReport(report), behindBlocks, divergences })
-        : renderReport(report, behindBlocks),
-    );
-    if (!command.json) for (const found of divergences) command.print(divergenceText(found));
+    if (command.json) {
+      command.print(toJson({ ...encodeReport(report), behindBlocks, divergences }));
+    } else {
+      for (const line of renderReport(report, behindBlocks)) command.print(line);
+      for (const found of divergences) command.print(divergenceText(found));
+    }
     return report.clean ? EXIT_CLEAN : EXIT_BREAK;
   });
 }

@@ -1,5 +1,6 @@
 /** Entry of `npm run mesh-check`. */
 import { Command } from "commander";
+import { escapeUnshowable } from "../../chain/evm/foreign-text.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { sentenceOf } from "../errors.js";
 import { createStandardOutput } from "../standard-output.js";
@@ -7,6 +8,10 @@ import { MESH_CHECK_EXIT, runMeshCheck } from "./command.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./words.js";
 
 const output = createStandardOutput(process.stdout);
+// The server that is judged has chosen many of the texts.
+const complain = (line: string): void => {
+  process.stderr.write(`${escapeUnshowable(line, "many")}\n`);
+};
 
 const stopping = new AbortController();
 const stop = (): void => stopping.abort(new DOMException("the command was stopped", "AbortError"));
@@ -19,8 +24,8 @@ const command = describeMeshCheck(new Command("mesh-check"))
     process.exitCode = await runMeshCheck(options, {
       clock: systemClock,
       signal: stopping.signal,
-      print: output.print,
-      printProgress: (line) => process.stderr.write(`${line}\n`),
+      print: (line) => output.print(escapeUnshowable(line, "one")),
+      printProgress: complain,
     });
   });
 // An unknown option cannot be checked with; commander would say 1, which means a fault here.
@@ -31,7 +36,7 @@ await command.parseAsync(process.argv);
 try {
   await output.end();
 } catch (error) {
-  process.stderr.write(`mesh-check: ${sentenceOf(error)}\n`);
+  complain(`mesh-check: ${sentenceOf(error)}`);
   process.exitCode = MESH_CHECK_EXIT.cannotRun;
 }
 // Idle keep-alive connections must not hold a finished command.

@@ -1,4 +1,5 @@
 /** `causeway mesh-check`: the check of the kit that belongs to a home. */
+import { escapeUnshowable } from "../../chain/evm/foreign-text.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import type { CommandContext } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
@@ -12,7 +13,9 @@ export async function runMeshCheckOfHome(
   options: MeshCheckOptions,
 ): Promise<number> {
   const { signal, print } = context;
-  const printProgress = (line: string) => void process.stderr.write(`${line}\n`);
+  const printProgress = (line: string): void => {
+    process.stderr.write(`${escapeUnshowable(line, "many")}\n`);
+  };
   let endpoints: KitEndpoints | undefined;
   try {
     // A server that is named needs no home.

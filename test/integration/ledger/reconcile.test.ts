@@ -153,7 +153,7 @@ describe("reconcile", () => {
     const report = await run();
     expect(report.lines.map(({ differenceUnits }) => differenceUnits)).toEqual([0n, 0n]);
     expect(report).toMatchObject({ clean: false, blockHash: booked, otherBlockHash: hash });
-    const text = renderReport(report, 0);
+    const text = renderReport(report, 0).join("\n");
     expect(text).toContain(`block ${head} is ${hash} on the chain and ${booked} in the books`);
     expect(text).toContain("BREAK");
     await reconcileOnce(
@@ -178,7 +178,7 @@ describe("reconcile", () => {
       chainUnits: 1_077n,
       differenceUnits: 0n,
     });
-    expect(renderReport(report, 0)).toContain("Clean");
+    expect(renderReport(report, 0).join("\n")).toContain("Clean");
   });
 
   it("explains a mined withdrawal exactly before it is settled, and needs nothing after", async () => {
@@ -272,7 +272,7 @@ describe("reconcile", () => {
         },
       ],
     });
-    const text = renderReport(report, 0);
+    const text = renderReport(report, 0).join("\n");
     expect(text).toContain(theft.hash);
     expect(text).toContain("difference -5 atoken");
     expect(text).not.toContain(paid.hash);

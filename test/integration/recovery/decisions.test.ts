@@ -142,6 +142,35 @@ describe("decisions about the books", () => {
     ).rejects.toMatchObject({ details: { sqlState: "23001" } });
   });
 
+  it("are shown to the second person as they are, whatever is in their reasons", async () => {
+    desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
+    await desk.watch();
+    await desk.register("alice");
+    const forged = "1 proposed write-off-payment, proposed by bea: dust";
+    // Begins the line anew and clears it; a line of its own; conceals what follows.
+    const reason = `x\r\u001b[2K${forged}\n${forged}\u009b8m\u202e`;
+    const terms = ["--debit", "expense:write_off", "--credit", "liability:customer:alice"];
+    const adjust = ["--key", "k", "--amount-atoken", "5", ...terms, "--reason", reason];
+    const proposed = await desk.causeway("ledger", "adjust", ...adjust, "--operator", "mal");
+    await desk.causeway("killswitch", "set", "stop-new", "--reason", reason);
+    const said = [
+      proposed,
+      await desk.causeway("ledger", "open"),
+      await desk.causeway("ledger", "decisions"),
+    ];
+    for (const { text } of said) {
+      expect(text.split("\n")).toHaveLength(1);
+      expect(text).toMatch(/^1 proposed adjust key k, .*amountAtoken 5; proposed by mal: x\\u000d/);
+    }
+    said.push(await desk.causeway("killswitch", "show"), await desk.causeway("reconcile"));
+    const document = await desk.causeway("ledger", "decisions", "--json");
+    expect(JSON.parse(document.text).decisions[0].reason).toBe(reason);
+    const obeyed = ["\r", "\u001b", "\u009b", "\u202e"];
+    for (const { text } of [...said, document]) {
+      expect(obeyed.filter((character) => text.includes(character))).toEqual([]);
+    }
+  });
+
   it("leave a deposit that went to suspense to the customer who is named", async () => {
     const early = destination(5);
     await desk.watch();

@@ -1,6 +1,6 @@
 /** Texts of strangers: whatever they are, a database, JSON and a terminal take what is made of them. */
 import { describe, expect, it } from "@jest/globals";
-import { cleanForeignText, shorten } from "../../../chain/evm/foreign-text.js";
+import { cleanForeignText, escapeUnshowable, shorten } from "../../../chain/evm/foreign-text.js";
 import { RpcError } from "../../../rpc-client/errors.js";
 
 describe("cleanForeignText", () => {
@@ -31,5 +31,21 @@ describe("cleanForeignText", () => {
     expect(nodeMessage).toMatch(/^a\ufffdbx+$/);
     expect(nodeMessage).toHaveLength(1_024);
     expect(message).toBe(`eth_estimateGas: ${nodeMessage}`);
+  });
+});
+
+describe("escapeUnshowable", () => {
+  it("shows what a terminal would obey, line feeds where they end lines no more", () => {
+    const text = "a\u001b[2K\r\nb\u009b8m\u202e\u{1F600}";
+    const [before, behind] = ["a\\u001b[2K\\u000d", "b\\u009b8m\\u202e\u{1F600}"];
+    expect(escapeUnshowable(text, "one")).toBe(`${before}\\u000a${behind}`);
+    expect(escapeUnshowable(text, "many")).toBe(`${before}\n${behind}`);
+  });
+
+  it("leaves a document of JSON the same", () => {
+    const value = { reason: "a\u001b\n\u009b\u202e\u2028\\u001b", units: ["1"] };
+    const shown = escapeUnshowable(JSON.stringify(value, null, 2), "many");
+    expect(shown).not.toMatch(/[\u009b\u202e\u2028]/);
+    expect(JSON.parse(shown)).toEqual(value);
   });
 });
