@@ -84,6 +84,18 @@ export async function linkRows(
   return { linked, hasMore };
 }
 
+/**
+ * Links what is there. What is written meanwhile is left to the next look: on a busy ledger there is
+ * always something.
+ */
+export async function linkAll(
+  database: SqlDatabase,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<void> {
+  // Where another chainer came first, nothing was linked, and all may be waiting still.
+  while ((await linkRows(database)).hasMore) signal.throwIfAborted();
+}
+
 /** @returns false when another chainer was there first: nothing was appended then */
 async function append(sql: Sql, links: readonly Link[]): Promise<boolean> {
   try {

@@ -274,20 +274,24 @@ export function readLinked(
   );
 }
 
-/** Rows of a kind without a link, wherever they are; `isLate` for those that should have one. */
+/**
+ * Rows of a kind without a link, by key, wherever they are; `isLate` for those that should have one.
+ * @param page behind a key, or from the first on, which who forges one may have put anywhere
+ */
 export async function readNeverLinked(
   sql: Sql,
   kind: LinkKind,
-  limit: number,
+  { after, limit }: { readonly after: number | undefined; readonly limit: number },
 ): Promise<readonly (LinkableRow & { readonly isLate: boolean })[]> {
   const { from, key } = SOURCES[kind];
   const rows = await sql.query<StoredFields & { readonly is_late: boolean }>(
     `SELECT ${key}::text AS key, ${columnsOf(kind)},
             ${key} <= (SELECT row_key FROM chain_cursor WHERE kind = '${kind}') AS is_late
        FROM ${from}
-      WHERE NOT EXISTS (SELECT 1 FROM chain_link l WHERE l.kind = '${kind}' AND l.row_key = ${key})
+      WHERE ($2::bigint IS NULL OR ${key} > $2)
+        AND NOT EXISTS (SELECT 1 FROM chain_link l WHERE l.kind = '${kind}' AND l.row_key = ${key})
       ORDER BY ${key} LIMIT $1`,
-    [limit],
+    [limit, after ?? null],
   );
   return rows.map((found) => ({ ...toLinkable(kind, found), isLate: found.is_late }));
 }

@@ -7,13 +7,7 @@ import { present } from "../../chain/errors.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedInteger } from "../stored-values.js";
 import { type ChainHead, readHead, readRoot } from "./chainer.js";
-import {
-  type CanonicalValue,
-  type ChainRoot,
-  type Link,
-  LINK_KINDS,
-  type LinkKind,
-} from "./link-rules.js";
+import { type CanonicalValue, type ChainRoot, type Link, LINK_KINDS } from "./link-rules.js";
 import { type LinkableRow, readLinked, readNeverLinked } from "./linked-rows.js";
 
 /** A link with the row that it is about; null for a row that is gone. */
@@ -52,9 +46,6 @@ export interface ExportHead extends ChainRoot {
 
 /** Rows that one statement reads. */
 const PAGE_ROWS = 1_000;
-
-/** Rows without a link that are shown: more means that no chainer runs. */
-const MAX_UNLINKED = 10_000;
 
 /** Makes the transaction one look at the database; its first statement. */
 export async function beginLook(tx: Sql): Promise<void> {
@@ -113,13 +104,17 @@ async function readPage(tx: Sql, after: number): Promise<readonly ExportedLink[]
   return links.map((link) => ({ ...link, row: found.get(`${link.kind} ${link.key}`) ?? null }));
 }
 
-/** Rows that no link is about, of all kinds. */
-export async function readUnlinkedRows(tx: Sql): Promise<readonly UnlinkedRow[]> {
-  const found: UnlinkedRow[] = [];
-  for (const kind of LINK_KINDS satisfies readonly LinkKind[]) {
-    found.push(...(await readNeverLinked(tx, kind, MAX_UNLINKED)));
+/** Rows that no link is about, of all kinds: all of them, for a balance follows from each. */
+export async function* readUnlinkedRows(tx: Sql): AsyncGenerator<UnlinkedRow> {
+  for (const kind of LINK_KINDS) {
+    for (let after: number | undefined; ; ) {
+      const page = await readNeverLinked(tx, kind, { after, limit: PAGE_ROWS });
+      yield* page;
+      const end = page.at(-1);
+      if (end === undefined || page.length < PAGE_ROWS) break;
+      after = end.key;
+    }
   }
-  return found;
 }
 
 /** All balances that are kept, by customer and asset. */

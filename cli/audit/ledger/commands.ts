@@ -1,7 +1,7 @@
 /** `causeway audit export` and `causeway verify ledger`: the books for somebody outside. */
 import { resolve } from "node:path";
 import { cleanForeignText } from "../../../chain/evm/foreign-text.js";
-import { linkRows } from "../../../ledger/tamper/chainer.js";
+import { linkAll } from "../../../ledger/tamper/chainer.js";
 import {
   beginLook,
   readExportHead,
@@ -38,7 +38,7 @@ export async function runExportLedger(
   const file = resolve(out);
   try {
     return await withLedgerAlone(context, async ({ database }) => {
-      while ((await linkRows(database)).linked > 0) context.signal.throwIfAborted();
+      await linkAll(database, context);
       const written = await database.transaction(async (tx) => {
         await beginLook(tx);
         const { head } = await readExportHead(tx);
@@ -79,7 +79,7 @@ async function* exportLines(tx: Sql): AsyncGenerator<Exclude<ExportLine, { type:
   for await (const { row, ...link } of readLinks(tx)) {
     yield { type: "link", ...link, row: row === null ? null : [...row] };
   }
-  for (const { kind, key, isLate, row } of await readUnlinkedRows(tx)) {
+  for await (const { kind, key, isLate, row } of readUnlinkedRows(tx)) {
     yield { type: "unlinked", kind, key, isLate, row: [...row] };
   }
   for await (const balance of readKeptBalances(tx)) yield { type: "balance", ...balance };

@@ -4,7 +4,7 @@ import { basename, resolve } from "node:path";
 import { momentMsOf } from "../../../chain/encoding/calendar.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { readStatement } from "../../../ledger/books/statement.js";
-import { linkRows } from "../../../ledger/tamper/chainer.js";
+import { linkAll } from "../../../ledger/tamper/chainer.js";
 import { amountText } from "../../amount-text.js";
 import { type CommandContext, printJson } from "../../command-context.js";
 import { AUDIT_EXIT } from "../../commands/audit.js";
@@ -30,7 +30,7 @@ export async function runStatement(
   const period = { from: readMoment("--from", options.from), to: readMoment("--to", options.to) };
   if (period.from >= period.to) throw new CliError("USAGE", "--from must lie before --to.");
   return withLedgerAlone(context, async ({ database }) => {
-    while ((await linkRows(database)).linked > 0) context.signal.throwIfAborted();
+    await linkAll(database, context);
     const statement = await readStatement(database, customerId, period, context);
     const day = (moment: string) => moment.slice(0, 10);
     const days = `${day(statement.from)}-${day(statement.to)}`;
