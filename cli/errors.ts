@@ -29,6 +29,7 @@ const FILE_CAUSES: Readonly<Record<string, string>> = {
   EROFS: "its file system is read-only",
   EACCES: "permission is denied to this user",
   EPERM: "the operation is not permitted for this user",
+  EEXIST: "a file of that name is there",
   ENOENT: "no such file or folder",
   ENOTDIR: "a part of the path is not a folder",
   EMFILE: "too many files are open",

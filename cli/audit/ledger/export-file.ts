@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, rm } from "node:fs/promises";
 import { z } from "zod";
 import { schemaFaultText } from "../../../runtime/config/schema-faults.js";
 import type { CanonicalValue } from "../../../ledger/tamper/link-rules.js";
@@ -89,8 +89,8 @@ export interface WrittenExport {
 }
 
 /**
- * Writes a new file; an existing one is never touched.
- * @throws BAD_OPTION where a file is there, or it cannot be written
+ * Writes a new file; an existing one is never touched, and what cannot be written whole is removed.
+ * @throws BAD_OPTION where a file is there, or it cannot be written; what the lines throw
  */
 export async function writeExport(
   path: string,
@@ -100,14 +100,22 @@ export async function writeExport(
     throw new AuditError("BAD_OPTION", `Cannot make ${path}: ${fileCause(cause)}.`, { cause });
   });
   try {
-    return await writeLines(file, lines);
+    return await writeLines({ file, path }, lines);
+  } catch (error) {
+    await rm(path, { force: true }).catch(() => undefined);
+    throw error;
   } finally {
     await file.close();
   }
 }
 
+interface NewFile {
+  readonly file: FileHandle;
+  readonly path: string;
+}
+
 async function writeLines(
-  file: FileHandle,
+  to: NewFile,
   lines: AsyncIterable<Exclude<ExportLine, { readonly type: "end" }>>,
 ): Promise<WrittenExport> {
   const digest = createHash("sha256");
@@ -117,13 +125,26 @@ async function writeLines(
     written += 1;
     if (waiting.length < WRITE_BYTES) continue;
     digest.update(waiting);
-    await file.write(waiting);
+    await append(to, waiting);
     waiting = "";
   }
   const sha256 = digest.update(waiting).digest("hex");
-  await file.write(`${waiting}${JSON.stringify({ type: "end", lines: written, sha256 })}\n`);
-  await file.sync();
+  await append(to, `${waiting}${JSON.stringify({ type: "end", lines: written, sha256 })}\n`);
+  await onDisk(to, () => to.file.sync());
   return { lines: written, sha256 };
+}
+
+/** All of a text: the system may write a part of it where the disk has no room for more. */
+function append(to: NewFile, text: string): Promise<void> {
+  return onDisk(to, () => to.file.appendFile(text));
+}
+
+async function onDisk({ path }: NewFile, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (cause) {
+    throw new AuditError("BAD_OPTION", `Cannot write ${path}: ${fileCause(cause)}.`, { cause });
+  }
 }
 
 /**

@@ -1,10 +1,14 @@
-/** Exports beside whoever else writes: an honest ledger is never told of as a changed one. */
+/** Exports beside whoever else writes, and where none can be written: they are whole, or there is none. */
+import { execFile } from "node:child_process";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { Client } from "pg";
 import { nextLink, rowDigest } from "../../../ledger/tamper/link-rules.js";
 import { readUnlinked } from "../../../ledger/tamper/linked-rows.js";
 import { readHead } from "../../../ledger/tamper/chainer.js";
 import { until } from "../../helpers/until.js";
+import { compiledFolder } from "../../helpers/services/services.js";
 import { ExportedBooks } from "./exported-books.js";
 
 let books: ExportedBooks;
@@ -58,6 +62,39 @@ it("hold all rows where a watcher links the first of them in the same moment", a
   } finally {
     await other.end();
   }
+});
+
+/** `causeway audit export` in a process that may write files of so many halves of a KiB. */
+async function exportWithin(room: number, file: string): Promise<{ code: number; said: string }> {
+  const main = join(await compiledFolder(), "cli", "main.js");
+  const words = ["audit", "export", "--out", file, "--home", books.home];
+  const env = { ...process.env, DATABASE_URL: books.copy.url };
+  const limited = `ulimit -f ${room}; exec "$@"`;
+  return new Promise((resolve) => {
+    execFile(
+      "/bin/sh",
+      ["-c", limited, "sh", process.execPath, main, ...words],
+      { env },
+      (error, stdout, stderr) => {
+        resolve({ code: error === null ? 0 : Number(error.code), said: stdout + stderr });
+      },
+    );
+  });
+}
+
+it("are no files where the disk has no room for all of it", async () => {
+  const file = join(books.home, "no-room.jsonl");
+  // Of what is written at once the system writes what has room, and says how much that was.
+  for (const room of [8, 0]) {
+    const { code, said } = await exportWithin(room, file);
+    expect([code, said]).toEqual([2, expect.stringContaining(`Cannot write ${file}: EFBIG`)]);
+    expect(existsSync(file)).toBe(false);
+  }
+  expect(await exportWithin(20_000, file)).toMatchObject({ code: 0 });
+  expect((await books.verdictOf(file)).code).toBe(0);
+  writeFileSync(file, "another one's");
+  const { code, said } = await exportWithin(20_000, file);
+  expect([code, said]).toEqual([2, expect.stringContaining("a file of that name is there")]);
 });
 
 it("end on a ledger that is written to all the time", async () => {
