@@ -41,6 +41,8 @@ const MAX_UNITS = 2n ** 256n - 1n;
 
 type Row = Extract<ExportLine, { readonly type: "link" }>["row"];
 
+type DepositLine = Extract<ExportLine, { readonly type: "deposit" }>;
+
 /** What a line says of a row, with a link or without. */
 interface RowLine {
   readonly kind: LinkKind;
@@ -84,8 +86,8 @@ class LedgerCheck {
   readonly #kept = new Map<string, bigint>();
   /** What the last event about each deposit says. */
   readonly #told = new Map<string, { readonly type: string; readonly customerId: string }>();
-  /** Deposits of which the export has said whose they are. */
-  readonly #owned = new Set<string>();
+  /** What the export says of each deposit. */
+  readonly #owned = new Map<string, Pick<DepositLine, "customerId" | "status">>();
   readonly #keys = new Map<LinkKind, KeySet>();
   #ledger: Extract<ExportLine, { readonly type: "ledger" }> | undefined;
   #before = { n: 0, hash: "" };
@@ -183,24 +185,9 @@ class LedgerCheck {
     }
   }
 
-  /** All events stand before the deposits. */
-  #takeDeposit(line: Extract<ExportLine, { readonly type: "deposit" }>): void {
-    const { depositId, customerId, status } = line;
+  #takeDeposit({ depositId, customerId, status }: DepositLine): void {
     if (this.#owned.has(depositId)) this.#fault(`deposit ${depositId} is there twice`);
-    this.#owned.add(depositId);
-    const told = this.#told.get(depositId);
-    if (told === undefined) {
-      this.#fault(`deposit ${depositId} is told by no event`);
-      return;
-    }
-    if (told.customerId !== customerId) {
-      this.#fault(
-        `deposit ${depositId} is ${customerId}'s, and was ${told.customerId}'s when told`,
-      );
-    }
-    if ((told.type === "deposit.credited") !== (status === "credited")) {
-      this.#fault(`deposit ${depositId} is ${status}, and the last that was told is ${told.type}`);
-    }
+    this.#owned.set(depositId, { customerId, status });
   }
 
   /** What an event says of a deposit; one that cannot be read has another digest, and is named. */
@@ -262,6 +249,26 @@ class LedgerCheck {
     }
     if (wanted !== undefined && (wanted !== owned || wanted !== rows)) {
       this.#fault(`of ${rows} deposits the export says of ${owned} whose they are`);
+    }
+    for (const [depositId, { customerId, status }] of this.#owned) {
+      this.#checkDeposit({ depositId, customerId, status });
+    }
+  }
+
+  /** By the last event of all: a line that stands before it says nothing else. */
+  #checkDeposit({ depositId, customerId, status }: Omit<DepositLine, "type">): void {
+    const told = this.#told.get(depositId);
+    if (told === undefined) {
+      this.#fault(`deposit ${depositId} is told by no event`);
+      return;
+    }
+    if (told.customerId !== customerId) {
+      this.#fault(
+        `deposit ${depositId} is ${customerId}'s, and was ${told.customerId}'s when told`,
+      );
+    }
+    if ((told.type === "deposit.credited") !== (status === "credited")) {
+      this.#fault(`deposit ${depositId} is ${status}, and the last that was told is ${told.type}`);
     }
   }
 

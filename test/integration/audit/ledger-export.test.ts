@@ -346,6 +346,18 @@ describe("an export of the ledger", () => {
       `deposit ${String(repeated["depositId"])} is there twice`,
       "of 4 deposits the export says of 3 whose they are",
     ]);
+    // Told before the last event about it, which says something else.
+    const told = { ...repeated, status: "detected" };
+    const credited = body.findIndex(
+      ({ kind, row }) =>
+        kind === "event" &&
+        Array.isArray(row) &&
+        row[2] === "deposit.credited" &&
+        String(row[3]).includes(`"${String(repeated["depositId"])}"`),
+    );
+    expect(await faultsOf(body.toSpliced(one, 1).toSpliced(credited, 0, told))).toEqual([
+      `deposit ${String(repeated["depositId"])} is detected, and the last that was told is deposit.credited`,
+    ]);
     const { kind, key, row } = body[at("link")] ?? {};
     const unlinked = { type: "unlinked", kind, key, isLate: false, row };
     expect(await faultsOf(body.toSpliced(at("balance"), 0, unlinked))).toContainEqual(
