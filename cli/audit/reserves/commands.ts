@@ -1,7 +1,6 @@
 /** `causeway audit reserves`, `verify reserves` and `verify liability`. */
 import { existsSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { decryptKeystore, type WalletKey } from "../../../chain/keystore.js";
 import { atokenToToken } from "../../../chain/units.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
@@ -13,7 +12,6 @@ import { type CommandContext, printJson } from "../../command-context.js";
 import { AUDIT_EXIT } from "../../commands/audit.js";
 import { withLedgerAlone } from "../../commands/ledger-alone.js";
 import { sentenceOf } from "../../errors.js";
-import { createFileOnce, PLAIN_MODE, SECRET_MODE } from "../../home/home-file.js";
 import { homePaths } from "../../home/home.js";
 import {
   type ProofSourceOptions,
@@ -24,7 +22,6 @@ import { AuditError } from "../errors.js";
 import { badOption } from "../options.js";
 import {
   encodeLiability,
-  liabilityFileName,
   MAX_LIABILITY_BYTES,
   parseLiability,
   verifyLiability,
@@ -37,6 +34,7 @@ import {
   type ReservesFile,
 } from "./reserves-file.js";
 import { assertPartOf, type ProvenReserves, verifyReserves } from "./verify-reserves.js";
+import { writeReserves } from "./write-reserves.js";
 
 /** Flags of `audit reserves`, as typed. */
 export interface ReservesOptions extends ProofSourceOptions {
@@ -77,21 +75,12 @@ export async function runAuditReserves(
         return makeReserves({ source, books, keys, nonce });
       }),
     );
-    const text = encodeReserves(made.contents);
-    const proven = await verifyReserves(parseReserves(text), genesis);
+    const proven = await verifyReserves(parseReserves(encodeReserves(made.contents)), genesis);
+    for (const liability of made.liabilities) {
+      verifyLiability(parseLiability(encodeLiability(liability)));
+    }
     const file = resolve(options.out);
-    if (!(await createFileOnce(file, text, PLAIN_MODE))) {
-      throw new AuditError("BAD_OPTION", `${file} is there already: choose another with --out.`);
-    }
-    if (options.customers !== undefined) {
-      await mkdir(options.customers, { recursive: true, mode: 0o700 });
-      for (const [index, liability] of made.liabilities.entries()) {
-        verifyLiability(parseLiability(encodeLiability(liability)));
-        const path = join(options.customers, liabilityFileName(liability));
-        if (await createFileOnce(path, encodeLiability(liability), SECRET_MODE)) continue;
-        throw new AuditError("BAD_OPTION", `${path} is there already (file ${index + 1}).`);
-      }
-    }
+    await writeReserves(made, { out: file, customers: options.customers });
     show(context, proven, { file, customers: made.liabilities.length });
     return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
   });

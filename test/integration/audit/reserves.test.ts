@@ -3,7 +3,7 @@
  * is changed in the files is refused.
  */
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
@@ -29,6 +29,7 @@ import {
   type ReservesContents,
 } from "../../../cli/audit/reserves/reserves-file.js";
 import { verifyReserves } from "../../../cli/audit/reserves/verify-reserves.js";
+import { writeReserves } from "../../../cli/audit/reserves/write-reserves.js";
 import {
   customerAccount,
   DEPOSIT_ADDRESSES,
@@ -183,6 +184,42 @@ describe("liabilities", () => {
     await expect(readLiabilities(ledger.owner, { height: 6 })).rejects.toMatchObject({
       code: "HEIGHT_NOT_BOOKED",
     });
+  });
+});
+
+describe("the files of a proof of reserves", () => {
+  it("are there with those of the customers, or not at all", async () => {
+    const customers = join(folder, "customers");
+    const out = join(folder, "published.json");
+    await writeReserves(made, { out, customers });
+    const names = ["TOKEN-alice.json", "TOKEN-bob.json", "TOKEN-causeway%3Asuspense.json"];
+    expect(readdirSync(customers).toSorted()).toEqual(names);
+    const files = new Map(names.map((name) => [name, readFileSync(join(customers, name), "utf8")]));
+    // Another month, the same folder, or the same file: what the customers have is of this one.
+    const again = await make();
+    const next = join(folder, "next.json");
+    for (const options of [
+      { out: next, customers },
+      { out, customers: join(folder, "others") },
+    ]) {
+      await expect(writeReserves(again, options)).rejects.toMatchObject({
+        code: "BAD_OPTION",
+        message: expect.stringContaining("is there already"),
+      });
+    }
+    rmSync(join(customers, "TOKEN-alice.json"));
+    await expect(writeReserves(again, { out: next, customers })).rejects.toThrow("bob");
+    expect(existsSync(next)).toBe(false);
+    expect(existsSync(join(folder, "others"))).toBe(false);
+    // No file of the run that failed is among them.
+    expect(readdirSync(customers).toSorted()).toEqual(names.slice(1));
+    for (const name of names.slice(1)) {
+      expect(readFileSync(join(customers, name), "utf8")).toBe(files.get(name));
+    }
+    const missing = join(folder, "no-folder", "published.json");
+    const nowhere = writeReserves(again, { out: missing, customers: join(folder, "others") });
+    await expect(nowhere).rejects.toMatchObject({ code: "HOME_UNUSABLE" });
+    expect(readdirSync(join(folder, "others"))).toEqual([]);
   });
 });
 
