@@ -47,9 +47,16 @@ export interface ExportHead extends ChainRoot {
 /** Rows that one statement reads. */
 const PAGE_ROWS = 1_000;
 
+/**
+ * Time that a look waits for whoever takes its rows: a disk may take many seconds for gigabytes, and who
+ * only reads holds up nobody but a migration.
+ */
+const LONGEST_PAUSE = "1h";
+
 /** Makes the transaction one look at the database; its first statement. */
 export async function beginLook(tx: Sql): Promise<void> {
   await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
+  await tx.query(`SET LOCAL idle_in_transaction_session_timeout = '${LONGEST_PAUSE}'`);
 }
 
 /** What the export is of. */

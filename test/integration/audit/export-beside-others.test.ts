@@ -7,6 +7,7 @@ import { Client } from "pg";
 import { nextLink, rowDigest } from "../../../ledger/tamper/link-rules.js";
 import { readUnlinked } from "../../../ledger/tamper/linked-rows.js";
 import { readHead } from "../../../ledger/tamper/chainer.js";
+import { beginLook } from "../../../ledger/tamper/read-export.js";
 import { until } from "../../helpers/until.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { ExportedBooks } from "./exported-books.js";
@@ -95,6 +96,16 @@ it("are no files where the disk has no room for all of it", async () => {
   writeFileSync(file, "another one's");
   const { code, said } = await exportWithin(20_000, file);
   expect([code, said]).toEqual([2, expect.stringContaining("a file of that name is there")]);
+});
+
+it("wait for a slow disk, as no other transaction may for its client", async () => {
+  const idle = `SELECT current_setting('idle_in_transaction_session_timeout') AS idle`;
+  const { owner } = books.bench.ledger;
+  const found = await owner.transaction(async (tx) => {
+    await beginLook(tx);
+    return tx.query(idle);
+  });
+  expect([found, await owner.query(idle)]).toEqual([[{ idle: "1h" }], [{ idle: "5s" }]]);
 });
 
 it("end on a ledger that is written to all the time", async () => {
