@@ -102,7 +102,16 @@ export interface OpenLedgerOptions {
   readonly identity: ChainIdentity;
   /** Shown in `pg_stat_activity`; default "causeway-ledger". */
   readonly applicationName?: string;
+  /** Default "migrate". */
+  readonly olderTables?: OlderTables;
 }
+
+/**
+ * What is done with tables that are older than this program. There is no way back from a migration, and
+ * processes of the release before may be at work: "refuse" is for who has not asked for one; "leave" takes
+ * them as they are, for what must work at once.
+ */
+export type OlderTables = "migrate" | "refuse" | "leave";
 
 /**
  * Connects, checks that the database is empty or belongs to this chain, migrates, and writes the
@@ -110,7 +119,7 @@ export interface OpenLedgerOptions {
  * @throws FOREIGN_LEDGER, NEWER_LEDGER, MIGRATION_NEEDED, and the driver's errors
  */
 export async function openLedger(options: OpenLedgerOptions): Promise<LedgerDatabase> {
-  const { url, log, signal, identity } = options;
+  const { url, log, signal, identity, olderTables = "migrate" } = options;
   const applicationName = options.applicationName ?? "causeway-ledger";
   const common = { url, applicationName, log, signal };
   // A foreign ledger must not be migrated either, so it is looked at before any change.
@@ -118,10 +127,11 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
   try {
     await checkIdentity(before, identity);
     await checkMigrations(before);
+    if (olderTables === "refuse") await refuseOlder(before);
   } finally {
     await before.close();
   }
-  const migrations = [...LEDGER_MIGRATIONS];
+  const migrations = olderTables === "migrate" ? [...LEDGER_MIGRATIONS] : [];
   const database = await openDatabase({ ...common, migrations, poolSize: POOL_SIZE }).catch(
     (error: unknown) => {
       throw migrationRefused(error) ?? error;
@@ -130,7 +140,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
   try {
     // A newer release may have migrated since the look before.
     await checkMigrations(database);
-    await writeIdentity(database, identity);
+    if (olderTables === "migrate") await writeIdentity(database, identity);
     await checkIdentity(database, identity);
     return database;
   } catch (error) {
@@ -214,15 +224,8 @@ const MIGRATION_TABLE = "schema_migration";
  * @throws NEWER_LEDGER
  */
 async function checkMigrations(sql: Sql): Promise<void> {
-  const tables = await sql.query<{ found: string | null }>(
-    `SELECT to_regclass('${MIGRATION_TABLE}')::text AS found`,
-  );
-  if (typeof tables[0]?.found !== "string") return;
-  const known: ReadonlySet<string> = new Set(
-    LEDGER_MIGRATIONS.map((migration) => new migration().name),
-  );
-  const done = await sql.query<{ name: string }>(`SELECT name FROM ${MIGRATION_TABLE} ORDER BY id`);
-  const unknown = done.map(({ name }) => name).filter((name) => !known.has(name));
+  const known = knownMigrations();
+  const unknown = (await readMigrations(sql)).filter((name) => !known.has(name));
   if (unknown.length === 0) return;
   throw new LedgerError(
     "NEWER_LEDGER",
@@ -230,6 +233,33 @@ async function checkMigrations(sql: Sql): Promise<void> {
       `(${unknown.join(", ")}): start that release, or a newer one`,
     { details: { unknown } },
   );
+}
+
+/** @throws MIGRATION_NEEDED where this program has a migration that the database has not had */
+async function refuseOlder(sql: Sql): Promise<void> {
+  const done = new Set(await readMigrations(sql));
+  const missing = [...knownMigrations()].filter((name) => !done.has(name));
+  if (missing.length === 0) return;
+  throw new LedgerError(
+    "MIGRATION_NEEDED",
+    "the ledger's tables are older than this program, and this command changes none: stop the kit of the " +
+      "release before, back up the database, then start this release or run `causeway migrate`",
+    { details: { missing } },
+  );
+}
+
+function knownMigrations(): ReadonlySet<string> {
+  return new Set(LEDGER_MIGRATIONS.map((migration) => new migration().name));
+}
+
+/** Names of the migrations that a database has had, in their order. */
+async function readMigrations(sql: Sql): Promise<readonly string[]> {
+  const tables = await sql.query<{ found: string | null }>(
+    `SELECT to_regclass('${MIGRATION_TABLE}')::text AS found`,
+  );
+  if (typeof tables[0]?.found !== "string") return [];
+  const rows = await sql.query<{ name: string }>(`SELECT name FROM ${MIGRATION_TABLE} ORDER BY id`);
+  return rows.map(({ name }) => name);
 }
 
 async function checkIdentity(sql: Sql, identity: ChainIdentity): Promise<void> {

@@ -3,10 +3,11 @@ import { AppError } from "../chain/errors.js";
 
 /**
  * Codes of the ledger. FOREIGN_LEDGER and NEWER_LEDGER: the database belongs to another chain or a
- * later version; MIGRATION_NEEDED: its tables are older than this program, whose role may not
- * change them; ROLE_UNSAFE: a service's role may do more than a service should; JOURNAL_CONFLICT:
- * a used idempotency key came with other postings; INSUFFICIENT_BALANCE and UNKNOWN_CUSTOMER: the
- * database refused a movement; CURSOR_MOVED: another watcher advanced the cursor;
+ * later version; MIGRATION_NEEDED: its tables are older than this program, whose role may not change
+ * them, or which was not asked to; ROLE_UNSAFE: a service's role may do more than a service
+ * should; JOURNAL_CONFLICT: a used idempotency key came with other postings;
+ * INSUFFICIENT_BALANCE and UNKNOWN_CUSTOMER: the database refused a movement;
+ * CURSOR_MOVED: another watcher advanced the cursor;
  * DEPOSIT_CONFLICT: a deposit at this place is booked already; INVALID_CUSTOMER_ID: not 1-64 of
  * the allowed characters; INVALID_WALLET_FILE: the hot wallet's keystore names no address;
  * RECOVERY: the ledger is older than what was answered from it, or another one, and is closed until

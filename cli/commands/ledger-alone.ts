@@ -1,5 +1,5 @@
 /** The ledger without its node: the kill switch must work when everything else is down. */
-import { openLedger, readStoredIdentity } from "../../ledger/database.js";
+import { type OlderTables, openLedger, readStoredIdentity } from "../../ledger/database.js";
 import { listKnownWallets } from "../../ledger/wallets/home-wallets.js";
 import { createLogger } from "../../runtime/process/logger.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
@@ -13,14 +13,19 @@ export interface LedgerAlone extends Pick<OpenedLedger, "database" | "wallets"> 
   readonly chainId: bigint;
 }
 
+/** For what stops payments: it waits for no other release, whichever one made the tables. */
+export const AT_ONCE: { readonly olderTables: OlderTables } = { olderTables: "leave" };
+
 /**
  * Opens the ledger of a home for the chain that it was made for, runs the work and closes it.
- * @throws SERVICE_UNREACHABLE, HOME_INCOMPLETE when there is no ledger yet; NEWER_LEDGER, settings
- * and database faults
+ * @param options `olderTables`: default "refuse"; who only looks must not have migrated
+ * @throws SERVICE_UNREACHABLE, HOME_INCOMPLETE when there is no ledger yet; NEWER_LEDGER,
+ * MIGRATION_NEEDED, settings and database faults
  */
 export async function withLedgerAlone<T>(
   command: LedgerCommand,
   work: (opened: LedgerAlone) => Promise<T>,
+  { olderTables = "refuse" }: { readonly olderTables?: OlderTables } = {},
 ): Promise<T> {
   const { home, env, portOffset, signal } = command;
   const options = {
@@ -37,7 +42,7 @@ export async function withLedgerAlone<T>(
       `There is no ledger yet for ${home}: start the kit once.`,
     );
   }
-  const database = await openLedger({ ...options, identity });
+  const database = await openLedger({ ...options, identity, olderTables });
   try {
     const wallets = await listKnownWallets(database, home);
     return await work({ database, wallets, chainId: identity.chainId });

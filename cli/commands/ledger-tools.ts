@@ -2,7 +2,7 @@
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
 import { listKnownWallets } from "../../ledger/wallets/home-wallets.js";
 import type { HotWallet } from "../../ledger/wallets/wallet.js";
-import { type LedgerDatabase, openLedger } from "../../ledger/database.js";
+import { type LedgerDatabase, type OlderTables, openLedger } from "../../ledger/database.js";
 import { createEvmClient, type EvmClient } from "../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { type Environment, loadConfig } from "../../runtime/config/config.js";
@@ -33,11 +33,13 @@ export interface OpenedLedger {
 
 /**
  * Opens the ledger of a home, runs the work and closes everything.
- * @throws FOREIGN_LEDGER, NEWER_LEDGER, settings and connection faults
+ * @param options `olderTables`: default "refuse"; who only looks must not have migrated
+ * @throws FOREIGN_LEDGER, NEWER_LEDGER, MIGRATION_NEEDED, settings and connection faults
  */
 export async function withLedger<T>(
   command: LedgerCommand,
   work: (opened: OpenedLedger) => Promise<T>,
+  { olderTables = "refuse" }: { readonly olderTables?: OlderTables } = {},
 ): Promise<T> {
   const { home, env, portOffset, signal } = command;
   const config = loadConfig({ home, env, portOffset }, watcherConfigFile);
@@ -57,6 +59,7 @@ export async function withLedger<T>(
       signal,
       identity: { chainId, genesisHash },
       applicationName: "causeway-cli",
+      olderTables,
     });
     try {
       const wallets = await listKnownWallets(database, home);

@@ -2,7 +2,7 @@
 import { type CommandContext, printJson } from "../command-context.js";
 import { grantIndexerRole, grantLedgerRoles } from "../../ledger/roles.js";
 import { readRolePasswords } from "../home/role-homes.js";
-import { withLedger } from "./ledger-tools.js";
+import { type OpenedLedger, withLedger } from "./ledger-tools.js";
 
 /**
  * Brings the tables up to date; safe to run again. It needs the node, because a ledger belongs to
@@ -11,12 +11,13 @@ import { withLedger } from "./ledger-tools.js";
  */
 export async function runMigrate(context: CommandContext): Promise<number> {
   const passwords = readRolePasswords(context.home);
-  await withLedger(context, async ({ database }) => {
+  const grant = async ({ database }: OpenedLedger): Promise<void> => {
     if (passwords === undefined) return;
     await grantLedgerRoles(database, passwords);
     // Homes of before the indexer have no password for it, until `init` writes them again.
     if (passwords.indexer !== undefined) await grantIndexerRole(database, passwords.indexer);
-  });
+  };
+  await withLedger(context, grant, { olderTables: "migrate" });
   const hasRoles = passwords !== undefined;
   if (context.json) printJson(context, { migrated: true, roles: hasRoles });
   else {

@@ -47,7 +47,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
   if (options.declare?.trim() === "") {
     throw new CliError("USAGE", "--declare needs a reason.");
   }
-  return withLedger(command, async (opened) => {
+  const recover = async (opened: OpenedLedger): Promise<number> => {
     const { database, wallets } = opened;
     const tokens = loadExchangeTokens(command.home);
     const operator = operatorName(options.operator);
@@ -72,7 +72,9 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
       command.print("what a person decides now: causeway ledger open");
     }
     return result === undefined ? 1 : 0;
-  });
+  };
+  // The database may be empty, or of an older release: it is made this one's, as by a first start.
+  return withLedger(command, recover, { olderTables: "migrate" });
 }
 
 function recoveryChain(

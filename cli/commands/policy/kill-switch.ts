@@ -20,7 +20,7 @@ import {
   stricter,
 } from "../../../ledger/policy/kill-switch-level.js";
 import { cannotWrite, CliError } from "../../errors.js";
-import { withLedgerAlone } from "../ledger-alone.js";
+import { AT_ONCE, type LedgerAlone, withLedgerAlone } from "../ledger-alone.js";
 import { operatorName } from "../ledger-decisions.js";
 import { type LedgerCommand, toJson } from "../ledger-tools.js";
 
@@ -137,9 +137,8 @@ function readHome({ home }: LedgerCommand): Place {
 
 async function readLedger(command: LedgerCommand): Promise<Place> {
   try {
-    return await withLedgerAlone(command, async ({ database }) => ({
-      state: await readKillSwitch(database),
-    }));
+    const read = async ({ database }: LedgerAlone) => ({ state: await readKillSwitch(database) });
+    return await withLedgerAlone(command, read, AT_ONCE);
   } catch (error) {
     return { fault: errorMessage(error) };
   }
@@ -160,7 +159,8 @@ async function tellLedger(
   state: KillSwitchState,
 ): Promise<string | undefined> {
   try {
-    await withLedgerAlone(command, ({ database }) => setKillSwitch(database, state));
+    const tell = ({ database }: LedgerAlone) => setKillSwitch(database, state);
+    await withLedgerAlone(command, tell, AT_ONCE);
     return undefined;
   } catch (error) {
     return errorMessage(error);

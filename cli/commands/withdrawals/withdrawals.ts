@@ -25,7 +25,7 @@ import {
 import { amountText } from "../../amount-text.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { CliError } from "../../errors.js";
-import { withLedgerAlone } from "../ledger-alone.js";
+import { AT_ONCE, type LedgerAlone, withLedgerAlone } from "../ledger-alone.js";
 import { type LedgerCommand, toJson } from "../ledger-tools.js";
 
 /** Filters of `withdrawals list`, as typed. */
@@ -127,7 +127,7 @@ export async function runFreezeWithdrawals(
   options: { readonly reason?: string; readonly wallet?: string },
 ): Promise<number> {
   const reason = options.reason ?? "an operator froze it";
-  return withLedgerAlone(command, async ({ database, wallets }) => {
+  const freeze = async ({ database, wallets }: LedgerAlone): Promise<number> => {
     const meant = walletsMeant(wallets, options.wallet);
     let changed = false;
     for (const { address } of meant) {
@@ -138,7 +138,8 @@ export async function runFreezeWithdrawals(
       command.print(toJson({ changed, signing: summaryOf(switches), switches }));
     } else for (const line of switches.map(switchLine)) command.print(line);
     return 0;
-  });
+  };
+  return withLedgerAlone(command, freeze, AT_ONCE);
 }
 
 /**
