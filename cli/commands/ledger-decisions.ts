@@ -53,8 +53,7 @@ export async function runDecide(
   options: DecisionOptions,
 ): Promise<number> {
   const { home, env, portOffset } = command;
-  const { reason = "" } = options;
-  if (reason.trim() === "") throw new CliError("USAGE", "--reason is needed: it is kept for ever.");
+  const reason = readReason(options.reason ?? "");
   const operator = operatorName(options.operator);
   const config = loadConfig({ home, env, portOffset }, watcherConfigFile);
   const needsSecond = config.ledger["two-persons"];
@@ -110,6 +109,19 @@ export async function runOpenMatters(command: LedgerCommand): Promise<number> {
     if (!command.json && lines.length === 0) command.print("Nothing waits for a person.");
     return lines.length === 0 ? 0 : 1;
   });
+}
+
+/** Longest reason that the ledger keeps. */
+const MAX_REASON_LENGTH = 1_000;
+
+/** Why, for the record, without white space around it. @throws USAGE */
+export function readReason(text: string): string {
+  const reason = text.trim();
+  if (reason !== "" && reason.length <= MAX_REASON_LENGTH) return reason;
+  throw new CliError(
+    "USAGE",
+    `--reason must say why, in at most ${MAX_REASON_LENGTH} characters: it is kept for ever.`,
+  );
 }
 
 /** Who decides, for the record: the flag, else the user of this process. */

@@ -1,10 +1,10 @@
 /** `causeway tokens state` and `accept-code`: which tokens stand still, and a person's word about one. */
-import { userInfo } from "node:os";
 import { toChecksumAddress } from "../../../chain/address.js";
 import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
 import { closeIfBehind } from "../../../ledger/recovery/ledger-guard.js";
 import { CliError } from "../../errors.js";
+import { operatorName } from "../ledger-decisions.js";
 import { type LedgerCommand, toJson, withLedger } from "../ledger-tools.js";
 
 /** What `accept-code` is given. */
@@ -46,8 +46,9 @@ export async function runTokenStates(command: LedgerCommand): Promise<number> {
 export async function runAcceptCode(
   command: LedgerCommand,
   symbol: string,
-  { operator = userInfo().username }: AcceptCodeOptions,
+  options: AcceptCodeOptions,
 ): Promise<number> {
+  const operator = operatorName(options.operator);
   return withLedger(command, async ({ database, node }) => {
     await closeIfBehind(database, command.home);
     const { signal } = command;

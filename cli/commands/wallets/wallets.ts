@@ -25,7 +25,7 @@ import { createFileOnce, SECRET_MODE } from "../../home/home-file.js";
 import { createSecretFolder } from "../../home/home.js";
 import { createPrivateKey, createSecretLine } from "../../home/wallet-keys.js";
 import { withLedgerAlone } from "../ledger-alone.js";
-import { operatorName } from "../ledger-decisions.js";
+import { operatorName, readReason } from "../ledger-decisions.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "../ledger-tools.js";
 
 /** What every change takes, as typed. */
@@ -222,11 +222,7 @@ function printChange(command: LedgerCommand, wallet: HotWallet): number {
 }
 
 function wordOf({ reason, operator }: WalletWordOptions) {
-  const trimmed = reason.trim();
-  if (trimmed === "" || trimmed.length > 1_000) {
-    throw new CliError("USAGE", "--reason must say why, in at most 1,000 characters.");
-  }
-  return { reason: trimmed, operator: operatorName(operator) };
+  return { reason: readReason(reason), operator: operatorName(operator) };
 }
 
 function rowOf(wallet: WalletLane, isInHome: boolean): string {

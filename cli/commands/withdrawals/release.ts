@@ -2,7 +2,6 @@
  * `causeway withdrawals release`: an operator's word, and what it came to in sentences. The rules are
  * in ledger/withdrawals/release/release.ts; here is the chain that they ask.
  */
-import { userInfo } from "node:os";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../../chain/hex.js";
 import {
@@ -28,6 +27,7 @@ import {
 import { toWithdrawalId, type WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import type { HotWallet } from "../../../ledger/wallets/wallet.js";
 import { CliError } from "../../errors.js";
+import { operatorName, readReason } from "../ledger-decisions.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "../ledger-tools.js";
 import { readPayment, readWalletTransactions } from "../wallets/wallet-transactions.js";
 import { readSwitches, switchLine, walletsMeant } from "./withdrawals.js";
@@ -156,7 +156,8 @@ async function releaseAll(
   context: ReleaseContext,
   options: ReleaseOptions,
 ): Promise<ReleaseReport> {
-  const reason = options.reason ?? "accepted with all others that were shown (--accept-foreign)";
+  const shown = "accepted with all others that were shown (--accept-foreign)";
+  const reason = options.reason === undefined ? shown : readReason(options.reason);
   const steps: ReleaseStep[] = [];
   let acknowledgement = acknowledgementOf(options);
   for (;;) {
@@ -167,7 +168,7 @@ async function releaseAll(
       left.obstacle === "foreign-mined" ? left.transactions.map(({ hash }) => hash) : [],
     );
     if (options.acceptForeign !== true || hashes.length === 0) return { steps, obstacles };
-    acknowledgement = { hashes: [...new Set(hashes)], by: userInfo().username, reason };
+    acknowledgement = { hashes: [...new Set(hashes)], by: operatorName(undefined), reason };
   }
 }
 
@@ -179,10 +180,14 @@ function decisionOf({ paidBy, notPaid }: ReleaseOptions): ReleaseDecision {
 /** @throws USAGE without a reason, INVALID_HEX for what is no hash */
 function acknowledgementOf({ acknowledge, reason }: ReleaseOptions): Acknowledgement | undefined {
   if (acknowledge === undefined || acknowledge.length === 0) return undefined;
-  if (reason === undefined || reason.trim() === "") {
+  if (reason === undefined) {
     throw new CliError("USAGE", "--acknowledge needs --reason TEXT: what you found.");
   }
-  return { hashes: acknowledge.map((hash) => parseHash32(hash)), by: userInfo().username, reason };
+  return {
+    hashes: acknowledge.map((hash) => parseHash32(hash)),
+    by: operatorName(undefined),
+    reason: readReason(reason),
+  };
 }
 
 function chainOf({ node }: OpenedLedger, wallet: Address, signal: AbortSignal): WalletChain {

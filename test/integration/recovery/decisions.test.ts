@@ -171,6 +171,24 @@ describe("decisions about the books", () => {
     }
   });
 
+  it("have a reason that the ledger can keep", async () => {
+    await desk.watch();
+    const hash = takeFrom(WALLET, STRANGER, TOKEN);
+    await desk.watch();
+    for (const reason of [" ", "x".repeat(1_001)]) {
+      for (const words of [
+        ["ledger", "accept-outflow", hash],
+        ["withdrawals", "release", "--acknowledge", hash],
+        ["wallets", "drain", WALLET],
+      ]) {
+        await expect(desk.causeway(...words, "--reason", reason)).rejects.toMatchObject({
+          code: "USAGE",
+          message: expect.stringContaining("--reason"),
+        });
+      }
+    }
+  });
+
   it("leave a deposit that went to suspense to the customer who is named", async () => {
     const early = destination(5);
     await desk.watch();
