@@ -103,7 +103,7 @@ export async function runVerifyLedger(
       );
       printJson(context, { ok, ...verdict, accounts });
     } else {
-      for (const line of formatVerdict(verdict)) {
+      for (const line of formatVerdict(verdict, head)) {
         context.print(cleanForeignText(line, MAX_LINE));
       }
     }
@@ -115,11 +115,17 @@ export async function runVerifyLedger(
   }
 }
 
-function formatVerdict(verdict: LedgerVerdict): string[] {
+/** What a file cannot show by itself. */
+const NO_HEAD =
+  "none given: a chain that was written anew as a whole, or cut short, would hold, too; give one that was " +
+  "written down earlier with --head";
+
+function formatVerdict(verdict: LedgerVerdict, knownHead: string | undefined): string[] {
   const { rows, faults, waiting } = verdict;
   const facts: readonly (readonly [string, string])[] = [
     ["ledger", verdict.ledgerId],
     ["links", `${verdict.links}, the last one ${verdict.head}`],
+    ["known head", knownHead ?? NO_HEAD],
     ["entries", `${rows.entry}, with ${verdict.postings} postings`],
     ["events", rows.event.toString()],
     [

@@ -254,6 +254,15 @@ describe("an export of the ledger", () => {
     expect((await books.verdictOf(file, hash)).lines).toEqual([
       `TAMPERED: no link has the hash ${hash}: this is another chain than the known one`,
     ]);
+    // Of a file alone nobody can tell: who reads the verdict is told so.
+    const told = async (head: { readonly head?: string }) => {
+      const { lines } = await books.run(books.copy.url, (context, warn) =>
+        runVerifyLedger(context, file, head, warn),
+      );
+      return lines.find((line) => line.startsWith("  known head"));
+    };
+    expect(await told({})).toMatch(/none given: .*written anew.*cut short.*--head/);
+    expect(await told({ head: hash })).toBe(`  known head      ${hash}`);
   });
 
   it("names what was falsified, field by field, by somebody who sealed the file anew", async () => {
