@@ -53,11 +53,19 @@ export async function takenByNames(
 }
 
 /**
+ * Until the transaction ends nobody else decides whose the deposits in suspense are, or changes what is left
+ * of one. An advisory lock: not every role may hold rows of deposits.
+ */
+export async function lockSuspense(tx: Sql): Promise<void> {
+  await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('suspense', 8082))`);
+}
+
+/**
  * Units of an asset in suspense, for who is to take some: until the transaction ends nobody else takes any.
  * Below zero where more was given than came.
  */
 export async function lockInSuspense(tx: Sql, asset: string): Promise<bigint> {
-  await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('suspense', 8082))`);
+  await lockSuspense(tx);
   const [row] = await tx.query<{ units: string }>(`SELECT ${inSuspense("$1")}::text AS units`, [
     asset,
   ]);

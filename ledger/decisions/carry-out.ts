@@ -13,10 +13,10 @@ import {
   UNASSIGNED,
   walletAccount,
 } from "../books/accounts.js";
-import { amountFields, balanceFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
-import { assertInSuspense, TAKEN_BY_NAME, takenByName } from "../books/suspense.js";
+import { assertInSuspense, lockSuspense, TAKEN_BY_NAME, takenByName } from "../books/suspense.js";
 import { broughtBack } from "../deposits/deposit-credit.js";
+import { creditedEvent } from "../deposits/deposit-events.js";
 import { readCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
@@ -97,6 +97,7 @@ async function assignDeposits(
   which: { readonly id: string } | { readonly address: string },
 ): Promise<NewEvent[]> {
   await addCustomer(tx, customerId);
+  await lockSuspense(tx);
   const byId = "id" in which;
   const rows = await tx.query<{
     id: string;
@@ -137,7 +138,6 @@ async function assignDeposits(
   const events: NewEvent[] = [];
   for (const row of rows) {
     const { asset } = row;
-    const amountUnits = storedAtoken(row.amount_units);
     const givenUnits = given.get(row.id) ?? 0n;
     if (givenUnits > 0n) {
       const credit = customerAccount(customerId);
@@ -150,19 +150,16 @@ async function assignDeposits(
         postings: [{ asset, debit: SUSPENSE, credit, amountUnits: givenUnits }],
       });
     }
-    events.push({
-      type: "deposit.credited",
-      data: {
-        depositId: row.id,
-        customerId,
-        address: storedAddress(row.address),
-        asset,
-        ...amountFields(asset, amountUnits),
-        ...balanceFields("credited", asset, givenUnits),
-        blockNumber: storedHeight(row.height),
-        txHash: row.tx_hash,
-      },
-    });
+    const deposit = {
+      id: row.id,
+      customerId,
+      address: storedAddress(row.address),
+      asset,
+      amountUnits: storedAtoken(row.amount_units),
+      height: storedHeight(row.height),
+      txHash: storedHash(row.tx_hash),
+    };
+    events.push(creditedEvent(deposit, givenUnits));
   }
   return events;
 }
@@ -261,6 +258,7 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
  */
 async function takeNamed(tx: Sql, { depositId: id, amountAtoken, asset }: Terms<"adjust">) {
   if (id === undefined) return undefined;
+  await lockSuspense(tx);
   const [row] = await tx.query<Record<"tx_hash" | "height" | "amount", string>>(
     `SELECT d.tx_hash, d.height::text, d.amount_units::text AS amount FROM deposit d
       WHERE d.id = $1 AND d.status = 'suspense' AND d.asset = $2 FOR UPDATE`,

@@ -3,38 +3,24 @@
  * customer had withdrawn of a deposit that a chain lost stands as a break; the same payment, mined
  * again, fills that first. Else it would be paid out twice. So does what was only on its way out then.
  */
-import type { Address } from "../../chain/address.js";
-import type { Hash32, Height } from "../../chain/hex.js";
+import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import {
   type AccountCode,
   BREAK,
   customerAccount,
-  type CustomerId,
   DEPOSIT_ADDRESSES,
   parseCustomerId,
   SUSPENSE,
 } from "../books/accounts.js";
-import { amountFields, balanceFields } from "../books/amount-fields.js";
 import { type JournalEntry, postJournal, postJournals } from "../books/journal.js";
-import { takenByNames } from "../books/suspense.js";
+import { lockSuspense, takenByNames } from "../books/suspense.js";
 import type { NewEvent } from "../events.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import { creditedEvent, type DueDeposit, reversedEvent } from "./deposit-events.js";
 
 /** Kind of the entries of deposits that are nobody's yet. */
 const TO_SUSPENSE = "deposit.suspense";
-
-/** A deposit that is booked now. */
-export interface DueDeposit {
-  /** Its public identifier. */
-  readonly id: string;
-  readonly address: Address;
-  readonly customerId: CustomerId;
-  readonly asset: string;
-  readonly amountUnits: bigint;
-  readonly height: Height;
-  readonly txHash: Hash32;
-}
 
 /** How deposits are booked. */
 export interface DepositBooking {
@@ -220,6 +206,14 @@ async function readShort(
   );
 }
 
+/** A person's decision that gave a hold back. */
+interface FilledBy {
+  /** What it filled is known by it. */
+  readonly key: string;
+  /** Block from which on it counts. */
+  readonly height: Height;
+}
+
 /** A withdrawal that ended without payment. */
 export interface ReturnedHold {
   readonly withdrawalId: string;
@@ -232,16 +226,15 @@ export interface ReturnedHold {
  * lost, which were taken for withdrawn. It fills what they are short of first, or its customer would
  * have them after all; what was asked for later is of other coins. The balances are locked by the holds'
  * own entries: two that come back at once are counted one after the other. Where a deposit was mined again
- * meanwhile and had brought back what the hold held, its customer has that of it now: lost once more, it is
+ * meanwhile and had brought back what the hold held, whoever has it has that of it now: lost once more, it is
  * taken back.
- * @param options.by where a person gave it back by a decision, its key and the block from which on it
- *   counts: what it filled is known by it
+ * @param options.by where a person gave it back
  * @returns events to append last
  */
 export async function fillShort(
   tx: Sql,
   holds: readonly ReturnedHold[],
-  options: { readonly by?: { readonly key: string; readonly height: Height } } = {},
+  { by }: { readonly by?: FilledBy } = {},
 ): Promise<NewEvent[]> {
   if (holds.length === 0) return [];
   const rows = await tx.query<
@@ -281,7 +274,7 @@ export async function fillShort(
   const entries: JournalEntry[] = [];
   const events: NewEvent[] = [];
   for (const deposit of lost) {
-    const { id, height, txHash, withdrawalId } = deposit;
+    const { id, withdrawalId } = deposit;
     const [short, left] = [
       shortUnits.get(placeOf(deposit)) ?? 0n,
       leftUnits.get(withdrawalId) ?? 0n,
@@ -290,68 +283,82 @@ export async function fillShort(
     if (amountUnits <= 0n) continue;
     shortUnits.set(placeOf(deposit), short - amountUnits);
     leftUnits.set(withdrawalId, left - amountUnits);
-    const memo = options.by === undefined ? txHash : `${txHash} ${options.by.key}`;
-    const at = options.by?.height ?? height;
-    entries.push(filledEntry(deposit, { amountUnits, height: at, memo, n: nextOf(counts, id) }));
+    entries.push(filledEntry(deposit, { amountUnits, by, n: nextOf(counts, id) }));
     events.push(reversedEvent(deposit, amountUnits));
   }
-  await postJournals(tx, [...entries, ...(await returnedBy(tx, lost, { leftUnits, counts }))]);
-  return events;
+  const returned = await returnedBy(tx, lost, { leftUnits, counts, by });
+  await postJournals(tx, [...entries, ...returned.entries]);
+  return [...events, ...returned.events];
 }
 
 /** A deposit that was lost, and a withdrawal whose hold held its coins. */
 type LostDeposit = DueDeposit & { readonly withdrawalId: string };
 
-/** What is left of holds is of the payments that were mined again and had brought it back. */
+/**
+ * What is left of holds is of the payments that were mined again and had brought it back: whoever has those
+ * now is given it, the same customer, another one, or suspense where nobody has decided yet.
+ */
 async function returnedBy(
   tx: Sql,
   lost: readonly LostDeposit[],
   {
     leftUnits,
     counts,
-  }: { readonly leftUnits: Map<string, bigint>; readonly counts: Map<string, number> },
-): Promise<JournalEntry[]> {
+    by,
+  }: {
+    readonly leftUnits: Map<string, bigint>;
+    readonly counts: Map<string, number>;
+    readonly by: FilledBy | undefined;
+  },
+): Promise<{ readonly entries: JournalEntry[]; readonly events: NewEvent[] }> {
   const again = await readAgain(tx, lost);
   const entries: JournalEntry[] = [];
+  const events: NewEvent[] = [];
   for (const deposit of lost) {
-    const { withdrawalId, asset, customerId, height, txHash: memo } = deposit;
+    const { withdrawalId, asset, customerId } = deposit;
     for (const one of again.filter((each) => placeOf(each) === placeOf(deposit))) {
       const left = leftUnits.get(withdrawalId) ?? 0n;
       const amountUnits = least(one.broughtUnits, left);
-      if (one.customerId !== customerId || amountUnits <= 0n) continue;
+      if (amountUnits <= 0n) continue;
       one.broughtUnits -= amountUnits;
       leftUnits.set(withdrawalId, left - amountUnits);
       const n = nextOf(counts, deposit.id);
       one.count += 1;
-      entries.push(filledEntry(deposit, { amountUnits, height, memo, n }), {
-        kind: "deposit.credit",
+      entries.push(filledEntry(deposit, { amountUnits, by, n }), {
+        kind: one.isCredited ? "deposit.credit" : TO_SUSPENSE,
         idemKey: `deposit:${one.id}:${one.count}`,
         effectiveHeight: one.height,
-        memo,
-        postings: [{ asset, debit: BREAK, credit: customerAccount(customerId), amountUnits }],
+        memo: one.txHash,
+        postings: [
+          {
+            asset,
+            debit: BREAK,
+            credit: one.isCredited ? customerAccount(one.customerId) : SUSPENSE,
+            amountUnits,
+          },
+        ],
       });
+      // Its customer has it as before.
+      if (one.isCredited && one.customerId === customerId) continue;
+      events.push(reversedEvent(deposit, amountUnits));
+      if (one.isCredited) events.push(creditedEvent(one, amountUnits));
     }
   }
-  return entries;
+  return { entries, events };
 }
 
 /** A hold fills what a deposit that was lost is short of. */
 function filledEntry(
-  { id, asset, customerId }: Pick<DueDeposit, "id" | "asset" | "customerId">,
-  entry: {
-    readonly amountUnits: bigint;
-    readonly height: Height;
-    readonly memo: string;
-    readonly n: number;
-  },
+  { id, asset, customerId, height, txHash }: DueDeposit,
+  entry: { readonly amountUnits: bigint; readonly by: FilledBy | undefined; readonly n: number },
 ): JournalEntry {
-  const { amountUnits, height: effectiveHeight, memo, n } = entry;
+  const { amountUnits, by, n } = entry;
   const debit = customerAccount(customerId);
   return {
     kind: "deposit.reversal",
     idemKey: `reversal:deposit:${id}:${n}`,
-    effectiveHeight,
-    memo,
+    effectiveHeight: by?.height ?? height,
+    memo: by === undefined ? txHash : `${txHash} ${by.key}`,
     postings: [{ asset, debit, credit: BREAK, amountUnits }],
   };
 }
@@ -362,18 +369,24 @@ function nextOf(counts: Map<string, number>, id: string): number {
   return n;
 }
 
-/** The same payments as they stand now, mined again, with what they have brought back. */
+/**
+ * The same payments as they stand now, mined again, with what they have brought back: whom a person gives one
+ * to at this moment is given that, too, or is seen here, as is a chain that loses it.
+ */
 async function readAgain(tx: Sql, lost: readonly Pick<DueDeposit, "id">[]) {
+  await lockSuspense(tx);
   const rows = await tx.query<
-    Record<"id" | "address" | "customer_id" | "asset" | "height" | "tx_hash" | "units", string> & {
-      readonly count: number;
-    }
+    Record<
+      "id" | "address" | "customer_id" | "asset" | "amount" | "height" | "tx_hash" | "units",
+      string
+    > & { readonly is_credited: boolean; readonly count: number }
   >(
-    `SELECT d.id, d.address, d.customer_id, d.asset, d.height::text, d.tx_hash,
+    `SELECT d.id, d.address, d.customer_id, d.asset, d.amount_units::text AS amount,
+            d.height::text, d.tx_hash, d.status = 'credited' AS is_credited,
             ${BROUGHT_BACK}::text AS units,
             (SELECT count(*)::integer FROM (${bookingKeys("d.id")}) AS booked) - 1 AS count
        FROM deposit d
-      WHERE d.status = 'credited'
+      WHERE d.status IN ('credited', 'suspense')
         AND EXISTS (SELECT 1 FROM deposit l
                      WHERE l.id = ANY ($1::text[]) AND l.tx_hash = d.tx_hash
                        AND l.address = d.address AND l.asset = d.asset)
@@ -385,8 +398,10 @@ async function readAgain(tx: Sql, lost: readonly Pick<DueDeposit, "id">[]) {
     address: storedAddress(row.address),
     customerId: parseCustomerId(row.customer_id),
     asset: row.asset,
+    amountUnits: storedAtoken(row.amount),
     height: storedHeight(row.height),
     txHash: storedHash(row.tx_hash),
+    isCredited: row.is_credited,
     broughtUnits: storedAtoken(row.units),
     count: row.count,
   }));
@@ -437,33 +452,11 @@ export async function emptyFilled(
   return wantedUnits - leftUnits;
 }
 
-/** What is told of a deposit that was lost, with what its customer's balance fell by. */
-export function reversedEvent(
-  deposit: Pick<DueDeposit, "id" | "asset" | "amountUnits" | "height" | "txHash"> & {
-    readonly customerId: string;
-  },
-  takenUnits: bigint,
-): NewEvent {
-  const { id, customerId, asset, amountUnits, height, txHash } = deposit;
-  return {
-    type: "deposit.reversed",
-    data: {
-      depositId: id,
-      customerId,
-      asset,
-      ...amountFields(asset, amountUnits),
-      ...balanceFields("debited", asset, takenUnits),
-      blockNumber: height,
-      txHash,
-    },
-  };
-}
-
 function least(one: bigint, other: bigint): bigint {
   return one < other ? one : other;
 }
 
-function idsOf(deposits: readonly Pick<DueDeposit, "id">[]): readonly string[] {
+function idsOf(deposits: readonly { readonly id: string }[]): readonly string[] {
   return deposits.map(({ id }) => id);
 }
 

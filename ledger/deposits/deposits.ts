@@ -22,10 +22,11 @@ import {
 } from "../books/accounts.js";
 import { addressesFrom, type DepositAddress } from "./deposit-addresses.js";
 import { depositEntries, withoutUndecided } from "./deposit-credit.js";
+import { creditedEvent } from "./deposit-events.js";
 import type { DepositStatus } from "./deposit-queries.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
-import { amountFields, balanceFields } from "../books/amount-fields.js";
+import { amountFields } from "../books/amount-fields.js";
 import { postJournals } from "../books/journal.js";
 import {
   storedAddress,
@@ -205,7 +206,7 @@ export async function commitBlockStep(
         depositEvent(isHeld.has(deposit) ? "deposit.held" : "deposit.detected", deposit),
       ),
       ...credited.map((deposit) =>
-        creditedEvent(deposit, givenUnits.get(depositId(deposit)) ?? deposit.amountUnits),
+        creditedEvent(named(deposit), givenUnits.get(depositId(deposit)) ?? deposit.amountUnits),
       ),
     ]);
     failpoint("watcher.before-block-commit");
@@ -396,11 +397,6 @@ function depositEvent(type: NewEvent["type"], deposit: NewDeposit): NewEvent {
       txHash: deposit.txHash,
     },
   };
-}
-
-function creditedEvent(deposit: NewDeposit, givenUnits: bigint): NewEvent {
-  const { type, data } = depositEvent("deposit.credited", deposit);
-  return { type, data: { ...data, ...balanceFields("credited", deposit.asset, givenUnits) } };
 }
 
 /** An outgoing operation of an address before it was registered. */

@@ -22,6 +22,7 @@ import { type JournalEntry, type Posting, postJournal, postJournals } from "../b
 import { fillShort } from "../deposits/deposit-credit.js";
 import type { Outflow } from "../books/wallet-flows.js";
 import { LedgerError } from "../errors.js";
+import type { NewEvent } from "../events.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { freezeSigning } from "../withdrawals/signing-freeze.js";
 
@@ -124,13 +125,14 @@ export async function listRemined(sql: Sql, limit: number): Promise<readonly Rem
 /**
  * A person's word about one: the account that bears it. Its coins are booked already. What a customer is
  * given back fills what is missing of deposits that were lost with it first: it was paid out of those.
- * @returns no events: the withdrawal has told its end, and neither is told of what is given back
+ * @returns events to append last, of others who have such a deposit now: the withdrawal has told its end, and
+ *   neither is told of what is given back
  * @throws INVALID_DECISION; INSUFFICIENT_BALANCE where a customer has not so much any more
  */
 export async function acceptRemined(
   tx: Sql,
   { name, account }: { readonly name: string; readonly account: AccountCode },
-): Promise<[]> {
+): Promise<readonly NewEvent[]> {
   const found = await readRemined(tx, `e.idem_key = 'remined:' || $2`, [100, name]);
   const [first] = found;
   if (first === undefined) {
@@ -156,12 +158,12 @@ export async function acceptRemined(
   ]);
   const given = found.filter(({ asset, takenUnits }) => asset === asked?.asset && takenUnits < 0n);
   const by = { key: decisionKey(name), height: first.height };
-  await fillShort(
+  const filled = await fillShort(
     tx,
     given.map(({ withdrawalId, takenUnits }) => ({ withdrawalId, units: -takenUnits })),
     { by },
   );
-  return [];
+  return filled.filter(({ type }) => type === "deposit.credited");
 }
 
 function minedOf(outflows: readonly Outflow[]): readonly Mined[] {

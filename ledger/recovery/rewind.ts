@@ -10,8 +10,9 @@ import {
   SUSPENSE,
 } from "../books/accounts.js";
 import { postJournal, type Posting } from "../books/journal.js";
-import { takenByName } from "../books/suspense.js";
-import { broughtBack, emptyFilled, reversedEvent } from "../deposits/deposit-credit.js";
+import { lockSuspense, takenByName } from "../books/suspense.js";
+import { broughtBack, emptyFilled } from "../deposits/deposit-credit.js";
+import { reversedEvent } from "../deposits/deposit-events.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -96,6 +97,7 @@ export function applyRewind(
     }
     await bringForward(tx, { height: plan.to.height, rewinds: rewinds + 1 });
     await lockRequests(tx, plan);
+    await lockSuspense(tx);
     const short = new Map<string, bigint>();
     const shortages: Shortages = new Map();
     const reversed: NewEvent[] = [];
