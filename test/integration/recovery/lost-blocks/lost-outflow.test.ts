@@ -171,3 +171,32 @@ it.each([
   await desk.watch();
   expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", gone]);
 });
+
+it("counts both sides of what a person explained by another address of ours, from there on", async () => {
+  const kept = desk.chain.head;
+  for (let block = 0; block < 6; block += 1) desk.chain.mine();
+  const moved = desk.chain.payment(derivation.addressAt(0), destination(7), TOKEN);
+  const booked = desk.chain.mine([moved]).height;
+  await desk.watch();
+  const wallet = `asset:wallet:${WALLET}`;
+  const explained = ["ledger", "accept-outflow", moved.hash, "--account", wallet, ...REASON];
+  expect((await desk.causeway(...explained)).code).toBe(0);
+  // It never came there, as is found out later.
+  const sides = ["--debit", "asset:break", "--credit", wallet, "--amount-atoken", `${TOKEN}`];
+  const at = ["--tx", moved.hash, "--block", `${booked}`];
+  await desk.causeway("ledger", "adjust", "--key", "never", ...sides, ...at, ...REASON);
+  expect(await desk.breaks()).toBe("");
+
+  for (let loss = 0; loss < 2; loss += 1) {
+    await desk.loseAbove(kept);
+    desk.chain.rollBack(kept);
+    desk.chain.mine([moved]);
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    await desk.watch();
+    expect(desk.chain.head).toBeLessThan(booked);
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", TOKEN]);
+  }
+  for (let block = 0; block < 14; block += 1) desk.chain.mine();
+  await desk.watch();
+  expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", TOKEN]);
+});
