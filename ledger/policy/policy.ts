@@ -138,9 +138,12 @@ export const PERMISSIVE_POLICY: Policy = {
   screening: undefined,
 };
 
+/** What is left out is not guessed at: of an asset that a policy says nothing of, nothing is paid. */
+const UNNAMED: AssetRules = { ...NO_RULES, maximumUnits: 0n };
+
 /** Rules of an asset. */
 export function rulesOf({ assets }: Policy, asset: string): AssetRules {
-  return assets.get(asset) ?? assets.get(DEFAULT_ASSET) ?? NO_RULES;
+  return assets.get(asset) ?? assets.get(DEFAULT_ASSET) ?? UNNAMED;
 }
 
 /** A request as rules see it. */

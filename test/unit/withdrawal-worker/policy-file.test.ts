@@ -2,9 +2,11 @@
 import { createHash, generateKeyPairSync } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "@jest/globals";
+import { parseAddress } from "../../../chain/address.js";
 import { isSignedByApprover } from "../../../ledger/policy/approval-digest.js";
 import {
   approvalsFor,
+  brokenRule,
   hashPolicy,
   PERMISSIVE_POLICY,
   policyFileText,
@@ -93,6 +95,17 @@ describe("a policy's text", () => {
     const needed = (amountUnits: bigint) => approvalsFor(policy, { asset: "USDX", amountUnits });
     expect([10n, 11n, 50n, 51n].map((units) => needed(units).needed)).toEqual([0, 1, 1, 2]);
     expect(needed(51n).signed).toBe(true);
+  });
+
+  it("pays nothing of an asset that it says nothing of", () => {
+    const text = plain();
+    text.assets = { TOKEN: text.assets["*"] };
+    const { policy } = parsePolicy(JSON.stringify(text));
+    if (policy === undefined) throw new Error("not read");
+    const destination = parseAddress(`0x${"11".repeat(20)}`);
+    const broken = (asset: string) =>
+      brokenRule(policy, { customerId: "alice", asset, destination, amountUnits: 1n });
+    expect([broken("TOKEN"), broken("USDX")]).toEqual([undefined, "ABOVE_MAXIMUM"]);
   });
 
   it("is refused with all its mistakes at once, each with its place", () => {
