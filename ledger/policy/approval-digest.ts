@@ -5,7 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import { verifySignature } from "../../chain/consensus/ed25519.js";
 import { sha256 } from "../../chain/hashes.js";
-import type { Policy } from "./policy.js";
+import type { Approver, Policy } from "./policy.js";
 
 /** What is decided about. */
 export interface ApprovedTerms {
@@ -55,13 +55,21 @@ export function approvalDigest(
   return sha256(Buffer.from(approvalText(terms, said), "utf8"));
 }
 
+/**
+ * Whose key this is by the policy; undefined for nobody's. A name is a person, who counts once with several
+ * keys; a key under several names is the first one's.
+ */
+export function approverOf(policy: Policy, publicKey: string): Approver | undefined {
+  return policy.approvers.find((approver) => approver.publicKey === publicKey);
+}
+
 /** Whether one of the policy's approvers signed this digest. */
 export function isSignedByApprover(
   policy: Policy,
   digest: Uint8Array,
   { publicKey, signature }: ApprovalSignature,
 ): boolean {
-  if (!policy.approvers.some((approver) => approver.publicKey === publicKey)) return false;
+  if (approverOf(policy, publicKey) === undefined) return false;
   if (!/^[0-9a-f]{128}$/.test(signature)) return false;
   return verifySignature(Buffer.from(publicKey, "hex"), digest, Buffer.from(signature, "hex"));
 }

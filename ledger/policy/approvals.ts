@@ -1,4 +1,7 @@
-/** Persons' approvals: each key once, never the one that asked, each bound to what was approved. */
+/**
+ * Persons' approvals: each key once, signed ones once for each name of the policy, never by the key that
+ * asked, each bound to what was approved.
+ */
 import { bytesToHex } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -11,6 +14,7 @@ import {
   approvalDigest,
   type ApprovalSignature,
   type ApprovedTerms,
+  approverOf,
   isSignedByApprover,
 } from "./approval-digest.js";
 import type { HashedPolicy } from "./policy.js";
@@ -34,7 +38,7 @@ export type ApprovalOutcome =
   | "not-pending"
   /** The key that asked cannot approve. */
   | "own-request"
-  /** The key, or the signature's, has said something else about it. */
+  /** The key, the signature's, or another one of its person has said something about it. */
   | "said-otherwise"
   /** Only signed approvals count. */
   | "signature-needed"
@@ -135,11 +139,13 @@ async function insert(
 ): Promise<"done" | "repeated" | "said-otherwise"> {
   const { id, keyId, decision, reason, signature } = said;
   const publicKey = signature?.publicKey ?? null;
+  const ownKeys = decision === "approve" ? keysOfPerson(policy, publicKey) : [];
   // Asked first and not left to the keys: the withdrawal is held, and a row has a number as well.
   const before = await tx.query<{ key_id: string; decision: string }>(
     `SELECT key_id, decision FROM withdrawal_approval
-      WHERE withdrawal_id = $1 AND policy_hash = $2 AND (key_id = $3 OR public_key = $4)`,
-    [id, policy.hash, keyId, publicKey],
+      WHERE withdrawal_id = $1 AND policy_hash = $2
+        AND (key_id = $3 OR public_key = $4 OR public_key = ANY ($5::text[]))`,
+    [id, policy.hash, keyId, publicKey, ownKeys],
   );
   if (before.length > 0) {
     const isSame = before.some((row) => row.key_id === keyId && row.decision === decision);
@@ -153,6 +159,14 @@ async function insert(
     [id, keyId, decision, reason, policy.hash, digest, publicKey, signature?.signature ?? null],
   );
   return "done";
+}
+
+/** All keys that the policy lists for the person with this one. */
+function keysOfPerson({ policy }: HashedPolicy, publicKey: string | null): readonly string[] {
+  const name = publicKey === null ? undefined : approverOf(policy, publicKey)?.name;
+  if (name === undefined) return [];
+  const keys = policy.approvers.map((each) => each.publicKey);
+  return keys.filter((key) => approverOf(policy, key)?.name === name);
 }
 
 async function advance(

@@ -23,7 +23,7 @@ const REFUSALS: Readonly<
   unknown: [404, "NOT_FOUND", "no withdrawal has this id"],
   "not-pending": [409, "NOT_PENDING", "the withdrawal does not wait for approvals"],
   "own-request": [422, "OWN_REQUEST", "the key that asked for a withdrawal cannot approve it"],
-  "said-otherwise": [409, "SAID_OTHERWISE", "this key or signature has decided about it already"],
+  "said-otherwise": [409, "SAID_OTHERWISE", "this key or person has decided about it already"],
   "signature-needed": [422, "SIGNATURE_NEEDED", "the policy wants signed approvals"],
   "bad-signature": [
     422,

@@ -9,7 +9,11 @@ import { decodeTransfer } from "../../chain/erc20.js";
 import { bytesToHex } from "../../chain/hex.js";
 import { TOKEN_SYMBOL } from "../../chain/units.js";
 import { TREASURY } from "../../ledger/books/accounts.js";
-import { approvalDigest, isSignedByApprover } from "../../ledger/policy/approval-digest.js";
+import {
+  approvalDigest,
+  approverOf,
+  isSignedByApprover,
+} from "../../ledger/policy/approval-digest.js";
 import { isForbiddenDestination, type OwnAddresses } from "../../ledger/policy/destinations.js";
 import { type KillSwitchState, stops } from "../../ledger/policy/kill-switch-level.js";
 import {
@@ -231,7 +235,7 @@ export class PolicySigner implements Signer {
     const signers = new Set(
       payment.approvals
         .filter((approval) => isSignedByApprover(policy, digest, approval))
-        .map(({ publicKey }) => publicKey),
+        .map(({ publicKey }) => approverOf(policy, publicKey)?.name),
     );
     if (signers.size >= needed) return undefined;
     const reason = `${signers.size} of ${needed} signed approvals under the present policy`;

@@ -131,6 +131,28 @@ describe("a withdrawal above the threshold", () => {
 });
 
 describe("a signed approval", () => {
+  it("counts once for a person who has two keys, who may still say no", async () => {
+    const [ann, ben] = APPROVERS.map(({ publicKey }) => publicKey);
+    if (ann === undefined || ben === undefined) throw new Error("no approvers");
+    const policy = policyOf(
+      { approvals: [{ aboveUnits: 10n, needed: 2, signed: true }] },
+      {
+        approvers: [
+          { name: "ann", publicKey: ann },
+          { name: "ann", publicKey: ben },
+        ],
+      },
+    );
+    const asked = await pending(policy);
+    expect(await say(asked, "first", { signature: signatureOf(0, asked, policy) })).toBe("done");
+    const again = { signature: signatureOf(1, asked, policy) };
+    expect(await say(asked, "second", again)).toBe("said-otherwise");
+    expect(await statusOf(asked)).toBe("pending_approval");
+    const no = { decision: "reject", signature: signatureOf(1, asked, policy, "reject") } as const;
+    expect(await say(asked, "second", no)).toBe("done");
+    expect(await statusOf(asked)).toBe("rejected");
+  });
+
   it("counts only by an approver of the policy, over this withdrawal, policy and decision", async () => {
     const asked = await pending(SIGNED);
     const other = await pending(SIGNED);

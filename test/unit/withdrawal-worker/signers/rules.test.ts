@@ -147,6 +147,30 @@ describe("a signer's own rules", () => {
     expect(await signed(right, other)).toEqual(["APPROVALS_MISSING"]);
   });
 
+  it("count a person with two keys once, and a key under two names, too", async () => {
+    const keys = APPROVERS.map(({ publicKey }) => publicKey);
+    const [first = "", second = "", third = ""] = keys;
+    const chainId = (await import("../../../helpers/chains/fake-chain.js")).FAKE_CHAIN_ID;
+    const policy = policyOf(
+      { approvals: [{ aboveUnits: 0n, needed: 2, signed: true }] },
+      {
+        approvers: [
+          { name: "ann", publicKey: first },
+          { name: "ann", publicKey: second },
+          { name: "ben", publicKey: first },
+          { name: "cleo", publicKey: third },
+        ],
+      },
+    );
+    const payment = { ...paymentOn(1n), chainId };
+    const asked = { ...payment, id: toWithdrawalId(payment.withdrawalId) };
+    const by = (approver: number) => signatureOf(approver, asked, policy);
+    const signer = open({ policy }, { chainId });
+    const both = { ...payment, approvals: [by(0), by(1)] };
+    expect(await signed(signer, both)).toEqual(["APPROVALS_MISSING"]);
+    expect(await signed(signer, { ...payment, approvals: [by(1), by(2)] })).toEqual(["signed"]);
+  });
+
   it("sign a token's transfer to its contract, and nothing else to it", async () => {
     const token = parseAddress(`0x${"70".repeat(20)}`);
     const signer = open(
