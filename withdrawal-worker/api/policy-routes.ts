@@ -142,11 +142,26 @@ async function raiseSwitch(parts: PolicyRouteParts, request: HttpRequest): Promi
       `${error.message}: a person lowers it with \`causeway killswitch set\` or \`lift\``,
     );
   }
-  let homeFault: string | null = null;
-  if (stricter(fileSwitch(parts.switchFile), wanted) === wanted) {
-    await writeKillSwitchFile(parts.switchFile, wanted).catch((error: unknown) => {
-      homeFault = errorMessage(error);
-    });
-  }
+  const homeFault = await raiseHome(parts, wanted);
   return { body: { ...(await showSwitch(parts)), homeFault } };
+}
+
+/**
+ * The home's file, as high as the ledger: a level that was told it meanwhile may have had its file replaced
+ * by this one's. @returns why it cannot be written; null where it can
+ */
+async function raiseHome(
+  { database, switchFile }: PolicyRouteParts,
+  wanted: KillSwitchState,
+): Promise<string | null> {
+  let state = wanted;
+  while (stricter(fileSwitch(switchFile), state) === state) {
+    try {
+      await writeKillSwitchFile(switchFile, state);
+    } catch (error) {
+      return errorMessage(error);
+    }
+    state = await readKillSwitch(database);
+  }
+  return null;
 }

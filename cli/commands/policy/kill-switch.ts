@@ -76,7 +76,12 @@ export async function runSetSwitch(
     command.print(`The ledger could not be told (${fault}): ${kept}. Try again.`);
     return 1;
   }
-  return isRaised ? report(command, state) : lowerHome(command, looked, state);
+  if (!isRaised) return lowerHome(command, looked, state);
+  // What was set by others at the same time, and stops less, may have replaced the file before the ledger
+  // could tell them; from now on it does.
+  const now = readHome(command);
+  if ("state" in now && stricter(now.state, state) === state) await writeHome(command, state);
+  return report(command, state);
 }
 
 /**

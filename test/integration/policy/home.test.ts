@@ -13,11 +13,15 @@ import {
 } from "../../../cli/commands/policy/kill-switch.js";
 import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
 import { killSwitchPath, policyPath } from "../../../ledger/policy/policy-paths.js";
-import { readKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import { readKillSwitch, setKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import { encodeKillSwitch, readKillSwitchFile } from "../../../ledger/policy/kill-switch-file.js";
+import type { KillSwitchLevel } from "../../../ledger/policy/kill-switch-level.js";
 import { type HashedPolicy, policyFileText } from "../../../ledger/policy/policy.js";
-import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import type { Sql, SqlDatabase } from "../../../runtime/sql/sql.js";
+import { createPolicyRoutes } from "../../../withdrawal-worker/api/policy-routes.js";
 import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
 import { PolicyKeeper } from "../../../withdrawal-worker/policy-keeper.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { freshFile } from "../../helpers/signing.js";
@@ -263,6 +267,56 @@ describe("causeway killswitch", () => {
     }
     await insert("stop-broadcast");
     expect((await readKillSwitch(house.database)).level).toBe("stop-broadcast");
+    expect(await runLiftSwitch(owner(), terms)).toBe(0);
+  });
+
+  it("keeps the higher of two levels that are set at once, in the file as in the ledger", async () => {
+    const file = killSwitchPath(home);
+    const stateOf = (level: KillSwitchLevel) => ({
+      level,
+      reason: "drill",
+      by: "ben",
+      at: undefined,
+    });
+    const setAside = (level: KillSwitchLevel) => {
+      writeFileSync(file, encodeKillSwitch(stateOf(level)), { mode: 0o600 });
+    };
+    await ensureKillSwitchFile(file, house.database);
+    // Another request is written down behind this one, and has its file before this one's is there.
+    const overtaken: SqlDatabase = Object.assign(Object.create(house.database), {
+      query: house.database.query.bind(house.database),
+      transaction: async <T>(work: (tx: Sql) => Promise<T>) => {
+        const result = await house.database.transaction(work);
+        await setKillSwitch(house.database, stateOf("stop-broadcast"));
+        setImmediate(() => setAside("stop-broadcast"));
+        return result;
+      },
+    });
+    const raise = createPolicyRoutes({
+      database: overtaken,
+      policy: { current: async () => house.files.policy },
+      chainId: FAKE_CHAIN_ID,
+      switchFile: file,
+      clock: house.clock,
+    }).find(({ method, path }) => method === "post" && path === "/v1/kill-switch");
+    const body = { level: "stop-sign", reason: "drill" };
+    const caller = { keyId: "k", name: "ann", scopes: [] };
+    await raise?.handler({ body, caller, headers: {}, params: {}, query: {} } as never);
+    expect(readKillSwitchFile(file).level).toBe("stop-broadcast");
+    expect((await readKillSwitch(house.database)).level).toBe("stop-broadcast");
+    expect(await runLiftSwitch(owner(), terms)).toBe(0);
+    // A person's, whose file is replaced before the ledger is told.
+    const { env, ...rest } = owner();
+    let isFirst = true;
+    const late = Object.defineProperty(rest, "env", {
+      get: () => {
+        if (isFirst) setAside("stop-new");
+        isFirst = false;
+        return env;
+      },
+    }) as LedgerCommand;
+    expect(await runSetSwitch(late, { ...terms, level: "stop-sign" })).toBe(0);
+    expect([isFirst, readKillSwitchFile(file).level]).toEqual([false, "stop-sign"]);
     expect(await runLiftSwitch(owner(), terms)).toBe(0);
   });
 
