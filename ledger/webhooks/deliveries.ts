@@ -203,6 +203,7 @@ interface ClaimedRow {
 /**
  * Writes down what a try came to; one whose claim another has taken over since says nothing. The
  * tenth delivery in a row that is given up switches its webhook off, with an event that says so.
+ * Webhooks are held before their deliveries, as where these are made of events.
  * @returns whether it counted
  */
 export async function recordOutcome(
@@ -212,6 +213,7 @@ export async function recordOutcome(
 ): Promise<boolean> {
   const { webhookId, seq, attempts } = claim;
   return database.transaction(async (tx) => {
+    const isCounted = await lockCount(tx, webhookId, outcome);
     const isRetry = outcome.kind === "retry";
     const rows = await tx.query(
       `UPDATE webhook_delivery
@@ -230,7 +232,7 @@ export async function recordOutcome(
       ],
     );
     if (rows.length === 0) return false;
-    if (outcome.kind === "delivered") {
+    if (outcome.kind === "delivered" && isCounted) {
       await tx.query(
         `UPDATE webhook SET dead_in_a_row = 0
           WHERE id = $1 AND dead_in_a_row > 0 AND status <> 'removed'`,
@@ -240,6 +242,16 @@ export async function recordOutcome(
     if (outcome.kind === "dead") await countDead(tx, webhookId, outcome.error);
     return true;
   });
+}
+
+/** Holds a webhook whose count of lost deliveries is to change. @returns false where there is none */
+async function lockCount(tx: Sql, webhookId: string, { kind }: DeliveryOutcome): Promise<boolean> {
+  if (kind === "retry") return false;
+  const rows = await tx.query(
+    `SELECT 1 FROM webhook WHERE id = $1 AND ($2 OR dead_in_a_row > 0) FOR UPDATE`,
+    [webhookId, kind === "dead"],
+  );
+  return rows.length > 0;
 }
 
 async function countDead(tx: Sql, webhookId: string, lastError: string): Promise<void> {

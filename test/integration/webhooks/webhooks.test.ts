@@ -325,6 +325,43 @@ describe("the tables of webhooks", () => {
     expect(await deliveriesOf(id)).toMatchObject([{ status: "delivered", lastError: null }]);
   });
 
+  it("are held in one order by whoever fills and whoever writes down", async () => {
+    const hook = await add("/order");
+    await emit("deposit.detected", "deposit.detected");
+    await fillDeliveries(database, hook.id);
+    const rooms = new Map([[hook.id, 2]]);
+    const upToSeq = Number.MAX_SAFE_INTEGER;
+    const [first, second] = await claimDeliveries(database, { rooms, upToSeq, claimMs: 60_000 });
+    if (first === undefined || second === undefined) throw new Error("nothing was claimed");
+    const dead = { kind: "dead", status: 410, error: "gone", delayMs: 0 } as const;
+    expect(await recordOutcome(database, first, dead)).toBe(true);
+    for (const outcome of [dead, { kind: "delivered", status: 200 } as const]) {
+      let recorded: Promise<boolean> | undefined;
+      await ledger.owner.transaction(async (tx) => {
+        // As whoever fills, which goes on to the deliveries.
+        await tx.query(`SELECT 1 FROM webhook WHERE id = $1 FOR UPDATE`, [hook.id]);
+        recorded = recordOutcome(database, second, outcome);
+        const waiting = `SELECT 1 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+                          WHERE NOT l.granted AND a.datname = current_database()`;
+        await until(async () => (await ledger.owner.query(waiting)).length > 0, {
+          timeoutMs: 20_000,
+          what: "who writes down waits",
+        });
+        const free = await tx.query(
+          `SELECT 1 FROM webhook_delivery WHERE webhook_id = $1 AND seq = $2
+              FOR UPDATE SKIP LOCKED`,
+          [hook.id, second.seq],
+        );
+        expect([outcome.kind, free.length]).toEqual([outcome.kind, 1]);
+      });
+      expect(await recorded).toBe(true);
+      await ledger.owner.query(`UPDATE webhook_delivery SET status = 'pending' WHERE seq = $1`, [
+        second.seq,
+      ]);
+    }
+    expect(await show(hook.id)).toMatchObject({ status: "active" });
+  });
+
   it("keep what they must keep, and their secrets from the worker", async () => {
     const hook = await add("/tables");
     const worker = await openDatabase({
