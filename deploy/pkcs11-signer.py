@@ -6,10 +6,13 @@ Uses nothing but Python's own ctypes; the module's library stays out of the with
 read from a file and never shown. A failed signature is answered with its PKCS#11 number, and ends the
 program: whether its session is lost, modules tell by numbers of their own, and the worker starts it anew. A
 PIN that is refused is not tried again while the program runs, since tokens are locked by a few tries.
+
+A home with several wallets names the key of each: --key 0xADDRESS=LABEL, once for each.
 """
 import argparse
 import ctypes
 import json
+import re
 import sys
 
 CKU_USER = 1
@@ -23,6 +26,7 @@ CKR_PIN = range(0xA0, 0xA5)
 ULONG = ctypes.c_ulong
 LABEL_BYTES = 32
 MOST_SLOTS = 1024
+KEY_OF_WALLET = re.compile(r"(0x[0-9a-fA-F]{40})=(.+)", re.DOTALL)
 # CK_TOKEN_INFO is shorter everywhere; only its first field, the label, is read.
 TOKEN_INFO_BYTES = 1024
 
@@ -43,20 +47,25 @@ class PinRefused(Pkcs11Error):
     """Another try with the same PIN is one less that the token allows."""
 
 
-class NoKey:
+class UnknownWallet(Exception):
+    """No key is named for the wallet: another one's signature would freeze it."""
+
+
+class NoKeys:
     """Stands where the token refused the PIN: nothing is asked of it any more."""
 
     def __init__(self, refusal):
         self.refusal = refusal
 
-    def sign(self, _digest):
+    def sign(self, _wallet, _digest):
         raise self.refusal
 
 
-class Key:
-    """One private key in an open session."""
+class Keys:
+    """Private keys in one open session, each looked for when its wallet asks: one that is missing is missed
+    by no other wallet."""
 
-    def __init__(self, module, token, label, pin):
+    def __init__(self, module, token, labels, pin):
         self.library = ctypes.CDLL(module)
         self.call("C_Initialize", None)
         self.session = ULONG()
@@ -65,7 +74,8 @@ class Key:
                   ctypes.byref(self.session))
         self.call("C_Login", self.session, ULONG(CKU_USER), pin, ULONG(len(pin)),
                   allowed=(CKR_OK, CKR_USER_ALREADY_LOGGED_IN))
-        self.key = self.find_key(label.encode())
+        self.labels = labels
+        self.found = {}
 
     def call(self, name, *arguments, allowed=(CKR_OK,)):
         function = getattr(self.library, name)
@@ -101,9 +111,15 @@ class Key:
             raise Pkcs11Error("not exactly one private key has this label")
         return ULONG(found[0])
 
-    def sign(self, digest):
+    def sign(self, wallet, digest):
+        label = self.labels.get(None, self.labels.get(wallet.lower()))
+        if label is None:
+            raise UnknownWallet(f"no key is named for {wallet}: --key {wallet}=LABEL")
+        if label not in self.found:
+            self.found[label] = self.find_key(label.encode())
+        key = self.found[label]
         mechanism = Mechanism(CKM_ECDSA, None, 0)
-        self.call("C_SignInit", self.session, ctypes.byref(mechanism), self.key)
+        self.call("C_SignInit", self.session, ctypes.byref(mechanism), key)
         out, length = ctypes.create_string_buffer(128), ULONG(128)
         self.call("C_Sign", self.session, digest, ULONG(len(digest)), out, ctypes.byref(length))
         if length.value != 64:
@@ -111,22 +127,36 @@ class Key:
         return out.raw[:32], out.raw[32:64]
 
 
-def open_key(options, pin):
+def labels_of(parser, keys):
+    """Labels by the wallet that each is for, in lower case; None for the one that is every wallet's."""
+    found = {}
+    for key in keys:
+        named = KEY_OF_WALLET.fullmatch(key)
+        wallet, label = (named[1].lower(), named[2]) if named else (None, key)
+        if wallet in found:
+            parser.error("--key: one for each wallet, 0xADDRESS=LABEL where there are several")
+        found[wallet] = label
+    if None in found and len(found) > 1:
+        parser.error("--key: either one LABEL alone, or 0xADDRESS=LABEL for each wallet")
+    return found
+
+
+def open_keys(options, labels, pin):
     try:
-        return Key(options.module, options.token, options.key, pin)
+        return Keys(options.module, options.token, labels, pin)
     except PinRefused as error:
-        return NoKey(PinRefused(f"{error}: mend the PIN's file, then start the worker anew"))
+        return NoKeys(PinRefused(f"{error}: mend the PIN's file, then start the worker anew"))
 
 
-def answer(key, line):
+def answer(keys, line):
     """Writes the answer to one line; raises what the module failed with behind it."""
     request = json.loads(line)
     digest = bytes.fromhex(request["digest"][2:])
     if request["method"] != "sign" or len(digest) != 32:
         return tell(request, error="only digests of 32 bytes are signed")
     try:
-        r, s = key.sign(digest)
-    except PinRefused as error:
+        r, s = keys.sign(request["address"], digest)
+    except (PinRefused, UnknownWallet) as error:
         return tell(request, error=str(error))
     except Pkcs11Error as error:
         tell(request, error=str(error))
@@ -142,15 +172,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--module", required=True, help="the vendor's PKCS#11 library")
     parser.add_argument("--token", required=True, help="label of the token")
-    parser.add_argument("--key", required=True, help="label of the private key")
+    parser.add_argument("--key", required=True, action="append",
+                        help="label of the private key; 0xADDRESS=LABEL for each of several wallets")
     parser.add_argument("--pin-file", required=True, help="file with the user's PIN, mode 600")
     options = parser.parse_args()
+    labels = labels_of(parser, options.key)
     with open(options.pin_file, "rb") as file:
         pin = file.read().strip()
     try:
-        key = open_key(options, pin)
+        keys = open_keys(options, labels, pin)
         for line in sys.stdin:
-            answer(key, line)
+            answer(keys, line)
     except (OSError, Pkcs11Error) as error:
         sys.exit(f"pkcs11-signer: {error}")
 

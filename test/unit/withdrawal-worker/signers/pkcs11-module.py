@@ -1,4 +1,5 @@
-"""Runs deploy/pkcs11-signer.py over a module that a test makes up: python3 pkcs11-module.py SIGNER KEY STATE.
+"""Runs deploy/pkcs11-signer.py over a module that a test makes up: python3 pkcs11-module.py SIGNER KEY STATE
+[NAME...], where each NAME is a --key; by default one that is every wallet's.
 
 STATE is a file with the number that C_SignInit fails with; a new session takes the file away, as one that is
 opened anew behind a lost one works. STATE.pin has the number that C_Login fails with, STATE.logins a line for
@@ -9,7 +10,7 @@ import os
 import runpy
 import sys
 
-_, SIGNER, KEY, STATE = sys.argv
+_, SIGNER, KEY, STATE, *NAMES = sys.argv
 P, N = 2**256 - 2**32 - 977, 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 G = (0x79BE667EF9DCBBAC55A06295CE870B07029BFCDB2DCE28D959F2815B16F81798,
      0x483ADA7726A3C4655DA4FBFC0E1108A8FD17B448A68554199C47D08FFB10D4B8)
@@ -89,5 +90,6 @@ class Module:
 
 
 ctypes.CDLL = Module
-sys.argv = [SIGNER, "--module", "m", "--token", "hot", "--key", "wallet", "--pin-file", os.devnull]
+keys = [word for name in NAMES or ["wallet"] for word in ("--key", name)]
+sys.argv = [SIGNER, "--module", "m", "--token", "hot", *keys, "--pin-file", os.devnull]
 runpy.run_path(SIGNER, run_name="__main__")

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { type Address, parseAddress } from "../../../../chain/address.js";
 import { createCommandSigner } from "../../../../withdrawal-worker/signers/command-signer.js";
 import type { KeyHolder } from "../../../../withdrawal-worker/signers/signer-port.js";
 import { signerOver } from "../../../helpers/signing.js";
@@ -37,6 +38,32 @@ withPython(`the PKCS#11 program${hasPython ? "" : " [SKIPPED: needs python3]"}`,
   it("signs what the worker asks for", async () => {
     const [outcome] = await open().sign([paymentOn(7n)], { signal });
     expect(outcome?.kind).toBe("signed");
+  });
+
+  it("signs with the key of the wallet that asks, and with no other one's", async () => {
+    const other = parseAddress(`0x${"0e".repeat(20)}`);
+    const command = ["python3", MODULE, SIGNER, WALLET.privateKey, join(folder, "failure")];
+    const named = `${WALLET.address}=wallet`;
+    const askWith = async (address: Address, ...names: readonly string[]) => {
+      const asking = createCommandSigner({
+        command: [...command, ...names],
+        timeoutMs: 20_000,
+        address,
+      });
+      const signer = signerOver(asking, { chainId: 6940n, limits: LIMITS });
+      try {
+        return (await signer.sign([paymentOn(7n)], { signal }))[0];
+      } finally {
+        await asking.close();
+      }
+    };
+    expect((await askWith(ADDRESS, named, `${other}=second`))?.kind).toBe("signed");
+    // A signature of another wallet's key would be a wrong answer, which freezes it.
+    expect(await askWith(other, named)).toMatchObject({
+      kind: "unanswered",
+      reason: expect.stringContaining(`--key ${other}=LABEL`),
+    });
+    expect((await askWith(ADDRESS, "wallet", `${other}=second`))?.kind).toBe("unanswered");
   });
 
   it("tries a PIN that is refused once, however often it is asked: tokens are locked by a few tries", async () => {
