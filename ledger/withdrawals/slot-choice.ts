@@ -51,9 +51,9 @@ export interface OpenSlots {
 
 /**
  * Why not all candidates got a slot: signing is frozen; the balance does not cover all open slots
- * and this one; too many are open; the balance was read at a block older than what is settled; the
- * day's budget of fees is used up; the wallet is draining or retired. Waiting behind code is none of
- * these: others go on.
+ * and this one; too many are open; the balance was read at a block older than what is settled; what is
+ * left of the day's budget of fees does not cover one of them; the wallet is draining or retired. Waiting
+ * behind code is none of these: others go on.
  */
 export type SlotLimit =
   | "frozen"
@@ -92,7 +92,8 @@ export function chooseSlots(
   const chosen: SlotCandidate[] = [];
   const uncovered: WithdrawalId[] = [];
   const behindCode: WithdrawalId[] = [];
-  const waiting = (limit: SlotLimit | undefined) => ({ chosen, limit, uncovered, behindCode });
+  const choice = (limit: SlotLimit | undefined) => ({ chosen, limit, uncovered, behindCode });
+  let isAnyTooDear = false;
   let freeAtoken = budget.balanceAtoken - open.reservedAtoken;
   let feesAtoken = paidFeesAtoken + open.feesAtoken;
   let codeGas = open.codeGas;
@@ -103,13 +104,17 @@ export function chooseSlots(
   ];
   for (const candidate of ordered) {
     const { id, entersCode, gasLimit } = candidate;
-    if (open.count + chosen.length >= budget.maxLiveSlots) return waiting("window");
+    if (open.count + chosen.length >= budget.maxLiveSlots) return choice("window");
     if (entersCode && codeGas > 0n && codeGas + gasLimit > budget.maxCodeGas) {
       behindCode.push(id);
       continue;
     }
     const feeAtoken = feeOf(candidate);
-    if (feesAtoken + feeAtoken > budget.feePerDayAtoken) return waiting("fee-budget");
+    // A dear one waits for another day: those behind it may cost less.
+    if (feesAtoken + feeAtoken > budget.feePerDayAtoken) {
+      isAnyTooDear = true;
+      continue;
+    }
     const neededAtoken = valueOf(candidate) + feeAtoken;
     if (neededAtoken > freeAtoken || !tokens.covers(candidate)) {
       uncovered.push(id);
@@ -121,7 +126,8 @@ export function chooseSlots(
     if (entersCode) codeGas += gasLimit;
     chosen.push(candidate);
   }
-  return waiting(uncovered.length > 0 ? "reserve" : undefined);
+  if (isAnyTooDear) return choice("fee-budget");
+  return choice(uncovered.length > 0 ? "reserve" : undefined);
 }
 
 /** What is left of the wallet's tokens while candidates are chosen. */

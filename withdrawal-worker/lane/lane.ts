@@ -385,7 +385,7 @@ export class Lane {
     const { alarmAfterMs } = this.#context.settings.stall;
     if (stalled === undefined || stalled.waitedMs < alarmAfterMs) {
       const hasNoFees = this.#context.clock.monotonicMs() < this.#noFeesUntilMs;
-      return hasNoFees ? "the day's budget of network fees is used up" : undefined;
+      return hasNoFees ? "the day's budget of network fees does not cover what waits" : undefined;
     }
     const { nonce, status, waitedMs } = stalled;
     const answer = this.#broadcaster.answerTo(nonce) ?? "nothing sent";

@@ -371,9 +371,9 @@ async function takeFor(
     waiting.push({ id, reason: "waits: other payouts to contracts are on their way" });
   }
   if (result.limit === "fee-budget") {
-    const reason = "waits: the day's budget of network fees is used up";
-    const isTaken = new Set(result.taken);
-    for (const { id } of candidates) if (!isTaken.has(id)) waiting.push({ id, reason });
+    const reason = "waits: the day's budget of network fees does not cover its fee";
+    const known = new Set([...result.taken, ...waiting.map(({ id }) => id)]);
+    for (const { id } of candidates) if (!known.has(id)) waiting.push({ id, reason });
   }
   return result.limit === "reserve" ? undefined : result.limit;
 }
