@@ -18,6 +18,7 @@ import { listWallets } from "../../ledger/wallets/wallet.js";
 import { readWalletBoard, type WalletLane } from "../../ledger/wallets/wallet-board.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
+import { choosePrice, TRANSFER_GAS } from "../lane/gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
@@ -26,7 +27,6 @@ const COLD_DEADLINE_MS = 3_600_000;
 
 /** What a wallet keeps of its coins for fees when the rest goes to cold storage: transfers. */
 const KEPT_TRANSFERS = 1_000n;
-const TRANSFER_GAS = 21_000n;
 
 /** What one wallet may give away. */
 interface Holding {
@@ -163,7 +163,7 @@ async function readBandBooks(
 }
 
 async function holdingsOf(
-  { database, evm }: TreasuryContext,
+  { database, evm, settings }: TreasuryContext,
   asked: {
     readonly asset: string;
     readonly board: readonly WalletLane[];
@@ -173,7 +173,8 @@ async function holdingsOf(
 ): Promise<readonly Holding[] | undefined> {
   const { asset, board, view, signal } = asked;
   if (asset === NATIVE_ASSET) {
-    const keptAtoken = KEPT_TRANSFERS * TRANSFER_GAS * view.suggestedPriceAtoken;
+    const priceAtoken = choosePrice(view.suggestedPriceAtoken, settings.gas);
+    const keptAtoken = KEPT_TRANSFERS * TRANSFER_GAS * priceAtoken;
     return board.map(({ address: wallet, seenAtoken = 0n, reservedAtoken }) => {
       const freeUnits = seenAtoken - reservedAtoken - keptAtoken;
       return { wallet, freeUnits: freeUnits > 0n ? freeUnits : 0n };
