@@ -341,23 +341,6 @@ export function releaseSweep(
   });
 }
 
-/** Stored bytes of the sweeps with these nonces, to wallets that may be given coins; oldest first. */
-export async function readSweepBytes(
-  sql: Sql,
-  places: readonly { readonly address: Address; readonly nonce: bigint }[],
-  wallets: readonly Address[],
-): Promise<Hex[]> {
-  if (places.length === 0) return [];
-  const rows = await sql.query<{ raw: string }>(
-    `SELECT t.raw FROM unnest($1::text[], $2::numeric[]) AS place (address, nonce)
-       JOIN sweep s ON s.address = place.address AND s.nonce = place.nonce
-       JOIN sweep_attempt t ON t.sweep_id = s.id
-      WHERE coalesce(t.wallet, s.wallet) = ANY ($3::text[]) ORDER BY t.sweep_id, t.n`,
-    [places.map(({ address }) => address), places.map(({ nonce }) => nonce.toString()), wallets],
-  );
-  return rows.map(({ raw }) => parseHex(raw));
-}
-
 async function step(sql: Sql, statement: string, values: readonly unknown[]): Promise<boolean> {
   const rows = await sql.query(`WITH moved AS (${statement} RETURNING 1) SELECT 1 FROM moved`, [
     ...values,

@@ -9,6 +9,7 @@ import { stops } from "../../ledger/policy/kill-switch-level.js";
 import type { HashedPolicy, TreasuryRules } from "../../ledger/policy/policy.js";
 import { endMoves, nameColdAddresses } from "../../ledger/treasury/moves.js";
 import { type DueSweep, putOff, readDue } from "../../ledger/treasury/sweep-due.js";
+import { readStoredPlaces, type StoredPlace } from "../../ledger/treasury/stored-places.js";
 import {
   freezeSweep,
   intendSweeps,
@@ -16,7 +17,6 @@ import {
   type NewSweep,
   type NewSweepAttempt,
   readMovingSweeps,
-  readSweepBytes,
   storeSweepAttempts,
   type Sweep,
   voidSweep,
@@ -55,6 +55,8 @@ interface Round {
   readonly view: WalletView;
   /** Losses of blocks that the watcher had gone back for before the chain was looked at. */
   readonly rewinds: number;
+  /** The chain is looked at no earlier than where the ledger is: a used nonce that is free was lost. */
+  readonly isAsBooked: boolean;
   /** Active wallets of this home that are not frozen: only they are given coins. */
   readonly wallets: readonly Address[];
   readonly maySign: boolean;
@@ -95,13 +97,15 @@ export class Sweeper {
     const { level } = await killSwitch.read();
     if (stops(level, "stop-broadcast")) return false;
     const wallets = await this.#payableWallets();
-    const { rewinds } = await readCursor(database);
+    const { rewinds, height: bookedHeight } = await readCursor(database);
     const view = await node.view(wallets[0] ?? ZERO_ADDRESS, { signal });
     // A node below what was seen shows old nonces and balances.
     if (view.height < this.#lastHeight) return false;
     this.#lastHeight = view.height;
     const maySign = !stops(level, "stop-sign");
-    const round: Round = { policy: current, rules, view, rewinds, wallets, maySign, signal };
+    const isAsBooked = view.height >= bookedHeight;
+    const looked = { view, rewinds, isAsBooked };
+    const round: Round = { policy: current, rules, ...looked, wallets, maySign, signal };
     await nameColdAddresses(
       database,
       [...rules.assets].flatMap(([asset, { coldAddress: address }]) =>
@@ -131,7 +135,10 @@ export class Sweeper {
     const seen = await this.#see(sweeps, round);
     this.#forgetEnded(sweeps);
     await this.#sendVanished(
-      seen.map(({ sweep: { address, nextNonce }, state }) => ({ address, nextNonce, state })),
+      seen
+        // On its own nonce nothing has vanished.
+        .filter(({ sweep: { gas }, state }) => gas?.nonce !== state.nonce)
+        .map(({ sweep: { address, nextNonce }, state }) => ({ address, nextNonce, state })),
       round,
     );
     for (const each of seen) {
@@ -291,9 +298,19 @@ export class Sweeper {
     const begun = new Map<Address, NewSweep>();
     const later: (DueSweep & { readonly delayMs: number })[] = [];
     const looked = await this.#look(due, wallet, round);
-    for (const { facts, entry } of looked) {
+    const vanished = await this.#sendVanished(
+      looked.map(({ entry: { address, nextNonce }, facts: { state } }) => {
+        return { address, nextNonce, state };
+      }),
+      round,
+    );
+    const isFree = freeOf(vanished, round);
+    for (const { facts: seen, entry } of looked) {
       // The same address' next asset waits for the one that is under way.
       if (begun.has(entry.address) || begun.size >= room) continue;
+      // Coins are there to use it; a token may have to be given gas first, for a nonce that is known.
+      const isNew = entry.contract === undefined && isFree(entry.address);
+      const facts = isNew ? { ...seen, due: { ...seen.due, nextNonce: seen.state.nonce } } : seen;
       const decision = decideSweep(facts);
       if (decision.kind === "sweep") {
         if (decision.sweep.gas === undefined) gasRoom -= 1;
@@ -305,12 +322,6 @@ export class Sweeper {
         log.debug({ address: entry.address, reason: decision.reason }, "not swept now");
       }
     }
-    await this.#sendVanished(
-      looked.map(({ entry: { address, nextNonce }, facts: { state } }) => {
-        return { address, nextNonce, state };
-      }),
-      round,
-    );
     await putOff(database, later, { height, rewinds: round.rewinds });
     const written = await intendSweeps(database, [...begun.values()], height);
     if (written > 0) failpoint(TREASURY_FAILPOINTS.afterIntent);
@@ -320,24 +331,46 @@ export class Sweeper {
   /**
    * A nonce that was used and is free again: the chain came back without that sweep. Its bytes are
    * sent as they are; a node that is only behind refuses them.
+   * @returns what is stored for the nonces that are free
    */
-  async #sendVanished(looked: readonly SeenAddress[], round: Round): Promise<void> {
+  async #sendVanished(
+    looked: readonly SeenAddress[],
+    round: Round,
+  ): Promise<readonly StoredPlace[]> {
     const { database, node, log, killSwitch } = this.#context;
     const free = looked.flatMap(({ address, nextNonce, state }) => {
       const isFree = state.nonce < nextNonce && state.pendingNonce === state.nonce;
       return isFree ? [{ address, nonce: state.nonce }] : [];
     });
-    if (free.length === 0) return;
-    const raws = await readSweepBytes(database, free, await this.#payableWallets());
-    if (raws.length === 0) {
-      const addresses = free.slice(0, MAX_NAMED).map(({ address }) => address);
-      const what = "sweeps that a chain may have lost went to wallets that take no coins now";
-      log.warn({ count: free.length, addresses }, what);
-      return;
-    }
-    if (stops((await killSwitch.read()).level, "stop-broadcast")) return;
+    if (free.length === 0) return [];
+    const places = await readStoredPlaces(database, free, await this.#payableWallets());
+    this.#tellStuck(places);
+    const raws = places.flatMap((place) => place.raws);
+    if (raws.length === 0) return places;
+    if (stops((await killSwitch.read()).level, "stop-broadcast")) return places;
     await node.send(raws, { signal: round.signal });
     log.warn({ sweeps: raws.length }, "sweeps that the chain has lost are sent again");
+    return places;
+  }
+
+  /** Free nonces of which nothing can be sent by itself. */
+  #tellStuck(places: readonly StoredPlace[]): void {
+    const { log } = this.#context;
+    const tell = (stuck: readonly StoredPlace[], what: string) => {
+      if (stuck.length === 0) return;
+      const addresses = stuck.slice(0, MAX_NAMED).map(({ address }) => address);
+      log.warn({ count: stuck.length, addresses }, what);
+    };
+    const unsent = places.filter(({ raws }) => raws.length === 0);
+    tell(
+      unsent.filter(({ isSigned }) => isSigned),
+      "sweeps that a chain may have lost went to wallets that take no coins now",
+    );
+    tell(
+      unsent.filter(({ isOurs, isSigned }) => isOurs && !isSigned),
+      "a chain may have lost transactions that used nonces of sweeps which were never signed: " +
+        "nothing is swept there before they are used again, by hand",
+    );
   }
 
   async #look(due: readonly DueSweep[], wallet: Address, round: Round) {
@@ -424,4 +457,17 @@ export class Sweeper {
   #price({ view }: Round): bigint {
     return choosePrice(view.suggestedPriceAtoken, this.#context.settings.gas);
   }
+}
+
+/**
+ * Whether the chain has lost what used an address' nonce, and nothing of ours was ever meant for it: it is as
+ * good as a new one. One that is only behind what the ledger has booked may show any.
+ */
+function freeOf(
+  vanished: readonly StoredPlace[],
+  { rewinds, isAsBooked }: Round,
+): (address: Address) => boolean {
+  const free = vanished.filter(({ isOurs }) => !isOurs).map(({ address }) => address);
+  const addresses = new Set(rewinds > 0 && isAsBooked ? free : []);
+  return (address) => addresses.has(address);
 }

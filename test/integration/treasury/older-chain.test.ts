@@ -174,6 +174,37 @@ it("has those sweeps made again by their stored bytes, and strands no later depo
   expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
 });
 
+it("sweeps on by a nonce that somebody else had used on the chain that was lost", async () => {
+  const { address } = await desk.register("alice");
+  desk.pay([address, 3n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const kept = desk.chain.head;
+  // By hand, with the address' key: nothing of ours was ever signed for nonce 0.
+  const byHand = desk.chain.cosmosPayment(address, STRANGER, TOKEN);
+  desk.chain.mine([byHand]);
+  await desk.watch();
+  await desk.causeway("ledger", "accept-outflow", byHand.hash, "--reason", "swept by hand");
+  await sweep(await sweeper());
+  const [made] = await sweeps();
+  expect([made?.state, made?.gas?.nonce]).toEqual(["settled", 1n]);
+
+  await desk.loseAbove(kept);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  expect(desk.chain.balances.get(address)).toBe(3n * TOKEN);
+  const treasury = await sweeper();
+  for (let round = 0; round < 2; round += 1) {
+    await desk.database.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
+    await sweep(treasury);
+  }
+  expect(desk.chain.balances.get(address)).toBe(0n);
+  expect((await sweeps()).map(({ state, gas }) => [state, gas?.nonce])).toEqual([
+    ["settled", 1n],
+    ["settled", 0n],
+  ]);
+});
+
 it("makes none again behind a kill switch that was thrown during the round", async () => {
   const { address, made } = await vanishedSweep();
   let looks = 0;
