@@ -108,8 +108,8 @@ export interface OpenLedgerOptions {
 
 /**
  * What is done with tables that are older than this program. There is no way back from a migration, and
- * processes of the release before may be at work: "refuse" is for who has not asked for one; "leave" takes
- * them as they are, for what must work at once.
+ * processes of the release before may be at work: "refuse" is for who has not asked for one, and still makes
+ * them where there are none; "leave" takes them as they are, for what must work at once.
  */
 export type OlderTables = "migrate" | "refuse" | "leave";
 
@@ -124,14 +124,17 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
   const common = { url, applicationName, log, signal };
   // A foreign ledger must not be migrated either, so it is looked at before any change.
   const before = await openDatabase({ ...common, migrations: [], poolSize: 1 });
+  let migrates = olderTables === "migrate";
   try {
     await checkIdentity(before, identity);
     await checkMigrations(before);
-    if (olderTables === "refuse") await refuseOlder(before);
+    // Where there are no tables yet nobody is at work on them.
+    if (olderTables === "refuse") migrates = (await readMigrations(before)).length === 0;
+    if (olderTables === "refuse" && !migrates) await refuseOlder(before);
   } finally {
     await before.close();
   }
-  const migrations = olderTables === "migrate" ? [...LEDGER_MIGRATIONS] : [];
+  const migrations = migrates ? [...LEDGER_MIGRATIONS] : [];
   const database = await openDatabase({ ...common, migrations, poolSize: POOL_SIZE }).catch(
     (error: unknown) => {
       throw migrationRefused(error) ?? error;
@@ -140,7 +143,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
   try {
     // A newer release may have migrated since the look before.
     await checkMigrations(database);
-    if (olderTables === "migrate") await writeIdentity(database, identity);
+    if (migrates) await writeIdentity(database, identity);
     await checkIdentity(database, identity);
     return database;
   } catch (error) {

@@ -12,10 +12,12 @@ import type { Watched } from "../deposit-match.js";
 const MAX_RECEIVERS = 200_000;
 
 /**
- * Of one block, transfers to our addresses by contracts that nobody listed, at most. They cost whoever
- * logs them next to nothing, and each is a row for ever.
+ * Of one block, transfers to our addresses by contracts that nobody listed, at most: of each contract,
+ * so that none hides what another one sent, and of all. They cost whoever logs them next to nothing,
+ * and each is a row for ever.
  */
-const MAX_OF_STRANGERS = 1_000;
+const MAX_OF_STRANGER = 1_000;
+const MAX_OF_STRANGERS = 4_000;
 
 /** Accounts that transfers of a run name as their receivers; others may be taken for one. */
 export interface Receivers {
@@ -27,7 +29,8 @@ export class WantedLogs implements Receivers {
   readonly #hashes: ReadonlyMap<Height, Hash32>;
   readonly #receivers = new Set<Address>();
   #moreReceivers: AddressPrefixes | undefined;
-  readonly #ofStrangers = new Map<Height, number>();
+  /** Transfers of strangers that were kept, by block, and by block and contract. */
+  readonly #kept = new Map<Height | string, number>();
   #leftOut = 0;
 
   constructor(
@@ -63,11 +66,15 @@ export class WantedLogs implements Receivers {
       return isToUs || (from !== undefined && this.watched.has(from));
     }
     if (!isToUs) return false;
-    const count = (this.#ofStrangers.get(height) ?? 0) + 1;
-    this.#ofStrangers.set(height, count);
-    if (count > MAX_OF_STRANGERS) this.#leftOut += 1;
-    return count <= MAX_OF_STRANGERS;
+    const place = `${height} ${contract}`;
+    const ofContract = this.#kept.get(place) ?? 0;
+    const ofBlock = this.#kept.get(height) ?? 0;
+    const hasRoom = ofContract < MAX_OF_STRANGER && ofBlock < MAX_OF_STRANGERS;
+    if (hasRoom) this.#kept.set(place, ofContract + 1).set(height, ofBlock + 1);
+    else this.#leftOut += 1;
+    return hasRoom;
   }
+
   #remember(receiver: Address): void {
     if (this.#receivers.size < MAX_RECEIVERS) {
       this.#receivers.add(receiver);

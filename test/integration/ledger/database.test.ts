@@ -164,6 +164,15 @@ describe("opening the ledger", () => {
     }
   });
 
+  it("makes the tables of an empty database, also for who refuses older ones", async () => {
+    const { url, drop } = await createTestDatabase();
+    const options = { url, log: silentLog, signal, identity: TEST_IDENTITY };
+    const database = await openLedger({ ...options, olderTables: "refuse" });
+    expect(await database.query(`SELECT height FROM watch_cursor`)).toEqual([{ height: "-1" }]);
+    await database.close();
+    await drop();
+  });
+
   it("opens an empty database for several processes at once", async () => {
     const { url, drop } = await createTestDatabase();
     expect(await readStoredIdentity({ url, log: silentLog, signal })).toBeUndefined();

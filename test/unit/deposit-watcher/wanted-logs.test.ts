@@ -58,6 +58,16 @@ describe("transfers of a run", () => {
     expect(logs.leftOut).toBe(1_000);
   });
 
+  it("of a stranger do not hide what another one sent, up to four thousand of a block", () => {
+    const logs = new WantedLogs(watched, run);
+    const contracts = Array.from({ length: 6 }, (_, n) => `0x${`e${n}`.repeat(20)}` as Address);
+    const kept = contracts.map((contract) => {
+      return Array.from({ length: 1_200 }, () => keeps(logs, { contract })).filter(Boolean).length;
+    });
+    expect(kept).toEqual([1_000, 1_000, 1_000, 1_000, 0, 0]);
+    expect(logs.leftOut).toBe(6 * 1_200 - 4_000);
+  });
+
   it("tell all who received, and of too many how they begin", () => {
     const logs = new WantedLogs(watched, run);
     keeps(logs, { to: stranger, value: 0n });
