@@ -28,6 +28,7 @@ import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "./j
 import { type BlockRangeCalls, blockRangeCalls } from "./indexing/block-range.js";
 import { type ContractViewCalls, contractViewCalls } from "./indexing/contract-views.js";
 import { type ForwardedCalls, forwardedCalls } from "./forwarded-calls.js";
+import { askOverRange, headerCall } from "./whole-range.js";
 import { type PoolCalls, poolCalls } from "./pool-calls.js";
 import { type TokenCalls, tokenCalls } from "./token-balances.js";
 import { type TokenCodeCalls, tokenCodeCalls } from "./token-codes.js";
@@ -128,7 +129,8 @@ export interface EvmClient
   ): Promise<AccountJournalPage>;
   /**
    * Heights from `from` to `to`, both included, at which an account's record was written: every
-   * change of its balance, nonce, code or storage is at one of them. Continue at `next`.
+   * change of its balance, nonce, code or storage is at one of them. Continue at `next`. BAD_ANSWER
+   * while the node does not have block `to`.
    */
   accountHeights(
     address: Address,
@@ -233,17 +235,14 @@ function accountCalls(rpc: JsonRpcClient): AccountCalls {
     async accountJournal(address, { from, to }, options) {
       const params = [address, toQuantity(from), toQuantity(to)];
       const journal = { method: "causeway_getAccountJournal", params };
-      // In one exchange: a node that is behind answers with what it has, as if there were no more.
-      const [header, page] = await rpc.batch([headerCall(to), journal], options);
-      const answer = resultOf(page);
-      const last = readOptional(resultOf(header), "block", readObject);
-      if (last === undefined) throw badAnswer(`no block ${to} yet`);
-      return parseAccountJournalPage(answer, { from, to });
+      const [page] = await askOverRange(rpc, to, [journal], options);
+      return parseAccountJournalPage(resultOf(page), { from, to });
     },
     async accountHeights(address, range, options) {
       const params = [address, toQuantity(range.from), toQuantity(range.to)];
-      const answer = await rpc.request("causeway_getAccountHeights", params, options);
-      return parseAccountHeightsPage(answer, range);
+      const call = { method: "causeway_getAccountHeights", params };
+      const [page] = await askOverRange(rpc, range.to, [call], options);
+      return parseAccountHeightsPage(resultOf(page), range);
     },
   };
 }
@@ -288,11 +287,6 @@ function transactionCalls(rpc: JsonRpcClient): TransactionCalls {
     transactionStatus: async (hash, options) =>
       parseTransactionStatus(await rpc.request("causeway_getTransactionStatus", [hash], options)),
   };
-}
-
-/** Call for a header by height, for batches that mix calls. */
-export function headerCall(at: At): RpcCall {
-  return { method: "eth_getBlockByNumber", params: [encodeAt(at), false] };
 }
 
 /** Call for a balance, for batches that mix calls. */

@@ -49,7 +49,7 @@ export interface JsonRpcClientOptions {
 }
 
 /** Calls in one HTTP request: what the node promises to take at least. */
-const MAX_BATCH_CALLS = 500;
+export const MAX_BATCH_CALLS = 500;
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 const DEFAULT_MAX_RESPONSE_BYTES = 64 * 1024 * 1024;

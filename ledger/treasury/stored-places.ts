@@ -33,7 +33,7 @@ export async function readStoredPlaces(
     `SELECT place.address, place.nonce::text, count(s.id) > 0 AS is_ours,
             count(t.sweep_id) > 0 AS is_signed,
             json_agg(t.raw ORDER BY t.n) FILTER (
-              WHERE coalesce(t.wallet, s.wallet) = ANY ($3::text[])) AS raws
+              WHERE t.raw IS NOT NULL AND coalesce(t.wallet, s.wallet) = ANY ($3::text[])) AS raws
        FROM unnest($1::text[], $2::numeric[]) WITH ORDINALITY AS place (address, nonce, at)
        LEFT JOIN sweep s ON s.address = place.address AND s.nonce = place.nonce
        LEFT JOIN sweep_attempt t ON t.sweep_id = s.id

@@ -11,12 +11,12 @@ import {
   balanceCall,
   createEvmClient,
   encodeEstimate,
-  headerCall,
   type NodeBlockHeader,
   parseHeader,
   parseSyncing,
   type SendOutcome,
 } from "../../rpc-client/evm-client.js";
+import { headerCall } from "../../rpc-client/whole-range.js";
 import {
   type JsonRpcClient,
   resultOf,

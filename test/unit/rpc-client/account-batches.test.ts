@@ -17,6 +17,7 @@ beforeAll(async () => {
   node = await startFakeNode({
     eth_getBalance: ([address, at]) => (address === one ? "0x7" : String(at)),
     eth_getTransactionCount: () => "0x3",
+    eth_getBlockByNumber: () => ({}),
     causeway_getAccountHeights: ([address]) =>
       address === one ? { heights: [2, 4], next: 5 } : { heights: [], next: null },
   });
@@ -67,6 +68,21 @@ describe("the heights of many accounts", () => {
       { heights: [], next: undefined },
       { heights: [2, 4], next: 5 },
     ]);
+  });
+
+  it("come from a node that has the last block, in every exchange", async () => {
+    const range = { from: 2, to: 9 };
+    const many = Array.from({ length: 500 }, () => two);
+    expect(await client.manyAccountHeights(many, range, options)).toHaveLength(500);
+    let asked = 0;
+    node.methods.set("eth_getBlockByNumber", () => {
+      asked += 1;
+      return asked === 1 ? {} : null;
+    });
+    await expect(client.manyAccountHeights(many, range, options)).rejects.toMatchObject({
+      code: "BAD_ANSWER",
+    });
+    expect(asked).toBe(2);
   });
 
   it("are refused outside of the range", async () => {

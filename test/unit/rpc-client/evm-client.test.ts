@@ -240,13 +240,23 @@ describe("typed calls", () => {
 
   it("read heights of an account, and refuse any that could make a reader skip a block", async () => {
     const range = { from: 3, to: 9 };
-    const ask = (answer: unknown) => {
-      const { client, calls } = clientWith({ causeway_getAccountHeights: answer });
+    const ask = (answer: unknown, block: unknown = { hash: HASH }) => {
+      const { client, calls } = clientWith({
+        eth_getBlockByNumber: block,
+        causeway_getAccountHeights: answer,
+      });
       return { calls, page: client.accountHeights(ADDRESS, range, { signal }) };
     };
     const good = ask({ heights: [3, 5, 8], next: 9 });
     expect(await good.page).toEqual({ heights: [3, 5, 8], next: 9 });
-    expect(good.calls[0]?.params).toEqual([ADDRESS, "0x3", "0x9"]);
+    expect(good.calls.map(({ params }) => params)).toEqual([
+      ["0x9", false],
+      [ADDRESS, "0x3", "0x9"],
+    ]);
+    // A node that does not have the last block knows nothing of what is in it.
+    await expect(ask({ heights: [3], next: null }, null).page).rejects.toMatchObject({
+      code: "BAD_ANSWER",
+    });
     expect(await ask({ heights: [], next: null }).page).toEqual({ heights: [], next: undefined });
     for (const answer of [
       null,
