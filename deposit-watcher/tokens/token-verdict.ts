@@ -3,7 +3,7 @@
  * deposit; what a contract claimed beyond it is recorded, and what came unsaid goes to suspense.
  */
 import type { Address } from "../../chain/address.js";
-import type { Hash32, Height } from "../../chain/hex.js";
+import { type Hash32, type Height, MAX_WORD } from "../../chain/hex.js";
 import type { NewSighting, SightingReason } from "../../ledger/assets/token-sightings.js";
 import { type CustomerId, UNASSIGNED } from "../../ledger/books/accounts.js";
 import type { Outflow, WalletInflow } from "../../ledger/books/wallet-flows.js";
@@ -42,12 +42,6 @@ export interface TokenOwners {
   /** See `Watched`; undefined for an address that is no hot wallet. */
   walletFrom(address: Address): Height | undefined;
 }
-
-/**
- * The most that there can be of a token, and that an entry of the books holds. A contract may log that an
- * address gave all of it many times in one transaction.
- */
-const MAX_UNITS = 2n ** 256n - 1n;
 
 /** What a side is part of: one token at one of our addresses in one block. */
 export function touchKey({ height, contract, address }: TokenSide): string {
@@ -172,9 +166,12 @@ function addOutflows(
   }
 }
 
-/** Beyond it a claim cannot be true, and would only keep the block from being booked. */
+/**
+ * A contract may log that an address gave all that there can be of a token, a word, many times in one
+ * transaction: beyond it a claim cannot be true, and would only keep the block from being booked.
+ */
 function atMost(units: bigint): bigint {
-  return units < MAX_UNITS ? units : MAX_UNITS;
+  return units < MAX_WORD ? units : MAX_WORD;
 }
 
 function sightingOf(side: TokenSide, reason: SightingReason): NewSighting {

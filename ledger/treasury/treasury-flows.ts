@@ -4,7 +4,7 @@
  * addresses, what comes back from cold storage.
  */
 import type { Address } from "../../chain/address.js";
-import type { Hash32, Height } from "../../chain/hex.js";
+import { type Hash32, type Height, MAX_WORD } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import {
   type AccountCode,
@@ -319,13 +319,13 @@ function shortEntries(
   );
 }
 
-/** The most that a posting holds. */
-const MAX_UNITS = 2n ** 256n - 1n;
-
-/** A token may log that each of several addresses gave all that there can be of it. */
+/**
+ * A posting holds a word, all that there can be of a token, and one may log that each of several addresses
+ * gave as much.
+ */
 function inParts(units: bigint): readonly bigint[] {
-  if (units <= MAX_UNITS) return [units];
-  return [MAX_UNITS, ...inParts(units - MAX_UNITS)];
+  if (units <= MAX_WORD) return [units];
+  return [MAX_WORD, ...inParts(units - MAX_WORD)];
 }
 
 async function endSweeps(
