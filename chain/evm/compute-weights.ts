@@ -40,6 +40,8 @@ export interface ComputeWeights {
   readonly changedSlotNs: number;
   /** First change of such a slot in a transaction: its trie, store and history are paid for. */
   readonly slotChangeAgainNs: number;
+  /** The same of a slot that earlier transactions of the block changed and put back. */
+  readonly slotChangeBackNs: number;
   /** First change of an account's storage in a block: its own trie, and its leaf among the accounts. */
   readonly storageChangeNs: number;
   /** Coins that move in a call: two accounts, trie, store and history. */
@@ -52,6 +54,8 @@ export interface ComputeWeights {
   readonly memoryWordNs: number;
   /** A byte of a log: receipt, root, store. */
   readonly logByteNs: number;
+  /** First log of an account with its first topic in a block: an entry of the index by each, and by both. */
+  readonly logTermNs: number;
   /** A byte of an exponent. */
   readonly exponentByteNs: number;
   /** A byte of the code that a frame runs: read, and searched for places to jump to. */
@@ -167,11 +171,10 @@ const FIFTH_OPCODES_NS: OpcodeWeights["listedNs"] = {
   0x5c: 200, // TLOAD
   0x5d: 900, // TSTORE: dearer than it was
   0x5e: 100, // MCOPY
-  // The first topic is looked for by its value: a new one in each log costs store and index alike.
-  0xa1: 9_000, // LOG1
-  0xa2: 11_000,
-  0xa3: 12_000,
-  0xa4: 13_000, // LOG4
+  0xa1: 4_000, // LOG1: topics that nobody had are hashed for the bloom
+  0xa2: 6_000,
+  0xa3: 7_000,
+  0xa4: 8_000, // LOG4
   // The more accounts there are, the deeper lies a new one: what a million of them make it.
   0xf0: 85_000, // CREATE
   0xf5: 85_000, // CREATE2
@@ -195,12 +198,14 @@ const FIRST: ComputeWeights = {
   slotChangeNs: 30_000,
   changedSlotNs: 10_000,
   slotChangeAgainNs: 30_000,
+  slotChangeBackNs: 30_000,
   storageChangeNs: 0,
   valueMoveNs: 40_000,
   hashWordNs: 110,
   copyWordNs: 5,
   memoryWordNs: 8,
   logByteNs: 5,
+  logTermNs: 0,
   exponentByteNs: 4_000,
   codeByteNs: 4,
   keptCodeBytes: 0,
@@ -244,8 +249,10 @@ const FIFTH: ComputeWeights = {
   seenAccountNs: 1_000,
   seenSlotNs: 1_000,
   slotChangeNs: 24_000,
+  slotChangeBackNs: 2_000,
   storageChangeNs: 30_000,
   logByteNs: 15,
+  logTermNs: 5_000,
   exponentByteNs: 1_500,
   keptCodeBytes: 512 * 1_024,
   pairingNs: 4_000_000,

@@ -1,20 +1,21 @@
 /**
  * What the transactions of a block have read, which is at hand for those behind them: their reads of it
- * weigh less; and whose storage they have changed, which is paid for once. What frames pay follows from
- * it, so that every node has to know the same: only transactions that are in the block count, whatever a
- * proposer has tried beside them.
+ * weigh less; and what they have changed and logged, of which trie, store and index are paid for once. What
+ * frames pay follows from it, so that every node has to know the same: only transactions that are in the
+ * block count, whatever a proposer has tried beside them.
  */
 import type { Address } from "../../../chain/address.js";
+import type { Hash32 } from "../../../chain/hex.js";
 import { KeptCodes } from "./kept-codes.js";
 
 /** Of one block; its transactions follow each other. */
 export class BlockReads<Code extends { readonly bytes: Uint8Array }> {
   readonly codes: KeptCodes<Code>;
   private readonly accounts = new Seen<Address>();
-  private readonly slots = new Map<Address, Seen<bigint>>();
   private readonly changed = new Seen<Address>();
-  /** Of the accounts whose slots the transaction that runs has read. */
-  private readonly open = new Set<Seen<bigint>>();
+  private readonly slots = new SeenByAccount<bigint>();
+  private readonly changedSlots = new SeenByAccount<bigint>();
+  private readonly logTerms = new SeenByAccount<Hash32 | undefined>();
 
   /** @param keptCodeBytes room for codes */
   constructor(keptCodeBytes: number) {
@@ -33,13 +34,7 @@ export class BlockReads<Code extends { readonly bytes: Uint8Array }> {
 
   /** Notes that a slot is read. @returns whether it was before, in the block */
   seeSlot(address: Address, slot: bigint): boolean {
-    let seen = this.slots.get(address);
-    if (seen === undefined) {
-      seen = new Seen();
-      this.slots.set(address, seen);
-    }
-    this.open.add(seen);
-    return seen.see(slot);
+    return this.slots.see(address, slot);
   }
 
   /** Notes that a slot of an account is changed. @returns whether any of it was before, in the block */
@@ -47,11 +42,44 @@ export class BlockReads<Code extends { readonly bytes: Uint8Array }> {
     return this.changed.see(address);
   }
 
-  /** Ends the transaction: what one has read or changed that is not in the block is forgotten. */
+  /** Notes that a slot is changed. @returns whether it was before, in the block, even if it was put back */
+  changeSlot(address: Address, slot: bigint): boolean {
+    return this.changedSlots.see(address, slot);
+  }
+
+  /** Notes a log by its first topic. @returns whether the account logged with it before, in the block */
+  seeLog(address: Address, topic: Hash32 | undefined): boolean {
+    return this.logTerms.see(address, topic);
+  }
+
+  /** Ends the transaction: what one has read, changed or logged that is not in the block is forgotten. */
   finish(isIncluded: boolean): void {
     this.codes.finish(isIncluded);
     this.accounts.finish(isIncluded);
     this.changed.finish(isIncluded);
+    this.slots.finish(isIncluded);
+    this.changedSlots.finish(isIncluded);
+    this.logTerms.finish(isIncluded);
+  }
+}
+
+/** Things of accounts. */
+class SeenByAccount<Item> {
+  private readonly byAccount = new Map<Address, Seen<Item>>();
+  /** Of the accounts of which the transaction that runs has seen something. */
+  private readonly open = new Set<Seen<Item>>();
+
+  see(address: Address, item: Item): boolean {
+    let seen = this.byAccount.get(address);
+    if (seen === undefined) {
+      seen = new Seen();
+      this.byAccount.set(address, seen);
+    }
+    this.open.add(seen);
+    return seen.see(item);
+  }
+
+  finish(isIncluded: boolean): void {
     for (const seen of this.open) seen.finish(isIncluded);
     this.open.clear();
   }

@@ -1,4 +1,4 @@
-/** What a transaction pays for accounts and slots that the block has read (version 5 of the weights). */
+/** What a transaction pays for what the block has read, changed and logged (version 5 of the weights). */
 import { describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { weightsOf } from "../../../chain/evm/compute-weights.js";
@@ -13,6 +13,10 @@ const WEIGHTS = weightsOf(5);
 const LOADING = "5f3554";
 /** Stores 1 in the slot that its first word names: PUSH1 1 PUSH0 CALLDATALOAD SSTORE. */
 const STORING = "60015f3555";
+/** Stores 1 in the slot that its first word names, then what was there: DUP1 SLOAD before it, SWAP1 SSTORE behind it. */
+const MEETING = "5f358054600182559055";
+/** Logs nothing with the topic that its first word names: PUSH0 CALLDATALOAD PUSH0 PUSH0 LOG1. */
+const LOGGING = "5f355f5fa1";
 /** Asks for the balance of whom its first word names: PUSH0 CALLDATALOAD BALANCE. */
 const ASKING = "5f3531";
 
@@ -23,6 +27,12 @@ const STORES = [
   parseAddress(`0x${"e1".repeat(20)}`),
 ] as const;
 
+/** Contracts that log. */
+const LOGS = [parseAddress(`0x${"f0".repeat(20)}`), parseAddress(`0x${"f1".repeat(20)}`)] as const;
+const MEETS = parseAddress(`0x${"e2".repeat(20)}`);
+
+const CONTRACTS = [CONTRACT, OTHER, ...STORES, ...LOGS, MEETS];
+
 class Block {
   private readonly state = new JournaledState(
     new MemoryState({
@@ -31,6 +41,9 @@ class Block {
       [OTHER]: { code: ASKING },
       [STORES[0]]: { code: STORING },
       [STORES[1]]: { code: STORING },
+      [MEETS]: { code: MEETING },
+      [LOGS[0]]: { code: LOGGING },
+      [LOGS[1]]: { code: LOGGING },
     }),
   );
   private readonly engine = new Engine({ chainId: 6_940n, state: this.state, weights: WEIGHTS });
@@ -99,6 +112,43 @@ describe("the storage of an account", () => {
   });
 });
 
+describe("a slot that is changed and put back", () => {
+  it("is paid for by the first transaction of the block that does it", () => {
+    const block = new Block();
+    // Code, account and slots are known from here on.
+    block.call(MEETS, 1);
+    block.read(LOADING, 1);
+    const first = block.call(MEETS, 2);
+    const later = block.call(MEETS, 2);
+    expect(WEIGHTS.slotChangeBackNs).toBeLessThan(WEIGHTS.slotChangeNs);
+    const read = WEIGHTS.coldSlotNs - WEIGHTS.seenSlotNs;
+    expect(first - later).toBe(read + WEIGHTS.slotChangeNs - WEIGHTS.slotChangeBackNs);
+    expect(block.call(MEETS, 2)).toBe(later);
+  });
+
+  it("is not where that transaction is not in the block", () => {
+    const block = new Block();
+    block.call(MEETS, 1);
+    const first = block.call(MEETS, 2, false);
+    expect(block.call(MEETS, 2)).toBe(first);
+  });
+});
+
+describe("a log", () => {
+  it("weighs more where its account has not logged with its first topic in the block", () => {
+    const block = new Block();
+    const [one, other] = LOGS;
+    block.call(one, 1);
+    const later = block.call(one, 1);
+    expect(WEIGHTS.logTermNs).toBeGreaterThan(0);
+    expect(block.call(one, 2, false)).toBe(later + WEIGHTS.logTermNs);
+    expect(block.call(one, 2)).toBe(later + WEIGHTS.logTermNs);
+    expect(block.call(one, 2)).toBe(later);
+    expect(block.call(other, 2)).toBe(later + WEIGHTS.logTermNs);
+    expect(block.call(other, 2)).toBe(later);
+  });
+});
+
 describe("who proposes and who executes the block", () => {
   it("come to the same units, whatever the one has tried beside it", () => {
     const seed = Date.now() % 1_000_000;
@@ -106,10 +156,10 @@ describe("who proposes and who executes the block", () => {
     const random = createRandom(seed);
     const [proposer, other] = [new Block(), new Block()];
     for (let transaction = 0; transaction < 500; transaction++) {
-      const [code, word] = [random.pick([LOADING, ASKING]), SOMEBODY + random.integer(40)];
+      const [to, word] = [random.pick(CONTRACTS), SOMEBODY + random.integer(40)];
       const isIncluded = random.integer(3) > 0;
-      const took = proposer.read(code, word, isIncluded);
-      if (isIncluded) expect([transaction, other.read(code, word)]).toEqual([transaction, took]);
+      const took = proposer.call(to, word, isIncluded);
+      if (isIncluded) expect([transaction, other.call(to, word)]).toEqual([transaction, took]);
     }
   });
 });

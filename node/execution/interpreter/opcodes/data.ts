@@ -141,9 +141,11 @@ export function logWith(topicCount: number): (frame: Frame) => void {
     if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
     const topics = [];
     for (let index = 0; index < topicCount; index++) topics.push(wordToSlot(frame.pop()));
+    const { reads, substate, watcher } = frame.execution;
+    if (!reads.seeLog(frame.self, topics[0])) frame.spend(frame.weights.logTermNs);
     const data = frame.memory.copy(offset, size);
     const log = { address: frame.self, topics, data };
-    frame.execution.substate.logs.push(log);
-    frame.execution.watcher?.log?.(log);
+    substate.logs.push(log);
+    watcher?.log?.(log);
   };
 }

@@ -43,9 +43,10 @@ export function sstore(frame: Frame): void {
   const original = bytesToBigint(state.transactionStorageNow(frame.self, key));
   frame.charge(coldGas + writeGas(original, current));
   if (original === current) {
-    const { slotChangeNs, slotChangeAgainNs, storageChangeNs } = frame.weights;
+    const { slotChangeNs, slotChangeAgainNs, slotChangeBackNs, storageChangeNs } = frame.weights;
     if (!reads.changeStorage(frame.self)) frame.spend(storageChangeNs);
-    frame.spend(state.wasChangedBefore(frame.self, key) ? slotChangeAgainNs : slotChangeNs);
+    const unchangedNs = reads.changeSlot(frame.self, slot) ? slotChangeBackNs : slotChangeNs;
+    frame.spend(state.wasChangedBefore(frame.self, key) ? slotChangeAgainNs : unchangedNs);
   }
   if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
   substate.refundGas += refundOf(original, current, value);
