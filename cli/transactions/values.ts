@@ -57,6 +57,16 @@ export function amountIn(text: string, what: string): bigint {
 }
 
 /**
+ * A whole number of atoken without its denomination, as where the SDK takes an `Int`; 0 for none.
+ * @throws USAGE
+ */
+export function atokenIn(text: string, what: string): Atoken {
+  const amountAtoken = /^[0-9]{1,78}$/.test(text) ? BigInt(text) : -1n;
+  if (amountAtoken >= 0n && amountAtoken <= MAX_ATOKEN) return amountAtoken;
+  throw usage(`${what} must be a whole number of ${BASE_DENOM}, not "${shown(text)}".`);
+}
+
+/**
  * A number between 0 and 1 in 10^-18.
  * @throws USAGE
  */

@@ -12,6 +12,7 @@ import { homePaths } from "../../home/home.js";
 import type { MessageInput, TxCommand } from "../tx-command.js";
 import {
   amountIn,
+  atokenIn,
   coin,
   type Flags,
   flagText,
@@ -176,7 +177,7 @@ function register(input: MessageInput) {
       max_rate: rate("max-rate", "0.2"),
       max_change_rate: rate("max-change-rate", "0.01"),
     },
-    min_self_delegation: integerIn(terms["min-self-delegation"] ?? "1", "--min-self-delegation"),
+    min_self_delegation: atokenIn(terms["min-self-delegation"] ?? "1", "--min-self-delegation"),
     delegator_address: toBech32(signer),
     validator_address: toBech32(signer, VALIDATOR_PREFIX),
     pubkey: consensusKey(terms, input.home),
@@ -237,7 +238,7 @@ function edit({ flags, signer }: MessageInput) {
     },
     validator_address: toBech32(signer, VALIDATOR_PREFIX),
     ...(rate !== undefined && { commission_rate: fractionIn(rate, "--commission-rate") }),
-    ...(least !== undefined && { min_self_delegation: integerIn(least, "--min-self-delegation") }),
+    ...(least !== undefined && { min_self_delegation: atokenIn(least, "--min-self-delegation") }),
   };
   return [{ name: `${MODULE}.MsgEditValidator`, fields }];
 }
