@@ -3,6 +3,7 @@ import { z } from "zod";
 import { type Address, parseAddress } from "../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
+import { DEPOSIT_STATUSES } from "../../ledger/deposits/deposit-queries.js";
 import { CliError } from "../errors.js";
 import { type HttpAnswer, httpRequest } from "./http-request.js";
 
@@ -20,14 +21,18 @@ const deposit = z.object({
   address,
   asset: z.string(),
   amountUnits: units,
-  status: z.enum(["detected", "credited", "held", "suspense"]),
+  status: z.enum(DEPOSIT_STATUSES),
   blockNumber: z.number(),
   blockHash: hash,
   txHash: hash,
   confirmations: z.number(),
 });
 
-const depositPage = z.object({ deposits: z.array(deposit) });
+const depositPage = z.object({
+  deposits: z.array(deposit),
+  /** Value of `after` for the next page. */
+  next: z.string().nullable(),
+});
 
 const withdrawal = z.object({
   id: z.union([z.string(), z.number()]).transform(String),
@@ -48,6 +53,11 @@ const balanceAnswer = z.object({
     }),
   ),
 });
+
+type DepositPage = z.output<typeof depositPage>;
+
+/** The most rows that the API has on a page. */
+const PAGE_ROWS = "1000";
 
 /** A deposit as the deposit API shows it; the fields that the kit reads. */
 export type DepositView = z.output<typeof deposit>;
@@ -76,6 +86,7 @@ export interface WithdrawalRequest {
 /** The calls that the walk-through makes. All throw CLIENT_FAILED. */
 export interface ExchangeClient {
   createAddress(customerId: string, signal: AbortSignal): Promise<Address>;
+  /** All of them, oldest first. */
   depositsTo(address: Address, signal: AbortSignal): Promise<readonly DepositView[]>;
   /** Undefined for a customer that does not exist. */
   balances(customerId: string, signal: AbortSignal): Promise<readonly BalanceView[] | undefined>;
@@ -118,10 +129,20 @@ export function createExchangeClient(options: ExchangeClientOptions): ExchangeCl
       return found(answer, "POST /v1/addresses").address;
     },
     async depositsTo(watched, signal) {
-      const url = new URL("/v1/deposits", options.depositUrl);
-      url.searchParams.set("address", watched);
-      const answer = await call({ method: "GET", url }, depositPage, { signal });
-      return answer?.deposits ?? [];
+      const deposits: DepositView[] = [];
+      let after: string | null = null;
+      do {
+        const url = new URL("/v1/deposits", options.depositUrl);
+        url.searchParams.set("address", watched);
+        url.searchParams.set("limit", PAGE_ROWS);
+        if (after !== null) url.searchParams.set("after", after);
+        const page: DepositPage | undefined = await call({ method: "GET", url }, depositPage, {
+          signal,
+        });
+        deposits.push(...(page?.deposits ?? []));
+        after = page?.next ?? null;
+      } while (after !== null);
+      return deposits;
     },
     async balances(customerId, signal) {
       const path = `/v1/customers/${encodeURIComponent(customerId)}/balances`;

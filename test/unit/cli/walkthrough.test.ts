@@ -273,6 +273,40 @@ describe("the API client", () => {
   });
 });
 
+describe("deposits to an address", () => {
+  it("are all there, page after page, in whatever state the API knows", async () => {
+    const statuses = ["credited", "reversed", "held", "suspense", "detected"];
+    const pages = statuses.map((status, index) => ({
+      deposits: [
+        {
+          id: `${index}-0-1`,
+          address: DEPOSIT_ADDRESS,
+          asset: "TOKEN",
+          amountUnits: "1",
+          status,
+          blockNumber: index,
+          blockHash: hashOf("5"),
+          txHash: hashOf("a"),
+          confirmations: 2,
+        },
+      ],
+      next: index === statuses.length - 1 ? null : `${index + 1}`,
+    }));
+    const server = createServer((request, response) => {
+      const { searchParams } = new URL(request.url ?? "/", "http://localhost");
+      expect(searchParams.get("address")).toBe(DEPOSIT_ADDRESS);
+      response.end(JSON.stringify(pages[Number(searchParams.get("after") ?? "0")]));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const client = createExchangeClient({ depositUrl: url, withdrawalUrl: url, apiKey: API_KEY });
+    const found = await client.depositsTo(DEPOSIT_ADDRESS, new AbortController().signal);
+    expect(found.map(({ status }) => status)).toEqual(statuses);
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+});
+
 describe("waiting", () => {
   it("shows signs of life and passes faults that cannot heal", async () => {
     let nowMs = 0;
