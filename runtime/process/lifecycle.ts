@@ -93,6 +93,7 @@ class ProcessRun {
     // Every wait of the process hangs on this one signal; Node warns at eleven by default.
     setMaxListeners(0, this.#controller.signal);
     this.#listen();
+    if (this.#controller.signal.aborted) return;
     // A process whose parts all happen to idle must not end by itself: its end is always #end.
     setInterval(() => undefined, MAX_TIMER_MS);
     this.#starting = this.#start();
@@ -158,6 +159,8 @@ class ProcessRun {
       process.stdin.resume();
     } else {
       process.on("disconnect", onOrphaned);
+      // It died while this process was loading: the channel has closed, and says so no more.
+      if (!process.connected) onOrphaned();
     }
   }
 

@@ -186,6 +186,17 @@ describe("runProcess", () => {
     expect(await probe.ended).toEqual([0, null]);
   });
 
+  it("ends when its supervisor was gone before it listened", async () => {
+    const loading = `while (process.connected) await new Promise(setImmediate);
+      const { runProcess } = await import(${JSON.stringify(`${folder}/runtime/process/lifecycle.js`)});
+      runProcess({ name: "probe", start: async () => { console.log("started"); return []; } });`;
+    const probe = run(loading, { ipc: true, env: { CAUSEWAY_SUPERVISED: "1" } });
+    probe.child.disconnect();
+    expect(await probe.ended).toEqual([0, null]);
+    expect(probe.output()).not.toContain("started");
+    expect(probe.output()).toContain('"reason":"supervisor died"');
+  });
+
   it("outlives a closed stdin when nobody supervises it", async () => {
     const probe = run(lifecycle(`async () => { setInterval(() => {}, 1000); return []; }`));
     await until(isReady(probe), { timeoutMs: 10_000 });
