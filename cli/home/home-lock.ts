@@ -11,11 +11,13 @@ import { inHome } from "./home.js";
 export function lockHome(path: string, home: string): Promise<HeldLock> {
   return inHome(path, async () => {
     try {
-      return await takeLockFile(path);
+      return await takeLockFile(path, { isLong: true });
     } catch (error) {
       if (!(error instanceof LockHeldError)) throw error;
-      const pid = typeof error.details.pid === "number" ? ` (process ${error.details.pid})` : "";
-      const message = `A kit is already running on the home ${home}${pid}; stop it or use --home.`;
+      const { pid, isElsewhere } = error.details;
+      const place = isElsewhere === true ? " (in another container)" : "";
+      const who = typeof pid === "number" ? ` (process ${pid})` : place;
+      const message = `A kit is already running on the home ${home}${who}; stop it or use --home.`;
       throw new CliError("HOME_LOCKED", message, { details: error.details });
     }
   });

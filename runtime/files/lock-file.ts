@@ -2,7 +2,8 @@
  * A lock between processes of one machine: a file with pid and start time of its holder, created by
  * a hard link, so that it appears whole or not at all. A lock whose holder is gone is replaced under a
  * second lock that is named after it: of several processes only one may replace one dead lock, and a
- * live lock is never touched. (Node has no flock.)
+ * live lock is never touched. (Node has no flock.) Whether a holder in another container lives, whose
+ * process cannot be seen, its sign of life tells; locks that are held for a moment have none.
  */
 import { randomUUID } from "node:crypto";
 import { readFile, rename, rm } from "node:fs/promises";
@@ -15,8 +16,12 @@ import {
 } from "../process/process-identity.js";
 import { sleep } from "../process/task.js";
 import { createFileOnce, PLAIN_MODE, replaceFile } from "./durable-file.js";
+import { isLifeShown, processSpace, showLife } from "./sign-of-life.js";
 
-/** A live process holds the lock; `details.pid` is its id, where that is known. */
+/**
+ * A live process holds the lock; `details.pid` is its id, where that is known, and
+ * `details.isElsewhere` true for one in another container.
+ */
 export class LockHeldError extends AppError<"LOCK_HELD"> {}
 
 /** A lock that this process holds. */
@@ -30,6 +35,8 @@ export interface HeldLock {
 /** What a lock file says. */
 interface LockRecord {
   readonly holder: RecordedProcess | undefined;
+  /** Container of the holder, where it shows a sign of life. */
+  readonly space: string | undefined;
   /** Names this very lock, so that its replacement can be claimed. */
   readonly id: string;
 }
@@ -45,12 +52,24 @@ const POLL_MS = 5;
 
 /**
  * Takes a lock for this process; this process is refused, too, while it holds it.
+ * @param options `isLong`: it is held for as long as a process runs, and seen by other containers
  * @throws LOCK_HELD when a live process holds it; the system's fault
  */
-export async function takeLockFile(path: string): Promise<HeldLock> {
+export async function takeLockFile(
+  path: string,
+  { isLong = false }: { readonly isLong?: boolean } = {},
+): Promise<HeldLock> {
   const id = randomUUID();
-  const content = `${JSON.stringify({ ...recordProcess(process.pid), id })}\n`;
-  const tookOver = await acquire(path, content, 0);
+  const sign = isLong ? await showLife(signOf(path, id)) : undefined;
+  const space = sign === undefined ? undefined : processSpace();
+  const content = `${JSON.stringify({ ...recordProcess(process.pid), space, id })}\n`;
+  let tookOver: boolean;
+  try {
+    tookOver = await acquire(path, content, { depth: 0, first: path });
+  } catch (error) {
+    await sign?.end();
+    throw error;
+  }
   let released = false;
   return {
     tookOver,
@@ -62,6 +81,7 @@ export async function takeLockFile(path: string): Promise<HeldLock> {
         await rename(path, aside);
         await rm(aside, { force: true });
       }
+      await sign?.end();
       released = true;
     },
   };
@@ -92,12 +112,28 @@ function parseLock(text: string): LockRecord {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && "id" in value) {
       const id = typeof value.id === "string" && /^[0-9a-f-]{36}$/.test(value.id) ? value.id : "";
-      if (id !== "") return { holder: parseRecordedProcess(value), id };
+      const space = "space" in value && typeof value.space === "string" ? value.space : undefined;
+      if (id !== "") return { holder: parseRecordedProcess(value), space, id };
     }
   } catch {
     // Not JSON: a lock from a crash or a foreign hand, held by nobody; handled below.
   }
-  return { holder: undefined, id: "unreadable" };
+  return { holder: undefined, space: undefined, id: "unreadable" };
+}
+
+/** The sign of life of whoever holds a lock, or claims its replacement. */
+function signOf(path: string, id: string): string {
+  return `${path}.${id}.sock`;
+}
+
+/** A holder whose process this one cannot see, as it is in another container. */
+function isElsewhere({ space }: LockRecord): boolean {
+  return space !== undefined && space !== processSpace();
+}
+
+async function isHeld(lock: LockRecord, first: string): Promise<boolean> {
+  if (lock.holder === undefined) return false;
+  return isElsewhere(lock) ? isLifeShown(signOf(first, lock.id)) : isStillRunning(lock.holder);
 }
 
 async function readLock(path: string): Promise<LockRecord | undefined> {
@@ -109,20 +145,28 @@ async function readLock(path: string): Promise<LockRecord | undefined> {
   }
 }
 
-/** Takes one lock file; true when a dead holder's lock was replaced. */
-async function acquire(path: string, content: string, depth: number): Promise<boolean> {
+/**
+ * Takes one lock file; true when a dead holder's lock was replaced.
+ * @param at `first`: the lock that all this is about, whatever claim is taken for it
+ */
+async function acquire(
+  path: string,
+  content: string,
+  { depth, first }: { readonly depth: number; readonly first: string },
+): Promise<boolean> {
   for (let round = 0; round < MAX_ROUNDS; round++) {
     if (createFileOnce(path, content, PLAIN_MODE, { isPassing: true })) return false;
     const current = await readLock(path);
     if (current === undefined) continue; // Released between the two steps.
-    const busy = current.holder !== undefined && isStillRunning(current.holder);
-    if (busy || depth >= MAX_CLAIM_DEPTH) throw held(path, current.holder);
+    const busy = await isHeld(current, first);
+    if (busy || depth >= MAX_CLAIM_DEPTH) throw held(path, current);
     const claim = `${path}.${current.id}`;
-    await acquire(claim, content, depth + 1);
+    await acquire(claim, content, { depth: depth + 1, first });
     try {
       // Only the holder of this claim may replace this lock, so what is read now stays true.
       if ((await readLock(path))?.id === current.id) {
         await replaceFile(path, content, PLAIN_MODE);
+        await rm(signOf(first, current.id), { force: true });
         return true;
       }
     } finally {
@@ -132,10 +176,12 @@ async function acquire(path: string, content: string, depth: number): Promise<bo
   throw held(path, undefined);
 }
 
-function held(path: string, holder: RecordedProcess | undefined): LockHeldError {
-  const who = holder === undefined ? "another process" : `the process ${holder.pid}`;
+function held(path: string, lock: LockRecord | undefined): LockHeldError {
+  const isSeen = lock?.holder !== undefined && !isElsewhere(lock);
+  const pid = isSeen ? lock.holder?.pid : undefined;
+  const who = pid === undefined ? "another process" : `the process ${pid}`;
   return new LockHeldError("LOCK_HELD", `${who} holds the lock ${path}`, {
-    details: { pid: holder?.pid },
+    details: { pid, isElsewhere: lock !== undefined && isElsewhere(lock) },
     retriable: true,
   });
 }

@@ -1,9 +1,18 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { lockHome } from "../../../cli/home/home-lock.js";
+import { isLifeShown, showLife } from "../../../runtime/files/sign-of-life.js";
 import { recordProcess, isStillRunning } from "../../../runtime/process/process-identity.js";
 
 const folders: string[] = [];
@@ -70,6 +79,52 @@ describe("the lock of a home", () => {
     const held = await lockHome(lock, home);
     expect(held.tookOver).toBe(true);
     await held.release();
+  });
+
+  describe("of a kit in another container, whose process is not to be seen from here", () => {
+    const id = "00000000-0000-4000-8000-000000000003";
+    const elsewhere = { ...recordProcess(process.pid), space: "pid:[1]", startedAt: "boot:1", id };
+
+    it("is respected as long as its holder listens, however long the home's path is", async () => {
+      const { home: parent } = newHome();
+      const home = join(parent, "deep-".repeat(30));
+      mkdirSync(home);
+      const lock = join(home, "kit.lock");
+      writeFileSync(lock, JSON.stringify(elsewhere));
+      const alive = await showLife(`${lock}.${id}.sock`);
+      const refused = lockHome(lock, home);
+      await expect(refused).rejects.toMatchObject({ code: "HOME_LOCKED" });
+      await expect(refused).rejects.toThrow("in another container");
+      await alive?.end();
+      const held = await lockHome(lock, home);
+      expect(held.tookOver).toBe(true);
+      await held.release();
+      expect(readdirSync(home)).toEqual([]);
+    });
+
+    it("is taken over where it was killed, and what it left behind goes", async () => {
+      const { home, lock } = newHome();
+      writeFileSync(lock, JSON.stringify(elsewhere));
+      const socket = `${lock}.${id}.sock`;
+      const source = `require("node:net").createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"))`;
+      const killed = spawn(process.execPath, ["-e", source, socket], { stdio: "ignore" });
+      await new Promise((resolve) => killed.once("exit", resolve));
+      expect(readdirSync(home)).toContain(basename(socket));
+      const held = await lockHome(lock, home);
+      expect(held.tookOver).toBe(true);
+      await held.release();
+      expect(readdirSync(home)).toEqual([]);
+    });
+  });
+
+  it("shows those in other containers that its holder lives", async () => {
+    const { home, lock } = newHome();
+    const held = await lockHome(lock, home);
+    const { id, space } = JSON.parse(readFileSync(lock, "utf8"));
+    expect(space).toBe(readlinkSync("/proc/self/ns/pid"));
+    expect(await isLifeShown(`${lock}.${id}.sock`)).toBe(true);
+    await held.release();
+    expect(await isLifeShown(`${lock}.${id}.sock`)).toBe(false);
   });
 
   it("gives a dead lock to exactly one of many starts at once", async () => {

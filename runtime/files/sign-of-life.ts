@@ -1,0 +1,92 @@
+/**
+ * What tells others that the holder of a lock lives where its process id tells them nothing: containers
+ * count processes of their own, and of one holder's id another sees a stranger or nobody. A socket in a
+ * folder that they share is the kernel's word: who listens on it lives. Linux only, which has them.
+ */
+import { readlinkSync } from "node:fs";
+import { type FileHandle, open, rm } from "node:fs/promises";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { basename, dirname } from "node:path";
+import { errorCode } from "../../chain/errors.js";
+
+/** Names the container whose process ids this process counts in; undefined where there is no telling. */
+export function processSpace(): string | undefined {
+  try {
+    return readlinkSync("/proc/self/ns/pid");
+  } catch {
+    return undefined; // Not Linux, or /proc is not there.
+  }
+}
+
+/** A sign that is shown. */
+export interface SignOfLife {
+  /** Takes it away; harmless when called again. */
+  end(): Promise<void>;
+}
+
+/**
+ * Shows a sign of life until this process ends.
+ * @returns undefined where the system or the file system has no such thing
+ */
+export async function showLife(file: string): Promise<SignOfLife | undefined> {
+  if (processSpace() === undefined) return undefined;
+  let folder: FileHandle | undefined;
+  const server = createServer((socket) => socket.destroy());
+  try {
+    folder = await open(dirname(file), "r");
+    await listen(server, shortPath(folder, file));
+  } catch {
+    await folder?.close();
+    return undefined;
+  }
+  const held = folder;
+  let ending: Promise<void> | undefined;
+  return {
+    end() {
+      ending ??= takeAway(server, held, file);
+      return ending;
+    },
+  };
+}
+
+/** Whether somebody shows a sign of life there; in doubt somebody does. */
+export async function isLifeShown(file: string): Promise<boolean> {
+  let folder: FileHandle | undefined;
+  try {
+    folder = await open(dirname(file), "r");
+    (await connected(shortPath(folder, file))).destroy();
+    return true;
+  } catch (error) {
+    return !["ENOENT", "ECONNREFUSED"].includes(errorCode(error));
+  } finally {
+    await folder?.close();
+  }
+}
+
+/** Through the open folder: the kernel takes paths of sockets up to 107 bytes only, and cuts none off. */
+function shortPath(folder: FileHandle, file: string): string {
+  return `/proc/self/fd/${folder.fd}/${basename(file)}`;
+}
+
+function listen(server: Server, path: string): Promise<void> {
+  // It lives as long as its process has other things to do.
+  server.unref();
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(path, () => resolve());
+  });
+}
+
+function connected(path: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path);
+    socket.once("error", reject);
+    socket.once("connect", () => resolve(socket));
+  });
+}
+
+async function takeAway(server: Server, folder: FileHandle, file: string): Promise<void> {
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  await folder.close();
+  await rm(file, { force: true });
+}
