@@ -51,9 +51,11 @@ export async function runShowSwitch(command: LedgerCommand): Promise<number> {
 }
 
 /**
- * `killswitch set LEVEL`: the home's file first, so that the signer stops whatever else is down. What stops
- * less than before takes the way of `lift`.
+ * `killswitch set LEVEL`: the home's file first, so that the signer stops whatever else is down. A home that
+ * cannot be written (read-only, in a container) keeps the ledger from nothing. What stops less than before
+ * takes the way of `lift`.
  * @returns 0, or 1 when the ledger could not be told, or somebody has set the home meanwhile
+ * @throws HOME_UNUSABLE where neither place could be told
  */
 export async function runSetSwitch(
   command: LedgerCommand,
@@ -69,9 +71,10 @@ export async function runSetSwitch(
   const before = readHome(command);
   // Never looser in between: what is lowered is lowered last in the file.
   const isRaised = "fault" in before || stricter(before.state, state) === state;
-  if (isRaised) await writeHome(command, state);
+  const homeFault = isRaised ? await raiseHome(command, state) : undefined;
   const fault = await tellLedger(command, state);
   if (fault !== undefined) {
+    if (homeFault !== undefined) throw homeFault;
     const kept = isRaised ? "this home's signer obeys all the same" : "nothing was changed";
     command.print(`The ledger could not be told (${fault}): ${kept}. Try again.`);
     return 1;
@@ -80,8 +83,9 @@ export async function runSetSwitch(
   // What was set by others at the same time, and stops less, may have replaced the file before the ledger
   // could tell them; from now on it does.
   const now = readHome(command);
-  if ("state" in now && stricter(now.state, state) === state) await writeHome(command, state);
-  return report(command, state);
+  const isLower = "state" in now && stricter(now.state, state) === state;
+  const lastFault = isLower ? await raiseHome(command, state) : homeFault;
+  return report(command, state, lastFault);
 }
 
 /**
@@ -113,10 +117,15 @@ async function lowerHome(
   state: KillSwitchState,
 ): Promise<number> {
   const file = killSwitchPath(command.home);
+  let homeFault: CliError | undefined;
   const isLowered = await exchangeKillSwitchFile(file, looked, state).catch((cause: unknown) => {
-    throw cannotWrite(file, cause);
+    homeFault = cannotWrite(file, cause);
+    // One that stops no more than this need not be written.
+    const now = readHome(command);
+    if ("fault" in now || stricter(state, now.state) !== state) throw homeFault;
+    return lookAtKillSwitchFile(file) === looked;
   });
-  if (isLowered) return report(command, state);
+  if (isLowered) return report(command, state, homeFault);
   const now = placeLine(readHome(command));
   command.print(`It was set again meanwhile: ${now}; look, then type this again.`);
   return 1;
@@ -149,12 +158,17 @@ async function readLedger(command: LedgerCommand): Promise<Place> {
   }
 }
 
-async function writeHome({ home }: LedgerCommand, state: KillSwitchState): Promise<void> {
+/** @returns why the file cannot be written; undefined where it was */
+async function raiseHome(
+  { home }: LedgerCommand,
+  state: KillSwitchState,
+): Promise<CliError | undefined> {
   const file = killSwitchPath(home);
   try {
     await writeKillSwitchFile(file, state);
+    return undefined;
   } catch (cause) {
-    throw cannotWrite(file, cause);
+    return cannotWrite(file, cause);
   }
 }
 
@@ -172,10 +186,16 @@ async function tellLedger(
   }
 }
 
-function report(command: LedgerCommand, state: KillSwitchState): number {
-  if (command.json) command.print(toJson(state));
-  else if (state.level === "none") command.print("The kill switch is lifted.");
+function report(command: LedgerCommand, state: KillSwitchState, homeFault?: CliError): number {
+  if (command.json) {
+    command.print(toJson({ ...state, homeFault: homeFault?.message ?? null }));
+    return 0;
+  }
+  if (state.level === "none") command.print("The kill switch is lifted.");
   else command.print(`The kill switch is at ${state.level}; running workers obey within a second.`);
+  if (homeFault !== undefined) {
+    command.print(`It is so in the ledger alone, which they ask: ${homeFault.message}`);
+  }
   return 0;
 }
 

@@ -1,7 +1,15 @@
 /** The home's files in force: the keeper of the policy, and the commands of persons. */
 import { spawnSync } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
@@ -318,6 +326,38 @@ describe("causeway killswitch", () => {
     expect(await runSetSwitch(late, { ...terms, level: "stop-sign" })).toBe(0);
     expect([isFirst, readKillSwitchFile(file).level]).toEqual([false, "stop-sign"]);
     expect(await runLiftSwitch(owner(), terms)).toBe(0);
+  });
+
+  it("is set and lifted in the ledger where the home cannot be written, and says so", async () => {
+    // Read-only, as the operator's home in a container: a name beside the file would be too long.
+    const folder = killSwitchPath(home).replace("/kill-switch.json", "");
+    const base = home;
+    while (home.length < 4_030) home = join(home, "d".repeat(Math.min(200, 4_040 - home.length)));
+    cpSync(folder, join(home, "config"), { recursive: true });
+    const file = killSwitchPath(home);
+    writeFileSync(file, encodeKillSwitch({ level: "none", reason: "", by: "", at: undefined }));
+    const before = readFileSync(file, "utf8");
+    const readOnly = owner();
+    expect(await runSetSwitch(readOnly, { ...terms, level: "stop-sign" })).toBe(0);
+    expect(printed.join("\n")).toMatch(/stop-sign[^]*ledger alone[^]*kill-switch.json/);
+    expect(await readKillSwitch(house.database)).toMatchObject({ level: "stop-sign", by: "ann" });
+    printed = [];
+    expect(await runSetSwitch({ ...readOnly, json: true }, { ...terms, level: "stop-new" })).toBe(
+      0,
+    );
+    expect(JSON.parse(printed.join(""))).toMatchObject({
+      level: "stop-new",
+      homeFault: expect.stringContaining("ENAMETOOLONG"),
+    });
+    // Neither place can be told: nothing is stopped, and that is no success.
+    const nowhere = { ...command(DOWN), home };
+    await expect(runSetSwitch(nowhere, { ...terms, level: "stop-sign" })).rejects.toMatchObject({
+      code: "HOME_UNUSABLE",
+    });
+    expect(await runLiftSwitch(readOnly, terms)).toBe(0);
+    expect((await readKillSwitch(house.database)).level).toBe("none");
+    expect(readFileSync(file, "utf8")).toBe(before);
+    rmSync(base, { recursive: true });
   });
 
   it("is what the ledger says where a home lost its file", async () => {
