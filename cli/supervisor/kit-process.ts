@@ -46,7 +46,7 @@ import {
   verifyWalkthrough,
   type WalkthroughOptions,
 } from "./walkthrough.js";
-import { whereToLookNext } from "./where-next.js";
+import { causewayCommand, whereToLookNext } from "./where-next.js";
 import { parseKeyFile } from "../home/wallet-keys.js";
 
 /** What the entry gives: everything of the process that the kit may touch. */
@@ -349,7 +349,9 @@ class KitRun {
       if (this.args.once) return EXIT_OK;
       if (!this.args.noConsole) await this.firstConsoleLogin();
       const hotWallet = isLocal ? undefined : await hotWalletAddress(this.paths);
-      for (const line of whereToLookNext(this.paths, config.endpoints, hotWallet)) this.say(line);
+      const { portOffset } = this;
+      const lines = whereToLookNext(this.paths, config.endpoints, { hotWallet, portOffset });
+      for (const line of lines) this.say(line);
       await this.stayUp(evm, config);
       return EXIT_OK;
     } finally {
@@ -371,7 +373,8 @@ class KitRun {
       this.say(`Console login (shown only now): user ${made.user}, password ${made.password}`);
     } catch (error) {
       if (this.ending.signal.aborted) throw error;
-      const how = "npm run causeway -- console user add admin --role admin";
+      const words = "console user add admin --role admin";
+      const how = causewayCommand(words, home, this.portOffset);
       this.context.printError(`The console has no user yet: ${sentenceOf(error)} Make one: ${how}`);
     }
   }

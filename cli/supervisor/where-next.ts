@@ -1,16 +1,33 @@
 /** What the reader of a running kit may try next: addresses, key files, commands. */
 import { type Address, toChecksumAddress } from "../../chain/address.js";
+import { readPortOffset } from "../../runtime/config/config.js";
 import type { HomePaths } from "../home/home.js";
-import { type KitEndpoints, shownUrl } from "../home/kit-config.js";
+import { KIT_CONFIG_NAMES, type KitEndpoints, shownUrl } from "../home/kit-config.js";
+
+/** A command beside the kit that runs on a home, with ports of its own where the files name others. */
+export function causewayCommand(words: string, home: string, portOffset: number): string {
+  const isOfFiles = readPortOffset(home, KIT_CONFIG_NAMES) === portOffset;
+  const ports = isOfFiles ? "" : ` --port-offset ${portOffset}`;
+  return `npm run causeway -- ${words} --home ${shellWord(home)}${ports}`;
+}
+
+/** A path as a shell takes it for one word. */
+function shellWord(path: string): string {
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+}
 
 /**
  * Lines with URLs, key files and commands; no secret is in them.
- * @param hotWallet of a home without a faucet, where it has to be funded by its owner
+ * @param kit `hotWallet`: of a home without a faucet, where it has to be funded by its owner;
+ *   `portOffset`: of this run
  */
 export function whereToLookNext(
   paths: HomePaths,
   endpoints: KitEndpoints,
-  hotWallet: Address | undefined,
+  {
+    hotWallet,
+    portOffset,
+  }: { readonly hotWallet: Address | undefined; readonly portOffset: number },
 ): readonly string[] {
   const { jsonRpcUrl, depositUrl, cometRpcUrl, metricsUrl, restUrl, grpcAddress } = endpoints;
   const ownNode =
@@ -20,7 +37,7 @@ export function whereToLookNext(
   const coins =
     hotWallet === undefined
       ? [
-          `  cast send --legacy --rpc-url ${jsonRpcUrl} --private-key $(cat ${paths.faucetKey}) \\`,
+          `  cast send --legacy --rpc-url ${jsonRpcUrl} --private-key $(cat ${shellWord(paths.faucetKey)}) \\`,
           "    --value 1ether <deposit address>",
         ]
       : [`  fund the hot wallet ${toChecksumAddress(hotWallet)}: it pays the withdrawals`];
@@ -47,8 +64,8 @@ export function whereToLookNext(
     `  keys, settings    ${paths.config}   logs ${paths.logs}`,
     "Try:",
     ...coins,
-    `  curl -H "Authorization: Bearer $(cat ${paths.apiKey})" ${depositUrl}/v1/deposits`,
-    `  npm run causeway -- reconcile --home ${paths.home}`,
-    `  npm run causeway -- doctor --home ${paths.home}`,
+    `  curl -H "Authorization: Bearer $(cat ${shellWord(paths.apiKey)})" ${depositUrl}/v1/deposits`,
+    `  ${causewayCommand("reconcile", paths.home, portOffset)}`,
+    `  ${causewayCommand("doctor", paths.home, portOffset)}`,
   ];
 }
