@@ -52,6 +52,9 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 /** Rows of one page, and the most that one may ask for. */
 const PAGE = { usual: 100, most: 1_000 } as const;
 
+/** More than any API answers. */
+const MOST_CALLS_PER_SECOND = 1_000_000;
+
 const SECRET_MODE = 0o600;
 
 /**
@@ -66,7 +69,7 @@ export async function runCreateKey(
   const wanted = {
     name: readName(options.name ?? "unnamed"),
     scopes: parseScopes(options.scope),
-    callsPerSecond: options.rate === undefined ? undefined : readCount("--rate", options.rate, 1),
+    callsPerSecond: options.rate === undefined ? undefined : readRate(options.rate),
     expiresAt: options.expires === undefined ? undefined : readExpiry(options.expires, nowMs),
     verifier: readVerifier(options),
   };
@@ -201,6 +204,15 @@ function readPublicKey(file: string): Uint8Array {
 function readName(text: string): string {
   if (/^[\x20-\x7e]{1,64}$/.test(text)) return text;
   throw new CliError("USAGE", "--name takes 1 to 64 printable characters.");
+}
+
+function readRate(text: string): number {
+  const rate = readCount("--rate", text, 1);
+  if (rate <= MOST_CALLS_PER_SECOND) return rate;
+  throw new CliError(
+    "USAGE",
+    `--rate is at most ${MOST_CALLS_PER_SECOND}; leave it out for no bound.`,
+  );
 }
 
 function readCount(flag: string, text: string, least: number): number {
