@@ -16,6 +16,7 @@ import {
   type Environment,
   environmentName,
 } from "../../runtime/config/config.js";
+import { showValue } from "../../runtime/config/config-toml.js";
 import { InvalidValueError } from "../../runtime/config/config-values.js";
 import { consoleConfig } from "../../console/config.js";
 import { indexerConfigFile } from "../../indexer/config.js";
@@ -289,7 +290,7 @@ function readNodeAddress(
       return field.parse(text);
     } catch (error) {
       if (!(error instanceof InvalidValueError)) throw error;
-      faults.push({ file, key, value: JSON.stringify(text), allowed: field.allowed });
+      faults.push({ file, key, value: showValue(text), allowed: field.allowed });
       return field.defaultValue;
     }
   };

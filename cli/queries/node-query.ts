@@ -5,6 +5,7 @@ import { JsonWriter } from "../../chain/protobuf/json.js";
 import type { Descriptors } from "../../chain/protobuf/descriptors.js";
 import { JsonReader } from "../../chain/protobuf/json-reader.js";
 import { MessageReader, type ProtoMessage, type ProtoValue } from "../../chain/protobuf/values.js";
+import { withoutAccess } from "../../runtime/config/config-toml.js";
 import { CliError } from "../errors.js";
 import { httpRequest } from "../probe/http-request.js";
 
@@ -120,7 +121,7 @@ export async function callComet<Result>(
   }
   const result = schema.safeParse(parsed.data?.result);
   if (result.success) return result.data;
-  const text = `${url} does not answer ${method} as a node's consensus RPC does.`;
+  const text = `${withoutAccess(url)} does not answer ${method} as a node's consensus RPC does.`;
   throw new CliError("CLIENT_FAILED", text);
 }
 

@@ -2,6 +2,7 @@
 import type { CommandContext } from "../command-context.js";
 import { CliError } from "../errors.js";
 import { cometRpcUrl } from "../probe/node-status.js";
+import { showValue } from "../../runtime/config/config-toml.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
 import { queryNode, type QueryTarget } from "./node-query.js";
 import { yamlLines } from "./output.js";
@@ -209,7 +210,7 @@ export function targetOf(context: CommandContext, flags: QueryFlags): QueryTarge
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new CliError(
       "USAGE",
-      `--node must be a URL such as tcp://127.0.0.1:26657, not "${node}".`,
+      `--node must be a URL such as tcp://127.0.0.1:26657, not ${showValue(node)}.`,
     );
   }
   return { url, height: wholeNumber(flags, "height", 0), signal: context.signal };

@@ -36,10 +36,22 @@ export function joinKey(section: string, key: string): string {
   return section === "" ? key : `${section}.${key}`;
 }
 
-/** A raw value for a fault's line: short, one line. */
+/** A raw value for a fault's line: short, one line, without what opens anything. */
 export function showValue(raw: unknown): string {
-  const text = typeof raw === "string" ? JSON.stringify(raw) : String(raw);
+  const text =
+    typeof raw === "string" ? JSON.stringify(withoutAccess(raw)) : withoutAccess(String(raw));
   return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}
+
+/**
+ * Texts without what URLs in them give away, also URLs that are none: user and password, and what
+ * stands behind the host, as keys of access do. Behind `tcp:` stand node ids, which are public.
+ */
+export function withoutAccess(text: string): string {
+  return text
+    .replace(/(?<!tcp:)\/\/[^\s,"]*@/g, "//***@")
+    .replace(/(?<!tcp:)(\/\/[^\s,"/?#]+[/?#])[^\s,"]+/g, "$1***")
+    .replace(/(password\s*=\s*)[^\s,"]+/gi, "$1***");
 }
 
 /** Comment lines of at most 98 columns. */

@@ -53,6 +53,17 @@ const file = defineConfigFile(
   { inertKeys: ["p2p.upnp"] },
 );
 
+/** What a person is told of wrong settings. */
+function faultsOf(read: () => unknown): string {
+  try {
+    read();
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  throw new Error("nothing was wrong");
+}
+
 describe("settings", () => {
   let home: string;
 
@@ -111,6 +122,22 @@ describe("settings", () => {
     expect(text).toContain("pex = false");
     expect(text.indexOf("moniker =")).toBeLessThan(text.indexOf("[api]"));
     expect(text.split("\n").every((line) => line.length <= 100)).toBe(true);
+  });
+
+  it("shows of a wrong URL neither user and password nor what follows the host", () => {
+    const wrong = {
+      CAUSEWAY_WORKER_API_NODE_URL: "htp://ann:s3cret@node.example:8545/v2/s3cret?key=s3cret",
+      CAUSEWAY_WORKER_API_WEBHOOK_URL: "//s3cret@hooks.example",
+    };
+    write(
+      `[tx_index]\npsql-conn = "postgres://u:s3cr/e@t@db/x"\ndsn = "host=db password=s3cret"\n` +
+        `peers = ["tcp://0011@peer.example:26656", "http://peer.example/s3cret"]\n`,
+    );
+    const faults = faultsOf(() => load({ env: wrong }));
+    expect(faults).not.toMatch(/s3cr/);
+    expect(faults).toContain('"htp://***@node.example:8545/***"');
+    expect(faults).toContain('"//***@hooks.example"');
+    expect(faults).toContain("tcp://0011@peer.example:26656,http://peer.example/***");
   });
 
   it("lets the flag win over the variable and the variable over the file", () => {
