@@ -1,5 +1,6 @@
 /** What lies in suspense: coins whose owner is not known, until a person says whose they are. */
 import type { Sql } from "../../runtime/sql/sql.js";
+import { isSamePayment, placeAmongSame } from "../deposits/same-payment.js";
 import { LedgerError } from "../errors.js";
 import { SUSPENSE } from "./accounts.js";
 
@@ -9,14 +10,6 @@ export function inSuspense(asset: string): string {
     `coalesce((SELECT sum(amount_units) FROM posting p
                 WHERE p.${side} = '${SUSPENSE}' AND p.asset = ${asset}), 0)`;
   return `(${sum("credit")} - ${sum("debit")})`;
-}
-
-/** SQL: which of the deposits that one transaction made of an asset at one address `row` is. */
-function placeAmongAlike(row: string): string {
-  return `(SELECT count(*) FROM deposit x
-            WHERE x.tx_hash = ${row}.tx_hash AND x.address = ${row}.address
-              AND x.asset = ${row}.asset AND x.rewind = ${row}.rewind
-              AND x.op_index < ${row}.op_index)`;
 }
 
 /**
@@ -29,9 +22,8 @@ export const TAKEN_BY_NAME = `coalesce((
     FROM operator_decision t JOIN deposit n ON n.id = t.terms->>'depositId'
    WHERE t.kind = 'adjustment' AND t.status = 'done'
      AND (n.id = d.id
-          OR n.status = 'reversed' AND n.rewind < d.rewind AND n.tx_hash = d.tx_hash
-             AND n.address = d.address AND n.asset = d.asset
-             AND ${placeAmongAlike("n")} = ${placeAmongAlike("d")})), 0)`;
+          OR n.status = 'reversed' AND n.rewind < d.rewind AND ${isSamePayment("n", "d")}
+             AND ${placeAmongSame("n")} = ${placeAmongSame("d")})), 0)`;
 
 /** See `TAKEN_BY_NAME`. */
 export async function takenByName(sql: Sql, depositId: string): Promise<bigint> {

@@ -18,6 +18,7 @@ import { lockSuspense, takenByNames } from "../books/suspense.js";
 import type { NewEvent } from "../events.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { creditedEvent, type DueDeposit, reversedEvent } from "./deposit-events.js";
+import { paymentKey, samePayments } from "./same-payment.js";
 
 /** Kind of the entries of deposits that are nobody's yet. */
 const TO_SUSPENSE = "deposit.suspense";
@@ -46,16 +47,16 @@ export async function depositEntries(
   ];
   const deposits = all.map(({ deposit }) => deposit);
   const isAgain = rewinds > 0 && deposits.length > 0;
-  const shortUnits = isAgain ? await readShort(tx, deposits) : new Map<string, bigint>();
+  const shorts = isAgain ? await readShort(tx, idsOf(deposits)) : undefined;
   const namedUnits = isAgain ? await takenByNames(tx, idsOf(deposits)) : undefined;
   const givenUnits = new Map<string, bigint>();
   const entries = all.map(({ deposit, kind, to }): JournalEntry => {
     const { id, asset, amountUnits, height, txHash } = deposit;
     // What persons had taken of it went to somebody already, out of suspense.
     const takenUnits = least(namedUnits?.get(id) ?? 0n, amountUnits);
-    const short = shortUnits.get(placeOf(deposit)) ?? 0n;
-    const backUnits = least(short, amountUnits - takenUnits);
-    shortUnits.set(placeOf(deposit), short - backUnits);
+    const short = shorts?.get(id);
+    const backUnits = least(short?.units ?? 0n, amountUnits - takenUnits);
+    if (short !== undefined) short.units -= backUnits;
     const restUnits = amountUnits - takenUnits - backUnits;
     givenUnits.set(id, restUnits);
     const parts = [
@@ -162,47 +163,46 @@ const BROUGHT_BACK = `(
     FROM journal_entry e JOIN posting p ON p.journal_id = e.id AND '${BREAK}' IN (p.debit, p.credit)
    WHERE e.idem_key IN (${bookingKeys("d.id")}))`;
 
-/** What reversals of the same payments found withdrawn, less what came back of it since. */
-async function readShort(
-  tx: Sql,
-  deposits: readonly Pick<DueDeposit, "txHash" | "address" | "asset">[],
-): Promise<Map<string, bigint>> {
-  const paid = [
-    deposits.map(({ txHash }) => txHash),
-    deposits.map(({ address }) => address),
-    deposits.map(({ asset }) => asset),
-  ];
+/** What is missing of one payment; those that are the same one have this object in common. */
+interface Short {
+  units: bigint;
+}
+
+/**
+ * What reversals of the same payments found withdrawn, less what came back of it since.
+ * @param ids of deposits that are stored @returns by these
+ */
+async function readShort(tx: Sql, ids: readonly string[]): Promise<ReadonlyMap<string, Short>> {
   // A hold that comes back at this moment fills it, too: its own entry holds the balance.
   await tx.query(
     `SELECT 1 FROM customer_balance b
       WHERE (b.customer_id, b.asset) IN (
         SELECT d.customer_id, d.asset
-          FROM unnest($1::text[], $2::text[], $3::text[]) AS paid (hash, address, asset)
-          JOIN deposit d ON d.tx_hash = paid.hash AND d.address = paid.address
-           AND d.asset = paid.asset AND d.status = 'reversed')
+          FROM deposit paid CROSS JOIN LATERAL (${samePayments("paid")}) AS d
+         WHERE paid.id = ANY ($1::text[]) AND d.status = 'reversed')
       ORDER BY b.customer_id, b.asset FOR UPDATE`,
-    paid,
+    [ids],
   );
-  const rows = await tx.query<Record<"hash" | "address" | "asset" | "units", string>>(
-    `SELECT d.tx_hash AS hash, d.address, d.asset,
-            sum(CASE WHEN p.debit = $4 THEN p.amount_units ELSE -p.amount_units END)::text AS units
-       FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::text[], $3::text[])
-                    AS input (hash, address, asset)) AS paid
+  const rows = await tx.query<{ ids: readonly string[]; units: string }>(
+    `SELECT paid.ids,
+            sum(CASE WHEN p.debit = $2 THEN p.amount_units ELSE -p.amount_units END)::text AS units
+       FROM (SELECT min(id) AS id, array_agg(id) AS ids FROM deposit asked
+              WHERE id = ANY ($1::text[]) GROUP BY ${paymentKey("asked")}) AS paid
+       JOIN deposit one ON one.id = paid.id
        -- One that is mined again as well: what it brought back is not missing any more.
-       JOIN deposit d ON d.tx_hash = paid.hash AND d.address = paid.address
-        AND d.asset = paid.asset
+      CROSS JOIN LATERAL (${samePayments("one")}) AS d
       CROSS JOIN LATERAL (${keysOfDeposit("d.id")}) AS entries
        JOIN journal_entry e ON e.idem_key = entries.key
-       JOIN posting p ON p.journal_id = e.id AND $4 IN (p.debit, p.credit)
-      GROUP BY d.tx_hash, d.address, d.asset`,
-    [...paid, BREAK],
+       JOIN posting p ON p.journal_id = e.id AND $2 IN (p.debit, p.credit)
+      GROUP BY paid.ids`,
+    [ids, BREAK],
   );
   return new Map(
-    rows.map(({ hash, address, asset, units }) => [
-      `${hash} ${address} ${asset}`,
+    rows.flatMap(({ ids: same, units }) => {
       // Below zero where a former release had taken what was brought back already.
-      storedAtoken(units) < 0n ? 0n : storedAtoken(units),
-    ]),
+      const short = { units: storedAtoken(units) < 0n ? 0n : storedAtoken(units) };
+      return same.map((id) => [id, short] as const);
+    }),
   );
 }
 
@@ -239,12 +239,20 @@ export async function fillShort(
   if (holds.length === 0) return [];
   const rows = await tx.query<
     Record<
-      "id" | "address" | "customer_id" | "asset" | "amount" | "height" | "tx_hash" | "withdrawal",
+      | "id"
+      | "address"
+      | "customer_id"
+      | "asset"
+      | "amount"
+      | "height"
+      | "tx_hash"
+      | "withdrawal"
+      | "key",
       string
     > & { readonly count: number }
   >(
     `SELECT d.id, d.address, d.customer_id, d.asset, d.amount_units::text AS amount,
-            d.height::text, d.tx_hash, w.id AS withdrawal,
+            d.height::text, d.tx_hash, w.id AS withdrawal, ${paymentKey("d")} AS key,
             (SELECT count(*)::integer FROM (${reversalKeys("d.id")}) AS undone) - 1 AS count
        FROM withdrawal w
        JOIN deposit d ON d.customer_id = w.customer_id AND d.asset = w.asset
@@ -266,22 +274,21 @@ export async function fillShort(
     height: storedHeight(row.height),
     txHash: storedHash(row.tx_hash),
     withdrawalId: row.withdrawal,
+    key: row.key,
     count: row.count,
   }));
   const counts = new Map(lost.map(({ id, count }) => [id, count]));
-  const shortUnits = await readShort(tx, lost);
+  const shorts = await readShort(tx, idsOf(lost));
   const leftUnits = new Map(holds.map(({ withdrawalId, units }) => [withdrawalId, units]));
   const entries: JournalEntry[] = [];
   const events: NewEvent[] = [];
   for (const deposit of lost) {
     const { id, withdrawalId } = deposit;
-    const [short, left] = [
-      shortUnits.get(placeOf(deposit)) ?? 0n,
-      leftUnits.get(withdrawalId) ?? 0n,
-    ];
-    const amountUnits = short < left ? short : left;
-    if (amountUnits <= 0n) continue;
-    shortUnits.set(placeOf(deposit), short - amountUnits);
+    const short = shorts.get(id);
+    const left = leftUnits.get(withdrawalId) ?? 0n;
+    const amountUnits = least(short?.units ?? 0n, left);
+    if (short === undefined || amountUnits <= 0n) continue;
+    short.units -= amountUnits;
     leftUnits.set(withdrawalId, left - amountUnits);
     entries.push(filledEntry(deposit, { amountUnits, by, n: nextOf(counts, id) }));
     events.push(reversedEvent(deposit, amountUnits));
@@ -292,7 +299,7 @@ export async function fillShort(
 }
 
 /** A deposit that was lost, and a withdrawal whose hold held its coins. */
-type LostDeposit = DueDeposit & { readonly withdrawalId: string };
+type LostDeposit = DueDeposit & { readonly withdrawalId: string; readonly key: string };
 
 /**
  * What is left of holds is of the payments that were mined again and had brought it back: whoever has those
@@ -316,7 +323,7 @@ async function returnedBy(
   const events: NewEvent[] = [];
   for (const deposit of lost) {
     const { withdrawalId, asset, customerId } = deposit;
-    for (const one of again.filter((each) => placeOf(each) === placeOf(deposit))) {
+    for (const one of again.filter(({ key }) => key === deposit.key)) {
       const left = leftUnits.get(withdrawalId) ?? 0n;
       const amountUnits = least(one.broughtUnits, left);
       if (amountUnits <= 0n) continue;
@@ -377,19 +384,27 @@ async function readAgain(tx: Sql, lost: readonly Pick<DueDeposit, "id">[]) {
   await lockSuspense(tx);
   const rows = await tx.query<
     Record<
-      "id" | "address" | "customer_id" | "asset" | "amount" | "height" | "tx_hash" | "units",
+      | "id"
+      | "address"
+      | "customer_id"
+      | "asset"
+      | "amount"
+      | "height"
+      | "tx_hash"
+      | "units"
+      | "key",
       string
     > & { readonly is_credited: boolean; readonly count: number }
   >(
     `SELECT d.id, d.address, d.customer_id, d.asset, d.amount_units::text AS amount,
             d.height::text, d.tx_hash, d.status = 'credited' AS is_credited,
+            ${paymentKey("d")} AS key,
             ${BROUGHT_BACK}::text AS units,
             (SELECT count(*)::integer FROM (${bookingKeys("d.id")}) AS booked) - 1 AS count
        FROM deposit d
       WHERE d.status IN ('credited', 'suspense')
-        AND EXISTS (SELECT 1 FROM deposit l
-                     WHERE l.id = ANY ($1::text[]) AND l.tx_hash = d.tx_hash
-                       AND l.address = d.address AND l.asset = d.asset)
+        AND d.id IN (SELECT same.id FROM deposit l CROSS JOIN LATERAL (${samePayments("l")}) AS same
+                      WHERE l.id = ANY ($1::text[]))
       ORDER BY d.seq`,
     [idsOf(lost)],
   );
@@ -401,6 +416,7 @@ async function readAgain(tx: Sql, lost: readonly Pick<DueDeposit, "id">[]) {
     amountUnits: storedAtoken(row.amount),
     height: storedHeight(row.height),
     txHash: storedHash(row.tx_hash),
+    key: row.key,
     isCredited: row.is_credited,
     broughtUnits: storedAtoken(row.units),
     count: row.count,
