@@ -210,11 +210,12 @@ interface KnownBlock {
 }
 
 /**
- * The highest block with something of ours that the chain still has. What was mined again after a former
- * loss goes on naming the block of then, which is nowhere, and may lie above blocks that are there: halving
- * would have the watcher go back behind them, and what waits would be ended for deposits that are not gone.
- * So some block that is there is found from the newest on, in steps that grow, and then all above it are
- * asked for.
+ * The highest block that the watcher has passed and that the chain still has. Only deposits that it found as
+ * it came by tell which blocks those were: what a worker, a recovery or the past of a new address names may
+ * be of the chain that came back, read before the watcher met it, and what lies below on that chain was never
+ * looked at. Blocks that are there may lie below some that are not: halving would have the watcher go back
+ * behind them, and what waits would be ended for deposits that are not gone. So some block that is there is
+ * found from the newest on, in steps that grow, and then all above it are asked for.
  */
 async function findCommonBlock(
   database: SqlDatabase,
@@ -223,9 +224,9 @@ async function findCommonBlock(
 ): Promise<{ readonly height: Height; readonly hash: Hash32 | undefined }> {
   const rows = await database.query<{ height: string; hash: string }>(
     `SELECT DISTINCT height::text, hash FROM (
-       SELECT height, block_hash AS hash FROM deposit WHERE status <> 'reversed'
-       UNION SELECT block_number, block_hash FROM nonce_slot WHERE block_hash IS NOT NULL
-       UNION SELECT height, block_hash FROM recovered_payment
+       SELECT d.height, d.block_hash AS hash FROM deposit d
+         JOIN deposit_address a ON a.address = d.address AND a.from_height <= d.height
+        WHERE d.status <> 'reversed'
        UNION SELECT to_height, to_hash FROM chain_rewind WHERE to_hash IS NOT NULL
      ) AS known WHERE height < $1 AND height >= $2`,
     [belowHeight, await watchedFromHeight(database)],

@@ -108,6 +108,33 @@ describe("a chain that lost blocks", () => {
     expect(await desk.breaks()).toBe("");
   });
 
+  it("is looked through from below where the worker was paid by it before the watcher met it", async () => {
+    const alice = await desk.register("alice");
+    const bob = await desk.register("bob");
+    desk.pay([alice.address, 10n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    const kept = desk.chain.head;
+    desk.pay([bob.address, 5n * TOKEN]);
+    for (let block = 0; block < 9; block += 1) desk.chain.mine();
+    await desk.watch();
+    const lost = desk.chain.head;
+    desk.chain.rollBack(kept);
+    // The watcher is down: others are paid on the chain that came back, and the worker books its payment.
+    desk.pay([alice.address, 3n * TOKEN]);
+    await desk.request({ key: "a1", customer: "alice", to: destination(1), amountAtoken: TOKEN });
+    await desk.work(3);
+    expect(desk.chain.head).toBeLessThan(lost);
+    while (desk.chain.head <= lost) desk.chain.mine();
+    await desk.watch();
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    desk.chain.mine();
+    await desk.watch();
+    expect(await desk.availableAtoken("alice")).toBe(12n * TOKEN);
+    expect(await desk.availableAtoken("bob")).toBe(0n);
+    expect(await desk.breaks()).toBe("");
+  });
+
   it("credits a vanished deposit again where it is mined again, at the same place as well", async () => {
     const { address } = await desk.register("alice");
     desk.pay([address, TOKEN]);
