@@ -2,6 +2,7 @@
 import * as http from "node:http";
 import * as https from "node:https";
 import { urlToHttpOptions } from "node:url";
+import { CollectedBytes } from "../runtime/http/collected-bytes.js";
 import { NodeFault } from "./errors.js";
 
 /** Options of a connection to one server. */
@@ -171,7 +172,7 @@ class HttpExchange {
 /** A reply as it comes in. */
 class ReplyBytes {
   size = 0;
-  private readonly chunks: Buffer[] = [];
+  private readonly collected = new CollectedBytes();
   /** For a long reply whose length is told: each piece is copied while it is at hand, and let go of. */
   private readonly all: Buffer | undefined;
 
@@ -180,16 +181,14 @@ class ReplyBytes {
   }
 
   add(chunk: Buffer): void {
-    if (this.all === undefined) this.chunks.push(chunk);
+    if (this.all === undefined) this.collected.add(chunk);
     else this.all.set(chunk, this.size);
     this.size += chunk.length;
   }
 
   /** To be asked once all is there. */
   whole(): Buffer {
-    if (this.all !== undefined) return this.all.subarray(0, this.size);
-    const [only] = this.chunks;
-    return only !== undefined && this.chunks.length === 1 ? only : Buffer.concat(this.chunks);
+    return this.all?.subarray(0, this.size) ?? this.collected.whole();
   }
 }
 

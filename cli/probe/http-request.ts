@@ -1,6 +1,7 @@
 /** One HTTP request as every probe makes it: with a deadline and a bound on the answer. */
 import * as http from "node:http";
 import * as https from "node:https";
+import { CollectedBytes } from "../../runtime/http/collected-bytes.js";
 import { withTimeout } from "../../runtime/process/task.js";
 import { CliError, systemCode } from "../errors.js";
 
@@ -61,16 +62,14 @@ function exchange(url: URL, question: HttpQuestion, signal: AbortSignal): Promis
     // A connection of its own: one kept from before may be gone, and a POST is not sent twice.
     const options = { method, headers, signal, agent: false };
     const request = transport.request(url, options, (response) => {
-      const chunks: Buffer[] = [];
-      let sizeBytes = 0;
+      const answer = new CollectedBytes();
       response.on("error", reject);
       response.on("data", (chunk: Buffer) => {
-        chunks.push(chunk);
-        sizeBytes += chunk.length;
-        if (sizeBytes > maxAnswerBytes) request.destroy(new Error("the answer is too long"));
+        answer.add(chunk);
+        if (answer.sizeBytes > maxAnswerBytes) request.destroy(new Error("the answer is too long"));
       });
       response.on("end", () => {
-        resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString("utf8") });
+        resolve({ status: response.statusCode ?? 0, body: answer.whole().toString("utf8") });
       });
     });
     request.on("error", reject);

@@ -3,6 +3,7 @@ import { formatListenAddress, type ListenAddress } from "../../runtime/config/co
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Server as SocketServer } from "node:net";
 import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
+import { CollectedBytes } from "../../runtime/http/collected-bytes.js";
 import { discardRest } from "../../runtime/http/http-body.js";
 import { COUNTED_BYTES, type HeldBytes, type Holding } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
@@ -106,13 +107,12 @@ export function readBody(
   limitOf: (firstChunk: Buffer) => number,
   done: (body: Buffer | BodyRefusal) => void,
 ): void {
-  let chunks: Buffer[] = [];
-  let sizeBytes = 0;
+  let body = new CollectedBytes();
   let limitBytes = 0;
   let ended = false;
   const refuse = (refusal: BodyRefusal) => {
     ended = true;
-    chunks = [];
+    body = new CollectedBytes();
     holding?.release();
     discardRest(request, response);
     done(refusal);
@@ -120,23 +120,20 @@ export function readBody(
   let holding: Holding | undefined;
   request.on("data", (chunk: Buffer) => {
     if (ended) return;
-    if (chunks.length === 0) limitBytes = limitOf(chunk);
-    sizeBytes += chunk.length;
-    if (sizeBytes > limitBytes) {
+    if (body.sizeBytes === 0) limitBytes = limitOf(chunk);
+    body.add(chunk);
+    if (body.sizeBytes > limitBytes) {
       refuse("too large");
       return;
     }
-    chunks.push(chunk);
-    if (sizeBytes <= COUNTED_BYTES) return;
+    if (body.sizeBytes <= COUNTED_BYTES) return;
     holding ??= held(memory.unread, response, () => refuse("no room"));
-    holding.update(sizeBytes);
+    holding.update(body.sizeBytes);
   });
   request.on("end", () => {
     if (ended) return;
     holding?.pin();
-    const [only] = chunks;
-    done(chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks, sizeBytes));
-    chunks = [];
+    done(body.whole());
   });
 }
 

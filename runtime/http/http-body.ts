@@ -1,5 +1,6 @@
 /** Request bodies: bounded reading and strict JSON. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { CollectedBytes } from "./collected-bytes.js";
 import { requestError } from "./http-errors.js";
 
 /** Deeper JSON has no use in any of our APIs and could exhaust the validators' stack. */
@@ -22,25 +23,22 @@ export async function readBody(request: IncomingMessage, limitBytes: number): Pr
   if (Number(request.headers["content-length"] ?? 0) > limitBytes) {
     throw tooLarge(limitBytes);
   }
-  const chunks: Buffer[] = [];
-  let sizeBytes = 0;
+  const body = new CollectedBytes();
   return new Promise((resolve, reject) => {
     const onClose = () => reject(requestError(400, "the body broke off"));
     request.on("data", (chunk: Buffer) => {
-      sizeBytes += chunk.length;
-      if (sizeBytes > limitBytes) {
+      body.add(chunk);
+      if (body.sizeBytes > limitBytes) {
         request.pause();
         request.removeAllListeners("data");
         reject(tooLarge(limitBytes));
         return;
       }
-      chunks.push(chunk);
     });
     request.on("end", () => {
       // Every request closes in the end: an error made then would only be thrown away.
       request.removeListener("close", onClose);
-      const [first] = chunks;
-      resolve(chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks));
+      resolve(body.whole());
     });
     request.on("error", (cause) => reject(requestError(400, "the body broke off", { cause })));
     request.on("close", onClose);

@@ -15,6 +15,12 @@ import {
 import { COUNTED_BYTES, type Holding } from "../../../runtime/http/held-bytes.js";
 import { type ClientMemory, holdMessage } from "../client-memory.js";
 
+/**
+ * What a piece of a message takes beside its bytes: the library keeps each until the message is whole, and
+ * the client chooses how many there are.
+ */
+const PIECE_BYTES = 256;
+
 /** Counts what each call holds; who is let go loses the call. Answers have to come as bytes. */
 export function holdCalls({ unread, unsent }: ClientMemory): ServerInterceptor {
   return (_method, call) => {
@@ -28,7 +34,7 @@ export function holdCalls({ unread, unsent }: ClientMemory): ServerInterceptor {
     let sizeBytes = 0;
     // Before the library looks at it: what it completes has to be counted by then.
     stream.prependListener("data", (chunk: Uint8Array) => {
-      sizeBytes += chunk.length;
+      sizeBytes += PIECE_BYTES + chunk.length;
       if (sizeBytes > COUNTED_BYTES) asked.update(sizeBytes);
     });
     const listener = new ServerListenerBuilder()

@@ -103,6 +103,49 @@ it("requests that never end are let go when they are too much together", async (
   expect((await latestBlock()).length).toBeGreaterThan(0);
 });
 
+/** A frame of HTTP/2 on stream 1, or on none. */
+function frame(type: number, flags: number, payload: Uint8Array, stream = 1): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** A header field as HPACK writes it without any table. */
+function field(name: string, value: string): Buffer {
+  const text = (of: string) => Buffer.concat([Buffer.from([of.length]), Buffer.from(of)]);
+  return Buffer.concat([Buffer.from([0]), text(name), text(value)]);
+}
+
+it("requests in pieces of a byte are let go by what they take, not by what they hold", async () => {
+  const [SETTINGS, HEADERS, DATA] = [4, 1, 0] as const;
+  const socket = net.connect(server.address.port, "127.0.0.1");
+  let isGone = false;
+  socket.on("error", () => undefined);
+  // RST_STREAM is all that a client is sent of a call that is let go.
+  socket.on("data", (bytes: Buffer) => (isGone ||= bytes.includes(Buffer.from([0, 0, 4, 3, 0]))));
+  try {
+    socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    socket.write(frame(SETTINGS, 0, Buffer.alloc(0), 0));
+    const named = [field(":path", LATEST), field(":authority", "x"), field("te", "trailers")];
+    const type = field("content-type", "application/grpc");
+    // ":method: POST" and ":scheme: http" stand in HPACK's own table.
+    const headers = Buffer.concat([Buffer.from([0x83, 0x86]), ...named, type]);
+    socket.write(frame(HEADERS, 4, headers));
+    socket.write(frame(DATA, 0, framed(Buffer.alloc(0), 200_000)));
+    const piece = frame(DATA, 0, Buffer.alloc(1));
+    const pieces = Buffer.concat(Array.from({ length: 10_000 }, () => piece));
+    socket.write(pieces);
+    await until(() => memory.unread.letGoCount === 1 && isGone, WAIT);
+    expect(memory.unread.totalBytes).toBe(0);
+    expect((await latestBlock()).length).toBeGreaterThan(0);
+  } finally {
+    socket.destroy();
+  }
+});
+
 it("answers that nobody takes are let go when they are too much together", async () => {
   const open = connect({ initialWindowSize: 0 });
   const input = chain.queries.types.message("grpc.reflection.v1.ServerReflectionRequest");
