@@ -82,7 +82,7 @@ export function* provenRootSteps(leaves: readonly Uint8Array[]): Steps<ProvenRoo
     last = yield* pairUp(last);
     levels.push(last);
   }
-  const proofs = hashes.map((hash, index) => {
+  const proofs = yield* mapInSteps(hashes.entries(), ([index, hash]) => {
     const aunts: Uint8Array[] = [];
     let position = index;
     for (const level of levels.slice(0, -1)) {

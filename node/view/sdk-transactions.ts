@@ -53,11 +53,9 @@ export interface SdkTransactions {
    * By SHA-256 of the SDK Tx; undefined where no committed block has it.
    * @throws HISTORY_PRUNED where its block is gone
    */
-  byHash(hash: Hash32): SdkTransactionRecord | undefined;
+  byHash(hash: Hash32): Promise<SdkTransactionRecord | undefined>;
   /** One of a committed block; undefined where it has no such one. */
-  at(place: SdkTransactionPlace): SdkTransactionRecord | undefined;
-  /** All of a block in order, in slices. */
-  ofBlock(height: Height, signal: AbortSignal): AsyncIterable<SdkTransactionRecord>;
+  at(place: SdkTransactionPlace): Promise<SdkTransactionRecord | undefined>;
   /**
    * Places whose events satisfy a query of CometBFT's language (`&` counts as AND), in the order
    * of the chain; complete or an error.

@@ -40,7 +40,7 @@ export function needOutline({ consensus }: CometChain, height: Height): DecidedO
 }
 
 /** The EVM's block of a height in range, without what is in it. Throws INTERNAL when it is gone. */
-export function committedOutline({ view }: CometChain, height: Height): BlockOutline {
+export function committedOutline({ view }: Pick<CometChain, "view">, height: Height): BlockOutline {
   const outline = view.outline(height);
   if (outline === undefined) throw refused(`block of height ${height} is not available`);
   return outline;
@@ -68,10 +68,10 @@ export async function sizeBytesOf(
 }
 
 /** One executed transaction of a height in range. Throws INTERNAL when it is gone. */
-export function executedAt(
-  chain: CometChain,
+export async function executedAt(
+  chain: Pick<CometChain, "view">,
   { height, index }: { readonly height: Height; readonly index: number },
-): ExecutedTransaction {
+): Promise<ExecutedTransaction> {
   assertResults(chain, height);
   const { view } = chain;
   const at = transactionAt(index, committedOutline(chain, height).cosmosPlaces);
@@ -81,24 +81,51 @@ export function executedAt(
   if (mined === undefined || placed === undefined) {
     throw refused(`results of height ${height} are not available`);
   }
-  const own = {
-    changes: view.changes(height, at.evm),
-    oddFeesBefore: () => areFeesOdd(executedPages(view, height), index),
-    ...moduleEventsOf(view.moduleEvents(height, at.evm)),
-  };
-  return { ...mined, index, evmIndex: at.evm, receipt: placed.receipt, ...own };
+  const changes = view.changes(height, at.evm);
+  const own = { changes, ...moduleEventsOf(view.moduleEvents(height, at.evm)) };
+  // Nobody asks for an even fee, and few fees are odd.
+  const isOdd = isOddFee({ changes }) && (await oddFeesOf(view, height))[index] === 1;
+  const { receipt } = placed;
+  return { ...mined, index, evmIndex: at.evm, receipt, ...own, oddFeesBefore: () => isOdd };
 }
 
-/** Whether the fees of the first transactions of a block add up to an odd number. */
-function areFeesOdd(pages: Iterable<readonly ExecutedTransaction[]>, count: number): boolean {
-  let sumAtoken = 0n;
-  for (const page of pages) {
+/** Blocks of which the oddness of fees is kept, a byte for each of their transactions. */
+const MAX_ODD_FEES = 256;
+
+/** By the view they were read from. */
+const oddFees = new WeakMap<ChainView, LRUCache<Height, Promise<Uint8Array>>>();
+
+/**
+ * For each place of `data.txs` 1 where the fees before it add up to an odd number. It takes a whole block
+ * to tell, so that it is made in slices, and once for all who ask for transactions of the block.
+ */
+function oddFeesOf(view: ChainView, height: Height): Promise<Uint8Array> {
+  const cache = oddFees.get(view) ?? new LRUCache({ max: MAX_ODD_FEES });
+  oddFees.set(view, cache);
+  const known = cache.get(height);
+  if (known !== undefined) return known;
+  const made = readOddFees(view, height);
+  cache.set(height, made);
+  made.catch(() => cache.delete(height));
+  return made;
+}
+
+/** Nobody's end stops what others wait for: no signal. */
+async function readOddFees(view: ChainView, height: Height): Promise<Uint8Array> {
+  const odd: number[] = [];
+  let isOdd = false;
+  for (const page of executedPages(view, height)) {
     for (const executed of page) {
-      if (executed.index >= count) return sumAtoken % 2n === 1n;
-      sumAtoken += feeOf(executed);
+      odd.push(Number(isOdd));
+      if (isOddFee(executed)) isOdd = !isOdd;
     }
+    await breathe();
   }
-  return sumAtoken % 2n === 1n;
+  return Uint8Array.from(odd);
+}
+
+function isOddFee(executed: Pick<ExecutedTransaction, "changes">): boolean {
+  return feeOf(executed) % 2n === 1n;
 }
 
 /** The bytes of a transaction as `data.txs` has them. */
@@ -204,7 +231,7 @@ function executedOf(page: BlockPage, places: readonly number[]): ExecutedEvmTran
 }
 
 /** Throws INTERNAL, in CometBFT's words, where the results of a height are not here any more. */
-export function assertResults({ view }: CometChain, height: Height): void {
+export function assertResults({ view }: Pick<CometChain, "view">, height: Height): void {
   const { journal } = view.oldest();
   if (height >= journal) return;
   throw refused(`height ${height} is not available, lowest height is ${journal}`);

@@ -12,7 +12,6 @@ import { wrapsEthereum } from "../../../chain/consensus/sdk-transaction-decode.j
 import { ChainError } from "../../../chain/errors.js";
 import { sha256Hex } from "../../../chain/hashes.js";
 import type { Height } from "../../../chain/hex.js";
-import { breathe } from "../../../runtime/process/main-thread.js";
 import { longWork } from "../../../runtime/process/resting-lane.js";
 import type {
   SdkResult,
@@ -21,13 +20,7 @@ import type {
   SdkTransactionRecord,
   SdkTransactions,
 } from "../../view/sdk-transactions.js";
-import {
-  assertResults,
-  bytesOf,
-  committedOutline,
-  executedAt,
-  executedPages,
-} from "./chain-reads.js";
+import { bytesOf, committedOutline, executedAt } from "./chain-reads.js";
 import { MempoolFault, type Refusal } from "./check-codes.js";
 import type { CometChain } from "./ports.js";
 import { gasWantedOf, isOversized, submitTransaction } from "./submission.js";
@@ -41,18 +34,17 @@ const NOTHING = new Uint8Array(0);
 export function createSdkTransactions(chain: CometChain): SdkTransactions {
   const lane = new SearchLane();
   return {
-    byHash: (hash) => {
+    byHash: async (hash) => {
       const place = chain.view.locateBySdkHash(hash);
       return place === undefined ? undefined : recordAt(chain, place);
     },
-    at: (place) => {
+    at: async (place) => {
       const outline = chain.view.outline(place.height);
       if (outline === undefined) return undefined;
       const { transactionCount, cosmosPlaces } = outline;
       const isThere = place.index >= 0 && place.index < transactionCount + cosmosPlaces.length;
       return isThere ? recordAt(chain, place) : undefined;
     },
-    ofBlock: (height, signal) => recordsOf(chain, height, signal),
     search: (query, signal) =>
       lane.run(signal, () => searchTransactions(chain, parseQuery(query), signal)),
     submit: (bytes) => submit(chain, bytes),
@@ -60,22 +52,12 @@ export function createSdkTransactions(chain: CometChain): SdkTransactions {
   };
 }
 
-function recordAt(chain: CometChain, place: SdkTransactionPlace): SdkTransactionRecord {
-  const { timeMs } = committedOutline(chain, place.height);
-  return recordOf(executedAt(chain, place), { height: place.height, timeMs });
-}
-
-async function* recordsOf(
+async function recordAt(
   chain: CometChain,
-  height: Height,
-  signal: AbortSignal,
-): AsyncGenerator<SdkTransactionRecord> {
-  assertResults(chain, height);
-  const { timeMs } = committedOutline(chain, height);
-  for (const page of executedPages(chain.view, height)) {
-    for (const executed of page) yield recordOf(executed, { height, timeMs });
-    await breathe(signal);
-  }
+  place: SdkTransactionPlace,
+): Promise<SdkTransactionRecord> {
+  const { timeMs } = committedOutline(chain, place.height);
+  return recordOf(await executedAt(chain, place), { height: place.height, timeMs });
 }
 
 function recordOf(

@@ -118,7 +118,7 @@ class Broadcast {
         return { check_tx, tx_result: checkJson(undefined, 0n), hash: upperHex(hash), height: "0" };
       }
       const place = await mined;
-      const tx_result = transactionResultJson(executedAt(this.chain, place));
+      const tx_result = transactionResultJson(await executedAt(this.chain, place));
       return { check_tx, tx_result, hash: upperHex(hash), height: place.height.toString() };
     } finally {
       ending.abort();

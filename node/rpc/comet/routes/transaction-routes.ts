@@ -1,13 +1,9 @@
 /** Mined transactions by hash and by event, blocks by event, and module queries. */
 import type { ExecutedTransaction } from "../../../../chain/consensus/abci-event.js";
-import {
-  type MerkleProof,
-  merkleProofs,
-  merkleRootOf,
-} from "../../../../chain/consensus/merkle.js";
+import { type ProvenRoot, provenRootSteps } from "../../../../chain/consensus/merkle.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
-import { breathe } from "../../../../runtime/process/main-thread.js";
+import { breathe, doBreathing } from "../../../../runtime/process/main-thread.js";
 import {
   type AbciAnswer,
   abciAnswer,
@@ -54,7 +50,7 @@ export function transactionRoutes(
         hash.length === 32 ? chain.view.locateBySdkHash(bytesToHash32(hash)) : undefined;
       if (place === undefined) throw refused(`tx (${upperHexOf(hash)}) not found`);
       const isProved = values.boolean("prove");
-      const executed = executedAt(chain, place);
+      const executed = await executedAt(chain, place);
       const proofs = isProved ? await proofsOf(chain, place.height, signal) : undefined;
       return transactionJson(place.height, executed, proofs);
     }),
@@ -83,25 +79,20 @@ export function transactionRoutes(
 }
 
 /** Proofs of one block's transactions. */
-interface BlockProofs {
-  readonly root: Uint8Array;
-  readonly proofs: readonly MerkleProof[];
-}
-
 async function proofsOf(
   chain: CometChain,
   height: Height,
   signal: AbortSignal,
-): Promise<BlockProofs> {
+): Promise<ProvenRoot> {
   const leaves: Uint8Array[] = [];
   for (const page of dataPages(chain.view, height)) {
     leaves.push(...page.map((bytes) => sha256(bytes)));
     await breathe(signal);
   }
-  return { root: merkleRootOf(leaves), proofs: merkleProofs(leaves) };
+  return doBreathing(provenRootSteps(leaves), signal);
 }
 
-function transactionJson(height: Height, executed: ExecutedTransaction, proved?: BlockProofs) {
+function transactionJson(height: Height, executed: ExecutedTransaction, proved?: ProvenRoot) {
   const { index } = executed;
   const bytes = bytesOf(executed);
   const proof = proved?.proofs[index];
@@ -124,13 +115,13 @@ async function txSearch(chain: CometChain, values: Arguments, { signal }: RouteC
   const found = await searchTransactions(chain, query, signal);
   const page = pageOf(values, isReversed ? found.toReversed() : found);
   const txs = [];
-  let proofs: { height: Height; of: BlockProofs } | undefined;
+  let proofs: { height: Height; of: ProvenRoot } | undefined;
   for (const { height, index } of page) {
     // Neighbours share a block.
     if (isProved && proofs?.height !== height) {
       proofs = { height, of: await proofsOf(chain, height, signal) };
     }
-    txs.push(transactionJson(height, executedAt(chain, { height, index }), proofs?.of));
+    txs.push(transactionJson(height, await executedAt(chain, { height, index }), proofs?.of));
     await breathe(signal);
   }
   return { txs, total_count: found.length.toString() };

@@ -76,7 +76,7 @@ export async function searchTransactions(
   };
   for await (const { height } of search.blocks(query, "transactions", only)) {
     if (only !== undefined) {
-      look(height, executedAt(chain, only));
+      look(height, await executedAt(chain, only));
       continue;
     }
     for (const page of executedPages(chain.view, height)) {

@@ -8,6 +8,7 @@ import {
   type ProtoMessage,
 } from "../../../../chain/protobuf/values.js";
 import { type Height, parseHash32 } from "../../../../chain/hex.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
 import { longWork, readInTurn } from "../../../../runtime/process/resting-lane.js";
 import type { SdkTransactionPlace, SdkTransactionRecord } from "../../../view/sdk-transactions.js";
 import { hasTooManyValues } from "../../json-text.js";
@@ -48,8 +49,8 @@ export function txQueries(sources: QuerySources): QueryHandlers {
     return bytes;
   };
   return {
-    [`${SERVICE}/GetTx`]: (request) => {
-      const record = byEitherHash(sources, request.text("hash"));
+    [`${SERVICE}/GetTx`]: async (request) => {
+      const record = await byEitherHash(sources, request.text("hash"));
       return { tx: txOf(record), tx_response: txResponse(record) };
     },
     [`${SERVICE}/GetTxsEvent`]: (request, { signal }) => search(sources, request, signal),
@@ -111,17 +112,20 @@ export function txQueries(sources: QuerySources): QueryHandlers {
 }
 
 /** By the hash of the SDK Tx, or by that of the EVM transaction in it; 0x in front or not. */
-function byEitherHash({ chain, transactions }: QuerySources, text: string): SdkTransactionRecord {
+async function byEitherHash(
+  { chain, transactions }: QuerySources,
+  text: string,
+): Promise<SdkTransactionRecord> {
   const digits = text.replace(/^0x/i, "");
   if (text === "") throw invalidArgument("tx hash cannot be empty");
   if (!/^[0-9a-fA-F]{64}$/.test(digits)) {
     throw invalidArgument(`a transaction's hash is 64 hex digits, not "${text.slice(0, 100)}"`);
   }
   const hash = parseHash32(`0x${digits}`);
-  const record = transactions.byHash(hash);
+  const record = await transactions.byHash(hash);
   if (record !== undefined) return record;
   const place = chain.view.locate(hash);
-  const evm = place === undefined ? undefined : transactions.at(placeInData(chain, place));
+  const evm = place === undefined ? undefined : await transactions.at(placeInData(chain, place));
   if (evm === undefined) throw notFound(`tx not found: ${digits.toUpperCase()}`);
   return evm;
 }
@@ -147,22 +151,24 @@ async function search(sources: QuerySources, request: MessageReader, signal: Abo
   const found = await transactions.search(conditions.join(" AND "), signal);
   const ordered = request.number("order_by") === ORDER_DESCENDING ? found.toReversed() : found;
   const { start, limit } = window(request);
-  const records: SdkTransactionRecord[] = [];
+  const txs: EncodedMessage[] = [];
+  const tx_responses: ProtoMessage[] = [];
   let sizeBytes = 0;
   for (const place of ordered.slice(start, start + limit)) {
-    signal.throwIfAborted();
-    const record = transactions.at(place);
+    const record = await transactions.at(place);
     if (record === undefined) throw new RangeError("a transaction that was found is not there");
     sizeBytes += record.bytes.length;
     if (sizeBytes > MAX_PAGE_BYTES) {
       throw new QueryFault("RESOURCE_EXHAUSTED", "the transactions are large: use a smaller limit");
     }
-    records.push(record);
+    txs.push(txOf(record));
+    tx_responses.push(txResponse(record));
+    await breathe(signal);
   }
   const total = BigInt(found.length);
   return {
-    txs: records.map(txOf),
-    tx_responses: records.map(txResponse),
+    txs,
+    tx_responses,
     // Where clients of SDK 0.46 look for it.
     pagination: { total },
     total,

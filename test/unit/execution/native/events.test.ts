@@ -142,11 +142,11 @@ describe("events of modules that code called", () => {
     expect(await search(`delegate.delegator EXISTS AND tx.height=${heights.undone}`)).toEqual([]);
   });
 
-  it("are the same one by one and page by page", () => {
+  it("are the same one by one and page by page", async () => {
     for (const height of Object.values(heights)) {
       const pages = [...executedPages(chain.view, height)].flat();
       for (const executed of pages) {
-        const one = executedAt(comet(), { height, index: executed.index });
+        const one = await executedAt(comet(), { height, index: executed.index });
         expect([height, transactionEvents(one)]).toEqual([height, transactionEvents(executed)]);
       }
     }
