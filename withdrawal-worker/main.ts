@@ -41,6 +41,7 @@ import { Lane } from "./lane/lane.js";
 import type { LaneSettings } from "./lane/lane-context.js";
 import { createLaneGuard } from "./lane/lane-guard.js";
 import { createLaneLedger } from "./lane/lane-ledger.js";
+import { ShownNonces } from "./lane/shown-nonces.js";
 import { createWakeQueue, type WakeQueue } from "./queue.js";
 import { createKillSwitch, ensureKillSwitchFile, fileSwitch } from "./kill-switch.js";
 import { createScreener } from "./lane/screening.js";
@@ -86,7 +87,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const secondNode = secondRpc && createWalletNode(secondRpc, identity);
   const { chainId } = identity;
   const clock = systemClock;
-  const ledger = createLaneLedger(database);
+  const shown = new ShownNonces();
+  const ledger = createLaneLedger(database, shown);
   const owner = `${hostname()}:${process.pid}:${randomUUID()}`;
   const rules = { policy, killSwitch, screener };
   const lanes = new Lanes({
@@ -109,7 +111,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     signal,
   });
   const isStopped = () => stops(fileSwitch(switchFile).level, "stop-new");
-  const api = { tokens, policy, isStopped, switchFile, chainId, apiKey };
+  const api = { tokens, policy, isStopped, switchFile, chainId, apiKey, shownNonces: shown.all };
   const server = createServer({ config, database, api, lanes, queue, context });
   try {
     await server.start();
@@ -239,7 +241,7 @@ function toLaneSettings(config: WorkerConfig): LaneSettings {
 function createServer(parts: {
   readonly config: WorkerConfig;
   readonly database: SqlDatabase;
-  readonly api: Pick<WithdrawalApiParts, "tokens" | "chainId"> & {
+  readonly api: Pick<WithdrawalApiParts, "tokens" | "chainId" | "shownNonces"> & {
     readonly policy: PolicyKeeper;
     readonly isStopped: () => boolean;
     readonly switchFile: string;
@@ -250,7 +252,7 @@ function createServer(parts: {
   readonly context: ProcessContext;
 }): HttpServer {
   const { config, database, api, lanes, queue, context } = parts;
-  const { tokens, policy, isStopped, chainId, apiKey, switchFile } = api;
+  const { tokens, policy, isStopped, chainId, apiKey, switchFile, shownNonces } = api;
   // The queue is for lanes of other processes.
   const wake = () => {
     lanes.wake();
@@ -281,6 +283,7 @@ function createServer(parts: {
         tokens,
         policy,
         chainId,
+        shownNonces,
         onCancelled: wake,
       }),
       ...createWalletRoutes(database),

@@ -2,11 +2,13 @@
  * Withdrawals that are not to be paid any more: at once while they have no nonce; afterwards by a
  * transfer of nothing on the same nonce, and whichever of the two is mined decides.
  */
+import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents } from "../events.js";
 import { type CancelCause, WAITING_STATUSES, type WithdrawalStatus } from "./withdrawal-status.js";
 import { endBeforeSlotInside } from "./endings.js";
 import { type Step, stepWithdrawals } from "./withdrawal-steps.js";
+import { readBehind } from "./signing-freeze.js";
 import { lockWallet, type WalletLease } from "./wallet-lease.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 import { storedStatus } from "./withdrawals.js";
@@ -23,12 +25,14 @@ const OPEN_WITH_SLOT: readonly WithdrawalStatus[] = ["slotted", "signed", "broad
 /**
  * Cancels a withdrawal, or starts to; may be repeated. A frozen one stays frozen, because it may be
  * paid; the wish is kept, so that it is not paid when a person finds that it was not.
+ * @param shown see `readBehind`
  * @throws RECOVERY
  */
 export function cancelWithdrawal(
   database: SqlDatabase,
   id: WithdrawalId,
   reason: string,
+  shown?: ReadonlyMap<Address, bigint>,
 ): Promise<CancelOutcome> {
   return database.transaction(async (tx) => {
     // Held: a slot that is being taken at this moment is seen, or sees the cancellation.
@@ -41,8 +45,8 @@ export function cancelWithdrawal(
     switch (storedStatus(row.status)) {
       case "pending_approval":
       case "accepted":
-        // A recovered payment may be its own: then it freezes instead.
-        if (!(await endUnpaid(tx, { id, reason }))) await keepWish(tx, id, reason);
+        // A payment that this ledger does not know may be its own: then it freezes instead.
+        if (!(await endUnpaid(tx, { id, reason }, shown))) await keepWish(tx, id, reason);
         return "done";
       case "slotted":
       case "signed":
@@ -99,23 +103,33 @@ export function beginCancelling(
   });
 }
 
+/** Whether anything was not paid by its deadline. */
+export async function hasExpired(sql: Sql): Promise<boolean> {
+  return (await sql.query(`SELECT 1 FROM withdrawal WHERE ${EXPIRED} LIMIT 1`)).length > 0;
+}
+
+/** SQL: of a withdrawal, whether it was not paid by its deadline, and may end for that. */
+const EXPIRED = `expires_at <= now() AND expires_at IS NOT NULL AND phase IN ('waiting', 'open')
+          AND status IN ('pending_approval', 'accepted', 'slotted', 'signed', 'broadcast')`;
+
 /**
  * Cancels what was not paid by its deadline, whichever wallet pays it: at once, or from now on by its
- * nonce.
+ * nonce. What has none waits while the ledger lacks payments that the chain may have (`readBehind`): a
+ * person's word about these ends it, or freezes it.
  * @returns how many withdrawals moved; `limit` means that more may be waiting
  * @throws RECOVERY
  */
 export function cancelExpired(
   database: SqlDatabase,
-  options: { readonly limit: number },
+  options: { readonly limit: number; readonly shown?: ReadonlyMap<Address, bigint> },
 ): Promise<number> {
   return database.transaction(async (tx) => {
+    const isBehind = (await readBehind(tx, options.shown)) !== undefined;
     const rows = await tx.query<{ id: string; status: string }>(
       `SELECT id, status FROM withdrawal
-        WHERE expires_at <= now() AND expires_at IS NOT NULL AND phase IN ('waiting', 'open')
-          AND status IN ('pending_approval', 'accepted', 'slotted', 'signed', 'broadcast')
+        WHERE ${EXPIRED} AND (NOT $2 OR status <> ALL ($3::text[]))
         ORDER BY expires_at, position LIMIT $1 FOR UPDATE SKIP LOCKED`,
-      [options.limit],
+      [options.limit, isBehind, WAITING_STATUSES],
     );
     const reason = "its deadline passed before it was paid";
     const stepsOf = (isChosen: (status: string) => boolean) =>
@@ -143,9 +157,13 @@ async function isCancelMined(tx: Sql, id: WithdrawalId): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** @returns false when it froze: a recovered payment may be its own */
-async function endUnpaid(tx: Sql, step: Step): Promise<boolean> {
-  const { moved, events } = await endBeforeSlotInside(tx, "cancelled", [step]);
+/** @returns false when it froze: a payment that this ledger does not know may be its own */
+async function endUnpaid(
+  tx: Sql,
+  step: Step,
+  shown: ReadonlyMap<Address, bigint> | undefined,
+): Promise<boolean> {
+  const { moved, events } = await endBeforeSlotInside(tx, "cancelled", [step], shown);
   await appendEvents(tx, events);
   return moved.has(step.id);
 }

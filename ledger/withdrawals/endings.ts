@@ -1,4 +1,5 @@
 /** Ends of withdrawals that have no nonce: the hold goes back, unless the chain may show the payment. */
+import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { postJournals } from "../books/journal.js";
 import { fillShort } from "../deposits/deposit-credit.js";
@@ -8,6 +9,7 @@ import { freezeUnexplained } from "../recovery/unexplained-outflows.js";
 import { voidLostGas } from "../treasury/lost-gas.js";
 import { releasePostings, returnedHold } from "./holds.js";
 import { lockWallet, type WalletLease } from "./wallet-lease.js";
+import { readBehind } from "./signing-freeze.js";
 import { type CancelCause, endOfCancel, WAITING_STATUSES } from "./withdrawal-status.js";
 import { type Step, type StepResult, stepWithdrawals } from "./withdrawal-steps.js";
 import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
@@ -15,7 +17,9 @@ import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
 /**
  * Ends withdrawals that never got a nonce: paying them cannot work, a rule forbids it, or nobody
  * wants it any more. The hold goes back to the customer in the same commit. One that a recovered
- * payment may have paid freezes instead, or somebody by hand: only a person can tell.
+ * payment may have paid freezes instead, or somebody by hand, or this ledger itself before it lost that:
+ * only a person can tell.
+ * @param shown see `readBehind`
  * @param lease of the worker that says so: what it saw before another took over may be otherwise by now
  * @returns the ids that ended
  * @throws LEASE_LOST
@@ -25,17 +29,51 @@ export function endBeforeSlot(
   lease: WalletLease,
   to: "failed" | "rejected" | "cancelled",
   steps: readonly Step[],
+  shown?: ShownNonces,
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
     await lockWallet(tx, lease);
-    const { moved, events } = await endBeforeSlotInside(tx, to, steps);
+    const { moved, events } = await endBeforeSlotInside(tx, to, steps, shown);
     await appendEvents(tx, events);
     return new Set(moved.keys());
   });
 }
 
+/** Next nonces of wallets, as they were shown to whoever asks. */
+type ShownNonces = ReadonlyMap<Address, bigint>;
+
 /** The same inside a transaction; `moved` are those that ended, and the caller appends the events last. */
 export async function endBeforeSlotInside(
+  tx: Sql,
+  to: "failed" | "rejected" | "cancelled",
+  steps: readonly Step[],
+  shown?: ShownNonces,
+): Promise<StepResult> {
+  const unseen = await freezeUnseen(tx, steps, shown);
+  const ended = await endKnown(tx, to, steps);
+  return { ...ended, events: [...unseen, ...ended.events] };
+}
+
+/**
+ * While the chain has transactions of a wallet that this ledger does not know, one of them may have paid
+ * whatever waits: which, nobody can say before the watcher has booked them.
+ * @returns events to append last
+ */
+async function freezeUnseen(
+  tx: Sql,
+  steps: readonly Step[],
+  shown?: ShownNonces,
+): Promise<readonly NewEvent[]> {
+  const why = steps.length === 0 ? undefined : await readBehind(tx, shown);
+  if (why === undefined) return [];
+  const reason =
+    `it was to end, and may be paid: ${why}. First causeway recover, or causeway withdrawals release; ` +
+    "then causeway withdrawals release ID --not-paid, or --paid-by";
+  const doubts = steps.map(({ id }) => ({ id, reason: reason.replace("ID", id) }));
+  return (await stepWithdrawals(tx, "frozen", doubts, WAITING_STATUSES)).events;
+}
+
+async function endKnown(
   tx: Sql,
   to: "failed" | "rejected" | "cancelled",
   steps: readonly Step[],
@@ -62,7 +100,8 @@ export async function endBeforeSlotInside(
 }
 
 /**
- * Ends an accepted withdrawal whose cancelling was under way when it froze: nobody wants it paid.
+ * Ends an accepted withdrawal whose cancelling was under way when it froze: nobody wants it paid, and a
+ * person has said that it was not.
  * @returns events to append last; none when it is to be paid
  */
 export async function endIfCancelled(tx: Sql, id: WithdrawalId): Promise<readonly NewEvent[]> {
@@ -73,5 +112,5 @@ export async function endIfCancelled(tx: Sql, id: WithdrawalId): Promise<readonl
   );
   if (row === undefined) return [];
   const { cause, reason } = row;
-  return (await endBeforeSlotInside(tx, endOfCancel(cause), [{ id, reason }])).events;
+  return (await endKnown(tx, endOfCancel(cause), [{ id, reason }])).events;
 }

@@ -12,7 +12,7 @@ import { judgeAtSlot, type SlotJudgement } from "../policy/stored-judgement.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
 import { NATIVE_ASSET } from "../books/accounts.js";
 import { valueOf } from "./payment-terms.js";
-import { lockFreeze } from "./signing-freeze.js";
+import { lockFreeze, lostNonces } from "./signing-freeze.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 import {
   chooseSlots,
@@ -103,8 +103,7 @@ export function takeSlots(
     const { frozen, behindElsewhere } = await lockFreeze(tx, lease.wallet);
     // What another wallet has paid behind this ledger's back may be asked for again.
     if (frozen || behindElsewhere !== undefined) return noSlots("frozen");
-    const own = { wallet: lease.wallet, nextNonce: wallet.nextNonce };
-    if (await hasLostNonces(tx, own, rules.shown)) return noSlots("frozen");
+    if ((await lostNonces(tx, rules.shown ?? new Map())) !== undefined) return noSlots("frozen");
     // Behind the wallet's lock: who drains it holds that lock, too.
     if ((await walletStatus(tx, lease.wallet)) !== "active") return noSlots("not-active");
     if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
@@ -296,23 +295,6 @@ export async function readSlotQueue(
     destination: storedAddress(row.destination),
     amountUnits: storedAtoken(row.amount_units),
   }));
-}
-
-/** Whether the next nonce of a wallet, this one or another, is below what was shown of it. */
-async function hasLostNonces(
-  tx: Sql,
-  own: { readonly wallet: Address; readonly nextNonce: bigint },
-  shown: ReadonlyMap<Address, bigint> = new Map(),
-): Promise<boolean> {
-  if (own.nextNonce < (shown.get(own.wallet) ?? 0n)) return true;
-  const others = [...shown].filter(([wallet]) => wallet !== own.wallet);
-  if (others.length === 0) return false;
-  const rows = await tx.query(
-    `SELECT 1 FROM unnest($1::text[], $2::numeric[]) AS shown (wallet, nonce)
-       LEFT JOIN hot_wallet h USING (wallet) WHERE coalesce(h.next_nonce, -1) < shown.nonce LIMIT 1`,
-    [others.map(([wallet]) => wallet), others.map(([, nonce]) => nonce.toString())],
-  );
-  return rows.length > 0;
 }
 
 function noSlots(limit: SlotLimit): TakenSlots {

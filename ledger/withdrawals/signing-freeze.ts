@@ -72,6 +72,40 @@ async function readBehindElsewhere(sql: Sql, wallet: Address): Promise<string | 
   return row && `wallet ${row.wallet} is frozen: ${row.reason}`;
 }
 
+/**
+ * Why what waits may be paid without this ledger's knowing: a wallet has used nonces that the ledger gave
+ * nobody, or gave and has lost since. Undefined where nothing says so.
+ * @param shown next nonces of wallets that the caller was shown: they never fall
+ */
+export async function readBehind(
+  sql: Sql,
+  shown: ReadonlyMap<Address, bigint> = new Map(),
+): Promise<string | undefined> {
+  const [row] = await sql.query<{ wallet: string; reason: string }>(
+    `SELECT f.wallet, f.reason FROM signing_freeze f JOIN wallet w ON w.address = f.wallet
+      WHERE f.frozen AND w.status <> 'retired' AND position($1 IN f.reason) > 0
+      ORDER BY w.place LIMIT 1`,
+    [BEHIND_CHAIN],
+  );
+  if (row !== undefined) return `wallet ${row.wallet} is frozen: ${row.reason}`;
+  const lost = await lostNonces(sql, shown);
+  return lost && `the ledger has lost nonces of wallet ${lost} that it had given`;
+}
+
+/** A wallet whose next nonce is below what was shown of it; undefined where none is. */
+export async function lostNonces(
+  sql: Sql,
+  shown: ReadonlyMap<Address, bigint>,
+): Promise<string | undefined> {
+  if (shown.size === 0) return undefined;
+  const [row] = await sql.query<{ wallet: string }>(
+    `SELECT wallet FROM unnest($1::text[], $2::numeric[]) AS shown (wallet, nonce)
+       LEFT JOIN hot_wallet h USING (wallet) WHERE coalesce(h.next_nonce, -1) < shown.nonce LIMIT 1`,
+    [[...shown.keys()], [...shown.values()].map((nonce) => nonce.toString())],
+  );
+  return row?.wallet;
+}
+
 /** Begins the one cause that a recovery takes away: the chain has payments that the ledger lost. */
 const BEHIND_CHAIN = "the chain knows nonces below ";
 

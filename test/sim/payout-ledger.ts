@@ -192,6 +192,7 @@ export class ModelLedger {
         for (const { id, cause, reason } of intents) this.#mark(this.#row(id), cause, reason);
         return new Set(intents.map(({ id }) => id));
       },
+      hasExpired: async () => this.isLate,
       cancelExpired: async ({ limit }) => {
         if (!this.isLate) return 0;
         const late = [...this.rows.values()].filter(

@@ -1,5 +1,5 @@
 /** The withdrawal API (openapi/withdrawal.yaml): requests in, withdrawals out. */
-import { parseStrictAddress, toChecksumAddress } from "../../chain/address.js";
+import { type Address, parseStrictAddress, toChecksumAddress } from "../../chain/address.js";
 import { timeMsOf } from "../../chain/encoding/calendar.js";
 import { parseAtoken } from "../../chain/units.js";
 import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
@@ -43,6 +43,8 @@ export interface WithdrawalApiParts {
   readonly onCancelled: () => void;
   readonly policy: PolicySource;
   readonly chainId: bigint;
+  /** Next nonces that lanes of this process were shown: behind them nothing is taken back at once. */
+  readonly shownNonces?: ReadonlyMap<Address, bigint>;
 }
 
 /** Rows on a page without `limit`, as in the API file. */
@@ -202,7 +204,8 @@ async function getOne(parts: WithdrawalApiParts, request: HttpRequest): Promise<
 
 async function cancelOne(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
   const id = toWithdrawalId(request.params["id"] ?? "");
-  const outcome = await cancelWithdrawal(parts.database, id, readReason(request.body));
+  const { database, shownNonces } = parts;
+  const outcome = await cancelWithdrawal(database, id, readReason(request.body), shownNonces);
   if (outcome !== "done") {
     const [status, code, message] = CANCEL_REFUSALS[outcome];
     throw new ApiError(status, code, message);

@@ -5,6 +5,7 @@ import {
   beginCancelling,
   cancelExpired,
   type CancelIntent,
+  hasExpired,
 } from "../../ledger/withdrawals/cancellation.js";
 import {
   type NewAttempt,
@@ -103,7 +104,8 @@ export interface LaneLedger {
   ): Promise<Ids>;
   postponeWithdrawals(options: Parameters<typeof postponeWithdrawals>[1]): Promise<void>;
   beginCancelling(lease: WalletLease, intents: readonly CancelIntent[]): Promise<Ids>;
-  cancelExpired(options: Parameters<typeof cancelExpired>[1]): Promise<number>;
+  hasExpired(): Promise<boolean>;
+  cancelExpired(options: { readonly limit: number }): Promise<number>;
   recordInclusions(receipts: readonly SlotReceipt[]): Promise<Ids>;
   settleSlots(receipts: readonly SlotReceipt[], terms: SettleTerms): Promise<Ids>;
   freezeWithdrawals(steps: Parameters<typeof freezeWithdrawals>[1]): Promise<Ids>;
@@ -112,9 +114,14 @@ export interface LaneLedger {
   ): Promise<ReadonlySet<string>>;
 }
 
-/** The ledger in its PostgreSQL database, for all lanes of a process: it remembers nonces that it shows. */
-export function createLaneLedger(database: SqlDatabase): LaneLedger {
-  const shown = new ShownNonces();
+/**
+ * The ledger in its PostgreSQL database, for all lanes of a process.
+ * @param shown remembers the nonces that it shows
+ */
+export function createLaneLedger(
+  database: SqlDatabase,
+  shown: ShownNonces = new ShownNonces(),
+): LaneLedger {
   return {
     async readHotWallet(wallet) {
       const row = await readHotWallet(database, wallet);
@@ -148,10 +155,11 @@ export function createLaneLedger(database: SqlDatabase): LaneLedger {
     readLiveSlots: (query) => readLiveSlots(database, query),
     storeAttempts: (lease, attempts, budget) => storeAttempts(database, lease, attempts, budget),
     markBroadcast: (steps) => moveWithdrawals(database, "broadcast", steps, ["signed"]),
-    endBeforeSlot: (lease, to, steps) => endBeforeSlot(database, lease, to, steps),
+    endBeforeSlot: (lease, to, steps) => endBeforeSlot(database, lease, to, steps, shown.all),
     postponeWithdrawals: (options) => postponeWithdrawals(database, options),
     beginCancelling: (lease, intents) => beginCancelling(database, lease, intents),
-    cancelExpired: (options) => cancelExpired(database, options),
+    hasExpired: () => hasExpired(database),
+    cancelExpired: (options) => cancelExpired(database, { ...options, shown: shown.all }),
     recordInclusions: (receipts) => recordInclusions(database, receipts),
     settleSlots: (receipts, terms) => settleSlots(database, receipts, terms),
     freezeWithdrawals: (steps) => freezeWithdrawals(database, steps),

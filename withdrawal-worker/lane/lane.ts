@@ -27,6 +27,7 @@ import { correctAttempts } from "./corrections.js";
 import { WorkerError } from "../errors.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { Settler } from "./settler.js";
+import { checkOthers } from "./slot-share.js";
 import type { ShownWallet } from "./shown-nonces.js";
 import { fillCodeSlots, type Filled, fillSlots } from "./slotter.js";
 import { signCancels, WayOut } from "./way-out.js";
@@ -179,22 +180,29 @@ export class Lane {
 
   async #work(round: Round, wallet: ShownWallet): Promise<boolean> {
     if (!(await this.#context.guard.mayGoOn(round.view))) return false;
-    const { ledger, settings, signer } = this.#context;
+    const { ledger, signer } = this.#context;
     // The row was read after the chain.
     await freezeIfBehind(this.#context, signer.address, round.view, wallet);
     const { balanceAtoken, height } = round.view;
     await ledger.showBalance(round.lease, { balanceAtoken, height });
     const hasMoreMined = await this.#settler.settle(round);
-    const limit = settings.batchSize;
-    const expired = await ledger.cancelExpired({ limit });
+    const hasMoreExpired = await this.#endExpired(round);
     if (wallet.status === "retired") return hasMoreMined;
     const isStopped = await this.#isStopped();
     if (stops(this.#killSwitch.level, "stop-broadcast")) return hasMoreMined;
     if (isStopped) return this.#sendStored(round, hasMoreMined);
     if (!this.#context.hasKey()) return this.#sendStored(round, hasMoreMined);
     const hasMorePayments = await this.#carryOn(round, wallet);
-    const hasMoreExpired = expired === limit;
     return hasMoreMined || hasMoreExpired || hasMorePayments;
+  }
+
+  /** What is too late ends, whichever wallet was to pay it. @returns true when more may be waiting */
+  async #endExpired(round: Round): Promise<boolean> {
+    const { ledger, settings } = this.#context;
+    if (!(await ledger.hasExpired())) return false;
+    await checkOthers(this.#context, round);
+    const limit = settings.batchSize;
+    return (await ledger.cancelExpired({ limit })) === limit;
   }
 
   /** Everything that is signed, or that leads to it. @returns true when more payments are waiting */

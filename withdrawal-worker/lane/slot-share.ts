@@ -31,8 +31,7 @@ export async function shareOf(
   const coins = requests.filter(({ contract }) => contract === undefined);
   const tokens = requests.filter(({ contract }) => contract !== undefined);
   const tokenUnits = await readTokenUnits(context, round, tokens);
-  const others = requests.length === 0 ? [] : await ledger.readOtherWallets(signer.address);
-  await Promise.all(others.map((wallet) => checkNonces(context, round, wallet)));
+  if (requests.length > 0) await checkOthers(context, round);
   const payers = requests.length === 0 ? [] : await ledger.readPayers();
   if (payers.every(({ wallet }) => wallet === signer.address)) {
     return { coins, tokens: { requests: tokens, tokenUnits } };
@@ -56,8 +55,14 @@ export async function shareOf(
 
 /**
  * A ledger that has lost its last commits shows it by the nonces of whichever wallet paid then, whose own
- * lane may look later than this one pays what is asked for again. The row is read behind the chain.
+ * lane may look later than this one pays what is asked for again, or ends what waits.
  */
+export async function checkOthers(context: LaneContext, round: Round): Promise<void> {
+  const others = await context.ledger.readOtherWallets(context.signer.address);
+  await Promise.all(others.map((wallet) => checkNonces(context, round, wallet)));
+}
+
+/** The row is read behind the chain. */
 async function checkNonces(
   context: LaneContext,
   { signal }: Round,

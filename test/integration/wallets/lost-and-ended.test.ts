@@ -1,0 +1,98 @@
+/** Requests that were to end unpaid on a ledger that has lost what was paid for them. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { keccak256 } from "../../../chain/hashes.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { Desk, destination, KEY, TOKEN } from "../recovery/desk.js";
+
+const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the lost endings"));
+const SECOND = privateKeyToAddress(SECOND_KEY);
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.openWithAlice();
+});
+afterEach(() => desk.close());
+
+const wish = { key: "w", customer: "alice", to: destination(1), amountAtoken: TOKEN };
+
+/** A request is paid, and a standby takes over that knows the request and no payment of it. */
+async function losePayment(pay: () => Promise<void>): Promise<WithdrawalId> {
+  const { id } = await desk.request(wish);
+  const standby = await desk.backup();
+  await pay();
+  expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+  await desk.useDatabase(standby);
+  expect(await desk.read(id)).toMatchObject({ status: "accepted" });
+  return id;
+}
+
+/** Nobody waits for it here: of what was asked for only an owner can change the terms. */
+async function passDeadline(id: WithdrawalId): Promise<void> {
+  await desk.database.transaction(async (tx) => {
+    await tx.query(`SET LOCAL session_replication_role = replica`);
+    await tx.query(`UPDATE withdrawal SET expires_at = now() WHERE id = $1`, [id]);
+  });
+}
+
+/** The person who finds the payment links it with the request. */
+async function linkPayment(id: WithdrawalId, lanes = () => [desk.lane()]): Promise<void> {
+  const release = ["withdrawals", "release", "--accept-foreign", "--reason", "lost commits"];
+  await desk.watch();
+  await desk.causeway(...release);
+  const [payment = ""] = desk.chain.blocks.flatMap(({ transactions }) =>
+    transactions.flatMap(({ hash, signed }) => (signed?.tx.to === destination(1) ? [hash] : [])),
+  );
+  const paid = await desk.causeway("withdrawals", "release", id, "--paid-by", payment);
+  expect(paid).toMatchObject({ code: 0 });
+  await desk.work(4, lanes());
+  await desk.watch();
+  expect((await desk.read(id)).status).toBe("settled");
+  expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
+  expect(await desk.breaks()).toBe("");
+}
+
+it("does not end at its deadline what the chain may have paid behind the ledger's back", async () => {
+  const id = await losePayment(() => desk.work(1));
+  await passDeadline(id);
+  await desk.work(2);
+  expect((await desk.read(id)).status).not.toBe("cancelled");
+  expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
+  await linkPayment(id);
+});
+
+it("takes back nothing that the chain may have paid behind the ledger's back", async () => {
+  const id = await losePayment(() => desk.work(1));
+  await desk.lane().runRound(desk.signal);
+  await cancelWithdrawal(desk.workerDatabase, id, "the client changed its mind");
+  expect((await desk.read(id)).status).toBe("frozen");
+  expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
+  await linkPayment(id);
+});
+
+it("looks at every wallet before a deadline ends what another one may have paid", async () => {
+  desk.writeKeystore("wallets/second.json", SECOND);
+  await desk.restart();
+  desk.pay([SECOND, 50n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const lanes = () => [desk.laneOf(KEY), desk.laneOf(SECOND_KEY)];
+  await desk.work(1, lanes());
+  await desk.watch();
+  const id = await losePayment(() => desk.work(2, lanes()));
+  await passDeadline(id);
+  const other = payer() === SECOND ? KEY : SECOND_KEY;
+  await desk.laneOf(other).runRound(desk.signal);
+  expect((await desk.read(id)).status).not.toBe("cancelled");
+  await linkPayment(id, lanes);
+});
+
+/** Who paid it, by the chain alone. */
+function payer(): string | undefined {
+  const [wallet] = desk.chain.blocks.flatMap(({ transactions }) =>
+    transactions.flatMap(({ signed }) => (signed?.tx.to === destination(1) ? [signed.from] : [])),
+  );
+  return wallet;
+}
