@@ -1,6 +1,8 @@
 /** `causeway query ...`: reads the flags, asks the node, prints the answer. */
 import type { CommandContext } from "../command-context.js";
 import { CliError } from "../errors.js";
+import { readChainOrigin } from "../home/chain-origin.js";
+import { homePaths } from "../home/home.js";
 import { cometRpcUrl } from "../probe/node-status.js";
 import { showValue } from "../../runtime/config/config-toml.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
@@ -202,10 +204,15 @@ function assertPageKey(key: string): void {
 
 /**
  * Which node is asked, as of which height.
- * @throws USAGE
+ * @throws USAGE also without --node on a home that has no node of its own: whatever listens on the
+ *   usual port of this machine is of another chain
  */
 export function targetOf(context: CommandContext, flags: QueryFlags): QueryTarget {
   const { node } = flags;
+  if (node === undefined && readChainOrigin(homePaths(context.home))?.kind === "remote") {
+    const message = `--node must name the node's consensus RPC: ${context.home} has no node of its own.`;
+    throw new CliError("USAGE", message);
+  }
   const url = node === undefined ? cometRpcUrl(context) : node.replace(/^tcp:/, "http:");
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new CliError(

@@ -1,6 +1,8 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, it } from "@jest/globals";
 import { ConfigError } from "../../../runtime/config/config.js";
 import { homePaths } from "../../../cli/home/home.js";
@@ -27,4 +29,21 @@ it("tells of a node's URL that is wrong, or of what answers there, no password a
     expect(String(error)).toContain(`--node-url = "https://***@node.example:100000/***"`);
     expect(String(error)).not.toContain("s3cret");
   }
+});
+
+it("asks for --node on a home without a node, where another chain's may listen", async () => {
+  const home = mkdtempSync(join(tmpdir(), "causeway-node-flags-"));
+  mkdirSync(join(home, "config"));
+  const genesisHash = `0x${"ab".repeat(32)}`;
+  const origin = { kind: "remote", network: "testnet", genesisHash, isComplete: true };
+  writeFileSync(join(home, "config", "chain.json"), JSON.stringify(origin));
+  const key = join(home, "some.key");
+  writeFileSync(key, `0x${"11".repeat(32)}\n`, { mode: 0o600 });
+  const send = ["tx", "bank", "send", `0x${"22".repeat(20)}`, "1atoken", "--from", key, "--yes"];
+  for (const words of [send, ["query", "supply"]]) {
+    const refused = await runCommand(home, words);
+    expect(refused).toMatchObject({ code: 1, out: "" });
+    expect(refused.err).toContain("--node must name the node's consensus RPC");
+  }
+  rmSync(home, { recursive: true });
 });
