@@ -4,7 +4,13 @@ import { toBech32 } from "../../chain/address.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import { errorMessage } from "../../chain/errors.js";
 import { sha256 } from "../../chain/hashes.js";
-import { type GasPriceRational, parseMinimumGasPrices } from "../../chain/units.js";
+import {
+  ATOKEN_PER_TOKEN,
+  atokenToToken,
+  BASE_DENOM,
+  type GasPriceRational,
+  parseMinimumGasPrices,
+} from "../../chain/units.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
 import type { CommandContext } from "../command-context.js";
 import { CliError } from "../errors.js";
@@ -29,6 +35,12 @@ const DEFAULT_GAS = 200_000n;
 
 /** What an estimate is multiplied by: state may be another one when the block comes. */
 const DEFAULT_ADJUSTMENT = "1.2";
+
+/**
+ * Most that is signed as a fee where a node has named its price or its gas: a thousand times what a
+ * full transaction costs at the price that nodes suggest.
+ */
+const MOST_UNNAMED_FEE_ATOKEN = ATOKEN_PER_TOKEN;
 
 /** Longest wait for a block with `--broadcast-mode block`. */
 const BLOCK_WAIT_MS = 60_000;
@@ -133,6 +145,8 @@ async function finish(
   if (feeAtoken === undefined) {
     throw usage("--offline needs --fees or --gas-prices: no node says what it takes.");
   }
+  const isNamed = !isEstimated && flagText(flags, "gasPrices") !== undefined;
+  if (!isNamed && flagText(flags, "fees") === undefined) assertUsualFee(feeAtoken);
   const chainId = await chainIdOf(flags, node);
   const sequence = await sequenceOf(flags, node, signer);
   const mode = signModeOf(flags);
@@ -217,6 +231,15 @@ async function feeOf(
   if (prices !== undefined) return feeAt(priceIn(prices), gasLimit);
   if (node === undefined) return undefined;
   return feeAt(parseMinimumGasPrices(await node.minimumGasPrice()), gasLimit);
+}
+
+/** A node that is wrong, or not one's own, may name any price and any gas. Throws USAGE. */
+function assertUsualFee(feeAtoken: bigint): void {
+  if (feeAtoken <= MOST_UNNAMED_FEE_ATOKEN) return;
+  throw usage(
+    `By what the node says the fee is ${atokenToToken(feeAtoken)} TOKEN: ask another node, or pay ` +
+      `it with --fees ${feeAtoken}${BASE_DENOM}.`,
+  );
 }
 
 function priceIn(text: string): GasPriceRational {
