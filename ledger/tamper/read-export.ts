@@ -36,12 +36,19 @@ export interface KeptDeposit {
   readonly status: string;
 }
 
+/** What became of a withdrawal: no link is about it, but each step is an event. */
+export interface KeptWithdrawal {
+  readonly withdrawalId: string;
+  readonly status: string;
+}
+
 /** The first line of an export. */
 export interface ExportHead extends ChainRoot {
   readonly chainId: string;
   readonly head: ChainHead;
   /** How many there are. */
   readonly deposits: number;
+  readonly withdrawals: number;
 }
 
 /** Rows that one statement reads. */
@@ -63,9 +70,12 @@ export async function beginLook(tx: Sql): Promise<void> {
 export async function readExportHead(tx: Sql): Promise<ExportHead> {
   const [row] = await tx.query<{ value: string }>(`SELECT value FROM meta WHERE key = 'chain_id'`);
   const { value: chainId } = present(row, "chain id of the ledger");
-  const [counted] = await tx.query<{ count: string }>(`SELECT count(*) FROM deposit`);
-  const deposits = storedInteger(counted?.count);
-  return { ...(await readRoot(tx)), chainId, head: await readHead(tx), deposits };
+  const [counted] = await tx.query<Record<"deposits" | "withdrawals", string>>(
+    `SELECT (SELECT count(*) FROM deposit) AS deposits, (SELECT count(*) FROM withdrawal) AS withdrawals`,
+  );
+  const deposits = storedInteger(counted?.deposits);
+  const withdrawals = storedInteger(counted?.withdrawals);
+  return { ...(await readRoot(tx)), chainId, head: await readHead(tx), deposits, withdrawals };
 }
 
 /** All links, in their order. */
@@ -156,5 +166,21 @@ export async function* readKeptDeposits(tx: Sql): AsyncGenerator<KeptDeposit> {
     const end = rows.at(-1);
     if (end === undefined || rows.length < PAGE_ROWS) return;
     last = end.seq;
+  }
+}
+
+/** All withdrawals as they stand, in the order in which they were accepted. */
+export async function* readKeptWithdrawals(tx: Sql): AsyncGenerator<KeptWithdrawal> {
+  for (let last: string | undefined; ; ) {
+    const rows = await tx.query<Record<"place" | "id" | "status", string>>(
+      `SELECT w.position::text AS place, w.id, w.status FROM withdrawal w
+        WHERE $1::bigint IS NULL OR w.position > $1::bigint
+        ORDER BY w.position LIMIT ${PAGE_ROWS}`,
+      [last ?? null],
+    );
+    for (const { id: withdrawalId, status } of rows) yield { withdrawalId, status };
+    const end = rows.at(-1);
+    if (end === undefined || rows.length < PAGE_ROWS) return;
+    last = end.place;
   }
 }

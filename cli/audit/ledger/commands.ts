@@ -7,6 +7,7 @@ import {
   readExportHead,
   readKeptBalances,
   readKeptDeposits,
+  readKeptWithdrawals,
   readLinks,
   readUnlinkedRows,
 } from "../../../ledger/tamper/read-export.js";
@@ -64,7 +65,8 @@ export async function runExportLedger(
 }
 
 async function* exportLines(tx: Sql): AsyncGenerator<Exclude<ExportLine, { type: "end" }>> {
-  const { head, ledgerId, genesisHash, chainId, deposits } = await readExportHead(tx);
+  const { head, ...facts } = await readExportHead(tx);
+  const { ledgerId, genesisHash, chainId, deposits, withdrawals } = facts;
   yield {
     type: "ledger",
     format: EXPORT_FORMAT,
@@ -75,6 +77,7 @@ async function* exportLines(tx: Sql): AsyncGenerator<Exclude<ExportLine, { type:
     links: head.n,
     head: head.hash,
     deposits,
+    withdrawals,
   };
   for await (const { row, ...link } of readLinks(tx)) {
     yield { type: "link", ...link, row: row === null ? null : [...row] };
@@ -84,6 +87,7 @@ async function* exportLines(tx: Sql): AsyncGenerator<Exclude<ExportLine, { type:
   }
   for await (const balance of readKeptBalances(tx)) yield { type: "balance", ...balance };
   for await (const deposit of readKeptDeposits(tx)) yield { type: "deposit", ...deposit };
+  for await (const one of readKeptWithdrawals(tx)) yield { type: "withdrawal", ...one };
 }
 
 /** Checks an export; exit 1 when something does not hold, with what it is. */
@@ -134,7 +138,12 @@ function formatVerdict(verdict: LedgerVerdict, knownHead: string | undefined): s
         ? rows.deposit.toString()
         : `${rows.deposit}, and not whose they are: the export is of a former release`,
     ],
-    ["withdrawals", rows.withdrawal.toString()],
+    [
+      "withdrawals",
+      verdict.areWithdrawalsTold
+        ? rows.withdrawal.toString()
+        : `${rows.withdrawal}, and not what became of them: the export is of a former release`,
+    ],
     ["balances", `${verdict.balances} customers and assets`],
     ...(waiting > 0 ? [["not linked yet", waiting.toString()] as const] : []),
   ];

@@ -44,6 +44,8 @@ const line = z.discriminatedUnion("type", [
     head: hash,
     /** Lines of deposits; absent in exports of former releases, which had none. */
     deposits: count.optional(),
+    /** The same of withdrawals. */
+    withdrawals: count.optional(),
   }),
   z.strictObject({
     type: z.literal("link"),
@@ -73,6 +75,11 @@ const line = z.discriminatedUnion("type", [
     type: z.literal("deposit"),
     depositId: z.string().max(100),
     customerId: z.string().max(100),
+    status: z.string().max(30),
+  }),
+  z.strictObject({
+    type: z.literal("withdrawal"),
+    withdrawalId: z.string().max(100),
     status: z.string().max(30),
   }),
   z.strictObject({ type: z.literal("end"), lines: count, sha256: hash }),

@@ -1,8 +1,8 @@
 /**
  * Checks an export with nothing but itself: every link follows and is about the row that stands
  * there, no row lies behind the chain, every entry's debits are its credits, the balances that are
- * kept follow from the postings, and every deposit is whose the last event about it says. The first
- * thing that does not hold is named.
+ * kept follow from the postings, every deposit is whose the last event about it says, and every withdrawal
+ * in the state that its last event tells. The first thing that does not hold is named.
  */
 import { rootHash, linkHash, type LinkKind, rowDigest } from "../../../ledger/tamper/link-rules.js";
 import type { ExportLine } from "./export-file.js";
@@ -20,6 +20,8 @@ export interface LedgerVerdict {
   readonly waiting: number;
   /** Whether the export says whose deposits are; those of former releases do not. */
   readonly areDepositsTold: boolean;
+  /** Whether it says what became of withdrawals. */
+  readonly areWithdrawalsTold: boolean;
   /** What does not hold, the first first, at most `MAX_FAULTS`; empty when all does. */
   readonly faults: readonly string[];
   /** Sums of all accounts, by asset and account; every asset's sums add up to zero. */
@@ -42,6 +44,7 @@ const MAX_UNITS = 2n ** 256n - 1n;
 type Row = Extract<ExportLine, { readonly type: "link" }>["row"];
 
 type DepositLine = Extract<ExportLine, { readonly type: "deposit" }>;
+type WithdrawalLine = Extract<ExportLine, { readonly type: "withdrawal" }>;
 
 /** What a line says of a row, with a link or without. */
 interface RowLine {
@@ -88,6 +91,10 @@ class LedgerCheck {
   readonly #told = new Map<string, { readonly type: string; readonly customerId: string }>();
   /** What the export says of each deposit. */
   readonly #owned = new Map<string, Pick<DepositLine, "customerId" | "status">>();
+  /** The type of the last event about each withdrawal. */
+  readonly #stepped = new Map<string, string>();
+  /** What the export says of each withdrawal. */
+  readonly #states = new Map<string, string>();
   readonly #keys = new Map<LinkKind, KeySet>();
   #ledger: Extract<ExportLine, { readonly type: "ledger" }> | undefined;
   #before = { n: 0, hash: "" };
@@ -110,6 +117,7 @@ class LedgerCheck {
     else if (line.type === "unlinked") this.#takeUnlinked(line);
     else if (line.type === "balance") this.#takeBalance(line);
     else if (line.type === "deposit") this.#takeDeposit(line);
+    else if (line.type === "withdrawal") this.#takeWithdrawal(line);
   }
 
   verdict(): LedgerVerdict {
@@ -125,6 +133,7 @@ class LedgerCheck {
     this.#checkBalances();
     this.#checkAssets();
     this.#checkDeposits();
+    this.#checkWithdrawals();
     return {
       ledgerId,
       links: this.#before.n,
@@ -134,6 +143,7 @@ class LedgerCheck {
       balances: this.#balances,
       waiting: this.#waiting,
       areDepositsTold: this.#ledger?.deposits !== undefined,
+      areWithdrawalsTold: this.#ledger?.withdrawals !== undefined,
       faults: this.#faults,
       accounts: this.#accounts,
     };
@@ -190,15 +200,32 @@ class LedgerCheck {
     this.#owned.set(depositId, { customerId, status });
   }
 
-  /** What an event says of a deposit; one that cannot be read has another digest, and is named. */
+  #takeWithdrawal({ withdrawalId, status }: WithdrawalLine): void {
+    if (this.#states.has(withdrawalId)) this.#fault(`withdrawal ${withdrawalId} is there twice`);
+    this.#states.set(withdrawalId, status);
+  }
+
+  /**
+   * What an event says of a deposit or a withdrawal; one that cannot be read has another digest, and
+   * is named.
+   */
   #hear(row: Row): void {
     const [type, text] = [row?.[EVENT.type], row?.[EVENT.data]];
-    if (typeof type !== "string" || !type.startsWith("deposit.") || typeof text !== "string")
+    if (
+      typeof type !== "string" ||
+      !/^(deposit|withdrawal)\./.test(type) ||
+      typeof text !== "string"
+    )
       return;
     try {
       const data: unknown = JSON.parse(text);
       const read = (field: string): unknown => Reflect.get(Object(data), field);
       const [depositId, customerId] = [read("depositId"), read("customerId")];
+      const withdrawalId = read("withdrawalId");
+      if (type.startsWith("withdrawal.")) {
+        if (typeof withdrawalId === "string") this.#stepped.set(withdrawalId, type);
+        return;
+      }
       if (typeof depositId === "string" && typeof customerId === "string") {
         this.#told.set(depositId, { type, customerId });
       }
@@ -269,6 +296,25 @@ class LedgerCheck {
     }
     if ((told.type === "deposit.credited") !== (status === "credited")) {
       this.#fault(`deposit ${depositId} is ${status}, and the last that was told is ${told.type}`);
+    }
+  }
+
+  /** Of every withdrawal that has a row the export says what became of it, as its last event does. */
+  #checkWithdrawals(): void {
+    const wanted = this.#ledger?.withdrawals;
+    const [rows, stated] = [this.#rows.withdrawal, this.#states.size];
+    if (wanted === undefined && stated > 0) {
+      this.#fault("the export says what became of withdrawals, and not of how many");
+    }
+    if (wanted !== undefined && (wanted !== stated || wanted !== rows)) {
+      this.#fault(`of ${rows} withdrawals the export says of ${stated} what became of them`);
+    }
+    for (const [withdrawalId, status] of this.#states) {
+      const told = this.#stepped.get(withdrawalId);
+      if (told === `withdrawal.${status}`) continue;
+      const last =
+        told === undefined ? "no event tells of it" : `the last that was told is ${told}`;
+      this.#fault(`withdrawal ${withdrawalId} is ${status}, and ${last}`);
     }
   }
 

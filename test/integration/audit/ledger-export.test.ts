@@ -139,6 +139,12 @@ describe("an export of the ledger", () => {
       /^TAMPERED: withdrawal 1 \(.*\) was changed/,
     ],
     [
+      "what became of a withdrawal",
+      "withdrawal",
+      `UPDATE withdrawal SET status = 'settled'`,
+      /^TAMPERED: withdrawal wd_\S+ is settled, and the last that was told is withdrawal\.accepted/,
+    ],
+    [
       "what a token is",
       "asset",
       `UPDATE asset SET decimals = 18 WHERE symbol = 'GOLD'`,

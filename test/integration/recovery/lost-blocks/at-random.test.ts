@@ -103,6 +103,7 @@ class History {
     await this.#confirm();
     expect(await this.#open()).toEqual([]);
     expect(await at.breaks()).toBe("");
+    expect(await this.#untold()).toEqual([]);
     const found = await this.#balances();
     expect({ ...found, break: await at.breakAtoken() }).toEqual({ ...this.#owned(), break: 0n });
   }
@@ -159,6 +160,18 @@ class History {
         most,
       ]);
     }
+  }
+
+  /** Withdrawals in another state than the last event about them says: `verify ledger` names such. */
+  async #untold(): Promise<readonly string[]> {
+    const rows = await this.at.database.query<{ id: string }>(
+      `SELECT w.id FROM withdrawal w
+        WHERE 'withdrawal.' || w.status IS DISTINCT FROM (
+          SELECT e.type FROM event e
+           WHERE e.data ->> 'withdrawalId' = w.id AND e.type LIKE 'withdrawal.%'
+           ORDER BY e.seq DESC LIMIT 1)`,
+    );
+    return rows.map(({ id }) => id);
   }
 
   async #confirm(): Promise<void> {
