@@ -26,7 +26,7 @@ import {
   parseLiability,
   verifyLiability,
 } from "./liability-file.js";
-import { makeReserves } from "./make-reserves.js";
+import { type LeftOut, makeReserves } from "./make-reserves.js";
 import {
   encodeReserves,
   MAX_RESERVES_BYTES,
@@ -81,7 +81,9 @@ export async function runAuditReserves(
     }
     const file = resolve(options.out);
     await writeReserves(made, { out: file, customers: options.customers });
-    show(context, proven, { file, customers: made.liabilities.length });
+    const { leftOut } = made;
+    show(context, proven, { file, customers: made.liabilities.length, leftOut });
+    for (const { asset, units } of leftOut) warn(`audit: ${leftOutText(asset, units)}`);
     return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
   });
 }
@@ -167,13 +169,21 @@ function readKeys(home: string, keystores: readonly string[]): readonly WalletKe
 function show(
   context: CommandContext,
   proven: ProvenReserves,
-  more: { readonly file: string; readonly customers?: number },
+  made: {
+    readonly file: string;
+    readonly customers?: number;
+    readonly leftOut?: readonly LeftOut[];
+  },
 ): void {
+  const { leftOut, ...more } = made;
   const { block, isCovered, otherLiabilities } = proven;
   if (context.json) {
     printJson(context, {
       ok: isCovered,
       ...more,
+      ...(leftOut === undefined
+        ? {}
+        : { leftOut: leftOut.map(({ asset, units }) => ({ asset, units: units.toString() })) }),
       height: block.height,
       blockHash: block.blockHash,
       accounts: proven.accounts,
@@ -207,6 +217,14 @@ function show(
   }
   context.print(
     isCovered ? "Proven, and covered." : "Proven, and NOT COVERED: more is owed than held.",
+  );
+}
+
+function leftOutText(asset: string, units: bigint): string {
+  return (
+    `${units} units of ${asset} are owed, more than a token can have (2^256 - 1): it is not in the ` +
+    "proof, and its customers have no file. What its contract claims is not to be believed: take it " +
+    "from the list, and correct the books (causeway ledger adjust)."
   );
 }
 

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { signPersonalMessage } from "../../../chain/signing/personal-message.js";
 import type { WalletKey } from "../../../chain/keystore.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
+import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
 import type { LiabilityBooks } from "../../../ledger/books/liabilities.js";
 import { type CollectSource, collectProofs } from "../balance/collect.js";
 import { AuditError } from "../errors.js";
@@ -13,13 +14,22 @@ import {
   type ReservesContents,
   reservesText,
 } from "./reserves-file.js";
-import { buildTree, liabilitiesRoot, type LiabilityLeaf } from "./sum-tree.js";
+import { buildTree, liabilitiesRoot, type LiabilityLeaf, MAX_UNITS } from "./sum-tree.js";
 
 /** What was made. */
 export interface MadeReserves {
   readonly contents: ReservesContents;
   /** One for each liability. */
   readonly liabilities: readonly LiabilityFile[];
+  /** Tokens that the proof says nothing of. */
+  readonly leftOut: readonly LeftOut[];
+}
+
+/** A token of which more is owed than there can be of any: its contract lies, and no sum holds it. */
+export interface LeftOut {
+  readonly asset: string;
+  /** Above 2^256 - 1. */
+  readonly units: bigint;
 }
 
 /** What both are made from. */
@@ -46,7 +56,7 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
   const list = addresses.map(({ address }) => address);
   const { accounts, ...block } = await collectProofs({ ...source, height }, list);
   const blockHash = keccak256Hex(block.header);
-  const trees = treesOf(books);
+  const { trees, leftOut } = treesOf(books);
   const roots = trees.map(({ tree }) => tree.root);
   const named = { format: RESERVES_FORMAT, ledgerId, nonce };
   const text = reservesText({
@@ -81,6 +91,7 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
         roots,
       })),
     ),
+    leftOut,
   };
 }
 
@@ -103,6 +114,10 @@ async function assertSameChain(
   throw new AuditError("OTHER_CHAIN", message);
 }
 
+/**
+ * The trees of all assets of which a sum can be built. What a token's contract makes up must not hide what
+ * is owed of the others: its own customers alone are given no file.
+ */
 function treesOf({ liabilities }: LiabilityBooks) {
   const assets = new Map<string, LiabilityLeaf[]>();
   for (const liability of liabilities) {
@@ -110,10 +125,18 @@ function treesOf({ liabilities }: LiabilityBooks) {
     leaves.push({ ...liability, salt: randomHex() });
     assets.set(liability.asset, leaves);
   }
-  return [...assets].map(([asset, leaves]) => ({
+  const leftOut: LeftOut[] = [];
+  for (const [asset, leaves] of assets) {
+    const units = leaves.reduce((sum, leaf) => sum + leaf.units, 0n);
+    if (units <= MAX_UNITS || asset === NATIVE_ASSET) continue;
+    leftOut.push({ asset, units });
+    assets.delete(asset);
+  }
+  const trees = [...assets].map(([asset, leaves]) => ({
     leaves,
     tree: buildTree(asset, leaves, randomHex),
   }));
+  return { trees, leftOut };
 }
 
 function randomHex(): string {

@@ -42,7 +42,7 @@ export interface SumTree {
 }
 
 /** Sums are held in 32 bytes. */
-const MAX_UNITS = 2n ** 256n - 1n;
+export const MAX_UNITS = 2n ** 256n - 1n;
 
 /** 2^24 leaves: more customers than any exchange has, and a bound for what a file may ask. */
 export const MAX_LEVELS = 24;

@@ -424,6 +424,38 @@ describe("the commands", () => {
   });
 });
 
+// Behind the others: from here on the ledger owes what cannot be.
+describe("a token of which more is owed than there can be", () => {
+  it("hides nothing that is owed of others: it alone is left out, by name", async () => {
+    const most = 2n ** 256n - 1n;
+    const debit = DEPOSIT_ADDRESSES;
+    await ledger.owner.query(
+      `INSERT INTO asset (symbol, decimals, contract, from_height) VALUES ('LIAR', 18, $1, 0)`,
+      [`0x${"7c".repeat(20)}`],
+    );
+    await ledger.owner.transaction((tx) =>
+      postJournals(tx, [
+        {
+          kind: "deposit.credit",
+          idemKey: "lies",
+          effectiveHeight: 2,
+          postings: ["alice", "bob"].map((name) => ({
+            asset: "LIAR",
+            debit,
+            credit: customerAccount(parseCustomerId(name)),
+            amountUnits: most,
+          })),
+        },
+      ]),
+    );
+    const { contents, liabilities, leftOut } = await make();
+    expect(leftOut).toEqual([{ asset: "LIAR", units: 2n * most }]);
+    expect(contents.liabilities.map(({ asset }) => asset)).toEqual(["TOKEN"]);
+    expect(liabilities.map(({ asset }) => asset)).not.toContain("LIAR");
+    expect((await verify(contents)).owedAtoken).toBe(935n);
+  });
+});
+
 // Behind the others: from here on the ledger has more wallets.
 describe("of several wallets", () => {
   it("every one that is signed for is proven and signs; a retired one stands for nothing", async () => {
