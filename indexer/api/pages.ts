@@ -1,7 +1,8 @@
 /**
  * Lists in pages. A cursor holds the list's name, its filters, the height that the list ends at and
  * the place of the last row, so that new blocks neither move nor double a row, and no client can
- * page through one list with another's parameters.
+ * page through one list with another's parameters. Of the block at that height it has the hash: in an index
+ * that was made anew of a chain that has lost it, the rest of the list is that of no list.
  */
 import { createHash } from "node:crypto";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
@@ -9,7 +10,8 @@ import type { HttpRequest } from "../../runtime/http/http-route.js";
 import type { Height } from "../../chain/hex.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { IndexerError } from "../errors.js";
-import { type ApiContext, atOneMoment, metaOf, type Snapshot } from "./reads.js";
+import { LIVE_SCHEMA as s } from "../store/schema.js";
+import { type ApiContext, atOneMoment, hexOf, metaOf, type Snapshot } from "./reads.js";
 
 /** Parameters of a list as they were on its first page. */
 export type Filters = Readonly<Record<string, string | number>>;
@@ -48,6 +50,8 @@ interface Cursor {
   readonly filters: Filters;
   readonly ceiling: Height;
   readonly after: Position;
+  /** Of the block at the ceiling; undefined in cursors of former releases. */
+  readonly ceilingHash: string | undefined;
 }
 
 /** The page that a request asks for. @throws CURSOR_MISMATCH */
@@ -61,7 +65,9 @@ export function listReply<Row>(
     const list = `${kind.name} ${digestOf(params)}`;
     const cursor = query["cursor"] === undefined ? undefined : decodeCursor(query["cursor"], list);
     const filters = filtersOf(kind, query, cursor);
-    const ceiling = Math.min(cursor?.ceiling ?? snapshot.progress.height, snapshot.progress.height);
+    const ceiling = cursor?.ceiling ?? snapshot.progress.height;
+    const ceilingHash = await hashAt(snapshot, ceiling);
+    if (cursor !== undefined) assertThere(cursor, ceilingHash);
     const limit = Number(query["limit"] ?? 100);
     const wanted = {
       snapshot,
@@ -79,7 +85,7 @@ export function listReply<Row>(
     const last = shown.at(-1);
     const next =
       rows.length > limit && last !== undefined
-        ? encodeCursor({ list, filters, ceiling, after: kind.position(last) })
+        ? encodeCursor({ list, filters, ceiling, ceilingHash, after: kind.position(last) })
         : null;
     const items = shown.map((row) => kind.item(row, snapshot));
     return { body: { meta: metaOf(snapshot), items, next } };
@@ -118,8 +124,28 @@ function filtersOf(
   return cursor.filters;
 }
 
-function encodeCursor({ list, filters, ceiling, after }: Cursor): string {
-  const text = JSON.stringify([CURSOR_VERSION, list, filters, ceiling, after]);
+/** Hash of an indexed block; undefined where the index has none of the height. */
+async function hashAt({ sql, progress }: Snapshot, height: Height): Promise<string | undefined> {
+  if (height === progress.height) return progress.hash;
+  if (height > progress.height) return undefined;
+  const [row] = await sql.query<{ hash: Buffer }>(`SELECT hash FROM ${s}.block WHERE height = $1`, [
+    height,
+  ]);
+  return row === undefined ? undefined : hexOf(row.hash);
+}
+
+/** @throws CURSOR_MISMATCH where the list ended at a block that the index does not have */
+function assertThere({ ceiling, ceilingHash: wanted }: Cursor, found: string | undefined): void {
+  if (found !== undefined && (wanted === undefined || wanted === found)) return;
+  const message =
+    `the list ended at block ${ceiling}${wanted === undefined ? "" : ` (${wanted})`}, which is not in the ` +
+    "index: it was made anew of a chain that has lost it, or this one is behind; begin anew without a cursor";
+  throw new IndexerError("CURSOR_MISMATCH", message, { details: { field: "cursor" } });
+}
+
+function encodeCursor({ list, filters, ceiling, ceilingHash, after }: Cursor): string {
+  const hash = ceilingHash === undefined ? [] : [ceilingHash];
+  const text = JSON.stringify([CURSOR_VERSION, list, filters, ceiling, after, ...hash]);
   return Buffer.from(text).toString("base64url");
 }
 
@@ -142,20 +168,25 @@ function decodeCursor(text: unknown, list: string): Cursor {
   } catch {
     throw refused;
   }
-  if (!Array.isArray(value) || value.length !== 5) throw refused;
-  const [version, name, filters, ceiling, after]: unknown[] = value;
+  if (!Array.isArray(value) || (value.length !== 5 && value.length !== 6)) throw refused;
+  const [version, name, filters, ceiling, after, ceilingHash]: unknown[] = value;
   const isPlain = (one: unknown): one is string | number =>
     typeof one === "string" || (typeof one === "number" && Number.isSafeInteger(one));
   if (version !== CURSOR_VERSION || name !== list) throw refused;
   if (typeof ceiling !== "number" || !Number.isSafeInteger(ceiling) || ceiling < 0) throw refused;
   if (!Array.isArray(after) || !after.every(isPlain)) throw refused;
+  if (ceilingHash !== undefined && !isHash(ceilingHash)) throw refused;
   if (typeof filters !== "object" || filters === null || Array.isArray(filters)) throw refused;
   const known: [string, string | number][] = [];
   for (const [key, one] of Object.entries(filters)) {
     if (!isPlain(one)) throw refused;
     known.push([key, one]);
   }
-  return { list, filters: Object.fromEntries(known), ceiling, after };
+  return { list, filters: Object.fromEntries(known), ceiling, after, ceilingHash };
+}
+
+function isHash(value: unknown): value is string {
+  return typeof value === "string" && /^0x[0-9a-f]{64}$/.test(value);
 }
 
 function digestOf(params: Readonly<Record<string, string>>): string {

@@ -1,6 +1,8 @@
 /**
  * `/v1/stream`: each indexed block as a server-sent event. A reader is told of blocks out of the
- * tables at its own pace, so that nothing queues up for it and nothing is left out.
+ * tables at its own pace, so that nothing queues up for it and nothing is left out. An index that was made
+ * anew of a chain that has lost blocks may end below the last one that a reader has, or have another block
+ * there: he is told so, once, and goes on from its end.
  */
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRequest } from "../../runtime/http/http-route.js";
@@ -37,11 +39,12 @@ export class BlockStream {
   async open({ headers, signal }: HttpRequest): Promise<HttpReply> {
     this.assertRoom();
     const last = headers["last-event-id"];
-    const isHeight = typeof last === "string" && /^[0-9]{1,9}$/.test(last);
+    const isHeight = typeof last === "string" && /^(-1|[0-9]{1,9})$/.test(last);
     const progress = await readProgress(this.context.database, s);
     // Others may have come meanwhile.
     this.assertRoom();
-    const start = isHeight ? Number(last) : (progress?.height ?? -1);
+    const end = { height: progress?.height ?? -1, hash: progress?.hash };
+    const start = isHeight ? { height: Number(last), hash: undefined } : end;
     const ending = AbortSignal.any([signal, this.options.signal]);
     return {
       headers: { "content-type": "text/event-stream", "cache-control": "no-store" },
@@ -57,28 +60,30 @@ export class BlockStream {
   }
 
   /** A reader counts from the first piece on: who was gone before it is never told that it is over. */
-  private async *events(start: number, signal: AbortSignal): AsyncGenerator<Buffer, void> {
+  private async *events(start: Place, signal: AbortSignal): AsyncGenerator<Buffer, void> {
     const bell = createWakeup();
     this.bells.add(bell);
-    let height = start;
+    let last = start;
     let silentMs = 0;
     try {
       yield Buffer.from(": open\n\n");
       while (!signal.aborted) {
-        const rows = await this.context.database.query<{
-          height: number;
-          hash: Buffer;
-          time: Date;
-          transactions: number;
-        }>(
-          `SELECT height, hash, time, transactions FROM ${s}.block
-           WHERE height > $1 ORDER BY height LIMIT $2`,
-          [height, PAGE_BLOCKS],
-        );
+        const found = await this.blocksFrom(last.height);
+        const known = last.height < 0 ? undefined : found.shift();
+        if (last.height >= 0 && !isSame(known, last)) {
+          last = await this.end();
+          const data = { height: last.height, hash: last.hash ?? null };
+          yield event("rewound", last.height, data);
+          silentMs = 0;
+          // Tables that are being put in place of others may be seen in part: nobody is told in a loop.
+          await bell.wait({ signal, timeoutMs: LOOK_MS });
+          continue;
+        }
+        const rows = found.slice(0, PAGE_BLOCKS);
         for (const row of rows) {
-          const data = { ...row, hash: hexOf(row.hash), time: row.time.toISOString() };
-          yield Buffer.from(`id: ${row.height}\nevent: block\ndata: ${JSON.stringify(data)}\n\n`);
-          height = row.height;
+          const hash = hexOf(row.hash);
+          yield event("block", row.height, { ...row, hash, time: row.time.toISOString() });
+          last = { height: row.height, hash };
         }
         silentMs = rows.length > 0 ? 0 : silentMs + LOOK_MS;
         if (silentMs >= KEEP_ALIVE_MS) {
@@ -93,4 +98,43 @@ export class BlockStream {
       this.bells.delete(bell);
     }
   }
+
+  /** Blocks from one that a reader has on, that one included. */
+  private async blocksFrom(height: number): Promise<BlockRow[]> {
+    const rows = await this.context.database.query<BlockRow>(
+      `SELECT height, hash, time, transactions FROM ${s}.block
+       WHERE height >= $1 ORDER BY height LIMIT $2`,
+      [height, PAGE_BLOCKS + 1],
+    );
+    return [...rows];
+  }
+
+  private async end(): Promise<Place> {
+    const progress = await readProgress(this.context.database, s);
+    return { height: progress?.height ?? -1, hash: progress?.hash };
+  }
+}
+
+/** The last block that a reader has. */
+interface Place {
+  readonly height: number;
+  /** Undefined where he has only said its height, and before the first block. */
+  readonly hash: string | undefined;
+}
+
+interface BlockRow {
+  readonly height: number;
+  readonly hash: Buffer;
+  readonly time: Date;
+  readonly transactions: number;
+}
+
+/** Whether the index has the block of a place. */
+function isSame(row: BlockRow | undefined, { height, hash }: Place): boolean {
+  if (row?.height !== height) return false;
+  return hash === undefined || hexOf(row.hash) === hash;
+}
+
+function event(name: "block" | "rewound", id: number, data: unknown): Buffer {
+  return Buffer.from(`id: ${id}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
 }
