@@ -43,8 +43,10 @@ import type { WithdrawalStatus } from "./withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
 /** Result of taking slots: who got one, and who waits for what. */
-export interface TakenSlots extends Omit<SlotChoice, "chosen"> {
+export interface TakenSlots extends Omit<SlotChoice, "chosen" | "feesLeftAtoken"> {
   readonly taken: readonly WithdrawalId[];
+  /** Absent where nobody has looked at fees. */
+  readonly feesLeftAtoken?: Atoken;
   /** The wallet's next nonce behind them, in the ledger's epoch; absent where none could be taken. */
   readonly behind?: Pick<HotWalletState, "nextNonce" | "epoch">;
   /** Wait because the policy says so, each with the reason. */
@@ -122,11 +124,11 @@ export function takeSlots(
     const choice = chooseSlots(allowed, open, budget, await feesOfDay(tx));
     const earlier = [...repeats.events, ...judged.events];
     await writeSlots(tx, lease, choice.chosen, wallet.nextNonce, earlier);
-    const { chosen, limit, uncovered, behindCode } = choice;
+    const { chosen, ...rest } = choice;
     const taken = chosen.map(({ id }) => id);
     const nextNonce = wallet.nextNonce + BigInt(taken.length);
     const behind = { nextNonce, epoch: wallet.epoch };
-    return { taken, behind, limit, uncovered, behindCode, held: judged.waiting };
+    return { taken, behind, ...rest, held: judged.waiting };
   });
 }
 

@@ -71,6 +71,8 @@ export interface SlotChoice {
   readonly uncovered: readonly WithdrawalId[];
   /** Run code, and wait until others of their kind are mined. */
   readonly behindCode: readonly WithdrawalId[];
+  /** What is left of the day's budget of fees behind those that are chosen; may be below zero. */
+  readonly feesLeftAtoken: Atoken;
 }
 
 /** The most that a transaction with this gas can cost in fees. */
@@ -92,10 +94,13 @@ export function chooseSlots(
   const chosen: SlotCandidate[] = [];
   const uncovered: WithdrawalId[] = [];
   const behindCode: WithdrawalId[] = [];
-  const choice = (limit: SlotLimit | undefined) => ({ chosen, limit, uncovered, behindCode });
   let isAnyTooDear = false;
   let freeAtoken = budget.balanceAtoken - open.reservedAtoken;
   let feesAtoken = paidFeesAtoken + open.feesAtoken;
+  const choice = (limit: SlotLimit | undefined) => {
+    const feesLeftAtoken = budget.feePerDayAtoken - feesAtoken;
+    return { chosen, limit, uncovered, behindCode, feesLeftAtoken };
+  };
   let codeGas = open.codeGas;
   const tokens = new FreeTokens(open, budget);
   const ordered = [

@@ -5,7 +5,7 @@
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { shorten } from "../../chain/evm/foreign-text.js";
 import type { Atoken } from "../../chain/units.js";
-import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
+import type { QueuedWithdrawal, TakenSlots } from "../../ledger/withdrawals/nonce-slots.js";
 import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import { feeOf, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
 import type { HotWalletState } from "../../ledger/withdrawals/wallet-lease.js";
@@ -375,5 +375,17 @@ async function takeFor(
     const known = new Set([...result.taken, ...waiting.map(({ id }) => id)]);
     for (const { id } of candidates) if (!known.has(id)) waiting.push({ id, reason });
   }
-  return result.limit === "reserve" ? undefined : result.limit;
+  return isLaneLimit(result, context, round) ? result.limit : undefined;
+}
+
+/** Whether no request goes on; where one alone has too little, or is too dear for today, others do. */
+function isLaneLimit(
+  { limit, feesLeftAtoken = 0n }: Pick<TakenSlots, "limit" | "feesLeftAtoken">,
+  context: LaneContext,
+  round: Round,
+): boolean {
+  if (limit !== "fee-budget") return limit !== "reserve";
+  const gasPriceAtoken = choosePrice(round.view.suggestedPriceAtoken, context.settings.gas);
+  const gasLimit = withMargin(TRANSFER_GAS, gasOf(context, round));
+  return feesLeftAtoken < feeOf({ gasLimit, gasPriceAtoken });
 }

@@ -134,6 +134,22 @@ describe("a payment that is not mined", () => {
     expect(lane.status().blockedReason).toBeUndefined();
   });
 
+  it("is not said to stand still where the day's fees do not cover one dear payment alone", async () => {
+    const { gas } = house.context().settings;
+    const lane = house.lane({ gas: { ...gas, feePerDayAtoken: FEE * 10n } });
+    const dear = await house.acceptTo();
+    house.chain.gasOf.set(dear.to, 400_000n);
+    await lane.runRound(house.signal);
+    const waiting = await house.read(dear.id);
+    expect([waiting.status, waiting.nonce]).toEqual(["accepted", undefined]);
+    expect(waiting.reason).toContain("budget of network fees");
+    expect(lane.status().blockedReason).toBeUndefined();
+    const cheap = await house.acceptTo();
+    await lane.runRound(house.signal);
+    expect((await house.read(cheap.id)).status).toBe("broadcast");
+    expect(lane.status().blockedReason).toBeUndefined();
+  });
+
   it("fails in the end: a transfer of nothing takes its nonce and the hold goes back", async () => {
     const { id, to } = await house.acceptTo();
     house.chain.unmined.add(to);
