@@ -166,7 +166,20 @@ async function ofIncluded(
   const block = await source.block(height, options);
   const transactions = (await block?.transactions(isOurs, options)) ?? [];
   const transaction = transactions.find((one) => one.index === index);
-  return answer(...ofOperations(transaction, isOurs), height);
+  const told = ofOperations(transaction, isOurs);
+  if (told[0] !== "NOT_OURS") return answer(...told, height);
+  // A block may have more transfers of strangers' tokens than are recorded: the logs tell of each.
+  const unlisted = receipt?.transfers.find(({ contract, to, units }) => {
+    return to !== undefined && isOurs(to) && units > 0n && watched.assetOf(contract) === undefined;
+  });
+  return answer(...(unlisted === undefined ? told : ofUnlisted(unlisted.contract)), height);
+}
+
+function ofUnlisted(contract: Address): [ExplanationCode, string] {
+  const message =
+    `It says that it brought a token of ${contract}, which is not listed here: it is not credited, and not ` +
+    "recorded, as its block has more of such transfers than are kept.";
+  return ["TOKEN_NOT_CREDITED", message];
 }
 
 /** What tokens did that are not credited, in words. */

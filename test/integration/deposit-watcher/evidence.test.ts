@@ -5,14 +5,14 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import supertest from "supertest";
-import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes, type DepositApiParts } from "../../../deposit-watcher/api/routes.js";
 import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
 import { resumeCrediting } from "../../../ledger/incidents.js";
 import { NodeFault } from "../../../rpc-client/errors.js";
-import type { NodeTransactionStatus } from "../../../rpc-client/transaction-codec.js";
+import type { NodeReceipt, NodeTransactionStatus } from "../../../rpc-client/transaction-codec.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { change } from "../../helpers/chains/fake-chain.js";
@@ -32,6 +32,8 @@ let alice: Address;
 /** What the node says of transactions in no block; those in blocks it finds itself. */
 const statuses = new Map<string, NodeTransactionStatus>();
 const failed = new Set<string>();
+/** Transfers of tokens in the logs of transactions that succeeded. */
+const logged = new Map<string, NodeReceipt["transfers"]>();
 let isNodeDown = false;
 
 beforeAll(async () => {
@@ -85,7 +87,8 @@ function nodeOf({ node, chain }: WatcherBench): DepositApiParts["chain"]["node"]
       });
     },
     async getTransactionReceipt(hash) {
-      if (!failed.has(hash)) return undefined;
+      const transfers = logged.get(hash) ?? [];
+      if (!failed.has(hash) && !logged.has(hash)) return undefined;
       return {
         transactionHash: hash,
         blockHash: hash,
@@ -94,10 +97,10 @@ function nodeOf({ node, chain }: WatcherBench): DepositApiParts["chain"]["node"]
         from: STRANGER,
         to: undefined,
         contractAddress: undefined,
-        status: 0,
+        status: failed.has(hash) ? 0 : 1,
         gasUsed: 1n,
         effectiveGasPriceAtoken: 1n,
-        transfers: [],
+        transfers,
       };
     },
   };
@@ -264,6 +267,26 @@ describe("GET /v1/deposits/explain", () => {
       expect([hash, (await explain(hash)).code]).toEqual([hash, "NOTHING_ARRIVED"]);
     }
     expect(await explain(reverted.hash)).toMatchObject({ code: "FAILED" });
+  });
+
+  it("names a token that nobody listed also where its block had too many to record each", async () => {
+    const { chain } = bench;
+    const contract = parseAddress(`0x${"7c".repeat(20)}`);
+    const sent = { contract, from: STRANGER, units: 5n };
+    const [arrived, nothing, elsewhere] = [1, 2, 3].map(() => chain.payment(STRANGER, HOT, 1n));
+    logged.set(arrived?.hash ?? "", [
+      { ...sent, to: HOT },
+      { ...sent, to: alice },
+    ]);
+    logged.set(nothing?.hash ?? "", [{ ...sent, to: alice, units: 0n }]);
+    logged.set(elsewhere?.hash ?? "", [{ ...sent, to: HOT }]);
+    chain.mine([arrived, nothing, elsewhere].flatMap((one) => one ?? []));
+    await bench.caughtUp();
+    const told = await explain(arrived?.hash ?? "");
+    expect(told.code).toBe("TOKEN_NOT_CREDITED");
+    expect(told.message).toContain(contract);
+    expect((await explain(nothing?.hash ?? "")).code).toBe("NOT_OURS");
+    expect((await explain(elsewhere?.hash ?? "")).code).toBe("NOT_OURS");
   });
 
   it("names what holds the watcher up", async () => {
