@@ -5,15 +5,23 @@ One JSON line for each request on standard input, one for each answer on standar
 Uses nothing but Python's own ctypes; the module's library stays out of the withdrawal worker. The PIN is
 read from a file and never shown. A failed signature is answered with its PKCS#11 number, and ends the
 program: whether its session is lost, modules tell by numbers of their own, and the worker starts it anew. A
-PIN that is refused is not tried again while the program runs, since tokens are locked by a few tries.
+PIN that is refused is not tried again before its file has changed, since tokens are locked by a few tries:
+neither while the program runs, nor by those of other wallets, nor behind a start. A file beside the PIN's, or
+where none can be made there in the folder of temporary files, says which one was refused.
 
 A home with several wallets names the key of each: --key 0xADDRESS=LABEL, once for each.
 """
 import argparse
+import contextlib
 import ctypes
+import fcntl
+import hashlib
 import json
+import os
 import re
+import stat
 import sys
+import tempfile
 
 CKU_USER = 1
 CKF_SERIAL_SESSION = 4
@@ -141,11 +149,55 @@ def labels_of(parser, keys):
     return found
 
 
-def open_keys(options, labels, pin):
-    try:
-        return Keys(options.module, options.token, labels, pin)
-    except PinRefused as error:
-        return NoKeys(PinRefused(f"{error}: mend the PIN's file, then start the worker anew"))
+class Refusal:
+    """What was said of a PIN that a token refused, kept for as long as the PIN's file is the same."""
+
+    def __init__(self, options, pin_file):
+        name = f"{options.module}\n{options.token}\n{os.path.realpath(options.pin_file)}"
+        number = hashlib.sha256(name.encode()).hexdigest()[:16]
+        beside = os.path.realpath(options.pin_file) + f".refused-{number}"
+        aside = os.path.join(tempfile.gettempdir(), f"causeway-pin-{os.getuid()}-{number}.refused")
+        self.paths = (beside, aside) if stat.S_ISREG(pin_file.st_mode) else ()
+        self.key = f"{pin_file.st_ino} {pin_file.st_size} {pin_file.st_mtime_ns}"
+
+    def read(self):
+        for path in self.paths:
+            try:
+                with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as file:
+                    key, _, text = file.read(1000).partition("\n")
+                    owners = (os.getuid(), 0)
+                    if key == self.key and os.fstat(file.fileno()).st_uid in owners:
+                        return text
+            except OSError:
+                continue
+        return None
+
+    def write(self, text):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        for path in self.paths:
+            try:
+                with open(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
+                    file.write(f"{self.key}\n{text}")
+                return
+            except OSError:
+                continue
+
+
+def open_keys(options, labels):
+    with open(options.pin_file, "rb") as file:
+        # One wallet's program after the other: of a wrong PIN each would take a try.
+        with contextlib.suppress(OSError):  # where files of others' machines cannot be locked
+            fcntl.flock(file, fcntl.LOCK_EX)
+        refusal = Refusal(options, os.fstat(file.fileno()))
+        text = refusal.read()
+        if text is None:
+            try:
+                return Keys(options.module, options.token, labels, file.read().strip())
+            except PinRefused as error:
+                text = (f"{error}: mend the PIN's file (touch it where the token was mended), then start the "
+                        "worker anew")
+                refusal.write(text)
+        return NoKeys(PinRefused(text))
 
 
 def answer(keys, line):
@@ -177,10 +229,8 @@ def main():
     parser.add_argument("--pin-file", required=True, help="file with the user's PIN, mode 600")
     options = parser.parse_args()
     labels = labels_of(parser, options.key)
-    with open(options.pin_file, "rb") as file:
-        pin = file.read().strip()
     try:
-        keys = open_keys(options, labels, pin)
+        keys = open_keys(options, labels)
         for line in sys.stdin:
             answer(keys, line)
     except (OSError, Pkcs11Error) as error:

@@ -3,7 +3,7 @@
 
 STATE is a file with the number that C_SignInit fails with; a new session takes the file away, as one that is
 opened anew behind a lost one works. STATE.pin has the number that C_Login fails with, STATE.logins a line for
-each try. The key is 0x hex.
+each try. The PIN's file is STATE.secret, or none that is kept. The key is 0x hex.
 """
 import ctypes
 import os
@@ -91,5 +91,6 @@ class Module:
 
 ctypes.CDLL = Module
 keys = [word for name in NAMES or ["wallet"] for word in ("--key", name)]
-sys.argv = [SIGNER, "--module", "m", "--token", "hot", *keys, "--pin-file", os.devnull]
+secret = STATE + ".secret" if os.path.exists(STATE + ".secret") else os.devnull
+sys.argv = [SIGNER, "--module", "m", "--token", "hot", *keys, "--pin-file", secret]
 runpy.run_path(SIGNER, run_name="__main__")

@@ -79,6 +79,49 @@ withPython(`the PKCS#11 program${hasPython ? "" : " [SKIPPED: needs python3]"}`,
     expect(readFileSync(join(folder, "failure.logins"), "utf8")).toBe("tried\n");
   });
 
+  it("tries a PIN that is refused once for all wallets, and again when its file is another", async () => {
+    const others = [0x0e, 0x0f].map((byte) =>
+      parseAddress(`0x${Buffer.alloc(20, byte).toString("hex")}`),
+    );
+    const names = [ADDRESS, ...others].map((address) => `${address}=wallet`);
+    const command = [
+      "python3",
+      MODULE,
+      SIGNER,
+      WALLET.privateKey,
+      join(folder, "failure"),
+      ...names,
+    ];
+    const secret = join(folder, "failure.secret");
+    writeFileSync(secret, "wrong");
+    writeFileSync(join(folder, "failure.pin"), "0xa0");
+    const askAll = async () => {
+      const holders = [ADDRESS, ...others].map((address) =>
+        createCommandSigner({ command, timeoutMs: 20_000, address }),
+      );
+      try {
+        const signers = holders.map((one) => signerOver(one, { chainId: 6940n, limits: LIMITS }));
+        const asked = signers.map((signer) => signer.sign([paymentOn(7n)], { signal }));
+        return (await Promise.all(asked)).flat();
+      } finally {
+        for (const one of holders) await one.close();
+      }
+    };
+    // The worker is started anew meanwhile: whoever ends it by a wrong PIN does so several times.
+    for (let start = 0; start < 2; start += 1) {
+      for (const refused of await askAll()) {
+        const reason = expect.stringContaining("C_Login: 0xa0");
+        expect(refused).toMatchObject({ kind: "unanswered", reason });
+      }
+    }
+    const logins = () => readFileSync(join(folder, "failure.logins"), "utf8");
+    expect(logins()).toBe("tried\n");
+    rmSync(join(folder, "failure.pin"));
+    writeFileSync(secret, "the right one");
+    expect((await askAll())[0]?.kind).toBe("signed");
+    expect(logins()).toBe("tried\n".repeat(4));
+  });
+
   it.each([
     ["session handle invalid", "0xb3"],
     ["device removed", "0x32"],
