@@ -230,24 +230,30 @@ export class CommittedView implements ChainView {
     return this.stores.state.heightsOf(address, from, Math.min(to, this.current.height));
   }
 
-  accountJournal(address: Address, from: Height, to: Height): AsyncIterable<AccountJournalEntry> {
+  accountJournal(
+    address: Address,
+    from: Height,
+    to: Height,
+    signal?: AbortSignal,
+  ): AsyncIterable<AccountJournalEntry> {
     if (from <= to) this.stores.base.assertJournal(to === 0 ? 0 : Math.max(from, 1));
-    return this.readJournal(address, from, to);
+    return this.readJournal(address, { from, to }, signal);
   }
 
   private async *readJournal(
     address: Address,
-    from: Height,
-    to: Height,
+    { from, to }: { readonly from: Height; readonly to: Height },
+    signal: AbortSignal | undefined,
   ): AsyncIterable<AccountJournalEntry> {
     for await (const height of this.accountHeights(address, from, to)) {
+      await breathe(signal);
       const { hash: blockHash, transactionCount } = this.stores.blocks.outline(height);
       for (const page of this.stores.blocks.pages(height)) {
         for (const [item, { transactionHash, changes }] of page.journal().entries()) {
           const place = { height, blockHash, transactionHash };
           yield* entriesOf(address, changes, { ...place, transactionIndex: page.first + item });
         }
-        await breathe();
+        await breathe(signal);
       }
       const cosmos = this.stores.blocks.cosmos(height);
       for (const [item, { tx, changes }] of cosmos.entries()) {

@@ -167,7 +167,16 @@ export interface ChainView {
     signal: AbortSignal,
   ): Promise<AccountProof>;
   supply(height: Height): Supply | undefined;
-  accountJournal(address: Address, from: Height, to: Height): AsyncIterable<AccountJournalEntry>;
+  /**
+   * What a range of blocks did to the account's balance, in order. Every block that wrote its record is
+   * read, also where it moved nothing. Throws the signal's reason.
+   */
+  accountJournal(
+    address: Address,
+    from: Height,
+    to: Height,
+    signal?: AbortSignal,
+  ): AsyncIterable<AccountJournalEntry>;
   /**
    * Heights, ascending, of the blocks in the range that wrote the account's record: those that
    * changed its balance, nonce, code or storage, and those whose journal names it.

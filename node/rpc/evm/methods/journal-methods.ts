@@ -8,6 +8,7 @@ import type { AccountJournalEntry, ChainView } from "../../../view/chain-view.js
 import type { TransactionPool, TransactionStatus } from "../../../mempool/pool-port.js";
 import type { BlockJson } from "../block-json.js";
 import { blockRangeJson, MAX_RANGE_BYTES } from "../json/block-range.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
 import { historyPruned, invalidParams } from "../errors.js";
 import { changeJson } from "../journal-json.js";
 import { type JsonValue, type MethodEntries, method, RawJson } from "../method.js";
@@ -18,6 +19,13 @@ import { parseAddressParam, parseHashParam, parseIndex } from "../params.js";
  * more entries than this is given whole.
  */
 const MAX_JOURNAL_ENTRIES = 1_000;
+
+/**
+ * Blocks that one such answer looks through, and transactions in them: a contract is written in any
+ * number of blocks that move none of its coins.
+ */
+const MAX_JOURNAL_BLOCKS = 2_000;
+const MAX_JOURNAL_TRANSACTIONS = 200_000;
 
 /** Heights of one causeway_getAccountHeights answer: 10 KB of reply, and 1,000 keys read. */
 const MAX_ACCOUNT_HEIGHTS = 1_000;
@@ -181,6 +189,26 @@ async function accountHeights(
   return { heights, next: null };
 }
 
+/** How far one answer looks, and the next block that is of the account, where it is behind that. */
+async function journalReach(
+  view: ChainView,
+  address: Address,
+  { from, to }: HeightRange,
+  signal: AbortSignal,
+): Promise<{ readonly to: Height; readonly next: Height | undefined }> {
+  let [blocks, transactions] = [0, 0];
+  for await (const height of view.accountHeights(address, from, to)) {
+    if (blocks === MAX_JOURNAL_BLOCKS || transactions > MAX_JOURNAL_TRANSACTIONS) {
+      return { to: height - 1, next: height };
+    }
+    const outline = view.outline(height);
+    blocks += 1;
+    transactions += (outline?.transactionCount ?? 0) + (outline?.cosmosPlaces.length ?? 0);
+    await breathe(signal);
+  }
+  return { to, next: undefined };
+}
+
 async function accountJournal(
   view: ChainView,
   address: Address,
@@ -188,6 +216,7 @@ async function accountJournal(
   signal: AbortSignal,
 ): Promise<RawJson> {
   checkRange(range);
+  const reach = await journalReach(view, address, range, signal);
   const operations = new OperationIndex(view);
   const entries: string[] = [];
   let blockEntries: string[] = [];
@@ -195,7 +224,7 @@ async function accountJournal(
   let last = "";
   const fits = () =>
     entries.length === 0 || entries.length + blockEntries.length <= MAX_JOURNAL_ENTRIES;
-  for await (const entry of view.accountJournal(address, range.from, range.to)) {
+  for await (const entry of view.accountJournal(address, range.from, reach.to, signal)) {
     signal.throwIfAborted();
     if (entry.height !== blockHeight) {
       if (!fits()) break;
@@ -213,6 +242,6 @@ async function accountJournal(
   }
   const isWhole = fits();
   const shown = isWhole ? [...entries, ...blockEntries] : entries;
-  const next = isWhole ? null : (blockHeight ?? null);
+  const next = (isWhole ? reach.next : blockHeight) ?? null;
   return new RawJson(`{"entries":[${shown.join(",")}],"next":${next}}`);
 }

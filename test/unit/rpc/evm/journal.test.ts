@@ -1,11 +1,14 @@
 /** The node's own methods: balance journal by block and by account, fate of a transaction. */
-import { describe, expect, it } from "@jest/globals";
+import { afterEach, describe, expect, it, jest } from "@jest/globals";
 import { parseAddress } from "../../../../chain/address.js";
 import type { BalanceChange } from "../../../../chain/balance-change.js";
 import { parseHash32, parseHexBytes, ZERO_HASH } from "../../../../chain/hex.js";
 import { decodeTransaction } from "../../../../chain/transaction.js";
 import { parseJournaledBlock } from "../../../../rpc-client/journal-codec.js";
+import { ExecutionChain, testGenesis } from "../../../helpers/chains/execution-chain.js";
 import { ALICE, BOB, createTestNode, MINER, signLegacy, transfer } from "./fixture.js";
+
+afterEach(() => void jest.restoreAllMocks());
 
 const alice = parseAddress(ALICE.address);
 const bob = parseAddress(BOB.address);
@@ -263,6 +266,60 @@ describe("causeway_getAccountJournal", () => {
       entries: [],
       next: null,
     });
+  });
+});
+
+describe("the journal of an account that is written in every block", () => {
+  it("is answered in pages of so many blocks, also where none of them moved anything", async () => {
+    const node = createTestNode();
+    const at = [1, 2_000, 2_001, 4_500];
+    for (let height = 1; height <= 4_600; height++) {
+      node.chain.add([], at.includes(height) ? [transfer(ALICE.address, BOB.address, 1n)] : []);
+    }
+    // As for a contract whose storage changes.
+    node.chain.accountHeights = async function* (_, from, to) {
+      for (let height = from; height <= to; height++) yield height;
+    };
+    const read = jest.spyOn(node.chain, "accountJournal");
+    const pages: { readonly found: number[]; readonly next: number | null }[] = [];
+    for (let from: number | null = 0; from !== null; ) {
+      const page: Journal = await node.call("causeway_getAccountJournal", BOB.address, from, 9_999);
+      const found = page.entries.map(({ blockNumber }) => Number(blockNumber));
+      pages.push({ found, next: page.next });
+      from = page.next;
+    }
+    expect(pages).toEqual([
+      { found: [1], next: 2_000 },
+      { found: [2_000, 2_001], next: 4_000 },
+      { found: [4_500], next: null },
+    ]);
+    expect(read.mock.calls.map(([, from, to]) => [from, to])).toEqual([
+      [0, 1_999],
+      [2_000, 3_999],
+      [4_000, 4_600],
+    ]);
+  });
+
+  it("is read no further when nobody waits for it any more", async () => {
+    const chain = await ExecutionChain.open(testGenesis(ALICE.address));
+    try {
+      for (let height = 1; height <= 3; height++) await chain.mine([]);
+      const pages = jest.spyOn(chain.stores.blocks, "pages");
+      // Nothing is paid there, and every block writes it.
+      chain.view.accountHeights = async function* () {
+        yield* [1, 2, 3];
+      };
+      const ending = new AbortController();
+      pages.mockImplementationOnce(() => {
+        ending.abort(new Error("gone"));
+        return [];
+      });
+      const entries = chain.view.accountJournal(bob, 0, 3, ending.signal)[Symbol.asyncIterator]();
+      await expect(entries.next()).rejects.toThrow("gone");
+      expect(pages).toHaveBeenCalledTimes(1);
+    } finally {
+      await chain.close();
+    }
   });
 });
 
