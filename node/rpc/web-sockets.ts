@@ -12,29 +12,25 @@ const STOP_GRACE_MS = 1_000;
 /** WebSocket status "going away". */
 const GOING_AWAY = 1001;
 
-/** One client of a server. */
-export interface PingedConnection {
-  /** Asks whether the client is there; ends the connection if it did not answer the last time. */
-  ping(): void;
-}
-
 /** What a server makes of its clients. */
 export interface WebSocketOptions {
   /** Largest message that is read. */
   readonly maxMessageBytes: number;
+  /** Time between pings; a client of which nothing came since the last one is ended. */
   readonly pingIntervalMs: number;
   /** Web pages that may connect, "*" for all; programs send no Origin and are not affected. */
   readonly allowedOrigins: readonly string[];
   /** Status line for an upgrade that is not accepted. @param open clients that are connected */
   refusal(request: IncomingMessage, open: number): string | undefined;
-  connect(socket: WebSocket): PingedConnection;
+  connect(socket: WebSocket): void;
   /** What the clients of all servers together may make the node keep. */
   readonly memory: Pick<ClientMemory, "unread">;
 }
 
 /** The WebSocket clients of an HTTP server. */
 export class WebSockets {
-  private readonly connections = new Map<WebSocket, PingedConnection>();
+  /** With whether something came since the last ping. */
+  private readonly connections = new Map<WebSocket, { hasCome: boolean }>();
   private readonly sockets: WebSocketServer;
   private pings: NodeJS.Timeout | undefined;
 
@@ -49,7 +45,7 @@ export class WebSockets {
     });
     server.once("listening", () => {
       this.pings = setInterval(() => {
-        for (const connection of this.connections.values()) connection.ping();
+        for (const [socket, state] of this.connections) ping(socket, state);
       }, options.pingIntervalMs);
     });
   }
@@ -86,8 +82,13 @@ export class WebSockets {
     }
     this.sockets.handleUpgrade(request, stream, head, (socket) => {
       this.boundUnread(socket, stream);
-      this.connections.set(socket, this.options.connect(socket));
+      const state = { hasCome: true };
+      this.connections.set(socket, state);
+      const come = () => (state.hasCome = true);
+      socket.on("pong", come);
+      socket.on("message", come);
       socket.once("close", () => this.connections.delete(socket));
+      this.options.connect(socket);
     });
   }
 
@@ -118,4 +119,17 @@ export class WebSockets {
     if (origin !== undefined && !isAllowedOrigin(origin, allowedOrigins)) return "403 Forbidden";
     return this.options.refusal(request, this.size);
   }
+}
+
+/**
+ * Asks whether the client is there. Of a client that is not read, because it has asked for much, the answer
+ * waits behind its requests: its silence says nothing.
+ */
+function ping(socket: WebSocket, state: { hasCome: boolean }): void {
+  if (!state.hasCome) {
+    socket.terminate();
+    return;
+  }
+  state.hasCome = socket.isPaused;
+  socket.ping();
 }

@@ -61,7 +61,7 @@ const MAX_BODY_BYTES = 1_000_000;
 /** Connections at once, WebSockets included; integrators may hold at least 500. */
 const MAX_CONNECTIONS = 1_024;
 
-/** Time between pings; a client that did not answer the last one is ended. */
+/** Time between pings. */
 const PING_INTERVAL_MS = 20_000;
 
 /** Where events are subscribed to. */

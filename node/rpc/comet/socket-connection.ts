@@ -27,7 +27,6 @@ export class CometConnection implements EventReceiver {
   private readonly ending = new LazySignal();
   private readonly closeCallbacks: (() => void)[] = [];
   private inFlight = 0;
-  private isAlive = true;
   private isOpen = true;
 
   /** What waits to be sent; unlike the bound of each client, the common one ends the connection. */
@@ -47,24 +46,11 @@ export class CometConnection implements EventReceiver {
       socket.terminate();
     });
     socket.on("message", (data) => void this.onMessage(data));
-    socket.on("pong", () => {
-      this.isAlive = true;
-    });
     socket.on("error", (err) => log.debug({ err }, "WebSocket fault"));
     socket.once("close", () => {
       this.unsent.release();
       this.release();
     });
-  }
-
-  /** Asks whether the client is there; ends the connection if it did not answer the last time. */
-  ping(): void {
-    if (!this.isAlive) {
-      this.socket.terminate();
-      return;
-    }
-    this.isAlive = false;
-    this.socket.ping();
   }
 
   push(text: string): "sent" | "slow" | "closed" {

@@ -39,7 +39,6 @@ export class SocketConnection implements Subscriber {
   private readonly requests = new Set<RequestContext>();
   private readonly closeCallbacks: (() => void)[] = [];
   private waiters: Waiter[] = [];
-  private isAlive = true;
   private isOpen = true;
   /** What waits to be sent; unlike the bound of each client, the common one ends the connection. */
   private readonly unsent: Holding;
@@ -55,21 +54,8 @@ export class SocketConnection implements Subscriber {
       socket.terminate();
     });
     socket.on("message", (data) => this.onMessage(data));
-    socket.on("pong", () => {
-      this.isAlive = true;
-    });
     socket.on("error", (err) => api.log.debug({ err }, "WebSocket fault"));
     socket.once("close", () => this.onClosed());
-  }
-
-  /** Asks whether the client is there; ends the connection if it did not answer the last time. */
-  ping(): void {
-    if (!this.isAlive) {
-      this.socket.terminate();
-      return;
-    }
-    this.isAlive = false;
-    this.socket.ping();
   }
 
   notify(text: string): void {

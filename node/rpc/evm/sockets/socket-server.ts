@@ -6,7 +6,7 @@ import type { EvmApi } from "../api.js";
 import type { EvmServerOptions } from "../options.js";
 import { SocketConnection } from "./socket-connection.js";
 
-/** Time between pings; a connection that did not answer the last one is ended. */
+/** Time between pings. */
 const PING_INTERVAL_MS = 30_000;
 
 /** Connections that are no clients yet, or never become any; those that are too many read why. */

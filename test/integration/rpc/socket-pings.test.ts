@@ -1,0 +1,87 @@
+/** Clients that are gone are ended; those that the node does not read, because they ask for much, are not. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { type ClientOptions, WebSocket } from "ws";
+import type { CallResult } from "../../../node/execution/calls/call-port.js";
+import { createClientMemory } from "../../../node/rpc/client-memory.js";
+import { SocketConnection } from "../../../node/rpc/evm/sockets/socket-connection.js";
+import { WebSockets } from "../../../node/rpc/web-sockets.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { until } from "../../helpers/until.js";
+import { createTestNode } from "../../unit/rpc/evm/fixture.js";
+
+/** What a connection runs at once; it is not read above that. */
+const IN_FLIGHT = 64;
+const WAIT = { timeoutMs: 30_000 };
+const CALL = { to: `0x${"aa".repeat(20)}` };
+
+const memory = createClientMemory(systemClock);
+const node = createTestNode();
+let answer: (result: CallResult) => void;
+let server: Server;
+let sockets: WebSockets;
+const clients: WebSocket[] = [];
+
+beforeEach(async () => {
+  const answered = new Promise<CallResult>((resolve) => (answer = resolve));
+  node.calls.call = () => answered;
+  server = createServer();
+  sockets = new WebSockets(server, {
+    maxMessageBytes: 1_000_000,
+    pingIntervalMs: 30,
+    allowedOrigins: [],
+    refusal: () => undefined,
+    connect: (socket) => new SocketConnection(socket, node.api, memory),
+    memory,
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+});
+
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.terminate();
+  await sockets.close();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+async function connect(options: ClientOptions = {}) {
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  const client = new WebSocket(`ws://127.0.0.1:${address.port}`, options);
+  clients.push(client);
+  const seen = { pings: 0, answers: 0 };
+  client.on("ping", () => (seen.pings += 1));
+  client.on("message", () => (seen.answers += 1));
+  await once(client, "open");
+  return { client, seen };
+}
+
+function ask(client: WebSocket, method: string, params: readonly unknown[]): void {
+  client.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
+}
+
+it("ends a client that does not answer", async () => {
+  const { client } = await connect({ autoPong: false });
+  await once(client, "close");
+  await until(() => sockets.size === 0, WAIT);
+});
+
+it("keeps a client whose requests it does not read on with", async () => {
+  const { client, seen } = await connect();
+  for (let count = 0; count < 2 * IN_FLIGHT; count++) ask(client, "eth_call", [CALL, "latest"]);
+  await until(() => seen.pings >= 6 || client.readyState === WebSocket.CLOSED, WAIT);
+  expect(client.readyState).toBe(WebSocket.OPEN);
+  answer({ outcome: "success", returnData: new Uint8Array(0), gasUsed: 21_000n });
+  await until(() => seen.answers === 2 * IN_FLIGHT, WAIT);
+  await until(() => seen.pings >= 10, WAIT);
+  expect(client.readyState).toBe(WebSocket.OPEN);
+});
+
+it("keeps a client that asks, whether it answers pings or not", async () => {
+  const { client, seen } = await connect({ autoPong: false });
+  client.on("ping", () => ask(client, "eth_chainId", []));
+  await until(() => seen.pings >= 6 || client.readyState === WebSocket.CLOSED, WAIT);
+  expect(client.readyState).toBe(WebSocket.OPEN);
+  expect(seen.answers).toBeGreaterThan(3);
+});
