@@ -48,6 +48,8 @@ interface QueryGroup {
 /** All subscriptions of all clients. */
 export class SubscriptionHub {
   private readonly clients = new Map<EventReceiver, Map<string, Subscription>>();
+  /** Those whose end is told here, subscribed now or not: each may come and go any number of times. */
+  private readonly heard = new WeakSet<EventReceiver>();
   private readonly groups = new Map<string, QueryGroup>();
   private readonly endings: (() => void)[];
   /** First height that was not told yet. */
@@ -123,10 +125,10 @@ export class SubscriptionHub {
     group.members.add(subscription);
     this.groups.set(canonical, group);
     own.set(spelling, subscription);
-    if (!this.clients.has(connection)) {
-      this.clients.set(connection, own);
-      connection.onClose(() => this.forget(connection));
-    }
+    this.clients.set(connection, own);
+    if (this.heard.has(connection)) return;
+    this.heard.add(connection);
+    connection.onClose(() => this.forget(connection));
   }
 
   private unsubscribe(text: string, { connection }: RouteClient): void {
