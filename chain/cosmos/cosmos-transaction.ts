@@ -6,7 +6,7 @@
 import { type Address, parseBech32, publicKeyToAddress, VALIDATOR_PREFIX } from "../address.js";
 import { invalidMessage, ProtoReader, ProtoWriter } from "../consensus/protobuf.js";
 import { parsePublicKey } from "../crypto.js";
-import { sha256Hex } from "../hashes.js";
+import { keccak256Hex, sha256Hex } from "../hashes.js";
 import type { Hash32 } from "../hex.js";
 import type { SignedTransaction } from "../transaction.js";
 import { BASE_DENOM, type Atoken } from "../units.js";
@@ -95,6 +95,11 @@ export type AnyTransaction = SignedTransaction | CosmosTransaction;
 /** True for bytes that can only be a Cosmos transaction: EVM ones begin otherwise. */
 export function isCosmosBytes(bytes: Uint8Array): boolean {
   return bytes[0] === 0x0a;
+}
+
+/** The hash by which a transaction of either kind is named, of its raw bytes. */
+export function hashOfRaw(raw: Uint8Array): Hash32 {
+  return isCosmosBytes(raw) ? sha256Hex(raw) : keccak256Hex(raw);
 }
 
 /**

@@ -12,7 +12,7 @@ import type { PoolOutcome } from "./sender-draft.js";
 
 /** One admitted transaction as the journal keeps it. */
 export interface PoolJournalEntry {
-  /** keccak256(raw): the key. */
+  /** By the kind of the transaction (`hashOfRaw`): the key. */
   readonly hash: Hash32;
   readonly raw: Uint8Array;
   /** Sender as recovered at admission, so that a start need not recover it again. */

@@ -4,8 +4,8 @@
  * restart tells mined ones by the chain's index and removed ones by their own records.
  */
 import { type Address, bytesToAddress } from "../../chain/address.js";
+import { hashOfRaw } from "../../chain/cosmos/cosmos-transaction.js";
 import { bytesToHash32, type Hash32 } from "../../chain/hex.js";
-import { keccak256Hex } from "../../chain/hashes.js";
 import {
   decodeRlp,
   type RlpItem,
@@ -238,7 +238,7 @@ function decodeEntry(item: RlpItem): StoredPoolEntry {
   const [rawItem, from, receivedAtMs, sequence] = rlpList(item);
   const raw = rlpBytes(rawItem);
   return {
-    hash: keccak256Hex(raw),
+    hash: hashOfRaw(raw),
     raw,
     from: bytesToAddress(rlpBytes(from)),
     receivedAtMs: Number(rlpInteger(receivedAtMs)),

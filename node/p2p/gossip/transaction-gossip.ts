@@ -5,9 +5,8 @@
  * sent while the two were apart.
  */
 import { LRUCache } from "lru-cache";
-import { isCosmosBytes } from "../../../chain/cosmos/cosmos-transaction.js";
+import { hashOfRaw } from "../../../chain/cosmos/cosmos-transaction.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
-import { keccak256Hex, sha256Hex } from "../../../chain/hashes.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { AppError, errorCode } from "../../../chain/errors.js";
 import type { Clock } from "../../../runtime/process/clock.js";
@@ -130,11 +129,6 @@ const UNJUDGED_SDK_CODES: ReadonlySet<unknown> = new Set([
   SDK_CODE.timeout,
   SDK_CODE.memoTooLarge,
 ]);
-
-/** The hash by which the pool names a transaction of either kind. */
-function hashOfRaw(raw: Uint8Array): Hash32 {
-  return isCosmosBytes(raw) ? sha256Hex(raw) : keccak256Hex(raw);
-}
 
 interface Newcomer {
   readonly neighbour: TransactionNeighbour;

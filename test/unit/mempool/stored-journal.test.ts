@@ -1,0 +1,120 @@
+/** The pool over its journal as the node's store keeps it, with transactions of both kinds. */
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { Wallet } from "ethers";
+import { parseAddress, toBech32 } from "../../../chain/address.js";
+import { present } from "../../../chain/errors.js";
+import { sha256Hex } from "../../../chain/hashes.js";
+import { type Hash32, parseHexBytes } from "../../../chain/hex.js";
+import { decodeTransaction } from "../../../chain/transaction.js";
+import { Mempool } from "../../../node/mempool/mempool.js";
+import { type Database, openDatabase } from "../../../node/store/database.js";
+import { PoolStore } from "../../../node/store/pool-store.js";
+import { EventBus } from "../../../node/view/event-bus.js";
+import { COSMOS_RULES } from "../../helpers/chains/cosmos-rules.js";
+import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
+import { CHAIN_ID, FakeState } from "./support.js";
+
+const MNEMONIC = "test test test test test test test test test test test junk";
+const owner = Wallet.fromPhrase(MNEMONIC);
+const address = parseAddress(owner.address);
+const receiver = parseAddress(`0x${"77".repeat(20)}`);
+
+const send = {
+  typeUrl: "/cosmos.bank.v1beta1.MsgSend",
+  value: {
+    fromAddress: toBech32(address),
+    toAddress: toBech32(receiver),
+    amount: [{ denom: "atoken", amount: "7" }],
+  },
+};
+const common = { messages: [send], chainId: "chain_6940-1", gas: 70_000 };
+const fee = [{ denom: "atoken", amount: "7000000" }];
+const [signed] = signWithCosmJs(MNEMONIC, [{ ...common, fee, sequence: 0 }]);
+const cosmos = present(signed, "nothing was signed").raw;
+
+async function evmTransfer(nonce: number) {
+  const raw = await owner.signTransaction({
+    type: 0,
+    chainId: CHAIN_ID,
+    nonce,
+    gasPrice: 100n,
+    gasLimit: 21_000n,
+    to: receiver,
+    value: 1n,
+  });
+  return decodeTransaction(parseHexBytes(raw));
+}
+
+describe("the pool over the journal of the store", () => {
+  let folder: string;
+  let database: Database;
+  const mined = new Set<Hash32>();
+
+  beforeEach(async () => {
+    folder = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-journal-"));
+    database = await openDatabase(folder);
+    mined.clear();
+  });
+
+  afterEach(async () => {
+    await database.close();
+    fs.rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** A pool as after a restart: nothing is left but what the disk has. */
+  function open(state = new FakeState()): Promise<Mempool> {
+    const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => 0 };
+    const throws = (error: unknown) => {
+      throw error;
+    };
+    return Mempool.open({
+      state,
+      journal: new PoolStore(database, (hash) => mined.has(hash)),
+      bus: new EventBus(throws),
+      clock,
+      rules: {
+        chainId: CHAIN_ID,
+        ...COSMOS_RULES,
+        minGasPriceAtoken: 1n,
+        maxTransactionGas: 30_000_000n,
+      },
+      locate: (hash) => (mined.has(hash) ? { height: 1, index: 0, blockHash: hash } : undefined),
+      haltReason: () => undefined,
+      onJournalFault: throws,
+    });
+  }
+
+  it("has after a restart what was pending, transactions of both kinds", async () => {
+    const pool = await open();
+    const transfer = await evmTransfer(1);
+    const hashes = [sha256Hex(cosmos), transfer.hash];
+    expect(await pool.submit([cosmos, transfer.raw])).toEqual(hashes);
+    const again = await open();
+    expect(hashes.map((hash) => again.status(hash))).toEqual([
+      { status: "pending" },
+      { status: "pending" },
+    ]);
+  });
+
+  it("does not bring back what was mined or dropped, of either kind", async () => {
+    const pool = await open();
+    const transfer = await evmTransfer(1);
+    await pool.submit([cosmos, transfer.raw]);
+    mined.add(sha256Hex(cosmos));
+    const state = new FakeState();
+    state.nonces.set(address, 1n);
+    const second = await open(state);
+    expect(second.counts()).toEqual({ pending: 1, queued: 0 });
+    mined.clear();
+    const third = await open();
+    third.drop(sha256Hex(cosmos), "for a test");
+    await third.submit([(await evmTransfer(2)).raw]);
+    expect((await open()).status(sha256Hex(cosmos))).toEqual({
+      status: "dropped",
+      reason: "for a test",
+    });
+  });
+});
