@@ -284,28 +284,31 @@ export async function broadcast(
   if (mode !== "sync" && mode !== "async" && mode !== "block") {
     throw usage(`--broadcast-mode is sync, async or block, not "${mode.slice(0, 50)}".`);
   }
-  let answer = await sent(node, bytes, mode === "async" ? "async" : "sync");
-  // What pool or chain have already is waited for like what was just taken.
-  if (mode === "block" && (answer.code === 0 || answer.code === SDK_CODE.alreadyInMempool)) {
-    answer = await node.waitFor(answer.hash, BLOCK_WAIT_MS);
-  }
-  print(context, outputOf(flags), answer.response);
+  // Before it is sent: who mends a flag and types it again would pay twice.
+  const output = outputOf(flags);
+  const answer = await sent(node, bytes, mode);
+  print(context, output, answer.response);
   return answer.code === 0 ? 0 : 1;
 }
 
 async function sent(
   node: TxNode,
   bytes: Uint8Array,
-  mode: "sync" | "async",
+  mode: "sync" | "async" | "block",
 ): Promise<BroadcastAnswer> {
+  node.target.signal.throwIfAborted();
   try {
-    return await node.broadcast(bytes, mode);
+    const answer = await node.broadcast(bytes, mode === "async" ? "async" : "sync");
+    // What pool or chain have already is waited for like what was just taken.
+    const isTaken = answer.code === 0 || answer.code === SDK_CODE.alreadyInMempool;
+    if (mode !== "block" || !isTaken) return answer;
+    return await node.waitFor(answer.hash, BLOCK_WAIT_MS);
   } catch (cause) {
-    node.target.signal.throwIfAborted();
     const hash = hashText(bytes);
+    const reason = node.target.signal.aborted ? "The command was stopped." : errorMessage(cause);
     throw new CliError(
       "CLIENT_FAILED",
-      `${errorMessage(cause)} The transaction may have been taken all the same: look with ` +
+      `${reason} The transaction may have been taken all the same: look with ` +
         `\`causeway query tx ${hash}\` before anything is sent again.`,
       { cause, details: { hash } },
     );
@@ -317,8 +320,10 @@ function hashText(bytes: Uint8Array): string {
   return Buffer.from(sha256(bytes)).toString("hex").toUpperCase();
 }
 
-/** Flags of output as queries have them. */
+/** Flags of output as queries have them. Throws USAGE. */
 export function outputOf(flags: Flags) {
   const output = flagText(flags, "output");
-  return output === undefined ? {} : { output };
+  if (output === undefined) return {};
+  if (output === "text" || output === "json") return { output };
+  throw usage(`--output is text or json, not "${output.slice(0, 50)}".`);
 }

@@ -23,14 +23,18 @@ export interface MinedResponse {
   }[];
 }
 
-/** Runs `causeway WORDS --home HOME`, errors as its entry shows them. */
-export async function runCommand(home: string, words: readonly string[]): Promise<Printed> {
+/** Runs `causeway WORDS --home HOME`, errors as its entry shows them, until `signal` fires. */
+export async function runCommand(
+  home: string,
+  words: readonly string[],
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Printed> {
   const [out, err]: [string[], string[]] = [[], []];
   let code = 0;
   const program = createProgram({
     version: "0",
     env: {},
-    signal: new AbortController().signal,
+    signal,
     print: (line) => out.push(line),
     warn: (line) => err.push(line),
     setExitCode: (given) => {

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -16,6 +17,8 @@ writeFileSync(key, `0x${"11".repeat(32)}\n`, { mode: 0o600 });
 /** What the node says of its price and of the gas. */
 let says: { price: string; gas: bigint };
 let sent: string[];
+/** What happens when the transaction has come. */
+let onSent: () => void;
 let server: Server;
 
 /** Answers of a node's consensus RPC, as far as a transfer asks for them. */
@@ -23,6 +26,7 @@ function answer(method: string, params: Readonly<Record<string, string>>): unkno
   if (method === "status") return { node_info: { network: "chain_6940-1" } };
   if (method === "broadcast_tx_sync") {
     sent.push(params["tx"] ?? "");
+    onSent();
     return { code: 0, codespace: "", log: "", data: "", hash: "A".repeat(64) };
   }
   const answers: Readonly<Record<string, readonly [string, ProtoMessage]>> = {
@@ -59,6 +63,7 @@ beforeAll(async () => {
 beforeEach(() => {
   says = { price: "0.025atoken", gas: 76_000n };
   sent = [];
+  onSent = () => undefined;
 });
 
 afterAll(async () => {
@@ -69,9 +74,19 @@ afterAll(async () => {
 
 /** A transfer of one atoken that nobody is asked about. */
 function send(...flags: readonly string[]) {
+  return sendUntil(new AbortController().signal, flags);
+}
+
+function sendUntil(signal: AbortSignal, flags: readonly string[]) {
   const node = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const words = ["tx", "bank", "send", `0x${"22".repeat(20)}`, "1atoken", "--from", key, "--yes"];
-  return runCommand(home, [...words, "--node", node, ...flags]);
+  return runCommand(home, [...words, "--node", node, ...flags], signal);
+}
+
+/** Hash of what was sent, as the SDK writes it. */
+function sentHash(): string {
+  const [tx = ""] = sent;
+  return createHash("sha256").update(Buffer.from(tx, "base64")).digest("hex").toUpperCase();
 }
 
 describe("a fee that a node has named", () => {
@@ -97,5 +112,40 @@ describe("a fee that a node has named", () => {
     const both = ["--gas", "100000", "--gas-prices", "20000000000000atoken"];
     expect(await send(...both)).toMatchObject({ code: 0 });
     expect(sent).toHaveLength(2);
+  });
+});
+
+describe("what was sent already", () => {
+  it.each([
+    ["--output", "yaml"],
+    ["-o", "JSON"],
+    ["--broadcast-mode", "commit"],
+  ])(
+    "is never followed by a refusal of %s %s: whoever mends the flag would pay twice",
+    async (flag, value) => {
+      const refused = await send(flag, value);
+      expect(refused).toMatchObject({ code: 1, out: "" });
+      expect(refused.err).toContain(`not "${value}"`);
+      expect(sent).toEqual([]);
+    },
+  );
+
+  it.each(["sync", "block"])(
+    "is named by its hash where the command is stopped, mode %s",
+    async (mode) => {
+      const stopping = new AbortController();
+      onSent = () => stopping.abort(new DOMException("the command was stopped", "AbortError"));
+      const stopped = await sendUntil(stopping.signal, ["--broadcast-mode", mode]);
+      expect(sent).toHaveLength(1);
+      expect(stopped).toMatchObject({ code: 1, out: "" });
+      expect(stopped.err).toContain(`causeway query tx ${sentHash()}`);
+    },
+  );
+
+  it("is named by its hash where the node stops to answer before a block has it", async () => {
+    onSent = () => server.closeAllConnections();
+    const lost = await send("--broadcast-mode", "block");
+    expect(lost).toMatchObject({ code: 1, out: "" });
+    expect(lost.err).toContain(`causeway query tx ${sentHash()}`);
   });
 });
