@@ -76,8 +76,7 @@ export async function runSetSwitch(
   if (fault !== undefined) {
     if (homeFault !== undefined) throw homeFault;
     const kept = isRaised ? "this home's signer obeys all the same" : "nothing was changed";
-    command.print(`The ledger could not be told (${fault}): ${kept}. Try again.`);
-    return 1;
+    return refuse(command, `The ledger could not be told (${fault}): ${kept}. Try again.`);
   }
   if (!isRaised) return lowerHome(command, looked, state);
   // What was set by others at the same time, and stops less, may have replaced the file before the ledger
@@ -104,8 +103,7 @@ export async function runLiftSwitch(
   const looked = lookAtKillSwitchFile(file);
   const fault = await tellLedger(command, state);
   if (fault !== undefined) {
-    command.print(`The ledger could not be told (${fault}): nothing is lifted.`);
-    return 1;
+    return refuse(command, `The ledger could not be told (${fault}): nothing is lifted.`);
   }
   return lowerHome(command, looked, state);
 }
@@ -127,8 +125,7 @@ async function lowerHome(
   });
   if (isLowered) return report(command, state, homeFault);
   const now = placeLine(readHome(command));
-  command.print(`It was set again meanwhile: ${now}; look, then type this again.`);
-  return 1;
+  return refuse(command, `It was set again meanwhile: ${now}; look, then type this again.`);
 }
 
 function newState(level: KillSwitchLevel, { reason, operator }: SetSwitchOptions): KillSwitchState {
@@ -184,6 +181,12 @@ async function tellLedger(
   } catch (error) {
     return errorMessage(error);
   }
+}
+
+/** What was not done; as JSON, where the answer is read by a program. */
+function refuse(command: LedgerCommand, sentence: string): number {
+  command.print(command.json ? toJson({ refused: sentence }) : sentence);
+  return 1;
 }
 
 function report(command: LedgerCommand, state: KillSwitchState, homeFault?: CliError): number {

@@ -112,13 +112,12 @@ export async function runReleaseSweep(
       throw new CliError("USAGE", `${transactionHash} is mined: it ends when its block is booked.`);
     }
     await releaseSweep(database, id, { isNonceUsed, reason });
-    command.print(
-      isNonceUsed
-        ? `Another transaction used nonce ${sweep.gas.nonce}: the address is looked at anew.`
-        : sweep.attempts.length === 0
-          ? "Its nonce is free: it is signed."
-          : "Its bytes are sent again.",
-    );
+    const next = isNonceUsed
+      ? `Another transaction used nonce ${sweep.gas.nonce}: the address is looked at anew.`
+      : sweep.attempts.length === 0
+        ? "Its nonce is free: it is signed."
+        : "Its bytes are sent again.";
+    command.print(command.json ? toJson({ id, isNonceUsed, next }) : next);
     return 0;
   });
 }

@@ -256,7 +256,17 @@ describe("causeway killswitch", () => {
     expect(await runSetSwitch(command(DOWN), { ...terms, level: "stop-sign" })).toBe(1);
     expect(printed.join()).toContain("signer obeys");
     expect((await killSwitch.read()).level).toBe("stop-sign");
-    expect(await runSetSwitch(command(DOWN), { ...terms, level: "stop-new" })).toBe(1);
+    const asJson = { ...command(DOWN), json: true };
+    for (const run of [
+      () => runSetSwitch(asJson, { ...terms, level: "stop-new" }),
+      () => runLiftSwitch(asJson, terms),
+    ]) {
+      printed = [];
+      expect(await run()).toBe(1);
+      expect(JSON.parse(printed.join(""))).toEqual({
+        refused: expect.stringContaining("The ledger could not be told"),
+      });
+    }
     expect(await runLiftSwitch(command(DOWN), terms)).toBe(1);
     expect((await killSwitch.read()).level).toBe("stop-sign");
     expect(await runLiftSwitch(owner(), terms)).toBe(0);
