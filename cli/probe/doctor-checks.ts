@@ -49,7 +49,16 @@ const DISK_FAIL_PERCENT = 10;
 const LAG_WARN_BLOCKS = 10;
 
 const SECRET_SUFFIXES = [".key", ".seed", ".passphrase", ".password", ".xpub"];
-const SECRET_NAMES = new Set(["hot-wallet.json", "priv_validator_key.json", "node_key.json"]);
+const SECRET_NAMES = new Set([
+  "hot-wallet.json",
+  "priv_validator_key.json",
+  "node_key.json",
+  "pgpass",
+  "redis.conf",
+]);
+
+/** Folders of a home in which every file is a secret. */
+const SECRET_FOLDERS = [WALLETS_FOLDER, "config/database-roles", "data/console/users"];
 
 /** Settings of all processes; their faults are findings, and later checks need them right. */
 export function checkSettings(context: DoctorContext): {
@@ -88,19 +97,32 @@ export function checkKeyModes(paths: HomePaths): readonly Finding[] {
   } catch (error) {
     return [finding("home", "fail", sentenceOf(error), "run `npm start` or `causeway init` first")];
   }
-  const wallets = join(paths.home, WALLETS_FOLDER);
-  const further = existsSync(wallets) ? readdirSync(wallets) : [];
-  const open = [
-    ...names
-      .filter((name) => SECRET_NAMES.has(name) || SECRET_SUFFIXES.some((end) => name.endsWith(end)))
-      .map((name) => join(paths.config, name)),
-    ...further.map((name) => join(wallets, name)),
-  ].filter((path) => (statSync(path).mode & 0o077) !== 0);
+  const nodes = namesIn(join(paths.home, "nodes")).map((name) => join(paths.home, "nodes", name));
+  const ofNodes = nodes.flatMap((home) =>
+    secretsIn(join(home, "config"), namesIn(join(home, "config"))),
+  );
+  const further = SECRET_FOLDERS.flatMap((name) => {
+    const folder = join(paths.home, name);
+    return namesIn(folder).map((file) => join(folder, file));
+  });
+  const open = [...secretsIn(paths.config, names), ...ofNodes, ...further].filter(
+    (path) => (statSync(path).mode & 0o077) !== 0,
+  );
   return open.length === 0
     ? [finding("key-modes", "pass", "only their owner can read the keys")]
     : open.map((path) =>
         finding("key-modes", "fail", `${path} is open to others`, `chmod 600 ${path}`),
       );
+}
+
+function secretsIn(config: string, names: readonly string[]): string[] {
+  return names
+    .filter((name) => SECRET_NAMES.has(name) || SECRET_SUFFIXES.some((end) => name.endsWith(end)))
+    .map((name) => join(config, name));
+}
+
+function namesIn(folder: string): readonly string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
 }
 
 /** What a person has stopped, by the switch that lies in the home; nothing where there is none. */

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import {
   chmodSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -252,6 +253,30 @@ describe("the doctor", () => {
       },
     ]);
     expect(checkDisk(paths).id).toBe("disk");
+  });
+
+  it("finds those of processes that run apart, of further validators and of the console", async () => {
+    const folder = newFolder();
+    await runInit(contextFor(join(folder, "operator")), { roleHomes: folder });
+    const validator = join(folder, "operator/nodes/node1/config");
+    const users = join(folder, "operator/data/console/users");
+    for (const made of [validator, users]) mkdirSync(made, { recursive: true });
+    writeFileSync(join(validator, "priv_validator_key.json"), "{}", { mode: 0o600 });
+    writeFileSync(join(users, "ann.json"), "{}", { mode: 0o600 });
+    for (const [role, name] of [
+      ["deposit-watcher", "config/pgpass"],
+      ["migrate", "config/database-roles/worker.password"],
+      ["redis", "config/redis.conf"],
+      ["operator", "nodes/node1/config/priv_validator_key.json"],
+      ["operator", "data/console/users/ann.json"],
+    ] as const) {
+      const paths = homePaths(join(folder, role));
+      expect(checkKeyModes(paths).map(({ severity }) => severity)).toEqual(["pass"]);
+      const file = join(paths.home, name);
+      chmodSync(file, 0o640);
+      expect(checkKeyModes(paths).map(({ value }) => value)).toEqual([`${file} is open to others`]);
+      chmodSync(file, 0o600);
+    }
   });
 
   it("tells what a person has stopped, and what lifts it", async () => {
