@@ -28,6 +28,7 @@ import type {
 } from "../view/chain-view.js";
 import { breathe } from "../../runtime/process/main-thread.js";
 import type { BlockPage, PlacedReceipt } from "../view/block-pages.js";
+import { cosmosOf } from "../view/cosmos-items.js";
 import type { CommittedBlock, TransactionLocation } from "../view/event-bus.js";
 import { EMPTY_ACCOUNT } from "../store/account-record.js";
 import { ACCOUNT_TRIE } from "../state/state-root.js";
@@ -95,10 +96,6 @@ export class CommittedView implements ChainView {
 
   receipt(height: Height, index: number): PlacedReceipt | undefined {
     return this.isCommitted(height) ? this.stores.blocks.receipt(height, index) : undefined;
-  }
-
-  cosmos(height: Height): readonly MinedCosmosTransaction[] {
-    return this.isCommitted(height) ? this.stores.blocks.cosmos(height) : [];
   }
 
   cosmosTransaction(height: Height, item: number): MinedCosmosTransaction | undefined {
@@ -255,15 +252,14 @@ export class CommittedView implements ChainView {
         }
         await breathe(signal);
       }
-      const cosmos = this.stores.blocks.cosmos(height);
-      for (const [item, { tx, changes }] of cosmos.entries()) {
+      let transactionIndex = transactionCount;
+      for await (const { tx, changes } of cosmosOf(this, height, signal)) {
         const place = { height, blockHash, transactionHash: tx.hash };
-        const transactionIndex = transactionCount + item;
         yield* entriesOf(address, changes, { ...place, transactionIndex });
+        transactionIndex += 1;
       }
       const { blockChanges } = this.stores.blocks.blockChanges(height);
       const place = { height, blockHash, transactionHash: undefined };
-      const transactionIndex = transactionCount + cosmos.length;
       yield* entriesOf(address, blockChanges, { ...place, transactionIndex });
     }
   }

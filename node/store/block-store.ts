@@ -206,32 +206,36 @@ export class BlockStore {
     this.base.assertBlock(height);
     const recent = this.recent.get(height);
     if (recent !== undefined) return recent;
-    const parts = this.wholeBlock(height);
+    const outline = this.outline(height);
+    const cosmos = this.records.cosmos(outline);
+    const parts = new WholeBlock(outline, this.records.blockChanges(height), cosmos);
     for (const page of this.storedPages(height)) parts.add(page);
     this.recent.set(height, parts.committed);
     return parts.committed;
   }
 
   /**
-   * The same, a page at a time and not kept.
-   * @param pause called between the pages, to let others run
+   * The same, a page or a Cosmos transaction at a time, and not kept.
+   * @param pause called in between, to let others run
    */
   async load(height: Height, pause: () => Promise<void> | undefined): Promise<CommittedBlock> {
     this.base.assertBlock(height);
     const recent = this.recent.get(height);
     if (recent !== undefined) return recent;
-    const parts = this.wholeBlock(height);
+    const outline = this.outline(height);
+    const cosmos: MinedCosmosTransaction[] = [];
+    for (let item = 0; item < outline.cosmosPlaces.length; item++) {
+      cosmos.push(this.records.cosmosAt(outline, item));
+      await pause();
+      // It may have been pruned meanwhile.
+      this.base.assertBlock(height);
+    }
+    const parts = new WholeBlock(outline, this.records.blockChanges(height), cosmos);
     for (const page of this.storedPages(height)) {
       parts.add(page);
       await pause();
     }
     return parts.committed;
-  }
-
-  private wholeBlock(height: Height): WholeBlock {
-    const outline = this.outline(height);
-    const cosmos = this.records.cosmos(outline);
-    return new WholeBlock(outline, this.records.blockChanges(height), cosmos);
   }
 
   /** Drops a block that was deleted from the caches. */

@@ -104,9 +104,10 @@ export interface ChainView {
   outline(height: Height): BlockOutline | undefined;
   transaction(height: Height, index: number): BlockTransaction | undefined;
   receipt(height: Height, index: number): PlacedReceipt | undefined;
-  /** Cosmos transactions of a block with what execution made of them, in order. */
-  cosmos(height: Height): readonly MinedCosmosTransaction[];
-  /** One of them, by its number among them: all of a full block take a while to decode. */
+  /**
+   * A Cosmos transaction of a block with what execution made of it, by its number among them. All of a
+   * full block take a while to decode: whoever wants all takes `cosmosOf`.
+   */
   cosmosTransaction(height: Height, item: number): MinedCosmosTransaction | undefined;
   /** Its bytes alone, which cost a tenth of that. */
   cosmosBytes(height: Height, item: number): Uint8Array | undefined;

@@ -9,6 +9,7 @@ import { type Height, ZERO_HASH } from "../../../chain/hex.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../view/chain-view.js";
+import { cosmosOf } from "../../view/cosmos-items.js";
 import type { ChainParams } from "../../settings/genesis.js";
 import type { MaybePromise, StateReader } from "../../store/state-reader.js";
 import { CallError } from "./call-error.js";
@@ -41,7 +42,10 @@ const MAX_QUEUED_JOBS = 2_000;
 
 /** What the pool is made with. */
 export interface CallPoolOptions {
-  readonly view: Pick<ChainView, "head" | "outline" | "pages" | "cosmos" | "blockHash" | "supply">;
+  readonly view: Pick<
+    ChainView,
+    "head" | "outline" | "pages" | "cosmosTransaction" | "blockHash" | "supply"
+  >;
   /** Committed state at a height; throws HISTORY_PRUNED. */
   readonly stateReaderAt: (height: Height) => StateReader;
   readonly chainId: bigint;
@@ -181,7 +185,10 @@ export class CallPool implements CallWorkers {
       transactions.push(...page.transactions());
       await breathe(signal);
     }
-    const cosmos = this.options.view.cosmos(height);
+    const cosmos = [];
+    for await (const { tx, from, index: place } of cosmosOf(this.options.view, height, signal)) {
+      cosmos.push({ tx, from, index: place });
+    }
     const evm = transactions.slice(0, count);
     const ordered: TracedTransaction[] = inDataOrder(evm, cosmos);
     // Those behind the last traced one do not matter to it.

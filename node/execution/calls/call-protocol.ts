@@ -16,8 +16,11 @@ import type { VestingSchedules } from "../../settings/vesting.js";
 import type { CallFaultCode } from "./call-error.js";
 import type { CallOverrides, CallRequest, SimulationRequest, TraceKind } from "./call-port.js";
 
-/** A transaction of a block that is repeated: only those of the EVM can be traced. */
-export type TracedTransaction = BlockTransaction | MinedCosmosTransaction;
+/**
+ * A transaction of a block that is repeated: only those of the EVM can be traced. What came of the others
+ * is left out, which is most of them.
+ */
+export type TracedTransaction = BlockTransaction | Pick<MinedCosmosTransaction, "tx" | "from">;
 
 /** Facts of the block that a job executes in. */
 export interface BlockFacts {

@@ -1,8 +1,7 @@
 /** Traces: a block's transactions over their parent's state, or one message over a fixed state. */
 import { weightsOf } from "../../../chain/evm/compute-weights.js";
 import type { Address } from "../../../chain/address.js";
-import { isEvm } from "../../../chain/block.js";
-import type { MinedCosmosTransaction } from "../../../chain/cosmos/cosmos-result.js";
+import { type BlockTransaction, isEvm } from "../../../chain/block.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import type { TracedTransaction } from "./call-protocol.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
@@ -96,7 +95,10 @@ export async function traceTransactions(
 }
 
 /** A Cosmos transaction runs no code that could be traced, but may change what code sees. */
-function repeatCosmos(mined: MinedCosmosTransaction, environment: TraceEnvironment): void {
+function repeatCosmos(
+  mined: Exclude<TracedTransaction, BlockTransaction>,
+  environment: TraceEnvironment,
+): void {
   const { state, settings, block } = environment;
   const { feeCollector, validatorsPool, computeWeights } = settings;
   const { maxTransactionGas, maxTransactionComputeNs } = settings;

@@ -12,8 +12,9 @@ import { breathe } from "../../../runtime/process/main-thread.js";
 import type { BlockClaims, ClaimReads } from "../../modules/reads/block-claims.js";
 import type { BlockPage } from "../../view/block-pages.js";
 import type { ChainView } from "../../view/chain-view.js";
+import { cosmosOf } from "../../view/cosmos-items.js";
 import { BLOCK_END, blockStartJson, minedTransactionJson, placeOf, receiptJson } from "./encode.js";
-import { journalEndJson, journalStartJson, pageJournalJson } from "./journal-json.js";
+import { cosmosJson, journalEndJson, journalStartJson, pageJournalJson } from "./journal-json.js";
 import { LARGE_BYTES, LargeLane } from "./large-lane.js";
 import { RawJson } from "./method.js";
 
@@ -22,7 +23,13 @@ interface BlockTexts {
   start(outline: BlockOutline): string;
   /** Items joined by commas. */
   page(outline: BlockOutline, page: BlockPage): string;
-  end(outline: BlockOutline, view: ChainView, claims: JournaledClaims): string;
+  end(outline: BlockOutline, view: ChainView, own: OwnTexts): string;
+}
+
+/** What a journal has beside its pages. */
+interface OwnTexts {
+  readonly cosmosTexts: readonly string[];
+  readonly claims: JournaledClaims;
 }
 
 /** Changes of claims: undefined on a chain without stake, null where the state is pruned. */
@@ -44,12 +51,8 @@ const VARIANTS = {
   journal: {
     start: journalStartJson,
     page: (_outline, page) => pageJournalJson(page),
-    end: ({ header: { height }, transactionCount }, view, claims) =>
-      journalEndJson(
-        { ...view.blockChanges(height), claims },
-        view.cosmos(height),
-        transactionCount,
-      ),
+    end: ({ header: { height } }, view, { cosmosTexts, claims }) =>
+      journalEndJson({ ...view.blockChanges(height), claims }, cosmosTexts),
   },
 } as const satisfies Record<string, BlockTexts>;
 
@@ -133,23 +136,32 @@ export class BlockJson {
         if (claims !== undefined) notePage(claims, page);
         await breathe();
       }
-      const moves = claims === undefined ? undefined : await this.claimsOf(claims, outline);
-      pieces.push(Buffer.from(texts.end(outline, this.view, moves)));
+      const cosmosTexts = variant === "journal" ? await this.cosmosTexts(claims, outline) : [];
+      const moves = claims === undefined ? undefined : await this.claimsOf(claims, height);
+      pieces.push(Buffer.from(texts.end(outline, this.view, { cosmosTexts, claims: moves })));
       return new RawJson(Buffer.concat(pieces));
     } finally {
       leave?.();
     }
   }
 
-  /** The journal of a block is there longer than the state before it. */
-  private async claimsOf(
-    claims: BlockClaims,
+  /** Cosmos transactions, which are noted for the claims as they are come to. */
+  private async cosmosTexts(
+    claims: BlockClaims | undefined,
     { header: { height }, transactionCount }: BlockOutline,
-  ): Promise<JournaledClaims> {
-    for (const [item, { changes, result }] of this.view.cosmos(height).entries()) {
-      const events = result.code === 0 ? result.events : undefined;
-      claims.note(transactionCount + item, changes, events);
+  ): Promise<readonly string[]> {
+    const cosmosTexts: string[] = [];
+    for await (const mined of cosmosOf(this.view, height)) {
+      const index = transactionCount + cosmosTexts.length;
+      const { code, events } = mined.result;
+      claims?.note(index, mined.changes, code === 0 ? events : undefined);
+      cosmosTexts.push(cosmosJson(mined, index));
     }
+    return cosmosTexts;
+  }
+
+  /** The journal of a block is there longer than the state before it. */
+  private async claimsOf(claims: BlockClaims, height: Height): Promise<JournaledClaims> {
     const { blockChanges, moduleEvents } = this.view.blockChanges(height);
     claims.note(undefined, blockChanges, moduleEvents);
     try {

@@ -144,8 +144,11 @@ export function journalStartJson({ header, hash, timeMs }: BlockOutline): string
   return `${start.slice(0, -1)},"transactions":[`;
 }
 
-/** A Cosmos transaction: what it has in common with EVM transactions, and its result. */
-function cosmosJson(
+/**
+ * A Cosmos transaction: what it has in common with EVM transactions, and its result.
+ * @param index in the journal, where they count on behind those of the EVM
+ */
+export function cosmosJson(
   { tx, from, index: dataIndex, result, changes }: MinedCosmosTransaction,
   index: number,
 ): string {
@@ -186,18 +189,13 @@ function claimJson(move: PlacedClaimMove): JsonValue {
 }
 
 /**
- * What follows the transactions in the answer of causeway_getBlockJournal. Cosmos transactions
- * count on behind those of the EVM.
+ * What follows the transactions in the answer of causeway_getBlockJournal.
+ * @param cosmosTexts of `cosmosJson`
  */
-export function journalEndJson(
-  journal: JournalEnd,
-  cosmos: readonly MinedCosmosTransaction[],
-  firstIndex: number,
-): string {
-  const cosmosTexts = cosmos.map((one, item) => cosmosJson(one, firstIndex + item));
+export function journalEndJson(journal: JournalEnd, cosmosTexts: readonly string[]): string {
   const claims = journal.claims?.map(claimJson) ?? null;
   return (
-    (cosmos.length === 0 ? "]" : `],"cosmosTransactions":[${cosmosTexts.join(",")}]`) +
+    (cosmosTexts.length === 0 ? "]" : `],"cosmosTransactions":[${cosmosTexts.join(",")}]`) +
     `,"blockChanges":${listJson(journal.blockChanges, changeJson)}` +
     `,"minted":"${toQuantity(journal.mintedAtoken)}","burned":"${toQuantity(journal.burnedAtoken)}"` +
     (journal.claims === undefined ? "}" : `,"claims":${JSON.stringify(claims)}}`)

@@ -108,7 +108,8 @@ function mined(one: ValidatorNode) {
   return bytes.map((raw) => {
     const place = one.view.locateBySdkHash(bytesToHash32(sha256(raw)));
     if (place === undefined) throw new Error("a transaction is not in a block");
-    const found = one.view.cosmos(place.height).find(({ index }) => index === place.index);
+    const { cosmos } = one.view.block(place.height)?.block ?? {};
+    const found = cosmos?.find(({ index }) => index === place.index);
     if (found === undefined) throw new Error("the index names another place");
     return { height: place.height, ...found };
   });

@@ -92,9 +92,8 @@ async function send(...messages: readonly { typeUrl: string; value: unknown }[])
     what: "the transaction",
   });
   const place = node(0).view.locateBySdkHash(hash);
-  const found = node(0)
-    .view.cosmos(place?.height ?? 0)
-    .find(({ index }) => index === place?.index);
+  const { cosmos } = node(0).view.block(place?.height ?? 0)?.block ?? {};
+  const found = cosmos?.find(({ index }) => index === place?.index);
   if (place === undefined || found === undefined) throw new Error("the transaction is missing");
   return { ...found, height: place.height };
 }

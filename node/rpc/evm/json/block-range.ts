@@ -12,6 +12,7 @@ import { type Height, toQuantity } from "../../../../chain/hex.js";
 import { RECORDS_VERSION } from "../../../../chain/records/records-version.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../../view/chain-view.js";
+import { cosmosOf } from "../../../view/cosmos-items.js";
 import {
   type BoundedRange,
   type OpenAnswer,
@@ -19,6 +20,7 @@ import {
   recordRange,
 } from "./record-range.js";
 import {
+  cosmosJson,
   DataRoom,
   journaledTransactions,
   journalEndJson,
@@ -112,7 +114,11 @@ async function addBlock(
     await breathe(signal);
   }
   const { height } = header;
-  answer.add(journalEndJson(view.blockChanges(height), view.cosmos(height), transactionCount));
+  const cosmosTexts: string[] = [];
+  for await (const mined of cosmosOf(view, height, signal)) {
+    cosmosTexts.push(cosmosJson(mined, transactionCount + cosmosTexts.length));
+  }
+  answer.add(journalEndJson(view.blockChanges(height), cosmosTexts));
   await breathe(signal);
 }
 

@@ -1,11 +1,17 @@
-/** A block of many Cosmos transactions is read a page at a time, and one of them without the others. */
+/**
+ * A block of many Cosmos transactions is read a page at a time, and one of them without the others. Whoever
+ * wants all of them gives others their turns in between.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../../chain/address.js";
 import { createLocalGenesis } from "../../../../node/settings/genesis.js";
 import { dataPages } from "../../../../node/rpc/comet/chain-reads.js";
+import { BlockJson } from "../../../../node/rpc/evm/block-json.js";
+import { blockRangeJson } from "../../../../node/rpc/evm/json/block-range.js";
 import { ExecutionChain } from "../../../helpers/chains/execution-chain.js";
 import { signWithCosmJs } from "../../../helpers/cosmos/cosmjs.js";
+import { turnsOf } from "../../../helpers/turns.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";
 const faucet = Wallet.fromPhrase(MNEMONIC);
@@ -90,5 +96,42 @@ describe("transactions of a block", () => {
     const expected = inMemory.map((one) => one?.tx.raw);
     const hex = (one: Uint8Array | undefined) => one && Buffer.from(one).toString("hex");
     expect(bytes.map(hex)).toEqual(expected.map(hex));
+  });
+});
+
+describe("others get their turns while all of a block are read", () => {
+  const { signal } = new AbortController();
+  const alone = { from: 1, to: 1, maxBytes: 1, recordsVersion: undefined };
+  const entriesOf = async () => {
+    let count = 0;
+    for await (const entry of chain.view.accountJournal(to, 1, 1, signal)) count += entry.height;
+    return count;
+  };
+
+  it.each([
+    ["for a range of blocks", () => blockRangeJson(chain.view, alone, signal)],
+    ["for the block's journal", () => new BlockJson(chain.view, 0).journal(1)],
+    ["for an account's journal", entriesOf],
+    ["for the block itself", () => chain.view.load(1, signal)],
+  ])("%s", async (_, read) => {
+    chain.stores.blocks.forget(1);
+    expect(await turnsOf(read)).toBeGreaterThan(COUNT / 4);
+  });
+
+  it("and the answers have all of them", async () => {
+    chain.stores.blocks.forget(1);
+    const range = Buffer.concat((await blockRangeJson(chain.view, alone, signal)).pieces());
+    const journal = await new BlockJson(chain.view, 0).journal(1);
+    type Journal = { cosmosTransactions: { hash: string; index: number; dataIndex: number }[] };
+    const { blocks } = JSON.parse(range.toString()) as { blocks: Journal[] };
+    const own = JSON.parse(String(journal?.content)) as Journal;
+    const expected = chain.stores.blocks.cosmos(1).map(({ tx }, index) => {
+      return { hash: tx.hash, index, dataIndex: index };
+    });
+    expect(own.cosmosTransactions).toMatchObject(expected);
+    expect(blocks[0]?.cosmosTransactions).toEqual(own.cosmosTransactions);
+    expect(await entriesOf()).toBe(COUNT);
+    const whole = await chain.view.load(1, signal);
+    expect(whole?.block.cosmos?.map(({ tx }) => tx.hash)).toEqual(expected.map(({ hash }) => hash));
   });
 });

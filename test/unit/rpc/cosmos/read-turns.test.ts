@@ -4,7 +4,6 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { AbiCoder, Wallet } from "ethers";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { transactionEvents } from "../../../../chain/consensus/abci-event.js";
 import {
   encodeSdkTransaction,
@@ -18,6 +17,7 @@ import { createSdkTransactions } from "../../../../node/rpc/comet/sdk-transactio
 import { txQueries } from "../../../../node/rpc/cosmos/modules/tx.js";
 import type { QuerySources } from "../../../../node/rpc/cosmos/sources.js";
 import { CometTestChain } from "../../../helpers/chains/comet-chain.js";
+import { turnsOf } from "../../../helpers/turns.js";
 import { ALICE, signLegacy } from "../evm/fixture.js";
 
 const COUNT = 150;
@@ -45,21 +45,6 @@ beforeAll(async () => {
 afterAll(() => chain.close());
 
 afterEach(() => void jest.restoreAllMocks());
-
-/** Turns of the event loop that others get while the work is done, if each look at the time takes 1 ms. */
-async function turnsOf(work: () => unknown): Promise<number> {
-  // A turn that is open still has its end by the other clock.
-  await nextTurn();
-  let nowMs = performance.now();
-  const clock = jest.spyOn(performance, "now").mockImplementation(() => (nowMs += 1));
-  const state = { isDone: false };
-  const done = Promise.resolve(work()).finally(() => (state.isDone = true));
-  let turns = 0;
-  for (; !state.isDone; turns++) await nextTurn();
-  clock.mockRestore();
-  await done;
-  return turns;
-}
 
 it("the fees of a block are added up once, for all that are asked for one by one", async () => {
   const { view } = chain.chain;
