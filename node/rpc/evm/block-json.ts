@@ -13,7 +13,13 @@ import type { BlockClaims, ClaimReads } from "../../modules/reads/block-claims.j
 import type { BlockPage } from "../../view/block-pages.js";
 import type { ChainView } from "../../view/chain-view.js";
 import { cosmosOf } from "../../view/cosmos-items.js";
-import { BLOCK_END, blockStartJson, minedTransactionJson, placeOf, receiptJson } from "./encode.js";
+import {
+  BLOCK_END,
+  blockStartJson,
+  minedTransactionJson,
+  placeOf,
+  receiptTexts,
+} from "./encode.js";
 import { cosmosJson, journalEndJson, journalStartJson, pageJournalJson } from "./journal-json.js";
 import { LARGE_BYTES, LargeLane } from "./large-lane.js";
 import { RawJson } from "./method.js";
@@ -21,8 +27,8 @@ import { RawJson } from "./method.js";
 /** The parts of a block's text: what comes first, each page's items, what comes last. */
 interface BlockTexts {
   start(outline: BlockOutline): string;
-  /** Items joined by commas. */
-  page(outline: BlockOutline, page: BlockPage): string;
+  /** Items joined by commas, in one piece or more. */
+  page(outline: BlockOutline, page: BlockPage): Iterable<string>;
   end(outline: BlockOutline, view: ChainView, own: OwnTexts): string;
 }
 
@@ -39,18 +45,19 @@ type JournaledClaims = readonly PlacedClaimMove[] | null | undefined;
 const VARIANTS = {
   hashes: {
     start: blockStartJson,
-    page: (_outline, page) =>
+    page: (_outline, page) => [
       page
         .hashes()
         .map((hash) => `"${hash}"`)
         .join(","),
+    ],
     end: () => BLOCK_END,
   },
   full: { start: blockStartJson, page: pageTransactionsJson, end: () => BLOCK_END },
   receipts: { start: () => "[", page: pageReceiptsJson, end: () => "]" },
   journal: {
     start: journalStartJson,
-    page: (_outline, page) => pageJournalJson(page),
+    page: (_outline, page) => [pageJournalJson(page)],
     end: ({ header: { height } }, view, { cosmosTexts, claims }) =>
       journalEndJson({ ...view.blockChanges(height), claims }, cosmosTexts),
   },
@@ -60,6 +67,8 @@ type Variant = keyof typeof VARIANTS;
 
 /** Part of the byte budget for answers of eth_getLogs. */
 const LOG_SHARE = 0.25;
+
+const COMMA = Buffer.from(",");
 
 /** Nobody's end stops what others wait for. */
 const NEVER = new AbortController().signal;
@@ -130,11 +139,13 @@ export class BlockJson {
     try {
       for (const page of this.view.pages(height)) {
         if (sizeBytes > LARGE_BYTES) leave ??= await this.lane.enter(NEVER);
-        const text = texts.page(outline, page);
-        pieces.push(Buffer.from(page.first === 0 ? text : `,${text}`));
-        sizeBytes += text.length;
+        if (page.first > 0) pieces.push(COMMA);
+        for (const text of texts.page(outline, page)) {
+          pieces.push(Buffer.from(text));
+          sizeBytes += text.length;
+          await breathe();
+        }
         if (claims !== undefined) notePage(claims, page);
-        await breathe();
       }
       const cosmosTexts = variant === "journal" ? await this.cosmosTexts(claims, outline) : [];
       const moves = claims === undefined ? undefined : await this.claimsOf(claims, height);
@@ -182,23 +193,31 @@ function notePage(claims: BlockClaims, page: BlockPage): void {
 /** Ready, on its way, or undefined for a block that is not there. */
 type MadeJson = RawJson | undefined | Promise<RawJson | undefined>;
 
-function pageTransactionsJson(outline: BlockOutline, page: BlockPage): string {
+function pageTransactionsJson(outline: BlockOutline, page: BlockPage): readonly string[] {
   const place = placeOf(outline);
-  return page
+  const texts = page
     .transactions()
-    .map((mined, item) => minedTransactionJson(mined, place, page.first + item))
-    .join(",");
+    .map((mined, item) => minedTransactionJson(mined, place, page.first + item));
+  return [texts.join(",")];
 }
 
-function pageReceiptsJson(outline: BlockOutline, page: BlockPage): string {
+/** Texts that are put together before they become bytes. */
+const PIECE_CHARACTERS = 32 * 1024;
+
+function* pageReceiptsJson(outline: BlockOutline, page: BlockPage): Generator<string, void> {
   const place = placeOf(outline);
   const transactions = page.transactions();
-  return page
-    .receipts()
-    .map((receipt, item) => {
-      const mined = transactions[item];
-      if (mined === undefined) throw new Error("a receipt has no transaction");
-      return receiptJson(mined, receipt, { place, index: page.first + item });
-    })
-    .join(",");
+  let text = "";
+  for (const [item, receipt] of page.receipts().entries()) {
+    const mined = transactions[item];
+    if (mined === undefined) throw new Error("a receipt has no transaction");
+    if (item > 0) text += ",";
+    for (const part of receiptTexts(mined, receipt, { place, index: page.first + item })) {
+      text += part;
+      if (text.length < PIECE_CHARACTERS) continue;
+      yield text;
+      text = "";
+    }
+  }
+  yield text;
 }

@@ -169,27 +169,64 @@ export function logJson(
   );
 }
 
+/** A mined transaction's place. */
+interface TransactionPlace {
+  readonly place: BlockPlace;
+  readonly index: number;
+}
+
+/** Logs whose texts are made at a stretch: a millisecond. */
+const LOGS_AT_ONCE = 256;
+
 /** A receipt (ReceiptInfo) of a mined transaction. */
 export function receiptJson(
-  { tx, from }: BlockTransaction,
-  { receipt, firstLogIndex }: PlacedReceipt,
-  at: { readonly place: BlockPlace; readonly index: number },
+  mined: BlockTransaction,
+  placed: PlacedReceipt,
+  at: TransactionPlace,
 ): string {
-  const logs = receipt.logs.map((log, position) =>
-    logJson(log, {
-      place: at.place,
-      transactionHash: tx.hash,
-      transactionIndex: at.index,
-      logIndex: firstLogIndex + position,
-    }),
-  );
+  return [...receiptTexts(mined, placed, at)].join("");
+}
+
+/** The same in pieces: one transaction may have tens of thousands of logs. */
+export function* receiptTexts(
+  mined: BlockTransaction,
+  placed: PlacedReceipt,
+  at: TransactionPlace,
+): Generator<string, void> {
+  yield receiptStartJson(mined, placed, at);
+  yield* logTexts(mined, placed, at);
+  yield `,"logsBloom":"${bytesToHex(placed.receipt.logsBloom)}"}`;
+}
+
+/** The logs of a receipt as a list, in pieces. */
+export function* logTexts(
+  { tx }: BlockTransaction,
+  { receipt: { logs }, firstLogIndex }: PlacedReceipt,
+  at: TransactionPlace,
+): Generator<string, void> {
+  const own = { place: at.place, transactionHash: tx.hash, transactionIndex: at.index };
+  yield "[";
+  for (let start = 0; start < logs.length; start += LOGS_AT_ONCE) {
+    const texts = logs
+      .slice(start, start + LOGS_AT_ONCE)
+      .map((log, item) => logJson(log, { ...own, logIndex: firstLogIndex + start + item }));
+    yield `${start === 0 ? "" : ","}${texts.join(",")}`;
+  }
+  yield "]";
+}
+
+/** A receipt up to its logs. */
+function receiptStartJson(
+  { tx, from }: BlockTransaction,
+  { receipt }: PlacedReceipt,
+  at: TransactionPlace,
+): string {
   return (
     `{"type":"0x${receipt.type}","status":"0x${receipt.status}","transactionHash":"${tx.hash}",` +
     `"transactionIndex":"${toQuantity(at.index)}",${at.place.receiptMembers},"from":"${from}",` +
     `"to":${addressOrNull(tx.to)},"cumulativeGasUsed":"${toQuantity(receipt.cumulativeGasUsed)}",` +
     `"gasUsed":"${toQuantity(receipt.gasUsed)}",` +
     `"effectiveGasPrice":"${toQuantity(receipt.effectiveGasPriceAtoken)}",` +
-    `"contractAddress":${addressOrNull(receipt.contractAddress)},"logs":[${logs.join(",")}],` +
-    `"logsBloom":"${bytesToHex(receipt.logsBloom)}"}`
+    `"contractAddress":${addressOrNull(receipt.contractAddress)},"logs":`
   );
 }

@@ -3,14 +3,32 @@ import { bytesToHex, type Hash32, type Height } from "../../../../chain/hex.js";
 import { type BlockTransaction, isEvm } from "../../../../chain/block.js";
 import { isCosmosBytes } from "../../../../chain/cosmos/cosmos-transaction.js";
 import { AppError } from "../../../../chain/errors.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
 import { poolRefusal, RefusedTransaction } from "../errors.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
-import { minedTransactionJson, pendingTransactionJson, placeOf, receiptJson } from "../encode.js";
-import { type JsonValue, type MethodEntries, method, RawJson, type RpcResult } from "../method.js";
+import {
+  logTexts,
+  minedTransactionJson,
+  pendingTransactionJson,
+  placeOf,
+  receiptTexts,
+} from "../encode.js";
+import { LARGE_BYTES } from "../large-lane.js";
+import {
+  type CallContext,
+  JsonPieces,
+  type MethodEntries,
+  method,
+  RawJson,
+  type RpcResult,
+} from "../method.js";
 import { parseBlockNumberOrTag, parseBytes, parseHashParam, parseIndex } from "../params.js";
 import { findBlock } from "../reads.js";
 import type { SubmitQueue } from "../submit-queue.js";
+
+/** So much gas pays for some thousand logs at most: such a receipt is made at once. */
+const SMALL_GAS = 1_000_000n;
 
 /** What these methods read and write. */
 export interface TransactionMethodPorts {
@@ -35,15 +53,20 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
   const { view, pool, submits } = ports;
   const at = (height: Height | undefined, index: number): BlockTransaction | undefined =>
     height === undefined ? undefined : view.transaction(height, index);
-  const receiptOf = (hash: Hash32): string | undefined => {
+  const receiptIn = (hash: Hash32, texts: typeof receiptTexts, context: CallContext) => {
     const location = view.locate(hash);
-    if (location === undefined) return undefined;
+    if (location === undefined) return null;
     const { height, index } = location;
     const outline = view.outline(height);
     const mined = view.transaction(height, index);
-    const receipt = view.receipt(height, index);
-    if (outline === undefined || mined === undefined || receipt === undefined) return undefined;
-    return receiptJson(mined, receipt, { place: placeOf(outline), index });
+    if (outline === undefined || mined === undefined) return null;
+    const make = () => {
+      const receipt = view.receipt(height, index);
+      return receipt && texts(mined, receipt, { place: placeOf(outline), index });
+    };
+    if (mined.tx.gasLimit > SMALL_GAS) return inSlices(make, context);
+    const made = make();
+    return made === undefined ? null : new RawJson([...made].join(""));
   };
   const byPlace = (height: Height | undefined, index: number): RpcResult => {
     const outline = height === undefined ? undefined : view.outline(height);
@@ -61,16 +84,12 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
         ? null
         : new RawJson(pendingTransactionJson(pending));
     }),
-    method("eth_getTransactionReceipt", 1, (params) => {
-      const json = receiptOf(params.required(0, parseHashParam));
-      return json === undefined ? null : new RawJson(json);
-    }),
-    method("eth_getTransactionLogs", 1, (params) => {
-      const json = receiptOf(params.required(0, parseHashParam));
-      if (json === undefined) return null;
-      const { logs }: { readonly logs: JsonValue } = JSON.parse(json);
-      return logs;
-    }),
+    method("eth_getTransactionReceipt", 1, (params, context) =>
+      receiptIn(params.required(0, parseHashParam), receiptTexts, context),
+    ),
+    method("eth_getTransactionLogs", 1, (params, context) =>
+      receiptIn(params.required(0, parseHashParam), logTexts, context),
+    ),
     method("eth_getTransactionByBlockNumberAndIndex", 2, (params) => {
       const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
       return byPlace(height, params.required(1, parseIndex));
@@ -92,6 +111,23 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
     }),
     method(SEND_METHOD, 1, (params) => submits.add(evmBytes(params.required(0, parseBytes)))),
   ];
+}
+
+/** What a receipt is made of in its turn, and a piece at a time. */
+async function inSlices(
+  make: () => Iterable<string> | undefined,
+  context: CallContext,
+): Promise<RpcResult> {
+  await breathe(context.signal);
+  const answer = new JsonPieces();
+  const texts = make();
+  if (texts === undefined) return null;
+  for (const text of texts) {
+    answer.add(text);
+    if (answer.sizeBytes > LARGE_BYTES) await context.becameLarge();
+    await breathe(context.signal);
+  }
+  return answer;
 }
 
 /** Cosmos transactions come by the consensus RPC: their hash is another kind of hash. */
