@@ -8,7 +8,7 @@ import type { NodeConfig } from "../settings/config.js";
 import type { Consensus } from "../consensus/consensus.js";
 import type { EventBus } from "../view/event-bus.js";
 import type { ChainView } from "../view/chain-view.js";
-import type { TransactionPool } from "../mempool/pool-port.js";
+import type { NetworkPool } from "../mempool/pool-port.js";
 import type { ProtocolHandler } from "../p2p/host.js";
 import { Network } from "../p2p/network.js";
 import type { NodeKey } from "../p2p/node-key.js";
@@ -23,7 +23,7 @@ export interface NodeNetworkParts {
   readonly nodeKey: NodeKey;
   readonly view: ChainView;
   readonly consensus: Consensus;
-  readonly pool: TransactionPool;
+  readonly pool: NetworkPool;
   readonly bus: EventBus;
   /** Further protocols that peers may speak with this node. */
   readonly handlers?: readonly ProtocolHandler[];

@@ -21,7 +21,9 @@ import {
   type TransactionLimits,
 } from "../../chain/transaction-rules.js";
 import type { GasPriceRational, Atoken } from "../../chain/units.js";
+import type { PoolEntry } from "./pool-entry.js";
 import { alreadyKnown, fromChainError, type PoolError, refusalOf } from "./pool-error.js";
+import type { SenderBounds } from "./sender-queue.js";
 
 /** Synchronous reads of the committed state at the head; 0 and false for unknown accounts. */
 export interface StateAtHead {
@@ -47,6 +49,20 @@ export interface PoolRules extends TransactionLimits {
 /** Everything that depends on neither sender nor state: it comes before the costly recovery. */
 export function ownFault(tx: SignedTransaction, rules: PoolRules): TransactionFault | undefined {
   return staticFault(tx, rules) ?? priceFault(tx, rules.minGasPriceAtoken);
+}
+
+/** Why a transaction whose turn it is does not become executable. */
+export function waitReason(
+  { from, costAtoken }: PoolEntry,
+  bounds: SenderBounds | undefined,
+  state: StateAtHead,
+): string {
+  const fault = fundsFault({
+    balanceAtoken: state.balanceAtoken(from),
+    costAtoken,
+    earlierCostAtoken: bounds === undefined ? 0n : bounds.pendingCostAtoken,
+  });
+  return fault === undefined ? "the account's limit is reached" : fault.message;
 }
 
 /** What a dry check reads. */

@@ -6,13 +6,12 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { eachInSteps, type Steps } from "../../chain/steps/steps.js";
-import { fundsFault } from "../../chain/transaction-rules.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { BlockLimits, BlockPool, HeadChange } from "../blocks/block-pool.js";
 import type { EventBus, PendingTransaction, TransactionLocation } from "../view/event-bus.js";
 import { Batcher } from "../../runtime/process/batcher.js";
-import type { PoolRules, StateAtHead } from "./admission.js";
+import { type PoolRules, type StateAtHead, waitReason } from "./admission.js";
 import { decodeStored, storedFault } from "./stored-transactions.js";
 import { Intake } from "./intake.js";
 import { MinedBlock } from "./mined-block.js";
@@ -30,10 +29,9 @@ import {
   type PoolJournal,
 } from "./pool-journal.js";
 import { DEFAULT_POOL_LIMITS, PEER_SHARE, type PoolLimits } from "./pool-limits.js";
-import type { PoolErrorCode, SenderContent, TransactionPool } from "./pool-port.js";
+import type { NetworkPool, PoolErrorCode, SenderContent, TransactionPool } from "./pool-port.js";
 import type { TransactionOrigin, TransactionStatus } from "./pool-port.js";
 import type { PoolOutcome, RemovedEntry } from "./sender-draft.js";
-import type { SenderBounds } from "./sender-queue.js";
 import { InlineRecovery, type SenderRecovery } from "./recovery/sender-recovery.js";
 
 /** What the pool needs from the node. */
@@ -67,7 +65,7 @@ interface Staged extends Judgement {
 }
 
 /** The node's only pool. Reads are synchronous and show durable transactions only. */
-export class Mempool implements TransactionPool, BlockPool {
+export class Mempool implements TransactionPool, NetworkPool, BlockPool {
   private readonly limits: PoolLimits;
   private readonly contents = new PoolContents();
   private readonly history: OutcomeHistory;
@@ -172,7 +170,8 @@ export class Mempool implements TransactionPool, BlockPool {
       const bounds = this.contents.sender(entry.from)?.bounds;
       const missingNonce = bounds?.pendingEnd ?? entry.tx.nonce;
       if (entry.tx.nonce < missingNonce) return { status: "pending" };
-      const reason = entry.tx.nonce === missingNonce ? this.waitsFor(entry, bounds) : undefined;
+      const isNext = entry.tx.nonce === missingNonce;
+      const reason = isNext ? waitReason(entry, bounds, this.ports.state) : undefined;
       return { status: "queued", missingNonce, ...(reason === undefined ? {} : { reason }) };
     }
     const outcome = this.mined?.has(hash) === true ? undefined : this.history.get(hash);
@@ -203,6 +202,13 @@ export class Mempool implements TransactionPool, BlockPool {
     const [pending, queued] = [queue?.pending() ?? [], queue?.queued() ?? []];
     if (this.mined === undefined) return { pending, queued };
     return { pending: this.mined.without(pending), queued: this.mined.without(queued) };
+  }
+
+  /** See `NetworkPool`. */
+  promised(beforeMs: number): Iterable<PendingTransaction> {
+    return this.contents.executableBefore(beforeMs, (entry) => {
+      return !this.account.isUnwritten(entry.tx.hash) && this.visible(entry) !== undefined;
+    });
   }
 
   /** Offers the executable transactions to one block, without removing them. */
@@ -294,16 +300,6 @@ export class Mempool implements TransactionPool, BlockPool {
     const tooMany = this.waitingCount + call.count > waitingCount * share;
     const tooLarge = this.waitingBytes + call.sizeBytes > waitingBytes * share;
     return tooMany || tooLarge ? poolFull() : undefined;
-  }
-
-  /** Why a transaction whose turn it is does not become executable. */
-  private waitsFor(entry: PoolEntry, bounds: SenderBounds | undefined): string {
-    const fault = fundsFault({
-      balanceAtoken: this.ports.state.balanceAtoken(entry.from),
-      costAtoken: entry.costAtoken,
-      earlierCostAtoken: bounds === undefined ? 0n : bounds.pendingCostAtoken,
-    });
-    return fault === undefined ? "the account's limit is reached" : fault.message;
   }
 
   /** Of what was in the pool when it came: whatever came with it may have displaced it since. */

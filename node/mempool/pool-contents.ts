@@ -58,6 +58,15 @@ export class PoolContents {
     return this.senders.values();
   }
 
+  /** Executable ones received before a time that pass, each sender's in nonce order. */
+  *executableBefore(beforeMs: number, passes: (entry: PoolEntry) => boolean): Iterable<PoolEntry> {
+    for (const queue of this.senders.values()) {
+      for (const entry of queue.pending()) {
+        if (entry.receivedAtMs < beforeMs && passes(entry)) yield entry;
+      }
+    }
+  }
+
   /** Gapped transactions, oldest first. */
   queuedOldestFirst(): IterableIterator<QueuedSince> {
     return this.queuedByAge.values();

@@ -72,3 +72,12 @@ export interface TransactionPool {
   senders(): Iterable<readonly [Address, SenderContent]>;
   contentFrom(address: Address): SenderContent;
 }
+
+/** The mempool as the network sees it. */
+export interface NetworkPool extends Pick<TransactionPool, "submit" | "senders"> {
+  /**
+   * Executable transactions that clients sent to this node before a time, Unix milliseconds, one sender
+   * after the other as `senders` has them: this node alone answers for them.
+   */
+  promised(beforeMs: number): Iterable<PendingTransaction>;
+}

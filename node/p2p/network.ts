@@ -11,7 +11,7 @@ import type {
   HeightWitness,
 } from "../consensus/consensus-ports.js";
 import type { PendingTransaction } from "../view/event-bus.js";
-import type { TransactionPool } from "../mempool/pool-port.js";
+import type { NetworkPool } from "../mempool/pool-port.js";
 import { blockHandler, blockSource } from "./blocks/block-protocol.js";
 import type { SyncPeer } from "./blocks/block-peer.js";
 import { BlockSync, type CatchUpOptions } from "./blocks/block-sync.js";
@@ -67,7 +67,7 @@ export interface NetworkOptions {
 /** What the network needs of the node. */
 export interface NetworkPorts {
   readonly blocks: BlockSyncTarget;
-  readonly pool: Pick<TransactionPool, "submit" | "senders">;
+  readonly pool: NetworkPool;
   readonly clock: Clock;
   readonly log: Logger;
   /** Uniform in [0, 1). */

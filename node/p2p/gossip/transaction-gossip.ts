@@ -2,7 +2,8 @@
  * Transactions over the network. What becomes executable here goes out in batches; what comes in
  * goes to the pool first and is relayed only if the pool took something of it and judged all of it;
  * else what it took goes out alone. A new peer gets what is pending, so that nothing is lost that was
- * sent while the two were apart.
+ * sent while the two were apart. What clients sent here and no block holds goes out again and again:
+ * others may have had no room for it, or an older head, when they heard of it.
  */
 import { LRUCache } from "lru-cache";
 import { hashOfRaw } from "../../../chain/cosmos/cosmos-transaction.js";
@@ -10,9 +11,10 @@ import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { AppError, errorCode } from "../../../chain/errors.js";
 import type { Clock } from "../../../runtime/process/clock.js";
+import { breathe } from "../../../runtime/process/main-thread.js";
 import { createWakeup, sleep } from "../../../runtime/process/task.js";
 import type { PendingTransaction } from "../../view/event-bus.js";
-import type { PoolErrorCode, TransactionPool } from "../../mempool/pool-port.js";
+import type { NetworkPool, PoolErrorCode } from "../../mempool/pool-port.js";
 import type { Verdict } from "./gossip.js";
 import type { NodeId } from "../node-key.js";
 import { decodeTransactions, encodeTransactions, MAX_BATCH_COUNT } from "../peers/peer-codec.js";
@@ -29,7 +31,7 @@ export interface TransactionNeighbour {
 
 /** What this part needs. */
 export interface TransactionGossipPorts {
-  readonly pool: Pick<TransactionPool, "submit" | "senders">;
+  readonly pool: NetworkPool;
   publish(bytes: Uint8Array): void;
   report(nodeId: NodeId, offence: Offence): void;
   /** What peers cost this node. */
@@ -57,6 +59,15 @@ const GREETING_INTERVAL_MS = 5_000;
 
 /** How often it is looked whether a greeting is due. */
 const GREETING_CHECK_MS = 250;
+
+/**
+ * What clients sent here that long ago is told again, and so often: routers take the same batch for one
+ * that they have had for a minute.
+ */
+const AGAIN_INTERVAL_MS = 90_000;
+
+/** Of it so much at once, some 3,000 transfers; the next time it goes on from there. */
+const AGAIN_BYTES = 512 * 1024;
 
 /** Peers whose last greeting is remembered. */
 const MAX_GREETED = 1_000;
@@ -145,17 +156,18 @@ export class TransactionGossip {
   private readonly wakeup = createWakeup();
   private batch: Uint8Array[] = [];
   private batchBytes = 0;
+  private againDueMs: number;
+  /** How many of those that are to be told again have been, in this round. */
+  private againCount = 0;
 
-  constructor(private readonly ports: TransactionGossipPorts) {}
+  constructor(private readonly ports: TransactionGossipPorts) {
+    this.againDueMs = ports.clock.monotonicMs() + AGAIN_INTERVAL_MS;
+  }
 
   /** Transactions became executable here; those that peers sent are known to them. */
   onAdmitted(transactions: readonly PendingTransaction[]): void {
     for (const { tx } of transactions) {
-      if (this.heard.has(tx.hash)) continue;
-      if (this.batchBytes + tx.raw.length > BATCH_BYTES) this.flush();
-      this.batch.push(tx.raw);
-      this.batchBytes += tx.raw.length;
-      if (this.batch.length >= MAX_BATCH_COUNT) this.flush();
+      if (!this.heard.has(tx.hash)) this.put(tx.raw);
     }
     if (this.batch.length > 0) this.wakeup.wake();
   }
@@ -216,12 +228,40 @@ export class TransactionGossip {
   /** Sends out batches until the signal fires. */
   async run(signal: AbortSignal): Promise<void> {
     for (;;) {
-      const isWaiting = this.newcomers.size > 0;
-      await this.wakeup.wait({ signal, timeoutMs: isWaiting ? GREETING_CHECK_MS : IDLE_MS });
+      await this.wakeup.wait({ signal, timeoutMs: this.restMs() });
       await sleep(BATCH_MS, { signal });
       this.flush();
       this.greetNewcomers();
+      await this.tellAgain(signal);
     }
+  }
+
+  /** How long there may be nothing to do. */
+  private restMs(): number {
+    if (this.newcomers.size > 0) return GREETING_CHECK_MS;
+    return Math.max(0, this.againDueMs - this.ports.clock.monotonicMs());
+  }
+
+  /** Publishes once more what clients sent here and no block holds, as far as it is due. */
+  private async tellAgain(signal: AbortSignal): Promise<void> {
+    const { clock, pool } = this.ports;
+    if (clock.monotonicMs() < this.againDueMs) return;
+    this.againDueMs = clock.monotonicMs() + AGAIN_INTERVAL_MS;
+    const from = this.againCount;
+    let [count, sizeBytes] = [0, 0];
+    this.againCount = 0;
+    for (const { tx } of pool.promised(clock.nowMs() - AGAIN_INTERVAL_MS)) {
+      const pause = breathe(signal);
+      if (pause !== undefined) await pause;
+      if (count++ < from) continue;
+      if (sizeBytes >= AGAIN_BYTES) {
+        this.againCount = count - 1;
+        break;
+      }
+      this.put(tx.raw);
+      sizeBytes += tx.raw.length;
+    }
+    this.flush();
   }
 
   /** Hands a peer's transactions to the pool, unless it has sent too many useless ones. */
@@ -267,6 +307,13 @@ export class TransactionGossip {
     return sizeBytes;
   }
 
+  private put(raw: Uint8Array): void {
+    if (this.batchBytes + raw.length > BATCH_BYTES) this.flush();
+    this.batch.push(raw);
+    this.batchBytes += raw.length;
+    if (this.batch.length >= MAX_BATCH_COUNT) this.flush();
+  }
+
   private flush(): void {
     if (this.batch.length === 0) return;
     this.ports.publish(encodeTransactions(this.batch));
@@ -275,11 +322,8 @@ export class TransactionGossip {
   }
 }
 
-/** Nothing to send: the loop waits for the wakeup, however long that takes. */
-const IDLE_MS = 3_600_000;
-
 /** The beginning of what is pending, in batches; each sender's transactions in nonce order. */
-function greetingOf(pool: Pick<TransactionPool, "senders">): Uint8Array[][] {
+function greetingOf(pool: Pick<NetworkPool, "senders">): Uint8Array[][] {
   const batches: Uint8Array[][] = [];
   let [batchBytes, totalBytes] = [0, 0];
   for (const [, { pending }] of pool.senders()) {

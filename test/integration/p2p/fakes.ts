@@ -18,7 +18,7 @@ import type {
 } from "../../../node/consensus/consensus-ports.js";
 import { STEP } from "../../../node/consensus/machine/consensus-state.js";
 import type { PendingTransaction } from "../../../node/view/event-bus.js";
-import type { SenderContent, TransactionPool } from "../../../node/mempool/pool-port.js";
+import type { NetworkPool, SenderContent } from "../../../node/mempool/pool-port.js";
 import { PoolError } from "../../../node/mempool/pool-error.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { encodeConsensusMessage } from "../../../node/p2p/peers/peer-codec.js";
@@ -214,7 +214,7 @@ export class FakeDriver implements ConsensusInbox {
 }
 
 /** A pool whose transactions are any bytes; those that begin with 0 are invalid. */
-export class FakePool implements Pick<TransactionPool, "submit" | "senders"> {
+export class FakePool implements NetworkPool {
   readonly admitted = new Map<Hash32, Uint8Array>();
   submitCount = 0;
   onAdmitted: (transactions: readonly PendingTransaction[]) => void = () => undefined;
@@ -242,6 +242,13 @@ export class FakePool implements Pick<TransactionPool, "submit" | "senders"> {
       this.lookedCount++;
       yield [ADDRESS, { pending: [pending(raw)], queued: [] }];
     }
+  }
+
+  /** What `promised` gives, whatever the time. */
+  promises: readonly Uint8Array[] = [];
+
+  promised(): Iterable<PendingTransaction> {
+    return this.promises.map(pending);
   }
 }
 

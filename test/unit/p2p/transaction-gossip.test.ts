@@ -177,6 +177,26 @@ describe("gossip of transactions", () => {
     expect(published).toEqual([[raw("missed")]]);
   });
 
+  it("tells again what no block has taken a part at a time, all of it in turn", async () => {
+    pool.promises = Array.from({ length: 1_200 }, (_, index) => raw(`${index} `, 1_000));
+    const told = () => published.flat().filter(({ length }) => length === 1_000);
+    const round = async (count: number) => {
+      published.length = 0;
+      clock.timeMs += 90_000;
+      await pool.submit([raw(`wake ${clock.timeMs}`)]);
+      await until(() => told().length >= count, { timeoutMs: 5_000 });
+      return told().map((one) => Number(one.toString().split(" ", 1)[0]));
+    };
+    // Half a mebibyte, half a mebibyte, what is left, and from the beginning.
+    const counts = [525, 525, 150, 525];
+    const rounds: number[][] = [];
+    for (const count of counts) rounds.push(await round(count));
+    expect(rounds.map(({ length }) => length)).toEqual(counts);
+    const all = Array.from({ length: 1_200 }, (_, index) => index);
+    expect(rounds.slice(0, 3).flat()).toEqual(all);
+    for (const batch of published) expect(encodeTransactions(batch).length).toBeLessThan(70_000);
+  });
+
   it("greets as many newcomers as there is time for, and looks no further than it has to", async () => {
     await pool.submit(Array.from({ length: 9_000 }, (_, index) => raw(`${index} `, 1_000)));
     const heard: string[] = [];
