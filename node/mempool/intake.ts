@@ -1,7 +1,7 @@
 /**
- * The way into the pool: decodes, checks what needs no state, and has the sender recovered, once.
- * Recovery of several calls may be under way together; they are handed on one after the other,
- * so that the order of receipt holds.
+ * The ways into the pool, one for clients and one for peers: each decodes, checks what needs no state,
+ * and has the sender recovered, once. Recovery of several calls may be under way together; they are
+ * handed on one after the other, so that the order of receipt holds.
  */
 import { setImmediate as nextTurn, setTimeout as rest } from "node:timers/promises";
 import type { Address } from "../../chain/address.js";
@@ -47,6 +47,8 @@ export interface IntakePorts {
   /** Lowest effective price that can get in now, atoken per gas. */
   priceToReachAtoken(): Atoken;
   readonly recovery: SenderRecovery;
+  /** The next number of an entry: above all others, whichever way they came. */
+  nextSequence(): number;
 }
 
 /** Plain transactions that are decoded before other work gets its turn: about 1 ms. */
@@ -84,9 +86,41 @@ export interface KnownTransaction {
 /** What became of one transaction on its way in. */
 export type Prepared = PoolEntry | KnownTransaction | PoolError;
 
-/** Turns raw transactions into entries, numbered in the order of receipt. */
-export class Intake {
+/**
+ * A way in for each origin: what peers send is free and may take long to verify, and no client is to
+ * wait for it.
+ */
+export class Intakes {
+  private readonly lanes: Readonly<Record<TransactionOrigin, Intake>>;
   private nextSequence = 0;
+
+  constructor(ports: Omit<IntakePorts, "nextSequence">) {
+    const all = { ...ports, nextSequence: () => this.nextSequence++ };
+    this.lanes = { client: new Intake(all), peer: new Intake(all) };
+  }
+
+  /** Later entries are numbered above this one, which came out of the journal. */
+  startAfter(sequence: number): void {
+    this.nextSequence = Math.max(this.nextSequence, sequence + 1);
+  }
+
+  /** See `Intake`; calls of the other origin are not waited for. */
+  take<Result>(
+    raws: readonly Uint8Array[],
+    origin: TransactionOrigin,
+    use: (prepared: readonly Prepared[]) => Result,
+  ): Promise<Result> {
+    return this.lanes[origin].take(raws, origin, use);
+  }
+
+  /** Resolves when no call is being prepared. */
+  async idle(): Promise<void> {
+    await Promise.all([this.lanes.client.idle(), this.lanes.peer.idle()]);
+  }
+}
+
+/** Turns raw transactions into entries, numbered in the order of receipt. */
+class Intake {
   private decoded = 0;
   private numbered = 0;
   private verified = 0;
@@ -96,11 +130,6 @@ export class Intake {
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly ports: IntakePorts) {}
-
-  /** Later entries are numbered above this one, which came out of the journal. */
-  startAfter(sequence: number): void {
-    this.nextSequence = Math.max(this.nextSequence, sequence + 1);
-  }
 
   /**
    * Prepares one call's transactions and hands them to `use`, after those of all earlier calls
@@ -252,7 +281,7 @@ export class Intake {
         prepared.push(item);
         continue;
       }
-      const sequence = this.nextSequence++;
+      const sequence = this.ports.nextSequence();
       const isGapless = origin === "client" && item.tx.type === "cosmos";
       prepared.push(createPoolEntry(item.tx, item.from, { sequence, receivedAtMs, isGapless }));
       if (++this.numbered % NUMBERED_PER_TURN === 0) await nextTurn();

@@ -13,7 +13,7 @@ import type { EventBus, PendingTransaction, TransactionLocation } from "../view/
 import { Batcher } from "../../runtime/process/batcher.js";
 import { type PoolRules, type StateAtHead, waitReason } from "./admission.js";
 import { decodeStored, storedFault } from "./stored-transactions.js";
-import { Intake } from "./intake.js";
+import { Intakes } from "./intake.js";
 import { MinedBlock } from "./mined-block.js";
 import { BlockSelection } from "./ordering.js";
 import { OutcomeHistory } from "./outcome-history.js";
@@ -69,7 +69,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
   private readonly limits: PoolLimits;
   private readonly contents = new PoolContents();
   private readonly history: OutcomeHistory;
-  private readonly intake: Intake;
+  private readonly intakes: Intakes;
   private readonly commits: Batcher<Admission, Answer>;
   private readonly account: JournalAccount;
   private readonly refusedTotal = new Map<PoolErrorCode, number>();
@@ -90,7 +90,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
     this.limits = { ...DEFAULT_POOL_LIMITS, ...ports.limits };
     this.history = new OutcomeHistory(this.limits.outcomeCount);
     this.account = new JournalAccount(ports.journal);
-    this.intake = new Intake({
+    this.intakes = new Intakes({
       clock: ports.clock,
       rules: ports.rules,
       isKnown: (hash, origin) => {
@@ -127,7 +127,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
     this.waitingCount += raws.length;
     this.waitingBytes += sizeBytes;
     try {
-      const { prepared, committed } = await this.intake.take(raws, origin, (items) => {
+      const { prepared, committed } = await this.intakes.take(raws, origin, (items) => {
         const entries = items.filter((item): item is PoolEntry => "tx" in item);
         const admissions = entries.map((entry) => ({ entry, origin }));
         // The promise travels in an object: the next call need not wait for this one's commit.
@@ -283,7 +283,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
   /** Refuses what comes from now on and waits for what is under way. */
   async close(): Promise<void> {
     this.closed = true;
-    await this.intake.idle();
+    await this.intakes.idle();
     await this.commits.idle();
   }
 
@@ -464,7 +464,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
           details: { hash },
         });
       }
-      this.intake.startAfter(sequence);
+      this.intakes.startAfter(sequence);
       const known = entries.get(hash);
       if (known === undefined || known.sequence < sequence) {
         entries.set(hash, createPoolEntry(tx, from, { sequence, receivedAtMs }));

@@ -1,11 +1,13 @@
 /** Calls whose senders are recovered at the same time keep the order in which they came. */
 import { describe, expect, it } from "@jest/globals";
-import type { Address } from "../../../chain/address.js";
+import { Wallet } from "ethers";
+import { type Address, parseAddress, toBech32 } from "../../../chain/address.js";
 import { recoverSender, type SignedTransaction } from "../../../chain/transaction.js";
 import {
   InlineRecovery,
   type SenderRecovery,
 } from "../../../node/mempool/recovery/sender-recovery.js";
+import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { until } from "../../helpers/until.js";
 import { account, createFixture, drain, refusal, submit, transfer } from "./support.js";
 
@@ -56,6 +58,27 @@ function signedByNobody(tx: SignedTransaction): Uint8Array {
       return bytes;
     }
   }
+}
+
+/** Answers undefined after some turns of the event loop. */
+async function nextTurns(count: number): Promise<undefined> {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
+  return undefined;
+}
+
+/** Cosmos transactions of many coins, signed for another chain: all of each is hashed to find that out. */
+function longToVerify(count: number): readonly Uint8Array[] {
+  const mnemonic = "test test test test test test test test test test test junk";
+  const sender = toBech32(parseAddress(Wallet.fromPhrase(mnemonic).address));
+  const receiver = toBech32(bob.address);
+  const coins = (amount: number) => [{ denom: "atoken", amount: String(amount) }];
+  const outputs = Array.from({ length: 100 }, () => ({ address: receiver, coins: coins(1) }));
+  const value = { inputs: [{ address: sender, coins: coins(100) }], outputs };
+  const message = { typeUrl: "/cosmos.bank.v1beta1.MsgMultiSend", value };
+  const common = { messages: [message], chainId: "chain_6941-1", gas: 5_000_000 };
+  const fee = coins(500_000_000);
+  const asked = Array.from({ length: count }, (_, sequence) => ({ ...common, fee, sequence }));
+  return signWithCosmJs(mnemonic, asked).map(({ raw }) => raw);
 }
 
 describe("calls under recovery together", () => {
@@ -182,6 +205,40 @@ describe("calls under recovery together", () => {
       (await Promise.all(answers)).flat().filter((one) => typeof one === "string"),
     ).toHaveLength(9_000);
     expect(pool.counts()).toEqual({ pending: 9_000, queued: 0 });
+  });
+});
+
+describe("what clients send", () => {
+  it("waits for nothing that peers sent before, and is numbered with it", async () => {
+    const recovery = new HeldRecovery();
+    const { pool, journal } = await createFixture({ recovery });
+    const [foreign, own, last] = [transfer(bob, 0), transfer(alice, 0), transfer(alice, 1)];
+    const peers = pool.submit([foreign.raw], "peer");
+    const clients = submit(pool, own);
+    await recovery.held(2);
+    const [ofPeer, ofClient] = recovery.calls;
+    ofClient?.answer();
+    const first = await Promise.race([clients, nextTurns(50)]);
+    ofPeer?.answer();
+    expect(first).toEqual([own.hash]);
+    expect(await peers).toEqual([foreign.hash]);
+    const later = submit(pool, last);
+    await recovery.held(3);
+    recovery.calls[2]?.answer();
+    expect(await later).toEqual([last.hash]);
+    const numbers = [...journal.entries.values()].map(({ sequence }) => sequence);
+    expect(new Set(numbers)).toEqual(new Set([0, 2]));
+  });
+
+  it("is not held up by a peer whose transactions take long to verify", async () => {
+    const { pool } = await createFixture();
+    const peers = pool.submit(longToVerify(100), "peer");
+    let isJudged = false;
+    const judging = peers.then(() => (isJudged = true));
+    expect(await submit(pool, transfer(alice, 0))).toEqual([transfer(alice, 0).hash]);
+    expect(isJudged).toBe(false);
+    await judging;
+    for (const answer of await peers) expect(codeOf(answer)).toBe("SDK_FAULT");
   });
 });
 
