@@ -19,6 +19,7 @@ import type { NewEvent } from "../events.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { creditedEvent, type DueDeposit, reversedEvent } from "./deposit-events.js";
 import { paymentKey, samePayments } from "./same-payment.js";
+import { type FilledBy, fillUndone, numberedKeys } from "./undone-decisions.js";
 
 /** Kind of the entries of deposits that are nobody's yet. */
 const TO_SUSPENSE = "deposit.suspense";
@@ -134,16 +135,6 @@ export async function broughtBack(sql: Sql, id: string): Promise<bigint> {
   return storedAtoken(row?.units ?? "0");
 }
 
-/** SQL: a key and those behind it with numbers, as many as were posted. @param key an expression */
-function numberedKeys(key: string): string {
-  return `
-    WITH RECURSIVE numbered (n) AS (
-      SELECT 0 UNION ALL
-      SELECT n + 1 FROM numbered
-       WHERE EXISTS (SELECT 1 FROM journal_entry f WHERE f.idem_key = ${key} || ':' || (n + 1)))
-    SELECT ${key} || CASE n WHEN 0 THEN '' ELSE ':' || n END AS key FROM numbered`;
-}
-
 const bookingKeys = (id: string) => numberedKeys(`'deposit:' || ${id}`);
 const reversalKeys = (id: string) => numberedKeys(`'reversal:deposit:' || ${id}`);
 
@@ -206,14 +197,6 @@ async function readShort(tx: Sql, ids: readonly string[]): Promise<ReadonlyMap<s
   );
 }
 
-/** A person's decision that gave a hold back. */
-interface FilledBy {
-  /** What it filled is known by it. */
-  readonly key: string;
-  /** Block from which on it counts. */
-  readonly height: Height;
-}
-
 /** A withdrawal that ended without payment. */
 export interface ReturnedHold {
   readonly withdrawalId: string;
@@ -227,7 +210,7 @@ export interface ReturnedHold {
  * have them after all; what was asked for later is of other coins. The balances are locked by the holds'
  * own entries: two that come back at once are counted one after the other. Where a deposit was mined again
  * meanwhile and had brought back what the hold held, whoever has it has that of it now: lost once more, it is
- * taken back.
+ * taken back. What is left then fills what is missing of decisions.
  * @param options.by where a person gave it back
  * @returns events to append last
  */
@@ -236,7 +219,18 @@ export async function fillShort(
   holds: readonly ReturnedHold[],
   { by }: { readonly by?: FilledBy } = {},
 ): Promise<NewEvent[]> {
-  if (holds.length === 0) return [];
+  const leftUnits = new Map(holds.map(({ withdrawalId, units }) => [withdrawalId, units]));
+  const events = holds.length === 0 ? [] : await fillDeposits(tx, leftUnits, by);
+  await fillUndone(tx, leftUnits, by);
+  return events;
+}
+
+/** @param leftUnits lessened by what is filled @returns events to append last */
+async function fillDeposits(
+  tx: Sql,
+  leftUnits: Map<string, bigint>,
+  by: FilledBy | undefined,
+): Promise<NewEvent[]> {
   const rows = await tx.query<
     Record<
       | "id"
@@ -262,7 +256,7 @@ export async function fillShort(
       WHERE w.id = ANY ($1::text[])
         AND EXISTS (SELECT 1 FROM watch_cursor WHERE rewinds > 0)
       ORDER BY w.position, d.seq`,
-    [holds.map(({ withdrawalId }) => withdrawalId)],
+    [[...leftUnits.keys()]],
   );
   if (rows.length === 0) return [];
   const lost = rows.map((row) => ({
@@ -279,7 +273,6 @@ export async function fillShort(
   }));
   const counts = new Map(lost.map(({ id, count }) => [id, count]));
   const shorts = await readShort(tx, idsOf(lost));
-  const leftUnits = new Map(holds.map(({ withdrawalId, units }) => [withdrawalId, units]));
   const entries: JournalEntry[] = [];
   const events: NewEvent[] = [];
   for (const deposit of lost) {
@@ -439,27 +432,31 @@ export async function emptyFilled(
 ): Promise<bigint> {
   if (wantedUnits === 0n) return 0n;
   const rows = await tx.query<
-    Record<"id" | "memo" | "height" | "customer" | "units", string> & { readonly n: number }
+    Record<"kind" | "undone" | "memo" | "height" | "customer" | "units", string> & {
+      readonly n: number;
+    }
   >(
-    `SELECT split_part(e.idem_key, ':', 3) AS id, e.memo, e.effective_height::text AS height,
+    `SELECT e.kind, base.undone, e.memo, e.effective_height::text AS height,
             p.debit AS customer, p.amount_units::text AS units,
-            (SELECT count(*)::integer
-               FROM (${reversalKeys("split_part(e.idem_key, ':', 3)")}) AS undone) AS n
+            (SELECT count(*)::integer FROM (${numberedKeys("base.undone")}) AS keys) AS n
        FROM journal_entry e JOIN posting p ON p.journal_id = e.id
-      WHERE e.kind = 'deposit.reversal' AND right(e.memo, length($1) + 1) = ' ' || $1
+      CROSS JOIN LATERAL (SELECT regexp_replace(e.idem_key, ':[0-9]+$', '') AS undone) AS base
+      -- Of deposits, and of decisions that were undone before.
+      WHERE e.kind IN ('deposit.reversal', 'wallet.reversal')
+        AND right(e.memo, length($1) + 1) = ' ' || $1
         AND p.asset = $2 AND p.credit = '${BREAK}'
       ORDER BY e.id`,
     [key, asset],
   );
   let leftUnits = wantedUnits;
-  for (const { id, memo, height, customer, units, n } of rows) {
+  for (const { kind, undone, memo, height, customer, units, n } of rows) {
     const amountUnits = storedAtoken(units) < leftUnits ? storedAtoken(units) : leftUnits;
     if (amountUnits === 0n) break;
     leftUnits -= amountUnits;
     const credit = customer as AccountCode;
     await postJournal(tx, {
-      kind: "deposit.reversal",
-      idemKey: `reversal:deposit:${id}:${n}`,
+      kind,
+      idemKey: `${undone}:${n}`,
       effectiveHeight: storedHeight(height),
       memo,
       postings: [{ asset, debit: BREAK, credit, amountUnits }],

@@ -20,6 +20,7 @@ import {
 } from "../books/accounts.js";
 import { type JournalEntry, type Posting, postJournal, postJournals } from "../books/journal.js";
 import { fillShort } from "../deposits/deposit-credit.js";
+import { DECIDED, decisionKey, REMINED_KEY } from "../deposits/undone-decisions.js";
 import type { Outflow } from "../books/wallet-flows.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
@@ -28,14 +29,6 @@ import { freezeSigning } from "../withdrawals/signing-freeze.js";
 
 /** Entries of `bookRemined`. */
 export const REMINED = "withdrawal.remined";
-
-/** Before the name in their keys. */
-export const REMINED_KEY = "remined:";
-
-/** Key of the entry of a person's word about one. */
-export function decisionKey(name: string): string {
-  return `remined-accepted:${name}`;
-}
 
 /** A payment whose second outcome waits for a person. */
 export interface ReminedPayment {
@@ -145,7 +138,7 @@ export async function acceptRemined(
     throw new LedgerError("INVALID_DECISION", `${account} has no say in who bears it`);
   }
   await postJournal(tx, {
-    kind: "ledger.remined",
+    kind: DECIDED,
     idemKey: decisionKey(name),
     // Before this block nobody owed it.
     effectiveHeight: first.height,

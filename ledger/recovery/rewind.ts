@@ -13,6 +13,7 @@ import { postJournal, type Posting } from "../books/journal.js";
 import { lockSuspense, takenByName } from "../books/suspense.js";
 import { broughtBack, emptyFilled } from "../deposits/deposit-credit.js";
 import { reversedEvent } from "../deposits/deposit-events.js";
+import { decisionKey, REMINED_KEY } from "../deposits/undone-decisions.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -23,7 +24,6 @@ import { lookAgainAbove } from "../treasury/sweep-due.js";
 import { emptyRefills, forgetEnoughAbove } from "../treasury/treasury-flows.js";
 import { bringForward } from "./lost-heights.js";
 import { reopen } from "./lost-openings.js";
-import { decisionKey, REMINED_KEY } from "./remined-payments.js";
 import { readReversed, reverseEntry } from "./reversals.js";
 import { endBeforeSlotInside } from "../withdrawals/endings.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
@@ -102,21 +102,23 @@ export function applyRewind(
     const shortages: Shortages = new Map();
     const reversed: NewEvent[] = [];
     const uncovered: WithdrawalId[] = [];
+    // Decisions first: what is short of a deposit then is brought back when it is mined again.
+    for (const inflow of plan.inflows) {
+      const undone = await undoDecision(tx, inflow, shortages);
+      // Behind it: a hold that comes back for it fills what is missing of others, and is taken for it.
+      await reverseEntry(tx, inflow);
+      uncovered.push(...undone.ended.flatMap(({ moved }) => [...moved.keys()]));
+      reversed.push(...undone.ended.flatMap(({ events }) => events));
+      for (const { asset, missingUnits } of undone.missing) {
+        short.set(asset, (short.get(asset) ?? 0n) + missingUnits);
+      }
+    }
     for (const deposit of plan.deposits) {
       const { takenUnits, missingUnits, ended } = await reverseDeposit(tx, deposit, shortages);
       uncovered.push(...ended.moved.keys());
       reversed.push(...ended.events, reversedEvent(deposit, takenUnits));
       if (missingUnits === 0n) continue;
       short.set(deposit.asset, (short.get(deposit.asset) ?? 0n) + missingUnits);
-    }
-    for (const inflow of plan.inflows) {
-      await reverseEntry(tx, inflow);
-      const undone = await undoDecision(tx, inflow, shortages);
-      uncovered.push(...undone.ended.flatMap(({ moved }) => [...moved.keys()]));
-      reversed.push(...undone.ended.flatMap(({ events }) => events));
-      for (const { asset, missingUnits } of undone.missing) {
-        short.set(asset, (short.get(asset) ?? 0n) + missingUnits);
-      }
     }
     for (const shortage of shortages.values()) await letNoneGoOn(tx, shortage);
     await reopen(tx, plan.openings, { height: plan.to.height, rewinds: rewinds + 1 });
