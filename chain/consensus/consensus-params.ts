@@ -1,6 +1,7 @@
 /** Parameters of consensus as CometBFT shows and hashes them, and the room that they leave. */
 import { sha256Hex } from "../hashes.js";
 import type { Hash32 } from "../hex.js";
+import { MAX_BLOCK_BYTES } from "./consensus-block.js";
 import { ProtoWriter } from "./protobuf.js";
 
 /** Parameters of consensus, as CometBFT shows and hashes them. */
@@ -26,12 +27,16 @@ export function hashConsensusParams(params: ConsensusParams): Hash32 {
   return sha256Hex(bytes);
 }
 
-/** Bytes that a block of this many validators has for transactions. */
+/**
+ * Bytes that a block of this many validators has for transactions. A genesis may allow larger blocks than any
+ * peer takes: who proposed one would have it refused in each of its turns.
+ */
 export function dataBytesOf(
   params: ConsensusParams,
   validators: number,
   evidenceBytes: number,
 ): number {
   const commitBytes = validators * COMMIT_SIGNATURE_BYTES;
-  return Math.max(0, params.blockMaxBytes - HEADER_BYTES - commitBytes - evidenceBytes);
+  const mostBytes = Math.min(params.blockMaxBytes, MAX_BLOCK_BYTES);
+  return Math.max(0, mostBytes - HEADER_BYTES - commitBytes - evidenceBytes);
 }

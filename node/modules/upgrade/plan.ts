@@ -94,16 +94,22 @@ export function clearPlan(state: JournaledState): void {
   write(state, { name: "", height: 0, info: "" });
 }
 
-/** Notes that the plan was carried out: from the next block on the rules are of this version. */
+/**
+ * Notes that the plan was carried out: from the next block on the rules are of its version. A chain that began
+ * with newer ones, and plans the upgrade of an older release all the same, keeps them.
+ * @returns the version of the next block
+ */
 export function completePlan(
   state: JournaledState,
   { name, height }: UpgradePlan,
   version: number,
-): void {
+): number {
   const storage = storageOf(state);
   storage.setWord(doneSlot(name), BigInt(height));
-  setAppVersion(state, version);
+  const next = Math.max(appVersion(state), version);
+  setAppVersion(state, next);
   clearPlan(state);
+  return next;
 }
 
 function write(state: JournaledState, { name, height, info }: UpgradePlan): void {

@@ -88,12 +88,8 @@ export function beginUpgrade(context: BlockEndContext, upgrades: Upgrades): void
   const handler = handlerOf(plan, upgrades.handlers);
   if (handler === undefined) throw new RangeError("an upgrade without a handler");
   handler.run(context);
-  completePlan(state, plan, handler.appVersion);
-  context.emit("upgrade", {
-    name,
-    height: height.toString(),
-    app_version: handler.appVersion.toString(),
-  });
+  const version = completePlan(state, plan, handler.appVersion);
+  context.emit("upgrade", { name, height: height.toString(), app_version: version.toString() });
 }
 
 function duePlan(state: JournaledState, height: number): UpgradePlan | undefined {

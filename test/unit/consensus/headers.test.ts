@@ -10,8 +10,9 @@ import {
 import { allAtOnce } from "../../../chain/steps/steps.js";
 import { ValidatorSet } from "../../../chain/consensus/validator-set.js";
 import { medianTimeNs } from "../../../node/blocks/commit-verification.js";
-import { hashConsensusParams } from "../../../chain/consensus/consensus-params.js";
+import { dataBytesOf, hashConsensusParams } from "../../../chain/consensus/consensus-params.js";
 import { consensusParamsOf } from "../../../node/settings/genesis.js";
+import { MAX_BLOCK_BYTES } from "../../../chain/consensus/consensus-block.js";
 import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
 import { nextStartMs, timeoutMs } from "../../../node/consensus/machine/schedule.js";
 import { validatorGenesis } from "../../helpers/chains/validator-node.js";
@@ -32,6 +33,17 @@ describe("consensus_hash", () => {
       blockMaxGas: BigInt(vector.maxGas),
     };
     expect(hashConsensusParams(params)).toBe(`0x${vector.hash}`);
+  });
+});
+
+describe("a block's room for transactions", () => {
+  it("is never more than a block can be sent with, whatever the genesis allows", () => {
+    const params = consensusParamsOf(validatorGenesis(1).genesis.params);
+    const room = dataBytesOf(params, 4, 100);
+    expect(room).toBe(params.blockMaxBytes - 1_024 - 4 * 128 - 100);
+    const most = dataBytesOf({ ...params, blockMaxBytes: MAX_BLOCK_BYTES }, 4, 100);
+    const beyond = { ...params, blockMaxBytes: 10 * MAX_BLOCK_BYTES };
+    expect(dataBytesOf(beyond, 4, 100)).toBe(most);
   });
 });
 

@@ -12,7 +12,7 @@ import { encodeGenesis, type Genesis, parseGenesis } from "../../../node/setting
 import { NEWEST_APP_VERSION } from "../../../node/settings/app-version.js";
 import { setModuleParams } from "../../../node/modules/params/param-changes.js";
 import { handlerOf } from "../../../node/modules/message-router.js";
-import { appVersion } from "../../../node/modules/upgrade/plan.js";
+import { appVersion, completePlan } from "../../../node/modules/upgrade/plan.js";
 import { assertUpgraded, UPGRADE_HANDLERS } from "../../../node/modules/upgrade/upgrades.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 
@@ -187,6 +187,17 @@ describe("the version of the rules", () => {
     expect(encodeGenesis(genesis)).not.toContain("appVersion");
     expect(parseGenesis(encodeGenesis(genesis))).toEqual(genesis);
     expect(appVersion(new ModuleChain(genesis).state)).toBe(1);
+  });
+
+  it("never falls: a plan of an older release, carried out on newer rules, leaves them", () => {
+    const { state } = new ModuleChain(genesisOf(NEWEST_APP_VERSION));
+    const plan = { name: "older", height: 5, info: "" };
+    expect(completePlan(state, plan, NEWEST_APP_VERSION - 1)).toBe(NEWEST_APP_VERSION);
+    expect(appVersion(state)).toBe(NEWEST_APP_VERSION);
+    expect(completePlan(state, { ...plan, name: "newer" }, NEWEST_APP_VERSION + 1)).toBe(
+      NEWEST_APP_VERSION + 1,
+    );
+    expect(appVersion(state)).toBe(NEWEST_APP_VERSION + 1);
   });
 
   it("is reached by an upgrade of this release, and no program goes by one that it does not know", () => {
