@@ -1,9 +1,11 @@
 /** `causeway doctor`: every check of a home, and what to do about each finding. */
 import { systemClock } from "../../runtime/process/clock.js";
+import { readKillSwitch } from "../../ledger/policy/kill-switch.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { homePaths } from "../home/home.js";
 import { runDoctorChecks } from "../probe/doctor.js";
 import { createNodeClient } from "../probe/node-client.js";
+import { AT_ONCE, withLedgerAlone } from "./ledger-alone.js";
 
 /** Prints the findings: 0 when nothing failed, else 1; warnings count only with `strict`. */
 export async function runDoctor(
@@ -22,6 +24,12 @@ export async function runDoctor(
       closers.push(close);
       return evm;
     },
+    readLedgerSwitch: () =>
+      withLedgerAlone(context, ({ database }) => readKillSwitch(database), AT_ONCE).catch(() => {
+        // Whoever needs the ledger says what is wrong with it.
+        context.signal.throwIfAborted();
+        return undefined;
+      }),
   });
   for (const close of closers) close();
   const failed = findings.some(

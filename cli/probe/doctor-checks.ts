@@ -5,6 +5,7 @@ import { blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.j
 import { secp256k1 } from "../../chain/crypto.js";
 import { NETWORKS } from "../../chain/networks.js";
 import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
+import { type KillSwitchState, stricter } from "../../ledger/policy/kill-switch-level.js";
 import { WALLETS_FOLDER } from "../../ledger/wallets/home-wallets.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
@@ -39,6 +40,8 @@ export interface DoctorContext {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly createEvm: (url: string) => EvmClient;
+  /** What the ledger says of the kill switch; undefined where it cannot be asked. */
+  readonly readLedgerSwitch: () => Promise<KillSwitchState | undefined>;
 }
 
 /** Free share of the disk below which the doctor warns, and below which it fails (per cent). */
@@ -125,12 +128,23 @@ function namesIn(folder: string): readonly string[] {
   return existsSync(folder) ? readdirSync(folder) : [];
 }
 
-/** What a person has stopped, by the switch that lies in the home; nothing where there is none. */
-export function checkKillSwitch(paths: HomePaths): readonly Finding[] {
+/**
+ * What a person has stopped, by the stricter of the home's switch and the ledger's, as for the worker;
+ * nothing for a home without one.
+ * @param ledger undefined where it could not be asked
+ */
+export function checkKillSwitch(
+  paths: HomePaths,
+  ledger: KillSwitchState | undefined,
+): readonly Finding[] {
   if (!existsSync(paths.killSwitch)) return [];
   try {
-    const { level, reason, at = "ever" } = readKillSwitchFile(paths.killSwitch);
-    if (level === "none") return [finding("kill-switch", "pass", "nothing is stopped")];
+    const home = readKillSwitchFile(paths.killSwitch);
+    const { level, reason, at = "ever" } = ledger === undefined ? home : stricter(home, ledger);
+    if (level === "none") {
+      const unasked = ledger === undefined ? " by this home; the ledger was not asked" : "";
+      return [finding("kill-switch", "pass", `nothing is stopped${unasked}`)];
+    }
     const remedy = "once its cause is gone: causeway killswitch lift";
     return [finding("kill-switch", "fail", `${level} since ${at}: ${reason}`, remedy)];
   } catch (error) {

@@ -23,7 +23,7 @@ export async function runDoctorChecks(context: DoctorContext): Promise<readonly 
   if (isNodeHome(paths) && !isKitHome(paths)) return [...(await checkNodeHome(context)), ...files];
   const { findings, config } = checkSettings(context);
   if (config === undefined) return [...findings, ...files];
-  files.push(...checkKillSwitch(paths));
+  files.push(...checkKillSwitch(paths, await context.readLedgerSwitch()));
   const parts = await checkParts(context, config);
   return [...findings, ...files, ...parts, ...(await checkKitHistory(context, config))];
 }

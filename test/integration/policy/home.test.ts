@@ -13,6 +13,7 @@ import {
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import { runDoctor } from "../../../cli/commands/doctor.js";
 import { runDecideWithdrawal } from "../../../cli/commands/policy/approvals.js";
 import {
   runLiftSwitch,
@@ -368,6 +369,27 @@ describe("causeway killswitch", () => {
     expect((await readKillSwitch(house.database)).level).toBe("none");
     expect(readFileSync(file, "utf8")).toBe(before);
     rmSync(base, { recursive: true });
+  });
+
+  it("is found by the doctor where the ledger alone says so, as after set in a container", async () => {
+    const found = async (asked: LedgerCommand) => {
+      printed = [];
+      await runDoctor({ ...asked, json: true }, { strict: false });
+      const { checks } = JSON.parse(printed.join(""));
+      return checks.filter(({ id }: { id: string }) => id === "kill-switch");
+    };
+    const state = { level: "none", reason: "", by: "", at: undefined } as const;
+    writeFileSync(killSwitchPath(home), encodeKillSwitch(state));
+    expect(await found(owner())).toMatchObject([{ severity: "pass", value: "nothing is stopped" }]);
+    const stopped = { ...state, level: "stop-sign", reason: "drill", by: "ann" } as const;
+    await setKillSwitch(house.ledger.owner, stopped);
+    expect(await found(owner())).toMatchObject([
+      { severity: "fail", value: expect.stringMatching(/^stop-sign since .*: drill$/) },
+    ]);
+    expect(await found(command(DOWN))).toMatchObject([
+      { severity: "pass", value: expect.stringContaining("the ledger was not asked") },
+    ]);
+    expect(await runLiftSwitch(owner(), terms)).toBe(0);
   });
 
   it("is what the ledger says where a home lost its file", async () => {

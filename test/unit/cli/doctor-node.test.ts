@@ -35,6 +35,7 @@ function check(home: string, env: Environment = {}) {
     portOffset: 0,
     clock: systemClock,
     signal: new AbortController().signal,
+    readLedgerSwitch: async () => undefined,
     createEvm: () => {
       throw new Error("the node does not answer: its JSON-RPC is not asked");
     },

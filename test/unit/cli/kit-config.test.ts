@@ -25,6 +25,7 @@ import { homePaths } from "../../../cli/home/home.js";
 import { leftOut, parseKitArguments } from "../../../cli/supervisor/kit-arguments.js";
 import { loadKitConfig } from "../../../cli/home/kit-config.js";
 import { createProgram } from "../../../cli/program.js";
+import { SWITCH_UNTOUCHED } from "../../../ledger/policy/kill-switch-level.js";
 import { writeKillSwitchFile } from "../../../ledger/policy/kill-switch-file.js";
 import { readRolePasswords, ROLE_NAMES } from "../../../cli/home/role-homes.js";
 import { toQuantity } from "../../../chain/hex.js";
@@ -281,13 +282,15 @@ describe("the doctor", () => {
 
   it("tells what a person has stopped, and what lifts it", async () => {
     const paths = homePaths(join(newFolder(), "home"));
-    expect(checkKillSwitch(paths)).toEqual([]);
+    expect(checkKillSwitch(paths, SWITCH_UNTOUCHED)).toEqual([]);
     await runInit(contextFor(paths.home), {});
-    expect(checkKillSwitch(paths)).toMatchObject([{ id: "kill-switch", severity: "pass" }]);
+    expect(checkKillSwitch(paths, SWITCH_UNTOUCHED)).toMatchObject([
+      { id: "kill-switch", severity: "pass" },
+    ]);
     const at = "2026-11-22T08:38:05.354Z";
     const state = { level: "stop-new", reason: "odd payments", by: "ann", at } as const;
     await writeKillSwitchFile(paths.killSwitch, state);
-    expect(checkKillSwitch(paths)).toEqual([
+    expect(checkKillSwitch(paths, SWITCH_UNTOUCHED)).toEqual([
       {
         id: "kill-switch",
         severity: "fail",
@@ -296,7 +299,9 @@ describe("the doctor", () => {
       },
     ]);
     writeFileSync(paths.killSwitch, "{");
-    expect(checkKillSwitch(paths)).toMatchObject([{ id: "kill-switch", severity: "fail" }]);
+    expect(checkKillSwitch(paths, SWITCH_UNTOUCHED)).toMatchObject([
+      { id: "kill-switch", severity: "fail" },
+    ]);
   });
 
   it("warns where no hot wallet takes new withdrawals", () => {
@@ -324,7 +329,8 @@ describe("the doctor", () => {
     });
     const rpc = createJsonRpcClient({ url: node.url, timeoutMs: 10_000 });
     const evm = createEvmClient(rpc);
-    const sources = { paths, env: {}, portOffset: 0, clock: systemClock, signal };
+    const readLedgerSwitch = async () => undefined;
+    const sources = { paths, env: {}, portOffset: 0, clock: systemClock, signal, readLedgerSwitch };
     const check = () => checkChain({ ...sources, createEvm: () => evm }, evm);
     try {
       expect(await check()).toMatchObject({ severity: "pass", value: "6940 (testnet)" });
@@ -346,6 +352,7 @@ describe("the doctor", () => {
       portOffset: 0,
       clock: systemClock,
       signal,
+      readLedgerSwitch: async () => undefined,
       createEvm: () => {
         throw new Error("no node is asked");
       },
