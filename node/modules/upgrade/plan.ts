@@ -95,8 +95,8 @@ export function clearPlan(state: JournaledState): void {
 }
 
 /**
- * Notes that the plan was carried out: from the next block on the rules are of its version. A chain that began
- * with newer ones, and plans the upgrade of an older release all the same, keeps them.
+ * Notes that the plan was carried out: from the next block on the rules are of its version. A chain
+ * that began with newer ones, and plans the upgrade of an older release all the same, keeps them.
  * @returns the version of the next block
  */
 export function completePlan(
