@@ -3,8 +3,10 @@
  * each header is proven by the hash in the one above it.
  */
 import type { ConsensusHeader } from "../../chain/consensus/consensus-header.js";
+import { type DuplicateVoteEvidence, hashEvidenceList } from "../../chain/consensus/evidence.js";
 import { LightError, verifyBackwards } from "../../chain/consensus/light.js";
 import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
+import { errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
@@ -53,6 +55,7 @@ export async function fetchBackfill(
   const { providers, window, clock, log } = options;
   const headers: ConsensusHeader[] = [];
   const sets: { height: Height; validators: ValidatorSet }[] = [];
+  const evidence: DuplicateVoteEvidence[] = [];
   let above = top;
   let loggedAtMs = clock.monotonicMs();
   while (above.height > 1 && !isEnough(top, above, window)) {
@@ -65,6 +68,7 @@ export async function fetchBackfill(
       if (headers.length === 0 || header.validatorsHash !== above.validatorsHash) {
         sets.push({ height: header.height, validators: await setOf(header, options, signal) });
       }
+      evidence.push(...(await evidenceOf(header, options, signal)));
       headers.push(header);
       above = header;
       if (isEnough(top, above, window)) break;
@@ -73,7 +77,38 @@ export async function fetchBackfill(
     loggedAtMs = clock.monotonicMs();
     log.info({ headers: headers.length, height: above.height }, "state sync reads headers");
   }
-  return { headers, sets };
+  return { headers, sets, evidence };
+}
+
+const NO_EVIDENCE = hashEvidenceList([]);
+
+/**
+ * Evidence in the block of a proven header; blocks hardly ever have some. Where no server has the block any
+ * more this is said, and goes on: who signed twice is out for ever by the state, and all that is missing is
+ * the refusal of a block that holds the same piece once more.
+ */
+async function evidenceOf(
+  header: ConsensusHeader,
+  { providers, log }: BackfillOptions,
+  signal: AbortSignal,
+): Promise<readonly DuplicateVoteEvidence[]> {
+  const { height, evidenceHash } = header;
+  if (evidenceHash === NO_EVIDENCE) return [];
+  const ask = async (provider: LightProvider) => {
+    const { evidence } = await provider.blockExtras(height, signal);
+    if (hashEvidenceList(evidence) === evidenceHash) return evidence;
+    throw new LightError("LIGHT_INVALID", `server ${provider.name} lists other evidence`, {
+      details: { height },
+    });
+  };
+  try {
+    return await fromAny(providers, ask, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    const reason = errorMessage(error);
+    log.warn({ height, reason }, "no server shows a block's evidence of double signing");
+    return [];
+  }
 }
 
 /** Whether nothing older can matter. */

@@ -39,6 +39,8 @@ export interface Backfill {
    * proven by `validatorsHash`; the priorities of past heights are nobody's concern.
    */
   readonly sets: readonly { readonly height: Height; readonly validators: ValidatorSet }[];
+  /** Evidence in the blocks of these headers: no block may hold it again. */
+  readonly evidence: readonly DuplicateVoteEvidence[];
 }
 
 /** A snapshot that a peer says it has. */

@@ -205,7 +205,7 @@ function noChanges(height: Height): ExecutedBlock["changes"] {
 }
 
 function consensusWrites(store: ConsensusStore, trusted: TrustedState): StoreWrite[] {
-  const { header, blockId, lastCommit, evidence, commit } = trusted;
+  const { header, blockId, lastCommit, evidence, commit, backfill } = trusted;
   const { height } = header;
   return [
     ...store.wholeSetWrites(height, trusted.validators),
@@ -220,7 +220,10 @@ function consensusWrites(store: ConsensusStore, trusted: TrustedState): StoreWri
       isSetChanged: true,
     }),
     ...store.evidenceWrites(
-      evidence.map((one) => ({ evidence: one, hash: hashEvidence(one) })),
+      [...evidence, ...backfill.evidence].map((one) => ({
+        evidence: one,
+        hash: hashEvidence(one),
+      })),
       [],
     ),
   ];

@@ -13,7 +13,7 @@ import {
   type ConsensusHeader,
   hashConsensusHeader,
 } from "../../../chain/consensus/consensus-header.js";
-import { hashEvidenceList } from "../../../chain/consensus/evidence.js";
+import { type DuplicateVoteEvidence, hashEvidenceList } from "../../../chain/consensus/evidence.js";
 import type { LightBlock } from "../../../chain/consensus/light.js";
 import { validatorAddress, ValidatorSet } from "../../../chain/consensus/validator-set.js";
 import { VOTE_TYPE, voteSignBytes } from "../../../chain/consensus/vote.js";
@@ -114,7 +114,13 @@ export function commitOf(
  */
 export function lightChain(
   length: number,
-  options: { readonly validators: number; readonly change: number; readonly firstKey?: number },
+  options: {
+    readonly validators: number;
+    readonly change: number;
+    readonly firstKey?: number;
+    /** By the height of the block that holds it. */
+    readonly evidence?: ReadonlyMap<number, readonly DuplicateVoteEvidence[]>;
+  },
 ): ReadonlyMap<number, LightBlock> {
   const { validators: size, change, firstKey = 1 } = options;
   const keys = lightKeys(size + change * (length + 1), firstKey);
@@ -133,7 +139,7 @@ export function lightChain(
       header: {
         lastBlockId: last?.commit.blockId,
         lastCommitHash: hashCommit(last?.commit ?? EMPTY_COMMIT),
-        evidenceHash: hashEvidenceList([]),
+        evidenceHash: hashEvidenceList(options.evidence?.get(height) ?? []),
       },
     });
     blocks.set(height, block);

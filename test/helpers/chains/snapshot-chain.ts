@@ -160,10 +160,12 @@ export class SnapshotChain {
     if (record === undefined || next === undefined) throw new RangeError("no such height");
     const headers = [];
     const sets: TrustedState["backfill"]["sets"][number][] = [];
+    const evidence: TrustedState["backfill"]["evidence"][number][] = [];
     for (let at = height - 1; at >= Math.max(1, height - backfillBlocks); at--) {
       const header = store.record(at)?.header;
       if (header === undefined) throw new RangeError("no such height");
       headers.push(header);
+      evidence.push(...(store.record(at)?.evidence ?? []));
       const isSame = sets.at(-1)?.validators.hash() === header.validatorsHash;
       if (!isSame) sets.push({ height: at, validators: this.chain.validators(at) });
     }
@@ -177,7 +179,7 @@ export class SnapshotChain {
       validators: this.chain.validators(height),
       nextValidators: this.chain.validators(height + 1),
       afterNextValidators: this.chain.validators(height + 2),
-      backfill: { headers, sets },
+      backfill: { headers, sets, evidence },
     };
   }
 

@@ -3,7 +3,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import type { ConsensusParams } from "../../../chain/consensus/consensus-params.js";
-import type { Height } from "../../../chain/hex.js";
+import { hashEvidence } from "../../../chain/consensus/evidence.js";
+import { type Height, ZERO_HASH } from "../../../chain/hex.js";
 import { isEvidenceExpired } from "../../../node/consensus/evidence-pool.js";
 import { restoreSnapshot } from "../../../node/statesync/snapshot/snapshot-restore.js";
 import { ConsensusStore } from "../../../node/store/consensus-store.js";
@@ -25,8 +26,9 @@ afterEach(async () => {
 });
 
 /** A node restored at `RESTORED`, of a chain that has gone on. */
-async function restored(): Promise<void> {
+async function restored(before: () => Promise<void> = () => Promise.resolve()): Promise<void> {
   chain = await SnapshotChain.open();
+  await before();
   while (chain.node.height < RESTORED) await chain.take();
   const files = await chain.snapshot();
   await chain.take();
@@ -78,6 +80,18 @@ describe("a restored node", () => {
     await follow();
     expect(node.view.head().hash).toBe(chain.node.view.head().hash);
     expect(node.consensus.validators(node.height + 2)?.size).toBe(3);
+  });
+
+  it("refuses evidence that a block before its first one holds", async () => {
+    let hash = ZERO_HASH;
+    await restored(async () => {
+      for (let height = 0; height < 3; height += 1) await chain.take();
+      const evidence = chain.chain.doubleVote(3, 2);
+      hash = hashEvidence(evidence);
+      await chain.take([], [evidence]);
+    });
+    expect(new ConsensusStore(chain.node.stores.database).isCommitted(hash)).toBe(true);
+    expect(new ConsensusStore(node.stores.database).isCommitted(hash)).toBe(true);
   });
 
   it("keeps headers and validators of the past for as long as evidence counts", async () => {

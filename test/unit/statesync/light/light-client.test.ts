@@ -5,7 +5,10 @@
 import { describe, expect, it } from "@jest/globals";
 import { COMMIT_FLAG } from "../../../../chain/consensus/commit.js";
 import { hashConsensusHeader } from "../../../../chain/consensus/consensus-header.js";
+import type { DuplicateVoteEvidence } from "../../../../chain/consensus/evidence.js";
 import type { LightBlock } from "../../../../chain/consensus/light.js";
+import { VOTE_TYPE } from "../../../../chain/consensus/vote.js";
+import { parseAddress } from "../../../../chain/address.js";
 import { verifySignature } from "../../../../chain/consensus/ed25519.js";
 import { fetchBackfill } from "../../../../node/statesync/backfill.js";
 import type { BlockExtras } from "../../../../node/statesync/light/light-json.js";
@@ -320,6 +323,47 @@ describe("the backfill", () => {
     const oneLies = options([...twice(wrong), new FakeLightServer("honest", changing)], 10, 1n);
     const found = await fetchBackfill(at(changing, 5).header, oneLies, signal);
     expect(found.sets).toHaveLength(4);
+  });
+});
+
+describe("the backfill's evidence", () => {
+  const vote = (round: number) => ({
+    type: VOTE_TYPE.precommit,
+    height: 2,
+    round,
+    blockId: undefined,
+    timeNs: START_NS,
+    validatorAddress: parseAddress(`0x${"11".repeat(20)}`),
+    validatorIndex: 0,
+    signature: new Uint8Array(64),
+  });
+  const piece = (round: number): DuplicateVoteEvidence => ({
+    voteA: vote(round),
+    voteB: vote(round),
+    totalPower: 3n,
+    validatorPower: 1n,
+    timeNs: START_NS,
+  });
+
+  it("is that of the headers, from whichever server has it, and missed where none has", async () => {
+    const told = piece(0);
+    const chain = lightChain(5, { validators: 3, change: 0, evidence: new Map([[3, [told]]]) });
+    const server = (name: string, evidence: readonly DuplicateVoteEvidence[]) => {
+      const fake = new FakeLightServer(name, chain);
+      fake.extras = { evidence };
+      return fake;
+    };
+    const parts = (servers: readonly LightProvider[]) => ({
+      providers: servers,
+      window: { maxAgeBlocks: 10, maxAgeNs: MINUTE_NS },
+      clock: { nowMs: () => 0, monotonicMs: () => 0 },
+      log,
+    });
+    const found = (...servers: readonly LightProvider[]) =>
+      fetchBackfill(at(chain, 5).header, parts(servers), signal);
+    const liar = server("liar", [piece(1)]);
+    expect((await found(liar, server("honest", [told]))).evidence).toEqual([told]);
+    expect((await found(liar)).evidence).toEqual([]);
   });
 });
 
