@@ -351,6 +351,7 @@ function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
     rules,
     limits: { totalCount: app.mempool["global-slots"] },
     locate: (hash) => view.locate(hash) ?? view.locateBySdkHash(hash),
+    oldestHeight: () => view.oldest().block,
     haltReason,
     onJournalFault: (error) => {
       log.error({ err: error }, "the mempool's journal cannot be written");

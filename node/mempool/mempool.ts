@@ -45,6 +45,8 @@ export interface MempoolPorts {
   readonly limits?: Partial<PoolLimits>;
   /** Where a transaction was mined; the chain's index. */
   locate(hash: Hash32): TransactionLocation | undefined;
+  /** The oldest block that the index knows the transactions of, beside block 0. */
+  oldestHeight(): number;
   /** Why nothing may be admitted now; undefined in normal operation. */
   haltReason(): string | undefined;
   /** Told of a failed journal write or a state that cannot be read; the next call tries again. */
@@ -106,10 +108,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
     });
   }
 
-  /**
-   * Loads the journal, re-validates it against the committed state and opens the pool.
-   * @throws INVALID_TRANSACTION when the journal is damaged
-   */
+  /** Opens the pool with what is left of the journal. Throws INVALID_TRANSACTION for a damaged one. */
   static async open(ports: MempoolPorts): Promise<Mempool> {
     const pool = new Mempool(ports);
     await pool.load();
@@ -474,10 +473,17 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
       if (!entries.has(hash)) this.history.set(hash, outcome);
     }
     const inOrder = [...entries.values()].toSorted((left, right) => left.sequence - right.sequence);
-    const valid = inOrder.filter((entry) => !this.refuseStored(entry));
+    const valid = inOrder.filter((entry) => !this.refuseStored(entry) && !this.isForgotten(entry));
     const draft = this.newDraft();
     for (const [from, own] of bySender(valid)) draft.restore(from, own);
     this.apply(draft);
+  }
+
+  /** Its nonce is used, maybe by itself: in a block that is deleted, or that never came. Nobody knows. */
+  private isForgotten({ tx, from }: PoolEntry): boolean {
+    if (this.ports.oldestHeight() <= 1 || tx.nonce >= this.ports.state.nonce(from)) return false;
+    this.account.noteGone(tx.hash);
+    return true;
   }
 
   /** An older version may have taken what no block can hold. */

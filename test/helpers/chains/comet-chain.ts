@@ -457,6 +457,7 @@ function poolPorts({ stores, view, genesis }: ExecutionChain, bus: EventBus): Me
       maxTransactionGas: genesis.params.maxTransactionGas,
     },
     locate: (hash) => view.locate(hash),
+    oldestHeight: () => 1,
     haltReason: () => undefined,
     onJournalFault(error) {
       throw error;

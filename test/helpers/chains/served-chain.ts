@@ -143,6 +143,7 @@ function openPool({ stores, view, genesis }: ExecutionChain, bus: EventBus): Pro
       maxTransactionGas: genesis.params.maxTransactionGas,
     },
     locate: (hash) => view.locate(hash),
+    oldestHeight: () => 1,
     haltReason: () => undefined,
     onJournalFault(error) {
       throw error;

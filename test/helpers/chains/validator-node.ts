@@ -270,6 +270,7 @@ function openPool(
       maxTransactionGas: genesis.params.maxTransactionGas,
     },
     locate: (hash) => parts.view.locate(hash),
+    oldestHeight: () => 1,
     haltReason: () => undefined,
     onJournalFault(error) {
       throw error;

@@ -65,7 +65,7 @@ describe("the pool over the journal of the store", () => {
   });
 
   /** A pool as after a restart: nothing is left but what the disk has. */
-  function open(state = new FakeState()): Promise<Mempool> {
+  function open(state = new FakeState(), oldestHeight = 1): Promise<Mempool> {
     const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => 0 };
     const throws = (error: unknown) => {
       throw error;
@@ -82,6 +82,7 @@ describe("the pool over the journal of the store", () => {
         maxTransactionGas: 30_000_000n,
       },
       locate: (hash) => (mined.has(hash) ? { height: 1, index: 0, blockHash: hash } : undefined),
+      oldestHeight: () => oldestHeight,
       haltReason: () => undefined,
       onJournalFault: throws,
     });
@@ -97,6 +98,32 @@ describe("the pool over the journal of the store", () => {
       { status: "pending" },
       { status: "pending" },
     ]);
+  });
+
+  it("does not call a transaction dropped that was mined in a block which is pruned", async () => {
+    const pool = await open();
+    const [paid, waiting] = [await evmTransfer(0), await evmTransfer(1)];
+    await pool.submit([paid.raw, waiting.raw]);
+    // Their record stays for the one that waits; the block with the other one, and its place, are deleted.
+    const state = new FakeState();
+    state.nonces.set(address, 1n);
+    const pruned = await open(state, 500);
+    expect(pruned.status(paid.hash)).toEqual({ status: "unknown" });
+    expect(pruned.status(waiting.hash)).toEqual({ status: "pending" });
+    await pruned.submit([(await evmTransfer(2)).raw]);
+    expect((await open(state, 500)).status(paid.hash)).toEqual({ status: "unknown" });
+  });
+
+  it("says of one whose nonce another has used that it was dropped, where it has all blocks", async () => {
+    const pool = await open();
+    const [passed, waiting] = [await evmTransfer(0), await evmTransfer(1)];
+    await pool.submit([passed.raw, waiting.raw]);
+    const state = new FakeState();
+    state.nonces.set(address, 1n);
+    expect((await open(state)).status(passed.hash)).toEqual({
+      status: "dropped",
+      reason: "nonce too low: nonce 0 was used by another transaction",
+    });
   });
 
   it("does not bring back what was mined or dropped, of either kind", async () => {

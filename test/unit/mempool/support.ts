@@ -236,6 +236,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
       rules,
       limits: options.limits ?? {},
       locate: (hash) => mined.get(hash),
+      oldestHeight: () => 1,
       haltReason: () => halt.reason,
       onJournalFault: (error) => faults.push(error),
       ...(options.recovery === undefined ? {} : { recovery: options.recovery }),
