@@ -8,6 +8,7 @@ import { inDataOrder } from "../../../chain/cosmos/cosmos-result.js";
 import { type Height, ZERO_HASH } from "../../../chain/hex.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import { Turns } from "../../../runtime/process/turns.js";
 import type { ChainView } from "../../view/chain-view.js";
 import { cosmosOf } from "../../view/cosmos-items.js";
 import type { ChainParams } from "../../settings/genesis.js";
@@ -77,6 +78,8 @@ export interface CallPoolOptions {
 export class CallPool implements CallWorkers {
   private readonly slots: readonly CallSlot[];
   private readonly queue: SlotJob[] = [];
+  /** Traces whose blocks are in memory: as many as there are workers for. */
+  private readonly traces: Turns;
   private readonly maxQueuedJobs: number;
   private readonly inPlaceNs: number;
   private readonly settings: WorkerSettings;
@@ -96,6 +99,11 @@ export class CallPool implements CallWorkers {
     this.inPlaceNs = options.inPlaceNs ?? IN_PLACE_NS;
     const workerUrl = options.workerUrl ?? new URL("./call-worker.js", import.meta.url);
     this.maxQueuedJobs = options.maxQueuedJobs ?? MAX_QUEUED_JOBS;
+    this.traces = new Turns({
+      maxRunning: workerCount,
+      maxWaiting: this.maxQueuedJobs,
+      full: () => this.queueFull(),
+    });
     const slotOptions = {
       workerUrl,
       settings,
@@ -176,8 +184,24 @@ export class CallPool implements CallWorkers {
     trace: TraceKind,
     { signal }: { signal: AbortSignal },
   ): Promise<JobResults["traceBlock"]> {
+    if (this.outlineAt(height).transactionCount === 0) return [];
+    const leave = await this.traces.enter(signal);
+    try {
+      if (this.isClosed) throw closed();
+      const transactions = await this.tracedTransactions(height, index, signal);
+      return await this.submit({ kind: "traceBlock", transactions, index, trace }, height, signal);
+    } finally {
+      leave();
+    }
+  }
+
+  /** From the block's first up to the last that is wanted. */
+  private async tracedTransactions(
+    height: Height,
+    index: number | undefined,
+    signal: AbortSignal,
+  ): Promise<readonly TracedTransaction[]> {
     const { transactionCount } = this.outlineAt(height);
-    if (transactionCount === 0) return [];
     const count = index === undefined ? transactionCount : index + 1;
     const transactions: BlockTransaction[] = [];
     for (const page of this.options.view.pages(height)) {
@@ -189,25 +213,24 @@ export class CallPool implements CallWorkers {
     for await (const { tx, from, index: place } of cosmosOf(this.options.view, height, signal)) {
       cosmos.push({ tx, from, index: place });
     }
-    const evm = transactions.slice(0, count);
-    const ordered: TracedTransaction[] = inDataOrder(evm, cosmos);
+    const ordered: TracedTransaction[] = inDataOrder(transactions.slice(0, count), cosmos);
     // Those behind the last traced one do not matter to it.
-    const end = ordered.findLastIndex(isEvm) + 1;
-    const work: JobWork = {
-      kind: "traceBlock",
-      transactions: ordered.slice(0, end),
-      index,
-      trace,
-    };
-    return this.submit(work, height, signal);
+    return ordered.slice(0, ordered.findLastIndex(isEvm) + 1);
   }
 
   /** Ends all threads; jobs that run or wait are rejected with CALL_POOL_CLOSED. */
   async close(): Promise<void> {
     this.isClosed = true;
-    const error = new CallError("CALL_POOL_CLOSED", "the node is stopping");
+    const error = closed();
     for (const { reject } of this.queue.splice(0)) reject(error);
     await Promise.all(this.slots.map((slot) => slot.stop(error)));
+  }
+
+  private queueFull(): CallError {
+    return new CallError("CALL_QUEUE_FULL", "too many calls are waiting", {
+      details: { maxQueuedJobs: this.maxQueuedJobs },
+      retriable: true,
+    });
   }
 
   private outlineAt(height: Height): BlockOutline {
@@ -223,15 +246,10 @@ export class CallPool implements CallWorkers {
     signal: AbortSignal,
   ): Promise<JobResults[Kind]> {
     signal.throwIfAborted();
-    if (this.isClosed) throw new CallError("CALL_POOL_CLOSED", "the node is stopping");
+    if (this.isClosed) throw closed();
     const stateHeight = work.kind === "traceBlock" ? height - 1 : height;
     const block = this.factsAt(height, stateHeight);
-    if (this.queue.length >= this.maxQueuedJobs) {
-      throw new CallError("CALL_QUEUE_FULL", "too many calls are waiting", {
-        details: { maxQueuedJobs: this.maxQueuedJobs },
-        retriable: true,
-      });
-    }
+    if (this.queue.length >= this.maxQueuedJobs) throw this.queueFull();
     const result = await this.enqueue({ id: this.nextId++, block, work }, stateHeight, signal);
     // The worker's answer to a job is of the job's kind: `runJob` and this line are one codec.
     return result as JobResults[Kind];
@@ -301,6 +319,10 @@ export class CallPool implements CallWorkers {
     const reader = stateReaderAt(height);
     return (request) => answerRead(request, reader, view);
   }
+}
+
+function closed(): CallError {
+  return new CallError("CALL_POOL_CLOSED", "the node is stopping");
 }
 
 function answerRead(

@@ -3,6 +3,7 @@
  * made up, so that what hundreds of clients ask for at once is not in memory at once.
  */
 
+import { Turns } from "../../../runtime/process/turns.js";
 import { RpcFault } from "./errors.js";
 
 /** An answer that has become larger than this goes on when few others do. */
@@ -15,47 +16,13 @@ const MAX_RUNNING = 2;
 const MAX_WAITING = 256;
 
 /** One lane for all clients of an API. */
-export class LargeLane {
-  private running = 0;
-  private readonly waiting: (() => void)[] = [];
-
-  /** Answers that are under way or wait, for tests and metrics. */
-  get counts(): { readonly running: number; readonly waiting: number } {
-    return { running: this.running, waiting: this.waiting.length };
-  }
-
-  /**
-   * Waits for a place, in order. @returns gives the place back; to be called once
-   * @throws the signal's reason; LIMIT_EXCEEDED where too many wait already
-   */
-  async enter(signal: AbortSignal): Promise<() => void> {
-    signal.throwIfAborted();
-    if (this.running < MAX_RUNNING) this.running += 1;
-    else if (this.waiting.length < MAX_WAITING) await this.turn(signal);
-    else throw new RpcFault("LIMIT_EXCEEDED", "too many large answers are asked for at once");
-    return () => this.leave();
-  }
-
-  private turn(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const begin = () => {
-        signal.removeEventListener("abort", onAbort);
-        resolve();
-      };
-      const onAbort = () => {
-        this.waiting.splice(this.waiting.indexOf(begin), 1);
-        reject(signal.reason);
-      };
-      this.waiting.push(begin);
-      signal.addEventListener("abort", onAbort, { once: true });
+export class LargeLane extends Turns {
+  constructor() {
+    super({
+      maxRunning: MAX_RUNNING,
+      maxWaiting: MAX_WAITING,
+      full: () => new RpcFault("LIMIT_EXCEEDED", "too many large answers are asked for at once"),
     });
-  }
-
-  private leave(): void {
-    // The place goes straight to the next in line, so that nobody overtakes it.
-    const next = this.waiting.shift();
-    if (next === undefined) this.running -= 1;
-    else next();
   }
 }
 

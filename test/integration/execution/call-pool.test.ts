@@ -264,6 +264,51 @@ describe("call pool", () => {
     });
   });
 
+  it("reads the blocks of as many traces as there are workers, and the others' in their turn", async () => {
+    let readCount = 0;
+    const { view } = chain;
+    const pages = (height: number) => {
+      readCount += 1;
+      return view.pages(height);
+    };
+    const counted: CallPoolOptions["view"] = {
+      head: () => view.head(),
+      outline: (height) => view.outline(height),
+      pages,
+      cosmosTransaction: (height, index) => view.cosmosTransaction(height, index),
+      blockHash: (height) => view.blockHash(height),
+      supply: (height) => view.supply(height),
+    };
+    const pool = open({ view: counted, gasCap: 10n ** 12n, maxQueuedJobs: 40 });
+    await pool.call(request(), 3, { signal });
+    const [burning, leaving] = [new AbortController(), new AbortController()];
+    const burnt = pool.call(endless(), 3, { signal: burning.signal }).catch(() => "ended");
+    const trace = (own: AbortSignal) => pool.traceBlock(2, undefined, CALLS, { signal: own });
+    const traces = Array.from({ length: 10 }, () => trace(signal));
+    const left = Array.from({ length: 20 }, () => trace(leaving.signal));
+    for (let turn = 0; turn < 50; turn += 1) await nextTurn();
+    expect(readCount).toBe(1);
+
+    leaving.abort(new Error("left the queue"));
+    for (const one of left) await expect(one).rejects.toThrow("left the queue");
+    burning.abort();
+    expect(await burnt).toBe("ended");
+    for (const one of await Promise.all(traces)) expect(one).toHaveLength(2);
+    expect(readCount).toBe(10);
+  });
+
+  it("refuses traces beyond the queue's bound", async () => {
+    const pool = open({ maxQueuedJobs: 3, gasCap: 10n ** 12n });
+    await pool.call(request(), 3, { signal });
+    const leave = new AbortController();
+    const burnt = pool.call(endless(), 3, { signal: leave.signal });
+    const trace = () => pool.traceBlock(2, undefined, CALLS, { signal: leave.signal });
+    const settled = Promise.allSettled([burnt, ...Array.from({ length: 4 }, trace)]);
+    await expect(trace()).rejects.toMatchObject({ code: "CALL_QUEUE_FULL", retriable: true });
+    leave.abort();
+    await settled;
+  });
+
   it("ends at once and rejects what is open", async () => {
     const pool = open({ gasCap: 10n ** 12n });
     await pool.call(request(), 3, { signal });
