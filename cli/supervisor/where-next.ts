@@ -29,6 +29,7 @@ export function whereToLookNext(
     portOffset,
   }: { readonly hotWallet: Address | undefined; readonly portOffset: number },
 ): readonly string[] {
+  const [faucetKey, apiKey] = [shellWord(paths.faucetKey), shellWord(paths.apiKey)];
   const { jsonRpcUrl, depositUrl, cometRpcUrl, metricsUrl, restUrl, grpcAddress } = endpoints;
   const ownNode =
     cometRpcUrl === undefined
@@ -37,7 +38,7 @@ export function whereToLookNext(
   const coins =
     hotWallet === undefined
       ? [
-          `  cast send --legacy --rpc-url ${jsonRpcUrl} --private-key $(cat ${shellWord(paths.faucetKey)}) \\`,
+          `  cast send --legacy --rpc-url ${jsonRpcUrl} --private-key $(cat ${faucetKey}) \\`,
           "    --value 1ether <deposit address>",
         ]
       : [`  fund the hot wallet ${toChecksumAddress(hotWallet)}: it pays the withdrawals`];
@@ -64,7 +65,7 @@ export function whereToLookNext(
     `  keys, settings    ${paths.config}   logs ${paths.logs}`,
     "Try:",
     ...coins,
-    `  curl -H "Authorization: Bearer $(cat ${shellWord(paths.apiKey)})" ${depositUrl}/v1/deposits`,
+    `  curl -H "Authorization: Bearer $(cat ${apiKey})" ${depositUrl}/v1/deposits`,
     `  ${causewayCommand("reconcile", paths.home, portOffset)}`,
     `  ${causewayCommand("doctor", paths.home, portOffset)}`,
   ];

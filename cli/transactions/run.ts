@@ -5,6 +5,7 @@ import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import { errorMessage } from "../../chain/errors.js";
 import { sha256 } from "../../chain/hashes.js";
 import {
+  type Atoken,
   ATOKEN_PER_TOKEN,
   atokenToToken,
   BASE_DENOM,
@@ -234,7 +235,7 @@ async function feeOf(
 }
 
 /** A node that is wrong, or not one's own, may name any price and any gas. Throws USAGE. */
-function assertUsualFee(feeAtoken: bigint): void {
+function assertUsualFee(feeAtoken: Atoken): void {
   if (feeAtoken <= MOST_UNNAMED_FEE_ATOKEN) return;
   throw usage(
     `By what the node says the fee is ${atokenToToken(feeAtoken)} TOKEN: ask another node, or pay ` +
