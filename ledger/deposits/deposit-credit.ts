@@ -3,7 +3,6 @@
  * customer had withdrawn of a deposit that a chain lost stands as a break; the same payment, mined
  * again, fills that first. Else it would be paid out twice. So does what was only on its way out then.
  */
-import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import {
   type AccountCode,

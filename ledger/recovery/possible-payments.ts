@@ -4,7 +4,7 @@
  * for a person, and none is paid twice.
  */
 import type { BalanceChange } from "../../chain/balance-change.js";
-import type { Hash32 } from "../../chain/hex.js";
+import { type Hash32, MAX_WORD } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import {
   isSamePayment,
@@ -18,9 +18,6 @@ export interface ForeignPayment {
   /** See `mayHavePaid`. */
   readonly paid: readonly PaidTerms[];
 }
-
-/** No request asks for more: token contracts may log any word, and a sum of them is more than one. */
-const MAX_UNITS = 2n ** 256n - 1n;
 
 /**
  * Pure: every payment that a transaction's movements of value may have been: each movement, and the sum of
@@ -37,7 +34,8 @@ export function mayHavePaid(
   const sums = new Map<string, PaidTerms>();
   const add = (terms: PaidTerms) => {
     const { destination, contract = "", amountUnits } = terms;
-    if (amountUnits === 0n || amountUnits > MAX_UNITS) return;
+    // No request asks for more: token contracts may log any word, and a sum of them is more than one.
+    if (amountUnits === 0n || amountUnits > MAX_WORD) return;
     found.set(`${destination} ${contract} ${amountUnits}`, terms);
   };
   for (const { destination, contract, amountUnits } of movements) {

@@ -4,6 +4,7 @@
  * kept follow from the postings, every deposit is whose the last event about it says, and every withdrawal
  * in the state that its last event tells. The first thing that does not hold is named.
  */
+import { MAX_WORD } from "../../../chain/hex.js";
 import { rootHash, linkHash, type LinkKind, rowDigest } from "../../../ledger/tamper/link-rules.js";
 import type { ExportLine } from "./export-file.js";
 import { KeySet } from "./key-set.js";
@@ -37,9 +38,6 @@ const POSTING_FIELDS = 6;
 
 /** Places of an event's fields. */
 const EVENT = { type: 2, data: 3 } as const;
-
-/** Largest amount: 256 bits. */
-const MAX_UNITS = 2n ** 256n - 1n;
 
 type Row = Extract<ExportLine, { readonly type: "link" }>["row"];
 
@@ -254,7 +252,7 @@ class LedgerCheck {
     const fields = Array.isArray(posting) && posting.length === POSTING_FIELDS ? posting : [];
     const [, , asset, debit, credit, amount] = fields.map(String);
     const isAmount = amount !== undefined && /^[1-9][0-9]{0,77}$/.test(amount);
-    if (!isAmount || asset === undefined || debit === credit || BigInt(amount) > MAX_UNITS) {
+    if (!isAmount || asset === undefined || debit === credit || BigInt(amount) > MAX_WORD) {
       this.#fault(`${name} has a posting that does not balance: ${JSON.stringify(posting)}`);
       return;
     }

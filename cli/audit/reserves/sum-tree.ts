@@ -5,6 +5,7 @@
  * are salted: a customer's place says nothing about the neighbours.
  */
 import { createHash, createHmac } from "node:crypto";
+import { MAX_WORD } from "../../../chain/hex.js";
 
 /** A node: 64 hex digits and the sum of all leaves below it, in the asset's smallest unit. */
 export interface SumNode {
@@ -42,7 +43,7 @@ export interface SumTree {
 }
 
 /** Sums are held in 32 bytes. */
-export const MAX_UNITS = 2n ** 256n - 1n;
+export const MAX_UNITS = MAX_WORD;
 
 /** 2^24 leaves: more customers than any exchange has, and a bound for what a file may ask. */
 export const MAX_LEVELS = 24;
