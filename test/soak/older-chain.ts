@@ -6,7 +6,7 @@
 import type { LabExchange } from "../helpers/faults/lab/lab-exchange.js";
 import type { Payment, Row } from "../helpers/faults/promises.js";
 import { until } from "../helpers/until.js";
-import { command, mustAtLast, untilCaughtUp } from "./operator.js";
+import { command, must, mustAtLast, REASON, untilCaughtUp } from "./operator.js";
 
 /** What is done with a deposit in a lost block that is worth more than all that its customer had. */
 type GiftUse = "none" | "withdrawn before" | "asked for after";
@@ -61,8 +61,22 @@ async function recoverOlderChain(lab: LabExchange, least: Payment | undefined): 
   if ((await command(lab, "recover")).code === 1) await mustAtLast(lab, "recover", "--apply");
   if (!isPaidBefore) await customers.payLostAgain(least);
   await untilCaughtUp(lab);
+  await acceptMinedAgain(lab);
   await mustAtLast(lab, "withdrawals", "release");
   await noteUncovered(lab, least);
+}
+
+/** What was mined in the place of what had ended a request is its customer's matter. */
+async function acceptMinedAgain(lab: LabExchange): Promise<void> {
+  const { stdout } = await command(lab, "ledger", "open", "--json");
+  const { remined } = JSON.parse(stdout) as { remined: readonly Row[] };
+  for (const { name = "", withdrawalId, customerId, takenUnits = "0" } of remined) {
+    const account = `liability:customer:${customerId}`;
+    await must(lab, "ledger", "accept-remined", name, "--account", account, "--reason", REASON);
+    const request = lab.customers.requests.find(({ id }) => id === withdrawalId);
+    if (request === undefined) throw new Error(`nobody asked for ${withdrawalId}`);
+    request.minedAgain = BigInt(takenUnits) > 0n ? "paid" : "unpaid";
+  }
 }
 
 /** What a customer asked for beside a withdrawn deposit that was gone then may have had to end. */

@@ -3,13 +3,21 @@
  * over that had not got the last commits. The documented commands recover it, and an operator who
  * knows what customers asked for decides what is left (docs/restore.md).
  */
+import { pause } from "../helpers/faults/bench.js";
 import { until } from "../helpers/until.js";
+import type { Request } from "../helpers/faults/promises.js";
 import type { LabExchange } from "../helpers/faults/lab/lab-exchange.js";
 import type { OwnPostgres } from "../helpers/faults/lab/own-postgres.js";
 import { command, must, REASON, untilCaughtUp, untilClosed } from "./operator.js";
 
 const DATABASE = "causeway";
 const COPY = "older";
+
+/** By then the database is behind, on a machine that is not too busy. */
+const LONG_DEADLINE_MS = 12_000;
+
+/** A worker has looked for what is due. */
+const SCANS_MS = 1_000;
 
 /** How a database gets behind. */
 interface Loss {
@@ -47,18 +55,26 @@ async function recoverFrom(lab: LabExchange, { begin, end, isTold }: Loss): Prom
   if (postgres === undefined) throw new Error("no PostgreSQL of its own");
   await lab.heal();
   if (random.integer(2) === 0) await lab.work();
+  const waiting = isTold ? [] : await askWhileFrozen(lab);
   await begin(postgres);
+  if (waiting.length > 0) await must(lab, "withdrawals", "release");
   const known = new Set(customers.requests.map(({ key }) => key));
   const addresses = new Set(customers.addresses.keys());
   if (isTold) await customers.register(random.pick(customers.customers));
   await lab.work(1 + random.integer(2));
   await (isTold ? customers.settled() : untilEnded(lab));
+  // It would find the loss: until then the nonces of the wallet alone say it.
+  if (waiting.length > 0) lab.watcher.process.freeze();
   await end(postgres);
+  await Promise.all(waiting.map((request) => endsUnpaid(lab, request)));
+  lab.watcher.process.thaw();
   if (isTold) await untilClosed(lab);
   else await declareOnceFrozen(lab);
   await must(lab, "recover", "--apply");
   await assignAddresses(lab, addresses);
   await untilCaughtUp(lab);
+  // What persons had done behind the copy is lost as well.
+  if (waiting.length > 0) await command(lab, "withdrawals", "release");
   await linkPayments(lab, known);
   await assignDeposits(lab);
   const left = await command(lab, "ledger", "open");
@@ -66,11 +82,28 @@ async function recoverFrom(lab: LabExchange, { begin, end, isTold }: Loss): Prom
   customers.forgetEvents();
 }
 
+/** Requests that wait in what is kept, to be paid behind it: one has a deadline, one is taken back. */
+async function askWhileFrozen(lab: LabExchange): Promise<readonly Request[]> {
+  const { customers } = lab;
+  await customers.settled();
+  await must(lab, "withdrawals", "freeze", "--reason", "a standby is left behind");
+  const expiresAt = new Date(Date.now() + LONG_DEADLINE_MS).toISOString();
+  const asked = [customers.plan("unwanted"), customers.plan("unwanted", { expiresAt })];
+  for (const request of asked) request.id = await customers.ask(request);
+  return asked;
+}
+
+/** What it waits for was paid behind what is kept: it is taken back, or due. */
+async function endsUnpaid({ customers }: LabExchange, request: Request): Promise<void> {
+  if (request.expiresAt === undefined) return customers.cancel(request);
+  await pause(Math.max(0, Date.parse(request.expiresAt) - Date.now()) + SCANS_MS);
+}
+
 /** Every request has ended, and nobody has been told. */
 async function untilEnded(lab: LabExchange): Promise<void> {
   const isEnded = async () => {
     const rows = await lab.query(
-      `SELECT 1 FROM withdrawal WHERE status NOT IN ('settled', 'failed', 'rejected') LIMIT 1`,
+      `SELECT 1 FROM withdrawal WHERE phase NOT IN ('paid', 'unpaid') LIMIT 1`,
     );
     return rows.length === 0;
   };
@@ -114,7 +147,8 @@ async function linkPayments(lab: LabExchange, known: ReadonlySet<string>): Promi
       .filter(({ from }) => from === customers.hotWallet)
       .map(({ hash, to, valueAtoken }) => [`${valueAtoken} to ${to}`, hash]),
   );
-  for (const request of customers.requests) {
+  const requests = [...customers.requests];
+  for (const request of requests) {
     const hash = mined.get(`${request.amountAtoken} to ${request.to}`);
     const isLost = !known.has(request.key) && hash !== undefined;
     const { key, customerId: customer } = request;
@@ -122,15 +156,22 @@ async function linkPayments(lab: LabExchange, known: ReadonlySet<string>): Promi
       const words = ["--customer", customer, "--idempotency-key", key, "--reason", REASON];
       await must(lab, "ledger", "link-payment", hash, ...words);
     }
-    request.id = await customers.ask(request);
-    const state = await settledOrFrozen(lab, request.id);
+    const before = request.id;
+    if (!(await customers.askInTime(request))) continue;
+    // One that is asked for anew, nobody has taken back.
+    if (request.id !== before) request.isToldCancelled = false;
+    const id = String(request.id);
+    const state = await settledOrFrozen(lab, id);
     if (state !== "frozen") continue;
     if (hash === undefined) {
-      // It waited in the copy; nobody cancelled it since.
-      await must(lab, "withdrawals", "release", request.id, "--not-paid");
-      customers.released.add(request.id);
+      // It waited in the copy.
+      if (request.isToldCancelled === true) {
+        await must(lab, "withdrawals", "cancel", id, "--reason", REASON);
+      }
+      await must(lab, "withdrawals", "release", id, "--not-paid");
+      customers.released.add(id);
     } else {
-      const words = ["--withdrawal", request.id, "--reason", REASON];
+      const words = ["--withdrawal", id, "--reason", REASON];
       await must(lab, "ledger", "link-payment", hash, ...words);
     }
   }
@@ -158,7 +199,7 @@ async function settledOrFrozen(lab: LabExchange, id: string): Promise<string> {
       [id],
     );
     status = rows[0]?.status ?? "";
-    return ["settled", "failed", "rejected", "frozen"].includes(status);
+    return ["settled", "failed", "rejected", "cancelled", "frozen"].includes(status);
   };
   await until(isAtRest, { timeoutMs: 60_000, what: `${id} comes to rest` });
   return status;

@@ -5,6 +5,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { HDNodeWallet, Interface, Transaction, Wallet } from "ethers";
+import { pause } from "./bench.js";
 import { FaultChain, patientFetch } from "./chain.js";
 import type { RunningKit } from "../kit.js";
 import type { Random } from "../random.js";
@@ -33,6 +34,12 @@ const MINT_GAS = 200_000;
 const FIRST_FUNDS_ATOKEN = 20n * 10n ** 18n;
 const GIFT_ATOKEN = 5n * 10n ** 18n;
 const BASE_AMOUNT_ATOKEN = 10n ** 15n;
+/** Longest wait before a customer takes a request back: by then it is mined. */
+const MAX_REGRET_MS = 700;
+
+/** Deadlines are so far away at least. */
+const FIRST_DEADLINE_MS = 150;
+
 const SETTLED_TIMEOUT_MS = 90_000;
 const PAGE = 1_000;
 
@@ -53,6 +60,8 @@ export class FaultExchange {
   readonly addresses = new Map<string, string>();
   /** Those that were paid in a token and never in coins, likewise. */
   readonly tokenAddresses = new Map<string, string>();
+  /** Requests that were ever to be taken back: each may cost a nonce. */
+  unwantedCount = 0;
   readonly chain: FaultChain;
   /** Where withdrawals are asked for instead of the kit's own API. */
   withdrawalUrl: string | undefined;
@@ -180,6 +189,41 @@ export class FaultExchange {
     request.id = await this.ask(request);
   }
 
+  /** Asks for a withdrawal, and takes it back a moment later, or has said by when it has to be paid. */
+  async withdrawUnwanted(): Promise<void> {
+    const waitMs = this.random.integer(MAX_REGRET_MS);
+    const isLimited = this.random.integer(2) === 0;
+    const expiresAt = new Date(Date.now() + FIRST_DEADLINE_MS + waitMs).toISOString();
+    const request = this.plan("unwanted", isLimited ? { expiresAt } : {});
+    if (!(await this.askInTime(request)) || isLimited) return;
+    await pause(waitMs);
+    await this.cancel(request);
+  }
+
+  /** Asks for a request that may be too late by now: then it is none. @returns false for such a one */
+  async askInTime(request: Request): Promise<boolean> {
+    const answer = await this.#post(request);
+    const { id, code } = answer.body as { id?: string; code?: string };
+    const isLate = request.expiresAt !== undefined && code === "DEADLINE_PASSED";
+    if (isLate) this.requests.splice(this.requests.indexOf(request), 1);
+    else if (answer.status !== 201) throw new Error(`${request.key}: ${JSON.stringify(answer)}`);
+    else request.id = id;
+    return !isLate;
+  }
+
+  /** Takes a request back, as far as it is not too late; what is answered is held against what comes. */
+  async cancel(request: Request): Promise<void> {
+    const body = { reason: "the customer does not want it any more" };
+    const answer = await this.#api("withdrawalApi", `/v1/withdrawals/${request.id}/cancel`, {
+      body,
+    });
+    const { status } = answer.body as { status?: string };
+    if (answer.status !== 200 && answer.status !== 409) {
+      throw new Error(`cancelling ${request.id}: ${JSON.stringify(answer)}`);
+    }
+    if (status === "cancelled") request.isToldCancelled = true;
+  }
+
   /** Asks for more than a customer had before a gift, and for less than it has with it. */
   async withdrawOf({ to, amountAtoken }: Payment, kind: "fresh" | "uncovered"): Promise<void> {
     const customerId = this.addresses.get(to) ?? "nobody";
@@ -192,7 +236,7 @@ export class FaultExchange {
   /** A withdrawal that somebody is going to ask for; it has to end like all others. */
   plan(
     kind: WithdrawalKind,
-    fields: Partial<Pick<Request, "customerId" | "amountAtoken">> = {},
+    fields: Partial<Pick<Request, "customerId" | "amountAtoken" | "expiresAt">> = {},
   ): Request {
     this.#counter += 1;
     const fresh = `0x${this.#salt}${this.#counter.toString(16).padStart(24, "0")}`;
@@ -200,24 +244,28 @@ export class FaultExchange {
     const request: Request = {
       key: `request-${this.#counter}`,
       customerId: this.random.pick(this.customers),
-      to: { fresh, own, refusing: this.#refusingContract, uncovered: fresh }[kind],
+      to: kind === "own" ? own : kind === "refusing" ? this.#refusingContract : fresh,
       amountAtoken: BASE_AMOUNT_ATOKEN + BigInt(this.#counter),
       ...fields,
       kind,
       id: undefined,
     };
     this.requests.push(request);
+    if (kind === "unwanted") this.unwantedCount += 1;
     return request;
   }
 
   /** Sends a request, maybe again; the same key must always give the same id. */
   async ask(request: Request): Promise<string> {
-    const { customerId, to, amountAtoken, key } = request;
-    const body = { customerId, asset: "TOKEN", to, amountAtoken: String(amountAtoken) };
-    const headers = { "Idempotency-Key": key };
-    const answer = await this.#api("withdrawalApi", "/v1/withdrawals", { body, headers });
-    if (answer.status !== 201) throw new Error(`${key}: ${JSON.stringify(answer)}`);
+    const answer = await this.#post(request);
+    if (answer.status !== 201) throw new Error(`${request.key}: ${JSON.stringify(answer)}`);
     return (answer.body as { id: string }).id;
+  }
+
+  #post({ customerId, to, amountAtoken, expiresAt, key }: Request) {
+    const body = { customerId, asset: "TOKEN", to, amountAtoken: String(amountAtoken), expiresAt };
+    const headers = { "Idempotency-Key": key };
+    return this.#api("withdrawalApi", "/v1/withdrawals", { body, headers });
   }
 
   /** Sends a request one single time, whatever becomes of it. */

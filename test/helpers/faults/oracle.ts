@@ -3,6 +3,7 @@
  * nothing doubled, no published block changed.
  */
 import { expect } from "@jest/globals";
+import { present } from "../../../chain/errors.js";
 import { TREASURY } from "../../../ledger/books/accounts.js";
 import type { BlockWitness, ChainBlock, ChainTransaction } from "./chain.js";
 import type { FaultExchange } from "./exchange.js";
@@ -78,6 +79,7 @@ async function checkWithdrawals(
   const asked = rows.filter((row) => !isMove(row));
   expect(idsOf(asked)).toEqual(idsOf(requests));
   const rowOf = new Map(rows.map((row) => [row["id"], row]));
+  const endOf = (request: Request): string => endWith(request, rowOf.get(request.id));
   const wrong = requests.filter((request) => rowOf.get(request.id)?.["status"] !== endOf(request));
   expect(wrong.map((request) => ({ ...request, row: rowOf.get(request.id) }))).toEqual([]);
 
@@ -85,10 +87,27 @@ async function checkWithdrawals(
     transactions.filter(({ from }) => from === hotWallet),
   );
   expect(sent.map(({ nonce }) => nonce)).toEqual(sent.map((_, index) => index));
-  const paid = requests.filter((request) => endOf(request) === "settled");
-  expect(sent.map(describeTransaction).toSorted()).toEqual(
+  const isPaid = (request: Request): boolean =>
+    (request.minedAgain ?? (endOf(request) === "settled" ? "paid" : "unpaid")) === "paid";
+  const paid = requests.filter(isPaid);
+  // A cancellation costs a nonce; where a ledger came back older, nothing tells whose.
+  const isNothing = ({ to, valueAtoken }: ChainTransaction) =>
+    to === hotWallet && valueAtoken === 0n;
+  expect(sent.filter(isNothing).length).toBeLessThanOrEqual(exchange.unwantedCount);
+  const paying = sent.filter((transaction) => !isNothing(transaction));
+  expect(paying.map(describeTransaction).toSorted()).toEqual(
     [
-      ...paid.map((request) => describePaid(request, rowOf.get(request.id))),
+      ...paid.map((request) =>
+        request.minedAgain === undefined
+          ? describePaid(request, rowOf.get(request.id))
+          : // Its row names what had ended it.
+            describeTransaction(
+              present(
+                sent.find((one) => isOf(one, request)),
+                request.key,
+              ),
+            ),
+      ),
       ...moves.filter(({ status }) => status === "settled").map(describeMove),
     ].toSorted(),
   );
@@ -119,8 +138,16 @@ function describeMove(row: Row): string {
 }
 
 /** What becomes of a request that nothing was lost of, or the deposit that covered it. */
-function endOf({ kind }: Request): string {
+function endWith({ kind, isToldCancelled }: Request, row: Row | undefined): string {
+  if (kind === "unwanted") {
+    // Whichever is mined, the payment or the transfer of nothing in its place.
+    return row?.["status"] === "settled" && isToldCancelled !== true ? "settled" : "cancelled";
+  }
   return { fresh: "settled", own: "settled", refusing: "failed", uncovered: "rejected" }[kind];
+}
+
+function isOf({ to, valueAtoken }: ChainTransaction, request: Request): boolean {
+  return to === request.to && valueAtoken === request.amountAtoken;
 }
 
 function describeTransaction({ hash, to, nonce, valueAtoken }: ChainTransaction): string {
@@ -230,7 +257,9 @@ async function checkBalances(
       .reduce((total, row) => total + BigInt(String(row["amountAtoken"])), 0n);
   for (const customerId of exchange.customers) {
     const leftAtoken =
-      sum(deposits, customerId, "credited") - sum(withdrawals, customerId, "settled");
+      sum(deposits, customerId, "credited") -
+      sum(withdrawals, customerId, "settled") -
+      minedOtherwise(exchange, withdrawals, customerId);
     expect({ customerId, ...(await exchange.balance(customerId)) }).toEqual({
       customerId,
       asset: "TOKEN",
@@ -242,6 +271,23 @@ async function checkBalances(
       pendingAtoken: "0",
     });
   }
+}
+
+/** What a person has charged a customer with, less what was given back. */
+function minedOtherwise(
+  { requests }: FaultExchange,
+  withdrawals: readonly Row[],
+  customerId: string,
+): bigint {
+  const rowOf = new Map(withdrawals.map((row) => [row["id"], row]));
+  let sumAtoken = 0n;
+  for (const request of requests) {
+    if (request.customerId !== customerId || request.minedAgain === undefined) continue;
+    const isSettled = rowOf.get(request.id)?.["status"] === "settled";
+    if (request.minedAgain === "paid" && !isSettled) sumAtoken += request.amountAtoken;
+    if (request.minedAgain === "unpaid" && isSettled) sumAtoken -= request.amountAtoken;
+  }
+  return sumAtoken;
 }
 
 async function checkReconciled(kit: RunningKit): Promise<void> {

@@ -23,9 +23,9 @@ export interface TokenPayment {
 
 /**
  * What a withdrawal is meant to meet: a payout, one to an own deposit address, a refusal, the loss of
- * the deposit that covers it.
+ * the deposit that covers it, its customer's wish to take it back: that one is paid or cancelled.
  */
-export type WithdrawalKind = "fresh" | "own" | "refusing" | "uncovered";
+export type WithdrawalKind = "fresh" | "own" | "refusing" | "uncovered" | "unwanted";
 
 /** A withdrawal that a customer asked for. */
 export interface Request {
@@ -35,6 +35,12 @@ export interface Request {
   readonly amountAtoken: bigint;
   kind: WithdrawalKind;
   id: string | undefined;
+  /** RFC 3339; not paid by then, it is cancelled. */
+  readonly expiresAt?: string;
+  /** The API has said that it is cancelled: nothing may be paid for it. */
+  isToldCancelled?: boolean;
+  /** A chain that came back older mined something else in the place of what had ended it. */
+  minedAgain?: "paid" | "unpaid";
 }
 
 /** A row of a list, every field as text; null is "null". */

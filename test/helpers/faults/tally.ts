@@ -18,6 +18,8 @@ export interface Tally {
   readonly refused: number;
 }
 
+const UNPAID_ENDS = ["failed", "rejected", "cancelled"];
+
 /** Nothing yet. */
 export const EMPTY_TALLY: Tally = { paidOnce: 0, doubled: 0, missing: 0, stuck: 0, refused: 0 };
 
@@ -37,14 +39,17 @@ export async function tallyPayouts(
   }
   const rows = new Map((await exchange.list("withdrawals")).map((row) => [row["id"], row]));
   const tally = { ...EMPTY_TALLY };
-  for (const { to, amountAtoken, kind, id } of requests) {
+  for (const { to, amountAtoken, kind, id, isToldCancelled, minedAgain } of requests) {
     const count = mined.get(`${amountAtoken} to ${to}`) ?? 0;
     const status = rows.get(String(id))?.["status"];
-    const isUnpaid = kind === "refusing" || kind === "uncovered";
+    const isUnpaid =
+      kind === "refusing" ||
+      kind === "uncovered" ||
+      (isToldCancelled === true && minedAgain !== "paid");
     if (count > 1 || (count > 0 && isUnpaid)) tally.doubled += 1;
     else if (count === 1) tally.paidOnce += 1;
-    else if (status === "settled") tally.missing += 1;
-    else if (status === "failed" || status === "rejected") tally.refused += 1;
+    else if (status === "settled" && minedAgain !== "unpaid") tally.missing += 1;
+    else if (UNPAID_ENDS.includes(String(status)) || minedAgain === "unpaid") tally.refused += 1;
     else tally.stuck += 1;
   }
   return tally;

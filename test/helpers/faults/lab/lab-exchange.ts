@@ -227,13 +227,17 @@ export class LabExchange {
     this.customers.withdrawalUrl = worker.url;
   }
 
-  /** Some of everything: payments in, payouts to strangers, to own addresses, and a refusal. */
+  /**
+   * Some of everything: payments in, payouts to strangers, to own addresses, a refusal, and one that is
+   * taken back.
+   */
   async work(rounds = 1): Promise<void> {
     for (let round = 0; round < rounds; round += 1) {
       const kinds = ["fresh", "fresh", "own", "fresh", "refusing"] as const;
       await Promise.all([
         this.customers.pay(2 + this.random.integer(3)),
         ...kinds.map((kind) => this.customers.withdraw(kind)),
+        this.customers.withdrawUnwanted(),
       ]);
     }
   }
