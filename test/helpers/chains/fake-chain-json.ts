@@ -1,9 +1,22 @@
 /** The fake chain in the words of JSON-RPC and of the Data API. */
-import { type Address, parseAddress } from "../../../chain/address.js";
+import { type Address, parseAddress, ZERO_ADDRESS } from "../../../chain/address.js";
 import type { BalanceChange } from "../../../chain/balance-change.js";
-import { parseSafeQuantity, toQuantity } from "../../../chain/hex.js";
+import {
+  decodeTransfer,
+  ERC20_SELECTORS,
+  ERC20_TOPICS,
+  type TokenTransfer,
+} from "../../../chain/erc20.js";
+import {
+  bytesToHex,
+  type Hash32,
+  type Hex,
+  parseSafeQuantity,
+  toQuantity,
+  ZERO_HASH,
+} from "../../../chain/hex.js";
 import { operationsOf } from "../../../chain/operations.js";
-import type { FakeBlock, FakeChain, FakeTransaction } from "./fake-chain.js";
+import type { FakeBlock, FakeChain, FakeTokenMove, FakeTransaction } from "./fake-chain.js";
 import { type Method, RpcFault } from "./fake-node.js";
 
 /** Every method that the exchange's processes ask. */
@@ -28,7 +41,12 @@ export function fakeChainMethods(chain: FakeChain): Record<string, Method> {
       const at = tag === "pending" ? tag : heightOf(tag);
       return toQuantity(known(chain.nonceAt(parseAddress(account), at)));
     },
-    eth_getCode: ([address]) => (chain.withCode.has(parseAddress(address)) ? "0x00" : "0x"),
+    eth_getCode: ([given]) => {
+      const address = parseAddress(given);
+      return address === chain.token || chain.withCode.has(address) ? "0x00" : "0x";
+    },
+    eth_getStorageAt: () => ZERO_HASH,
+    eth_call: ([message, at]) => call(chain, message as CallMessage, at),
     eth_capabilities: () => {
       if (!chain.namesTransactionGas) throw new RpcFault(-32601, "the method does not exist");
       return { transactionGas: toQuantity(chain.maxTransactionGas) };
@@ -36,7 +54,7 @@ export function fakeChainMethods(chain: FakeChain): Record<string, Method> {
     eth_estimateGas: ([message]) => estimate(chain, message as EstimateMessage),
     eth_sendRawTransaction: ([raw]) => chain.submit(String(raw)),
     eth_getTransactionReceipt: ([hash]) => receiptJson(chain, hash),
-    eth_getLogs: () => [],
+    eth_getLogs: ([filter]) => logsOf(chain, filter as LogFilter),
     causeway_getAccountJournal: ([account, from, to]) =>
       accountJournal(chain, parseAddress(account), [from, to].map(heightOf)),
     causeway_getBlockJournal: ([hash]) => {
@@ -46,14 +64,51 @@ export function fakeChainMethods(chain: FakeChain): Record<string, Method> {
   };
 }
 
-interface EstimateMessage {
-  readonly from: string;
+interface CallMessage {
+  readonly from?: string;
   readonly to: string;
-  readonly value: string;
+  readonly data: Hex;
+}
+
+interface EstimateMessage extends CallMessage {
+  readonly from: string;
+  readonly value?: string;
   readonly gas?: string;
 }
 
-function estimate(chain: FakeChain, { from, to, value, gas }: EstimateMessage): string {
+const word = (value: bigint) => `0x${value.toString(16).padStart(64, "0")}`;
+
+/** `balanceOf` and `transfer` of the token, as it stands after a block. */
+function call(chain: FakeChain, { from, to, data }: CallMessage, at: unknown): string {
+  if (parseAddress(to) !== chain.token) return "0x";
+  const transfer = decodeTransfer(data);
+  if (transfer !== undefined) {
+    return word(isCovered(chain, parseAddress(from), transfer) ? 1n : 0n);
+  }
+  if (!data.startsWith(ERC20_SELECTORS.balanceOf)) throw new RpcFault(3, "execution reverted");
+  const hash: unknown = Reflect.get(Object(at), "blockHash");
+  const place = typeof hash === "string" ? (hash as Hash32) : parseHeight(chain, at);
+  const units = chain.unitsAt(parseAddress(`0x${data.slice(-40)}`), place);
+  if (units === undefined) throw new RpcFault(-32000, "header not found");
+  return word(units);
+}
+
+function parseHeight(chain: FakeChain, tag: unknown): number {
+  return tag === "latest" ? chain.head : parseSafeQuantity(tag);
+}
+
+function isCovered(chain: FakeChain, from: Address, { to, amountUnits }: TokenTransfer): boolean {
+  return !chain.reverting.has(to) && amountUnits <= (chain.units.get(from) ?? 0n);
+}
+
+function estimate(
+  chain: FakeChain,
+  { from, to, value = "0x0", gas, data }: EstimateMessage,
+): string {
+  const transfer = parseAddress(to) === chain.token ? decodeTransfer(data) : undefined;
+  if (transfer !== undefined && !isCovered(chain, parseAddress(from), transfer)) {
+    throw new RpcFault(3, "execution reverted: no");
+  }
   if (chain.reverting.has(parseAddress(to))) throw new RpcFault(3, "execution reverted: no");
   if (BigInt(value) > (chain.balances.get(parseAddress(from)) ?? 0n)) {
     throw new RpcFault(-32000, "insufficient funds for transfer");
@@ -93,16 +148,61 @@ function receiptJson(chain: FakeChain, hash: unknown): unknown {
       blockNumber: toQuantity(block.height),
       transactionIndex: toQuantity(index),
       from: fee?.from,
-      to: changes.at(-1)?.to ?? null,
+      to: signed?.tx.to ?? changes.at(-1)?.to ?? null,
       contractAddress: null,
       status: isSuccess(transaction) ? "0x1" : "0x0",
       gasUsed: toQuantity(gasUsed),
       cumulativeGasUsed: toQuantity(gasUsed),
       effectiveGasPrice: toQuantity(signed?.tx.maxFeePerGasAtoken ?? 1n),
-      logs: [],
+      logs: logsIn(chain, block).filter(({ transactionHash }) => transactionHash === hash),
     };
   }
   return null;
+}
+
+interface LogFilter {
+  readonly fromBlock: string;
+  readonly toBlock: string;
+  readonly topics: readonly (string | readonly string[] | null)[];
+  readonly address?: readonly string[];
+}
+
+function logsOf(chain: FakeChain, { fromBlock, toBlock, topics, address }: LogFilter): unknown {
+  const [from, to] = [fromBlock, toBlock].map((tag) => parseHeight(chain, tag));
+  return chain.blocks.slice(from, (to ?? 0) + 1).flatMap((block) =>
+    logsIn(chain, block).filter((log) => {
+      const isAsked = address?.includes(log.address) ?? true;
+      return (
+        isAsked &&
+        topics.every((wanted, index) => {
+          const topic = log.topics[index];
+          return wanted === null || (topic !== undefined && [wanted].flat().includes(topic));
+        })
+      );
+    }),
+  );
+}
+
+/** What the token logs in a block. */
+function logsIn(chain: FakeChain, block: FakeBlock) {
+  const moves = block.transactions.flatMap(({ hash, tokenMoves = [] }, transactionIndex) =>
+    tokenMoves.map((move) => ({ hash, transactionIndex, move })),
+  );
+  return moves.map(({ hash, transactionIndex, move }, logIndex) => ({
+    address: chain.token ?? "",
+    ...logOf(move),
+    blockNumber: toQuantity(block.height),
+    blockHash: block.hash,
+    transactionHash: hash,
+    transactionIndex: toQuantity(transactionIndex),
+    logIndex: toQuantity(logIndex),
+    removed: false,
+  }));
+}
+
+function logOf({ from = ZERO_ADDRESS, to, units }: FakeTokenMove) {
+  const topicOf = (address: Address) => word(BigInt(address));
+  return { topics: [ERC20_TOPICS.transfer, topicOf(from), topicOf(to)], data: word(units) };
 }
 
 /** Pages of one block each, so that paging is always exercised. */
@@ -152,8 +252,11 @@ function journalJson(block: FakeBlock, gasUsed: bigint): unknown {
             gasUsed: toQuantity(gasUsed),
             gasPrice: toQuantity(signed.tx.maxFeePerGasAtoken),
             nonce: toQuantity(signed.tx.nonce),
-            input: "0x",
-            logs: [],
+            input: bytesToHex(signed.tx.data),
+            logs: (transaction.tokenMoves ?? []).map((move) => ({
+              address: signed.tx.to,
+              ...logOf(move),
+            })),
             changes: transaction.changes.map(changeJson),
           },
     ),
@@ -222,18 +325,39 @@ export function dataApiBlock(
     timestamp: 1_700_000_000_000 + 2_000 * block.height,
     transactions: groupsOf(block).map((group) => ({
       transaction_identifier: { hash: group.hash },
-      operations: operationsOf(group.changes).map((operation) => ({
-        operation_identifier: { index: operation.index },
-        related_operations:
-          operation.relatedIndex === undefined ? undefined : [{ index: operation.relatedIndex }],
-        type: operation.type,
-        status: operation.status,
-        account: { address: operation.address },
-        amount: {
-          value: operation.amountAtoken.toString(),
-          currency: operation.address === holder ? lookAlike : native,
-        },
-      })),
+      operations: [
+        ...operationsOf(group.changes).map((operation) => ({
+          operation_identifier: { index: operation.index },
+          related_operations:
+            operation.relatedIndex === undefined ? undefined : [{ index: operation.relatedIndex }],
+          type: operation.type,
+          status: operation.status,
+          account: { address: operation.address },
+          amount: {
+            value: operation.amountAtoken.toString(),
+            currency: operation.address === holder ? lookAlike : native,
+          },
+        })),
+        ...tokenOperations(group, token),
+      ],
     })),
   };
+}
+
+/** Both sides of each transfer of the token, behind what the transaction does with coins. */
+function tokenOperations({ changes, tokenMoves = [] }: FakeTransaction, token: Address): unknown[] {
+  const currency = { symbol: "PLAIN", decimals: 6, metadata: { contractAddress: token } };
+  const sides = tokenMoves.flatMap(({ from, to, units }) => [
+    ...(from === undefined ? [] : [{ address: from, units: -units }]),
+    { address: to, units },
+  ]);
+  const first = operationsOf(changes).length;
+  return sides.map(({ address, units }, index) => ({
+    operation_identifier: { index: first + index },
+    type: "ERC20_TRANSFER",
+    status: "SUCCESS",
+    related_operations: units > 0n && index > 0 ? [{ index: first + index - 1 }] : undefined,
+    account: { address },
+    amount: { value: units.toString(), currency },
+  }));
 }

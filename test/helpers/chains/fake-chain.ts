@@ -5,8 +5,9 @@
  */
 import type { Address } from "../../../chain/address.js";
 import { type BalanceChange, forEachDelta } from "../../../chain/balance-change.js";
+import { decodeTransfer } from "../../../chain/erc20.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
-import { type Hash32, parseHexBytes, ZERO_HASH } from "../../../chain/hex.js";
+import { bytesToHex, type Hash32, parseHexBytes, ZERO_HASH } from "../../../chain/hex.js";
 import {
   decodeTransaction,
   recoverSender,
@@ -27,10 +28,19 @@ export const FAKE_CHAIN_ID = 6940n;
 /** Where the fees of the fake chain go. */
 export const FEE_COLLECTOR = `0x${"fe".repeat(20)}` as Address;
 
+/** Units of the chain's token that a transaction moves, and that its contract logs. */
+export interface FakeTokenMove {
+  /** Undefined for a mint. */
+  readonly from: Address | undefined;
+  readonly to: Address;
+  readonly units: bigint;
+}
+
 /** A transaction of the fake chain. */
 export interface FakeTransaction {
   readonly hash: Hash32;
   readonly changes: readonly BalanceChange[];
+  readonly tokenMoves?: readonly FakeTokenMove[];
   /** The signed transaction where one was sent to the pool. */
   readonly signed?: { readonly tx: SignedTransaction; readonly from: Address };
   /** Of a Cosmos transaction: it uses a nonce of its signer, and has no receipt. */
@@ -48,6 +58,7 @@ export interface FakeBlock {
 
 interface State {
   readonly balances: ReadonlyMap<Address, bigint>;
+  readonly units: ReadonlyMap<Address, bigint>;
   readonly nonces: ReadonlyMap<Address, bigint>;
 }
 
@@ -81,6 +92,10 @@ export class FakeChain {
   /** State behind the newest block; a test may set balances and nonces before it mines. */
   readonly balances = new Map<Address, bigint>();
   readonly nonces = new Map<Address, bigint>();
+  /** Contract of the only token; none without it. */
+  token: Address | undefined;
+  /** Who holds it. */
+  readonly units = new Map<Address, bigint>();
 
   // What the Data API tells.
   /** What it serves instead of a block's own content, by height. */
@@ -175,6 +190,13 @@ export class FakeChain {
     return state === undefined ? undefined : (state.balances.get(address) ?? 0n);
   }
 
+  /** Units of the token after a block, by its height or hash; undefined where there is none. */
+  unitsAt(address: Address, at: number | Hash32): bigint | undefined {
+    const height = typeof at === "number" ? at : this.blocks.findIndex(({ hash }) => hash === at);
+    const state = this.#states[height];
+    return state === undefined ? undefined : (state.units.get(address) ?? 0n);
+  }
+
   /** Next nonce after a block, or behind what waits in the pool; undefined above the head. */
   nonceAt(address: Address, at: number | "pending"): bigint | undefined {
     if (at !== "pending") {
@@ -196,6 +218,12 @@ export class FakeChain {
   payment(from: Address, to: Address, amountAtoken: bigint, feeAtoken = 21n): FakeTransaction {
     const fee = change({ reason: "FEE", from, to: FEE_COLLECTOR, amountAtoken: feeAtoken });
     return this.transaction(fee, change({ from, to, amountAtoken }));
+  }
+
+  /** A transaction that moves units of the token, with a fee. */
+  tokenPayment(from: Address, ...tokenMoves: readonly FakeTokenMove[]): FakeTransaction {
+    const fee = change({ reason: "FEE", from, to: FEE_COLLECTOR, amountAtoken: 21n });
+    return { ...this.transaction(fee), tokenMoves };
   }
 
   /** The same by Cosmos messages: by `MsgSend`, or to several by `MsgMultiSend`. */
@@ -222,10 +250,15 @@ export class FakeChain {
     const height = this.blocks.length;
     const all = [...this.#takeExecutable(), ...transactions];
     this.#apply([...transactions.flatMap(({ changes }) => changes), ...blockChanges]);
+    for (const { tokenMoves = [] } of transactions) this.#move(tokenMoves);
     for (const { cosmos } of transactions) {
       if (cosmos !== undefined) this.nonces.set(cosmos.from, cosmos.nonce + 1n);
     }
-    this.#states.push({ balances: new Map(this.balances), nonces: new Map(this.nonces) });
+    this.#states.push({
+      balances: new Map(this.balances),
+      nonces: new Map(this.nonces),
+      units: new Map(this.units),
+    });
     const block = {
       height,
       hash: this.#hash(`block ${height}`),
@@ -245,6 +278,7 @@ export class FakeChain {
     for (const [mine, kept] of [
       [this.balances, this.#states[height]?.balances],
       [this.nonces, this.#states[height]?.nonces],
+      [this.units, this.#states[height]?.units],
     ] as const) {
       mine.clear();
       for (const [address, value] of kept ?? []) mine.set(address, value);
@@ -302,7 +336,7 @@ export class FakeChain {
       hasMore = false;
       for (const [key, pooled] of this.#pool) {
         if (pooled.tx.nonce !== (this.nonces.get(pooled.from) ?? 0n)) continue;
-        if (pooled.tx.to !== undefined && this.unmined.has(pooled.tx.to)) continue;
+        if (this.#isUnmined(pooled.tx)) continue;
         this.#pool.delete(key);
         executed.push(this.#execute(pooled));
         hasMore = true;
@@ -311,17 +345,44 @@ export class FakeChain {
     return executed;
   }
 
+  #isUnmined({ to, data }: SignedTransaction): boolean {
+    const receiver = to === this.token ? decodeTransfer(bytesToHex(data))?.to : undefined;
+    return [to, receiver].some((each) => each !== undefined && this.unmined.has(each));
+  }
+
   #execute(pooled: PooledTransaction): FakeTransaction {
     const { tx, from } = pooled;
     const effective = tx.to === undefined || !this.revertingOnChain.has(tx.to);
     const amountAtoken = this.gasPerPayment * tx.maxFeePerGasAtoken;
-    const changes = [
-      change({ reason: "FEE", from, to: FEE_COLLECTOR, amountAtoken, tracePath: undefined }),
-      change({ from, to: tx.to, amountAtoken: tx.valueAtoken, effective }),
-    ];
-    this.#apply(changes);
+    const feeTo = { to: FEE_COLLECTOR, tracePath: undefined };
+    const fee = change({ reason: "FEE", from, amountAtoken, ...feeTo });
     this.nonces.set(from, tx.nonce + 1n);
+    if (tx.to !== undefined && tx.to === this.token) return this.#executeToken(pooled, fee);
+    const changes = [fee, change({ from, to: tx.to, amountAtoken: tx.valueAtoken, effective })];
+    this.#apply(changes);
     return { hash: tx.hash, changes, signed: pooled };
+  }
+
+  /** The change that every call has, and the units that the token moves. */
+  #executeToken({ tx, from }: PooledTransaction, fee: BalanceChange): FakeTransaction {
+    const { to, amountUnits: units } = decodeTransfer(bytesToHex(tx.data)) ?? {};
+    const isMoved =
+      to !== undefined &&
+      units !== undefined &&
+      units <= (this.units.get(from) ?? 0n) &&
+      !this.revertingOnChain.has(to);
+    const tokenMoves = isMoved ? [{ from, to, units }] : [];
+    const called = change({ from, to: tx.to, amountAtoken: 0n, effective: isMoved });
+    this.#apply([fee]);
+    this.#move(tokenMoves);
+    return { hash: tx.hash, changes: [fee, called], tokenMoves, signed: { tx, from } };
+  }
+
+  #move(moves: readonly FakeTokenMove[]): void {
+    for (const { from, to, units } of moves) {
+      if (from !== undefined) this.units.set(from, (this.units.get(from) ?? 0n) - units);
+      this.units.set(to, (this.units.get(to) ?? 0n) + units);
+    }
   }
 
   #apply(changes: readonly BalanceChange[]): void {

@@ -13,8 +13,10 @@ import { createAddressDerivation } from "../../../chain/derivation/address-deriv
 import { keccak256 } from "../../../chain/hashes.js";
 import { present } from "../../../chain/errors.js";
 import type { Hash32 } from "../../../chain/hex.js";
+import type { TokenEntry } from "../../../chain/token-list.js";
 import { createProgram } from "../../../cli/program.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
+import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/books/accounts.js";
@@ -58,11 +60,10 @@ import {
   TEST_PASSWORDS,
 } from "../../helpers/services/ledger.js";
 import { copyTestDatabase } from "../../helpers/services/postgres.js";
-import { NO_TOKENS } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
+import { GAS, LANE, TOKEN } from "./desk-settings.js";
 
-/** One TOKEN. */
-export const TOKEN = 10n ** 18n;
+export { TOKEN } from "./desk-settings.js";
 
 /** Key of the first hot wallet. */
 export const KEY = keccak256(Buffer.from("hot wallet of the recovery tests"));
@@ -80,33 +81,6 @@ const XPUB = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(phrase), "m/44'/60'/0
 /** The deposit addresses of every test. */
 export const derivation = createAddressDerivation(XPUB);
 
-const GAS = {
-  marginPercent: 20,
-  limitMax: 1_000_000n,
-  priceFloorAtoken: 1n,
-  priceCapAtoken: 10n ** 9n,
-  feePerPayoutAtoken: TOKEN,
-  feePerDayAtoken: 1_000n * TOKEN,
-  codeGasInFlight: 4_000_000n,
-};
-
-/** Settings of its lanes. */
-export const LANE: LaneSettings = {
-  batchSize: 50,
-  maxLiveSlots: 4_096,
-  // Long enough that no request is overdue for its payer within a test.
-  scanIntervalMs: 10_000,
-  pollIntervalMs: 20,
-  rebroadcastIntervalMs: 1_000,
-  retryDelayMs: 1_000,
-  receiptPatienceMs: 3_000,
-  // A backup holds the lease of the worker of then; nobody waits for it here.
-  leaseMs: 1,
-  gas: GAS,
-  stall: { repriceAfterMs: 30_000, giveUpAfterMs: 600_000, alarmAfterMs: 60_000 },
-  failures: { failureFeeAtoken: 0n, maxCount: 0, windowMs: 60_000 },
-};
-
 /** What one command printed and how it ended. */
 export interface CommandResult {
   readonly code: number;
@@ -121,6 +95,8 @@ export class Desk {
   readonly env: Record<string, string> = {};
   /** Nothing is forbidden unless a test says so. */
   readonly files: RuleFiles = { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED };
+  /** Of the chain's token, where there is one. */
+  tokens: readonly TokenEntry[] = [];
   /** Of lanes that are made from now on. */
   leaseMs = LANE.leaseMs;
   readonly #drops: (() => Promise<void>)[] = [];
@@ -241,7 +217,7 @@ export class Desk {
   }
 
   /** Runs a watcher from its start, or with what it knows, until it stands at the head, or is halted. */
-  async watch(book = new AddressBook()): Promise<void> {
+  async watch(given?: AddressBook): Promise<void> {
     const rpc = createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 });
     const source = createDataApiClient({
       url: this.chain.url,
@@ -249,13 +225,17 @@ export class Desk {
       timeoutMs: 5_000,
     });
     const guard = await this.guard();
+    const node = createEvmClient(rpc);
+    const database = this.watcherDatabase;
+    const parts = { database, node, log: silentLog };
+    const tokens = await TokenBook.open(parts, this.tokens, this);
     const watcher = new Watcher({
-      database: this.watcherDatabase,
+      database,
       guard,
-      node: createEvmClient(rpc),
+      node,
       source,
-      book,
-      tokens: NO_TOKENS,
+      book: given ?? new AddressBook(tokens.assets()),
+      tokens,
       identity: { genesisHash: this.chain.genesisHash, chainId: FAKE_CHAIN_ID },
       log: silentLog,
       metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),
@@ -283,7 +263,7 @@ export class Desk {
           if (faults.length > 0) throw faults[0];
           if ((await openIncident(this.database)) !== undefined) return true;
           const isPastBooked = (await this.database.query(waiting)).length === 0;
-          return (await readCursor(this.database)).height >= this.chain.head && isPastBooked;
+          return (await readCursor(this.database)).height === this.chain.head && isPastBooked;
         },
         { timeoutMs: 20_000, what: "the watcher stands at the head" },
       );
@@ -336,6 +316,7 @@ export class Desk {
       sql: this.workerDatabase,
       files: this.files,
       depositAddressAt: (index) => derivation.addressAt(index),
+      contractOf: (asset) => this.tokens.find(({ symbol }) => symbol === asset)?.contractAddress,
     });
   }
 
@@ -386,7 +367,9 @@ export class Desk {
     readonly key: string;
     readonly customer: string;
     readonly to: Address;
+    /** Units of the token where one is named. */
     readonly amountAtoken: bigint;
+    readonly asset?: string;
   }): Promise<Withdrawal> {
     const [outcome] = await acceptWithdrawals(
       this.workerDatabase,
@@ -394,13 +377,13 @@ export class Desk {
         {
           idempotencyKey: fields.key,
           customerId: parseCustomerId(fields.customer),
-          asset: NATIVE_ASSET,
+          asset: fields.asset ?? NATIVE_ASSET,
           destination: fields.to,
           destinationText: fields.to,
           amountUnits: fields.amountAtoken,
         },
       ],
-      ANY_REQUEST,
+      { ...ANY_REQUEST, policy: this.files.policy },
     );
     if (outcome === undefined || outcome.outcome === "refused") {
       throw new Error(`refused: ${outcome?.refusal}`);

@@ -7,7 +7,8 @@ import { systemClock } from "../../../runtime/process/clock.js";
 import { keepBands } from "../../../withdrawal-worker/treasury/bands.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
-import { Desk, LANE, TOKEN } from "../recovery/desk.js";
+import { Desk, TOKEN } from "../recovery/desk.js";
+import { LANE } from "../recovery/desk-settings.js";
 import { ANY_SWEEP } from "./treasury-bench.js";
 
 let desk: Desk;

@@ -11,7 +11,8 @@ import type { Signer } from "../../../withdrawal-worker/signers/signer-port.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
-import { Desk, destination, KEY, LANE, TOKEN, WALLET } from "../recovery/desk.js";
+import { Desk, destination, KEY, TOKEN, WALLET } from "../recovery/desk.js";
+import { LANE } from "../recovery/desk-settings.js";
 
 let desk: Desk;
 /** Happens once, when a round has looked at chain and wallet. */
