@@ -224,6 +224,17 @@ export async function fillShort(
   return events;
 }
 
+/** What is read of a deposit that was lost or came again, as text. */
+type DepositColumn =
+  | "id"
+  | "address"
+  | "customer_id"
+  | "asset"
+  | "amount"
+  | "height"
+  | "tx_hash"
+  | "key";
+
 /** @param leftUnits lessened by what is filled @returns events to append last */
 async function fillDeposits(
   tx: Sql,
@@ -231,18 +242,7 @@ async function fillDeposits(
   by: FilledBy | undefined,
 ): Promise<NewEvent[]> {
   const rows = await tx.query<
-    Record<
-      | "id"
-      | "address"
-      | "customer_id"
-      | "asset"
-      | "amount"
-      | "height"
-      | "tx_hash"
-      | "withdrawal"
-      | "key",
-      string
-    > & { readonly count: number }
+    Record<DepositColumn | "withdrawal", string> & { readonly count: number }
   >(
     `SELECT d.id, d.address, d.customer_id, d.asset, d.amount_units::text AS amount,
             d.height::text, d.tx_hash, w.id AS withdrawal, ${paymentKey("d")} AS key,
@@ -375,18 +375,10 @@ function nextOf(counts: Map<string, number>, id: string): number {
 async function readAgain(tx: Sql, lost: readonly Pick<DueDeposit, "id">[]) {
   await lockSuspense(tx);
   const rows = await tx.query<
-    Record<
-      | "id"
-      | "address"
-      | "customer_id"
-      | "asset"
-      | "amount"
-      | "height"
-      | "tx_hash"
-      | "units"
-      | "key",
-      string
-    > & { readonly is_credited: boolean; readonly count: number }
+    Record<DepositColumn | "units", string> & {
+      readonly is_credited: boolean;
+      readonly count: number;
+    }
   >(
     `SELECT d.id, d.address, d.customer_id, d.asset, d.amount_units::text AS amount,
             d.height::text, d.tx_hash, d.status = 'credited' AS is_credited,
