@@ -36,6 +36,7 @@ import { LookupsOfMany1760000000033 } from "./migrations/lookups/0033-lookups-of
 import { RoomForReceipts1760000000034 } from "./migrations/0034-room-for-receipts.js";
 import { OutflowsOfLostBlocks1760000000029 } from "./migrations/recovery/0029-outflows-of-lost-blocks.js";
 import { GasGivenAgain1760000000035 } from "./migrations/treasury/0035-gas-given-again.js";
+import { RecoveredMinedAgain1760000000036 } from "./migrations/recovery/0036-recovered-mined-again.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
@@ -80,6 +81,7 @@ export const LEDGER_MIGRATIONS = [
   LookupsOfMany1760000000033,
   RoomForReceipts1760000000034,
   GasGivenAgain1760000000035,
+  RecoveredMinedAgain1760000000036,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -216,10 +216,15 @@ function openLines(open: OpenMatters): string[] {
       ({ name, withdrawalId, customerId, status, hash, height, asset, takenUnits }) => {
         const isTaken = takenUnits > 0n;
         const amount = amountText(asset, isTaken ? takenUnits : -takenUnits);
+        const bearer =
+          customerId === undefined ? "expense:write_off" : `liability:customer:${customerId}`;
+        const what =
+          withdrawalId === undefined
+            ? `recovered payment ${hash} is ${status}, and`
+            : `withdrawal ${withdrawalId} of ${customerId} ended as ${status}, and ${hash}`;
         return (
-          `withdrawal ${withdrawalId} of ${customerId} ended as ${status}, and ${hash} ` +
-          `${isTaken ? "took" : "did not take"} ${amount} in block ${height}: ` +
-          `accept-remined ${name} --account liability:customer:${customerId}, or another`
+          `${what} ${isTaken ? "took" : "did not take"} ${amount} in block ${height}: ` +
+          `accept-remined ${name} --account ${bearer}, or another`
         );
       },
     ),

@@ -1,8 +1,9 @@
 /**
  * Payments that were booked from blocks that a chain lost, and that it mined again with another outcome:
  * one that had failed pays, one that was settled fails, or the payment is mined in the place of the
- * transfer that cancelled it. What the books have too much or too little stands as a break, so that they
- * agree with the chain, until a person says who bears it.
+ * transfer that cancelled it. So may what a recovery has booked, for a request or for nobody yet. What the
+ * books have too much or too little stands as a break, so that they agree with the chain, until a person says
+ * who bears it.
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
@@ -16,6 +17,7 @@ import {
   IN_TRANSIT,
   NATIVE_ASSET,
   NETWORK_FEE,
+  RECOVERED_PAYMENTS,
   walletAccount,
 } from "../books/accounts.js";
 import { type JournalEntry, type Posting, postJournal, postJournals } from "../books/journal.js";
@@ -32,11 +34,12 @@ export const REMINED = "withdrawal.remined";
 
 /** A payment whose second outcome waits for a person. */
 export interface ReminedPayment {
-  /** What it is called: the withdrawal and the loss of blocks that it belongs to. */
+  /** What it is called: the withdrawal, or its hash, and the loss of blocks that it belongs to. */
   readonly name: string;
-  readonly withdrawalId: string;
-  readonly customerId: string;
-  /** How the withdrawal ended by the books. */
+  /** Undefined for one that a recovery booked and that is linked to no request; so is the customer. */
+  readonly withdrawalId: string | undefined;
+  readonly customerId: string | undefined;
+  /** How the withdrawal ended by the books, or what was decided about the recovered payment. */
   readonly status: string;
   readonly hash: Hash32;
   readonly height: Height;
@@ -58,7 +61,8 @@ interface Mined extends Taken {
 }
 
 interface Booked extends Taken {
-  readonly withdrawalId: string;
+  /** Undefined for what a recovery booked and nobody has linked. */
+  readonly withdrawalId: string | undefined;
   readonly status: string;
   /** Where what the ending did not take stands, until a person says who bears it. */
   readonly missing: AccountCode;
@@ -91,7 +95,7 @@ export async function bookRemined(
     if (postings.length === 0) continue;
     entries.push({
       kind: REMINED,
-      idemKey: `${REMINED_KEY}${booked.withdrawalId}-r${flows.rewinds}`,
+      idemKey: `${REMINED_KEY}${booked.withdrawalId ?? one.hash}-r${flows.rewinds}`,
       effectiveHeight: one.height,
       memo: `${one.hash} ${one.wallet}`,
       postings,
@@ -134,7 +138,8 @@ export async function acceptRemined(
       `${name} is no payment that a chain mined again with another outcome: causeway ledger open`,
     );
   }
-  if (account === BREAK || account === DEPOSIT_ADDRESSES || account.startsWith("asset:wallet:")) {
+  const hasNoSay = [BREAK, DEPOSIT_ADDRESSES, RECOVERED_PAYMENTS].includes(account);
+  if (hasNoSay || account.startsWith("asset:wallet:")) {
     throw new LedgerError("INVALID_DECISION", `${account} has no say in who bears it`);
   }
   await postJournal(tx, {
@@ -145,15 +150,16 @@ export async function acceptRemined(
     memo: first.hash,
     postings: found.map(({ asset, takenUnits }) => moved(asset, takenUnits, account, BREAK)),
   });
-  if (customerOf(account) !== first.customerId) return [];
+  const { withdrawalId } = first;
+  if (withdrawalId === undefined || customerOf(account) !== first.customerId) return [];
   const [asked] = await tx.query<{ asset: string }>(`SELECT asset FROM withdrawal WHERE id = $1`, [
-    first.withdrawalId,
+    withdrawalId,
   ]);
   const given = found.filter(({ asset, takenUnits }) => asset === asked?.asset && takenUnits < 0n);
   const by = { key: decisionKey(name), height: first.height };
   const filled = await fillShort(
     tx,
-    given.map(({ withdrawalId, takenUnits }) => ({ withdrawalId, units: -takenUnits })),
+    given.map(({ takenUnits }) => ({ withdrawalId, units: -takenUnits })),
     { by },
   );
   return filled.filter(({ type }) => type === "deposit.credited");
@@ -172,13 +178,16 @@ function minedOf(outflows: readonly Outflow[]): readonly Mined[] {
   return [...byPlace.values()];
 }
 
-/** What ended withdrawals have booked, by wallet and any transaction that was signed for them. */
+/**
+ * What ended withdrawals have booked, by wallet and any transaction that was signed for them, and what a
+ * recovery has.
+ */
 async function readBooked(tx: Sql, mined: readonly Mined[]): Promise<ReadonlyMap<string, Booked>> {
   if (mined.length === 0) return new Map();
   const rows = await tx.query<{
     wallet: string;
     hash: string;
-    id: string;
+    id: string | null;
     status: string;
     asset: string | null;
     units: string | null;
@@ -191,14 +200,17 @@ async function readBooked(tx: Sql, mined: readonly Mined[]): Promise<ReadonlyMap
             EXISTS (SELECT 1 FROM treasury_move m
                      WHERE m.withdrawal_id = b.withdrawal_id AND m.kind = 'top-up') AS is_gas,
             EXISTS (SELECT 1 FROM nonce_slot s
-                     WHERE s.withdrawal_id = b.withdrawal_id AND s.paid_proof = 'decision')
-              AS is_unsaid
+                     WHERE s.withdrawal_id = b.withdrawal_id AND s.paid_proof = 'decision'
+                       -- Linked to what a recovery has read from the chain.
+                       AND NOT EXISTS (SELECT 1 FROM recovered_payment r
+                                        WHERE r.tx_hash = s.mined_hash)) AS is_unsaid
        FROM booked_of_payments($1::text[], $2::text[]) AS b`,
     [mined.map(({ wallet }) => wallet), mined.map(({ hash }) => hash)],
   );
   const bookedOf = new Map<string, Booked>();
-  for (const { wallet, hash, id: withdrawalId, status, asset, units, ...row } of rows) {
+  for (const { wallet, hash, status, asset, units, ...row } of rows) {
     const { is_fee: isFee } = row;
+    const withdrawalId = row.id ?? undefined;
     const place = placeOf({ wallet, hash });
     const missing = row.is_gas ? IN_TRANSIT : BREAK;
     const nothing = { withdrawalId, status, missing, isUnsaid: row.is_unsaid, feeAtoken: 0n };
@@ -232,10 +244,11 @@ function moved(asset: string, units: bigint, debit: AccountCode, credit: Account
 }
 
 function freezeReason({ hash, height }: Mined, { withdrawalId, status }: Booked): string {
-  return (
-    `withdrawal ${withdrawalId} ended as ${status}, and its transaction ${hash} did otherwise in ` +
-    `block ${height} of the chain that came back: causeway ledger open`
-  );
+  const what =
+    withdrawalId === undefined
+      ? `a recovery booked ${hash} (${status}), and it`
+      : `withdrawal ${withdrawalId} ended as ${status}, and its transaction ${hash}`;
+  return `${what} did otherwise in block ${height} of the chain that came back: causeway ledger open`;
 }
 
 async function readRemined(
@@ -245,21 +258,24 @@ async function readRemined(
 ): Promise<readonly ReminedPayment[]> {
   const rows = await sql.query<{
     name: string;
-    id: string;
-    customer_id: string;
+    id: string | null;
+    customer_id: string | null;
     status: string;
     memo: string;
     height: string;
     asset: string;
     units: string;
   }>(
-    `SELECT substr(e.idem_key, 9) AS name, w.id, w.customer_id, w.status, e.memo,
+    `SELECT substr(e.idem_key, 9) AS name, w.id, w.customer_id,
+            coalesce(w.status, f.decision, 'undecided') AS status, e.memo,
             e.effective_height::text AS height, p.asset,
             (CASE WHEN p.debit = '${BREAK}' THEN p.amount_units ELSE -p.amount_units END)::text
               AS units
        FROM journal_entry e
        JOIN posting p ON p.journal_id = e.id AND '${BREAK}' IN (p.debit, p.credit)
-       JOIN withdrawal w ON w.id = regexp_replace(substr(e.idem_key, 9), '-r[0-9]+$', '')
+      CROSS JOIN LATERAL regexp_replace(substr(e.idem_key, 9), '-r[0-9]+$', '') AS called (id)
+       LEFT JOIN recovered_payment f ON f.tx_hash = called.id
+       LEFT JOIN withdrawal w ON w.id = coalesce(f.withdrawal_id, called.id)
       WHERE e.kind = '${REMINED}' AND ${condition}
         AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
       ORDER BY e.id, p.place LIMIT $1`,
@@ -267,8 +283,8 @@ async function readRemined(
   );
   return rows.map((row) => ({
     name: row.name,
-    withdrawalId: row.id,
-    customerId: row.customer_id,
+    withdrawalId: row.id ?? undefined,
+    customerId: row.customer_id ?? undefined,
     status: row.status,
     hash: storedHash(row.memo.split(" ")[0]),
     height: storedHeight(row.height),

@@ -181,6 +181,7 @@ export abstract class Persons extends Scene {
     const accept = (account: string) =>
       this.typed("ledger", "accept-remined", name, "--account", account, ...REASON);
     this.say(`${withdrawalId} of ${customerId}: the chain took ${takenUnits} ${asset} more`);
+    if (customerId === undefined) throw new Error(`${name} has no request`);
     if (customerId.startsWith("causeway:")) {
       // The treasury's: coins of the exchange, in cold storage or not.
       await accept("asset:cold_storage");
