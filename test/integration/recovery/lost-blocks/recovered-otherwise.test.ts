@@ -1,11 +1,15 @@
 /** Payments that a recovery booked, whose blocks are lost, and that end otherwise on the chain that came back. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { bytesToHex, type Hash32 } from "../../../../chain/hex.js";
+import { type Address, parseAddress } from "../../../../chain/address.js";
+import { encodeTransfer } from "../../../../chain/erc20.js";
+import { bytesToHex, type Hash32, hexToBytes } from "../../../../chain/hex.js";
 import { signLegacy } from "../../../../chain/transaction.js";
 import { readLiabilities } from "../../../../ledger/books/liabilities.js";
 import { readFreeze } from "../../../../ledger/withdrawals/signing-freeze.js";
-import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
-import { Desk, destination, KEY, TOKEN, WALLET } from "../desk.js";
+import { FAKE_CHAIN_ID, testAddress } from "../../../helpers/chains/fake-chain.js";
+import { Desk, destination, KEY, STRANGER, TOKEN, WALLET } from "../desk.js";
 
 const FIELDS = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
 const REASON = ["--reason", "looked at the chain"];
@@ -24,9 +28,9 @@ beforeEach(async () => {
 });
 afterEach(() => desk.close());
 
-function signed(to: typeof WALLET, valueAtoken: bigint): string {
+function signed(to: Address, valueAtoken: bigint, data: Uint8Array = new Uint8Array(0)): string {
   const intent = { chainId: FAKE_CHAIN_ID, nonce: 0n, gasPriceAtoken: 30_000_000n };
-  const rest = { gasLimit: 21_000n, to, valueAtoken, data: new Uint8Array(0) };
+  const rest = { gasLimit: 21_000n, to, valueAtoken, data };
   return bytesToHex(signLegacy({ ...intent, ...rest }, KEY));
 }
 
@@ -118,6 +122,46 @@ describe("a recovered payment that settled a request", () => {
     await loseAndMine();
     expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
     expect([await desk.breaks(), ...(await alice())]).toEqual(["", 9n * TOKEN, 0n]);
+    expect(await open()).toBe("Nothing waits for a person.");
+  });
+});
+
+describe("a recovered payment of a token that settled a request", () => {
+  const PLAIN = parseAddress(testAddress(0x706c));
+
+  beforeEach(async () => {
+    desk.chain.token = PLAIN;
+    desk.tokens = [{ contractAddress: PLAIN, symbol: "PLAIN", decimals: 18 }];
+    writeFileSync(join(desk.home, "config", "tokens.json"), JSON.stringify(desk.tokens));
+    const { address } = await desk.register("carol");
+    const moves = [WALLET, address].map((to) => ({ from: undefined, to, units: 1_000n }));
+    desk.chain.mine([desk.chain.tokenPayment(STRANGER, ...moves)]);
+    await desk.watch();
+    await desk.lane().runRound(desk.signal);
+    backup = await desk.backup();
+    kept = desk.chain.head;
+    const call = encodeTransfer({ to: destination(1), amountUnits: 77n });
+    raw = signed(PLAIN, 0n, hexToBytes(call));
+  });
+
+  it("is a person's matter where it moves nothing, and its customer gets it back", async () => {
+    await recover();
+    const terms = { customer: "carol", to: destination(1), amountAtoken: 77n, asset: "PLAIN" };
+    const { id } = await desk.request({ key: "again", ...terms });
+    await desk.work(1);
+    await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...REASON);
+    const carol = () => desk.availableAtoken("carol");
+    expect([(await desk.read(id)).status, await carol()]).toEqual(["settled", 923n]);
+    desk.chain.revertingOnChain.add(destination(1));
+    await loseAndMine();
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", -77n]);
+    expect(await open()).toContain(`${id}-r1`);
+    await accept(`${id}-r1`, "liability:customer:carol");
+    expect([await desk.breaks(), await desk.breakAtoken(), await carol()]).toEqual([
+      "",
+      0n,
+      1_000n,
+    ]);
     expect(await open()).toBe("Nothing waits for a person.");
   });
 });
