@@ -6,7 +6,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { HDNodeWallet, Interface, Transaction, Wallet } from "ethers";
 import { pause } from "./bench.js";
-import { FaultChain, patientFetch } from "./chain.js";
+import { FaultChain } from "./chain.js";
+import { type ApiAnswer, apiInit, type ApiName, type ApiRequest, askApi } from "./exchange-api.js";
 import type { RunningKit } from "../kit.js";
 import type { Random } from "../random.js";
 import { until } from "../until.js";
@@ -262,24 +263,15 @@ export class FaultExchange {
     return (answer.body as { id: string }).id;
   }
 
-  #post({ customerId, to, amountAtoken, expiresAt, key }: Request) {
-    const body = { customerId, asset: "TOKEN", to, amountAtoken: String(amountAtoken), expiresAt };
-    const headers = { "Idempotency-Key": key };
-    return this.#api("withdrawalApi", "/v1/withdrawals", { body, headers });
+  #post(request: Request) {
+    return this.#api("withdrawalApi", "/v1/withdrawals", wordsOf(request));
   }
 
   /** Sends a request one single time, whatever becomes of it. */
-  async askOnce({ customerId, to, amountAtoken, key }: Request): Promise<void> {
-    const body = { customerId, asset: "TOKEN", to, amountAtoken: String(amountAtoken) };
-    await fetch(`${this.withdrawalUrl ?? this.kit().url("withdrawalApi")}/v1/withdrawals`, {
-      method: "POST",
-      headers: {
-        authorization: `Bearer ${this.kit().key("api.key")}`,
-        "content-type": "application/json",
-        "Idempotency-Key": key,
-      },
-      body: JSON.stringify(body),
-    }).catch(() => undefined);
+  async askOnce(request: Request): Promise<void> {
+    const url = `${this.withdrawalUrl ?? this.kit().url("withdrawalApi")}/v1/withdrawals`;
+    const init = apiInit(this.kit().key("api.key"), wordsOf(request));
+    await fetch(url, init).catch(() => undefined);
   }
 
   /** Reads all events that are new; each must be the next number. Callers share one reading. */
@@ -482,30 +474,25 @@ export class FaultExchange {
     return receipt as Record<string, unknown>;
   }
 
-  async #get(name: "depositApi" | "withdrawalApi", place: string): Promise<unknown> {
+  async #get(name: ApiName, place: string): Promise<unknown> {
     const answer = await this.#api(name, place, {});
     if (answer.status !== 200) throw new Error(`${place}: ${JSON.stringify(answer)}`);
     return answer.body;
   }
 
-  #api(
-    name: "depositApi" | "withdrawalApi",
-    place: string,
-    request: { readonly body?: unknown; readonly headers?: Record<string, string> },
-  ): Promise<{ status: number; body: unknown }> {
+  #api(name: ApiName, place: string, request: ApiRequest): Promise<ApiAnswer> {
     const base = () =>
       (name === "withdrawalApi" ? this.withdrawalUrl : undefined) ?? this.kit().url(name);
-    return patientFetch(
+    return askApi(
       () => `${base()}${place}`,
-      () => ({
-        method: request.body === undefined ? "GET" : "POST",
-        headers: {
-          authorization: `Bearer ${this.kit().key("api.key")}`,
-          "content-type": "application/json",
-          ...request.headers,
-        },
-        ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
-      }),
+      () => this.kit().key("api.key"),
+      request,
     );
   }
+}
+
+/** A request in the words of the API. */
+function wordsOf({ customerId, to, amountAtoken, expiresAt, key }: Request): ApiRequest {
+  const body = { customerId, asset: "TOKEN", to, amountAtoken: String(amountAtoken), expiresAt };
+  return { body, headers: { "Idempotency-Key": key } };
 }
