@@ -310,7 +310,10 @@ function encodeBalance({ asset, ...units }: CustomerBalance) {
 
 async function getEvents(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
   const { limit, after: afterSeq } = readListQuery(request.query);
-  const rows = await listEvents(parts.database, { afterSeq, limit: limit + 1 });
+  const page = { afterSeq, limit: limit + 1 };
+  let rows = await listEvents(parts.database, page);
+  // In an older ledger numbers that were told may stand for other events: met, these are left out.
+  if ((await parts.guard.check()) !== undefined) rows = await listEvents(parts.database, page);
   await parts.guard.beforeTelling({ eventSeq: rows.at(-1)?.seq ?? 0 });
   return { body: { events: rows.slice(0, limit), next: nextCursor(rows, limit) } };
 }

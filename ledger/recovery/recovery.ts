@@ -11,7 +11,7 @@ import { type Posting, postJournals } from "../books/journal.js";
 import { readTokenAssets, storeTokens, unknownTokens } from "../assets/asset-registry.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
-import { appendEvents, type NewEvent } from "../events.js";
+import { appendEvents, HAS_TOLD_NUMBER, type NewEvent, TOLD_BEFORE } from "../events.js";
 import { openIncident } from "../incidents.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { storedAtoken } from "../stored-values.js";
@@ -22,6 +22,7 @@ import { releaseBehindChain } from "../withdrawals/signing-freeze.js";
 import { createHotWallet } from "../withdrawals/wallet-lease.js";
 import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
 import { type StepResult, stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
+import { endToldAgain } from "../webhooks/deliveries.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { freezeRecovered } from "./recovered-payments.js";
 import { closeRecovery, readLedgerState } from "./ledger-guard.js";
@@ -68,6 +69,7 @@ export async function applyRecovery(
   return database.transaction(async (tx) => {
     await assertUnmoved(tx, plan);
     const again = await toldAsOthers(tx);
+    await endToldAgain(tx);
     // Before the counter, as where incidents are written.
     await tx.query(`SELECT 1 FROM signing_freeze ORDER BY wallet FOR UPDATE`);
     await tx.query(`UPDATE event_counter SET epoch = $1, seq = greatest(seq, $2::bigint)`, [
@@ -103,18 +105,15 @@ export async function applyRecovery(
  */
 function toldAsOthers(tx: Sql): Promise<NewEvent[]> {
   return tx.query<NewEvent>(
-    `WITH told AS (
-       SELECT (details ->> 'epoch')::integer AS epoch, (details ->> 'eventSeq')::bigint AS seq,
-              (details ->> 'eventAt')::timestamptz AS at
-         FROM incident WHERE kind = 'RECOVERY' AND resolved_at IS NULL)
-     SELECT e.type, e.data FROM event e JOIN told USING (epoch)
-      WHERE e.seq <= told.seq AND e.at > told.at
+    `WITH told AS MATERIALIZED (${TOLD_BEFORE} AND resolved_at IS NULL)
+     SELECT event.type, event.data FROM event
+      WHERE ${HAS_TOLD_NUMBER}
         AND NOT EXISTS (
           SELECT 1 FROM event later
-           WHERE later.seq > told.seq
+           WHERE later.seq > (SELECT seq FROM told)
              AND coalesce(later.data ->> 'depositId', later.data ->> 'withdrawalId')
-               = coalesce(e.data ->> 'depositId', e.data ->> 'withdrawalId'))
-      ORDER BY e.seq`,
+               = coalesce(event.data ->> 'depositId', event.data ->> 'withdrawalId'))
+      ORDER BY event.seq`,
   );
 }
 

@@ -9,7 +9,7 @@ import { present } from "../../chain/errors.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
-import { appendEvents, type StoredEvent } from "../events.js";
+import { appendEvents, HAS_TOLD_NUMBER, type StoredEvent, TOLD_BEFORE } from "../events.js";
 import { storedInteger, storedTime } from "../stored-values.js";
 
 /** What became of a delivery. */
@@ -84,15 +84,16 @@ export const DEAD_UNTIL_DISABLED = 10;
  */
 export async function fillDeliveries(sql: Sql, webhookId: string): Promise<boolean> {
   const rows = await sql.query<{ scanned: string }>(
-    `WITH hook AS (
+    `WITH told AS MATERIALIZED (${TOLD_BEFORE}
+     ), hook AS (
        SELECT id, cursor_seq, events FROM webhook
         WHERE id = $1 AND status = 'active'
           AND (SELECT count(*) FROM webhook_delivery d
                 WHERE d.webhook_id = $1 AND d.status = 'pending') < $2
           FOR UPDATE
      ), scanned AS (
-       SELECT event.seq, type = ANY (events) OR '*' = ANY (events)
-              OR split_part(type, '.', 1) || '.*' = ANY (events) AS is_wanted
+       SELECT event.seq, (type = ANY (events) OR '*' = ANY (events)
+              OR split_part(type, '.', 1) || '.*' = ANY (events)) AND NOT ${HAS_TOLD_NUMBER} AS is_wanted
          FROM event, hook WHERE event.seq > hook.cursor_seq ORDER BY event.seq LIMIT $3
      ), written AS (
        INSERT INTO webhook_delivery (webhook_id, seq)
@@ -268,6 +269,20 @@ async function countDead(tx: Sql, webhookId: string, lastError: string): Promise
   const row = rows[0];
   if (row?.status !== "disabled") return;
   await appendEvents(tx, [{ type: "webhook.disabled", data: { webhookId, reason: row.reason } }]);
+}
+
+/**
+ * Gives deliveries up whose event is told again in another epoch, by a number of its own, inside the
+ * transaction of a recovery.
+ */
+export async function endToldAgain(tx: Sql): Promise<void> {
+  await tx.query(
+    `WITH told AS MATERIALIZED (${TOLD_BEFORE})
+     UPDATE webhook_delivery d
+        SET status = 'dead', changed_at = now(),
+            last_error = 'its number stood for another event: it is sent under another one'
+       FROM event WHERE event.seq = d.seq AND d.status = 'pending' AND ${HAS_TOLD_NUMBER}`,
+  );
 }
 
 /**

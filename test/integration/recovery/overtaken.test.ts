@@ -1,8 +1,15 @@
 /** A ledger that lost its last commits, and in which others wrote on before the watcher looked. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { listEvents } from "../../../ledger/events.js";
+import { AddressBook } from "../../../deposit-watcher/address-book.js";
+import { createDepositRoutes } from "../../../deposit-watcher/api/routes.js";
+import { listEvents, type StoredEvent } from "../../../ledger/events.js";
 import { openIncident } from "../../../ledger/incidents.js";
-import { Desk, destination, TOKEN } from "./desk.js";
+import { fillDeliveries, redeliver } from "../../../ledger/webhooks/deliveries.js";
+import { addWebhook, findWebhook } from "../../../ledger/webhooks/subscriptions.js";
+import { createDataApiClient } from "../../../rpc-client/data-api/data-api-client.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { derivation, Desk, destination, TOKEN } from "./desk.js";
 
 let desk: Desk;
 
@@ -42,4 +49,88 @@ it("is closed although its numbers have reached what was told, and tells again w
     [1, further.id],
     [2, other.id],
   ]);
+});
+
+/** `GET /v1/events`, as the watcher's process answers it. */
+async function hear(after: number, limit: number): Promise<readonly StoredEvent[]> {
+  // Asked by endpoints that this test does not call.
+  const url = "http://127.0.0.1:1";
+  const node = createEvmClient(createJsonRpcClient({ url }));
+  const source = createDataApiClient({ url, network: { blockchain: "token", network: "x" } });
+  const routes = createDepositRoutes({
+    database: desk.watcherDatabase,
+    derivation,
+    guard: await desk.guard(),
+    tokens: [],
+    chain: { node, source, watched: new AddressBook() },
+    headHeight: () => desk.chain.head,
+    onRegistered: () => undefined,
+  });
+  const [path, method] = ["/v1/events", "get"];
+  const reply = await routes
+    .find((route) => route.path === path)
+    ?.handler({
+      method,
+      path,
+      params: {},
+      query: { after: String(after), limit },
+      headers: {},
+      body: undefined,
+      rawBody: new Uint8Array(0),
+      signal: desk.signal,
+    });
+  return Reflect.get(Object(reply?.body), "events") as readonly StoredEvent[];
+}
+
+/** Identifiers of the withdrawals that these events are about, each as often as it is accepted. */
+const accepted = (events: readonly StoredEvent[]) =>
+  events
+    .filter(({ type }) => type === "withdrawal.accepted")
+    .map(({ data }) => data["withdrawalId"]);
+
+it("tells whoever is behind, and whoever begins, each event once", async () => {
+  const { webhook } = await addWebhook(desk.database, {
+    url: "https://hooks.example.com/",
+    events: ["withdrawal.*"],
+    description: undefined,
+  });
+  const replica = await desk.backup();
+  await request(1);
+  await desk.watch();
+
+  await desk.useDatabase(replica);
+  const [other, further] = [await request(2), await request(3)];
+  // Before anybody has met the loss.
+  await fillDeliveries(desk.watcherDatabase, webhook.id);
+  await desk.watch();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  expect(accepted(await hear(0, 100))).toEqual([further.id, other.id]);
+
+  const sent = async () => {
+    while (await fillDeliveries(desk.watcherDatabase, webhook.id));
+    return desk.database.query<{ id: string }>(
+      `SELECT event.data ->> 'withdrawalId' AS id FROM webhook_delivery d JOIN event USING (seq)
+        WHERE d.status = 'pending' AND event.type = 'withdrawal.accepted' ORDER BY seq`,
+    );
+  };
+  expect(await sent()).toEqual([{ id: further.id }, { id: other.id }]);
+  expect(await findWebhook(desk.database, webhook.id)).toMatchObject({ status: "active" });
+  await redeliver(desk.database, webhook.id, 1);
+  expect(await sent()).toEqual([{ id: further.id }, { id: other.id }]);
+});
+
+it("tells nothing under a number that was told, also before the watcher has looked", async () => {
+  const replica = await desk.backup();
+  const lost = await request(1);
+  await desk.watch();
+  const last = (await listEvents(desk.database, { afterSeq: 0, limit: 100 })).at(-1)?.seq ?? 0;
+  expect(accepted(await hear(last - 1, 1))).toEqual([lost.id]);
+
+  await desk.useDatabase(replica);
+  const other = await request(2);
+  // Who was behind the lost ledger would hear this one, and once more when it is recovered.
+  expect(accepted(await hear(last - 1, 1))).toEqual([]);
+  expect((await openIncident(desk.database))?.kind).toBe("RECOVERY");
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  expect(accepted(await hear(last - 1, 100))).toEqual([other.id]);
 });
