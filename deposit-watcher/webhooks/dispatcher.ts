@@ -36,7 +36,7 @@ export interface DispatcherParts {
   readonly metrics: WebhookMetrics;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Default: the system's resolver. */
+  /** Default: the system's DNS servers are asked. */
   readonly resolve?: ResolveHost;
 }
 

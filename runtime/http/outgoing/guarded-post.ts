@@ -2,13 +2,12 @@
  * One POST to a URL that a client of ours chose: to public addresses alone, over TLS, to the very
  * address that was checked, without following where an answer points, within bounds of time and size.
  */
-import { ADDRCONFIG } from "node:dns";
-import { lookup } from "node:dns/promises";
 import * as http from "node:http";
 import * as https from "node:https";
 import { isIP } from "node:net";
 import { AppError, errorCode } from "../../../chain/errors.js";
 import { limitedSignal } from "../../process/task.js";
+import { createHostResolver, type ResolveHost } from "./host-resolver.js";
 import { isLoopbackAddress, isPublicAddress } from "./public-address.js";
 
 /**
@@ -30,7 +29,7 @@ export interface TargetRules {
 }
 
 /** Finds all addresses of a host name. */
-export type ResolveHost = (host: string) => Promise<readonly string[]>;
+export type { ResolveHost } from "./host-resolver.js";
 
 /** A POST. */
 export interface GuardedPost extends TargetRules {
@@ -40,7 +39,7 @@ export interface GuardedPost extends TargetRules {
   /** From the look-up of the name to the head of the answer. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Default: the system's resolver. */
+  /** Default: the system's DNS servers are asked. */
   readonly resolve?: ResolveHost;
 }
 
@@ -58,12 +57,15 @@ const MAX_URL_LENGTH = 2_048;
 /** Ports below are other services' than web servers'. */
 const FIRST_FREE_PORT = 1_024;
 const HTTPS_PORT = 443;
+const HTTP_PORT = 80;
 
 /** Addresses of one name that are tried. */
 const MAX_ADDRESSES = 4;
 
 /** Most time for a connection to an address behind which there is another one: packets may be lost. */
 const CONNECT_TIMEOUT_MS = 2_000;
+
+const resolveByDns = createHostResolver();
 
 /** Enough for a sentence of an error page; what follows is cut off with the connection. */
 const EXCERPT_BYTES = 512;
@@ -109,7 +111,7 @@ export async function guardedPost(post: GuardedPost): Promise<PostAnswer> {
   const url = parseTarget(post.url.href, { allowLoopback });
   const signal = limitedSignal([post.signal], post.timeoutMs);
   try {
-    const addresses = await withSignal(signal, resolveTarget(url, post));
+    const addresses = await withSignal(signal, resolveTarget(url, { ...post, signal }));
     const shareMs = Math.min(CONNECT_TIMEOUT_MS, post.timeoutMs / addresses.length);
     for (const [index, address] of addresses.entries()) {
       const isLast = index === addresses.length - 1;
@@ -133,8 +135,8 @@ export async function guardedPost(post: GuardedPost): Promise<PostAnswer> {
 async function resolveTarget(url: URL, post: GuardedPost): Promise<readonly string[]> {
   const host = hostOf(url);
   if (isIP(host) !== 0) return [host];
-  const resolve = post.resolve ?? resolveBySystem;
-  const found = await resolve(host).catch((cause: unknown) => {
+  const resolve = post.resolve ?? resolveByDns;
+  const found = await resolve(host, post.signal).catch((cause: unknown) => {
     const message = `the host's name has no address (${errorCode(cause)})`;
     throw new PostError("TARGET_UNREACHABLE", message, { retriable: true, cause });
   });
@@ -145,11 +147,6 @@ async function resolveTarget(url: URL, post: GuardedPost): Promise<readonly stri
     if (url.protocol === "http:" && !isLoopbackAddress(address)) throw forbidden(address);
   }
   return found.slice(0, MAX_ADDRESSES);
-}
-
-async function resolveBySystem(host: string): Promise<readonly string[]> {
-  const found = await lookup(host, { all: true, hints: ADDRCONFIG });
-  return found.map(({ address }) => address);
 }
 
 function checkAddress(address: string, { allowLoopback }: TargetRules): void {
@@ -171,7 +168,7 @@ function exchange(
     method: "POST",
     // The address, not the name: nothing is resolved a second time.
     host: address,
-    port: url.port === "" ? HTTPS_PORT : Number(url.port),
+    port: url.port === "" ? (isSecure ? HTTPS_PORT : HTTP_PORT) : Number(url.port),
     path: `${url.pathname}${url.search}`,
     agent: false,
     signal,

@@ -207,6 +207,17 @@ describe("a post", () => {
     expect(paths).toEqual(["/first"]);
   });
 
+  it("goes to the port of its protocol where it names none", async () => {
+    // Nobody listens there: the fault says where it was looked for.
+    for (const [protocol, at] of [
+      ["http", 80],
+      ["https", 443],
+    ] as const) {
+      const refused = post(`${protocol}://127.77.0.1/`);
+      await expect(refused).rejects.toMatchObject({ cause: { address: "127.77.0.1", port: at } });
+    }
+  });
+
   it("reads no more of an answer than a person wants to see", async () => {
     let sentBytes = 0;
     answer = (_request, response) => {
