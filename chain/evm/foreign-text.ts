@@ -21,6 +21,17 @@ export function cleanForeignText(text: string, maxCharacters: number): string {
   return shorten(start, maxCharacters).replace(UNSHOWABLE, REPLACEMENT);
 }
 
+/** Ends of lines and tabs, with the blanks around them. */
+const LINE_ENDS = / *[\t\n\v\f\r\u0085\u2028\u2029][\s\u0085]*/g;
+
+/**
+ * What a person wrote, on one line: where a line ends is a blank, and the rest is cleaned as a stranger's
+ * text is. Forms have room for several lines, and records have one.
+ */
+export function oneLine(text: string, maxCharacters: number): string {
+  return cleanForeignText(text.trim().replace(LINE_ENDS, " "), maxCharacters);
+}
+
 /** The first characters (code points) of a text; none is cut in two. */
 export function shorten(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text;

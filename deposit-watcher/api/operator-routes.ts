@@ -11,7 +11,7 @@ import {
   type PastIncident,
   resumeCrediting,
 } from "../../ledger/incidents.js";
-import { cleanForeignText } from "../../chain/evm/foreign-text.js";
+import { oneLine } from "../../chain/evm/foreign-text.js";
 import { present } from "../../chain/errors.js";
 import { callerName } from "../../runtime/http/http-access.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
@@ -114,7 +114,7 @@ async function resume(database: SqlDatabase, request: HttpRequest): Promise<Http
     const what = open === undefined ? "none is" : `incident ${open.id} is`;
     throw new DepositError("OTHER_INCIDENT", `it is not open any more, ${what}: look again`);
   }
-  const words = cleanForeignText(reason, MAX_REASON_LENGTH);
+  const words = oneLine(reason, MAX_REASON_LENGTH);
   const by = `${callerName(caller, request.headers)}: ${words}`;
   const resumed = open === undefined ? 0 : await resumeCrediting(database, by, open.id);
   return { body: { resumed: resumed > 0, incidentId: resumed > 0 ? (open?.id ?? null) : null } };

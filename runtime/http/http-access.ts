@@ -4,7 +4,7 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { cleanForeignText, shorten } from "../../chain/evm/foreign-text.js";
+import { oneLine, shorten } from "../../chain/evm/foreign-text.js";
 import { requestError } from "./http-errors.js";
 import {
   checkSignature,
@@ -111,7 +111,7 @@ function recordedText(
   try {
     const text = typeof value === "string" ? decodeURIComponent(value).trim() : "";
     const isWhole = shorten(text, maxLength) === text;
-    if (text !== "" && isWhole) return cleanForeignText(text, maxLength);
+    if (text !== "" && isWhole) return oneLine(text, maxLength);
   } catch {
     // No encoding: refused below.
   }

@@ -1,6 +1,6 @@
 /** Fields of request bodies: read once, refused with their names. */
 import { errorMessage } from "../../chain/errors.js";
-import { cleanForeignText, shorten } from "../../chain/evm/foreign-text.js";
+import { oneLine, shorten } from "../../chain/evm/foreign-text.js";
 import { ApiError } from "../errors.js";
 
 /** Longest reason of a cancellation or an approval, in code points, as the API file counts. */
@@ -27,5 +27,5 @@ export function readReason(body: unknown): string {
   if (!isReason || shorten(reason, MAX_REASON_LENGTH) !== reason) {
     throw invalidField("reason", `expected 1 to ${MAX_REASON_LENGTH} characters`);
   }
-  return cleanForeignText(reason, MAX_REASON_LENGTH);
+  return oneLine(reason, MAX_REASON_LENGTH);
 }

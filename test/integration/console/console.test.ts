@@ -197,9 +197,11 @@ describe("an action", () => {
   it("is a form with a reason that becomes one recorded call, by name", async () => {
     const operator = who("operator");
     await operator.get("/incidents");
-    await operator.submit("/incidents/resume", { reason: "Ursache geklärt: „alter“ Knoten" });
+    // As browsers send what was written on two lines.
+    const reason = "Ursache geklärt:\r\n„alter“ Knoten";
+    await operator.submit("/incidents/resume", { reason });
     expect(operator.page.text).toContain("Crediting goes on");
-    expect(operator.page.text).toContain("Ursache geklärt");
+    expect(operator.page.text).toContain("Ursache geklärt: „alter“ Knoten");
     const audit = await who("viewer").get("/audit");
     expect(audit.text).toContain("POST /v1/incidents/resume");
     expect(audit.text).toContain("the-operator");

@@ -1,6 +1,11 @@
 /** Texts of strangers: whatever they are, a database, JSON and a terminal take what is made of them. */
 import { describe, expect, it } from "@jest/globals";
-import { cleanForeignText, escapeUnshowable, shorten } from "../../../chain/evm/foreign-text.js";
+import {
+  cleanForeignText,
+  escapeUnshowable,
+  oneLine,
+  shorten,
+} from "../../../chain/evm/foreign-text.js";
 import { RpcError } from "../../../rpc-client/errors.js";
 
 describe("cleanForeignText", () => {
@@ -31,6 +36,14 @@ describe("cleanForeignText", () => {
     expect(nodeMessage).toMatch(/^a\ufffdbx+$/);
     expect(nodeMessage).toHaveLength(1_024);
     expect(message).toBe(`eth_estimateGas: ${nodeMessage}`);
+  });
+});
+
+describe("oneLine", () => {
+  it("has a blank where a line ended, and nothing else of it", () => {
+    const text = " first \r\n\n second\tword\u2028\u0085third\u0000\u202e  end\n";
+    expect(oneLine(text, 100)).toBe("first second word third\ufffd\ufffd  end");
+    expect(oneLine("ab\ncd", 4)).toBe("ab c");
   });
 });
 
