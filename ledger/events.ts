@@ -67,12 +67,12 @@ export async function appendEvents(
 }
 
 /**
- * SQL, rows of a CTE: up to which event of an epoch all numbers were told before a loss, and when that event
- * was written. Marks of former releases do not say when.
+ * SQL, rows of a CTE: up to which event of an epoch all numbers were told before a loss, and when that was
+ * read. Marks of former releases say when that event was written, or nothing.
  */
 export const TOLD_BEFORE = `
   SELECT (details ->> 'epoch')::integer AS epoch, (details ->> 'eventSeq')::bigint AS seq,
-         (details ->> 'eventAt')::timestamptz AS at
+         coalesce(details ->> 'readAt', details ->> 'eventAt')::timestamptz AS at
     FROM incident WHERE kind = 'RECOVERY'`;
 
 /**

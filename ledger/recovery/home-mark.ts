@@ -27,6 +27,11 @@ export interface LedgerMark {
    * where the number has none, as at the end of a recovery, and in marks of former releases.
    */
   readonly eventAt?: string | undefined;
+  /**
+   * When that was read, by the database's clock. What was told was written before, also what began behind
+   * that event; what another life of the ledger has written under these numbers began later.
+   */
+  readonly readAt?: string | undefined;
 }
 
 const markFile = z.strictObject({
@@ -35,6 +40,7 @@ const markFile = z.strictObject({
   nextAddressIndex: z.int().min(0),
   eventSeq: z.int().min(0),
   eventAt: z.string().optional(),
+  readAt: z.string().optional(),
 });
 
 /** Marks that one write may cover; more are no harm, they are bounded by open requests. */
@@ -149,19 +155,21 @@ function covers(known: LedgerMark, mark: LedgerMark): boolean {
   );
 }
 
-/** Counters never fall; the identity is that of the later epoch, and the time that of its event. */
+/** Counters never fall; the identity is that of the later epoch, and the times those of its event. */
 function highest(left: LedgerMark | undefined, right: LedgerMark): LedgerMark {
   if (left === undefined) return right;
   const eventSeq = Math.max(left.eventSeq, right.eventSeq);
   const isLater =
     right.epoch === left.epoch ? right.eventSeq > left.eventSeq : right.epoch > left.epoch;
   const told = isLater ? right : left;
+  const times: Pick<LedgerMark, "eventAt" | "readAt"> = told.eventSeq === eventSeq ? told : {};
   return {
     ledgerId: right.epoch >= left.epoch ? right.ledgerId : left.ledgerId,
     epoch: Math.max(left.epoch, right.epoch),
     nextAddressIndex: Math.max(left.nextAddressIndex, right.nextAddressIndex),
     eventSeq,
-    eventAt: told.eventSeq === eventSeq ? told.eventAt : undefined,
+    eventAt: times.eventAt,
+    readAt: times.readAt,
   };
 }
 

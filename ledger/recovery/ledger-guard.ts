@@ -17,8 +17,10 @@ export interface LedgerState extends LedgerMark {
   readonly toldEventAt: string | undefined;
 }
 
-/** Microseconds in UTC, whatever the session's settings are. */
-const EVENT_TIME = `to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+/** SQL: a time in microseconds in UTC, whatever the session's settings are. */
+function timeText(time: string): string {
+  return `to_char(${time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+}
 
 /** Reads what a ledger says of itself. @param told what a home remembers of it */
 export async function readLedgerState(
@@ -33,12 +35,14 @@ export async function readLedgerState(
     recovered: readonly string[] | null;
     event_at: string | null;
     told_at: string | null;
+    read_at: string;
   }>(
     `SELECT (SELECT value FROM meta WHERE key = 'ledger_id') AS ledger_id, epoch, counter.seq,
             next_address_index,
             (SELECT array_agg(DISTINCT ledger_id) FROM remembered_ledger) AS recovered,
-            (SELECT ${EVENT_TIME} FROM event e WHERE e.seq = counter.seq) AS event_at,
-            (SELECT ${EVENT_TIME} FROM event e WHERE e.seq = $1::bigint) AS told_at
+            (SELECT ${timeText("at")} FROM event e WHERE e.seq = counter.seq) AS event_at,
+            (SELECT ${timeText("at")} FROM event e WHERE e.seq = $1::bigint) AS told_at,
+            ${timeText("clock_timestamp()")} AS read_at
        FROM event_counter counter, watch_cursor`,
     [told?.eventSeq ?? null],
   );
@@ -54,6 +58,7 @@ export async function readLedgerState(
     recoveredIds: row.recovered ?? [],
     eventAt: row.event_at ?? undefined,
     toldEventAt: row.told_at ?? undefined,
+    readAt: row.read_at,
   };
 }
 
@@ -294,6 +299,6 @@ export class LedgerGuard {
 }
 
 function toMark(state: LedgerState): LedgerMark {
-  const { ledgerId, epoch, nextAddressIndex, eventSeq, eventAt } = state;
-  return { ledgerId, epoch, nextAddressIndex, eventSeq, eventAt };
+  const { ledgerId, epoch, nextAddressIndex, eventSeq, eventAt, readAt } = state;
+  return { ledgerId, epoch, nextAddressIndex, eventSeq, eventAt, readAt };
 }

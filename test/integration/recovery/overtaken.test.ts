@@ -134,3 +134,23 @@ it("tells nothing under a number that was told, also before the watcher has look
   expect((await desk.causeway("recover", "--apply")).code).toBe(0);
   expect(accepted(await hear(last - 1, 100))).toEqual([other.id]);
 });
+
+it("tells nothing again that was told, also of what was written while the last event's commit was under way", async () => {
+  const kept = await request(1);
+  const replica = await desk.backup();
+  await request(2);
+  const last = (await listEvents(desk.database, { afterSeq: 0, limit: 100 })).at(-1)?.seq ?? 0;
+  // As of a commit that began before the first request did.
+  await desk.database.query(`ALTER TABLE event DISABLE TRIGGER USER`);
+  await desk.database.query(`UPDATE event SET at = at - interval '1 minute' WHERE seq = $1`, [
+    last,
+  ]);
+  await desk.database.query(`ALTER TABLE event ENABLE TRIGGER USER`);
+  await desk.watch();
+
+  await desk.useDatabase(replica);
+  await desk.watch();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  expect(accepted(await hear(last, 100))).toEqual([]);
+  expect(accepted(await hear(0, 100))).toEqual([kept.id]);
+});
