@@ -30,22 +30,22 @@ export async function decimalsOf({ api, signal }: ConsoleRequest): Promise<Asset
 }
 
 /** What was just done, told once more by the address. */
-const DONE: Readonly<Record<string, TextKey>> = {
-  approved: "doneApproved",
-  rejected: "doneRejected",
-  cancelled: "doneCancelled",
-  raised: "doneRaised",
-  redelivered: "doneRedelivered",
-  resumed: "doneResumed",
-  password: "donePassword",
-};
+const DONE: ReadonlyMap<string, TextKey> = new Map([
+  ["approved", "doneApproved"],
+  ["rejected", "doneRejected"],
+  ["cancelled", "doneCancelled"],
+  ["raised", "doneRaised"],
+  ["redelivered", "doneRedelivered"],
+  ["resumed", "doneResumed"],
+  ["password", "donePassword"],
+] as const);
 
 /** Name of the query that says what was done. */
 export const DONE_QUERY = "done";
 
 /** The sentence about what was just done; nothing where nothing was. */
 export function doneNote({ query, t }: ConsoleRequest): Content {
-  const key = DONE[query.get(DONE_QUERY) ?? ""];
+  const key = DONE.get(query.get(DONE_QUERY) ?? "");
   return key === undefined ? undefined : el("p", { class: "note info", role: "status" }, t(key));
 }
 

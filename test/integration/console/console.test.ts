@@ -179,6 +179,28 @@ describe("every page", () => {
     expect(overview.text).toContain("deposit-watcher");
   });
 
+  it("leads on through lists whose positions are behind all that a lost ledger told", async () => {
+    // As a recovery gives them: read off the time, and far beyond 2^31.
+    const after = "6000000000000";
+    const lists = ["deposits", "withdrawals", "approvals", "reconciliation", "incidents", "audit"];
+    for (const path of [...lists, "audit/decisions"]) {
+      const page = await who("viewer").get(`/${path}?after=${after}`);
+      expect({ path, status: page.status }).toEqual({ path, status: 200 });
+    }
+    const page = await who("viewer").get(`/deposits?after=${after}`);
+    expect(page.text).toContain(depositId);
+  });
+
+  it("says what was done in words of its own alone", async () => {
+    for (const done of ["__proto__", "constructor", "nothing"]) {
+      const page = await who("viewer").get(`/policy?done=${done}`);
+      expect({ done, status: page.status }).toEqual({ done, status: 200 });
+      expect(
+        all(page.root, "p").some(({ attributes }) => attributes.get("role") === "status"),
+      ).toBe(false);
+    }
+  });
+
   it("shows texts of strangers as texts", async () => {
     const hostile = `</td><script>alert(1)</script>&"'\u202e`;
     await recordIncident(stage.bench.ledger.database, {
@@ -389,6 +411,8 @@ describe("an action", () => {
       [webhookId],
     );
     expect(rows[0]?.cursor_seq).toBe("0");
+    const older = await operator.get(`/webhooks/${webhookId}?after=6000000000000`);
+    expect(older.status).toBe(200);
   });
 });
 
