@@ -75,8 +75,12 @@ const HALTED_POLL_MS = 2_000;
 const MIN_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 5_000;
 
-/** Blocks of one request at most; the node gives fewer when they are large. */
-const MAX_BLOCKS = 2_000;
+/**
+ * Up to which height the node is asked for blocks: the highest that the tables hold. It gives as many as one
+ * answer may have, and says whether there are more. Of a range that ends below its head it would say that
+ * all of it is there, as it does at the head.
+ */
+const LAST_HEIGHT = 2 ** 31 - 1;
 
 /** The first batch is small and each one twice the last, so that nobody waits long for something to do. */
 const FIRST_BATCH_BYTES = 512 * 1024;
@@ -249,8 +253,7 @@ export class IndexFollower {
   }
 
   private read(from: Height, maxBytes: number, signal: AbortSignal): Promise<BlockRange> {
-    const range = { from, to: from + MAX_BLOCKS - 1, maxBytes };
-    return this.options.node.blockRange(range, { signal });
+    return this.options.node.blockRange({ from, to: LAST_HEIGHT, maxBytes }, { signal });
   }
 
   /** What can wait for a quiet moment; true while there is more of it. */

@@ -1,0 +1,99 @@
+/** A chain of blocks that are nearly empty, of which one answer has as many as it may have blocks at all. */
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { id } from "ethers";
+import { parseAddress } from "../../../chain/address.js";
+import { type Hash32, type Height, parseHash32 } from "../../../chain/hex.js";
+import { type IndexedNode, IndexFollower } from "../../../indexer/ingest/follower.js";
+import { LIVE_SCHEMA } from "../../../indexer/store/schema.js";
+import type { RangedBlock } from "../../../rpc-client/indexing/ranged-block.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
+
+const HEAD = 4_321;
+
+/** Blocks of one answer of a node (`node/rpc/evm/json/block-range.ts`). */
+const ANSWER_BLOCKS = 2_000;
+
+const proposer = parseAddress(`0x${"77".repeat(20)}`);
+const hashAt = (height: Height): Hash32 => parseHash32(id(`block ${height}`));
+const { signal } = new AbortController();
+
+function blockAt(height: Height): RangedBlock {
+  return {
+    hash: hashAt(height),
+    height,
+    parentHash: hashAt(height - 1),
+    timestampMs: Date.UTC(2026, 0, 5) + height * 1_000,
+    transactions: [],
+    blockChanges: [],
+    mintedAtoken: 0n,
+    burnedAtoken: 0n,
+    claims: [],
+    proposer,
+    gasUsed: 0n,
+    gasLimit: 0n,
+    sizeBytes: 1,
+  };
+}
+
+/** Heights that were asked for, and for whose state. */
+const asked: Height[] = [];
+const states: string[] = [];
+
+/** A node whose blocks are so small that no bound of bytes is ever reached. */
+const node: IndexedNode = {
+  async blockRange({ from, to }) {
+    asked.push(from);
+    const last = Math.min(to, HEAD, from + ANSWER_BLOCKS - 1);
+    const blocks = Array.from({ length: Math.max(0, last - from + 1) }, (_, index) =>
+      blockAt(from + index),
+    );
+    const next = last + 1 <= Math.min(to, HEAD) ? last + 1 : undefined;
+    return { blocks, next, head: { height: HEAD, hash: hashAt(HEAD) } };
+  },
+  async getBlockHeader(at) {
+    const height = typeof at === "number" ? at : HEAD;
+    const header = { height, hash: hashAt(height), parentHash: hashAt(height - 1) };
+    return { ...header, timestampSeconds: 0 };
+  },
+  async getBalances(queries) {
+    for (const { at } of queries) states.push(String(at));
+    return queries.map(() => 0n);
+  },
+  async tokenBalances(queries) {
+    return queries.map(() => undefined);
+  },
+  async contractViews(views) {
+    return views.map(() => undefined);
+  },
+};
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database.drop();
+});
+
+it("is indexed up to its head before anything is done that belongs there", async () => {
+  const follower = new IndexFollower({
+    databaseUrl: database.url,
+    schema: LIVE_SCHEMA,
+    node,
+    identity: { chainId: 6940n, genesisHash: hashAt(0) },
+    log: silentLog,
+    metrics: createMetrics({ processMetrics: false }),
+    pollIntervalMs: 60_000,
+    batchBytes: 8 * 1024 * 1024,
+    verifyPerRound: 500,
+    untilHead: true,
+  });
+  await follower.run(signal);
+  expect(follower.status()).toMatchObject({ indexedHeight: HEAD, nodeHeight: HEAD });
+  // And once behind it, where nothing is new.
+  expect(asked).toEqual([0, 2_000, 4_000, HEAD + 1]);
+});
