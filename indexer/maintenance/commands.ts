@@ -205,7 +205,12 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
       throw new IndexerError("NO_INDEX", message);
     }
     const before = await tally(session, progress.height);
-    await session.query(`UPDATE ${schema}.balance SET checked_at = NULL`);
+    await session.transaction(async (tx) => {
+      // First of all, as every batch does: with balances in an order of its own each of the two could wait
+      // for what the other has changed, and the database would end one of them.
+      await readProgress(tx, schema, { lock: true });
+      await tx.query(`UPDATE ${schema}.balance SET checked_at = NULL`);
+    });
     let moves = 0;
     for (;;) {
       signal.throwIfAborted();
