@@ -3,7 +3,7 @@ import { BURN_ADDRESS } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { IndexerError } from "../errors.js";
-import { LIVE_SCHEMA as s } from "../store/schema.js";
+import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
 import { invalidField, readAt, readHashText, readTime } from "./inputs.js";
 import { directionOf, type ListKind, listReply, Where } from "./pages.js";
 import { type ApiContext, atOneMoment, bytesOf, hexOf, metaOf, type Snapshot } from "./reads.js";
@@ -130,8 +130,8 @@ export function blockRoutes(context: ApiContext): readonly HttpRoute[] {
           }>(
             `SELECT total_minted, total_burned, (
                SELECT amount FROM ${s}.balance_history h
-               WHERE h.address = $2 AND h.asset = ''::bytea AND h.height <= $1
-               ORDER BY h.height DESC LIMIT 1) AS out_of_reach
+               WHERE h.address = $2 AND h.asset = ''::bytea AND h.token_id = ${NO_TOKEN_ID}
+                 AND h.height <= $1 ORDER BY h.height DESC LIMIT 1) AS out_of_reach
              FROM ${s}.block WHERE height = $1`,
             [at, bytesOf(BURN_ADDRESS)],
           );

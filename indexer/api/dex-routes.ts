@@ -133,6 +133,9 @@ interface LiquidityRow extends EventRow {
   readonly amount1: string;
 }
 
+/** What an account can be of a swap. */
+const SIDES = ["sender", "recipient", "origin"] as const;
+
 /** Rows of one table of events, of a pair or of an account. */
 async function eventRows<Row>(table: "swap" | "liquidity", query: PageQuery): Promise<Row[]> {
   const { snapshot, filters, ceiling, after, limit, params } = query;
@@ -140,16 +143,21 @@ async function eventRows<Row>(table: "swap" | "liquidity", query: PageQuery): Pr
   const { from, to } = await readRange(snapshot, filters, s);
   const where = new Where().and("e.height BETWEEN ? AND ?", from, Math.min(to, ceiling));
   if (params["pair"] !== undefined) where.and("e.pair = ?", pairOf(params));
-  if (filters["account"] !== undefined) {
-    const account = bytesOf(readAddressText(filters["account"], "account"));
-    where.and("(e.sender = ? OR e.recipient = ? OR e.origin = ?)", account, account, account);
-  }
   if (after !== undefined) where.and(`(e.height, e.log_index) ${sign} (?, ?)`, ...after);
+  const page = `ORDER BY e.height ${word}, e.log_index ${word} LIMIT ${limit}`;
+  const events = (condition: string) =>
+    `(SELECT e.* FROM ${s}.${table} e ${where.text()}${condition} ${page})`;
+  let source = events("");
+  if (filters["account"] !== undefined) {
+    // Of each side as many as the page may have: in one look for all of them the database would go through
+    // the swaps of everybody, because nearly all have the same few routers as their sender.
+    const account = where.bind(bytesOf(readAddressText(filters["account"], "account")));
+    source = SIDES.map((side) => events(` AND e.${side} = ${account}`)).join(" UNION ");
+  }
   return snapshot.sql.query(
-    `SELECT e.*, b.time, t.hash, p.is_confirmed FROM ${s}.${table} e
+    `SELECT e.*, b.time, t.hash, p.is_confirmed FROM (${source}) e
      JOIN ${s}.block b USING (height) LEFT JOIN ${s}.pair p ON p.address = e.pair
-     JOIN ${s}.transaction t ON t.height = e.height AND t.tx_index = e.tx_index ${where.text()}
-     ORDER BY e.height ${word}, e.log_index ${word} LIMIT ${limit}`,
+     JOIN ${s}.transaction t ON t.height = e.height AND t.tx_index = e.tx_index ${page}`,
     where.parameters,
   );
 }

@@ -1,0 +1,139 @@
+/** How many rows the database goes through for an answer, whatever plan it keeps for any values. */
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { Client } from "pg";
+import { BURN_ADDRESS, parseAddress } from "../../../chain/address.js";
+import { hexToBytes } from "../../../chain/hex.js";
+import { blockRoutes } from "../../../indexer/api/block-routes.js";
+import { dexRoutes } from "../../../indexer/api/dex-routes.js";
+import {
+  INDEX_SCHEMA_VERSION,
+  indexStatements,
+  LIVE_SCHEMA,
+  schemaStatements,
+} from "../../../indexer/store/schema.js";
+import type { Sql } from "../../../runtime/sql/sql.js";
+import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
+import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
+
+const HEIGHTS = 20_000;
+const PAIR = parseAddress(`0x${"77".repeat(20)}`);
+/** Traded thrice, long ago. */
+const TRADER = parseAddress(`0x${"a1".repeat(20)}`);
+
+let database: TestDatabase;
+let client: Client;
+
+/** Rows that the statements since the last question have gone through. */
+let rowsRead = 0;
+
+interface PlanNode {
+  readonly "Actual Rows": number;
+  readonly "Actual Loops": number;
+  readonly "Rows Removed by Filter"?: number;
+  readonly "Node Type": string;
+  readonly Plans?: readonly PlanNode[];
+}
+
+function count(node: PlanNode): void {
+  const {
+    "Actual Rows": rows,
+    "Actual Loops": loops,
+    "Rows Removed by Filter": removed = 0,
+  } = node;
+  if (node["Node Type"].includes("Scan")) rowsRead += (rows + removed) * loops;
+  for (const below of node.Plans ?? []) count(below);
+}
+
+/** Runs as the API does, with the plan that is kept for any values. */
+const sql: Sql = {
+  async query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
+    const values = parameters.map((one) =>
+      one instanceof Buffer ? `'\\x${one.toString("hex")}'` : client.escapeLiteral(String(one)),
+    );
+    await client.query(`PREPARE kept AS ${text}`);
+    const execute = `EXECUTE kept${values.length === 0 ? "" : `(${values.join(", ")})`}`;
+    const plan = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${execute}`);
+    count(plan.rows[0]["QUERY PLAN"][0].Plan);
+    const { rows } = await client.query(execute);
+    await client.query("DEALLOCATE kept");
+    return rows as Row[];
+  },
+};
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  client = new Client({ connectionString: database.url });
+  await client.connect();
+  for (const statement of schemaStatements(LIVE_SCHEMA)) await client.query(statement);
+  for (const statement of indexStatements(LIVE_SCHEMA)) await client.query(statement);
+  await client.query(
+    `INSERT INTO indexer.block SELECT h, sha256(int8send(h)), sha256(int8send(h - 1)),
+       '2026-01-01'::timestamptz + h * interval '2 seconds', '\\x00', 0, 0, 1, 900, 0, 0, 0, 0, 0
+     FROM generate_series(0, ${HEIGHTS}) h`,
+  );
+  await client.query(
+    `INSERT INTO indexer.transaction
+     SELECT h, 0, sha256(int8send(h)), sha256(int8send(-h)), 1, '\\x00', '\\x00', NULL, 0, h, 0, 0, 0, 0, 0, 0,
+       '\\x', NULL, NULL, NULL FROM generate_series(0, ${HEIGHTS}) h`,
+  );
+  await client.query(
+    `INSERT INTO indexer.progress (schema_version, chain_id, genesis_hash, height, hash, time)
+     SELECT ${INDEX_SCHEMA_VERSION}, 6940, hash, ${HEIGHTS}, hash, time FROM indexer.block WHERE height = ${HEIGHTS}`,
+  );
+  // Nearly all trade over one router, and each of many has a few swaps.
+  await client.query(
+    `INSERT INTO indexer.swap
+     SELECT $1, h, 0, 0, '\\x99'::bytea, o, o, 1, 0, 0, 1 FROM (
+       SELECT h, CASE WHEN h BETWEEN 11 AND 13 THEN $2 ELSE sha256(int8send(h % 3000)) END AS o
+       FROM generate_series(1, ${HEIGHTS}) h) x`,
+    [hexToBytes(PAIR), hexToBytes(TRADER)],
+  );
+  // Somebody gives away a little in each block.
+  await client.query(
+    `INSERT INTO indexer.balance_history
+     SELECT $1, ''::bytea, -1, h, h, 1, 0, 0 FROM generate_series(0, ${HEIGHTS}) h`,
+    [hexToBytes(BURN_ADDRESS)],
+  );
+  await client.query("ANALYZE");
+  await client.query("SET plan_cache_mode = force_generic_plan");
+});
+
+afterAll(async () => {
+  await client.end();
+  await database.drop();
+});
+
+async function ask(path: string, query: Readonly<Record<string, unknown>>) {
+  const context = contextWithoutNode(sql, HEIGHTS);
+  const routes = [...blockRoutes(context), ...dexRoutes(context)];
+  const route = routes.find((one) => one.path === path);
+  if (route === undefined) throw new Error(`no route ${path}`);
+  const { signal } = new AbortController();
+  const request = { method: "GET", path, params: {}, query, headers: {}, body: undefined };
+  rowsRead = 0;
+  const reply = await route.handler({ ...request, rawBody: new Uint8Array(), signal });
+  return "body" in reply ? reply.body : undefined;
+}
+
+it("are few for the supply, however often somebody burned coins by giving them away", async () => {
+  const body = await ask("/v1/supply", { at: HEIGHTS - 7 });
+  expect(body).toMatchObject({ supply: { burnAddress: String(HEIGHTS - 7) } });
+  expect(rowsRead).toBeLessThan(20);
+});
+
+it("are few for an account's swaps, however many others have swapped since", async () => {
+  for (const order of ["asc", "desc"]) {
+    const body = await ask("/v1/dex/swaps", { account: TRADER, order, limit: 25 });
+    const heights = order === "asc" ? [11, 12, 13] : [13, 12, 11];
+    expect(body).toMatchObject({ items: heights.map((height) => ({ height, to: TRADER })) });
+    expect({ order, isFew: rowsRead < 100 }).toEqual({ order, isFew: true });
+  }
+  const one = { account: TRADER, limit: 1 };
+  const { items, next } = (await ask("/v1/dex/swaps", one)) as {
+    readonly items: readonly { readonly height: number }[];
+    readonly next: string;
+  };
+  expect(items).toMatchObject([{ height: 13 }]);
+  const behind = await ask("/v1/dex/swaps", { cursor: next, limit: 7 });
+  expect(behind).toMatchObject({ items: [{ height: 12 }, { height: 11 }], next: null });
+});
