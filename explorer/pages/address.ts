@@ -27,8 +27,11 @@ const MAX_CHANGES = 100;
 /** Blocks that are looked through first; each further look takes four times as many. */
 const FIRST_LOOK_BLOCKS = 512;
 
-/** Looks of one page: together more blocks than the chain has. */
-const MAX_LOOKS = 14;
+/**
+ * Looks of one page: a dozen reach the beginning of any chain, and where what they find there is too much for
+ * an answer, each of the others halves where its newest can be.
+ */
+const MAX_LOOKS = 48;
 
 /** Places of the history chart. */
 const CHART_POINTS = 30;
@@ -123,7 +126,7 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
 }
 
 /** A page of an account's journal. */
-interface JournalPage {
+export interface JournalPage {
   /** Newest first. */
   readonly entries: readonly AccountJournalEntry[];
   /** Changes of the same blocks that are not shown. */
@@ -133,7 +136,7 @@ interface JournalPage {
 }
 
 /** The newest changes of an account below a height. */
-async function journalBefore(
+export async function journalBefore(
   { chain }: PageContext,
   account: Address,
   below: number,
@@ -142,22 +145,28 @@ async function journalBefore(
   let heights: number[] = [];
   let to = below - 1;
   let look = FIRST_LOOK_BLOCKS;
+  // At this height there is a change, and more of them between it and `to` than an answer has, or may have.
+  let least: number | undefined;
   for (let looks = 0; looks < MAX_LOOKS && to >= 0; looks++) {
-    const from = Math.max(0, to - look + 1);
+    const from = Math.max(least ?? 0, to - look + 1);
     const page = await chain.evm.accountHeights(account, { from, to }, { signal });
-    if (page.next !== undefined) {
-      // Too many for one answer: the newest are at the end, so less is looked through.
-      look = Math.max(1, Math.floor(look / 4));
-      continue;
+    if (page.next === undefined) {
+      heights = [...page.heights, ...heights];
+      to = from - 1;
+      if (heights.length > BLOCKS_PER_PAGE) break;
+      if (from === least) least = undefined;
+      look *= 4;
+    } else {
+      // Too many for one answer, which has the oldest: the newest are at the next one or above it.
+      least = page.next;
     }
-    heights = [...page.heights, ...heights];
-    to = from - 1;
-    if (heights.length > BLOCKS_PER_PAGE) break;
-    look *= 4;
+    if (least !== undefined) look = Math.ceil((to - least + 1) / 2);
   }
   const shown = heights.slice(-BLOCKS_PER_PAGE);
   const [first, last] = [shown[0], shown.at(-1)];
-  if (first === undefined || last === undefined) return { entries: [], left: 0, older: undefined };
+  if (first === undefined || last === undefined) {
+    return { entries: [], left: 0, older: to >= 0 ? to + 1 : undefined };
+  }
   const hasOlder = heights.length > shown.length || to >= 0;
   const found = await chain.evm.accountJournal(account, { from: first, to: last }, { signal });
   const entries = found.entries.toReversed();

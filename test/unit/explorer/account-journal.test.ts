@@ -1,0 +1,65 @@
+/** The newest changes of an account, wherever in the chain they are, and however many there are. */
+import { expect, it } from "@jest/globals";
+import { parseAddress } from "../../../chain/address.js";
+import type { PageContext } from "../../../explorer/pages/context.js";
+import { journalBefore } from "../../../explorer/pages/address.js";
+
+const ACCOUNT = parseAddress(`0x${"70".repeat(20)}`);
+const { signal } = new AbortController();
+
+/** Heights of one answer of a node (`causeway_getAccountHeights`). */
+const ANSWER_HEIGHTS = 1_000;
+
+/** A node on which an account changed at these heights, in rising order. */
+function contextOf(changed: readonly number[]): PageContext {
+  const within = ({ from, to }: { readonly from: number; readonly to: number }) =>
+    changed.filter((height) => height >= from && height <= to);
+  const evm = {
+    async accountHeights(_account: string, range: { readonly from: number; readonly to: number }) {
+      const found = within(range);
+      return { heights: found.slice(0, ANSWER_HEIGHTS), next: found[ANSWER_HEIGHTS] };
+    },
+    async accountJournal(_account: string, range: { readonly from: number; readonly to: number }) {
+      return { entries: within(range).map((height) => ({ height })), next: undefined };
+    },
+  };
+  return { chain: { evm } } as unknown as PageContext;
+}
+
+const every = (first: number, last: number, step = 1) =>
+  Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, at) => first + at * step);
+
+/** All heights that the pages have, page by page, and how many pages there were. */
+async function pagesOf(changed: readonly number[], head: number, most: number) {
+  const context = contextOf(changed);
+  const pages: number[][] = [];
+  for (let below: number | undefined = head + 1; below !== undefined && pages.length < most; ) {
+    const page = await journalBefore(context, ACCOUNT, below, signal);
+    pages.push(page.entries.map(({ height }) => height));
+    below = page.older;
+  }
+  return pages;
+}
+
+it("are on the first page, also of one that was busy once and is silent since", async () => {
+  for (const [what, changed, head] of [
+    ["busy at the beginning", every(1, 5_000), 1_000_000],
+    ["busy at the beginning of a long chain", every(1, 10_000), 10_000_000],
+    ["busy for long", every(1, 900_000, 3), 40_000_000],
+    ["twice", [...every(1, 5_000), ...every(400_000, 402_000)], 3_000_000],
+    ["now and then", every(1, 1_000_000, 997), 1_000_000],
+    ["always", every(0, 30_000), 30_000],
+    ["once", [7], 5_000_000],
+  ] as const) {
+    const [first] = await pagesOf(changed, head, 1);
+    const newest = changed.toReversed().slice(0, 25);
+    expect({ what, first }).toEqual({ what, first: newest });
+  }
+});
+
+it("are each on one page", async () => {
+  const changed = [...every(1, 1_500), 90_000, ...every(400_000, 400_040)];
+  const pages = await pagesOf(changed, 1_000_000, 100);
+  expect(pages.flat()).toEqual(changed.toReversed());
+  expect(await pagesOf([], 1_000_000, 100)).toEqual([[]]);
+});
