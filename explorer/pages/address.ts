@@ -347,5 +347,5 @@ function transferAmount(
   }
   const { symbol } = listedToken(context, contract);
   if (symbol !== undefined) return amountOf(context, contract, units, t);
-  return [units.toString(), " ", tokenLink(context, contract, t)];
+  return [amountOf(context, contract, units, t), " ", tokenLink(context, contract, t)];
 }

@@ -3,6 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { AbiCoder, id, zeroPadValue } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { type Hash32, type Hex, parseHash32 } from "../../../chain/hex.js";
+import { transfersContent } from "../../../explorer/pages/address.js";
 import type { PageContext } from "../../../explorer/pages/context.js";
 import { tokenTable } from "../../../explorer/pages/moves.js";
 import { textsOf } from "../../../explorer/text/catalogue.js";
@@ -48,6 +49,41 @@ function rowsOf(logs: Parameters<typeof tokensMoved>[0]): string[][] {
     .map((row) => all(row, "td").map(textOf))
     .map(([, from = "", to = "", amount = ""]) => [from.slice(0, 6), to.slice(0, 6), amount]);
 }
+
+describe("transfers of an index", () => {
+  it("say in what they are counted, where nobody vouches for a token's decimals", () => {
+    const tokens = new Map([
+      [LISTED, { symbol: "GOLD", decimals: 6, contractAddress: LISTED, currencySymbol: "GOLD" }],
+    ]);
+    const context = { tokens } as unknown as PageContext;
+    const common = {
+      height: 7,
+      timestampSeconds: 1,
+      hash: undefined,
+      kind: "erc20",
+      from: parseAddress(ALICE),
+      to: parseAddress(BOB),
+      tokenId: undefined,
+    };
+    const items = [TOKEN, LISTED, undefined].map((contract) => ({
+      ...common,
+      contract,
+      units: 1_500_000n,
+    }));
+    const found = { items, next: undefined, indexedHeight: 9 };
+    const root = parseHtml(
+      renderDocument(el("main", {}, transfersContent(context, found, textsOf("en")))),
+    );
+    const amounts = all(root, "tr")
+      .slice(1)
+      .map((row) => all(row, "td").map(textOf).at(-1));
+    expect(amounts).toEqual([
+      expect.stringMatching(/^1500000 units 0x7070/),
+      "1.5 GOLD",
+      "0.0000000000015 TOKEN",
+    ]);
+  });
+});
 
 describe("tokens that moved", () => {
   it("are shown with their ids, whatever standard they are of", () => {
