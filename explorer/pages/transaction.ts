@@ -293,7 +293,8 @@ async function minedPage(
           ...sentFacts(sent, t),
           [
             t("createdContract"),
-            receipt.contractAddress === undefined
+            // Receipts name the address that it would have had, too.
+            receipt.contractAddress === undefined || !receipt.isSuccess
               ? undefined
               : addressLink(receipt.contractAddress, t, false),
           ],
