@@ -21,6 +21,8 @@ async function refresh() {
   isWanted = false;
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+    // Too many pages, or a part behind them that is away: what is shown is better than that.
+    if (answer.status === 429 || answer.status >= 500) throw new Error(`HTTP ${answer.status}`);
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = next.querySelector("[data-live]");
     const shown = part();
