@@ -75,7 +75,11 @@ async function byName(
   t: Texts,
   signal: AbortSignal,
 ): Promise<PageAnswer> {
-  const wanted = text.trim().toLowerCase();
+  // No name has control characters, and nobody could be asked for one with them.
+  const wanted = text
+    .replace(/\p{Cc}/gu, " ")
+    .trim()
+    .toLowerCase();
   if (wanted === "") return { title: t("search"), content: el("p", {}, t("searchHelp")) };
   const listed = [...context.tokens.values()]
     .filter(({ symbol }) => symbol.toLowerCase().includes(wanted))

@@ -8,8 +8,8 @@ import { type Hash32, parseHash32 } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import { type AnswerObject, readObject } from "../../rpc-client/answer-fields.js";
 import { isPrice } from "../decode/prices.js";
-import { PageError } from "../../web/errors.js";
-import { getText } from "./json-get.js";
+import { badRequest, PageError } from "../../web/errors.js";
+import { getText, type TextAnswer } from "./json-get.js";
 
 /** A transfer of anything. */
 export interface IndexedTransfer {
@@ -118,7 +118,10 @@ const LIMIT = 50;
 /** Places of a chart of the supply. */
 const SUPPLY_POINTS = 40;
 
-/** Reads of one indexer. All throw UNAVAILABLE where it does not answer; 404 is undefined. */
+/**
+ * Reads of one indexer. All throw UNAVAILABLE where it does not answer, and BAD_REQUEST for a place in a list
+ * that is none; 404 is undefined.
+ */
 export class IndexerSource {
   constructor(private readonly options: IndexerOptions) {}
 
@@ -205,7 +208,7 @@ export class IndexerSource {
     return { items, next: typeof next === "string" ? next : undefined, indexedHeight };
   }
 
-  /** Undefined for what the indexer does not know. @throws UNAVAILABLE */
+  /** Undefined for what the indexer does not know. @throws UNAVAILABLE, BAD_REQUEST */
   private async get(
     path: string,
     query: Readonly<Record<string, string | number | undefined>>,
@@ -215,21 +218,31 @@ export class IndexerSource {
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value));
     }
+    const { status, text } = await this.answer(url, signal);
+    if (status === 404) return undefined;
+    // A cursor of an index that was made anew, for example: it does answer.
+    if (status === 400 || status === 422) throw badRequest("the indexer refuses the question");
     try {
-      const { timeoutMs } = this.options;
-      const limits = { timeoutMs, maxBytes: MAX_REPLY_BYTES, signal };
-      const { status, text } = await getText(url, limits);
-      if (status === 404) return undefined;
       if (status !== 200) throw new RangeError(`HTTP ${status}`);
       return readObject(JSON.parse(text), "answer");
     } catch (cause) {
-      signal.throwIfAborted();
-      throw new PageError("UNAVAILABLE", "the indexer does not answer", {
-        retriable: true,
-        cause,
-      });
+      throw unavailable(cause);
     }
   }
+
+  private async answer(url: URL, signal: AbortSignal): Promise<TextAnswer> {
+    const { timeoutMs } = this.options;
+    try {
+      return await getText(url, { timeoutMs, maxBytes: MAX_REPLY_BYTES, signal });
+    } catch (cause) {
+      signal.throwIfAborted();
+      throw unavailable(cause);
+    }
+  }
+}
+
+function unavailable(cause: unknown): PageError {
+  return new PageError("UNAVAILABLE", "the indexer does not answer", { retriable: true, cause });
 }
 
 function readTransfer(row: AnswerObject): IndexedTransfer | undefined {
