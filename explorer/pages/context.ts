@@ -11,9 +11,9 @@ import type { StakingSource } from "../sources/modules/staking-source.js";
 import { type Content, el } from "../../web/html/element.js";
 import { foreignName } from "../../web/html/format.js";
 import { addressLink } from "../html/chain-links.js";
-import { type AbiItem, readAbi } from "../decode/abi-types.js";
+import type { AbiItem } from "../decode/abi-types.js";
 import type { VerifiedContract, VerifiedStore } from "../verification/verified-store.js";
-import { type Verifier, verifiedNow } from "../verification/verifier.js";
+import { abisNow, type Verifier, verifiedNow } from "../verification/verifier.js";
 import type { Texts } from "../text/catalogue.js";
 
 /** The sources behind all pages. */
@@ -58,15 +58,10 @@ export async function verifiedAbis(
   addresses: readonly Address[],
   signal: AbortSignal,
 ): Promise<ReadonlyMap<Address, readonly AbiItem[]>> {
+  const { chain, contracts } = context;
   const wanted = [...new Set(addresses)].slice(0, MAX_ABIS);
-  const found = await Promise.all(
-    wanted.map((address) => verifiedContract(context, address, signal)),
-  );
-  return new Map(
-    found.flatMap((contract) =>
-      contract === undefined ? [] : [[contract.address, readAbi(contract.abi)]],
-    ),
-  );
+  if (contracts.store === undefined) return new Map();
+  return abisNow({ store: contracts.store, chain }, wanted, signal);
 }
 
 /** How a token is written: vouched for by the home's list, else by its address alone. */

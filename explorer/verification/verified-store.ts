@@ -12,6 +12,7 @@ import type { Hash32, Hex } from "../../chain/hex.js";
 import { PLAIN_MODE, replaceFile } from "../../runtime/files/durable-file.js";
 import { ensureFolder } from "../../runtime/files/folder.js";
 import type { Logger } from "../../runtime/process/logger.js";
+import { type AbiItem, readAbi } from "../decode/abi-types.js";
 import type { CodeMatch } from "./code-match.js";
 import { refused } from "./refusal.js";
 import type { StandardInput } from "./standard-input.js";
@@ -46,6 +47,12 @@ export interface VerifiedContract {
   readonly verifiedAtSeconds: number;
 }
 
+/** What calls and logs of a contract are read with. */
+export interface ContractFace {
+  readonly codeHash: Hash32;
+  readonly abi: readonly AbiItem[];
+}
+
 /** What the store is made of. */
 export interface VerifiedStoreOptions {
   /** Of the store alone. */
@@ -61,6 +68,13 @@ const FORM = 1;
 /** Contracts whose files are kept in memory, and for how many addresses it is known that there is none. */
 const MAX_KEPT_CHARACTERS = 32 * 1024 * 1024;
 
+/**
+ * Characters of an ABI with which calls and logs are read; those of the largest contracts that people wrote
+ * have some 100,000. A transaction may be of many contracts, and of all of them together that much is kept.
+ */
+const MAX_FACE_CHARACTERS = 256 * 1024;
+const MAX_FACES_CHARACTERS = 16 * 1024 * 1024;
+
 /** What remembering that there is none costs. */
 const NONE_CHARACTERS = 100;
 
@@ -70,9 +84,15 @@ interface Kept {
   readonly contract: VerifiedContract | undefined;
 }
 
+interface KeptFace {
+  readonly face: ContractFace | undefined;
+}
+
 /** The files of one folder, and their one writer. */
 export class VerifiedStore {
   private readonly kept: LRUCache<Address, Kept>;
+  private readonly faces: LRUCache<Address, KeptFace>;
+  private reading: Promise<unknown> = Promise.resolve();
   private readonly sizes = new Map<string, number>();
   private totalBytes = 0;
   private writes = 0;
@@ -80,6 +100,10 @@ export class VerifiedStore {
   private constructor(private readonly options: VerifiedStoreOptions) {
     this.kept = new LRUCache({
       maxSize: MAX_KEPT_CHARACTERS,
+      sizeCalculation: () => NONE_CHARACTERS,
+    });
+    this.faces = new LRUCache({
+      maxSize: MAX_FACES_CHARACTERS,
       sizeCalculation: () => NONE_CHARACTERS,
     });
   }
@@ -110,11 +134,45 @@ export class VerifiedStore {
     if (known !== undefined) return known.contract;
     if (!this.sizes.has(nameOf(address))) return undefined;
     const writes = this.writes;
-    const text = await this.read(address);
-    const contract = text === undefined ? undefined : this.parse(address, text);
+    const { contract, characters } = await this.load(address);
     // One that was written meanwhile is newer than what was read.
-    if (writes === this.writes) this.keep(address, contract, text?.length ?? 0);
+    if (writes === this.writes) this.keep(address, contract, characters);
     return contract;
+  }
+
+  /**
+   * The part of it that pages of many contracts need, without the sources; undefined where its ABI is too
+   * large for them, too.
+   */
+  async face(address: Address): Promise<ContractFace | undefined> {
+    if (!this.sizes.has(nameOf(address))) return undefined;
+    const known = this.faces.get(address);
+    if (known !== undefined) return known.face;
+    const writes = this.writes;
+    const contract = this.kept.get(address)?.contract ?? (await this.load(address)).contract;
+    const characters = contract === undefined ? 0 : JSON.stringify(contract.abi).length;
+    const face =
+      contract === undefined || characters > MAX_FACE_CHARACTERS
+        ? undefined
+        : { codeHash: contract.codeHash, abi: readAbi(contract.abi) };
+    if (writes === this.writes) {
+      const size = NONE_CHARACTERS + (face === undefined ? 0 : characters);
+      this.faces.set(address, { face }, { size });
+    }
+    return face;
+  }
+
+  /** One at a time: a file may have some MiB, and many be asked for at once. */
+  private load(
+    address: Address,
+  ): Promise<{ readonly contract: VerifiedContract | undefined; readonly characters: number }> {
+    const loaded = this.reading.then(async () => {
+      const text = await this.read(address);
+      const contract = text === undefined ? undefined : this.parse(address, text);
+      return { contract, characters: text?.length ?? 0 };
+    });
+    this.reading = loaded.catch(() => undefined);
+    return loaded;
   }
 
   /**
@@ -141,6 +199,7 @@ export class VerifiedStore {
     await replaceFile(join(this.options.folder, name), text, PLAIN_MODE);
     this.count(name, sizeBytes);
     this.writes += 1;
+    this.faces.delete(address);
     this.keep(address, contract, text.length);
   }
 

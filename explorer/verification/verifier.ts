@@ -14,6 +14,7 @@ import type { Service } from "../../runtime/process/lifecycle.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 import { PageError } from "../../web/errors.js";
+import type { AbiItem } from "../decode/abi-types.js";
 import type { ChainSource } from "../sources/chain-source.js";
 import { matchCode } from "./code-match.js";
 import {
@@ -27,7 +28,7 @@ import {
 import { findCreation } from "./creation.js";
 import { refused, type RefusalCode, VerificationRefusal } from "./refusal.js";
 import { compilerInput, parseStandardInput, parseTarget } from "./standard-input.js";
-import type { VerifiedContract, VerifiedStore } from "./verified-store.js";
+import type { ContractFace, VerifiedContract, VerifiedStore } from "./verified-store.js";
 
 /** What somebody sent; all texts are a stranger's. */
 export interface VerificationRequest {
@@ -229,6 +230,30 @@ export async function verifiedNow(
   if (contract === undefined) return undefined;
   const code = await chain.evm.getCode(address, "latest", { signal });
   return keccak256Hex(hexToBytes(code)) === contract.codeHash ? contract : undefined;
+}
+
+/** ABIs of those of some contracts that are verified and have the code that was compared. */
+export async function abisNow(
+  { store, chain }: { readonly store: VerifiedStore; readonly chain: ChainSource },
+  addresses: readonly Address[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<Address, readonly AbiItem[]>> {
+  const found: { readonly address: Address; readonly face: ContractFace }[] = [];
+  // One after the other: each may have to be read out of a large file.
+  for (const address of addresses) {
+    const face = await store.face(address);
+    signal.throwIfAborted();
+    if (face !== undefined) found.push({ address, face });
+  }
+  const codes = await Promise.all(
+    found.map(({ address }) => chain.evm.getCode(address, "latest", { signal })),
+  );
+  const hashes = codes.map((code) => keccak256Hex(hexToBytes(code)));
+  return new Map(
+    found.flatMap(({ address, face }, index) =>
+      hashes[index] === face.codeHash ? [[address, face.abi]] : [],
+    ),
+  );
 }
 
 /** Sources that a contract is made of: those whose hashes its metadata has. */
