@@ -1,5 +1,6 @@
 /** Transactions: of the chain, of a block, by hash, many at once. */
 import type { Hash32 } from "../../chain/hex.js";
+import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { IndexerError } from "../errors.js";
 import { LIVE_SCHEMA as s } from "../store/schema.js";
@@ -92,10 +93,12 @@ export function transactionRoutes(context: ApiContext): readonly HttpRoute[] {
         const found = await atOneMoment(context, async (snapshot) => {
           const row = (await findAll(snapshot, [hash])).get(hash);
           if (row === undefined) return { indexedHeight: snapshot.progress.height };
-          return { body: { meta: metaOf(snapshot), transaction: await detail(snapshot, row) } };
+          return detail(snapshot, row);
         });
-        if ("body" in found) return found;
-        throw await unknownHash(context, hash, found.indexedHeight, signal);
+        if ("indexedHeight" in found) {
+          throw await unknownHash(context, hash, found.indexedHeight, signal);
+        }
+        return transactionReply(context, found);
       },
     },
   ];
@@ -122,7 +125,23 @@ async function findAll(
   );
 }
 
-async function detail(snapshot: Snapshot, row: TransactionRow) {
+interface LogRow {
+  readonly log_index: number;
+  readonly address: Buffer;
+  readonly topics: Buffer;
+  readonly data: Buffer;
+}
+
+/** A transaction, and the first of its logs and transfers. */
+interface Detail {
+  readonly row: TransactionRow;
+  readonly meta: ReturnType<typeof metaOf>;
+  readonly told: object;
+  readonly logs: readonly LogRow[];
+  readonly transfers: readonly TransferRow[];
+}
+
+async function detail(snapshot: Snapshot, row: TransactionRow): Promise<Detail> {
   const { sql } = snapshot;
   const place = [row.height, row.tx_index];
   const [more] = await sql.query<{
@@ -136,38 +155,113 @@ async function detail(snapshot: Snapshot, row: TransactionRow) {
      WHERE height = $1 AND tx_index = $2`,
     place,
   );
-  const logs = await sql.query<{
-    log_index: number;
-    address: Buffer;
-    topics: Buffer;
-    data: Buffer;
-  }>(
-    `SELECT log_index, address, topics, data FROM ${s}.log
-     WHERE height = $1 AND tx_index = $2 ORDER BY log_index`,
-    place,
-  );
-  const transfers = await sql.query<TransferRow>(
-    `SELECT ${TRANSFER_COLUMNS} FROM ${s}.transfer f ${TRANSFER_JOINS}
-     WHERE f.height = $1 AND f.tx_index = $2 ORDER BY f.seq`,
-    place,
-  );
-  return {
+  const told = {
     ...transactionJson(row, snapshot),
     input: hexOf(more?.input ?? Buffer.alloc(0)),
     failure: more?.failure ?? null,
     messages: more?.messages?.split(",").filter((type) => type !== "") ?? [],
     memo: more?.memo ?? null,
     feeBurned: more?.burned ?? null,
-    logs: logs.map((log) => ({
-      logIndex: log.log_index,
-      address: hexOf(log.address),
-      topics: Array.from({ length: log.topics.length / WORD_BYTES }, (_, index) =>
-        hexOf(log.topics.subarray(index * WORD_BYTES, (index + 1) * WORD_BYTES)),
-      ),
-      data: hexOf(log.data),
-    })),
-    transfers: transfers.map(transferJson),
   };
+  const logs = await logsBehind(snapshot, row, -1);
+  const transfers = await transfersBehind(snapshot, row, -1);
+  return { row, meta: metaOf(snapshot), told, logs, transfers };
+}
+
+/**
+ * Logs, and transfers, that are read at a time. One transaction may have tens of thousands: put together
+ * and held against the API file at once they would keep everybody else waiting for a second.
+ */
+const PIECE_ROWS = 1_000;
+
+function logsBehind({ sql }: Snapshot, row: TransactionRow, last: number): Promise<LogRow[]> {
+  return sql.query(
+    `SELECT log_index, address, topics, data FROM ${s}.log
+     WHERE height = $1 AND tx_index = $2 AND log_index > $3 ORDER BY log_index LIMIT ${PIECE_ROWS}`,
+    [row.height, row.tx_index, last],
+  );
+}
+
+function transfersBehind(
+  { sql }: Snapshot,
+  row: TransactionRow,
+  last: number,
+): Promise<TransferRow[]> {
+  return sql.query(
+    `SELECT ${TRANSFER_COLUMNS} FROM ${s}.transfer f ${TRANSFER_JOINS}
+     WHERE f.height = $1 AND f.tx_index = $2 AND f.seq > $3 ORDER BY f.seq LIMIT ${PIECE_ROWS}`,
+    [row.height, row.tx_index, last],
+  );
+}
+
+function logJson({ log_index, address, topics, data }: LogRow) {
+  return {
+    logIndex: log_index,
+    address: hexOf(address),
+    topics: Array.from({ length: topics.length / WORD_BYTES }, (_, index) =>
+      hexOf(topics.subarray(index * WORD_BYTES, (index + 1) * WORD_BYTES)),
+    ),
+    data: hexOf(data),
+  };
+}
+
+/** The answer: at once, or in pieces where there is more than one of them. */
+function transactionReply(context: ApiContext, found: Detail): HttpReply {
+  const { meta, told, logs, transfers } = found;
+  if (logs.length === PIECE_ROWS || transfers.length === PIECE_ROWS) {
+    const headers = { "content-type": "application/json; charset=utf-8" };
+    return { headers, stream: detailPieces(context, found) };
+  }
+  const lists = { logs: logs.map(logJson), transfers: transfers.map(transferJson) };
+  return { body: { meta, transaction: { ...told, ...lists } } };
+}
+
+/** The same body, at the reader's pace; cut off where the index has another block by now. */
+async function* detailPieces(
+  context: ApiContext,
+  { row, meta, told, logs, transfers }: Detail,
+): AsyncGenerator<Buffer, void> {
+  const behind = <Row>(
+    read: (snapshot: Snapshot, row: TransactionRow, last: number) => Promise<Row[]>,
+    last: number,
+  ) =>
+    atOneMoment(context, async (snapshot) => {
+      await assertSameBlock(snapshot, row);
+      return read(snapshot, row, last);
+    });
+  yield Buffer.from(`${JSON.stringify({ meta, transaction: told }).slice(0, -2)},"logs":[`);
+  yield* listPieces(logs, logJson, ({ log_index }) => behind(logsBehind, log_index));
+  yield Buffer.from('],"transfers":[');
+  yield* listPieces(transfers, transferJson, ({ seq }) => behind(transfersBehind, seq));
+  yield Buffer.from("]}}");
+}
+
+async function* listPieces<Row>(
+  first: readonly Row[],
+  json: (row: Row) => object,
+  behind: (last: Row) => Promise<readonly Row[]>,
+): AsyncGenerator<Buffer, void> {
+  let rows = first;
+  for (let comma = ""; ; comma = ",") {
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    yield Buffer.from(comma + rows.map((row) => JSON.stringify(json(row))).join(","));
+    if (rows.length < PIECE_ROWS) return;
+    rows = await behind(last);
+  }
+}
+
+/** @throws NOT_FOUND where the index was made anew of a chain that has another block there */
+async function assertSameBlock(
+  { sql }: Snapshot,
+  { height, block_hash: wanted }: TransactionRow,
+): Promise<void> {
+  const [block] = await sql.query<{ hash: Buffer }>(
+    `SELECT hash FROM ${s}.block WHERE height = $1`,
+    [height],
+  );
+  if (block?.hash.equals(wanted) === true) return;
+  throw new IndexerError("NOT_FOUND", `block ${height} is another one by now`);
 }
 
 /** Whether the pool has it is asked of the node, which may not answer. */
