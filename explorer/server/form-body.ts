@@ -108,10 +108,20 @@ async function parse(body: Buffer, type: string): Promise<FormData | URLSearchPa
   }
 }
 
+/**
+ * The boundary of a type that names one, once, and in letters that need no escaping: where the parser could
+ * read another one out of it, the parts of that one would not be counted.
+ */
+function boundaryOf(type: string): string | undefined {
+  const named = type.match(/boundary=/gi)?.length ?? 0;
+  const found = /;\s*boundary=("?)([\w'()+,./:=?-]{1,70})\1\s*(?:;|$)/i.exec(type)?.[2];
+  return named === 1 ? found : undefined;
+}
+
 /** Very many parts and heads without an end would keep the parser busy: they are counted first. */
 function checkParts(body: Buffer, type: string): void {
-  const boundary = /boundary="?([^";,\s]{1,70})"?/i.exec(type)?.[1];
-  if (boundary === undefined) throw badRequest("the form has no boundary");
+  const boundary = boundaryOf(type);
+  if (boundary === undefined) throw badRequest("the form names no boundary, or not plainly");
   const delimiter = Buffer.from(`--${boundary}`, "latin1");
   let count = 0;
   for (let at = body.indexOf(delimiter); at >= 0; at = body.indexOf(delimiter, at + 1)) {

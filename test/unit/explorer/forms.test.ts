@@ -81,6 +81,42 @@ describe("a form", () => {
     }
     expect(JSON.parse(await send(`${part("a", "1")}${end}`, MULTIPART))).toEqual([["a", "1"]]);
   });
+
+  it("is counted by the boundary by which it is read", async () => {
+    const type = "multipart/form-data";
+    const plain = `${part("a", "1")}--x--\r\n`;
+    for (const good of [
+      `${type}; boundary="x"`,
+      `${type};charset=utf-8; Boundary=x ; q=1`,
+      `Multipart/Form-Data ;boundary=x`,
+    ]) {
+      expect({ good, read: await send(plain, good) }).toEqual({ good, read: '[["a","1"]]' });
+    }
+    // As Chromium, Firefox and curl name theirs.
+    for (const boundary of [
+      "----WebKitFormBoundary7MA4YWxkTrZu0gW",
+      "----geckoformboundary2f1c8a9b3d4e5f60718293a4b5c6d7e8",
+      "---------------------------9051914041544843365972754266",
+      "------------------------d74496d66958873e",
+    ]) {
+      const read = await send(
+        plain.replaceAll("--x", `--${boundary}`),
+        `${type}; boundary=${boundary}`,
+      );
+      expect({ boundary, read }).toEqual({ boundary, read: '[["a","1"]]' });
+    }
+    // A head that is far too long, among parts of another boundary than the one that is found first.
+    const long = `${part("a".repeat(50_000), "1")}--x--\r\n`;
+    for (const odd of [
+      `${type}; xboundary=q; boundary=x`,
+      `${type}; a="boundary=q"; boundary=x`,
+      `${type}; boundary=x; boundary=q`,
+      `${type}; boundary="x\\"`,
+      `${type}; boundary*=x`,
+    ]) {
+      expect({ odd, read: await send(long, odd) }).toEqual({ odd, read: "BAD_REQUEST" });
+    }
+  });
 });
 
 function request(headers: Record<string, string>): IncomingMessage {
