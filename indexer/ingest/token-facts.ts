@@ -41,10 +41,12 @@ export async function readTokenFacts(
   node: FactSource,
   options: RpcOptions,
 ): Promise<number> {
+  // Apart, because the index would be gone through to its end for both at once where there are none.
   const rows = await session.query<{ address: Buffer }>(
-    `SELECT address FROM ${schema}.token
-     WHERE metadata_height IS NULL OR metadata_height < $1
-     ORDER BY metadata_height NULLS FIRST LIMIT $2`,
+    `(SELECT address FROM ${schema}.token WHERE metadata_height IS NULL LIMIT $2)
+     UNION ALL
+     (SELECT address FROM ${schema}.token WHERE metadata_height < $1
+      ORDER BY metadata_height LIMIT $2) LIMIT $2`,
     [tip.height - REREAD_BLOCKS, ROUND],
   );
   const answers = await ask(rows, FACTS, tip, node, options);

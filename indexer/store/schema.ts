@@ -250,6 +250,8 @@ export function indexStatements(s: IndexSchema): readonly string[] {
       ON ${s}.balance_history (asset, height) WHERE asset <> ''::bytea`,
     `CREATE INDEX IF NOT EXISTS token_transfers ON ${s}.token (transfers DESC, address DESC)`,
     `CREATE INDEX IF NOT EXISTS token_metadata ON ${s}.token (metadata_height NULLS FIRST)`,
+    `CREATE INDEX IF NOT EXISTS pair_unasked
+      ON ${s}.pair (address) WHERE is_confirmed IS NULL`,
     `CREATE INDEX IF NOT EXISTS pair_token0 ON ${s}.pair (token0)`,
     `CREATE INDEX IF NOT EXISTS pair_token1 ON ${s}.pair (token1)`,
     `CREATE INDEX IF NOT EXISTS swap_pair ON ${s}.swap (pair, height, log_index)`,

@@ -1,10 +1,15 @@
-/** How many rows the database goes through for an answer, whatever plan it keeps for any values. */
+/**
+ * How many rows the database goes through for an answer, and for what is done behind each block, whatever
+ * plan it keeps for any values.
+ */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { Client } from "pg";
 import { BURN_ADDRESS, parseAddress } from "../../../chain/address.js";
-import { hexToBytes } from "../../../chain/hex.js";
+import { hexToBytes, parseHash32 } from "../../../chain/hex.js";
 import { blockRoutes } from "../../../indexer/api/block-routes.js";
 import { dexRoutes } from "../../../indexer/api/dex-routes.js";
+import type { BatchTarget } from "../../../indexer/ingest/batch-write.js";
+import { confirmPairs, readTokenFacts } from "../../../indexer/ingest/token-facts.js";
 import {
   INDEX_SCHEMA_VERSION,
   indexStatements,
@@ -44,12 +49,20 @@ function count(node: PlanNode): void {
   for (const below of node.Plans ?? []) count(below);
 }
 
+function literal(value: unknown): string {
+  if (value === null) return "NULL";
+  if (value instanceof Buffer) return `'\\x${value.toString("hex")}'::bytea`;
+  if (Array.isArray(value)) return `ARRAY[${value.map(literal).join(", ")}]::bytea[]`;
+  if (typeof value === "string" || typeof value === "number") {
+    return client.escapeLiteral(String(value));
+  }
+  throw new TypeError("no value of these statements");
+}
+
 /** Runs as the API does, with the plan that is kept for any values. */
 const sql: Sql = {
   async query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
-    const values = parameters.map((one) =>
-      one instanceof Buffer ? `'\\x${one.toString("hex")}'` : client.escapeLiteral(String(one)),
-    );
+    const values = parameters.map(literal);
     await client.query(`PREPARE kept AS ${text}`);
     const execute = `EXECUTE kept${values.length === 0 ? "" : `(${values.join(", ")})`}`;
     const plan = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${execute}`);
@@ -94,6 +107,17 @@ beforeAll(async () => {
      SELECT $1, ''::bytea, -1, h, h, 1, 0, 0 FROM generate_series(0, ${HEIGHTS}) h`,
     [hexToBytes(BURN_ADDRESS)],
   );
+  // Anybody can log a pair, and be a token.
+  await client.query(
+    `INSERT INTO indexer.pair
+     SELECT substr(sha256(int8send(h)), 1, 20), '\\x01', '\\x02', '\\x03', h, 0, 0, 0, 0, 0, 0, false
+     FROM generate_series(1, ${HEIGHTS}) h`,
+  );
+  await client.query(
+    `INSERT INTO indexer.token
+     SELECT substr(sha256(int8send(h)), 1, 20), 'erc20', h, 1, 1, 1, 'A', 'A', 18, 1, ${HEIGHTS}, true
+     FROM generate_series(1, ${HEIGHTS}) h`,
+  );
   await client.query("ANALYZE");
   await client.query("SET plan_cache_mode = force_generic_plan");
 });
@@ -136,4 +160,34 @@ it("are few for an account's swaps, however many others have swapped since", asy
   expect(items).toMatchObject([{ height: 13 }]);
   const behind = await ask("/v1/dex/swaps", { cursor: next, limit: 7 });
   expect(behind).toMatchObject({ items: [{ height: 12 }, { height: 11 }], next: null });
+});
+
+it("are few for what is asked of pairs and tokens, where nearly all were asked already", async () => {
+  const asked: string[] = [];
+  const node = {
+    contractViews: (views: readonly { readonly contract: string }[]) => {
+      asked.push(...views.map(({ contract }) => contract));
+      return Promise.resolve(views.map(() => undefined));
+    },
+  };
+  const target = { session: sql, schema: LIVE_SCHEMA } as BatchTarget;
+  const tip = { height: HEIGHTS, hash: parseHash32(`0x${"ab".repeat(32)}`) };
+  const { signal } = new AbortController();
+  const round = async () => {
+    asked.length = 0;
+    rowsRead = 0;
+    const pairs = await confirmPairs(target, tip, node, { signal });
+    const tokens = await readTokenFacts(target, tip, node, { signal });
+    return { pairs, tokens, isFew: rowsRead < 100, contracts: [...new Set(asked)] };
+  };
+  expect(await round()).toEqual({ pairs: 0, tokens: 0, isFew: true, contracts: [] });
+  // One that nobody asked yet, and one that was asked long ago.
+  const { rows } = await client.query<{ address: string }>(
+    `UPDATE indexer.token SET metadata_height = CASE first_seen WHEN 7 THEN NULL ELSE 9 END
+     WHERE first_seen IN (7, 8) RETURNING '0x' || encode(address, 'hex') AS address`,
+  );
+  await client.query("UPDATE indexer.pair SET is_confirmed = NULL WHERE height = 7");
+  const found = await round();
+  expect(found).toMatchObject({ pairs: 1, tokens: 2, isFew: true });
+  expect(found.contracts.toSorted()).toEqual(rows.map(({ address }) => address).toSorted());
 });
