@@ -134,7 +134,7 @@ export class Exports {
       change({ status: "done", file: `/v1/exports/${id}/file`, ...written });
     } catch (error) {
       this.options.log.warn({ reason: errorMessage(error) }, "an export failed");
-      await rm(`${this.path(this.get(id))}.part`, { force: true });
+      await this.remove(`${this.path(this.get(id))}.part`);
       change({ status: "failed", failure: "the rows could not be read or written; see the log" });
     }
     change({ finishedAt: new Date().toISOString() });
@@ -172,7 +172,16 @@ export class Exports {
     const ended = [...this.states.values()].filter(({ finishedAt }) => finishedAt !== null);
     for (const state of ended.slice(0, Math.max(0, ended.length - this.options.kept))) {
       this.states.delete(state.id);
-      await rm(this.path(state), { force: true });
+      await this.remove(this.path(state));
+    }
+  }
+
+  /** One that cannot be deleted ends neither the process nor what waits: a restart tries again. */
+  private async remove(file: string): Promise<void> {
+    try {
+      await rm(file, { force: true });
+    } catch (error) {
+      this.options.log.warn({ reason: errorMessage(error) }, "an export's file was not deleted");
     }
   }
 

@@ -1,5 +1,5 @@
-/** Files of exports, and who never takes them. */
-import { mkdtemp, readdir, readlink, rm } from "node:fs/promises";
+/** Files of exports, who never takes them, and a folder that takes none. */
+import { mkdir, mkdtemp, readdir, readlink, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "@jest/globals";
@@ -38,6 +38,40 @@ it("a client that is gone before the first piece leaves no file open", async () 
   const pieces: Buffer[] = [];
   for await (const piece of exports.read(id).bytes) pieces.push(piece);
   expect(Buffer.concat(pieces).toString()).toMatch(/^id,height,time,tx_hash,/);
+  await exports.close();
+  await rm(folder, { recursive: true });
+  await drop();
+});
+
+it("fails where its folder takes no file, and the next one is made when it does", async () => {
+  const { url, drop } = await createTestDatabase();
+  const session = await openSqlSession({ url, applicationName: "test", log: silentLog });
+  for (const statement of schemaStatements(LIVE_SCHEMA)) await session.query(statement);
+  await session.close();
+  const folder = await mkdtemp(join(tmpdir(), "exports-"));
+  const { signal } = new AbortController();
+  const exports = await Exports.open({ folder, databaseUrl: url, kept: 1, log: silentLog, signal });
+  const ended = async () => {
+    const { id } = exports.create({
+      kind: "transactions",
+      format: "jsonl",
+      addressHex: undefined,
+      assetHex: undefined,
+      fromHeight: 0,
+      toHeight: 9,
+    });
+    const isOver = () => exports.get(id).finishedAt !== null;
+    await until(isOver, { timeoutMs: 10_000, what: "the export ends" });
+    return exports.get(id).status;
+  };
+  expect(await ended()).toBe("done");
+  // Neither written to nor deleted from, as on a disk that has become read-only.
+  await rm(folder, { recursive: true });
+  await writeFile(folder, "");
+  expect(await ended()).toBe("failed");
+  await rm(folder);
+  await mkdir(folder);
+  expect(await ended()).toBe("done");
   await exports.close();
   await rm(folder, { recursive: true });
   await drop();
