@@ -4,6 +4,7 @@ import { HttpError, refusalOf } from "../../runtime/http/http-errors.js";
 import type { ErrorReply } from "../../runtime/http/http-server.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { IndexerError, type IndexerErrorCode } from "../errors.js";
+import { STATEMENT_TIMEOUT_MS } from "./reads.js";
 
 const STATUS_OF: Readonly<Partial<Record<IndexerErrorCode, number>>> = {
   NOT_FOUND: 404,
@@ -15,6 +16,14 @@ const STATUS_OF: Readonly<Partial<Record<IndexerErrorCode, number>>> = {
   EXPORT_BUSY: 429,
   NO_INDEX: 503,
 };
+
+/** SQLSTATE of a statement that took longer than it may. */
+const STATEMENT_TIMEOUT = "57014";
+
+/** The same question would not be answered later either. */
+const TOO_MUCH =
+  `the answer took longer than ${STATEMENT_TIMEOUT_MS / 1_000} s: ask for less of it, for example ` +
+  "by fromBlock and toBlock, or with fewer filters";
 
 /** Body and status for any fault; never 5xx for a client's fault. */
 export function mapIndexerError(error: unknown): ErrorReply {
@@ -36,6 +45,9 @@ export function mapIndexerError(error: unknown): ErrorReply {
         isExpected: true,
       };
     }
+  }
+  if (error instanceof SqlError && error.details["sqlState"] === STATEMENT_TIMEOUT) {
+    return problem(503, "UNAVAILABLE", TOO_MUCH, {});
   }
   if (error instanceof SqlError || (error instanceof AppError && error.retriable)) {
     return problem(503, "UNAVAILABLE", "the index cannot be asked at the moment", {});

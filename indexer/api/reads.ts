@@ -35,7 +35,7 @@ export interface Snapshot {
 const NOTICE = "for front ends: exchange-critical reads go to your own node";
 
 /** A query that takes longer than this is given up. */
-const STATEMENT_TIMEOUT_MS = 15_000;
+export const STATEMENT_TIMEOUT_MS = 15_000;
 
 /**
  * Runs reads that all see the same index.

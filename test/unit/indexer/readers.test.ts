@@ -5,6 +5,7 @@ import { mapIndexerError } from "../../../indexer/api/errors.js";
 import { BlockStream } from "../../../indexer/api/stream.js";
 import { IndexerError } from "../../../indexer/errors.js";
 import type { HttpRequest, HttpRoute } from "../../../runtime/http/http-route.js";
+import { SqlError } from "../../../runtime/sql/sql-errors.js";
 import { createGate } from "../../helpers/gate.js";
 import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
 
@@ -106,5 +107,20 @@ describe("an index that is not there yet", () => {
     const reply = mapIndexerError(new IndexerError("NO_INDEX", "no block is indexed yet"));
     expect(reply).toMatchObject({ status: 503, isExpected: true });
     expect(mapIndexerError(new Error("x"))).not.toHaveProperty("isExpected");
+  });
+});
+
+describe("an index that does not answer", () => {
+  const told = (sqlState: string) => {
+    const fault = new SqlError("DATABASE_UNAVAILABLE", "no", { details: { sqlState } });
+    const { status, body } = mapIndexerError(fault);
+    return { status, ...(body as { readonly code: string; readonly detail: string }) };
+  };
+
+  it("because too much was asked says so: to ask the same again helps nobody", () => {
+    const { status, code, detail } = told("57014");
+    expect({ status, code }).toEqual({ status: 503, code: "UNAVAILABLE" });
+    expect(detail).toMatch(/longer than 15 s.*fromBlock/);
+    expect(told("57P01").detail).not.toMatch(/longer/);
   });
 });
