@@ -9,7 +9,12 @@ import type { RpcOptions } from "./json-rpc.js";
 const METHOD_NOT_FOUND = -32601;
 
 /** The node's number for what it has deleted: the method is there. */
-export const PRUNED_RPC_CODE = 4444;
+const PRUNED_RPC_CODE = 4444;
+
+/** Whether a node refused because it has deleted what was asked for. */
+export function isPruned(error: unknown): error is RpcError {
+  return error instanceof RpcError && error.rpc.rpcCode === PRUNED_RPC_CODE;
+}
 
 /** Whether a node refused because it does not have the block whose state was asked for. */
 export function isHeaderMissing(error: unknown): error is RpcError {
@@ -54,8 +59,9 @@ export async function missingNodeMethods(
         return [];
       } catch (error) {
         // Some providers have numbers of their own for what they do not serve.
+        if (isPruned(error)) return [];
         if (!(error instanceof RpcError)) throw error;
-        return error.rpc.rpcCode === PRUNED_RPC_CODE ? [] : [error.rpc.method];
+        return [error.rpc.method];
       }
     }),
   );

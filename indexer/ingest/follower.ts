@@ -7,9 +7,8 @@ import { errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { BlockRange } from "../../rpc-client/indexing/block-range.js";
 import type { RangedBlock } from "../../rpc-client/indexing/ranged-block.js";
-import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import { isMethodMissing, PRUNED_RPC_CODE } from "../../rpc-client/node-methods.js";
+import { isMethodMissing, isPruned } from "../../rpc-client/node-methods.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { MetricCounter, Metrics } from "../../runtime/process/metrics.js";
@@ -309,7 +308,7 @@ function explained(error: unknown): unknown {
     const message = `the node has no ${error.rpc.method}: only a Causeway node can be indexed`;
     return new IndexerError("NODE_UNFIT", message, { cause: error });
   }
-  if (error instanceof RpcError && error.rpc.rpcCode === PRUNED_RPC_CODE) {
+  if (isPruned(error)) {
     const message =
       "the node has deleted blocks, journals or state that the index needs: connect an archive " +
       'node (app.toml: pruning = "nothing", min-retain-blocks = 0)';

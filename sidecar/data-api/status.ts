@@ -1,9 +1,6 @@
 /** /network/status: where the index stands, and how far the node is. */
 import type { Network } from "../../chain/networks.js";
-import type { Height } from "../../chain/hex.js";
-import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { toRoute } from "../rosetta/endpoint.js";
 import { toSidecarError } from "../rosetta/errors.js";
@@ -11,6 +8,7 @@ import type { BlockIdentifier } from "../rosetta/identifiers.js";
 import type { IndexFollower } from "../index/follower.js";
 import { LIGHT_READ_TIMEOUT_MS } from "../index/head-ticker.js";
 import type { IndexReader } from "../index/index-reader.js";
+import { oldestOf } from "../index/missing-block.js";
 import type { BlockSource } from "./block-source.js";
 
 /** What the route reads. */
@@ -56,22 +54,6 @@ export function statusRoutes(options: StatusRouteOptions): HttpRoute[] {
     },
   };
   return [toRoute(status, network)];
-}
-
-/**
- * Where blocks and balances begin: older replies may be in the index, and no state belongs to them.
- * Block 0 where a node does not say.
- */
-async function oldestOf(
-  client: StatusRouteOptions["client"],
-  options: RpcOptions,
-): Promise<Height> {
-  try {
-    return await client.oldestHeight(options);
-  } catch (error) {
-    if (error instanceof RpcError) return 0;
-    throw error;
-  }
 }
 
 /** The tip as new as the node's; where the index is far behind, the tip that it has. */

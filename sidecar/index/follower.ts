@@ -6,9 +6,8 @@
 import { errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { EvmClient, NodeBlockHeader } from "../../rpc-client/evm-client.js";
-import { RpcError } from "../../rpc-client/errors.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import { isMethodMissing, PRUNED_RPC_CODE } from "../../rpc-client/node-methods.js";
+import { isMethodMissing, isPruned } from "../../rpc-client/node-methods.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { LevelStoreError } from "../../runtime/files/level-store.js";
 import type { Logger } from "../../runtime/process/logger.js";
@@ -18,6 +17,7 @@ import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { HeadTicker } from "./head-ticker.js";
 import { IndexError, type IndexErrorCode, type IndexStore } from "./index-store.js";
 import type { Indexer } from "./indexer.js";
+import { ARCHIVE_NODE } from "./missing-block.js";
 import { contractsToIndexAnew, registryText, registryWrite } from "./registry-change.js";
 import type { TokenLedger } from "./token-ledger.js";
 import { Waiters } from "./waiters.js";
@@ -54,10 +54,6 @@ const STRETCH_BLOCKS = 5_000;
 
 /** Of what the node says nothing is of the chain that is indexed. */
 const OTHER_CHAIN: ReadonlySet<IndexErrorCode> = new Set(["INDEX_FOREIGN", "INDEX_CONTRADICTED"]);
-
-function isPruned(error: unknown): boolean {
-  return error instanceof RpcError && error.rpc.rpcCode === PRUNED_RPC_CODE;
-}
 
 /** The loop, and what requests ask of it. */
 export class IndexFollower {
@@ -233,9 +229,8 @@ export class IndexFollower {
     throw new IndexError(
       "INDEX_NODE_PRUNED",
       `block ${next} is the next that the index in ${this.options.store.folder} needs, and the ` +
-        "node has deleted it or its state: connect an archive node (app.toml: pruning = " +
-        '"default" or "nothing", min-retain-blocks = 0), or stop this process and take the data ' +
-        "folder of a sidecar that is further on",
+        `node has deleted it or its state: connect ${ARCHIVE_NODE}, or stop this process and take ` +
+        "the data folder of a sidecar that is further on",
       { details: { height: next }, cause: error },
     );
   }
@@ -283,7 +278,7 @@ export class IndexFollower {
     const before = store.meta("registry");
     const tip = store.tip()?.index ?? -1;
     if (before !== registryText(registry)) {
-      const change = { before: before ?? "[]", now: registry, tip };
+      const change = { before: before ?? "[]", now: registry, tip, folder: store.folder };
       const contracts = tip < 0 ? [] : await contractsToIndexAnew(client, change, this.rpc);
       if (contracts.length > 0) {
         log.info({ contracts, tip }, "the token registry changed: the index is built anew");

@@ -1,4 +1,6 @@
-/** Why a node does not know a block that the index has. */
+/** Why a node does not know a block that the index has, and which blocks it has. */
+import type { Height } from "../../chain/hex.js";
+import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { SidecarError } from "../rosetta/errors.js";
@@ -20,4 +22,24 @@ export async function missingBlockFault(
     return new SidecarError("NODE_SYNCING", { index });
   const reason = "the node has another block than the index";
   return new SidecarError("NODE_FAULT", { reason, index, node: header.hash, hash });
+}
+
+/** Such a node has every block with its state. */
+export const ARCHIVE_NODE =
+  'an archive node (app.toml: pruning = "default" or "nothing", min-retain-blocks = 0)';
+
+/**
+ * Where blocks and balances of a node begin: older replies may be in the index, and no state belongs to
+ * them. Block 0 where a node does not say. Throws NodeFault.
+ */
+export async function oldestOf(
+  client: Pick<EvmClient, "oldestHeight">,
+  rpc: RpcOptions,
+): Promise<Height> {
+  try {
+    return await client.oldestHeight(rpc);
+  } catch (error) {
+    if (error instanceof RpcError) return 0;
+    throw error;
+  }
 }

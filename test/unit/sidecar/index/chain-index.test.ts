@@ -296,6 +296,53 @@ describe("another token registry", () => {
   });
 });
 
+describe("another token registry behind a node that prunes", () => {
+  const gold = new TokenRegistry([entry(GOLD)]);
+  const both = new TokenRegistry([GOLD, SILVER].map(entry));
+  const active = ({ heights }: { heights: number[] }) => ({ heights, next: null });
+
+  it.each([
+    [
+      "that has deleted the blocks",
+      () => active({ heights: [1] }),
+      { state: { oldestBlock: "0x0" }, blocks: { oldestBlock: "0x2" } },
+    ],
+    [
+      "that has deleted what tells whether it did anything",
+      () => {
+        throw new RpcFault(4444, "pruned history unavailable");
+      },
+      { state: { oldestBlock: "0x2" }, blocks: { oldestBlock: "0x2" } },
+    ],
+  ])("throws nothing away for a node %s, and says so", async (_name, heights, capabilities) => {
+    const folder = newFolder();
+    const node = await startNode();
+    const first = start(node, { folder, registry: gold });
+    await first.indexed(2);
+    const known = await replyOf(first, 1);
+    await first.rpc.close();
+    node.methods.set("causeway_getAccountHeights", heights);
+    node.methods.set("eth_capabilities", () => capabilities);
+    node.methods.set("causeway_getBlockJournal", () => {
+      throw new RpcFault(4444, "pruned history unavailable");
+    });
+    const second = start(node, { folder, registry: both });
+    await until(() => second.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    const told = second.index.follower.halted();
+    expect(told).toContain(SILVER.metadata.contractAddress);
+    expect(told).not.toContain(GOLD.metadata.contractAddress);
+    expect(told).toContain("put the former list back");
+    expect((await block(second, 1)).body.code).toBe(106);
+    await second.rpc.close();
+    // With the former list it goes on, with all that it had.
+    const third = start(node, { folder, registry: gold });
+    await third.indexed(2);
+    expect(await replyOf(third, 1)).toBe(known);
+    await until(() => third.index.follower.nodeHead() === 2, { timeoutMs: 10_000 });
+    expect(third.index.follower.halted()).toBeUndefined();
+  });
+});
+
 describe("requests near the tip", () => {
   it("wait for a block that the node has and the index not yet", async () => {
     const blocks = journals();
