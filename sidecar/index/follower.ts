@@ -223,7 +223,9 @@ export class IndexFollower {
         { cause: error },
       );
     }
-    if (!isPruned(error)) throw error;
+    // The state before a block tells what it did to claims: without it there is a journal, and no block.
+    const isStateGone = error instanceof SidecarError && error.code === "BLOCK_PRUNED";
+    if (!isStateGone && !isPruned(error)) throw error;
     // Every node has block 0.
     const next = Math.max(1, this.tipHeight() + 1);
     throw new IndexError(

@@ -21,6 +21,26 @@ import {
 
 afterEach(closeAll);
 
+describe("a node that has deleted the state before the next block", () => {
+  it("halts the index with the reason on /ready, as one that has deleted the block", async () => {
+    const blocks = journals();
+    const node = await startNode({}, blocks);
+    const online = start(node);
+    await online.indexed(2);
+    extend(blocks, 1);
+    // What the block did to claims cannot be told any more.
+    const last = blocks.at(-1);
+    blocks.splice(-1, 1, { ...last, claims: null });
+    await until(() => online.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    const { ready: isReady, reason } = await ready(online);
+    expect(isReady).toBe(false);
+    expect(reason).toMatch(
+      /^block 3 is the next .* deleted it or its state: connect an archive node/,
+    );
+    expect((await block(online, 3)).body.code).toBe(106);
+  });
+});
+
 describe("a node that contradicts the index", () => {
   it("halts it with the reason on /ready; nothing is overwritten, and the right node mends it", async () => {
     const blocks = journals();
