@@ -172,9 +172,16 @@ class Walk {
   ): Promise<WitnessBlock | undefined> {
     if (seen === undefined || this.options.witness === undefined) return seen;
     const more = hashesOf(raw).slice(seen.transactionHashes.length);
-    const asked = more.filter((hash) => hash !== seen.hash).slice(0, MAX_ASKED);
-    if (asked.length === 0) return seen;
-    const found = await this.options.witness.included(asked, index);
+    const asked = [...new Set(more)].filter((hash) => hash !== seen.hash);
+    const found: string[] = [];
+    for (let start = 0; start < asked.length; start += ASKED_AT_ONCE) {
+      const part = asked.slice(start, start + ASKED_AT_ONCE);
+      const included = await this.options.witness.included(part, index);
+      for (const hash of included) found.push(hash);
+      // Behind one that the node does not have there may be any number of them.
+      if (included.length < part.length) break;
+    }
+    if (found.length === 0) return seen;
     return { ...seen, transactionHashes: [...seen.transactionHashes, ...found] };
   }
 
@@ -330,8 +337,8 @@ function isBadAnswer(error: unknown): error is NodeFault {
   return error instanceof NodeFault && error.code === "BAD_ANSWER";
 }
 
-/** Transactions of one block that the node is asked for by hash, at most. */
-const MAX_ASKED = 1_000;
+/** Transactions of one block that the node is asked for by hash in one go. */
+const ASKED_AT_ONCE = 1_000;
 
 /** Hashes of an answer that nobody has checked yet, as far as they can be read. */
 function hashesOf(raw: unknown): string[] {

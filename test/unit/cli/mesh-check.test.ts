@@ -279,6 +279,52 @@ describe("mesh-check with a node as witness", () => {
   });
 });
 
+describe("mesh-check over blocks of many Cosmos transactions", () => {
+  const COUNT = 2_500;
+  let api: FakeDataApi;
+  let node: FakeNode;
+  /** Transactions that the node has, too; it shows none of them in its block. */
+  let known = COUNT;
+  beforeAll(async () => {
+    const sides = [side(ALICE, -1n), side(BOB, 1n)];
+    const sent = Array.from({ length: COUNT }, (_, n) => ({ hash: hash(1_000 + n), sides }));
+    api = await startFakeDataApi([[pay(1, BOB, ALICE, 0n)], sent]);
+    api.override = (path) => (path === "/account/balance" ? refusal(false) : undefined);
+    node = await startFakeNode({
+      eth_getBlockByNumber: ([at]) => ({
+        hash: hash(0xb10c + Number(at)),
+        parentHash: hash(0xb10c + Number(at) - 1),
+        miner: ALICE.address,
+        transactions: at === "0x0" ? [{ hash: hash(1), from: BOB.address, to: ALICE.address }] : [],
+      }),
+      eth_getBalance: () => "0x0",
+      causeway_getTransactionStatus: ([wanted]) => {
+        const isKnown = Number(wanted) < 1_000 + known;
+        return isKnown ? { status: "included", height: "0x1" } : { status: "unknown" };
+      },
+    });
+  });
+  afterAll(async () => {
+    await api.close();
+    await node.close();
+  });
+
+  const ofNode = async () => {
+    const words = ["--url", api.url, "--node", node.url, "--from", "0", "--to", "1", "--json"];
+    const { document } = await runMeshCheck(words);
+    return document.faults.filter(({ code }) => code === "BLOCK_OF_NODE");
+  };
+
+  it("finds all of them at the node", async () => {
+    expect(await ofNode()).toEqual([]);
+  });
+
+  it("names the first that the node does not have", async () => {
+    known = 1_200;
+    expect((await ofNode())[0]?.message).toContain(`transaction 1200 is ${hash(2_200)}`);
+  });
+});
+
 describe("a limiter", () => {
   it("runs no more at once than it may, and all in the end", async () => {
     const limit = createLimiter(3);
