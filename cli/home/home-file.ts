@@ -1,5 +1,5 @@
 /** Small files of a home: written durably, and a fault told as a sentence about the home. */
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import * as durable from "../../runtime/files/durable-file.js";
 import { cannotWrite, systemCode } from "../errors.js";
 
@@ -31,6 +31,38 @@ export async function createFileOnce(
     return durable.createFileOnce(path, content, mode);
   } catch (cause) {
     throw cannotWrite(path, cause);
+  }
+}
+
+/** A file that is created with others. */
+export interface NewFile {
+  readonly path: string;
+  readonly mode: number;
+  /** Made when its turn comes: of many files no more than one is held. */
+  readonly content: () => string;
+}
+
+/**
+ * Creates files together, in their order: all of them or none.
+ * @returns where a file was there already; undefined where all are created
+ * @throws HOME_UNUSABLE naming folder and cause
+ */
+export async function createFilesOnce(files: readonly NewFile[]): Promise<string | undefined> {
+  const written: string[] = [];
+  let taken: string | undefined;
+  let areAll = false;
+  try {
+    for (const { path, mode, content } of files) {
+      if (!(await createFileOnce(path, content(), mode))) {
+        taken = path;
+        break;
+      }
+      written.push(path);
+    }
+    areAll = taken === undefined;
+    return taken;
+  } finally {
+    if (!areAll) for (const path of written) await rm(path, { force: true }).catch(() => undefined);
   }
 }
 

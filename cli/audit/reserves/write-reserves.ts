@@ -1,8 +1,8 @@
 /** Writes a proof of reserves and the customers' files: together, for no other proof has their salts. */
 import { existsSync } from "node:fs";
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { createFileOnce, PLAIN_MODE, SECRET_MODE } from "../../home/home-file.js";
+import { createFilesOnce, PLAIN_MODE, SECRET_MODE } from "../../home/home-file.js";
 import { AuditError } from "../errors.js";
 import { encodeLiability, liabilityFileName } from "./liability-file.js";
 import type { MadeReserves } from "./make-reserves.js";
@@ -26,25 +26,17 @@ export async function writeReserves(
   { out, customers }: ReservesPlaces,
 ): Promise<void> {
   if (existsSync(out)) throw thereAlready(out, "--out");
-  const written: string[] = [];
-  try {
-    if (customers !== undefined) {
-      await mkdir(customers, { recursive: true, mode: 0o700 });
-      for (const liability of liabilities) {
-        const path = join(customers, liabilityFileName(liability));
-        if (!(await createFileOnce(path, encodeLiability(liability), SECRET_MODE))) {
-          throw thereAlready(path, "--customers");
-        }
-        written.push(path);
-      }
-    }
-    if (!(await createFileOnce(out, encodeReserves(contents), PLAIN_MODE))) {
-      throw thereAlready(out, "--out");
-    }
-  } catch (error) {
-    for (const path of written) await rm(path, { force: true }).catch(() => undefined);
-    throw error;
-  }
+  if (customers !== undefined) await mkdir(customers, { recursive: true, mode: 0o700 });
+  const ofCustomers = customers === undefined ? [] : liabilities;
+  const taken = await createFilesOnce([
+    ...ofCustomers.map((liability) => ({
+      path: join(customers ?? "", liabilityFileName(liability)),
+      mode: SECRET_MODE,
+      content: () => encodeLiability(liability),
+    })),
+    { path: out, mode: PLAIN_MODE, content: () => encodeReserves(contents) },
+  ]);
+  if (taken !== undefined) throw thereAlready(taken, taken === out ? "--out" : "--customers");
 }
 
 function thereAlready(path: string, flag: string): AuditError {

@@ -10,7 +10,7 @@ import { type CommandContext, printJson } from "../../command-context.js";
 import { AUDIT_EXIT } from "../../commands/audit.js";
 import { withLedgerAlone } from "../../commands/ledger-alone.js";
 import { CliError } from "../../errors.js";
-import { createFileOnce, SECRET_MODE } from "../../home/home-file.js";
+import { createFilesOnce, SECRET_MODE } from "../../home/home-file.js";
 import { statementCsv, statementJson } from "./formats.js";
 
 /** Flags, as typed. */
@@ -41,9 +41,13 @@ export async function runStatement(
       { path: `${stem}.csv`, text: statementCsv(statement) },
     ].map((file) => ({ ...file, sha256: sha256(file.text) }));
     const sums = files.map(({ path, sha256: sum }) => `${sum}  ${basename(path)}\n`).join("");
-    for (const { path, text } of [...files, { path: `${stem}.sha256`, text: sums }]) {
-      if (await createFileOnce(path, text, SECRET_MODE)) continue;
-      throw new CliError("USAGE", `${path} is there already: choose another name with --out.`);
+    const taken = await createFilesOnce(
+      [...files, { path: `${stem}.sha256`, text: sums }].map(({ path, text }) => {
+        return { path, mode: SECRET_MODE, content: () => text };
+      }),
+    );
+    if (taken !== undefined) {
+      throw new CliError("USAGE", `${taken} is there already: choose another name with --out.`);
     }
     if (context.json) {
       printJson(context, {

@@ -1,6 +1,6 @@
 /** Statements of customers over books that a watcher wrote: sums, evidence, both forms. */
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
@@ -228,5 +228,12 @@ describe("a statement", () => {
       await expect(write("x", "alice", wrong)).rejects.toMatchObject({ code: "USAGE" });
     }
     await expect(write("all", "alice", {})).rejects.toThrow(/another name/);
+  });
+
+  it("leaves no part of itself where one of its files is there already", async () => {
+    writeFileSync(join(home, "part.csv"), "somebody's");
+    await expect(write("part", "alice", {})).rejects.toThrow(/part\.csv is there already/);
+    expect(readdirSync(home).filter((name) => name.startsWith("part"))).toEqual(["part.csv"]);
+    expect(readFileSync(join(home, "part.csv"), "utf8")).toBe("somebody's");
   });
 });
