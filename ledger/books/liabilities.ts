@@ -6,7 +6,8 @@ import { readCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { listWallets } from "../wallets/wallet.js";
 import { storedAddress, storedAtoken } from "../stored-values.js";
-import { customerAccount, heldAccount, SUSPENSE, SUSPENSE_HOLDER, TREASURY } from "./accounts.js";
+import { customerAccount, heldAccount, NATIVE_ASSET } from "./accounts.js";
+import { SUSPENSE, SUSPENSE_HOLDER, TREASURY } from "./accounts.js";
 
 /** What is owed to one customer, withdrawals on their way included, or to nobody known yet. */
 export interface Liability {
@@ -17,10 +18,13 @@ export interface Liability {
   readonly units: bigint;
 }
 
+/** What an address of ours is. */
+export const OWN_ROLES = ["hot-wallet", "cold-storage", "deposit-address"] as const;
+
 /** An address of ours. */
 export interface OwnAddress {
   readonly address: Address;
-  readonly role: "hot-wallet" | "deposit-address";
+  readonly role: (typeof OWN_ROLES)[number];
 }
 
 /** One moment of the books. */
@@ -140,8 +144,21 @@ async function readOwnAddresses(tx: Sql, height: Height): Promise<readonly OwnAd
   );
   return [
     ...wallets.map(({ address }) => ({ address, role: "hot-wallet" as const })),
+    ...(await readColdAddresses(tx)).map((address) => ({ address, role: "cold-storage" as const })),
     ...deposits.map((row) => ({ ...own(row), role: "deposit-address" as const })),
   ];
+}
+
+/** Addresses that a policy named as cold storage of coins, and that are nothing else of ours. */
+async function readColdAddresses(tx: Sql): Promise<readonly Address[]> {
+  const rows = await tx.query<{ address: string }>(
+    `SELECT address FROM cold_address c WHERE asset = $1
+        AND NOT EXISTS (SELECT 1 FROM wallet w WHERE w.address = c.address)
+        AND NOT EXISTS (SELECT 1 FROM deposit_address d WHERE d.address = c.address)
+      ORDER BY address`,
+    [NATIVE_ASSET],
+  );
+  return rows.map(({ address }) => storedAddress(address));
 }
 
 function own({ address }: { readonly address: string }): { readonly address: Address } {

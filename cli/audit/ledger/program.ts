@@ -76,7 +76,10 @@ function addReserveAudits(
     .option("--height <height>", 'a booked block, or "head": the last booked one', "head")
     .option("--customers <dir>", "also write a file for each customer into this folder")
     .option("--nonce <text>", "what the auditor chose, so that signatures are of his day")
-    .option("--keystore <file...>", "keys of further wallets, each with its .passphrase beside it")
+    .option(
+      "--keystore <file...>",
+      "keys of further wallets and of cold storage, each with its .passphrase beside it",
+    )
     .option("--node <url>", "JSON-RPC of the node (else the home's)")
     .option("--consensus <url>", "consensus RPC of the node (else the home's)")
     .option("--genesis <file>", "genesis of the chain (else the home's)")

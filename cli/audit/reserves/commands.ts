@@ -1,6 +1,7 @@
 /** `causeway audit reserves`, `verify reserves` and `verify liability`. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { decryptKeystore, type WalletKey } from "../../../chain/keystore.js";
 import { atokenToToken } from "../../../chain/units.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
@@ -72,7 +73,7 @@ export async function runAuditReserves(
     const made = await withLedgerAlone(context, ({ database }) =>
       withProofSource(context, options, async (source) => {
         const books = await readLiabilities(database, { height: source.height });
-        return makeReserves({ source, books, keys, nonce });
+        return makeReserves({ source, books, ...keys, nonce });
       }),
     );
     const proven = await verifyReserves(parseReserves(encodeReserves(made.contents)), genesis);
@@ -81,9 +82,10 @@ export async function runAuditReserves(
     }
     const file = resolve(options.out);
     await writeReserves(made, { out: file, customers: options.customers });
-    const { leftOut } = made;
-    show(context, proven, { file, customers: made.liabilities.length, leftOut });
+    const { leftOut, coldLeftOut } = made;
+    show(context, proven, { file, customers: made.liabilities.length, leftOut, coldLeftOut });
     for (const { asset, units } of leftOut) warn(`audit: ${leftOutText(asset, units)}`);
+    for (const address of coldLeftOut) warn(`audit: ${coldLeftOutText(address)}`);
     return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
   });
 }
@@ -156,14 +158,17 @@ async function readReserves(
 }
 
 /** The home's hot wallets, where their keys lie here, and those that are named. */
-function readKeys(home: string, keystores: readonly string[]): readonly WalletKey[] {
-  const named = keystores.map((keystore) => {
-    return { keystore, passphrase: keystore.replace(/\.json$/, ".passphrase") };
-  });
+function readKeys(
+  home: string,
+  keystores: readonly string[],
+): { readonly keys: readonly WalletKey[]; readonly named: readonly WalletKey[] } {
+  const keyOf = (keystore: string, passphrase: string) =>
+    decryptKeystore(readSecretFile(keystore), readSecretFile(passphrase));
   const ofHome = readHomeWallets(home).filter(({ passphrase }) => existsSync(passphrase));
-  return [...ofHome, ...named].map(({ keystore, passphrase }) =>
-    decryptKeystore(readSecretFile(keystore), readSecretFile(passphrase)),
-  );
+  return {
+    keys: ofHome.map(({ keystore, passphrase }) => keyOf(keystore, passphrase)),
+    named: keystores.map((keystore) => keyOf(keystore, keystore.replace(/\.json$/, ".passphrase"))),
+  };
 }
 
 function show(
@@ -173,9 +178,10 @@ function show(
     readonly file: string;
     readonly customers?: number;
     readonly leftOut?: readonly LeftOut[];
+    readonly coldLeftOut?: readonly Address[];
   },
 ): void {
-  const { leftOut, ...more } = made;
+  const { leftOut, coldLeftOut, ...more } = made;
   const { block, isCovered, otherLiabilities } = proven;
   if (context.json) {
     printJson(context, {
@@ -184,6 +190,7 @@ function show(
       ...(leftOut === undefined
         ? {}
         : { leftOut: leftOut.map(({ asset, units }) => ({ asset, units: units.toString() })) }),
+      ...(coldLeftOut === undefined ? {} : { coldLeftOut: coldLeftOut.map(toChecksumAddress) }),
       height: block.height,
       blockHash: block.blockHash,
       accounts: proven.accounts,
@@ -225,6 +232,13 @@ function leftOutText(asset: string, units: bigint): string {
     `${units} units of ${asset} are owed, more than a token can have (2^256 - 1): it is not in the ` +
     "proof, and its customers have no file. What its contract claims is not to be believed: take it " +
     "from the list, and correct the books (causeway ledger adjust)."
+  );
+}
+
+function coldLeftOutText(address: Address): string {
+  return (
+    `${toChecksumAddress(address)} is cold storage, and its key is not here: what it holds is not in ` +
+    "the proof. With --keystore FILE it signs, and is."
   );
 }
 

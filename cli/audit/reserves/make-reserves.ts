@@ -1,5 +1,6 @@
 /** Makes a proof of reserves and the files of the customers, all of one block and one look at the books. */
 import { randomBytes } from "node:crypto";
+import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { signPersonalMessage } from "../../../chain/signing/personal-message.js";
 import type { WalletKey } from "../../../chain/keystore.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
@@ -13,6 +14,7 @@ import {
   RESERVES_FORMAT,
   type ReservesContents,
   reservesText,
+  signsItself,
 } from "./reserves-file.js";
 import { buildTree, liabilitiesRoot, type LiabilityLeaf, MAX_UNITS } from "./sum-tree.js";
 
@@ -23,6 +25,8 @@ export interface MadeReserves {
   readonly liabilities: readonly LiabilityFile[];
   /** Tokens that the proof says nothing of. */
   readonly leftOut: readonly LeftOut[];
+  /** Cold storage whose keys are elsewhere: what it holds is not in the proof. */
+  readonly coldLeftOut: readonly Address[];
 }
 
 /** A token of which more is owed than there can be of any: its contract lies, and no sum holds it. */
@@ -36,19 +40,29 @@ export interface LeftOut {
 export interface ReservesParts {
   readonly source: CollectSource;
   readonly books: LiabilityBooks;
-  /** Keys of the wallets that sign. */
+  /** Keys of the wallets that sign; further ones are passed over. */
   readonly keys: readonly WalletKey[];
+  /** Keys that somebody has named, each of which has to sign. */
+  readonly named?: readonly WalletKey[];
   readonly nonce: string;
 }
 
 /**
  * Collects the proofs, builds the trees and signs.
- * @throws BAD_OPTION where a wallet's key is missing; OTHER_CHAIN where the books are not about the node's
- * chain; BAD_RANGE where the node has not their last block; what `collectProofs` throws
+ * @throws BAD_OPTION where a hot wallet's key is missing, or one that was named is of no account;
+ * OTHER_CHAIN where the books are not about the node's chain; BAD_RANGE where the node has not their
+ * last block; what `collectProofs` throws
  */
 export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> {
-  const { source, books, keys, nonce } = parts;
-  const { ledgerId, height, addresses } = books;
+  const { source, books, named = [], nonce } = parts;
+  const { ledgerId, height } = books;
+  assertKnown(named, books);
+  const keys = [...parts.keys, ...named];
+  const hasKey = (address: Address) => keys.some((one) => one.address === address);
+  const coldLeftOut = books.addresses.flatMap(({ address, role }) =>
+    role === "cold-storage" && !hasKey(address) ? [address] : [],
+  );
+  const addresses = books.addresses.filter(({ address }) => !coldLeftOut.includes(address));
   if (addresses.length > MAX_ACCOUNTS) {
     throw new AuditError("BAD_OPTION", `More than ${MAX_ACCOUNTS} accounts do not fit one file.`);
   }
@@ -58,16 +72,16 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
   const blockHash = keccak256Hex(block.header);
   const { trees, leftOut } = treesOf(books);
   const roots = trees.map(({ tree }) => tree.root);
-  const named = { format: RESERVES_FORMAT, ledgerId, nonce };
+  const head = { format: RESERVES_FORMAT, ledgerId, nonce };
   const text = reservesText({
-    ...named,
+    ...head,
     chainId: block.chainId,
     height,
     blockHash,
     accounts: addresses,
     liabilities: liabilitiesRoot(roots),
   });
-  const wallets = addresses.filter(({ role }) => role === "hot-wallet");
+  const wallets = addresses.filter(signsItself);
   const signatures = wallets.map(({ address }) => {
     const key = keys.find((one) => one.address === address);
     if (key === undefined) {
@@ -80,7 +94,7 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
     role: addresses[index]?.role ?? ("deposit-address" as const),
   }));
   return {
-    contents: { ...named, ...block, accounts: proven, liabilities: roots, signatures },
+    contents: { ...head, ...block, accounts: proven, liabilities: roots, signatures },
     liabilities: trees.flatMap(({ leaves, tree }) =>
       leaves.map((leaf, place) => ({
         ...leaf,
@@ -92,7 +106,18 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
       })),
     ),
     leftOut,
+    coldLeftOut,
   };
+}
+
+/** A key that signs nothing is of an account that somebody takes for proven. */
+function assertKnown(named: readonly WalletKey[], { addresses }: LiabilityBooks): void {
+  const stranger = named.find(({ address }) => !addresses.some((own) => own.address === address));
+  if (stranger === undefined) return;
+  const message =
+    `The key of ${toChecksumAddress(stranger.address)} signs nothing: this ledger knows it neither ` +
+    "as a wallet that is not retired nor as cold storage.";
+  throw new AuditError("BAD_OPTION", message);
 }
 
 /** Books of another chain, or of a fork, have another block where they stand. */

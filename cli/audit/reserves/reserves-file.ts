@@ -8,6 +8,7 @@ import { z } from "zod";
 import type { LightBlock } from "../../../chain/consensus/light.js";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { type Height, hexToBytes, parseHash32, parseHex } from "../../../chain/hex.js";
+import { OWN_ROLES, type OwnAddress } from "../../../ledger/books/liabilities.js";
 import { schemaFaultText } from "../../../runtime/config/schema-faults.js";
 import { type LightBlockJson, MAX_PATH_HEADERS, parseLightBlock } from "../balance/bundle.js";
 import { AuditError } from "../errors.js";
@@ -25,6 +26,11 @@ export type ReservesFormat = (typeof FORMATS)[number];
 /** The form that is written. */
 export const RESERVES_FORMAT: ReservesFormat = "causeway-reserves/2";
 
+/** Whether an account signs by its own key; those of deposit addresses sign nothing. */
+export function signsItself({ role }: Pick<ReserveAccount, "role">): boolean {
+  return role !== "deposit-address";
+}
+
 /** Accounts of one file. */
 export const MAX_ACCOUNTS = 100_000;
 
@@ -37,7 +43,7 @@ const MAX_ASSETS = 1_000;
 /** An account of the exchange with its proof. */
 export interface ReserveAccount {
   readonly address: Address;
-  readonly role: "hot-wallet" | "deposit-address";
+  readonly role: OwnAddress["role"];
   readonly accountProof: readonly Uint8Array[];
 }
 
@@ -102,7 +108,7 @@ const file = z.object({
     .array(
       z.object({
         address,
-        role: z.enum(["hot-wallet", "deposit-address"]),
+        role: z.enum(OWN_ROLES),
         accountProof: z.array(bytes).max(MAX_PROOF_NODES),
       }),
     )

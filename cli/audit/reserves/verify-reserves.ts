@@ -6,7 +6,8 @@ import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
 import { notProven, type ProvenBlock, provenAccount, verifyBlock } from "../balance/verify.js";
 import type { LiabilityFile } from "./liability-file.js";
-import { type ReserveAccount, type ReservesFile, reservesText } from "./reserves-file.js";
+import { type ReserveAccount, type ReservesFile } from "./reserves-file.js";
+import { reservesText, signsItself } from "./reserves-file.js";
 import { liabilitiesRoot, type SumRoot } from "./sum-tree.js";
 
 /** What a file proves. */
@@ -46,7 +47,7 @@ export async function verifyReserves(
   }
   const root = liabilitiesRoot(file.liabilities);
   const text = reservesText({ ...file, blockHash: block.blockHash, liabilities: root });
-  const wallets = file.accounts.filter(({ role }) => role === "hot-wallet");
+  const wallets = file.accounts.filter(signsItself);
   checkSignatures(file, { wallets, text });
   const native = file.liabilities.find(({ asset }) => asset === NATIVE_ASSET);
   const owedAtoken = native?.sumUnits ?? 0n;

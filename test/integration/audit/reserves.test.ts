@@ -8,8 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { verifyMessage, Wallet } from "ethers";
-import { parseAddress } from "../../../chain/address.js";
+import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
+import type { WalletKey } from "../../../chain/keystore.js";
 import { headerSource } from "../../../cli/audit/balance/collect.js";
 import {
   runVerifyLiability,
@@ -44,6 +45,7 @@ import {
   type OwnAddress,
   readLiabilities,
 } from "../../../ledger/books/liabilities.js";
+import { nameColdAddresses } from "../../../ledger/treasury/moves.js";
 import { drainWallet, retireWallet } from "../../../ledger/wallets/wallet-registry.js";
 import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { CometTestChain } from "../../helpers/chains/comet-chain.js";
@@ -139,13 +141,14 @@ async function make(
   signers = keys,
   others: readonly OwnAddress[] = [],
   changes: Partial<LiabilityBooks> = {},
+  named: readonly WalletKey[] = [],
 ): Promise<MadeReserves> {
   const read = await readLiabilities(ledger.owner, { height: HEIGHT });
   const books = { ...read, addresses: [...read.addresses, ...others], ...changes };
   const headers = headerSource({ url: chain.url, oldestHeight: async () => 1, signal });
   const node = proofNodeOf(() => chain);
   const source = { node, headers, genesis, height: HEIGHT, signal };
-  return makeReserves({ source, books, keys: signers, nonce: "auditor 7" });
+  return makeReserves({ source, books, keys: signers, named, nonce: "auditor 7" });
 }
 
 const verify = (contents: ReservesContents) =>
@@ -456,7 +459,41 @@ describe("a token of which more is owed than there can be", () => {
   });
 });
 
-// Behind the others: from here on the ledger has more wallets.
+// Behind the others: from here on the ledger has cold storage.
+describe("cold storage", () => {
+  const cold = parseAddress(added.address);
+  const coldKey = { address: cold, privateKey: Buffer.from("22".repeat(32), "hex") };
+
+  it("is in the proof where its key signs; without it, it is named as left out", async () => {
+    const before = (await verify((await make()).contents)).reservesAtoken;
+    await nameColdAddresses(ledger.owner, [{ asset: "TOKEN", address: cold }]);
+    const without = await make();
+    expect(without.coldLeftOut).toEqual([cold]);
+    expect((await verify(without.contents)).reservesAtoken).toBe(before);
+    const whole = await make(keys, [], {}, [coldKey]);
+    expect(whole.coldLeftOut).toEqual([]);
+    const proven = await verify(whole.contents);
+    expect(proven).toMatchObject({ accounts: 3, wallets: 2, reservesAtoken: before + PAID });
+    const { signatures } = whole.contents;
+    const unsigned = signatures.filter(({ address }) => address !== cold);
+    await expect(verify({ ...whole.contents, signatures: unsigned })).rejects.toMatchObject({
+      code: "NOT_PROVEN",
+    });
+  });
+
+  it("is not taken for proven by a key that signs nothing", async () => {
+    const stranger = {
+      address: parseAddress(`0x${"7d".repeat(20)}`),
+      privateKey: coldKey.privateKey,
+    };
+    await expect(make(keys, [], {}, [stranger])).rejects.toMatchObject({
+      code: "BAD_OPTION",
+      message: expect.stringContaining(toChecksumAddress(stranger.address)),
+    });
+  });
+});
+
+// From here on the ledger has more wallets, one of which was cold storage.
 describe("of several wallets", () => {
   it("every one that is signed for is proven and signs; a retired one stands for nothing", async () => {
     const second = parseAddress(added.address);
