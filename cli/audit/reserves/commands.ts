@@ -65,7 +65,7 @@ export async function runAuditReserves(
   options: ReservesOptions,
   warn: (line: string) => void,
 ): Promise<number> {
-  return guarded("audit", warn, async () => {
+  return guarded("audit", { context, warn }, async () => {
     const nonce = options.nonce ?? new Date().toISOString();
     if (!/^[\x20-\x7e]{1,100}$/.test(nonce)) throw badOption("--nonce", nonce);
     const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
@@ -97,7 +97,7 @@ export async function runVerifyReserves(
   options: VerifyReservesOptions,
   warn: (line: string) => void,
 ): Promise<number> {
-  return guarded("verify", warn, async () => {
+  return guarded("verify", { context, warn }, async () => {
     const { proven } = await readReserves(context, file, options);
     show(context, proven, { file });
     return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
@@ -111,7 +111,7 @@ export async function runVerifyLiability(
   options: VerifyLiabilityOptions,
   warn: (line: string) => void,
 ): Promise<number> {
-  return guarded("verify", warn, async () => {
+  return guarded("verify", { context, warn }, async () => {
     const liability = parseLiability(await readProofFile(file, MAX_LIABILITY_BYTES));
     const { root, liabilitiesRoot } = verifyLiability(liability);
     const { reserves } = options;
@@ -242,17 +242,22 @@ function coldLeftOutText(address: Address): string {
   );
 }
 
-/** Says what hinders; a file that proves nothing gives 1, what cannot be made or read 2. */
+/**
+ * Says what hinders; a file that proves nothing gives 1, with a document as of `verify balance`, what
+ * cannot be made or read 2.
+ */
 async function guarded(
   name: "audit" | "verify",
-  warn: (line: string) => void,
+  told: { readonly context: CommandContext; readonly warn: (line: string) => void },
   work: () => Promise<number>,
 ): Promise<number> {
+  const { context, warn } = told;
   try {
     return await work();
   } catch (error) {
-    warn(`${name}: ${sentenceOf(error)}`);
     const isFalse = error instanceof AuditError && error.code === "NOT_PROVEN";
+    if (isFalse && context.json) printJson(context, { ok: false, reason: error.message });
+    warn(`${name}: ${sentenceOf(error)}`);
     return isFalse ? AUDIT_EXIT.difference : AUDIT_EXIT.cannotRun;
   }
 }

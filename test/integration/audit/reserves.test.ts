@@ -422,6 +422,18 @@ describe("the commands", () => {
     expect(printed.at(-1)).toBe("It is in the sum that the wallets signed for.");
     expect(await check({ reserves: other })).toBe(1);
     expect(printed.at(-1)).toContain("other liabilities");
+    const forPrograms = { ...shown, json: true };
+    const options = { genesis: genesisFile, reserves: other };
+    expect(await runVerifyLiability(forPrograms, alice, options, warn)).toBe(1);
+    const { signatures } = made.contents;
+    const unsigned = encodeReserves({ ...made.contents, signatures: signatures.slice(1) });
+    const falseFile = write("false.json", unsigned);
+    expect(await runVerifyReserves(forPrograms, falseFile, options, warn)).toBe(1);
+    const documents = printed.filter((line) => line.startsWith("{"));
+    expect(documents.map((line) => JSON.parse(line))).toEqual([
+      { schemaVersion: 1, ok: false, reason: expect.stringContaining("other liabilities") },
+      { schemaVersion: 1, ok: false, reason: expect.stringContaining("did not sign") },
+    ]);
     expect(await check({ reserves: alice })).toBe(2);
     expect(await runVerifyReserves(shown, alice, { genesis: genesisFile }, warn)).toBe(2);
   });
