@@ -141,7 +141,12 @@ function rewindLines(
     `The chain is older than the ledger: its head is ${headHeight}, booked is block ` +
       `${cursor.height} (${cursor.blockHash ?? "none"}).`,
     ...(goesBack
-      ? [`${done ? "done" : "to do"}: the watcher goes back to block ${to.height}`]
+      ? [
+          `${done ? "done" : "to do"}: the watcher goes back to block ${to.height}`,
+          "The sidecar's index keeps the lost blocks and goes on telling them: if it was not deleted " +
+            "with them, stop the sidecar, delete data/sidecar in its home, start it, and: causeway " +
+            "deposits resume. Of the indexer: causeway indexer rebuild",
+        ]
       : ["The last booked block is there; the watcher stays."]),
     ...deposits.map(
       ({ id, txHash, asset, amountUnits, customerId, status }) =>

@@ -304,7 +304,7 @@ describe("the runbook of a restore", () => {
     const copy = path.join(home, "older");
     const parts = fs
       .readdirSync(path.join(home, "data"))
-      .filter((name) => !/^(postgres|ledger-mark\.json|children\.json)$/.test(name));
+      .filter((name) => !/^(postgres|sidecar|ledger-mark\.json|children\.json)$/.test(name));
     const copyAll = (from: string, to: string) => {
       for (const part of parts) {
         fs.rmSync(path.join(to, part), { recursive: true, force: true });
@@ -327,6 +327,8 @@ describe("the runbook of a restore", () => {
     const paid = await pay("alice", vanished, TOKEN, "v1");
     await running().stop();
     copyAll(copy, path.join(home, "data"));
+    // It lies in no copy, and has what is lost now.
+    fs.rmSync(path.join(home, "data", "sidecar"), { recursive: true });
     await startOn(same, true);
 
     const waiting = await post(
@@ -347,6 +349,7 @@ describe("the runbook of a restore", () => {
     expect(plan.code).toBe(1);
     expect(plan.stdout).toContain(`missing payment ${String(paid["txHash"])}`);
     expect(plan.stdout).toContain(gift.hash);
+    expect(plan.stdout).toContain("delete data/sidecar");
     expect(await Promise.all([vanished, later].map(balanceOf))).toEqual([0n, 0n]);
     await succeeds("recover --apply");
     await until(async () => (await balanceOf(vanished)) === TOKEN, {
