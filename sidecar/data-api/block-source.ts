@@ -16,7 +16,7 @@ export interface BlockSourceOptions {
   >;
   readonly follower: Pick<
     IndexFollower,
-    "whenServing" | "whenIndexed" | "assertNotHalted" | "freshHead"
+    "whenServing" | "whenIndexed" | "assertNotHalted" | "assertCurrent" | "freshHead"
   >;
   /** The process's signal. */
   readonly signal: AbortSignal;
@@ -27,7 +27,7 @@ export interface BlockSource {
   /**
    * The block that is meant. One that the node has and the index not yet is waited for, so that
    * whoever has seen a receipt finds its block.
-   * @throws BLOCK_NOT_FOUND, BLOCK_ABOVE_TIP, BLOCK_IDENTIFIER_MISMATCH, INDEX_BEHIND
+   * @throws BLOCK_NOT_FOUND, BLOCK_ABOVE_TIP, BLOCK_IDENTIFIER_MISMATCH, INDEX_BEHIND, NODE_SYNCING
    */
   resolve(reference: BlockReference): Promise<BlockIdentifier>;
   /** The block of an identifier that `resolve` gave. */
@@ -68,7 +68,11 @@ export function createBlockSource(options: BlockSourceOptions): BlockSource {
     const known = blocks.heightOf(hash);
     if (known !== undefined) return indexed(known);
     const header = await client.getBlockHeaderByHash(hash, { signal });
-    if (header === undefined) throw new SidecarError("BLOCK_NOT_FOUND", { hash });
+    if (header === undefined) {
+      // Who lacks blocks, or is of another chain, cannot say that there is none.
+      await follower.assertCurrent();
+      throw new SidecarError("BLOCK_NOT_FOUND", { hash });
+    }
     const identifier = await indexed(header.height);
     if (identifier.hash === hash) return identifier;
     throw new SidecarError("NODE_FAULT", { reason: "a block changed", index: header.height });

@@ -41,6 +41,25 @@ describe("a node that has deleted the state before the next block", () => {
   });
 });
 
+describe("a node that lacks blocks of the index", () => {
+  it("does not say for good that the chain has no block of a hash", async () => {
+    const blocks = journals();
+    const node = await startNode({}, blocks);
+    const online = start(node);
+    await online.indexed(2);
+    const hash = hashOf("a block to come");
+    const ask = async () => {
+      const { body } = await call(online.server, "/block", { block_identifier: { hash } });
+      return [body.code, body.retriable];
+    };
+    expect(await ask()).toEqual([201, false]);
+    const [last = {}] = blocks.splice(2, 1);
+    expect(await ask()).toEqual([103, true]);
+    blocks.push(last);
+    expect(await ask()).toEqual([201, false]);
+  });
+});
+
 describe("a node that contradicts the index", () => {
   it("halts it with the reason on /ready; nothing is overwritten, and the right node mends it", async () => {
     const blocks = journals();
