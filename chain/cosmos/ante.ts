@@ -260,6 +260,19 @@ export function mostCosmosCostAtoken({ feeAtoken, messages }: CosmosTransaction)
   return messages.reduce((sum, message) => sum + spentAtoken(message), feeAtoken);
 }
 
+/** Messages that move locked coins, too. */
+const STAKING_MESSAGES: ReadonlySet<string> = new Set([
+  "cosmos.staking.v1beta1.MsgDelegate",
+  "cosmos.staking.v1beta1.MsgCreateValidator",
+]);
+
+/** The part of it that becomes stake: coins that are locked may be among it (D14). */
+export function mostStakedAtoken({ messages }: Pick<CosmosTransaction, "messages">): Atoken {
+  return messages.reduce((sum, message) => {
+    return STAKING_MESSAGES.has(message.schema.name) ? sum + spentAtoken(message) : sum;
+  }, 0n);
+}
+
 function spentAtoken({ schema, message }: AnyMessage): Atoken {
   const field = SPENT_FIELDS[schema.name];
   const coins =

@@ -309,12 +309,16 @@ function stateAtHead(
   headTimeMs: () => number,
 ): StateAtHead {
   const { state } = stores;
+  const wholeAtoken = (address: Address) => state.account(address)?.balanceAtoken ?? 0n;
+  const freeAtoken = (address: Address) =>
+    spendableAtoken(headReader(stores), locks, { address, timeMs: headTimeMs() });
+  const hasSchedule = (address: Address) => locks?.has(address) === true;
   return {
     nonce: (address: Address) => state.account(address)?.nonce ?? 0n,
     balanceAtoken: (address: Address) =>
-      locks?.has(address) === true
-        ? spendableAtoken(headReader(stores), locks, { address, timeMs: headTimeMs() })
-        : (state.account(address)?.balanceAtoken ?? 0n),
+      hasSchedule(address) ? freeAtoken(address) : wholeAtoken(address),
+    lockedAtoken: (address: Address) =>
+      hasSchedule(address) ? wholeAtoken(address) - freeAtoken(address) : 0n,
     hasCode: (address: Address) =>
       (state.account(address)?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH,
   };

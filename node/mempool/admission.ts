@@ -29,7 +29,10 @@ import type { SenderBounds } from "./sender-queue.js";
 export interface StateAtHead {
   /** Next nonce of the account. */
   nonce(address: Address): bigint;
+  /** What of the balance is free. */
   balanceAtoken(address: Address): Atoken;
+  /** The rest of it: locked coins, which can be delegated and nothing else (D14). */
+  lockedAtoken(address: Address): Atoken;
   hasCode(address: Address): boolean;
 }
 
@@ -51,14 +54,33 @@ export function ownFault(tx: SignedTransaction, rules: PoolRules): TransactionFa
   return staticFault(tx, rules) ?? priceFault(tx, rules.minGasPriceAtoken);
 }
 
+/** A sender's coins at the head, atoken. */
+export interface SenderFunds {
+  readonly balanceAtoken: Atoken;
+  readonly lockedAtoken: Atoken;
+}
+
+/** What a sender has for transactions that delegate so much of what they cost. */
+export function fundsFor(
+  { balanceAtoken, lockedAtoken }: SenderFunds,
+  stakeAtoken: Atoken,
+): Atoken {
+  return balanceAtoken + (stakeAtoken < lockedAtoken ? stakeAtoken : lockedAtoken);
+}
+
+/** The sender's coins, by the state at the head. */
+export function fundsOf(state: StateAtHead, from: Address): SenderFunds {
+  return { balanceAtoken: state.balanceAtoken(from), lockedAtoken: state.lockedAtoken(from) };
+}
+
 /** Why a transaction whose turn it is does not become executable. */
 export function waitReason(
-  { from, costAtoken }: PoolEntry,
+  { from, costAtoken, stakeAtoken }: PoolEntry,
   bounds: SenderBounds | undefined,
   state: StateAtHead,
 ): string {
   const fault = fundsFault({
-    balanceAtoken: state.balanceAtoken(from),
+    balanceAtoken: fundsFor(fundsOf(state, from), (bounds?.pendingStakeAtoken ?? 0n) + stakeAtoken),
     costAtoken,
     earlierCostAtoken: bounds === undefined ? 0n : bounds.pendingCostAtoken,
   });

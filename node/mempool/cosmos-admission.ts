@@ -9,6 +9,7 @@ import {
   feeFault,
   memoFault,
   mostCosmosCostAtoken,
+  mostStakedAtoken,
   senderOf,
   sequenceFault,
   signatureFault,
@@ -22,7 +23,7 @@ import { SDK_CODE, type SdkFault, sdkFault } from "../../chain/cosmos/sdk-fault.
 import { ChainError } from "../../chain/errors.js";
 import { routingFault } from "../modules/message-router.js";
 import { sizeFault } from "../../chain/transaction-rules.js";
-import type { DryCheckPorts, PoolRules } from "./admission.js";
+import { type DryCheckPorts, fundsFor, fundsOf, type PoolRules } from "./admission.js";
 import { alreadyKnown, PoolError, refusalOf } from "./pool-error.js";
 
 /** What no block can hold, whatever its state: it comes before anything that costs more. */
@@ -78,7 +79,7 @@ export function dryCosmosCheck(
   const fault =
     signatureFault(tx, rules) ??
     sequenceFault(expected(from), tx.nonce) ??
-    balanceFault(state.balanceAtoken(from), mostCosmosCostAtoken(tx));
+    balanceFault(fundsFor(fundsOf(state, from), mostStakedAtoken(tx)), mostCosmosCostAtoken(tx));
   return fault === undefined ? undefined : sdkRefusal(fault);
 }
 

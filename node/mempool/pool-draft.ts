@@ -8,9 +8,8 @@ import type { Address } from "../../chain/address.js";
 import { balanceFault, sequenceFault } from "../../chain/cosmos/ante.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { replacementPriceAtoken } from "../../chain/transaction-rules.js";
-import type { Atoken } from "../../chain/units.js";
 import { sdkRefusal } from "./cosmos-admission.js";
-import type { StateAtHead } from "./admission.js";
+import { fundsFor, fundsOf, type SenderFunds, type StateAtHead } from "./admission.js";
 import type { PoolContents, QueuedSince } from "./pool-contents.js";
 import type { PoolEntry } from "./pool-entry.js";
 import { accountLimit, alreadyKnown, type PoolError, poolFull, underpriced } from "./pool-error.js";
@@ -74,7 +73,7 @@ export class PoolDraft {
     const wasHere = this.staged.has(hash) || contents.get(hash) !== undefined;
     const sender = this.sender(entry.from);
     if (wasHere && sender.get(entry.tx.nonce)?.tx.hash === hash) return alreadyKnown();
-    const unfit = cosmosRefusal(sender, entry, this.basis.state.balanceAtoken(entry.from));
+    const unfit = cosmosRefusal(sender, entry, fundsOf(this.basis.state, entry.from));
     if (unfit !== undefined) return unfit;
     const refused = sender.check(entry);
     if (refused !== undefined) return refused;
@@ -177,7 +176,7 @@ export class PoolDraft {
     const { contents, state, limits } = this.basis;
     const account = {
       nonce: state.nonce(address),
-      balanceAtoken: state.balanceAtoken(address),
+      ...fundsOf(state, address),
       hasCode: state.hasCode(address),
     };
     const base = contents.sender(address) ?? new SenderQueue(address, account.nonce);
@@ -326,18 +325,20 @@ export class PoolDraft {
 function cosmosRefusal(
   sender: SenderDraft,
   entry: PoolEntry,
-  balanceAtoken: Atoken,
+  funds: SenderFunds,
 ): PoolError | undefined {
   if (entry.tx.type !== "cosmos") return undefined;
-  const { pendingEnd, pendingCostAtoken } = sender.bounds;
+  const { pendingEnd, pendingCostAtoken, pendingStakeAtoken } = sender.bounds;
   const { nonce } = entry.tx;
   const held = sender.get(nonce);
   const isBehindGap = nonce > pendingEnd && !entry.isGapless;
   const isOutbid =
     held !== undefined && entry.priceAtoken >= replacementPriceAtoken(held.priceAtoken);
   const isInPlace = nonce === pendingEnd || isBehindGap || isOutbid;
-  const replacedAtoken = held !== undefined && nonce < pendingEnd ? held.costAtoken : 0n;
-  const leftAtoken = balanceAtoken - pendingCostAtoken + replacedAtoken;
+  const replaced = nonce < pendingEnd ? held : undefined;
+  const earlierStakeAtoken = pendingStakeAtoken - (replaced?.stakeAtoken ?? 0n);
+  const fundsAtoken = fundsFor(funds, earlierStakeAtoken + entry.stakeAtoken);
+  const leftAtoken = fundsAtoken - pendingCostAtoken + (replaced?.costAtoken ?? 0n);
   const fault =
     (isInPlace ? undefined : sequenceFault(pendingEnd, nonce)) ??
     balanceFault(leftAtoken < 0n ? 0n : leftAtoken, entry.costAtoken);

@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
-import { mostCosmosCostAtoken } from "../../chain/cosmos/ante.js";
+import { mostCosmosCostAtoken, mostStakedAtoken } from "../../chain/cosmos/ante.js";
 import type { AnyTransaction, CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import { effectiveGasPriceAtoken } from "../../chain/transaction.js";
 import { mostCostAtoken } from "../../chain/transaction-rules.js";
@@ -18,6 +18,8 @@ export interface PoolEntry {
   readonly priceAtoken: Atoken;
   /** Most that the transaction may cost its sender, atoken. */
   readonly costAtoken: Atoken;
+  /** The part of it that locked coins pay as well, atoken. */
+  readonly stakeAtoken: Atoken;
   /** Length of the raw bytes. */
   readonly sizeBytes: number;
   /** Order of receipt; breaks price ties. */
@@ -46,6 +48,7 @@ export function createPoolEntry(
     sdkHash: isCosmos ? tx.hash : sdkTransactionHash(tx, from),
     priceAtoken: isCosmos ? cosmosPriceAtoken(tx) : effectiveGasPriceAtoken(tx),
     costAtoken: isCosmos ? mostCosmosCostAtoken(tx) : mostCostAtoken(tx),
+    stakeAtoken: isCosmos ? mostStakedAtoken(tx) : 0n,
     sizeBytes: tx.raw.length,
     sequence: receipt.sequence,
     receivedAtMs: receipt.receivedAtMs,

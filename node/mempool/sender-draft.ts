@@ -2,7 +2,7 @@
  * Changes to one sender's transactions that are worked out but not yet visible. All rules about a
  * sender's nonces and funds are here: place, replace, promote, demote, drop. Invariant: the
  * executable ones follow the account's nonce without a gap and their costs together are covered
- * by its balance at the head.
+ * by its balance at the head: what is locked of it covers stake only.
  */
 import assert from "node:assert/strict";
 import {
@@ -13,6 +13,7 @@ import {
   type TransactionFault,
 } from "../../chain/transaction-rules.js";
 import type { Atoken } from "../../chain/units.js";
+import { fundsFor, type SenderFunds } from "./admission.js";
 import type { PoolEntry } from "./pool-entry.js";
 import { accountLimit, type PoolError, refusalOf } from "./pool-error.js";
 import type { PoolLimits } from "./pool-limits.js";
@@ -51,11 +52,12 @@ export class SenderDraft {
   private firstNonce: bigint;
   private pendingEnd: bigint;
   private pendingCostAtoken: Atoken;
+  private pendingStakeAtoken: Atoken;
 
   /** Starts from `base` and brings it in line with the account at the head. */
   constructor(
     readonly base: SenderQueue,
-    private readonly account: SenderAccount,
+    private readonly account: SenderAccount & SenderFunds,
     private readonly limits: PoolLimits,
     private readonly prices: PriceIndex,
   ) {
@@ -63,6 +65,7 @@ export class SenderDraft {
       firstNonce: this.firstNonce,
       pendingEnd: this.pendingEnd,
       pendingCostAtoken: this.pendingCostAtoken,
+      pendingStakeAtoken: this.pendingStakeAtoken,
     } = base.bounds);
     this.passNonces(account.nonce);
     this.dropUnaffordable();
@@ -70,8 +73,8 @@ export class SenderDraft {
   }
 
   get bounds(): SenderBounds {
-    const { firstNonce, pendingEnd, pendingCostAtoken } = this;
-    return { firstNonce, pendingEnd, pendingCostAtoken };
+    const { firstNonce, pendingEnd, pendingCostAtoken, pendingStakeAtoken } = this;
+    return { firstNonce, pendingEnd, pendingCostAtoken, pendingStakeAtoken };
   }
 
   get pendingCount(): number {
@@ -95,10 +98,11 @@ export class SenderDraft {
     const { nonce } = entry.tx;
     const existing = this.get(nonce);
     const replaced = nonce < this.pendingEnd ? existing : undefined;
+    const earlierStakeAtoken = this.pendingStakeAtoken - (replaced?.stakeAtoken ?? 0n);
     const fault =
       senderFault(entry.tx, entry.from, this.account) ??
       fundsFault({
-        balanceAtoken: this.account.balanceAtoken,
+        balanceAtoken: fundsFor(this.account, earlierStakeAtoken + entry.stakeAtoken),
         costAtoken: entry.costAtoken,
         earlierCostAtoken: this.pendingCostAtoken,
         replacedCostAtoken: replaced?.costAtoken,
@@ -116,7 +120,8 @@ export class SenderDraft {
     if (existing !== undefined) {
       this.discard(existing, { status: "replaced", by: entry.tx.hash });
       if (nonce < this.pendingEnd) {
-        this.pendingCostAtoken += entry.costAtoken - existing.costAtoken;
+        this.charge(existing, -1n);
+        this.charge(entry, 1n);
         this.executable.push(entry);
       }
     } else if (nonce > this.pendingEnd && this.queuedCount >= this.limits.queuedPerSender) {
@@ -191,8 +196,8 @@ export class SenderDraft {
    * executable ones before them have cost what they cost stay.
    */
   removeUnpayable(): void {
-    const { balanceAtoken } = this.account;
-    for (const { tx, costAtoken } of this.queued()) {
+    for (const { tx, costAtoken, stakeAtoken } of this.queued()) {
+      const balanceAtoken = fundsFor(this.account, stakeAtoken);
       const fault = fundsFault({ balanceAtoken, costAtoken, earlierCostAtoken: 0n });
       if (fault !== undefined) this.remove(tx.nonce, droppedFor(fault));
     }
@@ -205,7 +210,7 @@ export class SenderDraft {
   remove(nonce: bigint, outcome: PoolOutcome): TakeBack {
     const entry = this.get(nonce);
     if (entry === undefined) return () => undefined;
-    const { pendingEnd, pendingCostAtoken } = this;
+    const { pendingEnd, pendingCostAtoken, pendingStakeAtoken } = this;
     const wasChanged = this.changes.has(nonce);
     const wasMoved = this.moved.has(entry);
     this.queueFrom(nonce);
@@ -222,6 +227,7 @@ export class SenderDraft {
       if (wasMoved) this.moved.add(entry);
       this.pendingEnd = pendingEnd;
       this.pendingCostAtoken = pendingCostAtoken;
+      this.pendingStakeAtoken = pendingStakeAtoken;
     };
   }
 
@@ -248,10 +254,16 @@ export class SenderDraft {
   private queueFrom(nonce: bigint): void {
     for (let last = this.pendingEnd - 1n; last >= nonce; last--) {
       const demoted = this.executableAt(last);
-      this.pendingCostAtoken -= demoted.costAtoken;
+      this.charge(demoted, -1n);
       this.moved.add(demoted);
       this.pendingEnd = last;
     }
+  }
+
+  /** Adds an executable one to what they cost together, or takes it off. */
+  private charge({ costAtoken, stakeAtoken }: PoolEntry, times: 1n | -1n): void {
+    this.pendingCostAtoken += times * costAtoken;
+    this.pendingStakeAtoken += times * stakeAtoken;
   }
 
   private insert(entry: PoolEntry): void {
@@ -273,7 +285,7 @@ export class SenderDraft {
   /** Lets go of everything that the account's nonce has passed. */
   private passNonces(nonce: bigint): void {
     for (let next = this.firstNonce; next < this.pendingEnd && next < nonce; next++) {
-      this.pendingCostAtoken -= this.executableAt(next).costAtoken;
+      this.charge(this.executableAt(next), -1n);
       this.pass(next);
     }
     if (nonce > this.firstNonce) this.firstNonce = nonce;
@@ -297,17 +309,17 @@ export class SenderDraft {
    * do those after it that could not be paid in its place; the others wait for its nonce.
    */
   private dropUnaffordable(): void {
-    const { balanceAtoken } = this.account;
-    if (this.pendingCostAtoken <= balanceAtoken) return;
-    let [nonce, earlierCostAtoken] = [this.firstNonce, 0n];
-    const faultAt = (at: bigint): TransactionFault | undefined =>
-      fundsFault({
-        balanceAtoken,
-        costAtoken: this.executableAt(at).costAtoken,
-        earlierCostAtoken,
-      });
+    if (this.pendingCostAtoken <= fundsFor(this.account, this.pendingStakeAtoken)) return;
+    let [nonce, earlierCostAtoken, earlierStakeAtoken] = [this.firstNonce, 0n, 0n];
+    const faultAt = (at: bigint): TransactionFault | undefined => {
+      const { costAtoken, stakeAtoken } = this.executableAt(at);
+      const balanceAtoken = fundsFor(this.account, earlierStakeAtoken + stakeAtoken);
+      return fundsFault({ balanceAtoken, costAtoken, earlierCostAtoken });
+    };
     while (faultAt(nonce) === undefined) {
-      earlierCostAtoken += this.executableAt(nonce).costAtoken;
+      const { costAtoken, stakeAtoken } = this.executableAt(nonce);
+      earlierCostAtoken += costAtoken;
+      earlierStakeAtoken += stakeAtoken;
       nonce++;
     }
     for (let last = this.pendingEnd - 1n; last >= nonce; last--) {
@@ -322,9 +334,9 @@ export class SenderDraft {
     while (this.pendingCount < this.limits.executablePerSender) {
       const entry = this.get(this.pendingEnd);
       if (entry === undefined) return;
-      const costAtoken = this.pendingCostAtoken + entry.costAtoken;
-      if (costAtoken > this.account.balanceAtoken) return;
-      this.pendingCostAtoken = costAtoken;
+      const fundsAtoken = fundsFor(this.account, this.pendingStakeAtoken + entry.stakeAtoken);
+      if (this.pendingCostAtoken + entry.costAtoken > fundsAtoken) return;
+      this.charge(entry, 1n);
       this.pendingEnd++;
       this.moved.add(entry);
       this.executable.push(entry);

@@ -14,6 +14,8 @@ export interface SenderBounds {
   readonly pendingEnd: bigint;
   /** Sum of the costs of the executable transactions. */
   readonly pendingCostAtoken: Atoken;
+  /** The part of it that becomes stake. */
+  readonly pendingStakeAtoken: Atoken;
 }
 
 /** With more changes at once the order of nonces is made anew, when somebody asks for it. */
@@ -30,7 +32,12 @@ export class SenderQueue {
     readonly address: Address,
     firstNonce: bigint,
   ) {
-    this.current = { firstNonce, pendingEnd: firstNonce, pendingCostAtoken: 0n };
+    this.current = {
+      firstNonce,
+      pendingEnd: firstNonce,
+      pendingCostAtoken: 0n,
+      pendingStakeAtoken: 0n,
+    };
   }
 
   get bounds(): SenderBounds {

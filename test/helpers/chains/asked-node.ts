@@ -53,6 +53,7 @@ export async function askNode(node: ValidatorNode, genesis: Genesis): Promise<As
     state: {
       nonce: (address) => account(address)?.nonce ?? 0n,
       balanceAtoken: (address) => account(address)?.balanceAtoken ?? 0n,
+      lockedAtoken: () => 0n,
       hasCode: () => false,
     },
     network: { listeners: [], peers: () => [] },

@@ -131,6 +131,7 @@ function openPool({ stores, view, genesis }: ExecutionChain, bus: EventBus): Pro
     state: {
       nonce: (address) => account(address)?.nonce ?? 0n,
       balanceAtoken: (address) => account(address)?.balanceAtoken ?? 0n,
+      lockedAtoken: () => 0n,
       hasCode: (address) => (account(address)?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH,
     },
     journal: new PoolStore(stores.database, (hash) => view.locate(hash) !== undefined),

@@ -258,6 +258,7 @@ function openPool(
     state: {
       nonce: (address) => account(address)?.nonce ?? 0n,
       balanceAtoken: (address) => account(address)?.balanceAtoken ?? 0n,
+      lockedAtoken: () => 0n,
       hasCode: (address) => (account(address)?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH,
     },
     journal: parts.poolStore,

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { StargateClient as Client } from "@cosmjs/stargate";
+import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 
@@ -15,6 +16,9 @@ const nowMs = Date.now();
 const cliff = `0x${"c1".repeat(20)}`;
 /** All of its coins come free from a year ago to a year ahead. */
 const slope = `0x${"c2".repeat(20)}`;
+/** Two thirds of its coins are locked for a year; it is somebody's. */
+const TOKEN = 10n ** 18n;
+const holder = new Wallet(`0x${"c3".repeat(32)}`);
 const bech32 = (address: string) => toBech32(parseAddress(address));
 
 let node: StakedNode;
@@ -36,6 +40,11 @@ beforeAll(async () => {
           startTimeMs: nowMs - 365 * DAY_MS,
           endTimeMs: nowMs + 365 * DAY_MS,
         },
+      },
+      [holder.address.toLowerCase()]: {
+        balanceAtoken: `${3n * TOKEN}`,
+        storage: {},
+        vesting: { originalAtoken: `${2n * TOKEN}`, endTimeMs: nowMs + 365 * DAY_MS },
       },
     },
   );
@@ -96,12 +105,35 @@ describe("accounts with locked coins", () => {
     const supply = await get("/causeway/supply/v1", height);
     const { total, burned, locked, circulating } = supply as Record<string, string>;
     expect(supply).toMatchObject({ height: `${height}` });
-    expect(["1000", "1001"]).toContain(locked);
+    const others = BigInt(locked ?? "") - 2n * TOKEN;
+    expect([1000n, 1001n]).toContain(others);
     expect(BigInt(circulating ?? "")).toBe(
       BigInt(total ?? "") - BigInt(burned ?? "") - BigInt(locked ?? ""),
     );
     const { out } = await node.run("query", "supply", "--height", `${height}`, "--output", "json");
     expect(JSON.parse(out)).toEqual(supply);
+  });
+
+  it("can delegate them, and send none of them", async () => {
+    const { validators } = (await get("/cosmos/staking/v1beta1/validators")) as unknown as {
+      validators: { operator_address: string }[];
+    };
+    const from = ["--from", node.write("holder.key", holder.privateKey)];
+    const operator = validators[0]?.operator_address ?? "";
+    const stake = (TOKEN * 5n) / 2n;
+    const sent = await node.tx("bank", "send", bech32(slope), `${TOKEN}atoken`, ...from);
+    expect(sent).toMatchObject({ code: 5, codespace: "sdk" });
+    const words = ["staking", "delegate", operator, `${stake}atoken`, ...from];
+    expect(await node.tx(...words)).toMatchObject({ code: 0, raw_log: "" });
+    const route = `/cosmos/auth/v1beta1/accounts/${bech32(holder.address)}`;
+    expect(await get(route)).toMatchObject({
+      account: {
+        base_vesting_account: {
+          delegated_vesting: [{ denom: "atoken", amount: `${2n * TOKEN}` }],
+          delegated_free: [{ denom: "atoken", amount: `${stake - 2n * TOKEN}` }],
+        },
+      },
+    });
   });
 });
 

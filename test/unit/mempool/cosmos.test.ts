@@ -1,7 +1,7 @@
 /** Cosmos transactions in the pool: one nonce line with those of the EVM. */
 import { describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
-import { parseAddress, toBech32 } from "../../../chain/address.js";
+import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import { encodeAny } from "../../../chain/cosmos/field-schema.js";
 import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
@@ -13,7 +13,7 @@ import { sha256 } from "../../../chain/hashes.js";
 import { TransactionGossip } from "../../../node/p2p/gossip/transaction-gossip.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";
-import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
+import { type CosmJsMessage, signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { freeOfCharge } from "../../integration/p2p/fakes.js";
 import { createFixture, refusal } from "./support.js";
 
@@ -48,6 +48,22 @@ const [first, second, dearer, foreign, free, timed, wordy] = signWithCosmJs(MNEM
 ]).map(({ raw }) => raw);
 if (!first || !second || !dearer || !foreign || !free || !timed || !wordy)
   throw new Error("nothing was signed");
+
+const TOKEN = 10n ** 18n;
+/** Messages of the account that name whole TOKEN. */
+const coinOf = (tokens: number) => ({ denom: "atoken", amount: `${BigInt(tokens) * TOKEN}` });
+const delegating = (tokens: number) => ({
+  typeUrl: "/cosmos.staking.v1beta1.MsgDelegate",
+  value: {
+    delegatorAddress: toBech32(address),
+    validatorAddress: toBech32(parseAddress(`0x${"78".repeat(20)}`), VALIDATOR_PREFIX),
+    amount: coinOf(tokens),
+  },
+});
+const sending = (tokens: number) => ({
+  typeUrl: "/cosmos.bank.v1beta1.MsgSend",
+  value: { fromAddress: toBech32(address), toAddress: receiver, amount: [coinOf(tokens)] },
+});
 const hashOf = (raw: Uint8Array) => bytesToHash32(sha256(raw));
 
 async function fixture() {
@@ -190,6 +206,81 @@ describe("Cosmos transactions", () => {
     expect(refusal((await made.pool.submit([signedUntil(1_800_000_000)]))[0])).toMatchObject({
       message: expect.stringMatching(/^block time: 2027-01-15 08:00:00.001 .*: tx timeout$/),
     });
+  });
+});
+
+describe("locked coins", () => {
+  const one = (message: CosmJsMessage, sequence: number) => {
+    return { messages: [message], chainId: base.chainId, gas: 400_000, fee: fee(1e8), sequence };
+  };
+
+  /** A pool, and an account with 10 free TOKEN and 90 that can only be delegated. */
+  async function holding() {
+    const made = await createFixture();
+    made.state.balances.set(address, 10n * TOKEN);
+    made.state.locked.set(address, 90n * TOKEN);
+    return made;
+  }
+
+  /** What a new pool says of some, each after those before it. */
+  async function answers(...asked: readonly CosmJsMessage[]): Promise<string[]> {
+    const { pool } = await holding();
+    const texts: string[] = [];
+    let sequence = 0;
+    for (const message of asked) {
+      const [signed] = signWithCosmJs(MNEMONIC, [one(message, sequence)]);
+      const [answer] = await pool.submit([present(signed, "signed").raw]);
+      if (typeof answer === "string") sequence += 1;
+      texts.push(typeof answer === "string" ? "in" : refusal(answer).message);
+    }
+    return texts;
+  }
+
+  it("pay what is delegated, and nothing else", async () => {
+    const poor = expect.stringMatching(/^spendable balance \d+atoken is smaller than/);
+    expect(await answers(delegating(95))).toEqual(["in"]);
+    expect(await answers(delegating(100))).toEqual([poor]);
+    expect(await answers(sending(10))).toEqual([poor]);
+    // 9 free ones go, 1 pays the fees: 90 can be delegated, before or after it.
+    expect(await answers(delegating(90), sending(10), sending(9))).toEqual(["in", poor, "in"]);
+    expect(await answers(sending(9), delegating(91), delegating(90))).toEqual(["in", poor, "in"]);
+    expect(await answers(delegating(50), delegating(40), delegating(10), sending(9))).toEqual([
+      "in",
+      "in",
+      poor,
+      "in",
+    ]);
+  });
+
+  it("pay no EVM transaction beside what is delegated", async () => {
+    const { pool } = await holding();
+    const [signed] = signWithCosmJs(MNEMONIC, [one(delegating(90), 0)]);
+    const paying = async (tokens: bigint) => {
+      const fields = { type: 0, chainId: 6940, nonce: 1, gasPrice: 1_000n, gasLimit: 21_000n };
+      const value = tokens * TOKEN;
+      return parseHexBytes(await owner.signTransaction({ ...fields, to: owner.address, value }));
+    };
+    await pool.submit([present(signed, "signed").raw]);
+    const [poor, rich] = await pool.submit([await paying(10n), await paying(9n)]);
+    expect(refusal(poor).code).toBe("INSUFFICIENT_FUNDS");
+    expect(pool.status(rich as Hash32)).toEqual({ status: "pending" });
+  });
+
+  it("keep what they pay in the pool as the account changes, and no more", async () => {
+    const made = await holding();
+    const asked = [one(delegating(50), 0), one(sending(9), 1), one(delegating(40), 2)];
+    const raws = signWithCosmJs(MNEMONIC, asked).map(({ raw }) => raw);
+    await made.pool.submit(raws);
+    const statuses = () => raws.map((raw) => made.pool.status(hashOf(raw)).status);
+    made.mine([], [address]);
+    expect(statuses()).toEqual(["pending", "pending", "pending"]);
+    made.state.locked.set(address, 60n * TOKEN);
+    made.mine([], [address]);
+    expect(statuses()).toEqual(["pending", "pending", "dropped"]);
+    await made.pool.submit([present(raws[2], "the last")]);
+    made.state.balances.set(address, TOKEN);
+    made.mine([], [address]);
+    expect(statuses()).toEqual(["pending", "dropped", "dropped"]);
   });
 });
 

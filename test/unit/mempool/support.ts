@@ -66,6 +66,7 @@ export function transfer(
 export class FakeState implements StateAtHead {
   readonly nonces = new Map<Address, bigint>();
   readonly balances = new Map<Address, bigint>();
+  readonly locked = new Map<Address, bigint>();
   readonly contracts = new Set<Address>();
   failing = false;
 
@@ -76,6 +77,10 @@ export class FakeState implements StateAtHead {
 
   balanceAtoken(address: Address): bigint {
     return this.balances.get(address) ?? 10n ** 18n;
+  }
+
+  lockedAtoken(address: Address): bigint {
+    return this.locked.get(address) ?? 0n;
   }
 
   hasCode(address: Address): boolean {
