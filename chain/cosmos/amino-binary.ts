@@ -13,6 +13,7 @@ import {
   type FieldSchema,
   isAny,
   isKey,
+  type MessageRoom,
   type MessageSchema,
   nestedSchema,
   type ProtoMessage,
@@ -28,6 +29,12 @@ const MAX_DEPTH = 8;
 
 const NS_PER_SECOND = 1_000_000_000n;
 
+/** How deep a message lies, and the room for those in it. */
+interface Place {
+  readonly depth: number;
+  readonly room: MessageRoom;
+}
+
 /** Types by their prefixes. */
 export class AminoTypes {
   private readonly byPrefix: ReadonlyMap<string, MessageSchema>;
@@ -42,9 +49,10 @@ export class AminoTypes {
 
   /**
    * Untrusted bytes with a prefix in front.
+   * @param room for all messages that lie in each other
    * @throws INVALID_MESSAGE
    */
-  decode(bytes: Uint8Array, depth = 0): AnyMessage {
+  decode(bytes: Uint8Array, room: MessageRoom, depth = 0): AnyMessage {
     if (depth > MAX_DEPTH) throw invalidMessage("messages are nested too deep");
     const prefix = Buffer.from(bytes.subarray(0, PREFIX_BYTES)).toString("hex");
     const schema = this.byPrefix.get(prefix);
@@ -52,24 +60,24 @@ export class AminoTypes {
     const content = bytes.subarray(PREFIX_BYTES);
     const typeUrl = `/${schema.name}`;
     if (isKey(schema)) return { typeUrl, schema, message: { key: keyOf(content) } };
-    const read = decodeMessage(aminoSchema(schema), content, () => undefined, { depth });
-    return { typeUrl, schema, message: this.fromAmino(schema, read, depth) };
+    const read = decodeMessage(aminoSchema(schema), content, () => undefined, { depth, room });
+    return { typeUrl, schema, message: this.fromAmino(schema, read, { depth, room }) };
   }
 
-  private fromAmino(schema: MessageSchema, read: ProtoMessage, depth: number): ProtoMessage {
+  private fromAmino(schema: MessageSchema, read: ProtoMessage, place: Place): ProtoMessage {
     const message: Record<string, ProtoValue> = {};
     for (const field of schema.fields) {
       const value = read[field.name];
       message[field.name] = Array.isArray(value)
-        ? value.map((item) => this.valueOf(field, item, depth))
-        : this.valueOf(field, value, depth);
+        ? value.map((item) => this.valueOf(field, item, place))
+        : this.valueOf(field, value, place);
     }
     return message;
   }
 
-  private valueOf(field: FieldSchema, value: ProtoValue, depth: number): ProtoValue {
+  private valueOf(field: FieldSchema, value: ProtoValue, place: Place): ProtoValue {
     if (field.kind === "any" && value instanceof Uint8Array) {
-      return value.length === 0 ? undefined : this.decode(value, depth + 1);
+      return value.length === 0 ? undefined : this.decode(value, place.room, place.depth + 1);
     }
     if (field.kind === "duration" && typeof value === "bigint") return durationOf(field, value);
     if (field.kind !== "message") return value;
@@ -80,7 +88,7 @@ export class AminoTypes {
     const read = isLeftOut
       ? decodeMessage(aminoSchema(schema), new Uint8Array(0), () => undefined)
       : value;
-    return this.fromAmino(schema, read as ProtoMessage, depth);
+    return this.fromAmino(schema, read as ProtoMessage, place);
   }
 }
 

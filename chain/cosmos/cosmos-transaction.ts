@@ -37,6 +37,9 @@ const MAX_MESSAGES = 100;
 /** All that lie in each other: sends to 1,170 accounts, all that gas allows, have 2,400. */
 const MAX_MESSAGES_INSIDE = 2_560;
 
+/** The same with body, signers and fee around them: what is shown to whoever sends it, and not more. */
+export const MAX_SHOWN_MESSAGES = MAX_MESSAGES_INSIDE + 100;
+
 /** Coins of a fee, and extension options, that are read before they are refused. */
 const MAX_LIST = 8;
 

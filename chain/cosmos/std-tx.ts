@@ -4,11 +4,13 @@
  */
 import { invalidMessage } from "../consensus/protobuf.js";
 import { AminoTypes, encodeAmino } from "./amino-binary.js";
+import { MAX_SHOWN_MESSAGES } from "./cosmos-transaction.js";
 import {
   aminoOfAny,
   type AnyMessage,
   type FieldSchema,
   isKey,
+  MessageRoom,
   type MessageSchema,
   nestedSchema,
 } from "./field-schema.js";
@@ -81,7 +83,9 @@ export function encodeStdTx(aminoJson: string): Buffer {
  * @throws INVALID_MESSAGE
  */
 export function decodeStdTx(bytes: Uint8Array): string {
-  return goJsonText(aminoOfAny(needStdTx(TYPES.decode(bytes))));
+  return goJsonText(
+    aminoOfAny(needStdTx(TYPES.decode(bytes, new MessageRoom(MAX_SHOWN_MESSAGES)))),
+  );
 }
 
 function needStdTx(any: AnyMessage): AnyMessage {

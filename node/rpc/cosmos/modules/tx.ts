@@ -1,7 +1,9 @@
 /** `cosmos.tx.v1beta1.Service`: transactions by hash, event and block; simulated and submitted. */
 import { dataIndexOf } from "../../../../chain/cosmos/cosmos-result.js";
+import { MAX_SHOWN_MESSAGES } from "../../../../chain/cosmos/cosmos-transaction.js";
 import { decodeStdTx, encodeStdTx } from "../../../../chain/cosmos/std-tx.js";
 import { decodeMessage, decodeRequest, encodeMessage } from "../../../../chain/protobuf/codec.js";
+import { assertFewMessages } from "../../../../chain/protobuf/message-count.js";
 import {
   EncodedMessage,
   type MessageReader,
@@ -11,6 +13,7 @@ import { type Height, parseHash32 } from "../../../../chain/hex.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import { longWork, readInTurn } from "../../../../runtime/process/resting-lane.js";
 import type { SdkTransactionPlace, SdkTransactionRecord } from "../../../view/sdk-transactions.js";
+import { isOversized } from "../../comet/submission.js";
 import { hasTooManyValues } from "../../json-text.js";
 import { decidedBlock, needHeight } from "../decided-block.js";
 import { invalidArgument, notFound, QueryFault } from "../errors.js";
@@ -88,7 +91,11 @@ export function txQueries(sources: QuerySources): QueryHandlers {
     },
     [`${SERVICE}/TxDecode`]: async (request, { signal }) => {
       const bytes = bytesOf(request);
-      await readInTurn(bytes.length, signal, () => decodeRequest(type, bytes));
+      if (isOversized(bytes)) throw invalidArgument("no transaction has so many bytes");
+      await readInTurn(bytes.length, signal, () => {
+        decodeRequest(type, bytes);
+        assertFewMessages(types, type, bytes, MAX_SHOWN_MESSAGES);
+      });
       return { tx: new EncodedMessage(bytes) };
     },
     [`${SERVICE}/TxDecodeAmino`]: async (request, { signal }) => {

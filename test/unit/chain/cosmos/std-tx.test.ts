@@ -1,6 +1,7 @@
 /** `StdTx` in amino against answers of a node of cosmos/evm (`test/fixtures/rpc/sdk-amino.json`). */
 import { describe, expect, it } from "@jest/globals";
 import { readFileSync } from "node:fs";
+import { encodeVarint } from "../../../../chain/consensus/protobuf.js";
 import { decodeStdTx, encodeStdTx } from "../../../../chain/cosmos/std-tx.js";
 import { createRandom } from "../../../helpers/random.js";
 
@@ -52,6 +53,25 @@ describe("a transaction in amino", () => {
         }
       }
     }
+  });
+
+  it("with more messages in it than a transaction has is refused before they are read", () => {
+    const message = { type: "cosmos-sdk/MsgMultiSend", value: { inputs: [], outputs: [] } };
+    const value = { msg: [message], fee: { amount: [], gas: "0" }, signatures: [], memo: "" };
+    const plain = encodeStdTx(JSON.stringify({ type: "cosmos-sdk/StdTx", value }));
+    // Field, length and prefix of the message: two bytes behind it are one empty input.
+    const [start, prefix, rest] = [plain.subarray(0, 4), plain.subarray(6, 10), plain.subarray(10)];
+    const withInputs = (count: number) => {
+      const inputs = Buffer.from("0a00".repeat(count), "hex");
+      const messages = Buffer.from(encodeVarint(prefix.length + inputs.length));
+      return Buffer.concat([start, Buffer.from("0a", "hex"), messages, prefix, inputs]);
+    };
+    const many = (count: number) => {
+      const one = withInputs(1_000).subarray(start.length);
+      return Buffer.concat([start, ...Array.from({ length: count }, () => one), rest]);
+    };
+    expect(decodeStdTx(many(2)).match(/"address":""|"coins":\[\]/g)).toHaveLength(2_000);
+    expect(() => decodeStdTx(many(3))).toThrow("messages in each other");
   });
 
   it("in other JSON is refused with the reason", () => {
