@@ -1,4 +1,5 @@
 /** JSON and URL parameters to messages, by their descriptors: the counterpart of `json.ts`. */
+import { isOfCalendar } from "../encoding/calendar.js";
 import { encodeMessage } from "./codec.js";
 import type { Descriptors } from "./descriptors.js";
 import type { FieldType, MessageType } from "./descriptor-file.js";
@@ -7,6 +8,8 @@ import type { ProtoMessage, ProtoValue } from "./values.js";
 import { malformed } from "./wire-reader.js";
 
 const MAX_DEPTH = 64;
+/** Of `YYYY-MM-DDThh:mm:ss`. */
+const LOCAL_TIME_LENGTH = 19;
 const INTEGER = /^-?[0-9]{1,20}$/;
 
 /** Bounds of integers by kind. */
@@ -34,7 +37,7 @@ export class JsonReader {
       case "google.protobuf.Any":
         return this.any(json, depth);
       case "google.protobuf.Timestamp":
-        return secondsAndNanos(typeof json === "string" ? parseTime(json) : undefined, "time");
+        return secondsAndNanos(typeof json === "string" ? timeOf(json) : undefined, "time");
       case "google.protobuf.Duration":
         return secondsAndNanos(
           typeof json === "string" ? parseDuration(json) : undefined,
@@ -154,13 +157,19 @@ function objectOf(json: unknown, name: string): Readonly<Record<string, unknown>
   return json as Readonly<Record<string, unknown>>;
 }
 
+/** `parseTime` alone takes the 30th of February for a day in March, as texts in blocks have always been. */
+function timeOf(text: string): readonly [bigint, number] | undefined {
+  return isOfCalendar(text.slice(0, LOCAL_TIME_LENGTH)) ? parseTime(text) : undefined;
+}
+
 function secondsAndNanos(parts: readonly [bigint, number] | undefined, what: string): ProtoMessage {
   if (parts === undefined) throw malformed(`a ${what} cannot be read`);
   return { seconds: parts[0], nanos: parts[1] };
 }
 
 function integerOf({ kind, name }: FieldType, value: unknown): bigint | number {
-  const text = typeof value === "number" ? value.toString() : value;
+  // A larger one may be another than was written.
+  const text = Number.isSafeInteger(value) ? String(value) : value;
   const [min = 0n, max = 0n] = RANGES[kind] ?? [];
   if (typeof text === "string" && INTEGER.test(text)) {
     const integer = BigInt(text);
