@@ -1,11 +1,12 @@
 /** Keeps what hot wallets hold within the policy's band: the rest to cold storage, or a request for more. */
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { readTokenAssets } from "../../ledger/assets/asset-registry.js";
 import type { HashedPolicy, TreasuryAsset, TreasuryBand } from "../../ledger/policy/policy.js";
 import { paymentsFrom } from "../../ledger/recovery/older-chain.js";
-import { storedAtoken } from "../../ledger/stored-values.js";
+import { storedAddress, storedAtoken } from "../../ledger/stored-values.js";
 import {
   askForRefill,
   keepRefill,
@@ -20,6 +21,7 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS } from "../lane/gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
+import { readAddressStates } from "./sweep-node.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
 /** A move to cold storage that is not paid by then is given up, and decided anew. */
@@ -97,16 +99,13 @@ export async function keepBands(
   const assets = banded.map(({ asset }) => asset);
   const books = await readBandBooks(context, { assets, nonces });
   if (books === undefined) return;
-  const { board, wantedByAsset, coldMoves } = books;
+  const { wantedByAsset, coldMoves } = books;
   for (const { asset, rules, band } of banded) {
-    const holdings = await holdingsOf(context, { asset, board, ...parts });
+    const holdings = await holdingsOf(context, { asset, books, ...parts });
     if (holdings === undefined) continue;
     const decision = decideBand(holdings, wantedByAsset.get(asset) ?? 0n, band);
-    const seenHeight = Math.max(
-      parts.view.height,
-      ...board.map(({ seenHeight: height }) => height ?? 0),
-    );
     const afterId = coldMoves.get(asset) ?? 0;
+    const { height: seenHeight } = parts.view;
     await carryOut(context, { asset, rules, decision, policy, seenHeight, afterId });
   }
 }
@@ -126,7 +125,9 @@ async function noncesOf(
 
 /** What the books say of the wallets that may pay. */
 interface BandBooks {
-  readonly board: readonly WalletLane[];
+  readonly board: readonly Pick<WalletLane, "address">[];
+  /** By wallet, what its payments may still take of the coins that it has on the chain. */
+  readonly reservedAtoken: ReadonlyMap<Address, Atoken>;
   readonly wantedByAsset: ReadonlyMap<string, bigint>;
   /** By asset, the newest move to cold storage. */
   readonly coldMoves: ReadonlyMap<string, number>;
@@ -158,25 +159,31 @@ async function readBandBooks(
     }
     const wantedByAsset = new Map<string, bigint>();
     for (const asset of assets) wantedByAsset.set(asset, await wantedOf(tx, asset, counted));
-    return { board, wantedByAsset, coldMoves: await newestColdMoves(tx) };
+    const reservedAtoken = await reservedOf(tx, counted);
+    return { board, reservedAtoken, wantedByAsset, coldMoves: await newestColdMoves(tx) };
   });
 }
 
+/** Each wallet's, at the block whose balances count. */
 async function holdingsOf(
-  { database, evm, settings }: TreasuryContext,
+  { database, rpc, evm, settings }: TreasuryContext,
   asked: {
     readonly asset: string;
-    readonly board: readonly WalletLane[];
+    readonly books: Pick<BandBooks, "board" | "reservedAtoken">;
     readonly view: WalletView;
     readonly signal: AbortSignal;
   },
 ): Promise<readonly Holding[] | undefined> {
-  const { asset, board, view, signal } = asked;
+  const { asset, books, view, signal } = asked;
+  const { board, reservedAtoken } = books;
   if (asset === NATIVE_ASSET) {
     const priceAtoken = choosePrice(view.suggestedPriceAtoken, settings.gas);
     const keptAtoken = KEPT_TRANSFERS * TRANSFER_GAS * priceAtoken;
-    return board.map(({ address: wallet, seenAtoken = 0n, reservedAtoken }) => {
-      const freeUnits = seenAtoken - reservedAtoken - keptAtoken;
+    const wallets = board.map(({ address }) => address);
+    const states = await readAddressStates(rpc, wallets, view.height, { signal });
+    return wallets.map((wallet, index) => {
+      const heldAtoken = states[index]?.balanceAtoken ?? 0n;
+      const freeUnits = heldAtoken - (reservedAtoken.get(wallet) ?? 0n) - keptAtoken;
       return { wallet, freeUnits: freeUnits > 0n ? freeUnits : 0n };
     });
   }
@@ -191,6 +198,23 @@ async function holdingsOf(
     return freeUnits === undefined ? [] : [{ wallet, freeUnits }];
   });
   return holdings.length === board.length ? holdings : undefined;
+}
+
+/**
+ * What open payments of these wallets have reserved, unless the balances are without it already: one that is
+ * mined waits for its receipt, and for another node's. What is frozen may have to be paid still.
+ */
+async function reservedOf(tx: Sql, nonces: ChainNonces): Promise<ReadonlyMap<Address, Atoken>> {
+  const rows = await tx.query<{ wallet: string; reserved: string }>(
+    `SELECT s.wallet, sum(s.reserved_atoken)::text AS reserved
+       FROM unnest($1::text[], $2::numeric[]) AS chain (wallet, nonce)
+       JOIN nonce_slot s ON s.wallet = chain.wallet AND s.outcome IS NULL
+       JOIN withdrawal w ON w.id = s.withdrawal_id
+      WHERE s.nonce >= chain.nonce OR w.status = 'frozen'
+      GROUP BY s.wallet`,
+    [[...nonces.keys()], [...nonces.values()].map(String)],
+  );
+  return new Map(rows.map((row) => [storedAddress(row.wallet), storedAtoken(row.reserved)]));
 }
 
 /**

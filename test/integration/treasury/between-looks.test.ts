@@ -8,6 +8,10 @@ import { createHotWallet } from "../../../ledger/withdrawals/wallet-lease.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
+import { Lane } from "../../../withdrawal-worker/lane/lane.js";
+import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
+import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
+import { silentLog } from "../../helpers/services/ledger.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 import { callOf } from "../tokens/token-bench.js";
 import { requestOf, WALLET } from "../withdrawal-worker/house.js";
@@ -179,4 +183,38 @@ it("asks for no refill over a payment of units that is mined and not settled yet
     [],
     [],
   ]);
+});
+
+it("asks for no refill over a payment of coins that is mined and not settled yet", async () => {
+  const alice = await bench.bench.register("alice");
+  await bench.bench.mine([{ to: alice, value: 3n * ONE }]);
+  await bench.mine();
+  await bench.mine();
+  const band = { lowUnits: ONE, targetUnits: ONE, highUnits: 10n * ONE };
+  const rules = { ...ANY_SWEEP, sweepMinimumUnits: 10n ** 30n, coldAddress, band };
+  bench.files.policy = bench.policyOf({ assets: { TOKEN: rules } });
+  await ask("TOKEN", 2n * ONE);
+  // Another node has to show the receipt, and has not come to its block.
+  const lane = new Lane(
+    {
+      ...bench.house.context(),
+      signer: bench.laneSigner,
+      policy: { current: async () => bench.files.policy },
+      ledger: createLaneLedger(bench.worker),
+      guard: createLaneGuard({ database: bench.worker, wallet: WALLET, log: silentLog }),
+      node: bench.node,
+      secondNode: { receipts: async () => ({ height: 1, byHash: new Map() }) },
+      chainId: 6940n,
+    },
+    "worker",
+  );
+  await lane.runRound(signal);
+  await bench.mine();
+  bench.house.clock.ms += 3_000;
+  await lane.runRound(signal);
+  const { owner } = bench.bench.ledger;
+  expect(await owner.query(`SELECT status FROM withdrawal`)).toEqual([{ status: "included" }]);
+  await bench.sweeper().round(signal);
+  expect(await bench.units(WALLET)).toBeGreaterThan(ONE + KEPT);
+  expect([await stored(), await owner.query(`SELECT state FROM refill_request`)]).toEqual([[], []]);
 });

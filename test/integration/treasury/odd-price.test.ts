@@ -29,6 +29,7 @@ it("asks for no coins of cold storage while the wallets have enough at the confi
   const treasury = { topUpMaxAtoken: 0n, assets: new Map([["TOKEN", rules]]) };
   const context = {
     database: desk.workerDatabase,
+    rpc,
     evm: createEvmClient(rpc),
     clock: systemClock,
     log: silentLog,
