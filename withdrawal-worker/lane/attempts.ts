@@ -28,6 +28,15 @@ export interface Signed {
   readonly hasMore: boolean;
   /** No slot below this nonce waits for its first signature. */
   readonly nextNonce: bigint;
+  /** Who signs said nothing, or may sign nothing now: slots that are taken would wait with these. */
+  readonly isSilent: boolean;
+}
+
+/** What came of attempts that were to be signed and stored. */
+interface Stored {
+  /** All of them were. */
+  readonly isComplete: boolean;
+  readonly isSilent: boolean;
 }
 
 /**
@@ -41,7 +50,7 @@ export async function signSlots(
   fromNonce: bigint,
 ): Promise<Signed> {
   const { ledger, settings, signer } = context;
-  const none: Signed = { hasMore: false, nextNonce: fromNonce };
+  const none: Signed = { hasMore: false, nextNonce: fromNonce, isSilent: false };
   if ((await ledger.readFreeze(signer.address)).frozen) return none;
   const slots = await ledger.readLiveSlots({
     wallet: signer.address,
@@ -63,12 +72,12 @@ export async function signSlots(
     const gasPriceAtoken = lower(slot.gasPriceAtoken, priceCapAtoken);
     return gasLimit > limitMax ? [] : [planPayment(context, slot, { gasLimit, gasPriceAtoken })];
   });
-  const isComplete = await signAndStore(context, round, planned, {
+  const { isComplete, isSilent } = await signAndStore(context, round, planned, {
     before: WORKER_FAILPOINTS.beforeAttemptCommit,
     after: WORKER_FAILPOINTS.afterAttemptCommit,
   });
-  if (!isComplete) return none;
-  return { hasMore: slots.length === settings.batchSize, nextNonce: last.nonce + 1n };
+  if (!isComplete) return { ...none, isSilent };
+  return { hasMore: slots.length === settings.batchSize, nextNonce: last.nonce + 1n, isSilent };
 }
 
 /** No customer is to blame: the transfers of nothing that take these nonces end as not mined. */
@@ -123,21 +132,18 @@ export async function signReplacements(
 ): Promise<void> {
   if (planned.length === 0) return;
   const after = WORKER_FAILPOINTS.afterCorrectionCommit;
-  if (await signAndStore(context, round, planned, { after })) {
+  if ((await signAndStore(context, round, planned, { after })).isComplete) {
     context.log.info({ count: planned.length }, "transactions were signed anew");
   }
 }
 
-/**
- * Has attempts signed, stores those that were, and does what the other answers ask for.
- * @returns true when all were signed and stored
- */
+/** Has attempts signed, stores those that were, and does what the other answers ask for. */
 async function signAndStore(
   context: LaneContext,
   round: Round,
   planned: readonly PlannedAttempt[],
   failpoints: { readonly before?: string; readonly after: string },
-): Promise<boolean> {
+): Promise<Stored> {
   const { ledger, signer, settings } = context;
   const approvals = await approvalsOf(
     context,
@@ -155,7 +161,16 @@ async function signAndStore(
   const isStored = await ledger.storeAttempts(round.lease, attempts, settings.gas);
   failpoint(failpoints.after);
   await heedRefusals(context, round, planned, outcomes);
-  return isStored && attempts.length === planned.length;
+  return {
+    isComplete: isStored && attempts.length === planned.length,
+    isSilent: outcomes.some(saysNothing),
+  };
+}
+
+/** Whether the signer would say the same about any other payment. */
+function saysNothing(outcome: SigningOutcome): boolean {
+  if (outcome.kind === "unanswered") return true;
+  return outcome.kind === "refused" && !outcome.isLasting && outcome.code !== "DAY_TOTAL";
 }
 
 /** Signed approvals of withdrawals, where the policy knows who could have signed any. */

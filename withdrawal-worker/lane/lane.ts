@@ -45,6 +45,9 @@ const BATCHES_PER_ROUND = 8;
  */
 const GATHER_MS = 25;
 
+/** No slot was taken, and none is to be taken at once. */
+const NOT_FILLED: Filled = { hasMore: false, limit: undefined, toCode: [] };
+
 /** What a lane is doing, for `/ready` and metrics. */
 export interface LaneStatus {
   /** What the wallet may do; as it was at the last look. */
@@ -79,6 +82,8 @@ export class Lane {
   #roundSinceMs: number | undefined;
   /** Requests that the day's fees do not cover were met, and will be again by then. */
   #noFeesUntilMs = 0;
+  /** Who signs has said nothing to the last that were asked for. */
+  #isSignerSilent = false;
 
   /** @param owner name of this worker in the lease, different for every process */
   constructor(context: LaneContext, owner: string) {
@@ -223,10 +228,12 @@ export class Lane {
 
   /**
    * Batch after batch under one look at the chain: nonces and signatures of the next while the last one
-   * is sent. What a batch takes of the balance is counted by its open slots; a refusal ends the round.
+   * is sent. What a batch takes of the balance is counted by its open slots; a refusal ends the round. While
+   * who signs says nothing only what has its nonce is asked for: the rest is other wallets' to pay, and its
+   * customers' to take back.
    */
   async #pay(round: Round, wallet: HotWalletState): Promise<boolean> {
-    let filled: Filled = { hasMore: true, limit: undefined, toCode: [] };
+    let filled = NOT_FILLED;
     let hasMore = true;
     let sending: Promise<SendReport> | undefined;
     // Signed and sent so far: further batches do not read again what the first one left behind it.
@@ -234,9 +241,11 @@ export class Lane {
     try {
       for (let batch = 0; hasMore && batch < BATCHES_PER_ROUND; batch += 1) {
         if (batch > 0 && (await this.#isStopped())) break;
-        filled = await fillSlots(this.#context, round, wallet);
+        filled = this.#isSignerSilent ? NOT_FILLED : await fillSlots(this.#context, round, wallet);
         if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
         const signed = await signSlots(this.#context, round, signedNonce);
+        const isHeardAgain = this.#isSignerSilent && !signed.isSilent;
+        this.#isSignerSilent = signed.isSilent;
         const isSmooth = sending === undefined || (await this.#heed(round, await sending));
         sending = this.#broadcaster.sendDue(round, {
           isFirst: batch === 0,
@@ -245,7 +254,11 @@ export class Lane {
         signedNonce = signed.nextNonce;
         // Looked at below, whatever happens until then.
         sending.catch(() => undefined);
-        hasMore = signed.hasMore || filled.hasMore || !isSmooth;
+        hasMore = signed.hasMore || filled.hasMore || isHeardAgain || !isSmooth;
+        if (signed.isSilent) {
+          filled = NOT_FILLED;
+          hasMore = false;
+        }
         // Those to code would come again: they are estimated below.
         if (!isSmooth || filled.toCode.length > 0) break;
       }

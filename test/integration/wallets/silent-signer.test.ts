@@ -1,0 +1,108 @@
+/** A wallet whose signer says nothing: it begins no further payments, which others can make. */
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { keccak256 } from "../../../chain/hashes.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { Lane } from "../../../withdrawal-worker/lane/lane.js";
+import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
+import type { Signer } from "../../../withdrawal-worker/signers/signer-port.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
+import { laneRules } from "../../helpers/signing.js";
+import { until } from "../../helpers/until.js";
+import { House, TOKEN, WALLET } from "../withdrawal-worker/house.js";
+
+const SECOND_KEY = keccak256(Buffer.from("second hot wallet beside a silent signer"));
+const SECOND = privateKeyToAddress(SECOND_KEY);
+
+let house: House;
+let isSilent: boolean;
+
+beforeEach(async () => {
+  house = await House.open();
+  house.chain.balances.set(SECOND, 20n * TOKEN);
+  house.chain.mine();
+  await registerTestWallets(house.database, SECOND);
+  await house.fund("alice", 100n * TOKEN);
+  isSilent = true;
+});
+afterEach(() => house.close());
+
+/** The first wallet's lane; hardware, or who reaches it, does not answer. */
+function silentLane(): Lane {
+  const { signer } = house.context();
+  const reason = "the token is locked";
+  const silent: Signer = {
+    address: WALLET,
+    sign: async (intents, options) =>
+      isSilent
+        ? intents.map(() => ({ kind: "unanswered", reason }))
+        : signer.sign(intents, options),
+    review: (payments) => signer.review(payments),
+    trouble: () => (isSilent ? reason : undefined),
+  };
+  return house.laneWith({ signer: silent });
+}
+
+function secondLane(): Lane {
+  const context = house.context();
+  const { priceCapAtoken: gasPriceCapAtoken, limitMax: gasLimitMax } = context.settings.gas;
+  const rules = laneRules({
+    privateKey: SECOND_KEY,
+    chainId: FAKE_CHAIN_ID,
+    limits: { gasPriceCapAtoken, gasLimitMax },
+    sql: house.database,
+    files: house.files,
+  });
+  const guard = createLaneGuard({ database: house.database, wallet: SECOND, log: silentLog });
+  return new Lane({ ...context, ...rules, guard }, randomUUID());
+}
+
+it("leaves to another wallet what it has given no nonce yet, and pays its own once it answers", async () => {
+  const lanes = [silentLane(), secondLane()];
+  for (const lane of lanes) await lane.runRound(house.signal);
+  // It has fifty times the coins: all of them would be its own.
+  const begun = await house.accept();
+  await lanes[0]?.runRound(house.signal);
+  expect(await house.read(begun.id)).toMatchObject({ status: "slotted", wallet: WALLET });
+  const asked = [await house.accept(), await house.accept(), await house.accept()];
+  const stateOf = async ({ id }: { id: typeof begun.id }) => {
+    const { status, wallet } = await house.read(id);
+    return [status, wallet];
+  };
+  const pass = async () => {
+    for (const lane of lanes) await lane.runRound(house.signal);
+    house.chain.mine();
+    house.clock.ms += 2_000;
+  };
+  await until(
+    async () => {
+      await pass();
+      const states = await Promise.all(asked.map(stateOf));
+      return states.every(([status]) => status === "settled");
+    },
+    { timeoutMs: 20_000, what: "all that the silent wallet has not begun is paid" },
+  );
+  expect(await Promise.all(asked.map(stateOf))).toEqual(asked.map(() => ["settled", SECOND]));
+  expect(await stateOf(begun)).toEqual(["slotted", WALLET]);
+  expect(lanes[0]?.status().blockedReason).toContain("locked");
+  isSilent = false;
+  const next = await house.accept();
+  for (let round = 0; round < 4; round += 1) await pass();
+  expect([await stateOf(begun), await stateOf(next)]).toEqual([
+    ["settled", WALLET],
+    ["settled", WALLET],
+  ]);
+});
+
+it("lets a customer take back at once what waits for it, where it is the only wallet", async () => {
+  const lane = silentLane();
+  const begun = await house.accept();
+  await lane.runRound(house.signal);
+  const waiting = await house.accept();
+  await lane.runRound(house.signal);
+  expect(await cancelWithdrawal(house.database, waiting.id, "drill")).toBe("done");
+  expect((await house.read(waiting.id)).status).toBe("cancelled");
+  expect((await house.read(begun.id)).status).toBe("slotted");
+});
