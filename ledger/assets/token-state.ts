@@ -44,6 +44,10 @@ export interface TokenState {
 /** Of `deposit.held_for`: deposits that wait for the token. */
 export const HELD_FOR_TOKEN = "token-paused";
 
+/** SQL: whether the token of a symbol stands still. @param asset SQL of the symbol */
+export const standsStill = (asset: string) =>
+  `EXISTS (SELECT 1 FROM token_state t WHERE t.asset = ${asset} AND t.paused)`;
+
 /** States of all tokens, by their symbols. */
 export async function readTokenStates(sql: Sql): Promise<ReadonlyMap<string, TokenState>> {
   const rows = await sql.query<{

@@ -5,6 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { standsStill } from "../assets/token-state.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 
@@ -46,7 +47,7 @@ export async function readDue(
     next_nonce: string;
   }>(
     `SELECT due.address, d.index::text, due.asset, a.contract,
-            EXISTS (SELECT 1 FROM token_state t WHERE t.asset = due.asset AND t.paused) AS paused,
+            ${standsStill("due.asset")} AS paused,
             (SELECT greatest(count(DISTINCT s.address),
                              count(*) FILTER (WHERE s.address = due.address))
                FROM sweep s WHERE s.asset = due.asset AND s.state = 'failed'

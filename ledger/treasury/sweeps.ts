@@ -7,7 +7,9 @@ import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { standsStill } from "../assets/token-state.js";
 import { LedgerError } from "../errors.js";
+import { openIncident } from "../incidents.js";
 import { lockKillSwitch } from "../policy/kill-switch.js";
 import { stops } from "../policy/kill-switch-level.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
@@ -80,6 +82,8 @@ export interface Sweep {
   readonly index: number;
   readonly asset: string;
   readonly contract: Address | undefined;
+  /** The token's code changed: it may do anything with what is sent, until a person accepts it. */
+  readonly isPaused: boolean;
   /** Where its mined attempt went, or the newest goes; without any where it is meant to go. */
   readonly wallet: Address;
   readonly amountUnits: bigint;
@@ -209,15 +213,21 @@ export async function findSweep(sql: Sql, id: number): Promise<Sweep | undefined
   return (await readSweeps(sql, `WHERE s.id = $1`, [id]))[0];
 }
 
-/** There is gas: nonce and price are fixed. @returns false when it is not waiting for gas any more */
-export async function readySweep(sql: Sql, id: number, gas: SweepGas): Promise<boolean> {
+/**
+ * There is gas: nonce and price are fixed.
+ * @returns false when it is not waiting for gas any more, or signing is stopped
+ */
+export function readySweep(database: SqlDatabase, id: number, gas: SweepGas): Promise<boolean> {
   const { nonce, gasPriceAtoken } = gas;
-  return step(
-    sql,
-    `UPDATE sweep SET state = 'ready', nonce = $2, gas_price_atoken = $3
-      WHERE id = $1 AND state = 'needs-gas'`,
-    [id, nonce.toString(), gasPriceAtoken.toString()],
-  );
+  return database.transaction(async (tx) => {
+    if (stops((await lockKillSwitch(tx)).level, "stop-sign")) return false;
+    return step(
+      tx,
+      `UPDATE sweep SET state = 'ready', nonce = $2, gas_price_atoken = $3
+        WHERE id = $1 AND state = 'needs-gas'`,
+      [id, nonce.toString(), gasPriceAtoken.toString()],
+    );
+  });
 }
 
 /**
@@ -249,6 +259,7 @@ export interface NewSweepAttempt extends Omit<SweepAttempt, "ageMs"> {
 /**
  * Stores signed bytes before they may be sent; the first attempt moves the sweep on. Those towards a
  * wallet that may be given nothing any more are dropped: whoever retires one has seen all bytes towards it.
+ * So are all where the kill switch was set, or an incident opened, since they were signed.
  * @returns the sweeps whose attempt is stored now: of two that sign at once one gets in
  */
 export function storeSweepAttempts(
@@ -257,11 +268,14 @@ export function storeSweepAttempts(
 ): Promise<ReadonlySet<number>> {
   if (signed.length === 0) return Promise.resolve(new Set());
   return database.transaction(async (tx) => {
+    if (stops((await lockKillSwitch(tx)).level, "stop-sign")) return new Set();
     // Sweeps before wallets, as where the watcher ends them and freezes one.
     await tx.query(`SELECT 1 FROM sweep WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE`, [
       signed.map(({ sweepId }) => sweepId),
     ]);
     const payable = await lockPayable(tx, [...new Set(signed.map(({ wallet }) => wallet))]);
+    // Behind the wallets' switches: it is written under them.
+    if ((await openIncident(tx)) !== undefined) return new Set();
     const attempts = signed.filter(({ wallet }) => payable.has(wallet));
     const rows = await tx.query<{ id: string }>(
       `WITH input AS (
@@ -354,6 +368,7 @@ interface SweepRow {
   readonly index: string;
   readonly asset: string;
   readonly contract: string | null;
+  readonly is_paused: boolean;
   readonly wallet: string;
   readonly amount: string;
   readonly gas_limit: string;
@@ -385,6 +400,7 @@ interface SweepRow {
 async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): Promise<Sweep[]> {
   const rows = await sql.query<SweepRow>(
     `SELECT s.id::text, s.address, d.index::text, s.asset, a.contract, s.wallet,
+            ${standsStill("s.asset")} AS is_paused,
             s.amount_units::text AS amount, s.gas_limit::text, s.nonce::text,
             s.gas_price_atoken::text AS price, s.state, s.reason, s.mined_hash,
             s.block_number::text, s.created_at,
@@ -427,6 +443,7 @@ function toSweep(row: SweepRow): Sweep {
     index: storedInteger(row.index),
     asset: row.asset,
     contract: row.contract === null ? undefined : storedAddress(row.contract),
+    isPaused: row.is_paused,
     wallet: shown?.wallet ?? storedAddress(row.wallet),
     amountUnits: storedAtoken(row.amount),
     gasLimit: storedAtoken(row.gas_limit),

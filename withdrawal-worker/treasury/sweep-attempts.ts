@@ -38,7 +38,7 @@ export function firstAttempt(
   { wallets }: SigningRound,
 ): NewSweepAttempt | undefined {
   const { gas } = sweep;
-  if (gas === undefined || state.nonce !== gas.nonce) return undefined;
+  if (gas === undefined || state.nonce !== gas.nonce || sweep.isPaused) return undefined;
   const wallet = wallets.find((each) => each === sweep.wallet) ?? wallets[0];
   if (wallet === undefined) return undefined;
   return attempt(context, sweep, { n: 0, wallet, gasPriceAtoken: gas.gasPriceAtoken });
@@ -53,7 +53,7 @@ export function nextAttempt(
   const { gas, attempts } = sweep;
   const last = attempts.at(-1);
   if (gas === undefined || last === undefined || state.nonce !== gas.nonce) return undefined;
-  if (sweep.state !== "signed" && sweep.state !== "sent") return undefined;
+  if ((sweep.state !== "signed" && sweep.state !== "sent") || sweep.isPaused) return undefined;
   const n = last.n + 1;
   const wallet = round.wallets.find((each) => each === last.wallet);
   if (wallet === undefined) {

@@ -42,7 +42,7 @@ export async function attendGas(
   round: GasRound,
 ): Promise<void> {
   const { database, settings } = context;
-  const { id, gasLimit, topUp, ageMs, nextNonce } = sweep;
+  const { id, gasLimit, topUp, ageMs, nextNonce, isPaused } = sweep;
   const gasPriceAtoken = choosePrice(round.view.suggestedPriceAtoken, settings.gas);
   const gas = { gasLimit, gasPriceAtoken };
   const max = round.rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
@@ -53,6 +53,10 @@ export async function attendGas(
     await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
   } else if (topUp === "open") {
     // A hot wallet pays it, or the move ends.
+  } else if (isPaused) {
+    if (ageMs <= PATIENCE_MS) return;
+    const reason = "its token stands still";
+    await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
   } else if (state.nonce < nextNonce) {
     // What the chain has lost of this address is made again first.
     if (ageMs <= PATIENCE_MS) return;
@@ -103,6 +107,7 @@ function moreGas(
   const formerAtoken = attempts.at(-1)?.gasPriceAtoken;
   if (gas === undefined || contract === undefined || formerAtoken === undefined) return 0n;
   if (!isLate || topUp === "open" || state.nonce !== gas.nonce) return 0n;
+  if (sweep.isPaused) return 0n;
   const { suggestedPriceAtoken: suggestedAtoken } = view;
   if (suggestedAtoken <= formerAtoken) return 0n;
   const max = rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;

@@ -1,0 +1,138 @@
+/** Sweeps that were begun when something stopped them: a token of other code, the kill switch, an incident. */
+import { afterAll, afterEach, beforeAll, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
+import { resumeCrediting, writeIncident } from "../../../ledger/incidents.js";
+import { readKillSwitch, setKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import type { KillSwitchLevel } from "../../../ledger/policy/kill-switch-level.js";
+import type { Sweep } from "../../../ledger/treasury/sweeps.js";
+import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
+import { callOf } from "../tokens/token-bench.js";
+import { WALLET } from "../withdrawal-worker/house.js";
+import { TreasuryBench } from "./treasury-bench.js";
+
+const { signal } = new AbortController();
+
+let bench: TreasuryBench;
+let registered = 0;
+
+beforeAll(async () => {
+  bench = await TreasuryBench.open();
+  await bench.bench.mine([{ to: WALLET, value: 10n ** 18n }]);
+  await bench.bench.caughtUp();
+});
+afterAll(() => bench.close());
+afterEach(() => bench.rounds(4));
+
+/** A new customer's address with coins, or with units of a token alone, booked. */
+async function deposit(kind: "coins" | "token"): Promise<Address> {
+  const address = await bench.bench.register(`customer-${registered}`);
+  registered += 1;
+  const mint = callOf("PlainToken", "mint", [address, 5n]);
+  await bench.bench.mine([kind === "coins" ? { to: address, value: 10n ** 16n } : mint]);
+  await bench.mine();
+  return address;
+}
+
+async function sweepsOf(address: Address): Promise<readonly Sweep[]> {
+  return (await bench.sweeps()).filter((sweep) => sweep.address === address);
+}
+
+/** State and count of signatures of each sweep of an address. */
+async function statesOf(address: Address): Promise<readonly (readonly [string, number])[]> {
+  return (await sweepsOf(address)).map(({ state, attempts }) => [state, attempts.length]);
+}
+
+/** As the watcher does where the contract runs other code. */
+function pause(paused: boolean): Promise<unknown> {
+  return bench.bench.ledger.owner.query(
+    `UPDATE token_state SET paused = $1, reason = CASE WHEN $1 THEN 'drill' ELSE '' END,
+            changed_by = 'test' WHERE asset = 'PLAIN'`,
+    [paused],
+  );
+}
+
+/** As an hour later, for sweeps and for what is to be looked at. */
+async function anHourLater(): Promise<void> {
+  await bench.bench.ledger.owner.transaction(async (tx) => {
+    await tx.query(`ALTER TABLE sweep DISABLE TRIGGER sweep_guard`);
+    await tx.query(`UPDATE sweep SET changed_at = changed_at - interval '1 hour'`);
+    await tx.query(`ALTER TABLE sweep ENABLE TRIGGER sweep_guard`);
+    await tx.query(`UPDATE sweep_due SET due_at = due_at - interval '2 hours'`);
+  });
+}
+
+it.each([
+  { what: "before its gas is asked for", rounds: 1 },
+  { what: "while its gas is on the way", rounds: 2 },
+])("signs nothing for a token whose code changed $what, until it is taken", async ({ rounds }) => {
+  const address = await deposit("token");
+  await bench.rounds(rounds);
+  expect(await statesOf(address)).toEqual([["needs-gas", 0]]);
+  const [before] = await sweepsOf(address);
+  await pause(true);
+  await bench.rounds(3);
+  expect(await statesOf(address)).toEqual([["needs-gas", 0]]);
+  expect((await sweepsOf(address))[0]?.givenAtoken).toBe(before?.givenAtoken);
+  // It keeps nobody's place for ever.
+  await anHourLater();
+  await bench.rounds(2);
+  expect(await statesOf(address)).toEqual([["void", 0]]);
+  expect(await bench.units(address, "PLAIN")).toBe(5n);
+  await pause(false);
+  await anHourLater();
+  await bench.rounds(5);
+  expect((await statesOf(address)).at(-1)).toEqual(["settled", 1]);
+  expect(await bench.units(address, "PLAIN")).toBe(0n);
+});
+
+it("signs nothing for a token whose code changed when its nonce was taken", async () => {
+  const address = await bench.bench.register(`customer-${registered}`);
+  registered += 1;
+  await bench.bench.mine([
+    callOf("PlainToken", "mint", [address, 5n]),
+    { to: address, value: 10n ** 15n },
+  ]);
+  await bench.mine();
+  await bench.sweeper().round(signal);
+  expect(await statesOf(address)).toEqual([["ready", 0]]);
+  await pause(true);
+  await bench.rounds(2);
+  expect(await statesOf(address)).toEqual([["ready", 0]]);
+  await pause(false);
+  await bench.rounds(2);
+  expect((await statesOf(address))[0]).toEqual(["settled", 1]);
+});
+
+/** A treasury that knows the ledger's switch alone, and stands still behind its look while something happens. */
+function stillBehindView(happens: () => Promise<unknown>): Sweeper {
+  const view: TreasuryBench["node"]["view"] = async (wallet, options) => {
+    const answer = await bench.node.view(wallet, options);
+    await happens();
+    return answer;
+  };
+  const killSwitch = { read: () => readKillSwitch(bench.worker) };
+  return bench.sweeper({ killSwitch, node: { ...bench.node, view } });
+}
+
+it("signs nothing behind a kill switch that the ledger was told in the middle of a round", async () => {
+  const address = await deposit("coins");
+  await bench.sweeper().round(signal);
+  expect(await statesOf(address)).toEqual([["ready", 0]]);
+  const { owner } = bench.bench.ledger;
+  const set = (level: KillSwitchLevel) =>
+    setKillSwitch(owner, { level, reason: "drill", by: "ann" });
+  await stillBehindView(() => set("stop-sign")).round(signal);
+  await set("none");
+  expect(await statesOf(address)).toEqual([["ready", 0]]);
+});
+
+it("signs nothing behind an incident that was opened in the middle of a round", async () => {
+  const address = await deposit("coins");
+  await bench.sweeper().round(signal);
+  expect(await statesOf(address)).toEqual([["ready", 0]]);
+  const { owner } = bench.bench.ledger;
+  const incident = { kind: "NODES_DISAGREE", height: 1, message: "drill", details: {} } as const;
+  await stillBehindView(() => owner.transaction((tx) => writeIncident(tx, incident))).round(signal);
+  expect(await resumeCrediting(owner, "ann")).toBe(1);
+  expect(await statesOf(address)).toEqual([["ready", 0]]);
+});
