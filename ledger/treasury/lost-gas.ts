@@ -11,6 +11,15 @@ import { storedAtoken } from "../stored-values.js";
 export const TOP_UP_KEY = "top-up:";
 
 /**
+ * SQL: entries `e` about the arrival of a move's gas that no loss of blocks has reversed.
+ * @param move SQL of its number
+ */
+export const arrivalsOf = (move: string) => `
+  (SELECT '' AS suffix UNION ALL SELECT '-r' || r.id FROM chain_rewind r) AS loss
+  JOIN journal_entry e ON e.idem_key = '${TOP_UP_KEY}' || ${move} || loss.suffix
+ WHERE NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)`;
+
+/**
  * Gives the treasury back what arrived nowhere by the books; where the payment may still be mined, or is
  * there, nothing is done.
  * @param withdrawalIds payments of any customers
@@ -22,12 +31,7 @@ export async function voidLostGas(tx: Sql, withdrawalIds: readonly string[]): Pr
        FROM treasury_move m JOIN withdrawal w ON w.id = m.withdrawal_id AND w.phase = 'unpaid'
       WHERE m.withdrawal_id = ANY ($1::text[]) AND m.kind = 'top-up' AND m.state = 'arrived'
         AND EXISTS (SELECT 1 FROM watch_cursor WHERE rewinds > 0)
-        AND NOT EXISTS (
-          SELECT 1
-            FROM (SELECT '' AS suffix UNION ALL SELECT '-r' || r.id FROM chain_rewind r) AS loss
-            JOIN journal_entry e ON e.idem_key = '${TOP_UP_KEY}' || m.id || loss.suffix
-           WHERE NOT EXISTS (SELECT 1 FROM journal_entry r
-                              WHERE r.idem_key = 'reversal:' || e.idem_key))`,
+        AND NOT EXISTS (SELECT 1 FROM ${arrivalsOf("m.id")})`,
     [withdrawalIds],
   );
   await postJournals(

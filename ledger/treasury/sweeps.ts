@@ -22,6 +22,7 @@ import {
   storedTime,
 } from "../stored-values.js";
 import { lockPayable } from "../wallets/payable-wallets.js";
+import { arrivalsOf } from "./lost-gas.js";
 import { lookAgain, takeOff } from "./sweep-due.js";
 
 /** States; the last four are ends. */
@@ -101,6 +102,8 @@ export interface Sweep {
   readonly topUp: TopUpState;
   /** Of it; 0 for none. */
   readonly topUpId: number;
+  /** Highest block in which gas of it is booked as arrived; 0 for none. */
+  readonly gasHeight: Height;
   /** All gas that it was given, or that is on its way. */
   readonly givenAtoken: Atoken;
   /** RFC 3339, UTC. */
@@ -381,6 +384,7 @@ interface SweepRow {
   readonly block_number: string | null;
   readonly top_up: string | null;
   readonly top_up_id: string | null;
+  readonly gas_height: string;
   readonly given: string;
   readonly created_at: unknown;
   readonly age_ms: string;
@@ -404,7 +408,7 @@ async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): 
             s.amount_units::text AS amount, s.gas_limit::text, s.nonce::text,
             s.gas_price_atoken::text AS price, s.state, s.reason, s.mined_hash,
             s.block_number::text, s.created_at,
-            gas.top_up, gas.top_up_id, gas.given,
+            gas.top_up, gas.top_up_id, gas.given, gas.gas_height,
             (SELECT coalesce(max(o.nonce) + 1, 0)::text FROM sweep o
               WHERE o.address = s.address AND o.id <> s.id) AS next_nonce,
             (extract(epoch FROM clock_timestamp() - s.changed_at) * 1000)::bigint::text AS age_ms,
@@ -420,6 +424,8 @@ async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): 
       CROSS JOIN LATERAL (
               SELECT (array_agg(m.state ORDER BY m.id DESC))[1] AS top_up,
                      max(m.id)::text AS top_up_id,
+                     coalesce(max((SELECT max(e.effective_height) FROM ${arrivalsOf("m.id")})),
+                              0)::text AS gas_height,
                      coalesce(sum(m.amount_units) FILTER (WHERE m.state <> 'void'), 0)::text AS given
                 FROM treasury_move m WHERE m.sweep_id = s.id) AS gas ${where}`,
     [...values],
@@ -459,6 +465,7 @@ function toSweep(row: SweepRow): Sweep {
     attempts,
     topUp: toTopUp(row.top_up),
     topUpId: row.top_up_id === null ? 0 : storedInteger(row.top_up_id),
+    gasHeight: storedHeight(row.gas_height),
     givenAtoken: storedAtoken(row.given),
     createdAt: storedTime(row.created_at),
     ageMs: storedInteger(row.age_ms),

@@ -8,6 +8,7 @@ import { readySweep, type Sweep, voidSweep } from "../../ledger/treasury/sweeps.
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, lower, raisePrice } from "../lane/gas.js";
+import type { WalletView } from "../lane/wallet-node.js";
 import type { SeenSweep, SigningRound } from "./sweep-attempts.js";
 import { missingGas, topUpOf } from "./sweep-plan.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
@@ -23,6 +24,7 @@ export const GIVEN_UP_DELAY_MS = 600_000;
 
 /** What is known for one round. */
 export interface GasRound extends SigningRound {
+  readonly view: SigningRound["view"] & Pick<WalletView, "height">;
   readonly policy: HashedPolicy;
   readonly maySign: boolean;
 }
@@ -51,8 +53,8 @@ export async function attendGas(
   if (topUp === "void") {
     const reason = "its gas was not paid";
     await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
-  } else if (topUp === "open") {
-    // A hot wallet pays it, or the move ends.
+  } else if (topUp === "open" || isUnseen(sweep, round)) {
+    // A hot wallet pays it, or the move ends; what came is there at the next look.
   } else if (isPaused) {
     if (ageMs <= PATIENCE_MS) return;
     const reason = "its token stands still";
@@ -97,17 +99,23 @@ export async function giveMore(
   }
 }
 
+/** Whether its gas arrived above the block that was looked at. */
+function isUnseen({ gasHeight }: Sweep, { view }: GasRound): boolean {
+  return gasHeight > view.height;
+}
+
 /** What a late sweep lacks to be signed at the price that is suggested; 0 where that is not what it needs. */
 function moreGas(
   { settings }: TreasuryContext,
   { sweep, state }: SeenSweep,
-  { rules, view }: GasRound,
+  round: GasRound,
 ): bigint {
+  const { rules, view } = round;
   const { gas, gasLimit, contract, attempts, isLate, topUp, givenAtoken } = sweep;
   const formerAtoken = attempts.at(-1)?.gasPriceAtoken;
   if (gas === undefined || contract === undefined || formerAtoken === undefined) return 0n;
   if (!isLate || topUp === "open" || state.nonce !== gas.nonce) return 0n;
-  if (sweep.isPaused) return 0n;
+  if (sweep.isPaused || isUnseen(sweep, round)) return 0n;
   const { suggestedPriceAtoken: suggestedAtoken } = view;
   if (suggestedAtoken <= formerAtoken) return 0n;
   const max = rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;

@@ -33,10 +33,11 @@ beforeEach(() => {
   bench.files.policy = bench.policyOf({});
 });
 
-/** A treasury whose node suggests a price and takes none of its bytes. */
+/** A treasury whose node suggests a price and takes none of its bytes. @param happens behind its look */
 function atPrice(
   suggestedPriceAtoken: bigint,
   over: Partial<Pick<TreasuryContext, "database">> = {},
+  happens: () => Promise<unknown> = async () => undefined,
 ): Sweeper {
   return bench.sweeper({
     ...over,
@@ -48,10 +49,11 @@ function atPrice(
     node: {
       ...bench.node,
       send: async () => [],
-      view: async (wallet, options) => ({
-        ...(await bench.node.view(wallet, options)),
-        suggestedPriceAtoken,
-      }),
+      view: async (wallet, options) => {
+        const view = await bench.node.view(wallet, options);
+        await happens();
+        return { ...view, suggestedPriceAtoken };
+      },
     },
   });
 }
@@ -182,6 +184,23 @@ it("is not asked for by what was seen before other gas came, nor for a sweep tha
   expect(await ask((await sweepOf(address)).topUpId)).toBeUndefined();
   expect(await gasOf(address)).toEqual(["arrived", "arrived"]);
   await bench.assertEven();
+});
+
+it("is not asked for again by a look at a block before the one in which it arrived", async () => {
+  const address = await stuck();
+  await atPrice(2n * PRICE).round(signal);
+  expect(await gasOf(address)).toEqual(["arrived", "open"]);
+  const arrives = async () => {
+    bench.house.clock.ms += 3_000;
+    await bench.lane.runRound(signal);
+    await bench.mine();
+  };
+  await atPrice(2n * PRICE, {}, arrives).round(signal);
+  expect(await gasOf(address)).toEqual(["arrived", "arrived"]);
+  await bench.rounds(1, atPrice(2n * PRICE));
+  expect(await gasOf(address)).toEqual(["arrived", "arrived"]);
+  expect(await lastPrice(address)).toBeGreaterThanOrEqual(2n * PRICE);
+  await expectSettled(address);
 });
 
 it("is asked for while a block ends the sweep, and neither holds the other up", async () => {
