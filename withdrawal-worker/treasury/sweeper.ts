@@ -259,13 +259,17 @@ export class Sweeper {
       if (last === undefined || (state !== "signed" && state !== "sent")) return [];
       const isNew = last.ageMs < nowMs - (sentMs ?? Number.NEGATIVE_INFINITY);
       const isLate = sentMs === undefined || nowMs - sentMs >= settings.rebroadcastIntervalMs;
-      return state === "signed" || isNew || isLate ? [{ id, ...last }] : [];
+      return state === "signed" || isNew || isLate ? [{ id, attempts }] : [];
     });
     if (late.length === 0) return;
     // A round may be long: what was read at its beginning is old by now.
     if (stops((await killSwitch.read()).level, "stop-broadcast")) return;
     const wallets = await this.#payableWallets();
-    const due = late.filter(({ wallet }) => wallets.includes(wallet));
+    // The newest that may go out: where an earlier one is for the only wallet left, it is worth as much.
+    const due = late.flatMap(({ id, attempts }) => {
+      const newest = attempts.findLast(({ wallet }) => wallets.includes(wallet));
+      return newest === undefined ? [] : [{ id, ...newest }];
+    });
     if (due.length === 0) return;
     const outcomes = await node.send(
       due.map(({ raw }) => raw),

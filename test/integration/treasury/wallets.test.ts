@@ -136,6 +136,28 @@ describe("a sweep", () => {
     expect(await bench.units(WALLET, "PLAIN")).toBe(0n);
   });
 
+  it("goes where it was signed for before when that wallet is the only one again, and no price is left", async () => {
+    const address = await deposit();
+    const { owner } = bench.bench.ledger;
+    // What is signed is at the cap: for a wallet that has it the bytes would be the same.
+    const gas = { ...bench.settings.gas, priceCapAtoken: PRICE };
+    const settings = { ...bench.settings, gas };
+    const capped = bench.sweeper({ settings, node: { ...bench.node, send: async () => [] } });
+    for (let round = 0; round < 2; round += 1) await capped.round(signal);
+    await freezeSigning(owner, WALLET, "somebody looks");
+    await capped.round(signal);
+    expect((await sweepOf(address))?.attempts.map(({ wallet }) => wallet)).toEqual([
+      WALLET,
+      SECOND,
+    ]);
+    await freezeSigning(owner, SECOND, "its key has leaked");
+    await releaseSigning(owner, WALLET, "nothing was there");
+    await bench.rounds(3, bench.sweeper({ settings }));
+    await releaseSigning(owner, SECOND, "over");
+    expect(await sweepOf(address)).toMatchObject({ state: "settled", wallet: WALLET });
+    expect(await bench.units(address)).toBe(0n);
+  });
+
   it("is sent to nobody while no wallet may be given coins, and as it was signed afterwards", async () => {
     const address = await deposit();
     for (let round = 0; round < 2; round += 1) await mute().round(signal);
