@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { errorMessage } from "../chain/errors.js";
 import { LedgerError } from "../ledger/errors.js";
-import { PolicyFile } from "../ledger/policy/policy-file.js";
+import { loadPolicyFile, PolicyFile } from "../ledger/policy/policy-file.js";
 import { type HashedPolicy, PERMISSIVE_POLICY, policyFileText } from "../ledger/policy/policy.js";
 import {
   type Activation,
@@ -24,6 +24,44 @@ import type { PolicySource } from "./lane/lane-context.js";
 /** How long a policy is believed to be in force without asking: a ledger may be put back under us. */
 const ACTIVE_LIFE_MS = 1_000;
 
+/**
+ * The policy as a home's file says it, for who judges no customer's request: it brings nothing into
+ * force. That home may be another than the worker's, and its copy of the policy an older one.
+ */
+export class PolicyReader implements PolicySource {
+  readonly #file: PolicyFile;
+  readonly #log: Logger;
+  #trouble: string | undefined;
+
+  constructor({ file, log }: Pick<PolicyKeeperParts, "file" | "log">) {
+    this.#file = new PolicyFile(file);
+    this.#log = log;
+  }
+
+  /** Why no policy can be had; undefined while one can. */
+  trouble(): string | undefined {
+    return this.#trouble;
+  }
+
+  async current(): Promise<HashedPolicy> {
+    return this.read();
+  }
+
+  /** The same at once. @throws POLICY_UNREADABLE */
+  read(): HashedPolicy {
+    try {
+      const policy = this.#file.read();
+      this.#trouble = undefined;
+      return policy;
+    } catch (cause) {
+      const message = `the policy cannot be used: ${errorMessage(cause)}`;
+      if (this.#trouble === undefined) this.#log.error({ message }, "nothing is paid");
+      this.#trouble = message;
+      throw new WorkerError("POLICY_UNREADABLE", message, { retriable: true, cause });
+    }
+  }
+}
+
 /** What a keeper is made of. */
 export interface PolicyKeeperParts {
   readonly database: SqlDatabase;
@@ -35,16 +73,15 @@ export interface PolicyKeeperParts {
 /** Watches the file of one home. */
 export class PolicyKeeper implements PolicySource {
   readonly #parts: PolicyKeeperParts;
-  readonly #file: PolicyFile;
+  readonly #reader: PolicyReader;
   /** What is in force by this process' doing, or known to be, and when the ledger was last asked. */
   #active: (Activation & { readonly hash: string; readonly askedMs: number }) | undefined;
   /** What waits for persons under another policy was judged by this one, since the ledger was asked. */
   #isRejudged = false;
-  #trouble: string | undefined;
 
   private constructor(parts: PolicyKeeperParts) {
     this.#parts = parts;
-    this.#file = new PolicyFile(parts.file);
+    this.#reader = new PolicyReader(parts);
   }
 
   /**
@@ -62,22 +99,23 @@ export class PolicyKeeper implements PolicySource {
       createFileOnce(file, policyFileText(PERMISSIVE_POLICY), SECRET_MODE);
     }
     const keeper = new PolicyKeeper(parts);
-    keeper.#file.read();
+    loadPolicyFile(file);
     await keeper.current();
     return keeper;
   }
 
   /** Why no policy can be had; undefined while one can. */
   trouble(): string | undefined {
-    return this.#trouble;
+    return this.#reader.trouble();
   }
 
   async current(): Promise<HashedPolicy> {
-    let policy = this.#read();
+    let policy = this.#reader.read();
     if (!(await this.#isInForce(policy))) {
       const { database, clock, log } = this.#parts;
       const askedMs = clock.monotonicMs();
-      const { id, isNew, ...activated } = await activatePolicy(database, () => this.#read());
+      const read = () => this.#reader.read();
+      const { id, isNew, ...activated } = await activatePolicy(database, read);
       ({ policy } = activated);
       if (isNew) log.info({ hash: policy.hash }, "a policy came into force");
       this.#active = { id, isNew, hash: policy.hash, askedMs };
@@ -107,19 +145,6 @@ export class PolicyKeeper implements PolicySource {
     } catch (error) {
       // A ledger that is being recovered decides nothing; it is judged when it is open again.
       if (!(error instanceof LedgerError && error.code === "RECOVERY")) throw error;
-    }
-  }
-
-  #read(): HashedPolicy {
-    try {
-      const policy = this.#file.read();
-      this.#trouble = undefined;
-      return policy;
-    } catch (cause) {
-      const message = `the policy cannot be used: ${errorMessage(cause)}`;
-      if (this.#trouble === undefined) this.#parts.log.error({ message }, "nothing is paid");
-      this.#trouble = message;
-      throw new WorkerError("POLICY_UNREADABLE", message, { retriable: true, cause });
     }
   }
 }

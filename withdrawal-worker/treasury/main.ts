@@ -19,7 +19,7 @@ import { type ChainIdentity, type LedgerDatabase, openLedger } from "../../ledge
 import { findIdentity } from "../../ledger/find-identity.js";
 import { runLeased } from "../../ledger/leased-loop.js";
 import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
-import { PolicyFile } from "../../ledger/policy/policy-file.js";
+import { loadPolicyFile, PolicyFile } from "../../ledger/policy/policy-file.js";
 import { killSwitchPath, policyPath } from "../../ledger/policy/policy-paths.js";
 import { LedgerGuard } from "../../ledger/recovery/ledger-guard.js";
 import { readHomeWallets } from "../../ledger/wallets/home-wallets.js";
@@ -37,7 +37,7 @@ import { type WorkerConfig, workerConfigFile } from "../config.js";
 import { WorkerError } from "../errors.js";
 import { createKillSwitch } from "../kill-switch.js";
 import { createWalletNode } from "../lane/wallet-node.js";
-import { PolicyKeeper } from "../policy-keeper.js";
+import { PolicyReader } from "../policy-keeper.js";
 import { Sweeper } from "./sweeper.js";
 import { SweepSigner } from "./sweep-signer.js";
 import type { TreasurySettings } from "./treasury-context.js";
@@ -72,13 +72,13 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     log,
     signal,
   });
-  const { database, policy } = await openPatiently(
-    () => openBooks(context, url, identity),
-    context,
-  );
+  // One that is not there yet is the worker's to write: rounds wait for it.
+  if (existsSync(policyPath(home))) loadPolicyFile(policyPath(home));
+  const database = await openPatiently(() => openBooks(context, url, identity), context);
   try {
     const settings = settingsOf(config);
     const policyFile = new PolicyFile(policyPath(home));
+    const policy = new PolicyReader({ file: policyPath(home), log });
     const contracts = new Map(
       tokens.map(({ symbol, contractAddress }): [string, Address] => [symbol, contractAddress]),
     );
@@ -135,21 +135,19 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   }
 }
 
-/** The ledger as this process works with it, and the policy in force; a fault leaves nothing open. */
+/** The ledger as this process works with it; a fault leaves nothing open. */
 async function openBooks(
   { home, log, signal }: ProcessContext,
   url: string,
   identity: ChainIdentity,
-): Promise<{ readonly database: LedgerDatabase; readonly policy: PolicyKeeper }> {
+): Promise<LedgerDatabase> {
   const applicationName = "causeway-treasury";
   const database = await openLedger({ url, log, signal, identity, applicationName });
   try {
     const guard = await LedgerGuard.open({ database, home, reporter: "treasury" });
     const reason = await guard.check();
     if (reason !== undefined) log.error({ reason }, "the ledger is in recovery");
-    const file = policyPath(home);
-    const policy = await PolicyKeeper.open({ database, file, clock: systemClock, log });
-    return { database, policy };
+    return database;
   } catch (error) {
     await database.close();
     throw error;
