@@ -322,7 +322,7 @@ export class FakeChain {
     if (tx.gasLimit < this.minimumGas) {
       return `intrinsic gas too low: gas ${tx.gasLimit}, minimum needed ${this.minimumGas}`;
     }
-    if (tx.gasLimit * price + tx.valueAtoken > (this.balances.get(from) ?? 0n)) {
+    if (!this.#canPay(tx, from)) {
       return "insufficient funds for gas * price + value: balance 0, tx cost 1, overshot 1";
     }
     const isCheap = known !== undefined && price * 10n < known.tx.maxFeePerGasAtoken * 11n;
@@ -336,13 +336,21 @@ export class FakeChain {
       hasMore = false;
       for (const [key, pooled] of this.#pool) {
         if (pooled.tx.nonce !== (this.nonces.get(pooled.from) ?? 0n)) continue;
-        if (this.#isUnmined(pooled.tx)) continue;
+        if (this.#isUnmined(pooled.tx) || !this.#canPay(pooled.tx, pooled.from)) continue;
         this.#pool.delete(key);
         executed.push(this.#execute(pooled));
         hasMore = true;
       }
     }
     return executed;
+  }
+
+  /** Of two that were taken each may be covered, and not both. */
+  #canPay(
+    { gasLimit, maxFeePerGasAtoken, valueAtoken }: SignedTransaction,
+    from: Address,
+  ): boolean {
+    return gasLimit * maxFeePerGasAtoken + valueAtoken <= (this.balances.get(from) ?? 0n);
   }
 
   #isUnmined({ to, data }: SignedTransaction): boolean {

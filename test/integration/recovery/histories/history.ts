@@ -8,12 +8,12 @@ import { STRANGER } from "../desk.js";
 import { PLAIN } from "./house-of-wallets.js";
 import { movesOn, ownedBy, paymentsOf } from "./money-model.js";
 import { ASSETS, CUSTOMERS } from "./scene.js";
-import { Traffic } from "./traffic.js";
+import { Restores } from "./restores.js";
 
 type Action = readonly [weight: number, name: string, act: () => Promise<boolean>];
 
 /** See the head of the file. */
-export class History extends Traffic {
+export class History extends Restores {
   protected get actions(): readonly Action[] {
     const all: readonly Action[] = [
       [3, "deposit", () => this.deposit()],
@@ -37,6 +37,9 @@ export class History extends Traffic {
       [1, "revert", () => this.changeOutcome()],
       [2, "sweep", () => this.sweep()],
       [1, "mine", () => this.mine()],
+      [1, "address", () => this.newAddress()],
+      [2, "copy", () => this.copy()],
+      [4, "restore", () => this.restore()],
       [1, "restart", () => this.restart()],
     ];
     return all.filter(([, name]) => !this.without.has(name));
@@ -83,7 +86,11 @@ export class History extends Traffic {
   }
 
   protected async statusOf(id: WithdrawalId): Promise<string> {
-    return (await this.desk.read(id)).status;
+    const rows = await this.desk.database.query<{ status: string }>(
+      `SELECT status FROM withdrawal WHERE id = $1`,
+      [id],
+    );
+    return rows[0]?.status ?? "lost";
   }
 
   /** All that was lost is mined again, nothing is on its way, and everybody has what is theirs. */

@@ -17,12 +17,6 @@ import { ASSETS, CUSTOMERS, REASON, Scene } from "./scene.js";
 
 /** See the head of the file. */
 export abstract class Persons extends Scene {
-  /** What the exchange bears, because its customer had not so much any more; by the matter's name. */
-  protected readonly writtenOff = new Map<
-    string,
-    { readonly customer: string; readonly asset: string; readonly units: bigint }
-  >();
-
   /** Somebody says whose coins in suspense are: its address's customer's. */
   protected async assign(): Promise<boolean> {
     const found = await this.desk.database.query<

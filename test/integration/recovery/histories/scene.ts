@@ -15,6 +15,25 @@ export const ASSETS = [NATIVE_ASSET, PLAIN];
 /** Of every command that wants one. */
 export const REASON = ["--reason", "looked at the chain"];
 
+/** What operators gave and decided beside the chain: a copy of the ledger holds it as it was then. */
+export interface Books {
+  readonly given: ReadonlyMap<string, bigint>;
+  readonly assigned: readonly Assigned[];
+  readonly writtenOff: ReadonlyMap<string, WrittenOff>;
+}
+
+interface Assigned {
+  readonly customer: string;
+  readonly units: bigint;
+  readonly height: number;
+}
+
+interface WrittenOff {
+  readonly customer: string;
+  readonly asset: string;
+  readonly units: bigint;
+}
+
 /** See the head of the file. */
 export abstract class Scene {
   /** Told when a history fails. */
@@ -22,13 +41,15 @@ export abstract class Scene {
   protected readonly owners = new Map<Address, string>();
   protected readonly asked: Asked[] = [];
   /** What operators gave beside the chain, by customer and asset. */
-  protected readonly given = new Map<string, bigint>();
+  protected given = new Map<string, bigint>();
   /** Coins that blocks brought: no other block can bring them again. */
-  protected assigned: {
-    readonly customer: string;
-    readonly units: bigint;
-    readonly height: number;
-  }[] = [];
+  protected assigned: Assigned[] = [];
+  /** What the exchange bears, because its customer had not so much any more; by the matter's name. */
+  protected writtenOff = new Map<string, WrittenOff>();
+  /** Keys of requests whose clients were told that nothing is paid: nobody asks for them again. */
+  protected readonly told = new Set<string>();
+  /** No block at or below this height is lost. */
+  protected floor = 3;
   /** Those of them that are lost, by customer. */
   protected readonly gone = new Map<string, bigint>();
   protected number = 0;
@@ -70,6 +91,21 @@ export abstract class Scene {
       [customer, asset],
     );
     return BigInt(row?.units ?? "0");
+  }
+
+  protected booksNow(): Books {
+    const { given, assigned, writtenOff } = this;
+    return {
+      given: new Map(given),
+      assigned: [...assigned],
+      writtenOff: new Map(writtenOff),
+    };
+  }
+
+  protected takeBooks({ given, assigned, writtenOff }: Books): void {
+    this.given = new Map(given);
+    this.assigned = [...assigned];
+    this.writtenOff = new Map(writtenOff);
   }
 
   protected give(customer: string, asset: string, units: bigint): void {

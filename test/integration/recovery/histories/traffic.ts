@@ -236,7 +236,7 @@ export abstract class Traffic extends Persons {
   protected async lose(): Promise<boolean> {
     const { random } = this;
     const chain = this.chain;
-    const lowest = Math.max(3, chain.head - MAX_LOST_BLOCKS);
+    const lowest = Math.max(this.floor, chain.head - MAX_LOST_BLOCKS);
     if (lowest >= chain.head) return false;
     await this.desk.watch();
     // Mostly just below something that moved.
@@ -280,7 +280,9 @@ export abstract class Traffic extends Persons {
   }
 
   protected remine(): boolean {
-    const lost = this.payments.filter(({ height }) => height === undefined);
+    const lost = this.payments.filter(
+      (payment) => payment.height === undefined && this.#mayPay(payment),
+    );
     if (lost.length === 0) return false;
     const { random } = this;
     const some = lost.filter(() => chance(random, 0.6));
@@ -290,12 +292,22 @@ export abstract class Traffic extends Persons {
       .toSorted((left, right) => left.place - right.place)
       .map(({ payment }) => payment);
     const groups = chance(random, 0.5) ? [shuffled] : shuffled.map((one) => [one]);
-    for (const group of groups) {
+    for (const all of groups) {
+      const group = all.filter((payment) => this.#mayPay(payment));
       const { height } = this.chain.mine(group.map(({ transaction }) => transaction));
       for (const payment of group) payment.height = height;
     }
     this.say(`${meant.length} of ${lost.length} payments mined again`);
     return true;
+  }
+
+  /** What came out of cold storage may have been lost with what had come there. */
+  #mayPay({ transaction }: Payment): boolean {
+    const coldAtoken = transaction.changes.reduce(
+      (sum, { from, amountAtoken }) => sum + (from === COLD ? amountAtoken : 0n),
+      0n,
+    );
+    return coldAtoken <= (this.chain.balances.get(COLD) ?? 0n);
   }
 
   protected async mineAgain(): Promise<boolean> {
