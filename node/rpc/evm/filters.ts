@@ -2,13 +2,13 @@
  * Installed filters. Blocks are final, so block and log filters only remember the next height and
  * read the chain when they are polled: nothing queues up, and nothing can be lost in between.
  */
-import { randomBytes } from "node:crypto";
-import { bytesToHex, type Hash32, type Hex, type Height } from "../../../chain/hex.js";
+import type { Hash32, Hex, Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { PendingTransaction } from "../../view/event-bus.js";
 import { CriteriaRoom } from "./criteria-room.js";
 import { RpcFault } from "./errors.js";
 import type { LogFilter } from "./log-filter.js";
+import { randomId } from "./random-id.js";
 
 /**
  * A filter as installed. `next` moves when the answer to a poll is complete: a poll that fails takes
@@ -39,9 +39,6 @@ interface Entry {
  */
 const MAX_PENDING_HASHES = 65_536;
 
-/** Bytes of randomness in an id: nobody guesses another client's filter. */
-const ID_BYTES = 16;
-
 /** All filters of the node, of HTTP and WebSocket clients alike. */
 export class FilterRegistry {
   private readonly entries = new Map<Hex, Entry>();
@@ -62,7 +59,7 @@ export class FilterRegistry {
       throw new RpcFault("LIMIT_EXCEEDED", `more than ${this.limits.filters} filters`);
     }
     if (filter.kind === "log") this.room.take(filter.filter.criteria);
-    const id = bytesToHex(randomBytes(ID_BYTES));
+    const id = randomId();
     this.entries.set(id, { filter, usedAtMs: this.clock.monotonicMs() });
     return id;
   }

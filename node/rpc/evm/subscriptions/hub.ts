@@ -4,8 +4,7 @@
  * height on without a gap; with `fromBlock` it begins in the past, so a client that reconnects
  * misses nothing.
  */
-import { randomBytes } from "node:crypto";
-import { bytesToHex, type Height, type Hex } from "../../../../chain/hex.js";
+import type { Height, Hex } from "../../../../chain/hex.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { CommittedBlock, EventBus } from "../../../view/event-bus.js";
@@ -17,6 +16,7 @@ import { LargeLane } from "../large-lane.js";
 import { type CallContext, type MethodEntries, method, type Subscriber } from "../method.js";
 import type { EvmRpcLimits } from "../options.js";
 import { type BlockRef, ParamError, type Params } from "../params.js";
+import { randomId } from "../random-id.js";
 import { assertBlocks } from "../reads.js";
 import { ClientLane, type Moment, type Subscription } from "./client-lane.js";
 import { LiveBlock } from "./live-block.js";
@@ -98,7 +98,7 @@ export class SubscriptionHub {
     if (lane.size >= this.ports.limits.subscriptionsPerConnection) {
       throw new RpcFault("LIMIT_EXCEEDED", "too many subscriptions");
     }
-    const id = bytesToHex(randomBytes(16));
+    const id = randomId();
     const prefix =
       '{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":' +
       `"${id}","result":`;
