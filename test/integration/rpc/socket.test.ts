@@ -186,6 +186,24 @@ describe("subscriptions", () => {
     expect(receipt).toEqual((await client.ask("eth_getTransactionReceipt", hashes[1])).result);
   });
 
+  it("pushes receipts of the newest block to who comes behind others that wait for some", async () => {
+    const { url, chain } = await startNode();
+    const client = await openClient(url);
+    const raws = await Promise.all([0, 1].map((nonce) => signLegacy(ALICE, { nonce })));
+    const hashes = raws.map((raw) => Transaction.from(raw).hash);
+    const subscribe = async (options: object) =>
+      (await client.ask("eth_subscribe", "transactionReceipts", options)).result;
+    const early = await subscribe({ transactionHashes: [hashes[0]] });
+    chain.add(raws.map((raw) => ({ raw })));
+    expect(Object.values(await client.next(early))).toMatchObject([{ transactionHash: hashes[0] }]);
+    const late = await subscribe({ transactionHashes: [hashes[1]], fromBlock: "0x1" });
+    // What was subscribed later is sent the block later.
+    const { result: heads } = await client.ask("eth_subscribe", "newHeads", { fromBlock: "0x1" });
+    await client.next(heads);
+    const told = client.messages.filter(({ params }) => params?.subscription === late);
+    expect(told).toMatchObject([{ params: { result: [{ transactionHash: hashes[1] }] } }]);
+  });
+
   it("bounds the transactions that are waited for", async () => {
     const { url } = await startNode();
     const client = await openClient(url);

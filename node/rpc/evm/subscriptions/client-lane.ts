@@ -31,6 +31,8 @@ export interface Subscription {
   next: Height;
   /** Nothing of a block above this height is sent. */
   readonly last: Height;
+  /** The newest block when it was made: what others were sent of that knows nothing of it. */
+  readonly lastPast: Height;
   /** Its id has been answered: only then something is sent. */
   isStarted: boolean;
   /** Ends whatever is being made for it. */
@@ -177,11 +179,11 @@ export class ClientLane {
 
   /** Sends a block, or some blocks of the past. */
   private async sendNext(subscription: Subscription): Promise<void> {
-    const { topic } = subscription;
+    const { topic, next, lastPast } = subscription;
     if (!isOfChain(topic)) return;
     const live = this.ports.newest();
     try {
-      if (live?.height === subscription.next) {
+      if (live?.height === next && next > lastPast) {
         subscription.next += 1;
         await this.sendLive(subscription, topic, live);
       } else {

@@ -103,7 +103,9 @@ export class SubscriptionHub {
       '{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":' +
       `"${id}","result":`;
     const ending = new AbortController();
-    const subscription = { id, topic, prefix, next, last, isStarted: false, ending };
+    const { height: lastPast } = view.head();
+    const span = { next, last, lastPast };
+    const subscription = { id, topic, prefix, ...span, isStarted: false, ending };
     if (topic.kind === "transactionReceipts") this.waiting.add(subscription, topic.hashes);
     if (topic.kind === "logs") this.room.take(topic.filter.criteria);
     lane.add(subscription);
