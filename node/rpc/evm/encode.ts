@@ -178,16 +178,16 @@ interface TransactionPlace {
 /** Logs whose texts are made at a stretch: a millisecond. */
 const LOGS_AT_ONCE = 256;
 
-/** A receipt (ReceiptInfo) of a mined transaction. */
-export function receiptJson(
-  mined: BlockTransaction,
-  placed: PlacedReceipt,
-  at: TransactionPlace,
-): string {
-  return [...receiptTexts(mined, placed, at)].join("");
+/** A mined transaction, what came of it, and where it is. */
+export interface MinedReceipt {
+  readonly mined: BlockTransaction;
+  readonly placed: PlacedReceipt;
+  readonly at: TransactionPlace;
 }
 
-/** The same in pieces: one transaction may have tens of thousands of logs. */
+/**
+ * A receipt (ReceiptInfo) of a mined transaction, in pieces: one may have tens of thousands of logs.
+ */
 export function* receiptTexts(
   mined: BlockTransaction,
   placed: PlacedReceipt,

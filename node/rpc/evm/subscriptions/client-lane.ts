@@ -11,9 +11,15 @@ import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import type { BlockJson } from "../block-json.js";
-import { headerJson, pendingTransactionJson, placeOf, receiptJson } from "../encode.js";
+import {
+  headerJson,
+  type MinedReceipt,
+  pendingTransactionJson,
+  placeOf,
+  receiptTexts,
+} from "../encode.js";
 import { historyPruned, INTERNAL_ERROR, toRpcError } from "../errors.js";
-import type { LargeLane } from "../large-lane.js";
+import { LARGE_BYTES, type LargeLane } from "../large-lane.js";
 import { matches, mayContain } from "../log-filter.js";
 import { searchLogs } from "../log-search.js";
 import type { Subscriber } from "../method.js";
@@ -52,8 +58,8 @@ export interface LanePorts {
   readonly view: ChainView;
   readonly log: Logger;
   readonly json: Pick<BlockJson, "receipts">;
-  /** For large pieces of the past, of all clients. */
-  readonly past: LargeLane;
+  /** For what is large and made for one client, of all clients. */
+  readonly large: LargeLane;
   readonly newest: () => LiveBlock<Subscription> | undefined;
   readonly onEnd: (subscription: Subscription) => void;
 }
@@ -228,8 +234,7 @@ export class ClientLane {
       }
     } else if (block.transactionCount > 0) {
       if (topic.hashes.size === 0) return this.sendReceipts(subscription, block.height);
-      const receipts = block.receipts(subscription);
-      if (receipts.length > 0) this.send(subscription, `[${receipts.join(",")}]`);
+      await this.sendReceiptList(subscription, block.receipts(subscription));
     }
   }
 
@@ -252,7 +257,7 @@ export class ClientLane {
     const { signal } = ending;
     let leave: (() => void) | undefined;
     const becameLarge = async () => {
-      leave ??= await this.ports.past.enter(signal);
+      leave ??= await this.ports.large.enter(signal);
     };
     try {
       const bounds = { ...PAST_LOGS_AT_ONCE, signal, becameLarge };
@@ -274,20 +279,32 @@ export class ClientLane {
   ): Promise<void> {
     const { height } = outline.header;
     if (hashes.size === 0) return this.sendReceipts(subscription, height);
-    const place = placeOf(outline);
-    const found: string[] = [];
-    for (const page of this.ports.view.pages(height)) {
-      const wanted = page.hashes().map((hash) => hashes.has(hash));
-      if (!wanted.includes(true)) continue;
-      const [mined, receipts] = [page.transactions(), page.receipts()];
-      for (const [item, isWanted] of wanted.entries()) {
-        const [transaction, receipt] = [mined[item], receipts[item]];
-        if (!isWanted || transaction === undefined || receipt === undefined) continue;
-        found.push(receiptJson(transaction, receipt, { place, index: page.first + item }));
+    await this.sendReceiptList(subscription, receiptsIn(this.ports.view, outline, hashes));
+  }
+
+  /** Sends receipts as one list, made in slices; few that have become large are made up at a time. */
+  private async sendReceiptList(
+    subscription: Subscription,
+    receipts: Iterable<MinedReceipt | undefined>,
+  ): Promise<void> {
+    const { signal } = subscription.ending;
+    let text = "";
+    let leave: (() => void) | undefined;
+    try {
+      for (const receipt of receipts) {
+        await breathe(signal);
+        if (receipt === undefined) continue;
+        if (text !== "") text += ",";
+        for (const part of receiptTexts(receipt.mined, receipt.placed, receipt.at)) {
+          text += part;
+          if (text.length > LARGE_BYTES) leave ??= await this.ports.large.enter(signal);
+          await breathe(signal);
+        }
       }
-      await breathe(subscription.ending.signal);
+      if (text !== "") this.send(subscription, `[${text}]`);
+    } finally {
+      leave?.();
     }
-    if (found.length > 0) this.send(subscription, `[${found.join(",")}]`);
   }
 
   private async sendReceipts(subscription: Subscription, height: Height): Promise<void> {
@@ -299,6 +316,26 @@ export class ClientLane {
   private send(subscription: Subscription, result: string): void {
     if (subscription.ending.signal.aborted) return;
     this.subscriber.notify(`${subscription.prefix}${result}}}`);
+  }
+}
+
+/** Receipts of a block that are waited for; undefined before each page, which takes a while to read. */
+function* receiptsIn(
+  view: ChainView,
+  outline: BlockOutline,
+  hashes: ReadonlySet<Hash32>,
+): Generator<MinedReceipt | undefined, void> {
+  const place = placeOf(outline);
+  for (const page of view.pages(outline.header.height)) {
+    yield undefined;
+    const wanted = page.hashes().map((hash) => hashes.has(hash));
+    if (!wanted.includes(true)) continue;
+    const [transactions, receipts] = [page.transactions(), page.receipts()];
+    for (const [item, isWanted] of wanted.entries()) {
+      const [mined, placed] = [transactions[item], receipts[item]];
+      if (!isWanted || mined === undefined || placed === undefined) continue;
+      yield { mined, placed, at: { place, index: page.first + item } };
+    }
   }
 }
 

@@ -41,7 +41,7 @@ export class SubscriptionHub {
   private readonly lanes = new Map<Subscriber, ClientLane>();
   private readonly waiting = new WaitingHashes<Subscription>(MAX_WAITING_HASHES);
   private readonly room = new CriteriaRoom();
-  private readonly past = new LargeLane();
+  private readonly large = new LargeLane();
   private newest: LiveBlock<Subscription> | undefined;
   private readonly endings: (() => void)[];
   private wasCatchingUp: boolean;
@@ -132,7 +132,7 @@ export class SubscriptionHub {
       view,
       log,
       json,
-      past: this.past,
+      large: this.large,
       newest: () => this.newest,
       onEnd: (subscription) => this.ended(subscription),
     });

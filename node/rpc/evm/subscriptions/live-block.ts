@@ -4,7 +4,7 @@ import type { Log } from "../../../../chain/receipt.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import { placedReceipt } from "../../../view/block-pages.js";
 import type { CommittedBlock } from "../../../view/event-bus.js";
-import { headerJson, logJson, placeOf, receiptJson } from "../encode.js";
+import { headerJson, logJson, type MinedReceipt, placeOf } from "../encode.js";
 import type { WaitingHashes } from "./waiting-hashes.js";
 
 /** A log of a new block; its text is made when the first subscription wants it. */
@@ -47,18 +47,18 @@ export class LiveBlock<Waiter> {
   }
 
   /** Receipts that the waiter waits for, in order. */
-  receipts(waiter: Waiter): readonly string[] {
+  receipts(waiter: Waiter): readonly MinedReceipt[] {
     this.found ??= this.waiting.found(this.committed.block.transactions.map(({ tx }) => tx.hash));
     return (this.found.get(waiter) ?? []).map((index) => this.receipt(index));
   }
 
-  private receipt(index: number): string {
+  private receipt(index: number): MinedReceipt {
     const { block } = this.committed;
     const [mined, placed] = [block.transactions[index], placedReceipt(this.committed, index)];
     if (mined === undefined || placed === undefined) {
       throw new RangeError(`the block has no transaction ${index}`);
     }
-    return receiptJson(mined, placed, { place: placeOf(block), index });
+    return { mined, placed, at: { place: placeOf(block), index } };
   }
 }
 

@@ -1,12 +1,16 @@
 /** A receipt of tens of thousands of logs is made in slices, and is the same as one that is made at once. */
 import { beforeAll, describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../../chain/address.js";
+import type { EvmApi } from "../../../../node/rpc/evm/api.js";
+import type { Subscriber } from "../../../../node/rpc/evm/method.js";
+import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
 import { turnsOf } from "../../../helpers/turns.js";
-import { ALICE, BOB, createTestNode, signLegacy } from "./fixture.js";
+import { ALICE, BOB, createTestNode, signLegacy, type TestTransaction } from "./fixture.js";
 
 const LOGS = 20_000;
 const FEW = 600;
 const node = createTestNode();
+const transactions: TestTransaction[] = [];
 const hashes: string[] = [];
 
 interface Receipt {
@@ -23,7 +27,8 @@ beforeAll(async () => {
     return signLegacy(ALICE, fields);
   });
   const signed = await Promise.all(raws);
-  const { block } = node.chain.add(signed.map((raw, index) => ({ raw, logs: many[index] ?? [] })));
+  transactions.push(...signed.map((raw, index) => ({ raw, logs: many[index] ?? [] })));
+  const { block } = node.chain.add(transactions);
   for (const { tx } of block.transactions) hashes.push(tx.hash);
 });
 
@@ -35,7 +40,40 @@ describe("others get their turns", () => {
   ])("while %s is answered", async (method, param) => {
     expect(await turnsOf(() => node.call(method, param()))).toBeGreaterThan(10);
   });
+
+  it.each(["the past", "a new block"])("while a subscription is sent %s", async (what) => {
+    const own = createTestNode();
+    const isPast = what === "the past";
+    if (isPast) own.chain.add(transactions);
+    let told: unknown;
+    const turns = await turnsOf(async () => {
+      const options = { transactionHashes: [hashes[1]], fromBlock: "0x1" };
+      const first = firstTold(own.api, ["transactionReceipts", options]);
+      if (!isPast) own.chain.add(transactions);
+      told = await first;
+    });
+    expect(told).toEqual([await own.call("eth_getTransactionReceipt", hashes[1])]);
+    expect(turns).toBeGreaterThan(10);
+  });
 });
+
+/** The result of what a new subscription is told first. */
+async function firstTold(api: EvmApi, params: readonly unknown[]): Promise<unknown> {
+  const told = new Promise<string>((resolve, reject) => {
+    const subscriber: Subscriber = {
+      notify: resolve,
+      tooSlow: () => reject(new Error("too slow")),
+      failed: (why) => reject(new Error(why)),
+      drained: async () => undefined,
+      onClose: () => undefined,
+    };
+    const context = new RequestContext(5_000, subscriber);
+    const body = { jsonrpc: "2.0", id: 1, method: "eth_subscribe", params };
+    void api.dispatcher.handle(Buffer.from(JSON.stringify(body)), context);
+    context.finish();
+  });
+  return (JSON.parse(await told) as { params: { result: unknown } }).params.result;
+}
 
 it("the answers are the same, whichever way they are made", async () => {
   const all = await node.call<Receipt[]>("eth_getBlockReceipts", "0x1");
