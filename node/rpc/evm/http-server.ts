@@ -77,7 +77,7 @@ function preflight(cors: Headers, response: ServerResponse): void {
  * across origins without asking first.
  */
 function isJsonType(contentType: string | undefined): boolean {
-  return contentType === undefined || contentType === "" || /json/i.test(contentType);
+  return contentType === undefined || contentType === "" || /^[^;]*json/i.test(contentType);
 }
 
 function post(api: EvmApi, cors: Headers, exchanged: Exchanged): void {

@@ -108,8 +108,15 @@ describe("HTTP", () => {
     const notification = JSON.stringify({ jsonrpc: "2.0", method: "eth_chainId" });
     expect(await send(url, { body: notification })).toMatchObject({ status: 204, text: "" });
     expect((await send(url, { method: "PUT", body: chainIdCall })).status).toBe(405);
-    const form = { "Content-Type": "application/x-www-form-urlencoded" };
-    expect((await send(url, { body: chainIdCall, headers: form })).status).toBe(415);
+    // What a page of another origin may send without asking, with any parameters.
+    for (const type of [
+      "application/x-www-form-urlencoded",
+      "text/plain; charset=json",
+      "multipart/form-data; boundary=application/json",
+    ]) {
+      const headers = { "Content-Type": type };
+      expect([type, (await send(url, { body: chainIdCall, headers })).status]).toEqual([type, 415]);
+    }
     const single = `${chainIdCall}${" ".repeat(3_000)}`;
     expect((await send(url, { body: single })).status).toBe(413);
     expect((await send(url, { body: ` [${chainIdCall}${" ".repeat(3_000)}]` })).status).toBe(200);
