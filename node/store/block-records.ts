@@ -14,12 +14,13 @@ import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { heightBytes } from "../../chain/encoding/height-bytes.js";
 import { encodedRlpItems } from "../../chain/encoding/rlp.js";
 import { encodeRlp, encodeRlpListOfEncoded } from "../../chain/encoding/rlp-writer.js";
-import { readRlp } from "../../chain/encoding/rlp-reader.js";
+import { readRlp, type RlpReader } from "../../chain/encoding/rlp-reader.js";
 import { provableCosmosItem } from "./whole-block-codec.js";
 import {
   type BlockPage,
   outlineOf,
   PAGE_TRANSACTIONS,
+  type PaidGas,
   type PlacedReceipt,
   placeReceipts,
 } from "../view/block-pages.js";
@@ -33,6 +34,7 @@ import {
   readLog,
   readTransaction,
   transactionItem,
+  unpackBloom,
 } from "../../chain/records/block-items.js";
 import type { BlockRecordBytes, PageRecordBytes } from "../../chain/records/block-records.js";
 import { cosmosItem, readCosmosTransaction } from "../../chain/records/cosmos-items.js";
@@ -80,6 +82,8 @@ const EVENT_BYTES = 300;
 /** Fields of a receipt before its bloom, and which of them are its logs. */
 const RECEIPT_FIELDS = 7;
 const LOGS_FIELD = 6;
+/** Which are its status and cumulative gas. */
+const [STATUS_FIELD, CUMULATIVE_GAS_FIELD] = [1, 3];
 
 /** Indexes of the transactions that the pages of a block begin with, in steps. */
 export function* pageStartSteps({ block, receipts, journal }: CommittedBlock): Steps<number[]> {
@@ -290,8 +294,7 @@ export class StoredPage implements BlockPage {
 
   /** Receipts without blooms, as `receiptFields` has them. */
   encodedReceipts(): readonly Uint8Array[] {
-    const [, ...items] = encodedRlpItems(this.read("receiptPage"));
-    return this.whole(items).map((item) =>
+    return this.receiptItems().map((item) =>
       encodeRlpListOfEncoded(encodedRlpItems(item).slice(0, RECEIPT_FIELDS)),
     );
   }
@@ -299,6 +302,19 @@ export class StoredPage implements BlockPage {
   receipts(): readonly PlacedReceipt[] {
     const { receipts, firstLogIndex } = readRlp(this.read("receiptPage"), readReceiptPage);
     return placeReceipts(this.whole(receipts), firstLogIndex);
+  }
+
+  paidGas(): readonly PaidGas[] {
+    return this.receiptItems().map((item) => readRlp(item, readPaidGas));
+  }
+
+  *rawReceipts(): Generator<Uint8Array, void> {
+    for (const item of this.receiptItems()) yield rawReceipt(item);
+  }
+
+  private receiptItems(): readonly Uint8Array[] {
+    const [, ...items] = encodedRlpItems(this.read("receiptPage"));
+    return this.whole(items);
   }
 
   /** One receipt; `item` counts from the page's first. */
@@ -374,6 +390,36 @@ function cosmosKey(at: Buffer, item: number): Buffer {
 
 function pageKey(space: PageSpace, at: Buffer, first: number): Buffer {
   return storeKey(space, at, encodeIndexes([first]));
+}
+
+/** What a stored receipt says of its gas. */
+function readPaidGas(reader: RlpReader): PaidGas {
+  return reader.list(() => {
+    // Type and status.
+    reader.skip();
+    reader.skip();
+    const gasUsed = reader.integer();
+    // Cumulative gas.
+    reader.skip();
+    const priceAtoken = reader.integer();
+    while (reader.hasMore) reader.skip();
+    return { gasUsed, priceAtoken };
+  });
+}
+
+/** The consensus encoding of a stored receipt: its logs are in it as they are stored. */
+function rawReceipt(item: Uint8Array): Uint8Array {
+  const fields = encodedRlpItems(item);
+  const field = (index: number) => itemOf(fields, index);
+  const bloom = unpackBloom(readRlp(field(RECEIPT_FIELDS), (reader) => reader.bytes()));
+  const body = encodeRlpListOfEncoded([
+    field(STATUS_FIELD),
+    field(CUMULATIVE_GAS_FIELD),
+    encodeRlp(bloom),
+    field(LOGS_FIELD),
+  ]);
+  const type = readRlp(field(0), (reader) => reader.number());
+  return type === 0 ? body : Buffer.concat([Uint8Array.of(type), body]);
 }
 
 function encodedLogs(receipt: Uint8Array): Uint8Array[] {

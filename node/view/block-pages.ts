@@ -11,7 +11,8 @@ import {
 } from "../../chain/block.js";
 import { cosmosPlacesOf } from "../../chain/consensus/abci-event.js";
 import type { Hash32 } from "../../chain/hex.js";
-import type { Receipt } from "../../chain/receipt.js";
+import { encodeReceipt, type Receipt } from "../../chain/receipt.js";
+import type { Atoken } from "../../chain/units.js";
 import type { CommittedBlock } from "./event-bus.js";
 
 /** A receipt with what the block alone knows of it. */
@@ -19,6 +20,13 @@ export interface PlacedReceipt {
   readonly receipt: Receipt;
   /** Logs of the block before the receipt's first one. */
   readonly firstLogIndex: number;
+}
+
+/** What a transaction paid. */
+export interface PaidGas {
+  readonly gasUsed: bigint;
+  /** Of each unit of it. */
+  readonly priceAtoken: Atoken;
 }
 
 /** Some neighbouring transactions of a block with all that belongs to them. */
@@ -29,6 +37,10 @@ export interface BlockPage {
   hashes(): readonly Hash32[];
   transactions(): readonly BlockTransaction[];
   receipts(): readonly PlacedReceipt[];
+  /** Nothing of their logs is decoded, of which a single receipt may have tens of thousands. */
+  paidGas(): readonly PaidGas[];
+  /** Consensus encodings of the receipts, one after the other; logs as they are stored. */
+  rawReceipts(): Iterable<Uint8Array>;
   /** Nothing in it where the block came without its journal (state sync). */
   journal(): readonly TransactionJournal[];
 }
@@ -61,9 +73,19 @@ export function* pagesOf(committed: CommittedBlock): Generator<BlockPage> {
       hashes: () => block.transactions.slice(first, end).map(({ tx }) => tx.hash),
       transactions: () => block.transactions.slice(first, end),
       receipts: () => placeReceipts(own, firstLogIndex),
+      paidGas: () => own.map(paidBy),
+      rawReceipts: () => encodedReceipts(own),
       journal: () => journal.transactions.slice(first, end),
     };
   }
+}
+
+function* encodedReceipts(receipts: readonly Receipt[]): Generator<Uint8Array, void> {
+  for (const receipt of receipts) yield encodeReceipt(receipt);
+}
+
+function paidBy({ gasUsed, effectiveGasPriceAtoken }: Receipt): PaidGas {
+  return { gasUsed, priceAtoken: effectiveGasPriceAtoken };
 }
 
 /** Receipts that follow each other, the first of which has so many logs before it. */

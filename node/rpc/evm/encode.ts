@@ -139,7 +139,7 @@ export function blockStartJson(outline: BlockOutline): string {
 export const BLOCK_END = '],"uncles":[]}';
 
 /** rlp([header, transactions, uncles]) for debug_getRawBlock. */
-export function encodeRawBlock(block: Block): Uint8Array {
+export function encodeRawBlock(block: Pick<Block, "header" | "transactions">): Uint8Array {
   const transactions = block.transactions.map(({ tx }) =>
     tx.type === 0 ? tx.raw : encodeRlp(tx.raw),
   );

@@ -1,7 +1,6 @@
 /** Traces of mined transactions and calls, and raw encodings; nothing that writes or profiles. */
-import { type BlockOutline, encodeHeader } from "../../../../chain/block.js";
+import { type BlockOutline, type BlockTransaction, encodeHeader } from "../../../../chain/block.js";
 import { bytesToHex, type Height, type Hex } from "../../../../chain/hex.js";
-import { encodeReceipt } from "../../../../chain/receipt.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { CallWorkers, TraceKind } from "../../../execution/calls/call-port.js";
@@ -105,16 +104,21 @@ function rawMethods({ view, pool }: DebugMethodPorts): MethodEntries {
     }),
     method("debug_getRawBlock", 1, async (params, { signal }) => {
       const { header } = existing(findBlock(view, params.required(0, parseBlockRef)));
-      const committed = await view.load(header.height, signal);
-      if (committed === undefined) throw new RpcFault("SERVER_ERROR", "block not found");
-      return bytesToHex(encodeRawBlock(committed.block));
+      const transactions: BlockTransaction[] = [];
+      for (const page of view.pages(header.height)) {
+        transactions.push(...page.transactions());
+        await breathe(signal);
+      }
+      return bytesToHex(encodeRawBlock({ header, transactions }));
     }),
     method("debug_getRawReceipts", 1, async (params, { signal }) => {
       const { header } = existing(findBlock(view, params.required(0, parseBlockRef)));
       const raws: Hex[] = [];
       for (const page of view.pages(header.height)) {
-        raws.push(...page.receipts().map(({ receipt }) => bytesToHex(encodeReceipt(receipt))));
-        await breathe(signal);
+        for (const raw of page.rawReceipts()) {
+          raws.push(bytesToHex(raw));
+          await breathe(signal);
+        }
       }
       return raws;
     }),

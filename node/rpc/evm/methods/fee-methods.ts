@@ -2,6 +2,7 @@
 import type { BlockOutline } from "../../../../chain/block.js";
 import { type Height, toQuantity } from "../../../../chain/hex.js";
 import type { Atoken } from "../../../../chain/units.js";
+import type { PaidGas } from "../../../view/block-pages.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import { invalidParams, RpcFault } from "../errors.js";
@@ -106,12 +107,6 @@ function usedRatio({ header }: BlockOutline): number {
   return Number((gasUsed * RATIO_SCALE) / gasLimit) / Number(RATIO_SCALE);
 }
 
-/** Gas of a transaction and what each unit of it was paid with. */
-interface PaidGas {
-  readonly gasUsed: bigint;
-  readonly price: bigint;
-}
-
 /** What the transactions of a block paid, cheapest first. */
 async function paidPrices(
   view: ChainView,
@@ -120,13 +115,11 @@ async function paidPrices(
 ): Promise<readonly PaidGas[]> {
   const paid: PaidGas[] = [];
   for (const page of view.pages(height)) {
-    for (const { receipt } of page.receipts()) {
-      paid.push({ gasUsed: receipt.gasUsed, price: receipt.effectiveGasPriceAtoken });
-    }
+    paid.push(...page.paidGas());
     await breathe(signal);
   }
   return paid.toSorted((left, right) =>
-    left.price < right.price ? -1 : Number(left.price > right.price),
+    left.priceAtoken < right.priceAtoken ? -1 : Number(left.priceAtoken > right.priceAtoken),
   );
 }
 
@@ -151,6 +144,6 @@ function rewards(
       position += 1;
       sum += at(position).gasUsed;
     }
-    return toQuantity(at(position).price);
+    return toQuantity(at(position).priceAtoken);
   });
 }
