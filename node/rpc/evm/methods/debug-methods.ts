@@ -1,6 +1,6 @@
 /** Traces of mined transactions and calls, and raw encodings; nothing that writes or profiles. */
 import { type BlockOutline, type BlockTransaction, encodeHeader } from "../../../../chain/block.js";
-import { bytesToHex, type Height, type Hex } from "../../../../chain/hex.js";
+import { bytesToHex, type Height } from "../../../../chain/hex.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { CallWorkers, TraceKind } from "../../../execution/calls/call-port.js";
@@ -8,7 +8,8 @@ import type { TransactionPool } from "../../../mempool/pool-port.js";
 import { callRequestParser } from "../arguments/call.js";
 import { encodeRawBlock } from "../encode.js";
 import { RpcFault } from "../errors.js";
-import { type MethodEntries, method, RawJson } from "../method.js";
+import { LARGE_BYTES } from "../large-lane.js";
+import { JsonPieces, type MethodEntries, method, RawJson } from "../method.js";
 import {
   optionalField,
   ParamError,
@@ -111,16 +112,20 @@ function rawMethods({ view, pool }: DebugMethodPorts): MethodEntries {
       }
       return bytesToHex(encodeRawBlock({ header, transactions }));
     }),
-    method("debug_getRawReceipts", 1, async (params, { signal }) => {
+    method("debug_getRawReceipts", 1, async (params, context) => {
       const { header } = existing(findBlock(view, params.required(0, parseBlockRef)));
-      const raws: Hex[] = [];
+      const answer = new JsonPieces();
+      let lead = "[";
       for (const page of view.pages(header.height)) {
         for (const raw of page.rawReceipts()) {
-          raws.push(bytesToHex(raw));
-          await breathe(signal);
+          answer.add(`${lead}"${bytesToHex(raw)}"`);
+          lead = ",";
+          if (answer.sizeBytes > LARGE_BYTES) await context.becameLarge();
+          await breathe(context.signal);
         }
       }
-      return raws;
+      answer.add(lead === "[" ? "[]" : "]");
+      return answer;
     }),
     method("debug_getRawTransaction", 1, (params) => {
       const found = transactionOf({ view, pool }, params.required(0, parseHashParam));

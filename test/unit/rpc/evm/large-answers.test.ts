@@ -65,6 +65,17 @@ it("finishes two large searches at a time, the next ones as these are handed ove
   for (const { size } of clients) expect(size).toBeGreaterThan(2 * DATA_BYTES * BLOCKS);
 });
 
+it("makes raw receipts up two at a time, too", async () => {
+  const { ask, chain } = await startNode();
+  const address = parseAddress(`0x${"aa".repeat(20)}`);
+  const log = { address, topics: [], data: new Uint8Array(DATA_BYTES) };
+  const raws = [0, 1, 2].map((more) => signLegacy(ALICE, { nonce: BLOCKS + more }));
+  chain.add((await Promise.all(raws)).map((raw) => ({ raw, logs: [log] })));
+  const clients = Array.from({ length: 5 }, () => ask(["debug_getRawReceipts", "latest"]));
+  await settle();
+  expect(clients.filter(({ isMade }) => isMade)).toHaveLength(2);
+});
+
 it("counts a batch as one, whose calls do not wait for each other", async () => {
   const { ask } = await startNode();
   const search = ["eth_getLogs", WHOLE_RANGE] as const;
