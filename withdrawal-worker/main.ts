@@ -25,6 +25,7 @@ import { createHttpServer, type HttpServer, type Readiness } from "../runtime/ht
 import { type ProcessContext, runProcess, type Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { createMetrics } from "../runtime/process/metrics.js";
+import { TaskGroup } from "../runtime/process/task.js";
 import { readSecretFile } from "../runtime/config/secret-file.js";
 import { databaseUrl, redisUrl } from "../runtime/config/service-urls.js";
 import { openPatiently } from "../runtime/sql/opening.js";
@@ -121,8 +122,11 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     throw error;
   }
   lanes.start();
+  const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
+  tasks.run("policy", (taskSignal) => policy.follow({ signal: taskSignal }));
   return [
     { name: "ledger", stop: () => database.close() },
+    { name: "policy", stop: () => tasks.stop() },
     {
       name: "node clients",
       stop: async () => {

@@ -18,6 +18,7 @@ import { createFileOnce, SECRET_MODE } from "../runtime/files/durable-file.js";
 import type { Clock } from "../runtime/process/clock.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
+import { sleep } from "../runtime/process/task.js";
 import { WorkerError } from "./errors.js";
 import type { PolicySource } from "./lane/lane-context.js";
 
@@ -107,6 +108,18 @@ export class PolicyKeeper implements PolicySource {
   /** Why no policy can be had; undefined while one can. */
   trouble(): string | undefined {
     return this.#reader.trouble();
+  }
+
+  /**
+   * Looks at the file again and again until the signal fires, also while nobody asks for anything: a
+   * change comes into force then, too, and a fault shows on /ready and goes when it was mended.
+   */
+  async follow({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    for (;;) {
+      await sleep(ACTIVE_LIFE_MS, { signal });
+      // What is wrong with the file is told by `trouble`, what is wrong with the ledger by who needs it.
+      await this.current().catch(() => undefined);
+    }
   }
 
   async current(): Promise<HashedPolicy> {
