@@ -38,6 +38,8 @@ const withdrawal = z.object({
   id: z.union([z.string(), z.number()]).transform(String),
   status: z.string(),
   amountUnits: units,
+  /** What the policy asks beside the amount. */
+  feeUnits: units,
   nonce: z.union([z.number(), z.string()]).nullish(),
   txHash: hash.nullish(),
   blockNumber: z.number().nullish(),

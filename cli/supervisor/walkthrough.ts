@@ -85,6 +85,9 @@ export async function runWalkthrough(options: WalkthroughOptions): Promise<Walkt
   );
   const wanted = `${atokenToToken(DEMO_WITHDRAWAL_ATOKEN)} TOKEN to ${toChecksumAddress(destination)}`;
   print(row("withdrawal", `${wanted} requested, id ${accepted.id}`));
+  if (accepted.feeUnits > 0n) {
+    print(row("service fee", `${atokenToToken(accepted.feeUnits)} TOKEN, by config/policy.json`));
+  }
   const withdrawal = await followWithdrawal(options, accepted.id);
   return { customerId, depositAddress, depositHash, deposit, destination, withdrawal };
 }
@@ -121,7 +124,7 @@ export async function verifyWalkthrough(
   check(received === DEMO_DEPOSIT_ATOKEN, `the deposit address holds ${received} atoken`);
   const balances = (await exchange.balances(result.customerId, signal)) ?? [];
   const token = balances.find(({ asset }) => asset === "TOKEN");
-  const left = DEMO_DEPOSIT_ATOKEN - DEMO_WITHDRAWAL_ATOKEN;
+  const left = DEMO_DEPOSIT_ATOKEN - DEMO_WITHDRAWAL_ATOKEN - withdrawal.feeUnits;
   check(token?.availableUnits === left, `the ledger says ${token?.availableUnits} available`);
   check(token?.heldUnits === 0n, `the ledger says ${token?.heldUnits} held`);
   return balances;
@@ -239,6 +242,7 @@ async function followWithdrawal(
     if (nonce !== null && nonce !== undefined) once("slot", `nonce ${nonce} of the hot wallet`);
     if (txHash) once("hash", txHash);
     if (typeof blockNumber === "number") once("included", `in block ${blockNumber}`);
+    if (status === "pending_approval") once("approvals", `the policy asks persons first: ${id}`);
     if (["failed", "rejected", "cancelled", "frozen"].includes(status)) {
       throw new CliError("STEP_FAILED", `The withdrawal ${id} is "${status}", not settled.`);
     }

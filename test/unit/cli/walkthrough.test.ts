@@ -30,6 +30,7 @@ interface World {
   readonly withdrawalStatuses: readonly string[];
   readonly paidAtoken: bigint;
   readonly availableUnits: string;
+  readonly feeUnits: string;
 }
 
 const HEALTHY: World = {
@@ -37,6 +38,7 @@ const HEALTHY: World = {
   withdrawalStatuses: ["accepted", "slotted", "broadcast", "settled"],
   paidAtoken: 250_000_000_000_000_000n,
   availableUnits: "750000000000000000",
+  feeUnits: "0",
 };
 
 interface FakeKit {
@@ -83,6 +85,7 @@ async function startFakeKit(world: World): Promise<FakeKit> {
         id: "w1",
         status,
         amountUnits: "250000000000000000",
+        feeUnits: world.feeUnits,
         nonce: status === "accepted" ? null : 0,
         txHash: isMined ? WITHDRAWAL_HASH : null,
         blockNumber: isMined ? 8 : null,
@@ -217,6 +220,31 @@ describe("the walk-through", () => {
         asset: "TOKEN",
         amountAtoken: "250000000000000000",
       });
+    });
+  });
+
+  it("takes the policy's service fee for what it is, and names it", async () => {
+    const world = { feeUnits: "1000000000000000", availableUnits: "749000000000000000" };
+    await withFakeKit(world, async (options, _kit, lines) => {
+      const result = await runWalkthrough(options);
+      await verifyWalkthrough(result, options);
+      expect(lines).toContain("  service fee 0.001 TOKEN, by config/policy.json");
+    });
+  });
+
+  it("finds out when the ledger took no fee, or a wrong one", async () => {
+    await withFakeKit({ feeUnits: "1000000000000000" }, async (options) => {
+      const result = await runWalkthrough(options);
+      await expect(verifyWalkthrough(result, options)).rejects.toThrow("750000000000000000");
+    });
+  });
+
+  it("says that it waits for persons where the policy asks for approvals", async () => {
+    const withdrawalStatuses = ["pending_approval", "pending_approval", "accepted", "settled"];
+    await withFakeKit({ withdrawalStatuses }, async (options, _kit, lines) => {
+      await runWalkthrough(options);
+      const told = lines.filter((line) => line.startsWith("  approvals"));
+      expect(told).toEqual(["  approvals   the policy asks persons first: w1"]);
     });
   });
 
