@@ -223,6 +223,9 @@ function common(wanted, entries) {
 }
 
 function writeManifests(draft, entries) {
+  // Parts that ES modules share: without a word about them Node has to find out what they are.
+  const shared = join(draft, ".shared");
+  if (existsSync(shared)) writeFileSync(join(shared, "package.json"), '{"type":"module"}\n');
   for (const name of new Set(entries.map((entry) => entry.name))) {
     const own = entries.filter((entry) => entry.name === name);
     const exports = Object.fromEntries(

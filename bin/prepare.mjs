@@ -2,8 +2,17 @@
 import { PRODUCT, build } from "./build.mjs";
 import { SetupError, install } from "./install.mjs";
 
-/** Lowest version of Node, as in package.json's engines. */
-const MINIMUM_NODE = [20, 19];
+/**
+ * Lowest minor version of Node by major one, as in package.json's engines: 21 and the first ones of
+ * 22 lack what 20.19 has.
+ */
+const LOWEST_MINORS = new Map([
+  [20, 19],
+  [22, 12],
+]);
+
+/** Every later one will do. */
+const NEWER_MAJOR = 23;
 
 // A reader that went away (`npm start | head`, a closed terminal) is no reason to stop half way.
 process.stdout.on("error", () => undefined);
@@ -31,13 +40,17 @@ export async function runSetup(work) {
   }
 }
 
+/** Why the product does not run on a version of Node, null where it does. */
+export function nodeFault(version) {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const lowest = LOWEST_MINORS.get(major) ?? Infinity;
+  if (major >= NEWER_MAJOR || minor >= lowest) return null;
+  return `Node 20.19, 22.12 or newer is needed; this is ${version}`;
+}
+
 function assertNode() {
-  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-  if (major < MINIMUM_NODE[0] || (major === MINIMUM_NODE[0] && minor < MINIMUM_NODE[1])) {
-    throw new SetupError(
-      `Node ${MINIMUM_NODE.join(".")} or newer is needed; this is ${process.versions.node}`,
-    );
-  }
+  const fault = nodeFault(process.versions.node);
+  if (fault !== null) throw new SetupError(fault);
 }
 
 /** A read-only or full clone is the likely cause of a file system fault here. */

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
@@ -22,7 +22,7 @@ const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 /** Stands in for npm: counts its calls and puts the one package of the lock file in place. */
 const FAKE_NPM = `
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 appendFileSync("npm-calls", process.argv.slice(2).join(" ") + "\\n");
 if (process.env.FAKE_NPM_STUCK) {
@@ -260,5 +260,22 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     const [code] = await once(child, "close");
     rmSync(link);
     expect(code).toBe(0);
+  });
+});
+
+describe("the version of Node", () => {
+  it("is refused where the product does not run, with those on which it does", () => {
+    const versions = ["18.20.8", "20.18.3", "20.19.0", "21.7.3", "22.0.0", "22.11.0", "22.12.0"];
+    const later = ["23.0.0", "24.11.1", "25.2.1"];
+    const script = `import(${JSON.stringify(join(ROOT, "bin", "prepare.mjs"))}).then(({ nodeFault }) =>
+      console.log(JSON.stringify(${JSON.stringify([...versions, ...later])}.map(nodeFault))));`;
+    const { stdout } = spawnSync(process.execPath, ["-e", script], { encoding: "utf8" });
+    const faultOf = (version: string) => `Node 20.19, 22.12 or newer is needed; this is ${version}`;
+    const refused = ["18.20.8", "20.18.3", "21.7.3", "22.0.0", "22.11.0"];
+    expect(JSON.parse(stdout)).toEqual(
+      [...versions, ...later].map((version) =>
+        refused.includes(version) ? faultOf(version) : null,
+      ),
+    );
   });
 });
