@@ -11,6 +11,7 @@ import {
   loadConfig,
 } from "../../runtime/config/config.js";
 import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
+import { logLevelFaults } from "../../runtime/config/log-level.js";
 import { indexerConfigFile } from "../../indexer/config.js";
 import { serviceUrlFaults } from "../../runtime/config/service-urls.js";
 import { sidecarConfig } from "../../sidecar/config.js";
@@ -126,7 +127,10 @@ export function loadKitConfig(
     readonly without?: ReadonlySet<LeftOut>;
   },
 ): KitConfig {
-  const faults: ConfigFault[] = [...serviceUrlFaults(sources.env)];
+  const faults: ConfigFault[] = [
+    ...serviceUrlFaults(sources.env),
+    ...logLevelFaults(sources.env),
+  ];
   const listeners: Listener[] = [];
   const read = <F extends ConfigFile>(from: KitConfigSources, file: F, node?: string) => {
     try {

@@ -15,6 +15,7 @@ import { sentenceOf } from "../errors.js";
 import { homeFileFaults } from "../home/file-faults.js";
 import { readChainOrigin } from "../home/chain-origin.js";
 import type { HomePaths } from "../home/home.js";
+import { strangeVariables, strangeVariableText } from "../home/strange-variables.js";
 import { type KitConfig, loadKitConfig } from "../home/kit-config.js";
 import { readKitStatus, type WalletFigures } from "./kit-status.js";
 
@@ -73,11 +74,19 @@ export function checkSettings(context: DoctorContext): {
     const config = loadKitConfig(sources);
     const faults = homeFileFaults(context.paths);
     const fine = [finding("settings", "pass", "all settings are valid")];
-    return { findings: faults.length === 0 ? fine : settingsFindings({ faults }), config };
+    const findings = faults.length === 0 ? fine : settingsFindings({ faults });
+    return { findings: [...findings, ...checkVariables(context.env)], config };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return { findings: settingsFindings(error), config: undefined };
   }
+}
+
+/** Variables that somebody meant for a setting, and that are none. */
+function checkVariables(env: Environment): readonly Finding[] {
+  return strangeVariables(env).map((name) =>
+    finding("settings", "warn", strangeVariableText(name), "rename it, or take it away"),
+  );
 }
 
 /** One finding for each wrong setting. */

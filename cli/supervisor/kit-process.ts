@@ -34,6 +34,7 @@ import {
   type KitConfig,
   loadKitConfig,
 } from "../home/kit-config.js";
+import { strangeVariables, strangeVariableText } from "../home/strange-variables.js";
 import { createLogFile } from "./log-file.js";
 import { createChildRecord, ORPHAN_WAIT_MS, waitForOrphans } from "./orphans.js";
 import { assertServicesAnswer } from "./outside-services.js";
@@ -85,6 +86,7 @@ export async function runKitProcess(
     // Nothing is created and no lock is needed to say what is wrong.
     const plan = checkSettings(args, faults, { paths, env: context.env });
     context.print(`Causeway, home ${paths.home}`);
+    for (const name of strangeVariables(context.env)) context.print(strangeVariableText(name));
     await createHomeFolders(paths);
     const lock = await lockHome(paths.lock, paths.home);
     const env = withEvm(planEnvironment(plan, context.env), args.evm);

@@ -1,8 +1,9 @@
 /** The life of one process: arguments, start, readiness line, stop in reverse, exit code. */
 import { setMaxListeners } from "node:events";
 import { errorCode, errorMessage } from "../../chain/errors.js";
-import { type Environment, processEnvironment } from "../config/config.js";
-import { type LogLevel, type Logger, createLogger } from "./logger.js";
+import { ConfigError, type Environment, processEnvironment } from "../config/config.js";
+import { logLevelFaults, readLogLevel } from "../config/log-level.js";
+import { type Logger, createLogger } from "./logger.js";
 import { parseProcessArguments } from "./process-arguments.js";
 
 /** A started part of a process. */
@@ -51,9 +52,6 @@ const ORPHAN_STOP_DEADLINE_MS = 4_000;
 /** Longest delay that Node's timers take. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Levels that the variable `CAUSEWAY_LOG_LEVEL` may name. */
-const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error", "silent"];
-
 /**
  * Runs one process from its arguments (`argv`, by default those of the command line)
  * `[--home DIR] [--port-offset N]` (home: flag, else
@@ -85,8 +83,8 @@ class ProcessRun {
   constructor(definition: ProcessDefinition, argv: readonly string[]) {
     this.#definition = definition;
     this.#argv = argv;
-    const level = LOG_LEVELS.find((name) => name === this.#env["CAUSEWAY_LOG_LEVEL"]);
-    this.#log = createLogger({ component: definition.name, level: level ?? "info" });
+    const level = readLogLevel(this.#env) ?? "info";
+    this.#log = createLogger({ component: definition.name, level });
   }
 
   async run(): Promise<void> {
@@ -102,6 +100,8 @@ class ProcessRun {
 
   async #start(): Promise<void> {
     try {
+      const faults = logLevelFaults(this.#env);
+      if (faults.length > 0) throw new ConfigError(faults);
       const { home, portOffset } = parseProcessArguments(this.#argv, this.#env);
       this.#services = await this.#definition.start({
         signal: this.#controller.signal,

@@ -163,7 +163,7 @@ export class IndexerStage {
       env: {
         PATH: process.env["PATH"],
         DATABASE_URL: this.databaseUrl,
-        CAUSEWAY_LOG_LEVEL: "fatal",
+        CAUSEWAY_LOG_LEVEL: "error",
         CAUSEWAY_INDEXER_API_LISTEN: `127.0.0.1:${port}`,
         CAUSEWAY_INDEXER_NODE_JSON_RPC_URL: nodeUrl,
         CAUSEWAY_INDEXER_NODE_WEB_SOCKET_URL: "ws://127.0.0.1:1",

@@ -34,7 +34,7 @@ export async function openStageIndexer({ home, offset }: ExplorerStage): Promise
   const script = path.join(folder, "indexer", "main.js");
   const child = spawn(process.execPath, [script, "--home", home, "--port-offset", String(offset)], {
     stdio: ["ignore", "inherit", "inherit"],
-    env: { PATH: process.env["PATH"], DATABASE_URL: url, CAUSEWAY_LOG_LEVEL: "fatal" },
+    env: { PATH: process.env["PATH"], DATABASE_URL: url, CAUSEWAY_LOG_LEVEL: "error" },
   });
   const close = async () => {
     if (child.exitCode === null && child.signalCode === null) {

@@ -147,11 +147,29 @@ describe("npm start, before anything is started", () => {
     expect((await start(argv)).out).not.toContain("Browsers");
   });
 
+  it("names variables that look like its own and are none, and starts all the same", async () => {
+    const offset = String(await freeOffset(3));
+    const argv = ["--home", newHome(), "--port-offset", offset, "--node-url", "http://127.0.0.1:9"];
+    const { out } = await start(argv, {
+      CAUSEWAY_HOEM: "/elsewhere",
+      CAUSEWAY_WORKR_API_LISTEN: "127.0.0.1:1",
+      CAUSEWAY_LOG_LEVEL: "info",
+      CAUSEWAY_TEST_SEED: "1",
+      CAUSEWAY_WATCHER_CHAIN_NETWORK: "testnet",
+    });
+    expect(out.match(/^The variable .*$/gm)).toEqual([
+      "The variable CAUSEWAY_HOEM is no setting of Causeway and has no effect: look at its spelling.",
+      "The variable CAUSEWAY_WORKR_API_LISTEN is no setting of Causeway and has no effect: look at its spelling.",
+    ]);
+    expect(out).not.toContain("elsewhere");
+  });
+
   it("reports all wrong settings at once", async () => {
     const home = newHome();
     const { exitCode, err } = await start(["--once", "--home", home, "--port-offset", "many"], {
       CAUSEWAY_APP_PRUNING: "sometimes",
       CAUSEWAY_SIDECAR_NODE_URL: "not a url",
+      CAUSEWAY_LOG_LEVEL: "verbose",
       DATABASE_URL: "mysql://user:hush@db/x",
       REDIS_URL: "localhost",
     });
@@ -159,6 +177,7 @@ describe("npm start, before anything is started", () => {
     expect(err).toContain('--port-offset = "many"');
     expect(err).toContain("CAUSEWAY_APP_PRUNING");
     expect(err).toContain("CAUSEWAY_SIDECAR_NODE_URL");
+    expect(err).toContain('CAUSEWAY_LOG_LEVEL = "verbose" (allowed: one of "debug", "info"');
     expect(err).toContain("DATABASE_URL = *** (allowed: a URL starting with postgres:// or");
     expect(err).toContain("REDIS_URL = *** (allowed: a URL starting with redis:// or");
     expect(err).not.toContain("hush");

@@ -1,0 +1,37 @@
+/** Variables that look like Causeway's and are none: a misspelt one has no effect, and says nothing. */
+import { type Environment, environmentName } from "../../runtime/config/config.js";
+import { LOG_LEVEL_VARIABLE } from "../../runtime/config/log-level.js";
+import { KIT_CONFIG_NAMES } from "./kit-config.js";
+
+/** Those that no settings file has. */
+const KNOWN = new Set([
+  "CAUSEWAY_HOME",
+  LOG_LEVEL_VARIABLE,
+  "CAUSEWAY_SUPERVISED",
+  "CAUSEWAY_FAILPOINT",
+]);
+
+/** What programs of the clone's own tests are told; not a mistake where they start a kit. */
+const OF_TESTS = /^CAUSEWAY_(TEST|SIM|FUZZ|FAULT|SOAK)_|^CAUSEWAY_(INTENTS|PROGRAMS)$/;
+
+/**
+ * Names of such variables. One that begins as those of a settings file do is that file's to refuse;
+ * the others are no faults, because systems set variables of their own (Kubernetes: CAUSEWAY_PORT
+ * beside a service of that name).
+ */
+export function strangeVariables(env: Environment): readonly string[] {
+  const prefixes = KIT_CONFIG_NAMES.map((name) => environmentName(name, ""));
+  return Object.keys(env).filter(
+    (name) =>
+      name.toUpperCase().startsWith("CAUSEWAY_") &&
+      env[name] !== undefined &&
+      !KNOWN.has(name) &&
+      !OF_TESTS.test(name) &&
+      !prefixes.some((prefix) => name.startsWith(prefix)),
+  );
+}
+
+/** What a person is told of one. */
+export function strangeVariableText(name: string): string {
+  return `The variable ${name} is no setting of Causeway and has no effect: look at its spelling.`;
+}
