@@ -2,9 +2,10 @@
 import { setMaxListeners } from "node:events";
 import { escapeUnshowable } from "../chain/evm/foreign-text.js";
 import { KIT_VERSION } from "../chain/version.js";
-import { processEnvironment } from "../runtime/config/config.js";
-import { createProgram } from "./program.js";
+import { ConfigError, processEnvironment } from "../runtime/config/config.js";
+import { createProgram, flagsOf } from "./program.js";
 import { sentenceOf } from "./errors.js";
+import { keptByNpm } from "./home/npm-flags.js";
 import { createStandardOutput } from "./standard-output.js";
 
 const output = createStandardOutput(process.stdout);
@@ -30,6 +31,8 @@ try {
       process.exitCode = code;
     },
   });
+  const lost = keptByNpm(processEnvironment(), flagsOf(program), "npm run causeway");
+  if (lost.length > 0) throw new ConfigError(lost);
   await program.parseAsync(process.argv);
   await output.end();
 } catch (error) {

@@ -127,10 +127,7 @@ export function loadKitConfig(
     readonly without?: ReadonlySet<LeftOut>;
   },
 ): KitConfig {
-  const faults: ConfigFault[] = [
-    ...serviceUrlFaults(sources.env),
-    ...logLevelFaults(sources.env),
-  ];
+  const faults: ConfigFault[] = [...serviceUrlFaults(sources.env), ...logLevelFaults(sources.env)];
   const listeners: Listener[] = [];
   const read = <F extends ConfigFile>(from: KitConfigSources, file: F, node?: string) => {
     try {

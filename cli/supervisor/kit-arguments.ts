@@ -86,6 +86,9 @@ const FLAGS: Readonly<Record<string, "string" | "boolean">> = {
   help: "boolean",
 };
 
+/** Names of the kit's flags. */
+export const KIT_FLAGS: readonly string[] = Object.keys(FLAGS);
+
 /** What was understood of a command line, and all that is wrong with it. */
 export interface ParsedKitArguments {
   readonly args: KitArguments;

@@ -21,13 +21,20 @@ import { sleep } from "../../runtime/process/task.js";
 import { CliError, sentenceOf } from "../errors.js";
 import { createExchangeClient } from "../probe/exchange-client.js";
 import { createHomeFolders, type HomePaths, homePaths, resolveHome } from "../home/home.js";
+import { keptByNpm } from "../home/npm-flags.js";
 import { homeFileFaults } from "../home/file-faults.js";
 import { lockHome } from "../home/home-lock.js";
 import { type ChainPlan, planChain, planEnvironment } from "../home/attach.js";
 import { hotWalletAddress, initAttachedHome, initHome } from "../home/init.js";
 import { assertNodeOfPlan, type InspectedNode, inspectNode } from "../probe/node-inspection.js";
 import { createKit, type Kit, usesEmbeddedPostgres } from "./kit.js";
-import { KIT_HELP, type KitArguments, leftOut, parseKitArguments } from "./kit-arguments.js";
+import {
+  KIT_FLAGS,
+  KIT_HELP,
+  type KitArguments,
+  leftOut,
+  parseKitArguments,
+} from "./kit-arguments.js";
 import {
   KIT_CONFIG_FILES,
   KIT_CONFIG_NAMES,
@@ -84,7 +91,8 @@ export async function runKitProcess(
     }
     const paths = homePaths(resolveHome(args.home, context.env));
     // Nothing is created and no lock is needed to say what is wrong.
-    const plan = checkSettings(args, faults, { paths, env: context.env });
+    const lost = keptByNpm(context.env, KIT_FLAGS, "npm start");
+    const plan = checkSettings(args, [...faults, ...lost], { paths, env: context.env });
     context.print(`Causeway, home ${paths.home}`);
     for (const name of strangeVariables(context.env)) context.print(strangeVariableText(name));
     await createHomeFolders(paths);

@@ -164,6 +164,24 @@ describe("npm start, before anything is started", () => {
     expect(out).not.toContain("elsewhere");
   });
 
+  it("refuses flags that npm kept for itself, and says where they belong", async () => {
+    const home = newHome();
+    const { exitCode, err } = await start(["--home", home], {
+      npm_config_once: "true",
+      npm_config_demo: "",
+      npm_config_port_offset: "300",
+      npm_config_yes: "true",
+      npm_config_noproxy: "",
+    });
+    expect(exitCode).toBe(1);
+    expect(err.split("\n").slice(1)).toEqual([
+      "  flag: --port-offset = kept by npm (allowed: behind two dashes: npm start -- --port-offset)",
+      "  flag: --once = kept by npm (allowed: behind two dashes: npm start -- --once)",
+      "  flag: --no-demo = kept by npm (allowed: behind two dashes: npm start -- --no-demo)",
+    ]);
+    expect(existsSync(home)).toBe(false);
+  });
+
   it("reports all wrong settings at once", async () => {
     const home = newHome();
     const { exitCode, err } = await start(["--once", "--home", home, "--port-offset", "many"], {
