@@ -14,6 +14,7 @@ import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
 import { createFileOnce } from "../home/home-file.js";
 import { homePaths } from "../home/home.js";
+import { shellWord } from "../supervisor/where-next.js";
 import { AUDIT_EXIT } from "./audit.js";
 
 /** The file holds nothing secret. */
@@ -31,7 +32,9 @@ export async function runAuditBalance(
     else {
       for (const line of formatProven(proven)) context.print(line);
       context.print(`Written to ${file}, and checked. Anybody checks it again, offline:`);
-      context.print(`  npm run causeway -- verify balance ${file} --genesis GENESIS_FILE`);
+      context.print(
+        `  npm run causeway -- verify balance ${shellWord(file)} --genesis GENESIS_FILE`,
+      );
     }
     return AUDIT_EXIT.clean;
   } catch (error) {

@@ -21,6 +21,7 @@ import { writeRoleHomes } from "../home/role-homes.js";
 import { assertNodeOfPlan, inspectNode } from "../probe/node-inspection.js";
 import type { ModuleParams } from "../../node/settings/module-params.js";
 import { parseBlockInterval } from "../supervisor/kit-arguments.js";
+import { shellWord } from "../supervisor/where-next.js";
 import { parseParamFlags } from "./param-flags.js";
 
 /** Flags of `causeway init`. */
@@ -221,6 +222,6 @@ async function runInitNetwork(
     context.print("  Genesis and seeds of this version are placeholders: no peer will be found.");
     context.print("  Give the real ones with --genesis FILE --seeds LIST, for another home.");
   }
-  context.print(`Start it with: npm run causeway -- start --home ${paths.home}`);
+  context.print(`Start it with: npm run causeway -- start --home ${shellWord(paths.home)}`);
   return 0;
 }

@@ -16,6 +16,7 @@ import { parseScopes } from "../../ledger/access/scopes.js";
 import type { RequestVerifier } from "../../runtime/http/signed-request.js";
 import { CliError } from "../errors.js";
 import { createFileOnce } from "../home/home-file.js";
+import { causewayCommand } from "../supervisor/where-next.js";
 import { withLedgerAlone } from "./ledger-alone.js";
 import { type LedgerCommand, toJson } from "./ledger-tools.js";
 
@@ -102,7 +103,8 @@ export async function runCreateKey(
       `Good for ${stored.scopes.join(", ")}${expiryText(stored)}; at once, everywhere.`,
     );
     command.print("It is kept nowhere: only its digest is. Take it back with:");
-    command.print(`  npm run causeway -- keys revoke ${stored.id}`);
+    const revoke = causewayCommand(`keys revoke ${stored.id}`, command.home, command.portOffset);
+    command.print(`  ${revoke}`);
     return 0;
   });
 }

@@ -6,6 +6,7 @@ import { MAX_PORT_OFFSET } from "../../runtime/config/config.js";
 import { parsePortOffset } from "../../runtime/process/process-arguments.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { CliError, sentenceOf } from "../errors.js";
+import { shellWord } from "../supervisor/where-next.js";
 import { parseBlockInterval } from "../supervisor/kit-arguments.js";
 import { nodePorts } from "../home/node-home.js";
 import { PORT_STEP } from "../home/ports.js";
@@ -91,7 +92,7 @@ function describeTestnet(testnet: Testnet): readonly string[] {
       return `  ${name.padEnd(8)} ${nodeId}  ${ports}, ${more}`;
     }),
     `  faucet   ${toChecksumAddress(faucetAddress)}, key in ${faucetKeyFile}`,
-    `Start each with: npm run causeway -- start --home ${nodes[0]?.home ?? out}`,
+    `Start each with: npm run causeway -- start --home ${shellWord(nodes[0]?.home ?? out)}`,
   ];
 }
 

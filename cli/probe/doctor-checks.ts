@@ -17,6 +17,7 @@ import { readChainOrigin } from "../home/chain-origin.js";
 import type { HomePaths } from "../home/home.js";
 import { strangeVariables, strangeVariableText } from "../home/strange-variables.js";
 import { type KitConfig, loadKitConfig } from "../home/kit-config.js";
+import { shellWord } from "../supervisor/where-next.js";
 import { readKitStatus, type WalletFigures } from "./kit-status.js";
 
 /** How bad a finding is. */
@@ -123,7 +124,7 @@ export function checkKeyModes(paths: HomePaths): readonly Finding[] {
   return open.length === 0
     ? [finding("key-modes", "pass", "only their owner can read the keys")]
     : open.map((path) =>
-        finding("key-modes", "fail", `${path} is open to others`, `chmod 600 ${path}`),
+        finding("key-modes", "fail", `${path} is open to others`, `chmod 600 ${shellWord(path)}`),
       );
 }
 

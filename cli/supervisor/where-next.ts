@@ -12,7 +12,7 @@ export function causewayCommand(words: string, home: string, portOffset: number)
 }
 
 /** A path as a shell takes it for one word. */
-function shellWord(path: string): string {
+export function shellWord(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 

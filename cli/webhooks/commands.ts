@@ -22,6 +22,7 @@ import { withLedgerAlone } from "../commands/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../commands/ledger-tools.js";
 import { CliError } from "../errors.js";
 import { createFileOnce } from "../home/home-file.js";
+import { causewayCommand } from "../supervisor/where-next.js";
 
 /** Flags of `webhooks add`, as typed. */
 export interface AddWebhookOptions {
@@ -76,7 +77,9 @@ export async function runListWebhooks(command: LedgerCommand): Promise<number> {
     const webhooks = await listWebhooks(database);
     if (command.json) command.print(toJson({ webhooks }));
     else if (webhooks.length === 0) command.print("No webhooks.");
-    else for (const webhook of webhooks) for (const line of linesOf(webhook)) command.print(line);
+    else
+      for (const webhook of webhooks)
+        for (const line of linesOf(webhook, command)) command.print(line);
     return 0;
   });
 }
@@ -189,7 +192,7 @@ async function writeSecretFile(out: string, secret: string): Promise<void> {
   throw new CliError("USAGE", `${out} is there already: choose another file for --out.`);
 }
 
-function linesOf(webhook: Webhook): string[] {
+function linesOf(webhook: Webhook, { home, portOffset }: LedgerCommand): string[] {
   const { id, status, url, events, behindEvents, pending, dead, reason, secrets } = webhook;
   const head = `${id}  ${status}  ${url}  ${events.join(",")}`;
   const work = `${behindEvents} behind, ${pending} pending, ${dead} given up`;
@@ -197,7 +200,10 @@ function linesOf(webhook: Webhook): string[] {
     `${head}  ${work}  secrets ${secrets.map((secret) => secret.id).join(",")}`,
     ...(reason === undefined
       ? []
-      : [`  ${reason}`, `  to go on: npm run causeway -- webhooks redeliver ${id} --from SEQ`]),
+      : [
+          `  ${reason}`,
+          `  to go on: ${causewayCommand(`webhooks redeliver ${id} --from SEQ`, home, portOffset)}`,
+        ]),
   ];
 }
 

@@ -16,6 +16,7 @@ import { type CommandContext, printJson } from "../../command-context.js";
 import { AUDIT_EXIT } from "../../commands/audit.js";
 import { withLedgerAlone } from "../../commands/ledger-alone.js";
 import { sentenceOf } from "../../errors.js";
+import { shellWord } from "../../supervisor/where-next.js";
 import { AuditError } from "../errors.js";
 import { badOption } from "../options.js";
 import { EXPORT_FORMAT, type ExportLine, readExport, writeExport } from "./export-file.js";
@@ -52,7 +53,7 @@ export async function runExportLedger(
         context.print(`${lines} lines in ${file}, SHA-256 ${sha256}.`);
         context.print(`The chain ends at link ${head.n}: ${head.hash}. Write that down elsewhere.`);
         context.print("Anybody checks it, offline:");
-        context.print(`  npm run causeway -- verify ledger ${file}`);
+        context.print(`  npm run causeway -- verify ledger ${shellWord(file)}`);
       }
       return AUDIT_EXIT.clean;
     });

@@ -430,6 +430,8 @@ describe("causeway keys", () => {
     expect(await runCreateKey(command(false), options, nowMs)).toBe(0);
     const key = readFileSync(out, "utf8").trim();
     expect(printed.join("\n")).not.toContain(key);
+    expect(printed.at(-1)).toMatch(/^ {2}npm run causeway -- keys revoke [0-9a-z]+ --home /);
+    expect(printed.at(-1)).toContain(home);
     expect(statSync(out).mode & 0o777).toBe(0o600);
     expect((await read(key)).status).toBe(200);
     await expect(runCreateKey(command(), options, nowMs)).rejects.toThrow(/another file/);

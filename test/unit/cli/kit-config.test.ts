@@ -240,7 +240,7 @@ describe("homes by role", () => {
 
 describe("the doctor", () => {
   it("finds keys that others can read and says how to close them", async () => {
-    const home = join(newFolder(), "home");
+    const home = join(newFolder(), "our home");
     await runInit(contextFor(home), {});
     const paths = homePaths(home);
     expect(checkKeyModes(paths).map(({ severity }) => severity)).toEqual(["pass"]);
@@ -250,7 +250,7 @@ describe("the doctor", () => {
         id: "key-modes",
         severity: "fail",
         value: `${paths.apiKey} is open to others`,
-        remedy: `chmod 600 ${paths.apiKey}`,
+        remedy: `chmod 600 '${paths.apiKey}'`,
       },
     ]);
     expect(checkDisk(paths).id).toBe("disk");
