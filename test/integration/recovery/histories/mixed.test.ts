@@ -1,6 +1,6 @@
 /**
  * Everything that moves money, mixed at random beside a model of who owns what: coins and a token, several
- * hot wallets, two workers, sweeps, lost blocks, deaths, persons. Whatever happens, nothing is paid twice, and
+ * hot wallets, two workers, sweeps, lost blocks, older ledgers, deaths, persons. Nothing is paid twice, and
  * in the end everybody has what came for them less what was paid to them.
  */
 import { afterEach, expect, it } from "@jest/globals";

@@ -72,12 +72,23 @@ export abstract class Persons extends Scene {
     const word =
       row?.status === "active" ? "drain" : this.random.pick(["activate", "retire", "drain"]);
     try {
-      const left = word === "retire" && chance(this.random, 0.5) ? ["--leave-behind"] : [];
+      const isLeft =
+        word === "retire" && chance(this.random, 0.5) && !(await this.#isPaying(wallet));
+      const left = isLeft ? ["--leave-behind"] : [];
       await this.typed("wallets", word, wallet, ...left, ...REASON);
     } catch (error) {
       this.say(`refused: ${String(error)}`);
     }
     return true;
+  }
+
+  /** Coins may be left behind; payments that wait for their blocks would wait for ever. */
+  async #isPaying(wallet: Address): Promise<boolean> {
+    const open = await this.desk.database.query(
+      `SELECT 1 FROM nonce_slot WHERE wallet = $1 AND outcome IS NULL LIMIT 1`,
+      [wallet],
+    );
+    return open.length > 0;
   }
 
   protected async throwSwitch(): Promise<boolean> {
