@@ -34,7 +34,7 @@ import { addQueryCommands } from "./queries/program.js";
 import { addTxCommands } from "./transactions/program.js";
 import { addWebhookCommands } from "./webhooks/program.js";
 import { EVM_CHOICES } from "./home/evm-choice.js";
-import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
+import { addShared, judging, type Runner, type SharedOptions } from "./shared-options.js";
 
 /** What the entry gives. */
 export interface ProgramOptions {
@@ -216,7 +216,7 @@ function addKitCommands(program: Command, run: Runner): void {
     .action(
       run(async (context) => (await import("./commands/reconcile.js")).runReconcile(context)),
     );
-  addShared(describeMeshCheck(program.command("mesh-check"))).action(
+  judging(addShared(describeMeshCheck(program.command("mesh-check")))).action(
     run<SharedOptions & MeshCheckOptions>(async (context, own) => {
       const { runMeshCheckOfHome } = await import("./mesh-check/of-home.js");
       return runMeshCheckOfHome(context, own);
@@ -225,7 +225,8 @@ function addKitCommands(program: Command, run: Runner): void {
 }
 
 function addAuditCommands(program: Command, run: Runner, { warn }: ProgramOptions): void {
-  const audits = program.command("audit").description("a second opinion on what the chain says");
+  const audits = judging(program.command("audit"));
+  audits.description("a second opinion on what the chain says");
   addShared(describeAuditExecution(audits.command("execution"))).action(
     run<SharedOptions & AuditExecutionOptions>(async (context, own) => {
       const { runAuditExecution } = await import("./commands/audit.js");
@@ -239,7 +240,8 @@ function addAuditCommands(program: Command, run: Runner, { warn }: ProgramOption
         return runAuditBalance(context, { ...own, address }, warn);
       })(own),
   );
-  const verifies = program.command("verify").description("checks what others wrote, offline");
+  const verifies = judging(program.command("verify"));
+  verifies.description("checks what others wrote, offline");
   addShared(describeVerifyBalance(verifies.command("balance"))).action(
     (file: string, own: SharedOptions & VerifyBalanceOptions) =>
       run<SharedOptions & VerifyBalanceOptions>(async (context) => {

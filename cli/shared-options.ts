@@ -21,3 +21,14 @@ export function addShared(command: Command): Command {
     .addOption(new Option("--port-offset <n>", "port offset (else the one of the home)"))
     .addOption(new Option("--json", "print one JSON document"));
 }
+
+/** Exit code of a check that could not be made. */
+const NOT_MADE = 2;
+
+/**
+ * A command whose exit code 1 says that something is false: a word of its own command line that it does not
+ * know is not that, and ends with 2. Commands that are made below it afterwards do the same.
+ */
+export function judging(command: Command): Command {
+  return command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : NOT_MADE));
+}

@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { escapeUnshowable } from "../../chain/evm/foreign-text.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { sentenceOf } from "../errors.js";
+import { judging } from "../shared-options.js";
 import { createStandardOutput } from "../standard-output.js";
 import { MESH_CHECK_EXIT, runMeshCheck } from "./command.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./words.js";
@@ -18,7 +19,7 @@ const stop = (): void => stopping.abort(new DOMException("the command was stoppe
 process.on("SIGINT", stop);
 process.on("SIGTERM", stop);
 
-const command = describeMeshCheck(new Command("mesh-check"))
+const command = judging(describeMeshCheck(new Command("mesh-check")))
   .option("--json", "print one JSON document")
   .action(async (options: MeshCheckOptions) => {
     process.exitCode = await runMeshCheck(options, {
@@ -28,10 +29,6 @@ const command = describeMeshCheck(new Command("mesh-check"))
       printProgress: complain,
     });
   });
-// An unknown option cannot be checked with; commander would say 1, which means a fault here.
-command.exitOverride((error) => {
-  process.exit(error.exitCode === 0 ? MESH_CHECK_EXIT.clean : MESH_CHECK_EXIT.cannotRun);
-});
 await command.parseAsync(process.argv);
 try {
   await output.end();

@@ -1,0 +1,29 @@
+/** Exit codes of checks: 1 says that something is false, which a misspelt word does not. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import path from "node:path";
+import { expect, it } from "@jest/globals";
+import { compiledFolder } from "../../helpers/services/services.js";
+
+async function endOf(...words: readonly string[]): Promise<unknown> {
+  const main = path.join(await compiledFolder(), "cli", "main.js");
+  const ended = await once(spawn(process.execPath, [main, ...words], { stdio: "ignore" }), "exit");
+  return ended[0];
+}
+
+it.each([
+  ["verify", "ledger", "export.jsonl", "--haed", "0x00"],
+  ["verify", "ledger"],
+  ["verify", "reserve", "file"],
+  ["verify", "balance", "bundle.json", "--genessis", "file"],
+  ["audit", "execution", "--form", "1"],
+  ["audit", "reserves", "--nothing"],
+  ["mesh-check", "--ulr", "http://127.0.0.1"],
+])("is 2 for %s %s %s", async (...words) => {
+  expect(await endOf(...words)).toBe(2);
+});
+
+it("is 0 for help, and 1 for what judges nothing", async () => {
+  expect(await endOf("verify", "ledger", "--help")).toBe(0);
+  expect(await endOf("deposits", "lists")).toBe(1);
+});
