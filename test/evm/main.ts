@@ -2,7 +2,7 @@
  * `npm run test:evm`: Ethereum's state tests (Cancun) on one of the node's engines, or random programs
  * on both. Deviations by decision are named and count as passed; the last line is "N passed, N failed".
  */
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
@@ -54,12 +54,17 @@ if (values.help) {
 } else if (values.programs !== undefined) {
   const isPassed = await runPrograms({ count, firstSeed, threads, say: console.log });
   process.exitCode = isPassed ? 0 : 1;
-} else if (create === undefined || !existsSync(values.fixtures)) {
+} else if (create === undefined || !isFolder(values.fixtures)) {
   const what = create === undefined ? `engine ${values.engine}` : `folder ${values.fixtures}`;
   console.error(`causeway: there is no ${what}\n\n${USAGE}`);
   process.exitCode = 2;
 } else {
   process.exitCode = (await runAll(create)) ? 0 : 1;
+}
+
+/** An archive has to be unpacked first. */
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 async function runAll(engine: NonNullable<typeof create>): Promise<boolean> {
