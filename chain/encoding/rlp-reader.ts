@@ -115,6 +115,17 @@ export class RlpReader {
     return value;
   }
 
+  /**
+   * Goes into a list that fills what is being read, for who takes its items one by one and with
+   * pauses: it is at its end where nothing follows.
+   */
+  enter(): void {
+    const stop = this.header();
+    if ((this.buffer[this.at] ?? 0) < 0xc0) throw refused("expected a list");
+    if (stop !== this.end) throw refused("bytes follow the item");
+    this.at = this.start;
+  }
+
   /** A list of items of one kind. */
   items<T>(read: (reader: this) => T): T[] {
     return this.list(() => {

@@ -136,7 +136,7 @@ export class CommittedView implements ChainView {
     return this.stores.blocks.outline(height).starts;
   }
 
-  pageLogs(height: Height, start: number, isWanted: LogTest): readonly PlacedLog[] {
+  pageLogs(height: Height, start: number, isWanted: LogTest): Iterable<PlacedLog | undefined> {
     return this.stores.blocks.pageLogs(height, start, isWanted);
   }
 

@@ -9,12 +9,13 @@ import type {
   TransactionJournal,
 } from "../../chain/balance-change.js";
 import type { BlockTransaction } from "../../chain/block.js";
+import type { Log } from "../../chain/receipt.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { heightBytes } from "../../chain/encoding/height-bytes.js";
 import { encodedRlpItems } from "../../chain/encoding/rlp.js";
 import { encodeRlp, encodeRlpListOfEncoded } from "../../chain/encoding/rlp-writer.js";
-import { readRlp, type RlpReader } from "../../chain/encoding/rlp-reader.js";
+import { readRlp, RlpReader } from "../../chain/encoding/rlp-reader.js";
 import { provableCosmosItem } from "./whole-block-codec.js";
 import {
   type BlockPage,
@@ -78,6 +79,9 @@ const TRANSACTION_BYTES = 80;
 const LOG_BYTES = 160;
 const CHANGE_BYTES = 64;
 const EVENT_BYTES = 300;
+
+/** Logs of a page that are looked at without a pause: some hundredths of a millisecond. */
+const LOGS_AT_ONCE = 64;
 
 /** Fields of a receipt before its bloom, and which of them are its logs. */
 const RECEIPT_FIELDS = 7;
@@ -322,37 +326,34 @@ export class StoredPage implements BlockPage {
     const [logIndex, ...items] = encodedRlpItems(this.read("receiptPage"));
     let firstLogIndex = logIndexOf(logIndex);
     for (const before of this.whole(items).slice(0, item)) {
-      firstLogIndex += encodedLogs(before).length;
+      firstLogIndex += countLogs(before);
     }
     return { receipt: readRlp(itemOf(items, item), readStoredReceipt), firstLogIndex };
   }
 
   /**
-   * Logs that a test of their encoded address and topics lets pass; of all others nothing is
-   * decoded.
+   * Logs that a test of their encoded address and topics lets pass, as they are come to; of all
+   * others nothing is decoded, and of these when somebody asks. Undefined every few logs.
    */
-  logs(isWanted: LogTest): PlacedLog[] {
+  *logs(isWanted: LogTest): Generator<PlacedLog | undefined, void> {
     const [logIndex, ...items] = encodedRlpItems(this.read("receiptPage"));
-    const found: PlacedLog[] = [];
     let hashes: Buffer | undefined;
     let next = logIndexOf(logIndex);
     for (const [item, encoded] of this.whole(items).entries()) {
-      for (const log of encodedLogs(encoded)) {
-        const index = next++;
-        const [address, topics] = encodedRlpItems(log);
-        if (address === undefined || topics === undefined) throw damaged("a log has no topics");
-        // Behind their one byte of header: an address has 20 bytes, a topic 32.
-        const words = encodedRlpItems(topics).map((topic) => topic.subarray(1));
-        if (!isWanted(address.subarray(1), words)) continue;
-        found.push({
-          log: readRlp(log, readLog),
-          logIndex: index,
-          transactionIndex: this.first + item,
-          transactionHash: hashAt((hashes ??= this.read("hashPage")), item),
-        });
+      const logs = encodedLogs(encoded);
+      const reader = new RlpReader(logs);
+      reader.enter();
+      let transactionHash: Hash32 | undefined;
+      for (; reader.hasMore; next++) {
+        const from = reader.offset;
+        if (isLogWanted(reader, isWanted)) {
+          transactionHash ??= hashAt((hashes ??= this.read("hashPage")), item);
+          const place = { logIndex: next, transactionIndex: this.first + item, transactionHash };
+          yield new StoredLog(logs.subarray(from, reader.offset), place);
+        }
+        if (next % LOGS_AT_ONCE === 0) yield;
       }
     }
-    return found;
   }
 
   journal(): readonly TransactionJournal[] {
@@ -422,11 +423,49 @@ function rawReceipt(item: Uint8Array): Uint8Array {
   return type === 0 ? body : Buffer.concat([Uint8Array.of(type), body]);
 }
 
-function encodedLogs(receipt: Uint8Array): Uint8Array[] {
+/** A log of a page, which is decoded when it is asked for. */
+class StoredLog implements PlacedLog {
+  readonly logIndex: number;
+  readonly transactionIndex: number;
+  readonly transactionHash: Hash32;
+
+  constructor(
+    private readonly encoded: Uint8Array,
+    place: Omit<PlacedLog, "log">,
+  ) {
+    this.logIndex = place.logIndex;
+    this.transactionIndex = place.transactionIndex;
+    this.transactionHash = place.transactionHash;
+  }
+
+  get log(): Log {
+    return readRlp(this.encoded, readLog);
+  }
+}
+
+/** Passes over a log, and asks the test on the way. */
+function isLogWanted(reader: RlpReader, isWanted: LogTest): boolean {
+  return reader.list(() => {
+    const address = reader.bytes();
+    const topics = reader.items((within) => within.bytes());
+    reader.skip();
+    return isWanted(address, topics);
+  });
+}
+
+/** A receipt's logs as they are stored, as one list. */
+function encodedLogs(receipt: Uint8Array): Uint8Array {
   const logs = encodedRlpItems(receipt)[LOGS_FIELD];
   if (logs === undefined) throw damaged("a receipt has no list of logs");
-  // Most receipts have none: an empty list is one byte.
-  return logs.length === 1 ? [] : encodedRlpItems(logs);
+  return logs;
+}
+
+function countLogs(receipt: Uint8Array): number {
+  const reader = new RlpReader(encodedLogs(receipt));
+  reader.enter();
+  let count = 0;
+  for (; reader.hasMore; count++) reader.skip();
+  return count;
 }
 
 function logIndexOf(encoded: Uint8Array | undefined): number {

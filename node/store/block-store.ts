@@ -266,7 +266,7 @@ export class BlockStore {
   }
 
   /** Logs of a page, by its first transaction, that a test of their encoded parts lets pass. */
-  pageLogs(height: Height, start: number, isWanted: LogTest): readonly PlacedLog[] {
+  pageLogs(height: Height, start: number, isWanted: LogTest): Iterable<PlacedLog | undefined> {
     this.base.assertBlock(height);
     return this.records.page(this.outline(height), start).logs(isWanted);
   }

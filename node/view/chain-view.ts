@@ -146,8 +146,11 @@ export interface ChainView {
   ): AsyncIterable<{ height: Height; starts: readonly number[] }>;
   /** Where the pages of a block begin: `pageLogs` takes these. */
   pageStarts(height: Height): readonly number[];
-  /** The logs of a page that pass a test; the others are not decoded. */
-  pageLogs(height: Height, start: number, isWanted: LogTest): readonly PlacedLog[];
+  /**
+   * The logs of a page that pass a test, as they are come to; a log is decoded when it is asked for.
+   * A page may have tens of thousands: undefined comes where others may have their turn.
+   */
+  pageLogs(height: Height, start: number, isWanted: LogTest): Iterable<PlacedLog | undefined>;
   /** Undefined when the account does not exist at that height. */
   account(address: Address, height: Height): Promise<AccountState | undefined>;
   /**

@@ -7,7 +7,7 @@
 import { addressToBytes } from "../../../chain/address.js";
 import { type Height, hexToBytes } from "../../../chain/hex.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
-import type { ChainView, LogTerm, LogTest } from "../../view/chain-view.js";
+import type { ChainView, LogTerm, LogTest, PlacedLog } from "../../view/chain-view.js";
 import type { BlockJson } from "./block-json.js";
 import { logJson, placeOf } from "./encode.js";
 import { invalidParams, RpcFault } from "./errors.js";
@@ -31,6 +31,11 @@ const LOGS_PER_PIECE = 256;
 export interface SearchOptions {
   readonly maxResults: number;
   readonly maxBytes: number;
+  /**
+   * Whether the first block is given in full where it exceeds a bound alone. Otherwise the search is
+   * over as soon as it is known to.
+   */
+  readonly isFirstWhole: boolean;
   readonly signal: AbortSignal;
   /** Awaited when more than `LARGE_BYTES` are found. */
   readonly becameLarge: CallContext["becameLarge"];
@@ -48,7 +53,8 @@ export interface SearchResult {
 
 /**
  * Matching logs of a range. Stops before the block that would exceed a bound and says so; only
- * when the first block of the range alone exceeds it, that block is given in full.
+ * when the first block of the range alone exceeds it, that block may be given in full. What cannot
+ * be given is looked at no further than it takes to say which bound is met, and nothing is made of it.
  * @throws the signal's reason
  */
 export async function searchLogs(
@@ -57,30 +63,44 @@ export async function searchLogs(
   range: HeightRange,
   options: SearchOptions,
 ): Promise<SearchResult> {
-  const { maxResults, maxBytes, signal } = options;
+  const { maxResults, maxBytes, isFirstWhole, signal } = options;
   const isWanted = logTest(criteria);
   const found: string[] = [];
-  const size: SearchSize = { bytes: 0, isLarge: false };
+  const size: SearchSize = { logs: 0, bytes: 0, isLarge: false };
   let exceeded: SearchResult["exceeded"];
   for await (const { height, starts } of candidates(view, criteria, range, signal)) {
+    const isWhole = isFirstWhole && height === range.from;
+    const logsBefore = size.logs;
     const hits: string[] = [];
     for (const start of starts) {
-      const page = { view, height, start, isWanted };
-      for await (const text of pageTexts(page, options, size)) hits.push(text);
       await breathe(signal);
+      const most = isWhole ? Number.MAX_SAFE_INTEGER : Math.max(maxResults - size.logs, 0) + 1;
+      const page = { view, height, start, isWanted, most };
+      const matches: PlacedLog[] = [];
+      await findMatches(page, matches, signal);
+      size.logs += matches.length;
+      if (!isWhole && size.logs > maxResults) break;
+      for await (const text of pageTexts(page, matches, options, size)) {
+        if (!isWhole && size.bytes > maxBytes) break;
+        hits.push(text);
+      }
     }
-    if (found.length + hits.length > maxResults) exceeded = "results";
+    if (size.logs > maxResults) exceeded = "results";
     else if (size.bytes > maxBytes) exceeded = "bytes";
-    if (exceeded !== undefined && height !== range.from && hits.length > 0) {
+    // With the bytes of the first block alone, the next one may still exceed the other bound.
+    const isKnown = !isWhole && exceeded === "results";
+    const isNext = height !== range.from && size.logs > logsBefore;
+    if (exceeded !== undefined && (isKnown || isNext))
       return { logs: found, next: height, exceeded };
-    }
     for (const hit of hits) found.push(hit);
   }
   return { logs: found, next: undefined, exceeded };
 }
 
-/** How much a search has given so far. */
+/** How much a search has found so far. */
 interface SearchSize {
+  logs: number;
+  /** Of the texts that were made of them. */
   bytes: number;
   /** It has its place among the large ones. */
   isLarge: boolean;
@@ -92,35 +112,50 @@ interface SearchedPage {
   readonly height: Height;
   readonly start: number;
   readonly isWanted: LogTest;
+  /** So many matches are looked for. */
+  readonly most: number;
+}
+
+/** Adds the matching logs of one page, as they are stored, to those that are there. */
+async function findMatches(
+  { view, height, start, isWanted, most }: SearchedPage,
+  matches: PlacedLog[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const match of view.pageLogs(height, start, isWanted)) {
+    if (match === undefined) await breathe(signal);
+    else if (matches.push(match) >= most) return;
+  }
 }
 
 /**
  * Matching logs of one page as JSON texts. A page may hold tens of megabytes: it is let go of while
  * a large answer waits for its place, and read again.
+ * @param matches what `findMatches` found; emptied meanwhile
  * @param size counts what is given
  */
 async function* pageTexts(
-  { view, height, start, isWanted }: SearchedPage,
+  page: SearchedPage,
+  matches: PlacedLog[],
   { becameLarge, signal }: SearchOptions,
   size: SearchSize,
 ): AsyncGenerator<string> {
+  const { view, height } = page;
   const outline = view.outline(height);
   if (outline === undefined) throw new Error(`block ${height} is missing`);
   const place = placeOf(outline);
-  const read = () => view.pageLogs(height, start, isWanted);
-  let logs = read();
-  for (let index = 0; index < logs.length; index++) {
-    const nextBytes = HEX_DIGITS * (logs[index]?.log.data.length ?? 0);
-    if (size.bytes + nextBytes > LARGE_BYTES && !size.isLarge) {
-      logs = [];
+  for (let index = 0; index < matches.length; index++) {
+    const nextBytes = () => HEX_DIGITS * (matches[index]?.log.data.length ?? 0);
+    if (!size.isLarge && size.bytes + nextBytes() > LARGE_BYTES) {
+      matches.length = 0;
       await becameLarge();
       size.isLarge = true;
-      logs = read();
+      await findMatches(page, matches, signal);
     }
-    const placed = logs[index];
+    const placed = matches[index];
     if (placed === undefined) throw new RangeError(`the page has no log ${index} any more`);
-    const { log, ...at } = placed;
-    const text = logJson(log, { ...at, place });
+    const { log, logIndex, transactionIndex, transactionHash } = placed;
+    const text = logJson(log, { logIndex, transactionIndex, transactionHash, place });
     size.bytes += text.length + 1;
     yield text;
     await breathe(signal);

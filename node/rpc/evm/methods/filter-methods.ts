@@ -94,6 +94,7 @@ function searchBounds(limits: EvmRpcLimits, context: CallContext): SearchOptions
   return {
     maxResults: limits.logResults,
     maxBytes: limits.responseBytes,
+    isFirstWhole: false,
     signal: context.signal,
     becameLarge: () => context.becameLarge(),
   };
@@ -175,7 +176,8 @@ async function newLogs(
   const { view, limits } = ports;
   const { filter } = installed;
   // A comma is counted for every log: the brackets take one byte more than that.
-  const bounds = { ...searchBounds(limits, context), maxBytes: limits.responseBytes - 1 };
+  const maxBytes = limits.responseBytes - 1;
+  const bounds = { ...searchBounds(limits, context), maxBytes, isFirstWhole: true };
   for (;;) {
     const from = installed.next;
     const { height, given } = from;

@@ -66,7 +66,11 @@ export interface LanePorts {
 
 /** Blocks and logs that a subscription to the past is sent before it is waited for the client. */
 const HEIGHTS_AT_ONCE = 1_000;
-const PAST_LOGS_AT_ONCE = { maxResults: 1_000, maxBytes: 4 * 1024 * 1024 };
+const PAST_LOGS_AT_ONCE = {
+  maxResults: 1_000,
+  maxBytes: 4 * 1024 * 1024,
+  isFirstWhole: true,
+};
 
 /**
  * Transactions that may wait to be told to one client: as many as a filter of pending ones may be

@@ -250,7 +250,7 @@ export class FakeChain implements ChainView {
       if (starts.length > 0) yield { height, starts };
     }
   }
-  pageLogs(height: Height, start: number, isWanted: LogTest): PlacedLog[] {
+  pageLogs(height: Height, start: number, isWanted: LogTest): Iterable<PlacedLog | undefined> {
     const page = [...pagesOf(this.at(height))].find(({ first }) => first === start);
     return (page?.receipts() ?? []).flatMap(({ receipt, firstLogIndex }, item) =>
       receipt.logs

@@ -125,6 +125,11 @@ describe("eth_getLogs", () => {
     const one = await chainWithLogs({ logResults: 1 });
     const single = { blockHash: one.node.chain.block(1)?.block.hash };
     expect((await one.node.ask("eth_getLogs", single)).error?.code).toBe(-32602);
+    // The first log alone has more bytes; that there are too many is said all the same.
+    const both = await chainWithLogs({ logResults: 1, responseBytes: 100 });
+    expect((await both.node.ask("eth_getLogs", single)).error?.message).toBe(
+      "query returned more than 1 results",
+    );
     const small = await chainWithLogs({ responseBytes: 700 });
     expect((await small.node.ask("eth_getLogs", range)).error).toEqual({
       code: -32003,
