@@ -125,13 +125,20 @@ export function decodeReceipts(bytes: Uint8Array): Receipt[] {
   );
 }
 
+/** Reads a receipt's logs, all of them. */
+export function readLogs(reader: RlpReader): readonly Log[] {
+  return reader.items(readLog);
+}
+
 /**
  * Reads a receipt's fields, of the list that is being read.
  * @param bloomOf gives the bloom that is not among them, when somebody asks for it
+ * @param logsOf reads its logs
  */
 export function readReceiptFields(
   reader: RlpReader,
   bloomOf: (logs: readonly Log[]) => Uint8Array,
+  logsOf = readLogs,
 ): Receipt {
   const type = reader.number() as TransactionType;
   const status = reader.number() === 1 ? 1 : 0;
@@ -139,7 +146,7 @@ export function readReceiptFields(
   const cumulativeGasUsed = reader.integer();
   const effectiveGasPriceAtoken = reader.integer();
   const contractAddress = readOptionalAddress(reader);
-  const logs = reader.items(readLog);
+  const logs = logsOf(reader);
   let bloom: Uint8Array | undefined;
   return {
     type,

@@ -6,14 +6,17 @@ import type { BalanceChange, BlockJournal, TransactionJournal } from "../balance
 import type { BlockTransaction } from "../block.js";
 import type { AbciEvent } from "../consensus/abci-types.js";
 import { encodeRlp } from "../encoding/rlp-writer.js";
-import type { RlpReader } from "../encoding/rlp-reader.js";
+import { readRlp, RlpReader } from "../encoding/rlp-reader.js";
 import { present } from "../errors.js";
 import { bytesToHash32, type Hash32 } from "../hex.js";
-import type { Receipt } from "../receipt.js";
+import type { Log, Receipt } from "../receipt.js";
+import type { Steps } from "../steps/steps.js";
 import {
   changeItem,
   packBloom,
   readChange,
+  readLog,
+  readLogs,
   readReceiptFields,
   receiptFields,
   unpackBloom,
@@ -61,13 +64,36 @@ export function readReceiptPage(reader: RlpReader): ReceiptPage {
 }
 
 /** Reads one receipt of a page; its bloom is unpacked when somebody asks for it. Throws INVALID_RLP. */
-export function readStoredReceipt(reader: RlpReader): Receipt {
+function readStoredReceipt(reader: RlpReader, logsOf = readLogs): Receipt {
   return reader.list(() => {
     let packed: Uint8Array | undefined;
-    const receipt = readReceiptFields(reader, () => unpackBloom(present(packed, "packed bloom")));
+    const bloomOf = () => unpackBloom(present(packed, "packed bloom"));
+    const receipt = readReceiptFields(reader, bloomOf, logsOf);
     packed = reader.bytes();
     return receipt;
   });
+}
+
+/** Logs that are decoded in one step: a tenth of a millisecond. */
+const LOGS_AT_ONCE = 64;
+
+/** Reads one receipt as it is stored, in steps of some of its logs each. Throws INVALID_RLP. */
+export function* storedReceiptSteps(stored: Uint8Array): Steps<Receipt> {
+  const logs: Log[] = [];
+  let encoded: Uint8Array | undefined;
+  const receipt = readRlp(stored, (whole) =>
+    readStoredReceipt(whole, (reader) => {
+      encoded = reader.encoded();
+      return logs;
+    }),
+  );
+  const reader = new RlpReader(present(encoded, "encoded logs"));
+  reader.enter();
+  while (reader.hasMore) {
+    logs.push(readLog(reader));
+    if (logs.length % LOGS_AT_ONCE === 0) yield;
+  }
+  return receipt;
 }
 
 /**

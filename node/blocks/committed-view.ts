@@ -26,6 +26,7 @@ import type {
   PlacedLog,
   Supply,
 } from "../view/chain-view.js";
+import type { Steps } from "../../chain/steps/steps.js";
 import { breathe } from "../../runtime/process/main-thread.js";
 import type { BlockPage, PlacedReceipt } from "../view/block-pages.js";
 import { cosmosOf } from "../view/cosmos-items.js";
@@ -96,6 +97,11 @@ export class CommittedView implements ChainView {
 
   receipt(height: Height, index: number): PlacedReceipt | undefined {
     return this.isCommitted(height) ? this.stores.blocks.receipt(height, index) : undefined;
+  }
+
+  *receiptSteps(height: Height, index: number): Steps<PlacedReceipt | undefined> {
+    if (!this.isCommitted(height)) return undefined;
+    return yield* this.stores.blocks.receiptSteps(height, index);
   }
 
   cosmosTransaction(height: Height, item: number): MinedCosmosTransaction | undefined {

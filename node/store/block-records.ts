@@ -9,7 +9,7 @@ import type {
   TransactionJournal,
 } from "../../chain/balance-change.js";
 import type { BlockTransaction } from "../../chain/block.js";
-import type { Log } from "../../chain/receipt.js";
+import type { Log, Receipt } from "../../chain/receipt.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { heightBytes } from "../../chain/encoding/height-bytes.js";
@@ -55,7 +55,7 @@ import {
   readJournalPage,
   readPlacedEvents,
   readReceiptPage,
-  readStoredReceipt,
+  storedReceiptSteps,
 } from "../../chain/records/pages.js";
 import {
   type Database,
@@ -308,6 +308,13 @@ export class StoredPage implements BlockPage {
     return placeReceipts(this.whole(receipts), firstLogIndex);
   }
 
+  *receiptSteps(): Steps<readonly PlacedReceipt[]> {
+    const [logIndex, ...items] = encodedRlpItems(this.read("receiptPage"));
+    const receipts: Receipt[] = [];
+    for (const stored of this.whole(items)) receipts.push(yield* storedReceiptSteps(stored));
+    return placeReceipts(receipts, logIndexOf(logIndex));
+  }
+
   paidGas(): readonly PaidGas[] {
     return this.receiptItems().map((item) => readRlp(item, readPaidGas));
   }
@@ -321,14 +328,14 @@ export class StoredPage implements BlockPage {
     return this.whole(items);
   }
 
-  /** One receipt; `item` counts from the page's first. */
-  receipt(item: number): PlacedReceipt {
+  /** One receipt, in steps; `item` counts from the page's first. */
+  *oneReceiptSteps(item: number): Steps<PlacedReceipt> {
     const [logIndex, ...items] = encodedRlpItems(this.read("receiptPage"));
     let firstLogIndex = logIndexOf(logIndex);
     for (const before of this.whole(items).slice(0, item)) {
       firstLogIndex += countLogs(before);
     }
-    return { receipt: readRlp(itemOf(items, item), readStoredReceipt), firstLogIndex };
+    return { receipt: yield* storedReceiptSteps(itemOf(items, item)), firstLogIndex };
   }
 
   /**
@@ -351,7 +358,10 @@ export class StoredPage implements BlockPage {
           const place = { logIndex: next, transactionIndex: this.first + item, transactionHash };
           yield new StoredLog(logs.subarray(from, reader.offset), place);
         }
-        if (next % LOGS_AT_ONCE === 0) yield;
+        if ((next + 1) % LOGS_AT_ONCE !== 0) continue;
+        // Read before a pause, in which the block may be pruned.
+        hashes ??= this.read("hashPage");
+        yield;
       }
     }
   }

@@ -98,11 +98,16 @@ export class BlockStore {
 
   /** One receipt of a block; undefined where it has no such one. */
   receipt(height: Height, index: number): PlacedReceipt | undefined {
+    return allAtOnce(this.receiptSteps(height, index));
+  }
+
+  /** The same in steps: it may have tens of thousands of logs. */
+  *receiptSteps(height: Height, index: number): Steps<PlacedReceipt | undefined> {
     this.base.assertBlock(height);
     const recent = this.recent.get(height);
     if (recent !== undefined) return placedReceipt(recent, index);
     const page = this.records.pageOf(this.outline(height), index);
-    return page?.receipt(index - page.first);
+    return page && (yield* page.oneReceiptSteps(index - page.first));
   }
 
   /** The Cosmos transactions of a block, in order. */

@@ -12,6 +12,7 @@ import {
 import { cosmosPlacesOf } from "../../chain/consensus/abci-event.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { encodeReceipt, type Receipt } from "../../chain/receipt.js";
+import type { Steps } from "../../chain/steps/steps.js";
 import type { Atoken } from "../../chain/units.js";
 import type { CommittedBlock } from "./event-bus.js";
 
@@ -37,7 +38,9 @@ export interface BlockPage {
   hashes(): readonly Hash32[];
   transactions(): readonly BlockTransaction[];
   receipts(): readonly PlacedReceipt[];
-  /** Nothing of their logs is decoded, of which a single receipt may have tens of thousands. */
+  /** The same in steps: a single one may have tens of thousands of logs. */
+  receiptSteps(): Steps<readonly PlacedReceipt[]>;
+  /** Nothing of their logs is decoded. */
   paidGas(): readonly PaidGas[];
   /** Consensus encodings of the receipts, one after the other; logs as they are stored. */
   rawReceipts(): Iterable<Uint8Array>;
@@ -73,11 +76,18 @@ export function* pagesOf(committed: CommittedBlock): Generator<BlockPage> {
       hashes: () => block.transactions.slice(first, end).map(({ tx }) => tx.hash),
       transactions: () => block.transactions.slice(first, end),
       receipts: () => placeReceipts(own, firstLogIndex),
+      receiptSteps: () => atOnce(placeReceipts(own, firstLogIndex)),
       paidGas: () => own.map(paidBy),
       rawReceipts: () => encodedReceipts(own),
       journal: () => journal.transactions.slice(first, end),
     };
   }
+}
+
+/** What is there already, as work in steps. */
+function* atOnce<Result>(result: Result): Steps<Result> {
+  yield;
+  return result;
 }
 
 function* encodedReceipts(receipts: readonly Receipt[]): Generator<Uint8Array, void> {

@@ -7,6 +7,7 @@ import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js
 import type { Hash32, Hex, Height } from "../../chain/hex.js";
 import type { BlockRecordBytes } from "../../chain/records/block-records.js";
 import type { Log } from "../../chain/receipt.js";
+import type { Steps } from "../../chain/steps/steps.js";
 import type { Atoken } from "../../chain/units.js";
 import type { BlockPage, PlacedReceipt } from "./block-pages.js";
 import type { CommittedBlock, TransactionLocation } from "./event-bus.js";
@@ -104,6 +105,8 @@ export interface ChainView {
   outline(height: Height): BlockOutline | undefined;
   transaction(height: Height, index: number): BlockTransaction | undefined;
   receipt(height: Height, index: number): PlacedReceipt | undefined;
+  /** The same in steps, for one that may have tens of thousands of logs. */
+  receiptSteps(height: Height, index: number): Steps<PlacedReceipt | undefined>;
   /**
    * A Cosmos transaction of a block with what execution made of it, by its number among them. All of a
    * full block take a while to decode: whoever wants all takes `cosmosOf`.

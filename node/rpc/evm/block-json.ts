@@ -27,8 +27,8 @@ import { RawJson } from "./method.js";
 /** The parts of a block's text: what comes first, each page's items, what comes last. */
 interface BlockTexts {
   start(outline: BlockOutline): string;
-  /** Items joined by commas, in one piece or more. */
-  page(outline: BlockOutline, page: BlockPage): Iterable<string>;
+  /** Items joined by commas, in one piece or more; undefined where others may have their turn. */
+  page(outline: BlockOutline, page: BlockPage): Iterable<string | undefined>;
   end(outline: BlockOutline, view: ChainView, own: OwnTexts): string;
 }
 
@@ -54,10 +54,14 @@ const VARIANTS = {
     end: () => BLOCK_END,
   },
   full: { start: blockStartJson, page: pageTransactionsJson, end: () => BLOCK_END },
-  receipts: { start: () => "[", page: pageReceiptsJson, end: () => "]" },
+  receipts: {
+    start: () => "[",
+    page: (outline, page) => inPieces(pageReceiptsJson(outline, page)),
+    end: () => "]",
+  },
   journal: {
     start: journalStartJson,
-    page: (_outline, page) => [pageJournalJson(page)],
+    page: (_outline, page) => inPieces(pageJournalJson(page)),
     end: ({ header: { height } }, view, { cosmosTexts, claims }) =>
       journalEndJson({ ...view.blockChanges(height), claims }, cosmosTexts),
   },
@@ -140,12 +144,12 @@ export class BlockJson {
       for (const page of this.view.pages(height)) {
         if (sizeBytes > LARGE_BYTES) leave ??= await this.lane.enter(NEVER);
         if (page.first > 0) pieces.push(COMMA);
+        if (claims !== undefined) notePage(claims, page);
         for (const text of texts.page(outline, page)) {
-          pieces.push(Buffer.from(text));
-          sizeBytes += text.length;
+          if (text !== undefined) pieces.push(Buffer.from(text));
+          sizeBytes += text?.length ?? 0;
           await breathe();
         }
-        if (claims !== undefined) notePage(claims, page);
       }
       const cosmosTexts = variant === "journal" ? await this.cosmosTexts(claims, outline) : [];
       const moves = claims === undefined ? undefined : await this.claimsOf(claims, height);
@@ -204,20 +208,34 @@ function pageTransactionsJson(outline: BlockOutline, page: BlockPage): readonly 
 /** Texts that are put together before they become bytes. */
 const PIECE_CHARACTERS = 32 * 1024;
 
-function* pageReceiptsJson(outline: BlockOutline, page: BlockPage): Generator<string, void> {
+/** Texts put together; pauses between them are kept. */
+function* inPieces(texts: Iterable<string | undefined>): Generator<string | undefined, void> {
+  let piece = "";
+  for (const text of texts) {
+    if (text === undefined) {
+      yield;
+      continue;
+    }
+    piece += text;
+    if (piece.length < PIECE_CHARACTERS) continue;
+    yield piece;
+    piece = "";
+  }
+  yield piece;
+}
+
+function* pageReceiptsJson(
+  outline: BlockOutline,
+  page: BlockPage,
+): Generator<string | undefined, void> {
   const place = placeOf(outline);
+  // Read before the first pause, in which the block may be pruned.
   const transactions = page.transactions();
-  let text = "";
-  for (const [item, receipt] of page.receipts().entries()) {
+  const receipts = yield* page.receiptSteps();
+  for (const [item, receipt] of receipts.entries()) {
     const mined = transactions[item];
     if (mined === undefined) throw new Error("a receipt has no transaction");
-    if (item > 0) text += ",";
-    for (const part of receiptTexts(mined, receipt, { place, index: page.first + item })) {
-      text += part;
-      if (text.length < PIECE_CHARACTERS) continue;
-      yield text;
-      text = "";
-    }
+    if (item > 0) yield ",";
+    yield* receiptTexts(mined, receipt, { place, index: page.first + item });
   }
-  yield text;
 }

@@ -73,36 +73,39 @@ function logJson({ address, topics, data }: Log, room: DataRoom): string {
     : `${claim},"data":"0x","dataBytes":${data.length}}`;
 }
 
-/** The transactions of a page with their changes, joined by commas. */
-export function pageJournalJson(page: BlockPage): string {
-  let texts = "";
-  for (const text of journaledTransactions(page, new DataRoom(IN_JOURNAL), () => "")) {
-    texts += texts === "" ? text : `,${text}`;
-  }
-  return texts;
+/** The transactions of a page with their changes, as `journaledTransactions` gives them. */
+export function pageJournalJson(page: BlockPage): Iterable<string | undefined> {
+  return journaledTransactions(page, new DataRoom(IN_JOURNAL), () => "");
 }
 
+/** Logs whose texts are made at a stretch: a millisecond. */
+const LOGS_AT_ONCE = 256;
+
 /**
- * The transactions of a page with their changes and logs. Input for which there is no room ends at its
- * bound, and `inputBytes` says how much there is.
+ * The transactions of a page with their changes and logs, joined by commas, in pieces; undefined where
+ * others may have their turn. Input for which there is no room ends at its bound, and `inputBytes` says
+ * how much there is.
  * @param extra further members of a transaction, each with a comma before it
  */
 export function* journaledTransactions(
   page: BlockPage,
   room: DataRoom,
   extra: (mined: BlockTransaction) => string,
-): Generator<string, void> {
-  const receipts = page.receipts();
+): Generator<string | undefined, void> {
+  // All of a page is read before the first pause, in which its block may be pruned.
   const journal = page.journal();
-  for (const [item, mined] of page.transactions().entries()) {
+  const transactions = page.transactions();
+  const receipts = yield* page.receiptSteps();
+  for (const [item, mined] of transactions.entries()) {
     const receipt = receipts[item]?.receipt;
     const changed = journal[item];
     const index = page.first + item;
     if (receipt === undefined || changed?.transactionHash !== mined.tx.hash) {
       throw new Error(`receipt or journal of transaction ${index} does not match`);
     }
-    const members = transactionMembers({ mined, index, receipt, changes: changed.changes }, room);
-    yield `{${members}${extra(mined)}}`;
+    if (item > 0) yield ",";
+    const { changes } = changed;
+    yield* transactionTexts({ mined, index, receipt, changes, extra: extra(mined) }, room);
   }
 }
 
@@ -112,25 +115,29 @@ interface JournaledTransaction {
   readonly index: number;
   readonly receipt: Receipt;
   readonly changes: readonly BalanceChange[];
+  /** Further members, each with a comma before it. */
+  readonly extra: string;
 }
 
-function transactionMembers(
-  { mined: { tx, from }, index, receipt, changes }: JournaledTransaction,
+function* transactionTexts(
+  { mined: { tx, from }, index, receipt, changes, extra }: JournaledTransaction,
   room: DataRoom,
-): string {
+): Generator<string, void> {
   const { inputBytes } = room.bounds;
   const isWhole = room.take(tx.data.length, inputBytes);
   const input = bytesToHex(isWhole ? tx.data : tx.data.subarray(0, inputBytes));
-  const logs = listJson(receipt.logs, (log) => logJson(log, room));
-  return (
-    `"hash":"${tx.hash}","index":${index},"status":"0x${receipt.status}","from":"${from}",` +
+  const { logs } = receipt;
+  yield `{"hash":"${tx.hash}","index":${index},"status":"0x${receipt.status}","from":"${from}",` +
     `"to":${addressOrNull(tx.to)},"contractAddress":${addressOrNull(receipt.contractAddress)},` +
     `"gasUsed":"${toQuantity(receipt.gasUsed)}",` +
     `"gasPrice":"${toQuantity(receipt.effectiveGasPriceAtoken)}",` +
     `"nonce":"${toQuantity(tx.nonce)}","input":"${input}",` +
-    `"changes":${listJson(changes, changeJson)},"logs":${logs}` +
-    (isWhole ? "" : `,"inputBytes":${tx.data.length}`)
-  );
+    `"changes":${listJson(changes, changeJson)},"logs":[`;
+  for (let start = 0; start < logs.length; start += LOGS_AT_ONCE) {
+    const texts = logs.slice(start, start + LOGS_AT_ONCE).map((log) => logJson(log, room));
+    yield `${start === 0 ? "" : ","}${texts.join(",")}`;
+  }
+  yield `]${isWhole ? "" : `,"inputBytes":${tx.data.length}`}${extra}}`;
 }
 
 /** The answer of causeway_getBlockJournal up to its transactions. */

@@ -106,12 +106,11 @@ async function addBlock(
   answer.add(`{${extra.slice(1, -1)},${journalStartJson(outline).slice(1)}`);
   const room = new DataRoom(IN_RANGE, SPARE_BYTES);
   for (const page of view.pages(header.height)) {
-    let comma = page.first === 0 ? "" : ",";
+    if (page.first > 0) answer.add(",");
     for (const text of journaledTransactions(page, room, extraMembers)) {
-      answer.add(comma + text);
-      comma = ",";
+      if (text !== undefined) answer.add(text);
+      await breathe(signal);
     }
-    await breathe(signal);
   }
   const { height } = header;
   const cosmosTexts: string[] = [];

@@ -3,8 +3,10 @@ import { bytesToHex, type Hash32, type Height } from "../../../../chain/hex.js";
 import { type BlockTransaction, isEvm } from "../../../../chain/block.js";
 import { isCosmosBytes } from "../../../../chain/cosmos/cosmos-transaction.js";
 import { AppError } from "../../../../chain/errors.js";
-import { breathe } from "../../../../runtime/process/main-thread.js";
+import { breathe, doBreathing } from "../../../../runtime/process/main-thread.js";
 import { poolRefusal, RefusedTransaction } from "../errors.js";
+import type { Steps } from "../../../../chain/steps/steps.js";
+import type { PlacedReceipt } from "../../../view/block-pages.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import {
@@ -60,13 +62,13 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
     const outline = view.outline(height);
     const mined = view.transaction(height, index);
     if (outline === undefined || mined === undefined) return null;
-    const make = () => {
-      const receipt = view.receipt(height, index);
-      return receipt && texts(mined, receipt, { place: placeOf(outline), index });
-    };
-    if (mined.tx.gasLimit > SMALL_GAS) return inSlices(make, context);
-    const made = make();
-    return made === undefined ? null : new RawJson([...made].join(""));
+    const make = (receipt: PlacedReceipt) =>
+      texts(mined, receipt, { place: placeOf(outline), index });
+    if (mined.tx.gasLimit > SMALL_GAS) {
+      return inSlices(view.receiptSteps(height, index), make, context);
+    }
+    const receipt = view.receipt(height, index);
+    return receipt === undefined ? null : new RawJson([...make(receipt)].join(""));
   };
   const byPlace = (height: Height | undefined, index: number): RpcResult => {
     const outline = height === undefined ? undefined : view.outline(height);
@@ -113,16 +115,17 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
   ];
 }
 
-/** What a receipt is made of in its turn, and a piece at a time. */
+/** What a receipt is read and made of in its turn, and a piece at a time. */
 async function inSlices(
-  make: () => Iterable<string> | undefined,
+  steps: Steps<PlacedReceipt | undefined>,
+  make: (receipt: PlacedReceipt) => Iterable<string>,
   context: CallContext,
 ): Promise<RpcResult> {
   await breathe(context.signal);
+  const receipt = await doBreathing(steps, context.signal);
+  if (receipt === undefined) return null;
   const answer = new JsonPieces();
-  const texts = make();
-  if (texts === undefined) return null;
-  for (const text of texts) {
+  for (const text of make(receipt)) {
     answer.add(text);
     if (answer.sizeBytes > LARGE_BYTES) await context.becameLarge();
     await breathe(context.signal);

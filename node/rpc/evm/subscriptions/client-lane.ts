@@ -323,7 +323,7 @@ export class ClientLane {
   }
 }
 
-/** Receipts of a block that are waited for; undefined before each page, which takes a while to read. */
+/** Receipts of a block that are waited for; undefined where others may have their turn. */
 function* receiptsIn(
   view: ChainView,
   outline: BlockOutline,
@@ -334,7 +334,9 @@ function* receiptsIn(
     yield undefined;
     const wanted = page.hashes().map((hash) => hashes.has(hash));
     if (!wanted.includes(true)) continue;
-    const [transactions, receipts] = [page.transactions(), page.receipts()];
+    // Read before the next pause, in which the block may be pruned.
+    const transactions = page.transactions();
+    const receipts = yield* page.receiptSteps();
     for (const [item, isWanted] of wanted.entries()) {
       const [mined, placed] = [transactions[item], receipts[item]];
       if (!isWanted || mined === undefined || placed === undefined) continue;

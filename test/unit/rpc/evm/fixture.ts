@@ -233,6 +233,10 @@ export class FakeChain implements ChainView {
     const committed = this.blocks[height];
     return committed === undefined ? undefined : placedReceipt(committed, index);
   }
+  *receiptSteps(height: Height, index: number) {
+    yield;
+    return this.receipt(height, index);
+  }
   moduleEvents = () => [];
   changes = (height: Height, index: number) =>
     this.at(height).journal.transactions[index]?.changes ?? [];

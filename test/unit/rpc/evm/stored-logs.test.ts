@@ -1,6 +1,6 @@
 /**
- * A search in the logs of a block as they are stored: one transaction may write tens of thousands, and
- * a search that is refused for their number is to cost next to nothing.
+ * The logs of a block as they are stored: one transaction may write tens of thousands. Whoever reads them
+ * gives others their turns, and a search that is refused for their number is to cost next to nothing.
  */
 import { beforeAll, describe, expect, it } from "@jest/globals";
 import { addressToBytes, parseAddress } from "../../../../chain/address.js";
@@ -9,6 +9,7 @@ import { type Hash32, hexToBytes, parseHash32 } from "../../../../chain/hex.js";
 import type { Log, Receipt } from "../../../../chain/receipt.js";
 import { packBloom, receiptFields } from "../../../../chain/records/block-items.js";
 import { encodeHashPage, encodeReceiptPage } from "../../../../chain/records/pages.js";
+import type { Steps } from "../../../../chain/steps/steps.js";
 import { StoredPage } from "../../../../node/store/block-records.js";
 import { turnsOf } from "../../../helpers/turns.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "./fixture.js";
@@ -21,11 +22,15 @@ const word = (digit: string): Hash32 => parseHash32(`0x${digit.repeat(64)}`);
 const ofSeldom: Log = { address: seldom, topics: [word("1")], data: Uint8Array.of(1, 2, 3) };
 const ofOften: Log = { address: often, topics: [word("1"), word("2")], data: new Uint8Array(0) };
 
-/** A node with one block of three transactions, the logs of which are these. */
+/** A node with one block of transactions, the logs of which are these. */
 async function nodeWith(...logs: readonly (readonly Log[])[]) {
   const node = createTestNode({ logResults: MOST, cacheBytes: 1 });
   const raws = await Promise.all(
-    logs.map((_, nonce) => signLegacy(ALICE, { nonce, to: BOB.address })),
+    logs.map((_, nonce) => {
+      // What may have many logs is answered in slices.
+      const fields = { nonce, to: BOB.address, gasLimit: 30_000_000n };
+      return signLegacy(ALICE, fields);
+    }),
   );
   const { block, receipts } = node.chain.add(
     raws.map((raw, index) => ({ raw, logs: logs[index] ?? [] })),
@@ -34,13 +39,50 @@ async function nodeWith(...logs: readonly (readonly Log[])[]) {
   /** Has the node read the block's only page as it is stored. */
   const store = (page: Uint8Array) => {
     const bytes = Buffer.from(page);
-    const read = (space: string) => (space === "hashPage" ? hashes : bytes);
-    const stored = new StoredPage(0, logs.length, read);
-    node.chain.pageLogs = (_height, _start, isWanted) => stored.logs(isWanted);
+    const [own] = [...node.chain.pages(1)];
+    if (own === undefined) throw new Error("no page");
+    /** Behind its first pause nothing more can be read of it. */
+    const open = () => {
+      let isGone = false;
+      const there = <Read>(read: () => Read) => {
+        if (isGone) throw new Error("the block was pruned in a pause");
+        return read();
+      };
+      const read = (space: string) => there(() => (space === "hashPage" ? hashes : bytes));
+      const stored = new StoredPage(0, logs.length, read);
+      const transactions = () => there(() => own.transactions());
+      const journal = () => there(() => own.journal());
+      return { ...own, transactions, journal, stored, pause: () => (isGone = true) };
+    };
+    node.chain.pageLogs = function* pageLogs(_height, _start, isWanted) {
+      const { stored, pause } = open();
+      for (const match of stored.logs(isWanted)) {
+        if (match === undefined) pause();
+        yield match;
+      }
+    };
+    node.chain.receiptSteps = function* receiptSteps(_height, index) {
+      const { stored, pause } = open();
+      return yield* noted(stored.oneReceiptSteps(index), pause);
+    };
+    node.chain.pages = function* pages() {
+      const { stored, pause, ...rest } = open();
+      yield { ...rest, receiptSteps: () => noted(stored.receiptSteps(), pause) };
+    };
   };
   const search = (filter: object) =>
     node.ask("eth_getLogs", { fromBlock: "0x1", toBlock: "0x1", ...filter });
-  return { ...node, receipts, store, search };
+  return { ...node, block, receipts, store, search };
+}
+
+/** The same work; `pause` is told of each pause. */
+function* noted<Result>(steps: Steps<Result>, pause: () => void): Steps<Result> {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    pause();
+    yield;
+  }
 }
 
 /** A page of one receipt with these logs, whatever they are. */
@@ -93,12 +135,40 @@ describe("a search in stored logs", () => {
   });
 });
 
+it("receipts, journals and ranges are the same of stored pages as of those in memory", async () => {
+  const many = Array.from({ length: 300 }, () => ofOften);
+  const node = await nodeWith([ofOften, ofSeldom], many, [], [ofSeldom]);
+  const ask = () =>
+    Promise.all([
+      ...node.block.transactions.map(({ tx }) => node.call("eth_getTransactionReceipt", tx.hash)),
+      node.call("eth_getTransactionLogs", node.block.transactions[1]?.tx.hash),
+      node.call("eth_getBlockReceipts", "0x1"),
+      node.call("causeway_getBlockJournal", node.block.hash),
+      node.call("causeway_getBlockRange", "0x1", "0x1"),
+    ]);
+  const known = await ask();
+  node.store(encodeReceiptPage(node.receipts, 0));
+  expect(await ask()).toEqual(known);
+});
+
 describe("others get their turns", () => {
   let node: Awaited<ReturnType<typeof nodeWith>>;
   beforeAll(async () => {
     const logs = Array.from({ length: MANY }, () => ofOften);
     node = await nodeWith([...logs, ...Array.from({ length: MOST + 1 }, () => ofSeldom)]);
     node.store(encodeReceiptPage(node.receipts, 0));
+  });
+
+  const OF_BLOCK: readonly [string, () => readonly unknown[]][] = [
+    ["eth_getTransactionReceipt", () => [node.block.transactions[0]?.tx.hash]],
+    ["eth_getTransactionLogs", () => [node.block.transactions[0]?.tx.hash]],
+    ["eth_getBlockReceipts", () => ["0x1"]],
+    ["causeway_getBlockJournal", () => [node.block.hash]],
+    ["causeway_getBlockRange", () => ["0x1", "0x1"]],
+  ];
+  it.each(OF_BLOCK)("while %s decodes many logs", async (method, params) => {
+    // Their texts alone are worth some thirty.
+    expect(await turnsOf(() => node.call(method, ...params()))).toBeGreaterThan(80);
   });
 
   it("while few logs are looked for among many", async () => {
