@@ -3,7 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { encodeRlp as encodeWithEthers, hexlify } from "ethers";
 import { decodeRlp, encodedRlpItems, type RlpItem } from "../../../chain/encoding/rlp.js";
 import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
-import { readRlp, type RlpReader } from "../../../chain/encoding/rlp-reader.js";
+import { readRlp, RlpReader } from "../../../chain/encoding/rlp-reader.js";
 import { parseHexBytes } from "../../../chain/hex.js";
 import { createRandom } from "../../helpers/random.js";
 
@@ -41,6 +41,19 @@ describe("RLP that is read in place", () => {
       if (!Array.isArray(item)) continue;
       const parts = encodedRlpItems(encoded).map((part) => hexlify(part));
       expect(parts).toEqual(item.map((one) => encodeWithEthers(digitsOf(one))));
+    }
+  });
+
+  it("is read item by item of a list that fills the bytes, and of no other", () => {
+    const reader = new RlpReader(encodeRlp([1, [2, 3], 4]));
+    reader.enter();
+    expect(reader.number()).toBe(1);
+    reader.skip();
+    expect([reader.hasMore, reader.number(), reader.hasMore]).toEqual([true, 4, false]);
+    for (const bytes of [encodeRlp(1), Buffer.concat([encodeRlp([1]), encodeRlp(2)])]) {
+      expect(() => new RlpReader(bytes).enter()).toThrow(
+        expect.objectContaining({ code: "INVALID_RLP" }),
+      );
     }
   });
 
