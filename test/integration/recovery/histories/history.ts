@@ -68,7 +68,7 @@ export class History extends Restores {
     const drawn = this.actions.flatMap((action) => Array<Action>(action[0]).fill(action));
     for (;;) {
       const [, , act] = this.random.pick(drawn);
-      if (await act()) break;
+      if (await this.unlessClosed(act)) break;
     }
     await this.attend();
     await this.check();

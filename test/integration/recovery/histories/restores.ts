@@ -5,7 +5,7 @@
 import { expect } from "@jest/globals";
 import { decodeTransaction, recoverSender } from "../../../../chain/transaction.js";
 import { parseHexBytes } from "../../../../chain/hex.js";
-import { present } from "../../../../chain/errors.js";
+import { errorCode, present } from "../../../../chain/errors.js";
 import { readOpenMatters } from "../../../../ledger/decisions/open-matters.js";
 import { listEvents } from "../../../../ledger/events.js";
 import { openIncident } from "../../../../ledger/incidents.js";
@@ -42,15 +42,9 @@ export abstract class Restores extends Traffic {
   protected async newAddress(): Promise<boolean> {
     if ((await openIncident(this.desk.database)) !== undefined) return false;
     const customer = this.random.pick(CUSTOMERS);
-    try {
-      const { address } = await this.desk.register(customer);
-      this.owners.set(address, customer);
-      this.say(`${address} is ${customer}'s, too`);
-    } catch (error) {
-      // An older ledger that nobody has noticed yet gives out none a second time.
-      if (!this.#isUnnoticed) throw error;
-      this.say(`no address for ${customer}: ${String(error)}`);
-    }
+    const { address } = await this.desk.register(customer);
+    this.owners.set(address, customer);
+    this.say(`${address} is ${customer}'s, too`);
     return true;
   }
 
@@ -108,10 +102,23 @@ export abstract class Restores extends Traffic {
       }
       if (isNoticed) return;
     }
-    await super.attend(isPatient);
-    if (!this.#isRestored || !(isPatient || chance(this.random, 0.5))) return;
-    if ((await openIncident(this.desk.database)) !== undefined) return;
-    await this.#decide(isPatient);
+    await this.unlessClosed(async () => {
+      await super.attend(isPatient);
+      if (!this.#isRestored || !(isPatient || chance(this.random, 0.5))) return true;
+      if ((await openIncident(this.desk.database)) === undefined) await this.#decide(isPatient);
+      return true;
+    });
+  }
+
+  /** An older ledger that nobody has noticed yet decides nothing, and gives no address a second time. */
+  protected async unlessClosed(work: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!this.#isUnnoticed || errorCode(error) !== "RECOVERY") throw error;
+      this.say(`refused: ${String(error)}`);
+      return true;
+    }
   }
 
   /** The kit has found out: by what the home remembers, or by what the chain has of a wallet. */
@@ -122,7 +129,14 @@ export abstract class Restores extends Traffic {
 
   /** What a recovery has left to persons and clients. */
   async #decide(isPatient: boolean): Promise<void> {
-    const { payments, addresses, frozen } = await readOpenMatters(this.desk.database, 100);
+    const matters = await readOpenMatters(this.desk.database, 100);
+    const { payments, addresses, frozen, outflows } = matters;
+    // A sweep that the ledger has lost: its coins lie in a hot wallet, in suspense.
+    for (const { hash, wallet, amountUnits } of outflows) {
+      if (!this.owners.has(wallet)) continue;
+      const account = amountUnits > 0n ? "liability:suspense" : "expense:network_fee";
+      await this.typed("ledger", "accept-outflow", hash, "--account", account, ...REASON);
+    }
     const unassigned = addresses.filter(({ isAssigned }) => !isAssigned);
     for (const address of new Set(unassigned.map((one) => one.address))) {
       const customer = present(this.owners.get(address), "an owner");
