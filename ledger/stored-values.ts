@@ -24,6 +24,14 @@ export function storedHeight(value: unknown): Height {
   return storedInteger(value);
 }
 
+/**
+ * SQL: a time as text, microseconds in UTC whatever the session's settings are. Links of the chain of hashes
+ * and homes hold it: it is never written otherwise.
+ */
+export function timeTextSql(time: string): string {
+  return `to_char(${time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+}
+
 /** Text column to an address. Throws CORRUPT_ROW. */
 export function storedAddress(value: unknown): Address {
   try {

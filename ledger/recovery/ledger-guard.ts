@@ -6,7 +6,7 @@
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { holdForIncident, openIncident, writeIncident } from "../incidents.js";
-import { storedInteger } from "../stored-values.js";
+import { storedInteger, timeTextSql } from "../stored-values.js";
 import { HomeMark, type LedgerMark } from "./home-mark.js";
 
 /** A ledger's own account of itself. */
@@ -15,11 +15,6 @@ export interface LedgerState extends LedgerMark {
   readonly recoveredIds: readonly string[];
   /** When the event was written that was told last, by its number; undefined where there is none. */
   readonly toldEventAt: string | undefined;
-}
-
-/** SQL: a time in microseconds in UTC, whatever the session's settings are. */
-function timeText(time: string): string {
-  return `to_char(${time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
 /** Reads what a ledger says of itself. @param told what a home remembers of it */
@@ -40,9 +35,9 @@ export async function readLedgerState(
     `SELECT (SELECT value FROM meta WHERE key = 'ledger_id') AS ledger_id, epoch, counter.seq,
             next_address_index,
             (SELECT array_agg(DISTINCT ledger_id) FROM remembered_ledger) AS recovered,
-            (SELECT ${timeText("at")} FROM event e WHERE e.seq = counter.seq) AS event_at,
-            (SELECT ${timeText("at")} FROM event e WHERE e.seq = $1::bigint) AS told_at,
-            ${timeText("clock_timestamp()")} AS read_at
+            (SELECT ${timeTextSql("at")} FROM event e WHERE e.seq = counter.seq) AS event_at,
+            (SELECT ${timeTextSql("at")} FROM event e WHERE e.seq = $1::bigint) AS told_at,
+            ${timeTextSql("clock_timestamp()")} AS read_at
        FROM event_counter counter, watch_cursor`,
     [told?.eventSeq ?? null],
   );

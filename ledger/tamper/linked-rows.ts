@@ -5,7 +5,7 @@
  * links whose each deposit is, which its events have to say, too.
  */
 import type { Sql } from "../../runtime/sql/sql.js";
-import { storedInteger } from "../stored-values.js";
+import { storedInteger, timeTextSql } from "../stored-values.js";
 import type { CanonicalValue, LinkKind } from "./link-rules.js";
 
 /** A row before it is linked. */
@@ -26,10 +26,6 @@ interface RowSource {
   readonly fields: readonly string[];
 }
 
-/** Microseconds in UTC, whatever the session's settings are. */
-const timeText = (column: string) =>
-  `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
-
 /** Postings of an entry, in their order. */
 const POSTINGS = `(SELECT coalesce(json_agg(json_build_array(p.id::text, p.place::text, p.asset,
     p.debit, p.credit, p.amount_units::text) ORDER BY p.place), '[]')
@@ -40,7 +36,7 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
     from: "event r",
     key: "r.seq",
     time: "r.at",
-    fields: ["r.seq::text", "r.epoch::text", "r.type", "r.data::text", timeText("r.at")],
+    fields: ["r.seq::text", "r.epoch::text", "r.type", "r.data::text", timeTextSql("r.at")],
   },
   entry: {
     from: "journal_entry r",
@@ -52,7 +48,7 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
       "r.idem_key",
       "r.effective_height::text",
       "r.memo",
-      timeText("r.posted_at"),
+      timeTextSql("r.posted_at"),
       POSTINGS,
     ],
   },
@@ -72,7 +68,7 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
       "r.tx_index::text",
       "r.op_index::text",
       "r.rewind::text",
-      timeText("r.seen_at"),
+      timeTextSql("r.seen_at"),
     ],
   },
   withdrawal: {
@@ -89,8 +85,8 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
       "r.destination",
       "r.destination_text",
       "r.amount_units::text",
-      timeText("r.expires_at"),
-      timeText("r.created_at"),
+      timeTextSql("r.expires_at"),
+      timeTextSql("r.created_at"),
     ],
   },
   asset: {
@@ -103,7 +99,7 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
       "r.contract",
       "r.decimals::text",
       "r.from_height::text",
-      timeText("r.registered_at"),
+      timeTextSql("r.registered_at"),
     ],
   },
   token_state: {
@@ -118,7 +114,7 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
       "r.paused::text",
       "r.reason",
       "r.changed_by",
-      timeText("r.at"),
+      timeTextSql("r.at"),
     ],
   },
   sighting: {
@@ -139,7 +135,7 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
       "r.sender",
       "r.claimed::text",
       "r.reason",
-      timeText("r.seen_at"),
+      timeTextSql("r.seen_at"),
     ],
   },
   // The text of a policy is bound by its hash, which is what decisions and activations name.
@@ -147,13 +143,13 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
     from: "policy_activation r",
     key: "r.id",
     time: "r.at",
-    fields: ["r.id::text", "r.policy_hash", timeText("r.at")],
+    fields: ["r.id::text", "r.policy_hash", timeTextSql("r.at")],
   },
   listing: {
     from: "policy_listing r",
     key: "r.id",
     time: "r.at",
-    fields: ["r.id::text", "r.customer_id", "r.destination", "r.listed::text", timeText("r.at")],
+    fields: ["r.id::text", "r.customer_id", "r.destination", "r.listed::text", timeTextSql("r.at")],
   },
   decision: {
     from: "policy_decision r",
@@ -166,7 +162,7 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
       "r.stage",
       "r.outcome",
       "r.rules::text",
-      timeText("r.at"),
+      timeTextSql("r.at"),
     ],
   },
   approval: {
@@ -183,20 +179,20 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
       "r.digest",
       "r.public_key",
       "r.signature",
-      timeText("r.at"),
+      timeTextSql("r.at"),
     ],
   },
   verdict: {
     from: "screening_verdict r",
     key: "r.id",
     time: "r.at",
-    fields: ["r.id::text", "r.withdrawal_id", "r.verdict", "r.reference", timeText("r.at")],
+    fields: ["r.id::text", "r.withdrawal_id", "r.verdict", "r.reference", timeTextSql("r.at")],
   },
   kill_switch: {
     from: "kill_switch r",
     key: "r.id",
     time: "r.at",
-    fields: ["r.id::text", "r.level", "r.reason", "r.set_by", timeText("r.at")],
+    fields: ["r.id::text", "r.level", "r.reason", "r.set_by", timeTextSql("r.at")],
   },
   address: {
     from: "deposit_address r",
@@ -208,14 +204,14 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
       "r.address",
       "r.customer_id",
       "r.from_height::text",
-      timeText("r.registered_at"),
+      timeTextSql("r.registered_at"),
     ],
   },
   assignment: {
     from: "address_assignment r",
     key: "r.id",
     time: "r.assigned_at",
-    fields: ["r.id::text", "r.address", "r.customer_id", timeText("r.assigned_at")],
+    fields: ["r.id::text", "r.address", "r.customer_id", timeTextSql("r.assigned_at")],
   },
 };
 
