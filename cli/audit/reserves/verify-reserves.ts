@@ -6,8 +6,12 @@ import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
 import { notProven, type ProvenBlock, provenAccount, verifyBlock } from "../balance/verify.js";
 import type { LiabilityFile } from "./liability-file.js";
-import { type ReserveAccount, type ReservesFile } from "./reserves-file.js";
-import { reservesText, signsItself } from "./reserves-file.js";
+import {
+  type ReserveAccount,
+  type ReservesFile,
+  reservesText,
+  signsItself,
+} from "./reserves-file.js";
 import { liabilitiesRoot, type SumRoot } from "./sum-tree.js";
 
 /** What a file proves. */
