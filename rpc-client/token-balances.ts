@@ -1,6 +1,6 @@
 /** ERC-20 balances by `balanceOf`, many in a batch, with contracts that may do anything. */
 import type { Address } from "../chain/address.js";
-import { decodeUnits, encodeBalanceOf, encodeErc1155BalanceOf } from "../chain/erc20.js";
+import { decodeUnits, encodeBalanceOf, encodeErc1155BalanceOf } from "../chain/evm/erc20.js";
 import { isEvmFailure } from "../chain/evm/evm-failure.js";
 import { toQuantity } from "../chain/hex.js";
 import { readHex } from "./answer-fields.js";

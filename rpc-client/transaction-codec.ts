@@ -1,6 +1,6 @@
 /** What a node says about one transaction (receipt, status) as JSON, to types. */
 import type { Address } from "../chain/address.js";
-import { ERC20_TOPICS } from "../chain/erc20.js";
+import { ERC20_TOPICS } from "../chain/evm/erc20.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height, Hex } from "../chain/hex.js";
 import type { Atoken } from "../chain/units.js";

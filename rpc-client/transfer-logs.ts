@@ -3,7 +3,7 @@
  * what a contract says, not what happened; nothing here judges it.
  */
 import { type Address, ZERO_ADDRESS } from "../chain/address.js";
-import { ERC1155_TOPICS, ERC20_TOPICS } from "../chain/erc20.js";
+import { ERC1155_TOPICS, ERC20_TOPICS } from "../chain/evm/erc20.js";
 import { type Hash32, type Height, type Hex, toQuantity } from "../chain/hex.js";
 import {
   readAddress,

@@ -19,7 +19,7 @@ import { searchRoutes } from "./data-api/search.js";
 import { statusRoutes } from "./data-api/status.js";
 import { unavailable } from "./rosetta/endpoint.js";
 import type { ChainIndex } from "./index/chain-index.js";
-import { createTransactionSearch } from "./index/search-query.js";
+import { createTransactionSearch } from "./index/search/search-query.js";
 import { createNodeReadiness } from "./node-readiness.js";
 import type { TokenRegistry } from "./rosetta/token-registry.js";
 

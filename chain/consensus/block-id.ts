@@ -1,7 +1,7 @@
 /** What a vote is for: a block's header hash and the header of its part set; and times. */
 import { bytesToHash32, type Hash32, hexToBytes } from "../hex.js";
 import { isTime } from "../protobuf/json-texts.js";
-import { invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../protobuf/wire.js";
 
 /** Identity of a proposed block: header hash plus how its bytes are divided into parts. */
 export interface BlockId {

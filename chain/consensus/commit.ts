@@ -11,7 +11,7 @@ import {
   ZERO_TIME_NS,
 } from "./block-id.js";
 import { merkleRootOf } from "./merkle.js";
-import { invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../protobuf/wire.js";
 import { readAddress, readInt32, readSignature, type Vote, VOTE_TYPE } from "./vote.js";
 
 /** What one validator did about a decided block; the numbers of `kind` are on the wire. */

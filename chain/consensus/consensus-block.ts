@@ -19,7 +19,7 @@ import {
   verifyMerkleProof,
 } from "./merkle.js";
 import { allAtOnce, mapInSteps, type Steps } from "../steps/steps.js";
-import { invalidMessage, ProtoReader, ProtoWriter, varintBytes } from "./protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter, varintBytes } from "../protobuf/wire.js";
 
 /** A block as consensus decides it. */
 export interface ConsensusBlock {

@@ -13,7 +13,7 @@ import {
   readHash,
 } from "./block-id.js";
 import { merkleRootOf } from "./merkle.js";
-import { invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../protobuf/wire.js";
 import { readAddress } from "./vote.js";
 
 /** Version of the block protocol, CometBFT 0.38's. */

@@ -2,7 +2,7 @@
 import { sha256Hex } from "../hashes.js";
 import type { Hash32 } from "../hex.js";
 import { MAX_BLOCK_BYTES } from "./consensus-block.js";
-import { ProtoWriter } from "./protobuf.js";
+import { ProtoWriter } from "../protobuf/wire.js";
 
 /** Parameters of consensus, as CometBFT shows and hashes them. */
 export interface ConsensusParams {

@@ -3,7 +3,7 @@ import { sha256Hex } from "../hashes.js";
 import { bytesToHash32, type Hash32 } from "../hex.js";
 import { blockIdSortKey, decodeTime, encodeTime } from "./block-id.js";
 import { merkleRootOf } from "./merkle.js";
-import { invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../protobuf/wire.js";
 import { decodeVote, encodeVote, type Vote } from "./vote.js";
 
 /** Two votes of one validator for one height, round and type that contradict each other. */

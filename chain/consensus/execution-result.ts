@@ -3,7 +3,7 @@ import { bytesToHash32, type Hash32 } from "../hex.js";
 import type { Receipt } from "../receipt.js";
 import type { SignedTransaction } from "../transaction.js";
 import { leafHash, rootOfHashesSteps } from "./merkle.js";
-import { ProtoWriter } from "./protobuf.js";
+import { ProtoWriter } from "../protobuf/wire.js";
 import { mapInSteps, type Steps } from "../steps/steps.js";
 
 /** The hashed fields of `tendermint.abci.ExecTxResult`. */

@@ -1,7 +1,7 @@
 /** RFC 6962 Merkle trees as CometBFT builds them: leaves and inner nodes hashed apart. */
 import { sha256 } from "../hashes.js";
 import { allAtOnce, mapInSteps, type Steps } from "../steps/steps.js";
-import { invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../protobuf/wire.js";
 
 const LEAF_PREFIX = 0;
 const INNER_PREFIX = 1;

@@ -3,7 +3,7 @@
  * whatever the encoder would have written otherwise is refused.
  */
 import { type Address, bytesToAddress } from "../address.js";
-import { invalidMessage, ProtoReader } from "./protobuf.js";
+import { invalidMessage, ProtoReader } from "../protobuf/wire.js";
 import { encodeSdkTransaction } from "./sdk-transaction.js";
 import { decodeTransaction, type SignedTransaction } from "../transaction.js";
 

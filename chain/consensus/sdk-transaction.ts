@@ -4,7 +4,7 @@
  * [ExtensionOptionsEthereumTx]}, auth_info{fee{amount, gas_limit}}}, without signatures.
  */
 import type { Address } from "../address.js";
-import { ProtoWriter, varintBytes, writeVarint } from "./protobuf.js";
+import { ProtoWriter, varintBytes, writeVarint } from "../protobuf/wire.js";
 import { sha256Hex } from "../hashes.js";
 import { type Hash32, writeHex } from "../hex.js";
 import { effectiveGasPriceAtoken, type SignedTransaction } from "../transaction.js";

@@ -7,7 +7,7 @@ import { type Address, bytesToAddress } from "../address.js";
 import { sha256 } from "../hashes.js";
 import { bytesToHash32, type Hash32 } from "../hex.js";
 import { merkleRootOf } from "./merkle.js";
-import { ProtoWriter } from "./protobuf.js";
+import { ProtoWriter } from "../protobuf/wire.js";
 
 /** One validator. */
 export interface Validator {

@@ -2,7 +2,7 @@
 import { type Address, addressToBytes, bytesToAddress } from "../address.js";
 import type { Height } from "../hex.js";
 import { type BlockId, decodeBlockId, decodeTime, encodeBlockId, encodeTime } from "./block-id.js";
-import { delimited, invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
+import { delimited, invalidMessage, ProtoReader, ProtoWriter } from "../protobuf/wire.js";
 
 /** Which of the two voting steps a vote belongs to; the numbers are on the wire. */
 export const VOTE_TYPE = { prevote: 1, precommit: 2 } as const;

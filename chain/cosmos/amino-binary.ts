@@ -3,7 +3,7 @@
  * (go-amino 0.16 `binary-encode.go`): protobuf's fields, with four bytes of a type's name in front of
  * whatever stands for an interface, durations as nanoseconds, and keys as their bytes alone.
  */
-import { delimited, encodeVarint, invalidMessage } from "../consensus/protobuf.js";
+import { delimited, encodeVarint, invalidMessage } from "../protobuf/wire.js";
 import { sha256 } from "../hashes.js";
 import {
   type AnyMessage,

@@ -4,7 +4,7 @@
  * the encoder would have written otherwise is refused.
  */
 import { type Address, parseBech32, publicKeyToAddress, VALIDATOR_PREFIX } from "../address.js";
-import { invalidMessage, ProtoReader, ProtoWriter } from "../consensus/protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../protobuf/wire.js";
 import { parsePublicKey } from "../crypto.js";
 import { keccak256Hex, sha256Hex } from "../hashes.js";
 import type { Hash32 } from "../hex.js";

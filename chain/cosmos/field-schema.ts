@@ -4,7 +4,7 @@
  * proto JSON (what REST shows). Sources: protobuf encoding (proto3), ADR-027, the SDK's
  * `x/tx/signing/aminojson`.
  */
-import { invalidMessage, ProtoReader, ProtoWriter } from "../consensus/protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../protobuf/wire.js";
 import { nearestTime, timeText } from "../protobuf/json-texts.js";
 import { absentModuleText } from "./absent-modules.js";
 

@@ -3,7 +3,7 @@
  * (`StdSignDoc`, keys sorted, HTML escaped as Go does). Digests are keccak256, as ethsecp256k1
  * keys have it; accounts of this chain have no number, so it is 0 in every document.
  */
-import { ProtoWriter } from "../consensus/protobuf.js";
+import { ProtoWriter } from "../protobuf/wire.js";
 import { keccak256 } from "../hashes.js";
 import type { CosmosTransaction } from "./cosmos-transaction.js";
 import { aminoOfAny, type JsonValue } from "./field-schema.js";

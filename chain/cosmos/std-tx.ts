@@ -2,7 +2,7 @@
  * `StdTx`: transactions as SDK chains wrote them before protobuf, in amino's binary and JSON
  * (x/auth `migrations/legacytx`). Nothing is broadcast in this form; tools of old convert it.
  */
-import { invalidMessage } from "../consensus/protobuf.js";
+import { invalidMessage } from "../protobuf/wire.js";
 import { AminoTypes, encodeAmino } from "./amino-binary.js";
 import { MAX_SHOWN_MESSAGES } from "./cosmos-transaction.js";
 import {

@@ -2,7 +2,7 @@
  * The time after which a transaction is void, as its signer has set it (`TxBody.timeout_timestamp`,
  * SDK 0.53): read, compared and written as Go does.
  */
-import { ProtoReader } from "../consensus/protobuf.js";
+import { ProtoReader } from "../protobuf/wire.js";
 import { ChainError } from "../errors.js";
 import { FIRST_SECOND, isTime } from "../protobuf/json-texts.js";
 import type { CosmosTransaction } from "./cosmos-transaction.js";

@@ -2,7 +2,7 @@
  * Messages to bytes and back, by their descriptors. Writing is deterministic: fields in the order
  * of their numbers, defaults left out, fields that are not nullable always there, as Go writes them.
  */
-import { encodeVarint, ProtoWriter } from "../consensus/protobuf.js";
+import { encodeVarint, ProtoWriter } from "./wire.js";
 import type { FieldKind, FieldType, MessageType } from "./descriptor-file.js";
 import {
   absentMessage,

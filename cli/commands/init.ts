@@ -5,7 +5,7 @@ import { NETWORKS, type NetworkName } from "../../chain/networks.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { CliError } from "../errors.js";
-import { type ChainFlags, planChain } from "../home/attach.js";
+import { type ChainFlags, planChain } from "../home/network/attach.js";
 import { createHomeFolders, homePaths } from "../home/home.js";
 import { lockHome } from "../home/home-lock.js";
 import {
@@ -15,7 +15,7 @@ import {
   isInitialised,
 } from "../home/init.js";
 import { KIT_CONFIG_FILES } from "../home/kit-config.js";
-import { initNetworkHome, resolveNetworkSource } from "../home/network-source.js";
+import { initNetworkHome, resolveNetworkSource } from "../home/network/network-source.js";
 import { assertNoHome, nodePorts } from "../home/node-home.js";
 import { writeRoleHomes } from "../home/role-homes.js";
 import { assertNodeOfPlan, inspectNode } from "../probe/node-inspection.js";

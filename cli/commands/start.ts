@@ -12,7 +12,7 @@ import { runProcess } from "../../runtime/process/lifecycle.js";
 import { CliError } from "../errors.js";
 import { type HomePaths, homePaths, isKitHome, isNodeHome } from "../home/home.js";
 import { lockHome } from "../home/home-lock.js";
-import { kitNodes } from "../home/kit-nodes.js";
+import { kitNodes } from "../home/network/kit-nodes.js";
 import { withEvm } from "../home/evm-choice.js";
 
 /** What the command line says. */

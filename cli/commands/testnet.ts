@@ -11,7 +11,7 @@ import { parseBlockInterval } from "../supervisor/kit-arguments.js";
 import { nodePorts } from "../home/node-home.js";
 import { PORT_STEP } from "../home/ports.js";
 import { parseParamFlags } from "./param-flags.js";
-import { createTestnet, type Testnet, type TestnetOptions } from "../home/testnet.js";
+import { createTestnet, type Testnet, type TestnetOptions } from "../home/network/testnet.js";
 
 /** Most nodes of each kind: one host cannot run more, and validators sign every commit. */
 const MAX_NODES = 100;

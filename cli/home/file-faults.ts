@@ -6,7 +6,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { AppError, errorMessage } from "../../chain/errors.js";
-import { keystoreAddress } from "../../chain/keystore.js";
+import { keystoreAddress } from "../../chain/signing/keystore.js";
 import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
 import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
 import { loadPolicyFile } from "../../ledger/policy/policy-file.js";
@@ -17,8 +17,8 @@ import { ConfigError, type ConfigFault } from "../../runtime/config/config.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { CliError, fileCause, systemCode } from "../errors.js";
 import { homePaths, type HomePaths } from "./home.js";
-import { kitNodes } from "./kit-nodes.js";
-import { parseAccountXpub, parseKeyFile } from "./wallet-keys.js";
+import { kitNodes } from "./network/kit-nodes.js";
+import { parseAccountXpub, parseKeyFile } from "./keys/wallet-keys.js";
 
 /** What is wrong with the files of a home; empty for one that does not exist yet. */
 export function homeFileFaults(paths: HomePaths): readonly ConfigFault[] {

@@ -31,13 +31,13 @@ import { indexerConfigFile } from "../../indexer/config.js";
 import { sidecarConfig } from "../../sidecar/config.js";
 import { workerConfigFile } from "../../withdrawal-worker/config.js";
 import { CliError } from "../errors.js";
-import type { ChainPlan } from "./attach.js";
+import type { ChainPlan } from "./network/attach.js";
 import {
   type ChainOrigin,
   completeChainOrigin,
   createChainOrigin,
   readChainOrigin,
-} from "./chain-origin.js";
+} from "./network/chain-origin.js";
 import {
   createFileOnce,
   PLAIN_MODE,
@@ -46,17 +46,17 @@ import {
   SECRET_MODE,
 } from "./home-file.js";
 import { createHomeFolders, homePaths, type HomePaths, inHome } from "./home.js";
-import { createNetworkKeys, writeNetworkHomes } from "./kit-network.js";
-import { type KitNode, kitNodes } from "./kit-nodes.js";
-import { encryptKeystore, type ScryptCost, STANDARD_SCRYPT } from "../../chain/keystore.js";
+import { createNetworkKeys, writeNetworkHomes } from "./network/kit-network.js";
+import { type KitNode, kitNodes } from "./network/kit-nodes.js";
+import { encryptKeystore, type ScryptCost, STANDARD_SCRYPT } from "../../chain/signing/keystore.js";
 import { NODE_CONFIG_FILES, writeNodeHome } from "./node-home.js";
-import { createOperator } from "./operator-key.js";
-import { VALIDATOR_STAKE } from "./testnet.js";
+import { createOperator } from "./keys/operator-key.js";
+import { VALIDATOR_STAKE } from "./network/testnet.js";
 import {
   createNodeKey,
   createValidatorKeyFile,
   createValidatorStateFile,
-} from "./validator-keys.js";
+} from "./keys/validator-keys.js";
 import {
   createPrivateKey,
   createSecretLine,
@@ -65,7 +65,7 @@ import {
   parseKeyFile,
   parseKeystoreAddress,
   seedToXpub,
-} from "./wallet-keys.js";
+} from "./keys/wallet-keys.js";
 
 /** Name of a kit's own node among its peers. */
 const NODE_MONIKER = "causeway";

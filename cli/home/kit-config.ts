@@ -16,7 +16,7 @@ import { indexerConfigFile } from "../../indexer/config.js";
 import { serviceUrlFaults } from "../../runtime/config/service-urls.js";
 import { sidecarConfig } from "../../sidecar/config.js";
 import { workerConfigFile } from "../../withdrawal-worker/config.js";
-import { type KitNode, kitNodes } from "./kit-nodes.js";
+import { type KitNode, kitNodes } from "./network/kit-nodes.js";
 import { NODE_CONFIG_FILES } from "./node-home.js";
 import type { WantedPort } from "./ports.js";
 

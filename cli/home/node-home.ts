@@ -10,7 +10,7 @@ import { type ConfigFile, type ConfigOverrides, renderToml } from "../../runtime
 import { createFileOnce, PLAIN_MODE, SECRET_MODE } from "./home-file.js";
 import { CliError } from "../errors.js";
 import { createNodeFolders, type HomePaths } from "./home.js";
-import { createValidatorStateFile } from "./validator-keys.js";
+import { createValidatorStateFile } from "./keys/validator-keys.js";
 
 /** Settings files of a node. */
 export const NODE_CONFIG_FILES: readonly ConfigFile[] = [CONFIG_FILE, APP_FILE];

@@ -15,9 +15,9 @@ import {
 } from "../../ledger/roles.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { EMBEDDED_POSTGRES_DATABASE } from "../../runtime/config/service-urls.js";
-import { readChainOrigin } from "./chain-origin.js";
+import { readChainOrigin } from "./network/chain-origin.js";
 import { createFileOnce, SECRET_MODE } from "./home-file.js";
-import { createSecretLine } from "./wallet-keys.js";
+import { createSecretLine } from "./keys/wallet-keys.js";
 import { type HomePaths, inHome } from "./home.js";
 import { hotWalletAddress } from "./init.js";
 

@@ -1,5 +1,5 @@
 /** The node itself as a second witness: its blocks and balances, without the server on trial. */
-import { encodeBalanceOf } from "../../chain/erc20.js";
+import { encodeBalanceOf } from "../../chain/evm/erc20.js";
 import { type Address, parseAddress } from "../../chain/address.js";
 import { toQuantity } from "../../chain/hex.js";
 import {

@@ -13,7 +13,7 @@ import type { Clock } from "../../runtime/process/clock.js";
 import { ConfigError, type Environment } from "../../runtime/config/config.js";
 import { sentenceOf } from "../errors.js";
 import { homeFileFaults } from "../home/file-faults.js";
-import { readChainOrigin } from "../home/chain-origin.js";
+import { readChainOrigin } from "../home/network/chain-origin.js";
 import type { HomePaths } from "../home/home.js";
 import { strangeVariables, strangeVariableText } from "../home/strange-variables.js";
 import { type KitConfig, loadKitConfig } from "../home/kit-config.js";

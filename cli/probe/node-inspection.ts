@@ -5,7 +5,7 @@ import { NodeFault } from "../../rpc-client/errors.js";
 import { createEvmClient } from "../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { missingNodeMethods } from "../../rpc-client/node-methods.js";
-import type { ChainPlan } from "../home/attach.js";
+import type { ChainPlan } from "../home/network/attach.js";
 import { CliError, sentenceOf } from "../errors.js";
 
 /** Which chain a node serves. */

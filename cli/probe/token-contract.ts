@@ -1,5 +1,5 @@
 /** What an ERC-20 contract says about itself: untrusted, and read only to be held against a list. */
-import { decodeForeignText, ERC20_SELECTORS } from "../../chain/erc20.js";
+import { decodeForeignText, ERC20_SELECTORS } from "../../chain/evm/erc20.js";
 import type { Address } from "../../chain/address.js";
 import { bytesToBigint, hexToBytes, parseHex, toQuantity } from "../../chain/hex.js";
 import type { JsonRpcClient, RpcCall, RpcOptions, RpcOutcome } from "../../rpc-client/json-rpc.js";

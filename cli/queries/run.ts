@@ -1,7 +1,7 @@
 /** `causeway query ...`: reads the flags, asks the node, prints the answer. */
 import type { CommandContext } from "../command-context.js";
 import { CliError } from "../errors.js";
-import { readChainOrigin } from "../home/chain-origin.js";
+import { readChainOrigin } from "../home/network/chain-origin.js";
 import { homePaths } from "../home/home.js";
 import { cometRpcUrl } from "../probe/node-status.js";
 import { showValue } from "../../runtime/config/config-toml.js";

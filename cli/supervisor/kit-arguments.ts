@@ -2,10 +2,10 @@
 import { parseArgs } from "node:util";
 import { type ConfigFault, MAX_PORT_OFFSET } from "../../runtime/config/config.js";
 import { CliError } from "../errors.js";
-import type { ChainFlags } from "../home/attach.js";
+import type { ChainFlags } from "../home/network/attach.js";
 import { EVM_CHOICES } from "../home/evm-choice.js";
 import { type LeftOut, OPTIONAL_PARTS } from "../home/kit-config.js";
-import { MAX_KIT_VALIDATORS } from "../home/kit-nodes.js";
+import { MAX_KIT_VALIDATORS } from "../home/network/kit-nodes.js";
 
 /** What the reader asked for. */
 export interface KitArguments {

@@ -24,7 +24,7 @@ import { createHomeFolders, type HomePaths, homePaths, resolveHome } from "../ho
 import { keptByNpm } from "../home/npm-flags.js";
 import { homeFileFaults } from "../home/file-faults.js";
 import { lockHome } from "../home/home-lock.js";
-import { type ChainPlan, planChain, planEnvironment } from "../home/attach.js";
+import { type ChainPlan, planChain, planEnvironment } from "../home/network/attach.js";
 import { hotWalletAddress, initAttachedHome, initHome } from "../home/init.js";
 import { assertNodeOfPlan, type InspectedNode, inspectNode } from "../probe/node-inspection.js";
 import { createKit, type Kit, usesEmbeddedPostgres } from "./kit.js";
@@ -55,7 +55,7 @@ import {
   type WalkthroughOptions,
 } from "./walkthrough.js";
 import { causewayCommand, whereToLookNext } from "./where-next.js";
-import { parseKeyFile } from "../home/wallet-keys.js";
+import { parseKeyFile } from "../home/keys/wallet-keys.js";
 
 /** What the entry gives: everything of the process that the kit may touch. */
 export interface KitProcessContext {

@@ -8,13 +8,13 @@ import { EMBEDDED_POSTGRES_PORT } from "../../runtime/config/service-urls.js";
 import type { CliError } from "../errors.js";
 import type { HomePaths } from "../home/home.js";
 import { OPTIONAL_PARTS } from "../home/kit-config.js";
-import { nodeEnvironment } from "../home/kit-network.js";
-import type { KitNode } from "../home/kit-nodes.js";
+import { nodeEnvironment } from "../home/network/kit-network.js";
+import type { KitNode } from "../home/network/kit-nodes.js";
 import { createLogFile } from "./log-file.js";
 import type { ChildRecord } from "./orphans.js";
 import { STILL_WAITING_MS } from "../probe/waiting.js";
 import { superviseEmbeddedPostgres, type SupervisedPostgres } from "./supervised-postgres.js";
-import { runOf } from "../home/kit-nodes.js";
+import { runOf } from "../home/network/kit-nodes.js";
 import {
   createSupervisedProcess,
   type ProcessEvents,

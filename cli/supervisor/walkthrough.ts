@@ -20,7 +20,7 @@ import type {
   WithdrawalView,
 } from "../probe/exchange-client.js";
 import { waitFor } from "../probe/waiting.js";
-import { createPrivateKey } from "../home/wallet-keys.js";
+import { createPrivateKey } from "../home/keys/wallet-keys.js";
 
 /** What is sent to the deposit address, atoken. */
 const DEMO_DEPOSIT_ATOKEN = ATOKEN_PER_TOKEN;

@@ -5,12 +5,12 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Address, parseAddress, parseBech32, toBech32 } from "../../chain/address.js";
-import { decryptKeystore, keystoreAddress } from "../../chain/keystore.js";
+import { decryptKeystore, keystoreAddress } from "../../chain/signing/keystore.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { keystoreFiles } from "../../ledger/wallets/home-wallets.js";
 import { fileCause } from "../errors.js";
 import { homePaths } from "../home/home.js";
-import { parseKeyFile } from "../home/wallet-keys.js";
+import { parseKeyFile } from "../home/keys/wallet-keys.js";
 import { looksLikeKey, usage } from "./values.js";
 
 /** Where keys are looked for. */

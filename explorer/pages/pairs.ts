@@ -1,6 +1,6 @@
 /** Pairs of decentralised exchanges (Uniswap V2): reserves from the contract, candles from the indexer. */
 import { type Address, parseAddress, toChecksumAddress } from "../../chain/address.js";
-import { PAIR_SELECTORS } from "../../chain/erc20.js";
+import { PAIR_SELECTORS } from "../../chain/evm/erc20.js";
 import { type Hex } from "../../chain/hex.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import { readAddress } from "../decode/identifiers.js";

@@ -3,7 +3,7 @@
  * all its content.
  */
 import type { Address } from "../../chain/address.js";
-import { ERC20_SELECTORS } from "../../chain/erc20.js";
+import { ERC20_SELECTORS } from "../../chain/evm/erc20.js";
 import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
 import { revertReason } from "../../chain/evm/revert-reason.js";
 import { type Hash32, type Hex, hexToBytes, parseHexBytes, toQuantity } from "../../chain/hex.js";

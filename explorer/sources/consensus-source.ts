@@ -3,7 +3,7 @@
  * side's hashes, the supply.
  */
 import { type Address, bytesToAddress } from "../../chain/address.js";
-import { ProtoReader, ProtoWriter } from "../../chain/consensus/protobuf.js";
+import { ProtoReader, ProtoWriter } from "../../chain/protobuf/wire.js";
 import { bytesToHash32, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { BASE_DENOM, type Atoken } from "../../chain/units.js";
 import {

@@ -3,7 +3,7 @@
  * is the pair that somebody logged it to be.
  */
 import { bytesToAddress } from "../../chain/address.js";
-import { decodeForeignText, ERC20_SELECTORS, PAIR_SELECTORS } from "../../chain/erc20.js";
+import { decodeForeignText, ERC20_SELECTORS, PAIR_SELECTORS } from "../../chain/evm/erc20.js";
 import { bytesToBigint, type Hex } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";

@@ -1,6 +1,6 @@
 /** What an operator decides about frozen withdrawals, each decision with its proof in one commit. */
 import type { Address } from "../../chain/address.js";
-import type { TokenTransfer } from "../../chain/erc20.js";
+import type { TokenTransfer } from "../../chain/evm/erc20.js";
 import { present } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";

@@ -1,6 +1,6 @@
 /** What the transaction that pays a withdrawal says: coins to the destination, or a token's transfer. */
 import type { Address } from "../../chain/address.js";
-import { encodeTransfer, type TokenTransfer } from "../../chain/erc20.js";
+import { encodeTransfer, type TokenTransfer } from "../../chain/evm/erc20.js";
 import type { Hex } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 

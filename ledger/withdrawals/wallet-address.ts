@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { Address } from "../../chain/address.js";
 import { errorCode } from "../../chain/errors.js";
-import { keystoreAddress } from "../../chain/keystore.js";
+import { keystoreAddress } from "../../chain/signing/keystore.js";
 import { LedgerError } from "../errors.js";
 
 /**

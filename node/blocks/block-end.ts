@@ -4,7 +4,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
-import { accountText, amountText, event } from "../../chain/consensus/abci-event.js";
+import { accountText, amountText, event } from "../../chain/abci-event.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import { SDK_CODE, sdkFault } from "../../chain/cosmos/sdk-fault.js";
 import { isBlockedAccount } from "../modules/blocked-accounts.js";

@@ -37,14 +37,14 @@ import { JournaledState } from "../state/journaled-state.js";
 import type { MaybePromise, StateReader } from "../store/state-reader.js";
 import { orderedTrieSteps } from "../state/ordered-trie.js";
 import { rootSteps } from "../state/state-root.js";
-import type { TrieNodeReader } from "../store/trie-port.js";
+import type { TrieNodeReader } from "../store/tries/trie-port.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { assertConserved, journalSums } from "./conservation.js";
 import type { BlockContext } from "../execution/evm/evm.js";
 import type { TransactionEngine } from "../execution/transaction-engine.js";
 import { BlockEnd } from "./block-end.js";
 import { endOfBlockChanges } from "./fees.js";
-import { messageSenders } from "../../chain/consensus/abci-event.js";
+import { messageSenders } from "../../chain/abci-event.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { VestingLocks } from "../modules/vesting.js";
@@ -63,7 +63,7 @@ import {
   type TransactionOutcome,
 } from "../execution/transaction-executor.js";
 import { executeCosmosTransaction } from "../execution/cosmos/cosmos-executor.js";
-import { cosmosJournal, cosmosPart } from "../store/block-store.js";
+import { cosmosJournal, cosmosPart } from "../store/blocks/block-store.js";
 import { createTransactionEngine, type EngineName } from "./engines.js";
 
 const NO_FACTS: BlockFacts = { votes: [], misbehavior: [] };

@@ -35,11 +35,11 @@ import { EMPTY_ACCOUNT } from "../store/account-record.js";
 import { ACCOUNT_TRIE } from "../state/state-root.js";
 import { nibblesOf } from "../state/trie-nodes.js";
 import { proveKey } from "../state/trie-proof.js";
-import type { BlockStore } from "../store/block-store.js";
+import type { BlockStore } from "../store/blocks/block-store.js";
 import type { Database } from "../store/database.js";
 import type { StateStore } from "../store/state-store.js";
 import type { StoreBase } from "../store/store-base.js";
-import { withTrieAt } from "../store/trie-past.js";
+import { withTrieAt } from "../store/tries/trie-past.js";
 
 /** Stores behind the view. */
 export interface CommittedStores {

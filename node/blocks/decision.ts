@@ -12,7 +12,7 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import { Slices } from "../../runtime/process/slices.js";
 import type { TrieCache } from "../state/trie-cache.js";
 import { commitBlock } from "../store/block-commit.js";
-import { type BlockStore, memorySteps } from "../store/block-store.js";
+import { type BlockStore, memorySteps } from "../store/blocks/block-store.js";
 import type { ConsensusStore } from "../store/consensus-store.js";
 import type { Database, StoreWrite } from "../store/database.js";
 import type { PoolStore } from "../store/pool-store.js";

@@ -5,15 +5,15 @@ import type { EventBus } from "../view/event-bus.js";
 import { FIRST_APP_VERSION } from "../settings/app-version.js";
 import { encodeGenesis, type Genesis } from "../settings/genesis.js";
 import { isCosmosBytes } from "../../chain/cosmos/cosmos-transaction.js";
-import { dryCosmosCheck } from "../mempool/cosmos-admission.js";
+import { dryCosmosCheck } from "../mempool/admission/cosmos-admission.js";
 import { simulateCosmos } from "./simulation.js";
-import { dryCheck, type PoolRules, type StateAtHead } from "../mempool/admission.js";
+import { dryCheck, type PoolRules, type StateAtHead } from "../mempool/admission/admission.js";
 import type { TransactionPool } from "../mempool/pool-port.js";
 import type { CometChain, CometNetwork } from "../rpc/comet/ports.js";
 import { SubmitLane } from "../rpc/submit-lane.js";
 import type { StateReader } from "../store/state-reader.js";
 import type { Database } from "../store/database.js";
-import { EventStore } from "../store/event-store.js";
+import { EventStore } from "../store/blocks/event-store.js";
 
 /** Parts of a running node. */
 export interface CometChainParts {

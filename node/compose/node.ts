@@ -21,7 +21,7 @@ import {
   type NodeConfig,
 } from "../settings/config.js";
 import { createBlockApplication } from "../blocks/block-application.js";
-import { createProposedTransactions } from "../mempool/proposed-transactions.js";
+import { createProposedTransactions } from "../mempool/admission/proposed-transactions.js";
 import { Consensus } from "../consensus/consensus.js";
 import { PrivateValidator } from "../consensus/signing/private-validator.js";
 import { loadValidatorIdentity } from "../consensus/signing/validator-key.js";
@@ -31,7 +31,7 @@ import { createGenesisBlock } from "../blocks/genesis-block.js";
 import { type Genesis, transactionLimitsOf } from "../settings/genesis.js";
 import type { VestingSchedules } from "../settings/vesting.js";
 import type { Head } from "../view/chain-view.js";
-import type { PoolRules, StateAtHead } from "../mempool/admission.js";
+import type { PoolRules, StateAtHead } from "../mempool/admission/admission.js";
 import { Mempool } from "../mempool/mempool.js";
 import { spendableAtoken } from "../modules/vesting.js";
 import { RecoveryThread } from "../mempool/recovery/recovery-thread.js";
@@ -53,7 +53,7 @@ import { TrieCache } from "../state/trie-cache.js";
 import { openStores, type OpenStores } from "../store/open-store.js";
 import { PoolStore } from "../store/pool-store.js";
 import type { StateReader } from "../store/state-reader.js";
-import { createTrieReader } from "../store/trie-store.js";
+import { createTrieReader } from "../store/tries/trie-store.js";
 
 /** Why no transaction is taken before there is a state to hold it against. */
 const JOINING_REASON = "state sync is going on";

@@ -14,7 +14,7 @@ import type { ValidatorIdentity } from "../consensus/signing/validator-key.js";
 import type { EventBus } from "../view/event-bus.js";
 import type { RefusedBlock } from "../consensus/consensus-ports.js";
 import { keepsProofsByWindow, stateRetention } from "../settings/pruning-config.js";
-import { PROOF_WINDOW_BLOCKS } from "../store/trie-diff.js";
+import { PROOF_WINDOW_BLOCKS } from "../store/tries/trie-diff.js";
 import type { CallWorkers } from "../execution/calls/call-port.js";
 import type { TransactionPool } from "../mempool/pool-port.js";
 import { createClientMemory, meterClientMemory } from "../rpc/client-memory.js";

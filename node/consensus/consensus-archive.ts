@@ -12,7 +12,7 @@ import type { ConsensusParams } from "../../chain/consensus/consensus-params.js"
 import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
-import type { BlockStore } from "../store/block-store.js";
+import type { BlockStore } from "../store/blocks/block-store.js";
 import type { ConsensusRecord, ConsensusStore } from "../store/consensus-store.js";
 import { encodeTransactionSteps } from "../blocks/block-transactions.js";
 import { type ChainTip, resultsHashOf } from "../blocks/chain-tip.js";

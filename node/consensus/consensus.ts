@@ -29,7 +29,7 @@ import type { ChainTip } from "../blocks/chain-tip.js";
 import { isSignedByThird, verifyCommit } from "../blocks/commit-verification.js";
 import { consensusParamsOf, type Genesis } from "../settings/genesis.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
-import type { BlockStore } from "../store/block-store.js";
+import type { BlockStore } from "../store/blocks/block-store.js";
 import { ConsensusStore } from "../store/consensus-store.js";
 import type { Database } from "../store/database.js";
 import { decidingVotesOf } from "./machine/commit-votes.js";

@@ -7,7 +7,7 @@ import { errorCode } from "../../chain/errors.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import type { BlockTransaction } from "../../chain/block.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
-import { contractAddressOf } from "../../chain/contract-address.js";
+import { contractAddressOf } from "../../chain/evm/contract-address.js";
 import { EMPTY_CODE_HASH } from "../../chain/hex.js";
 import { logsToBloom, type Receipt } from "../../chain/receipt.js";
 import { effectiveGasPriceAtoken, type SignedTransaction } from "../../chain/transaction.js";

@@ -5,7 +5,7 @@
 import type { Hash32 } from "../../chain/hex.js";
 import type { MinedTransaction } from "../blocks/block-pool.js";
 import type { PoolContents } from "./pool-contents.js";
-import type { PoolEntry } from "./pool-entry.js";
+import type { PoolEntry } from "./order/pool-entry.js";
 import { type Removal, removalOf } from "./removal.js";
 import type { RemovedEntry } from "./sender-draft.js";
 

@@ -3,12 +3,12 @@ import type { Address } from "../../chain/address.js";
 import type { CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { Steps } from "../../chain/steps/steps.js";
-import type { PoolRules } from "./admission.js";
-import type { PoolEntry } from "./pool-entry.js";
-import { PriceIndex } from "./price-index.js";
+import type { PoolRules } from "./admission/admission.js";
+import type { PoolEntry } from "./order/pool-entry.js";
+import { PriceIndex } from "./order/price-index.js";
 import type { SenderDraft } from "./sender-draft.js";
-import { isTimed, voidFault } from "./cosmos-admission.js";
-import { SenderQueue } from "./sender-queue.js";
+import { isTimed, voidFault } from "./admission/cosmos-admission.js";
+import { SenderQueue } from "./order/sender-queue.js";
 
 /** A gapped transaction and when it became one, Unix milliseconds. */
 export interface QueuedSince {

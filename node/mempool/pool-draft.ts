@@ -8,15 +8,15 @@ import type { Address } from "../../chain/address.js";
 import { balanceFault, sequenceFault } from "../../chain/cosmos/ante.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { replacementPriceAtoken } from "../../chain/transaction-rules.js";
-import { sdkRefusal } from "./cosmos-admission.js";
-import { fundsFor, fundsOf, type SenderFunds, type StateAtHead } from "./admission.js";
+import { sdkRefusal } from "./admission/cosmos-admission.js";
+import { fundsFor, fundsOf, type SenderFunds, type StateAtHead } from "./admission/admission.js";
 import type { PoolContents, QueuedSince } from "./pool-contents.js";
-import type { PoolEntry } from "./pool-entry.js";
+import type { PoolEntry } from "./order/pool-entry.js";
 import { accountLimit, alreadyKnown, type PoolError, poolFull, underpriced } from "./pool-error.js";
 import type { PoolLimits } from "./pool-limits.js";
-import type { PoolPart } from "./price-index.js";
+import type { PoolPart } from "./order/price-index.js";
 import { type PoolOutcome, type RemovedEntry, SenderDraft, type TakeBack } from "./sender-draft.js";
-import { SenderQueue } from "./sender-queue.js";
+import { SenderQueue } from "./order/sender-queue.js";
 
 /** What a draft is worked out from. */
 export interface PoolDraftBasis {

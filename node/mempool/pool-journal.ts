@@ -6,7 +6,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { DroppedEntry } from "./pool-draft.js";
-import type { PoolEntry } from "./pool-entry.js";
+import type { PoolEntry } from "./order/pool-entry.js";
 import type { TransactionOrigin } from "./pool-port.js";
 import type { PoolOutcome } from "./sender-draft.js";
 

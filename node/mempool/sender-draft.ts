@@ -13,13 +13,13 @@ import {
   type TransactionFault,
 } from "../../chain/transaction-rules.js";
 import type { Atoken } from "../../chain/units.js";
-import { fundsFor, type SenderFunds } from "./admission.js";
-import type { PoolEntry } from "./pool-entry.js";
+import { fundsFor, type SenderFunds } from "./admission/admission.js";
+import type { PoolEntry } from "./order/pool-entry.js";
 import { accountLimit, type PoolError, refusalOf } from "./pool-error.js";
 import type { PoolLimits } from "./pool-limits.js";
 import type { TransactionStatus } from "./pool-port.js";
-import type { PriceIndex } from "./price-index.js";
-import type { SenderBounds, SenderQueue } from "./sender-queue.js";
+import type { PriceIndex } from "./order/price-index.js";
+import type { SenderBounds, SenderQueue } from "./order/sender-queue.js";
 
 /** Fate of a transaction that leaves the pool otherwise than by being mined. */
 export type PoolOutcome = Extract<TransactionStatus, { status: "replaced" | "dropped" }>;

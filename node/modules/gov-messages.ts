@@ -1,6 +1,6 @@
 /** Messages of governance that persons send, of v1 and v1beta1 (x/gov `keeper/msg_server.go`). */
-import { ProtoWriter } from "../../chain/consensus/protobuf.js";
-import { accountText } from "../../chain/consensus/abci-event.js";
+import { ProtoWriter } from "../../chain/protobuf/wire.js";
+import { accountText } from "../../chain/abci-event.js";
 import { coinsText } from "../../chain/cosmos/ante.js";
 import { type Coin, coinsOf, listOf, textOf } from "../../chain/cosmos/cosmos-transaction.js";
 import {

@@ -1,6 +1,6 @@
 /** Messages of staking, distribution and slashing, each by the function that does it. */
 import { validatorAddress } from "../../chain/consensus/validator-set.js";
-import { ProtoWriter } from "../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../chain/protobuf/wire.js";
 import { textOf } from "../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage, ProtoValue } from "../../chain/cosmos/field-schema.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";

@@ -1,7 +1,7 @@
 /** Messages over one libp2p stream: length in front, bounded, with time limits on both sides. */
 import type { Stream } from "@libp2p/interface";
 import { lpStream } from "@libp2p/utils";
-import { encodeVarint } from "../../chain/consensus/protobuf.js";
+import { encodeVarint } from "../../chain/protobuf/wire.js";
 import { errorMessage } from "../../chain/errors.js";
 import { withTimeout } from "../../runtime/process/task.js";
 import { P2pError } from "./p2p-error.js";

@@ -5,7 +5,7 @@ import { type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 import { allAtOnce, eachInSteps, mapInSteps, type Steps } from "../../chain/steps/steps.js";
 import { type AccountRecord, encodeAccount } from "../store/account-record.js";
-import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
+import type { TrieNodeReader, TrieWrite } from "../store/tries/trie-port.js";
 import { type TrieUpdate, updateTrieSteps } from "./trie.js";
 
 /** Owner of the account trie. */

@@ -2,7 +2,7 @@
 import { keccak256 } from "../../chain/hashes.js";
 import { bytesEqual } from "../../chain/hex.js";
 import { allAtOnce, eachInSteps, type Steps } from "../../chain/steps/steps.js";
-import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
+import type { TrieNodeReader, TrieWrite } from "../store/tries/trie-port.js";
 import { HASHED_NODE_BYTES, isLeafNode } from "./trie-nodes.js";
 
 /**

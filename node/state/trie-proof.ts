@@ -10,7 +10,7 @@ import {
   nibblesOf,
   TrieError,
 } from "./trie-nodes.js";
-import type { TrieNodeReader } from "../store/trie-port.js";
+import type { TrieNodeReader } from "../store/tries/trie-port.js";
 import { readNode, TRIE_KEY_BYTES } from "./trie.js";
 
 /**

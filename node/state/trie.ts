@@ -13,7 +13,7 @@ import {
   hexToBytes,
 } from "../../chain/hex.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
-import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
+import type { TrieNodeReader, TrieWrite } from "../store/tries/trie-port.js";
 import { buildSteps, buildTrie, groupEnd, itemAt, type TrieEntry } from "./trie-build.js";
 import {
   BRANCH_WIDTH,

@@ -5,14 +5,14 @@
  */
 import { heightBytes } from "../../chain/encoding/height-bytes.js";
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
-import { transactionCountOf } from "../../chain/consensus/abci-event.js";
+import { transactionCountOf } from "../../chain/abci-event.js";
 import { type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 import { eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import { Slices } from "../../runtime/process/slices.js";
 import type { Supply } from "../view/chain-view.js";
 import type { CommittedBlock } from "../view/event-bus.js";
-import { blockRecordSteps, pageStartSteps } from "./block-records.js";
+import { blockRecordSteps, pageStartSteps } from "./blocks/block-records.js";
 import {
   type AddWrite,
   type Database,
@@ -21,12 +21,12 @@ import {
   storeKey,
   type StoreWrite,
 } from "./database.js";
-import { eventSteps } from "./event-store.js";
-import { logIndexSteps } from "./log-index.js";
+import { eventSteps } from "./blocks/event-store.js";
+import { logIndexSteps } from "./blocks/log-index.js";
 import type { StateChanges, StateStore } from "./state-store.js";
-import type { TrieWrite } from "./trie-port.js";
+import type { TrieWrite } from "./tries/trie-port.js";
 import type { StoreBase } from "./store-base.js";
-import { addTrieWrites, oldestProofAt } from "./trie-diff.js";
+import { addTrieWrites, oldestProofAt } from "./tries/trie-diff.js";
 
 /** Everything that a block changes, as execution hands it over. */
 export interface ExecutedBlock {

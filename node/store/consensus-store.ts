@@ -17,7 +17,7 @@ import {
   type DuplicateVoteEvidence,
   encodeDuplicateVote,
 } from "../../chain/consensus/evidence.js";
-import { ProtoReader, ProtoWriter } from "../../chain/consensus/protobuf.js";
+import { ProtoReader, ProtoWriter } from "../../chain/protobuf/wire.js";
 import { validatorAddress, ValidatorSet } from "../../chain/consensus/validator-set.js";
 import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
 import type { Hash32, Height } from "../../chain/hex.js";

@@ -1,7 +1,7 @@
 /** Opens the node's store for a genesis: makes block 0, or refuses a store that is not ours. */
 import type { Head } from "../view/chain-view.js";
 import { commitBlock, type ExecutedBlock } from "./block-commit.js";
-import { BlockStore } from "./block-store.js";
+import { BlockStore } from "./blocks/block-store.js";
 import {
   type Database,
   type DatabaseSettings,

@@ -1,7 +1,8 @@
 /**
  * A block as it is read: its outline, and its transactions in pages, so that nobody has to read or
  * hold a block of ten thousand transactions to show one of them. A page of the store decodes what
- * is asked of it and no more (`node/store/block-records.ts`); one of a block in memory only cuts it out.
+ * is asked of it and no more (`node/store/blocks/block-records.ts`); one of a block in memory only
+ * cuts it out.
  */
 import type { TransactionJournal } from "../../chain/balance-change.js";
 import {
@@ -9,7 +10,7 @@ import {
   type BlockTransaction,
   rlpTransactionBytes,
 } from "../../chain/block.js";
-import { cosmosPlacesOf } from "../../chain/consensus/abci-event.js";
+import { cosmosPlacesOf } from "../../chain/abci-event.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { encodeReceipt, type Receipt } from "../../chain/receipt.js";
 import type { Steps } from "../../chain/steps/steps.js";

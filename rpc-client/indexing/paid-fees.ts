@@ -1,5 +1,5 @@
 /** What transactions of a block paid, and how much of that was burned, by the chain's own rule. */
-import { burnedOfFee } from "../../chain/consensus/abci-event.js";
+import { burnedOfFee } from "../../chain/abci-event.js";
 import type { Atoken } from "../../chain/units.js";
 import type { JournaledTransaction } from "../journal-codec.js";
 

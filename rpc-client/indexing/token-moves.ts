@@ -3,7 +3,7 @@
  * on it asks the contract.
  */
 import type { Address } from "../../chain/address.js";
-import { decodeErc1155, ERC1155_TOPICS, ERC20_TOPICS } from "../../chain/erc20.js";
+import { decodeErc1155, ERC1155_TOPICS, ERC20_TOPICS } from "../../chain/evm/erc20.js";
 import type { JournaledLog } from "../journal-codec.js";
 import { transferOf } from "../transfer-logs.js";
 

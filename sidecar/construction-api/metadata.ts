@@ -1,5 +1,5 @@
 /** What the network has to say about an intent: nonce, gas, price, and whether it can be paid. */
-import { EMPTY_RECEIVER_GAS } from "../../chain/erc20.js";
+import { EMPTY_RECEIVER_GAS } from "../../chain/evm/erc20.js";
 import type { Network } from "../../chain/networks.js";
 import type { Atoken } from "../../chain/units.js";
 import { RpcError } from "../../rpc-client/errors.js";

@@ -2,7 +2,7 @@
  * /mempool and /mempool/transaction: what waits in the node's pool. A pending transaction is shown
  * as what it intends; whether it succeeds, and its fee, are known when it is mined.
  */
-import { contractAddressOf } from "../../chain/contract-address.js";
+import { contractAddressOf } from "../../chain/evm/contract-address.js";
 import type { Address } from "../../chain/address.js";
 import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";

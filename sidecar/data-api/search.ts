@@ -24,8 +24,12 @@ import {
   subAccountsOnlyTerm,
   subAccountTerm,
   typeTerm,
-} from "../index/search-postings.js";
-import type { SearchCondition, SearchQuery, TransactionSearch } from "../index/search-query.js";
+} from "../index/search/search-postings.js";
+import type {
+  SearchCondition,
+  SearchQuery,
+  TransactionSearch,
+} from "../index/search/search-query.js";
 import {
   fault,
   type Fields,

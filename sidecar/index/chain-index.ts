@@ -10,7 +10,7 @@ import { IndexedBlocks } from "./indexed-blocks.js";
 import { createIndexMetrics } from "./index-metrics.js";
 import { IndexStore } from "./index-store.js";
 import { Indexer } from "./indexer.js";
-import { TokenLedger } from "./token-ledger.js";
+import { TokenLedger } from "./tokens/token-ledger.js";
 
 /** Settings of the index. */
 export interface ChainIndexOptions {

@@ -18,8 +18,8 @@ import { HeadTicker } from "./head-ticker.js";
 import { IndexError, type IndexErrorCode, type IndexStore } from "./index-store.js";
 import type { Indexer } from "./indexer.js";
 import { ARCHIVE_NODE } from "./missing-block.js";
-import { contractsToIndexAnew, registryText, registryWrite } from "./registry-change.js";
-import type { TokenLedger } from "./token-ledger.js";
+import { contractsToIndexAnew, registryText, registryWrite } from "./tokens/registry-change.js";
+import type { TokenLedger } from "./tokens/token-ledger.js";
 import { Waiters } from "./waiters.js";
 
 /** What following works with. */

@@ -4,7 +4,7 @@ import type { RosettaBlock } from "../rosetta/operations.js";
 import type { IndexFollower } from "./follower.js";
 import type { IndexedBlocks } from "./indexed-blocks.js";
 import type { IndexStore } from "./index-store.js";
-import type { TokenLedger } from "./token-ledger.js";
+import type { TokenLedger } from "./tokens/token-ledger.js";
 
 /** What the gauges look at when a page is asked for. */
 export interface ObservedIndex {

@@ -27,7 +27,12 @@ import { SidecarError } from "../rosetta/errors.js";
 import type { BlockIdentifier } from "../rosetta/identifiers.js";
 import type { Quarantine, TransactionPlace } from "./index-reader.js";
 import { describeIndexKey, INDEX_FORMAT_VERSION, indexKey } from "./key-spaces.js";
-import { type HolderRecord, parseHolder, parseHoldings, parseQuarantine } from "./token-records.js";
+import {
+  type HolderRecord,
+  parseHolder,
+  parseHoldings,
+  parseQuarantine,
+} from "./tokens/token-records.js";
 
 /** Codes of an index that cannot be used. */
 export type IndexErrorCode =

@@ -14,7 +14,7 @@ import type { IndexReader, Quarantine, TransactionPlace } from "./index-reader.j
 import type { IndexStore } from "./index-store.js";
 import { toldTokens } from "./indexer.js";
 import { missingBlockFault } from "./missing-block.js";
-import type { TokenLedger } from "./token-ledger.js";
+import type { TokenLedger } from "./tokens/token-ledger.js";
 import { tokenMovesOf } from "../rosetta/token-operations.js";
 
 /** What reading works with. */

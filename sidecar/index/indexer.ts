@@ -18,9 +18,9 @@ import type { Quarantine } from "./index-reader.js";
 import { IndexError, type IndexStore } from "./index-store.js";
 import { readJournals } from "./journal-reader.js";
 import { indexKey } from "./key-spaces.js";
-import { postingWrites } from "./search-postings.js";
-import { checkTokens, type ContractChanges, readContractChanges } from "./token-check.js";
-import type { TokenLedger } from "./token-ledger.js";
+import { postingWrites } from "./search/search-postings.js";
+import { checkTokens, type ContractChanges, readContractChanges } from "./tokens/token-check.js";
+import type { TokenLedger } from "./tokens/token-ledger.js";
 import { type BlockTokenMoves, tokenMovesOf, withoutTokens } from "../rosetta/token-operations.js";
 
 /** What indexing works with. */

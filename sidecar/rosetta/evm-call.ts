@@ -5,7 +5,7 @@
  * transaction has exactly one reading.
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
-import { decodeTransfer, encodeTransfer } from "../../chain/erc20.js";
+import { decodeTransfer, encodeTransfer } from "../../chain/evm/erc20.js";
 import type { Hex } from "../../chain/hex.js";
 import { decodeStakingCall, encodeStakingCall } from "../../chain/staking/calls.js";
 import type { Atoken } from "../../chain/units.js";

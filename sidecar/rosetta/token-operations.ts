@@ -2,7 +2,7 @@
  * Pure: what the logs of registered tokens say has moved. Nothing of it is believed yet: the
  * caller holds the sums against `balanceOf` (token-check.ts).
  */
-import { ERC20_TOPICS } from "../../chain/erc20.js";
+import { ERC20_TOPICS } from "../../chain/evm/erc20.js";
 import { type Address, bytesToAddress, ZERO_ADDRESS } from "../../chain/address.js";
 import { type Hash32, hexToBytes } from "../../chain/hex.js";
 import type { JournaledBlock, JournaledLog } from "../../rpc-client/journal-codec.js";

@@ -37,6 +37,18 @@ const CLI_ALSO = [
 
 /** Layers of folders with several rooms: a file imports from its own or an earlier one. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
+  chain: [
+    "steps",
+    "encoding",
+    "protobuf",
+    "derivation",
+    "evm",
+    "signing",
+    "staking",
+    "consensus",
+    "cosmos",
+    "records",
+  ],
   node: [
     "settings",
     "view",

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { Interface, type InterfaceAbi, MaxUint256 } from "ethers";
 import type { Address } from "../../chain/address.js";
-import { contractAddressOf } from "../../chain/contract-address.js";
+import { contractAddressOf } from "../../chain/evm/contract-address.js";
 import { hexToBytes } from "../../chain/hex.js";
 import { cloneFolder } from "../../cli/home/home.js";
 import { HOLDERS_PER_MINT, MINT_GAS_LIMIT, mintDatas, tokenBytecode } from "./bench-token.js";

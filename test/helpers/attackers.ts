@@ -5,7 +5,7 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
-import { ProtoReader, ProtoWriter } from "../../chain/consensus/protobuf.js";
+import { ProtoReader, ProtoWriter } from "../../chain/protobuf/wire.js";
 import { VOTE_TYPE } from "../../chain/consensus/vote.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import { signLegacy } from "../../chain/transaction.js";

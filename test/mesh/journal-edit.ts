@@ -1,8 +1,8 @@
 /** Plants a fault in a stopped node's store: other changes in the balance journal of a block. */
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { allAtOnce } from "../../chain/steps/steps.js";
-import { blockRecordSteps } from "../../node/store/block-records.js";
-import { BlockStore } from "../../node/store/block-store.js";
+import { blockRecordSteps } from "../../node/store/blocks/block-records.js";
+import { BlockStore } from "../../node/store/blocks/block-store.js";
 import { openDatabase } from "../../node/store/database.js";
 import { StoreBase } from "../../node/store/store-base.js";
 

@@ -1,7 +1,7 @@
 /** The node as the worker needs it: consistent views, and answers that carry their height. */
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, toQuantity } from "../../chain/hex.js";
-import { decodeUnits } from "../../chain/erc20.js";
+import { decodeUnits } from "../../chain/evm/erc20.js";
 import type { Atoken } from "../../chain/units.js";
 import { calldataOf, type PaymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import type { ChainIdentity } from "../../ledger/database.js";

@@ -1,5 +1,5 @@
 /** A key in this process' memory, from a keystore of version 3. */
-import { decryptKeystore } from "../../chain/keystore.js";
+import { decryptKeystore } from "../../chain/signing/keystore.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { buildAndSign } from "../../chain/signing/legacy-transaction.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";

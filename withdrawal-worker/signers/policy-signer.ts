@@ -5,7 +5,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
-import { decodeTransfer } from "../../chain/erc20.js";
+import { decodeTransfer } from "../../chain/evm/erc20.js";
 import { bytesToHex } from "../../chain/hex.js";
 import { TOKEN_SYMBOL } from "../../chain/units.js";
 import { TREASURY } from "../../ledger/books/accounts.js";

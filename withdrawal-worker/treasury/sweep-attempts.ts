@@ -3,7 +3,7 @@
  * not mined in time, and one to another wallet when the one it goes to may be given nothing any more.
  */
 import type { Address } from "../../chain/address.js";
-import { encodeTransfer } from "../../chain/erc20.js";
+import { encodeTransfer } from "../../chain/evm/erc20.js";
 import { hexToBytes } from "../../chain/hex.js";
 import type { TreasuryRules } from "../../ledger/policy/policy.js";
 import type { NewSweepAttempt, Sweep } from "../../ledger/treasury/sweeps.js";

@@ -5,7 +5,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import { AppError, errorMessage } from "../../chain/errors.js";
-import { decodeTransfer } from "../../chain/erc20.js";
+import { decodeTransfer } from "../../chain/evm/erc20.js";
 import { bytesToHex } from "../../chain/hex.js";
 import type { AddressDerivation } from "../../chain/derivation/address-derivation.js";
 import type { DepositKeys } from "../../chain/derivation/deposit-keys.js";

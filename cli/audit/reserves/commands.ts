@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
-import { decryptKeystore, type WalletKey } from "../../../chain/keystore.js";
+import { decryptKeystore, type WalletKey } from "../../../chain/signing/keystore.js";
 import { atokenToToken } from "../../../chain/units.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
 import { readHomeWallets } from "../../../ledger/wallets/home-wallets.js";

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { signPersonalMessage } from "../../../chain/signing/personal-message.js";
-import type { WalletKey } from "../../../chain/keystore.js";
+import type { WalletKey } from "../../../chain/signing/keystore.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
 import type { LiabilityBooks } from "../../../ledger/books/liabilities.js";

@@ -1,6 +1,6 @@
 /** The hot wallet's own transactions, as the node's journals show them. */
 import type { Address } from "../../../chain/address.js";
-import { decodeTransfer, ERC20_TOPICS } from "../../../chain/erc20.js";
+import { decodeTransfer, ERC20_TOPICS } from "../../../chain/evm/erc20.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import type { MinedPayment } from "../../../ledger/recovery/recovery-plan.js";
 import { type LoggedTransfer, termsOf } from "../../../ledger/withdrawals/payment-terms.js";

@@ -5,7 +5,11 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
-import { decryptKeystore, encryptKeystore, keystoreAddress } from "../../../chain/keystore.js";
+import {
+  decryptKeystore,
+  encryptKeystore,
+  keystoreAddress,
+} from "../../../chain/signing/keystore.js";
 import { atokenToToken } from "../../../chain/units.js";
 import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../../../ledger/assets/token-opening.js";
@@ -23,7 +27,7 @@ import { readSecretFile } from "../../../runtime/config/secret-file.js";
 import { CliError } from "../../errors.js";
 import { createFileOnce, SECRET_MODE } from "../../home/home-file.js";
 import { createSecretFolder } from "../../home/home.js";
-import { createPrivateKey, createSecretLine } from "../../home/wallet-keys.js";
+import { createPrivateKey, createSecretLine } from "../../home/keys/wallet-keys.js";
 import { withLedgerAlone } from "../ledger-alone.js";
 import { operatorName, readReason } from "../ledger-decisions.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "../ledger-tools.js";

@@ -2,7 +2,7 @@
 import { type BlockPart } from "../../../chain/consensus/consensus-block.js";
 import { type PartSetHeader, readHash } from "../../../chain/consensus/block-id.js";
 import { decodeMerkleProof, encodeMerkleProof } from "../../../chain/consensus/merkle.js";
-import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/protobuf/wire.js";
 import {
   decodeProposal,
   decodeVote,

@@ -2,7 +2,7 @@
  * Records of the log of consensus and their frames: crc32c (4 bytes) | length (4) | data, as in
  * CometBFT.
  */
-import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { readInt32 } from "../../../chain/consensus/vote.js";
 import { ChainError } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";

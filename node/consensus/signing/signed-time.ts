@@ -1,6 +1,6 @@
 /** Takes the time out of sign bytes, so that two of them can be compared without it. */
 import { decodeTime } from "../../../chain/consensus/block-id.js";
-import { invalidMessage } from "../../../chain/consensus/protobuf.js";
+import { invalidMessage } from "../../../chain/protobuf/wire.js";
 
 const VARINT = 0;
 const FIXED64 = 1;

@@ -4,7 +4,7 @@ import type { Address } from "../../../chain/address.js";
 import { type BlockTransaction, isEvm } from "../../../chain/block.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import type { TracedTransaction } from "./call-protocol.js";
-import { contractAddressOf } from "../../../chain/contract-address.js";
+import { contractAddressOf } from "../../../chain/evm/contract-address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { transactionLimitsOf } from "../../settings/genesis.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";

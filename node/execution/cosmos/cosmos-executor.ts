@@ -12,9 +12,9 @@ import {
   feeOf,
   moneyEvents,
   withLast,
-} from "../../../chain/consensus/abci-event.js";
+} from "../../../chain/abci-event.js";
 import type { AbciEvent } from "../../../chain/consensus/abci-types.js";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import {
   anteGas,
   balanceFault,

@@ -3,7 +3,7 @@
  * engine, @ethereumjs/evm, is held against it by tests.
  */
 import type { Address } from "../../../chain/address.js";
-import { contractAddressOf } from "../../../chain/contract-address.js";
+import { contractAddressOf } from "../../../chain/evm/contract-address.js";
 import type { ComputeWeights } from "../../../chain/evm/compute-weights.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";

@@ -3,7 +3,7 @@
  * wait for their children on a list of ours, so a deep call costs memory and no machine stack.
  */
 import type { Address } from "../../../chain/address.js";
-import { contractAddressOf } from "../../../chain/contract-address.js";
+import { contractAddressOf } from "../../../chain/evm/contract-address.js";
 import { EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, type Hash32 } from "../../../chain/hex.js";
 import { EMPTY_ACCOUNT, isEmptyAccount } from "../../store/account-record.js";
 import type { BalanceRecorder } from "../../state/balance-recorder.js";

@@ -1,6 +1,6 @@
 /** 0x801: rewards, commission, the community pool. */
 import type { Address } from "../../../chain/address.js";
-import { accountText } from "../../../chain/consensus/abci-event.js";
+import { accountText } from "../../../chain/abci-event.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import type { AbiValue } from "../../../chain/evm/abi/abi-values.js";
 import { BASE_DENOM, type Atoken } from "../../../chain/units.js";

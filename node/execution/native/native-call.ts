@@ -1,7 +1,7 @@
 /** One call of a contract of the chain: its meter, its logs, and what modules act through. */
 import { type Address, parseBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import type { BalanceReason } from "../../../chain/balance-change.js";
-import { accountText, event } from "../../../chain/consensus/abci-event.js";
+import { accountText, event } from "../../../chain/abci-event.js";
 import { bytesToBigint } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";
 import type { Atoken } from "../../../chain/units.js";

@@ -1,6 +1,6 @@
 /** What 0x800 answers about validators and delegations, without changing anything. */
 import { type Address, toChecksumAddress, ZERO_ADDRESS } from "../../../chain/address.js";
-import { accountText } from "../../../chain/consensus/abci-event.js";
+import { accountText } from "../../../chain/abci-event.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import type { AbiValue } from "../../../chain/evm/abi/abi-values.js";
 import { BASE_DENOM } from "../../../chain/units.js";

@@ -1,6 +1,6 @@
 /** geth's prestateTracer: the accounts and slots a message touched, before and (diffMode) after. */
 import type { Address } from "../../../chain/address.js";
-import { contractAddress2Of, contractAddressOf } from "../../../chain/contract-address.js";
+import { contractAddress2Of, contractAddressOf } from "../../../chain/evm/contract-address.js";
 import {
   bytesToBigint,
   bytesToHex,

@@ -16,7 +16,7 @@
  * A slash takes tokens and leaves shares, so that a sum by share needs no record of slashes.
  */
 import type { Address } from "../../../chain/address.js";
-import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
+import { accountText, amountText } from "../../../chain/abci-event.js";
 import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";

@@ -1,6 +1,6 @@
 /** Refusals of the gov module, in the SDK's numbers and words (x/gov `types/errors.go`). */
 import { type Address } from "../../../chain/address.js";
-import { accountText } from "../../../chain/consensus/abci-event.js";
+import { accountText } from "../../../chain/abci-event.js";
 import { type MessageFailure, moduleFailure } from "../module-context.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 

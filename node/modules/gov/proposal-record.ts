@@ -17,7 +17,7 @@
  * Ids count from 1. Votes stay when a proposal is over, so that anybody can see who decided it.
  */
 import type { Address } from "../../../chain/address.js";
-import { ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoReader, ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { type AnyMessage, decodeAny, encodeAny } from "../../../chain/cosmos/field-schema.js";
 import { MAX_PROPOSAL_MESSAGES } from "../../../chain/cosmos/governance-schemas.js";
 import { schemaOf } from "../../../chain/cosmos/message-schemas.js";

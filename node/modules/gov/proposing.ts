@@ -3,7 +3,7 @@
  * Deposits lie on the gov account until their proposal ends.
  */
 import type { Address } from "../../../chain/address.js";
-import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
+import { accountText, amountText } from "../../../chain/abci-event.js";
 import { type AnyMessage, isAny } from "../../../chain/cosmos/field-schema.js";
 import { MAX_PROPOSAL_MESSAGES } from "../../../chain/cosmos/governance-schemas.js";
 import { textOf } from "../../../chain/cosmos/cosmos-transaction.js";

@@ -2,7 +2,7 @@
  * What becomes of proposals whose time is over (x/gov `abci.go`): too few deposits drop one, votes
  * pass or reject one, and what passes is executed by the gov account, all of it or nothing.
  */
-import { accountText } from "../../../chain/consensus/abci-event.js";
+import { accountText } from "../../../chain/abci-event.js";
 import type { AnyMessage } from "../../../chain/cosmos/field-schema.js";
 import { ChainError } from "../../../chain/errors.js";
 import { sdkFault, SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";

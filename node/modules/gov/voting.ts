@@ -1,6 +1,6 @@
 /** Votes (x/gov `keeper/vote.go`): anybody may vote; what counts is the stake when voting ends. */
 import type { Address } from "../../../chain/address.js";
-import { accountText } from "../../../chain/consensus/abci-event.js";
+import { accountText } from "../../../chain/abci-event.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { fractionText, ONE } from "../../settings/module-params.js";

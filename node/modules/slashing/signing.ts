@@ -10,7 +10,7 @@
  *    place of a height is its remainder by the window
  */
 import { type Address, CONSENSUS_PREFIX, toBech32 } from "../../../chain/address.js";
-import { amountText } from "../../../chain/consensus/abci-event.js";
+import { amountText } from "../../../chain/abci-event.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { ONE } from "../../settings/module-params.js";

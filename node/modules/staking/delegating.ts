@@ -6,7 +6,7 @@
  * touched or ends, so that a slash itself touches no entries.
  */
 import type { Address } from "../../../chain/address.js";
-import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
+import { accountText, amountText } from "../../../chain/abci-event.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import type { Atoken } from "../../../chain/units.js";
 import { ONE } from "../../settings/module-params.js";

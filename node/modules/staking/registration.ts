@@ -1,6 +1,6 @@
 /** Validators register and change what they say of themselves (x/staking `keeper/msg_server.go`). */
 import type { Address } from "../../../chain/address.js";
-import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
+import { accountText, amountText } from "../../../chain/abci-event.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import type { Atoken } from "../../../chain/units.js";

@@ -5,7 +5,7 @@
  */
 import { coinsOf, textOf } from "../../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage } from "../../../chain/cosmos/field-schema.js";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import { BASE_DENOM, type Atoken } from "../../../chain/units.js";
 import type { MessageHandler } from "../message-context.js";

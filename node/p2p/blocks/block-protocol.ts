@@ -4,7 +4,7 @@
  */
 import { encodeConsensusBlock, MAX_BLOCK_BYTES } from "../../../chain/consensus/consensus-block.js";
 import { decodeCommitSteps, encodeCommit } from "../../../chain/consensus/commit.js";
-import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/protobuf/wire.js";
 import type { Height } from "../../../chain/hex.js";
 import type { Steps } from "../../../chain/steps/steps.js";
 import { Slices } from "../../../runtime/process/slices.js";

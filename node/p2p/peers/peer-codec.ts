@@ -6,7 +6,7 @@
 import { MAX_BLOCK_BYTES, PART_BYTES } from "../../../chain/consensus/consensus-block.js";
 import { decodeDuplicateVote, encodeDuplicateVote } from "../../../chain/consensus/evidence.js";
 import { readHash } from "../../../chain/consensus/block-id.js";
-import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { readInt32 } from "../../../chain/consensus/vote.js";
 import { type Hash32, type Height, hexToBytes } from "../../../chain/hex.js";
 import type { ConsensusMessage, RoundStatus } from "../../consensus/consensus-ports.js";

@@ -1,7 +1,7 @@
 /** Finding peers: a node asks those it knows for addresses, and tells them some of its own. */
 import { isIP } from "node:net";
 import { LRUCache } from "lru-cache";
-import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/protobuf/wire.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import { withTimeout } from "../../../runtime/process/task.js";
 import type { ProtocolHandler } from "../host.js";

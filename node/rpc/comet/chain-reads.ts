@@ -8,7 +8,7 @@ import {
   feeOf,
   isEvmExecuted,
   moduleEventsOf,
-} from "../../../chain/consensus/abci-event.js";
+} from "../../../chain/abci-event.js";
 import { bytesAround, dataItemBytes } from "../../../chain/consensus/consensus-block.js";
 import type { Height } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";

@@ -4,7 +4,7 @@ import {
   failureOf,
   isEvmExecuted,
   transactionEvents,
-} from "../../../chain/consensus/abci-event.js";
+} from "../../../chain/abci-event.js";
 import { executionResult } from "../../../chain/consensus/execution-result.js";
 import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";

@@ -2,7 +2,7 @@
 import { nsToMs } from "../../../chain/consensus/block-id.js";
 import type { Block } from "../../../chain/block.js";
 import { hashTransactions } from "../../../chain/consensus/consensus-block.js";
-import { contractAddressOf } from "../../../chain/contract-address.js";
+import { contractAddressOf } from "../../../chain/evm/contract-address.js";
 import { inDataOrder } from "../../../chain/cosmos/cosmos-result.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { encodeReceipt, mergeBlooms, type Receipt } from "../../../chain/receipt.js";
@@ -10,11 +10,11 @@ import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js"
 import { effectiveGasPriceAtoken } from "../../../chain/transaction.js";
 import { encodeBlockTransactions } from "../../blocks/block-transactions.js";
 import { resultsHashOf } from "../../blocks/chain-tip.js";
-import { cosmosJournal } from "../../store/block-store.js";
+import { cosmosJournal } from "../../store/blocks/block-store.js";
 import type { CommittedBlock } from "../../view/event-bus.js";
 import { orderedTrieRoot } from "../../state/ordered-trie.js";
 import { decodeReceipts, encodeReceipts } from "../../../chain/records/block-items.js";
-import { decodeBlock, encodeBlock } from "../../store/whole-block-codec.js";
+import { decodeBlock, encodeBlock } from "../../store/blocks/whole-block-codec.js";
 import { snapshotInvalid } from "./snapshot-error.js";
 import type { TrustedState } from "../statesync-ports.js";
 

@@ -3,7 +3,7 @@
  * stream of its own that ends with the answer; a stream that ends without one means "not here".
  */
 import { readHash } from "../../../chain/consensus/block-id.js";
-import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { type Hash32, hexToBytes, ZERO_HASH } from "../../../chain/hex.js";
 import { withTimeout } from "../../../runtime/process/task.js";
 import type { Channel } from "../../p2p/channel.js";

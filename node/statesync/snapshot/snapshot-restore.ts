@@ -25,7 +25,7 @@ import {
 } from "../../store/database.js";
 import { StateStore } from "../../store/state-store.js";
 import { baseWrites, StoreBase } from "../../store/store-base.js";
-import { trieNodeWrites } from "../../store/trie-store.js";
+import { trieNodeWrites } from "../../store/tries/trie-store.js";
 import { type ProvenBlock, proveBlock } from "./snapshot-block.js";
 import { snapshotInvalid } from "./snapshot-error.js";
 import { proveSupply } from "./snapshot-guard.js";

@@ -8,7 +8,7 @@ import type { Hash32, Height } from "../../../chain/hex.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { TaskGroup } from "../../../runtime/process/task.js";
 import type { CommittedBlock, EventBus } from "../../view/event-bus.js";
-import type { BlockStore } from "../../store/block-store.js";
+import type { BlockStore } from "../../store/blocks/block-store.js";
 import type { Database, StoreSnapshot } from "../../store/database.js";
 import type { SnapshotFolder } from "./snapshot-folder.js";
 import type { SnapshotManifest } from "./snapshot-manifest.js";

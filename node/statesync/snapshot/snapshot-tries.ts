@@ -11,7 +11,7 @@ import { decodeStoredAccount } from "../../store/account-record.js";
 import { ACCOUNT_TRIE } from "../../state/state-root.js";
 import { type TrieUpdate, updateTrie } from "../../state/trie.js";
 import { type Database, openDatabase, storeKey, type StoreWrite } from "../../store/database.js";
-import { createTrieReader, trieNodeWrites } from "../../store/trie-store.js";
+import { createTrieReader, trieNodeWrites } from "../../store/tries/trie-store.js";
 import { snapshotInvalid } from "./snapshot-error.js";
 
 /** Entries of a trie that are put in at once: some 10 ms. */

@@ -9,7 +9,7 @@ import { EMPTY_CODE_HASH, type Hash32, type Height, hexToBytes } from "../../../
 import { writeNewFile } from "../../../runtime/files/durable-file.js";
 import { sleep } from "../../../runtime/process/task.js";
 import type { Supply } from "../../view/chain-view.js";
-import { BlockRecords } from "../../store/block-records.js";
+import { BlockRecords } from "../../store/blocks/block-records.js";
 import { decodeStoredAccount, encodeAccount } from "../../store/account-record.js";
 import {
   type Database,

@@ -5,12 +5,12 @@
 import { heightBytes, readHeight } from "../../../chain/encoding/height-bytes.js";
 import type { Height } from "../../../chain/hex.js";
 import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js";
-import { type BlockStore, HASHES_BELOW_BASE } from "../block-store.js";
+import { type BlockStore, HASHES_BELOW_BASE } from "../blocks/block-store.js";
 import type { ConsensusStore } from "../consensus-store.js";
 import { type Database, type KeySpace, storeKey, type StoreWrite } from "../database.js";
-import { blockRecordKeys } from "../block-records.js";
-import { eventWrites } from "../event-store.js";
-import { logIndexWrites } from "../log-index.js";
+import { blockRecordKeys } from "../blocks/block-records.js";
+import { eventWrites } from "../blocks/event-store.js";
+import { logIndexWrites } from "../blocks/log-index.js";
 
 /** Records with the height alone as their key, beside the block's own (`block-records.ts`). */
 const BY_HEIGHT: readonly KeySpace[] = ["bloom", "supply", "consensusBlock"];

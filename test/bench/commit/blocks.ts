@@ -5,7 +5,7 @@
  */
 import type { Address } from "../../../chain/address.js";
 import type { BlockTransaction } from "../../../chain/block.js";
-import { contractAddressOf } from "../../../chain/contract-address.js";
+import { contractAddressOf } from "../../../chain/evm/contract-address.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
 import { APP_FILE } from "../../../node/settings/config.js";
 import { databaseSettings, memoryBytes } from "../../../node/settings/memory-config.js";

@@ -3,7 +3,7 @@
  * of which the dearest are changed again and again, in small blocks and by processor time; then full blocks
  * of the dearest by the clock, which is what a network waits for. The seed is printed.
  */
-import { contractAddressOf } from "../../../chain/contract-address.js";
+import { contractAddressOf } from "../../../chain/evm/contract-address.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import { createRandom, type Random } from "../../helpers/random.js";
 import type { ExecutionChain } from "../../helpers/chains/execution-chain.js";

@@ -13,7 +13,7 @@ import { homePaths } from "../../../cli/home/home.js";
 import { initHome } from "../../../cli/home/init.js";
 import { KIT_CONFIG_FILES } from "../../../cli/home/kit-config.js";
 import { type KitPart, kitScripts } from "../../../cli/supervisor/kit.js";
-import { runOf } from "../../../cli/home/kit-nodes.js";
+import { runOf } from "../../../cli/home/network/kit-nodes.js";
 import { assertPortsFree } from "../../../cli/home/ports.js";
 import { encodeGenesis, type Genesis, loadGenesis } from "../../../node/settings/genesis.js";
 import { systemClock } from "../../../runtime/process/clock.js";

@@ -27,7 +27,7 @@ import {
   executionResult,
   executionResultSteps,
 } from "../../../chain/consensus/execution-result.js";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import {
   validatorAddress,
   ValidatorSet,
@@ -50,7 +50,7 @@ import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { STEP } from "../../../node/consensus/machine/consensus-state.js";
 import { FlowMonitor } from "../../../node/p2p/peers/flow-monitor.js";
 import { emptyProgress, voteList } from "./height-progress.js";
-import { dryCheck } from "../../../node/mempool/admission.js";
+import { dryCheck } from "../../../node/mempool/admission/admission.js";
 import { Mempool, type MempoolPorts } from "../../../node/mempool/mempool.js";
 import { createModulesAt } from "../../../node/modules/reads/modules-at.js";
 import { SubmitLane } from "../../../node/rpc/submit-lane.js";
@@ -64,7 +64,7 @@ import type { QueryRegistry } from "../../../node/rpc/cosmos/registry.js";
 import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
 import { startCometServer } from "../../../node/rpc/comet/server.js";
 import type { RpcServer } from "../../../node/rpc/http-listener.js";
-import { EventStore } from "../../../node/store/event-store.js";
+import { EventStore } from "../../../node/store/blocks/event-store.js";
 import { PoolStore } from "../../../node/store/pool-store.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";

@@ -21,7 +21,7 @@ import { TrieCache } from "../../../node/state/trie-cache.js";
 import { commitBlock, type ExecutedBlock } from "../../../node/store/block-commit.js";
 import type { StoreError } from "../../../node/store/database.js";
 import { openStores, type OpenStores } from "../../../node/store/open-store.js";
-import { createTrieReader } from "../../../node/store/trie-store.js";
+import { createTrieReader } from "../../../node/store/tries/trie-store.js";
 
 /** Genesis with the faucet given; the hot wallet is an address without key. */
 export function testGenesis(faucet: string): Genesis {

@@ -6,7 +6,7 @@ import {
   ERC20_SELECTORS,
   ERC20_TOPICS,
   type TokenTransfer,
-} from "../../../chain/erc20.js";
+} from "../../../chain/evm/erc20.js";
 import {
   bytesToHex,
   type Hash32,

@@ -5,7 +5,7 @@
  */
 import type { Address } from "../../../chain/address.js";
 import { type BalanceChange, forEachDelta } from "../../../chain/balance-change.js";
-import { decodeTransfer } from "../../../chain/erc20.js";
+import { decodeTransfer } from "../../../chain/evm/erc20.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { bytesToHex, type Hash32, parseHexBytes, ZERO_HASH } from "../../../chain/hex.js";
 import {

@@ -13,7 +13,7 @@ import {
 } from "../../../chain/consensus/execution-result.js";
 import { allAtOnce } from "../../../chain/steps/steps.js";
 import type { DuplicateVoteEvidence } from "../../../chain/consensus/evidence.js";
-import { contractAddressOf } from "../../../chain/contract-address.js";
+import { contractAddressOf } from "../../../chain/evm/contract-address.js";
 import {
   bigintToWord,
   bytesToHash32,

@@ -26,7 +26,7 @@ import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis
 import { parseModuleParams } from "../../../node/settings/module-params.js";
 import type { Upgrades } from "../../../node/modules/upgrade/upgrades.js";
 import { Mempool } from "../../../node/mempool/mempool.js";
-import { createProposedTransactions } from "../../../node/mempool/proposed-transactions.js";
+import { createProposedTransactions } from "../../../node/mempool/admission/proposed-transactions.js";
 import {
   InlineRecovery,
   type SenderRecovery,
@@ -34,7 +34,7 @@ import {
 import { TrieCache } from "../../../node/state/trie-cache.js";
 import { openStores, type OpenStores } from "../../../node/store/open-store.js";
 import { PoolStore } from "../../../node/store/pool-store.js";
-import { createTrieReader } from "../../../node/store/trie-store.js";
+import { createTrieReader } from "../../../node/store/tries/trie-store.js";
 import { type Clock, systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { DEFAULT_PORTS, type PortName } from "../../../chain/networks.js";
-import { createTestnet } from "../../../cli/home/testnet.js";
+import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { parseModuleParams } from "../../../node/settings/module-params.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { type MinedResponse, type Printed, runCommand, runTx } from "../command-line.js";

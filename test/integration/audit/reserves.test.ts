@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { verifyMessage, Wallet } from "ethers";
 import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
-import type { WalletKey } from "../../../chain/keystore.js";
+import type { WalletKey } from "../../../chain/signing/keystore.js";
 import { headerSource } from "../../../cli/audit/balance/collect.js";
 import {
   runVerifyLiability,

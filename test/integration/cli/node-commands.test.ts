@@ -3,7 +3,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { DEFAULT_PORTS } from "../../../chain/networks.js";
-import { createTestnet } from "../../../cli/home/testnet.js";
+import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { KEY_SPACE } from "../../../node/store/database.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { kitOffset, runCauseway } from "../../helpers/kit.js";

@@ -6,7 +6,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { indexerRole, ledgerRole } from "../../../ledger/roles.js";
 import { KIT_CONFIG_FILES, loadKitConfig } from "../../../cli/home/kit-config.js";
-import { NODE_ENVIRONMENT, NODE_FLAGS } from "../../../cli/home/kit-nodes.js";
+import { NODE_ENVIRONMENT, NODE_FLAGS } from "../../../cli/home/network/kit-nodes.js";
 import { ROLE_NAMES } from "../../../cli/home/role-homes.js";
 import { type ConfigFile, environmentName, loadConfig } from "../../../runtime/config/config.js";
 

@@ -11,7 +11,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { nodePorts } from "../../../cli/home/node-home.js";
-import { createTestnet, type TestnetNode } from "../../../cli/home/testnet.js";
+import { createTestnet, type TestnetNode } from "../../../cli/home/network/testnet.js";
 import { Stages } from "../../../node/compose/stages.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";

@@ -2,13 +2,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
-import { transactionEvents } from "../../../chain/consensus/abci-event.js";
+import { transactionEvents } from "../../../chain/abci-event.js";
 import { sha256 } from "../../../chain/hashes.js";
 import { bytesToHash32, parseHexBytes } from "../../../chain/hex.js";
 import { SYSTEM_ADDRESSES } from "../../../chain/networks.js";
 import { proveBlock } from "../../../node/statesync/snapshot/snapshot-block.js";
-import { BlockRecords } from "../../../node/store/block-records.js";
-import { encodeBlock } from "../../../node/store/whole-block-codec.js";
+import { BlockRecords } from "../../../node/store/blocks/block-records.js";
+import { encodeBlock } from "../../../node/store/blocks/whole-block-codec.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
 import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";

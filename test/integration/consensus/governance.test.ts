@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
-import { blockEvents } from "../../../chain/consensus/abci-event.js";
+import { blockEvents } from "../../../chain/abci-event.js";
 import { sha256 } from "../../../chain/hashes.js";
 import { bytesToHash32 } from "../../../chain/hex.js";
 import { communityPool } from "../../../node/modules/distribution/rewards.js";

@@ -7,7 +7,7 @@ import {
   toBech32,
   VALIDATOR_PREFIX,
 } from "../../../chain/address.js";
-import { blockEvents } from "../../../chain/consensus/abci-event.js";
+import { blockEvents } from "../../../chain/abci-event.js";
 import type { BlockId } from "../../../chain/consensus/block-id.js";
 import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
 import { orderVotes } from "../../../chain/consensus/evidence.js";
@@ -21,7 +21,7 @@ import { MODULE_ACCOUNTS } from "../../../node/modules/system-storage.js";
 import type { CometChain } from "../../../node/rpc/comet/ports.js";
 import { searchBlocks } from "../../../node/rpc/comet/search/event-search.js";
 import { parseQuery } from "../../../node/rpc/comet/search/query.js";
-import { EventStore } from "../../../node/store/event-store.js";
+import { EventStore } from "../../../node/store/blocks/event-store.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
 import {

@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import { contractAddressOf } from "../../../chain/contract-address.js";
+import { contractAddressOf } from "../../../chain/evm/contract-address.js";
 import { bytesToBigint } from "../../../chain/hex.js";
 import {
   CallPool,

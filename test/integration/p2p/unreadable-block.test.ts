@@ -2,7 +2,7 @@
 import { afterEach, expect, it } from "@jest/globals";
 import { encodeCommit } from "../../../chain/consensus/commit.js";
 import { encodeConsensusBlock } from "../../../chain/consensus/consensus-block.js";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import type { ReceivedBlock } from "../../../node/consensus/consensus-ports.js";
 import { blockSource } from "../../../node/p2p/blocks/block-protocol.js";
 import { trueBlock } from "./fakes.js";

@@ -4,7 +4,7 @@ import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { orderVotes } from "../../../chain/consensus/evidence.js";
 import { VOTE_TYPE, voteSignBytes } from "../../../chain/consensus/vote.js";
-import { blockEvents, executedTransaction } from "../../../chain/consensus/abci-event.js";
+import { blockEvents, executedTransaction } from "../../../chain/abci-event.js";
 import { hexToBytes, parseHash32, parseHexBytes } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";

@@ -9,7 +9,7 @@ import { bytesToAddress, parseAddress, toBech32 } from "../../../chain/address.j
 import { msToNs } from "../../../chain/consensus/block-id.js";
 import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.js";
 import { verifyMerkleProof } from "../../../chain/consensus/merkle.js";
-import { ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoReader, ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { sha256 } from "../../../chain/hashes.js";
 import { bytesToHash32, hexToBytes, parseHexBytes } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";

@@ -21,7 +21,7 @@ import {
   SimulateRequest,
 } from "cosmjs-types/cosmos/tx/v1beta1/service";
 import { FileDescriptorProto } from "cosmjs-types/google/protobuf/descriptor";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import { decodeMessage, encodeMessage } from "../../../chain/protobuf/codec.js";
 import { MessageReader } from "../../../chain/protobuf/values.js";

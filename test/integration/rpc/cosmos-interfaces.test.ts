@@ -3,7 +3,7 @@
  * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { decodeMessage } from "../../../chain/protobuf/codec.js";
 import { JsonWriter } from "../../../chain/protobuf/json.js";
 import { createProgram } from "../../../cli/program.js";

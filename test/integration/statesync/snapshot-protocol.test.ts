@@ -1,7 +1,7 @@
 /** Snapshots between real hosts: what is asked for comes, and bounds hold on both sides. */
 import fs from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { hexToBytes, ZERO_HASH } from "../../../chain/hex.js";
 import type { ProtocolHandler } from "../../../node/p2p/host.js";
 import type { PeerLink } from "../../../node/p2p/peers/peer-link.js";

@@ -6,7 +6,7 @@ import { expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { addressToBytes, parseAddress } from "../../../chain/address.js";
 import { DEFAULT_PORTS } from "../../../chain/networks.js";
-import { createTestnet } from "../../../cli/home/testnet.js";
+import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { storeKey } from "../../../node/store/database.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { kitOffset } from "../../helpers/kit.js";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { addressToBytes } from "../../../chain/address.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
-import { contractAddressOf } from "../../../chain/contract-address.js";
+import { contractAddressOf } from "../../../chain/evm/contract-address.js";
 import { readHeight } from "../../../chain/encoding/height-bytes.js";
 import { bytesToHex, type Hash32, hexToBytes } from "../../../chain/hex.js";
 import { NETWORKS } from "../../../chain/networks.js";

@@ -9,7 +9,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { DEFAULT_PORTS } from "../../../chain/networks.js";
-import { createTestnet } from "../../../cli/home/testnet.js";
+import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { kitOffset, runCauseway } from "../../helpers/kit.js";
 import { type NodeProcess, startNodeProcess } from "../../helpers/node-process.js";

@@ -1,7 +1,7 @@
 /** A token whose contract says what it likes: what customers have of it is more than any payment can be. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
-import { ERC20_TOPICS } from "../../../chain/erc20.js";
+import { ERC20_TOPICS } from "../../../chain/evm/erc20.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
 import { readStatement } from "../../../ledger/books/statement.js";

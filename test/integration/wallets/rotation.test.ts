@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { keccak256 } from "../../../chain/hashes.js";
 import { hexToBytes } from "../../../chain/hex.js";
-import { encryptKeystore } from "../../../chain/keystore.js";
+import { encryptKeystore } from "../../../chain/signing/keystore.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { readPayers } from "../../../ledger/wallets/wallet-board.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";

@@ -7,7 +7,7 @@ import {
   executedTransaction,
   searchTermSteps,
   transactionEvents,
-} from "../../../chain/consensus/abci-event.js";
+} from "../../../chain/abci-event.js";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import type { BalanceChange, BlockJournal } from "../../../chain/balance-change.js";
 import { ZERO_ADDRESS } from "../../../chain/address.js";

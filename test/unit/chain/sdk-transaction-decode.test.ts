@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { bytesToHex, parseHexBytes } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeSdkTransaction } from "../../../chain/consensus/sdk-transaction-decode.js";

@@ -4,13 +4,13 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runInit } from "../../../cli/commands/init.js";
-import { type ChainFlags, planChain, planEnvironment } from "../../../cli/home/attach.js";
-import { readChainOrigin } from "../../../cli/home/chain-origin.js";
+import { type ChainFlags, planChain, planEnvironment } from "../../../cli/home/network/attach.js";
+import { readChainOrigin } from "../../../cli/home/network/chain-origin.js";
 import { homePaths, type HomePaths } from "../../../cli/home/home.js";
 import { initAttachedHome, initHome } from "../../../cli/home/init.js";
 import { loadKitConfig } from "../../../cli/home/kit-config.js";
 import { writeRoleHomes } from "../../../cli/home/role-homes.js";
-import { readNetworkGenesis } from "../../../cli/home/network-source.js";
+import { readNetworkGenesis } from "../../../cli/home/network/network-source.js";
 import { parseHash32 } from "../../../chain/hex.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { type Environment, loadConfig } from "../../../runtime/config/config.js";

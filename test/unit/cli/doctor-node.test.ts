@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { runDoctorChecks } from "../../../cli/probe/doctor.js";
 import { checkHistory } from "../../../cli/probe/doctor-node.js";
 import { homePaths } from "../../../cli/home/home.js";
-import { createTestnet } from "../../../cli/home/testnet.js";
+import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { APP_FILE } from "../../../node/settings/config.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { type Environment, loadConfig } from "../../../runtime/config/config.js";

@@ -4,12 +4,12 @@ import { HDNodeWallet, Wallet } from "ethers";
 import { toChecksumAddress } from "../../../chain/address.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { bytesToHex, hexToBytes } from "../../../chain/hex.js";
-import { encryptKeystore } from "../../../chain/keystore.js";
+import { encryptKeystore } from "../../../chain/signing/keystore.js";
 import {
   createNodeKey,
   createValidatorKeyFile,
   createValidatorStateFile,
-} from "../../../cli/home/validator-keys.js";
+} from "../../../cli/home/keys/validator-keys.js";
 import { parseValidatorIdentity } from "../../../node/consensus/signing/validator-key.js";
 import {
   createPrivateKey,
@@ -18,7 +18,7 @@ import {
   parseKeyFile,
   parseKeystoreAddress,
   seedToXpub,
-} from "../../../cli/home/wallet-keys.js";
+} from "../../../cli/home/keys/wallet-keys.js";
 
 /** Cheap scrypt: what is tested is the format, not the cost. */
 const CHEAP = { n: 1_024, r: 8, p: 1 };

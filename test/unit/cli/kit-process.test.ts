@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseHash32 } from "../../../chain/hex.js";
-import { planChain } from "../../../cli/home/attach.js";
+import { planChain } from "../../../cli/home/network/attach.js";
 import { initAttachedHome, initHome } from "../../../cli/home/init.js";
 import { KIT_CONFIG_FILES } from "../../../cli/home/kit-config.js";
 import { systemClock } from "../../../runtime/process/clock.js";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, it } from "@jest/globals";
 import { ConfigError } from "../../../runtime/config/config.js";
 import { homePaths } from "../../../cli/home/home.js";
-import { planChain } from "../../../cli/home/attach.js";
+import { planChain } from "../../../cli/home/network/attach.js";
 import { runCommand } from "../../helpers/command-line.js";
 
 it("tells of a node's URL that is wrong, or of what answers there, no password and no key", async () => {

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogFile } from "../../../cli/supervisor/log-file.js";
-import { NODE_ENVIRONMENT, NODE_FLAGS, runOf } from "../../../cli/home/kit-nodes.js";
+import { NODE_ENVIRONMENT, NODE_FLAGS, runOf } from "../../../cli/home/network/kit-nodes.js";
 import {
   createSupervisedProcess,
   MAX_QUICK_DEATHS,

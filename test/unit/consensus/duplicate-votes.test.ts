@@ -8,7 +8,7 @@ import {
   hashEvidenceList,
   orderVotes,
 } from "../../../chain/consensus/evidence.js";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { encodeVote, voteSignBytes } from "../../../chain/consensus/vote.js";
 import { bytesToHex, hexToBytes } from "../../../chain/hex.js";
 import { signingKeyOf, verifySignature } from "../../../chain/consensus/ed25519.js";

@@ -4,7 +4,7 @@
  * must not (transient storage, warm slots, refunds, accounts of which nothing is left).
  */
 import type { Address } from "../../../chain/address.js";
-import { contractAddressOf } from "../../../chain/contract-address.js";
+import { contractAddressOf } from "../../../chain/evm/contract-address.js";
 import { bigintToWord, bytesToHash32, hexToBytes } from "../../../chain/hex.js";
 import { destroy } from "../../../node/execution/transaction-executor.js";
 import type { TransactionEngine } from "../../../node/execution/transaction-engine.js";

@@ -4,7 +4,7 @@ import { describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import type { SignedTransaction } from "../../../chain/transaction.js";
-import { SDK_OVERHEAD_BYTES } from "../../../node/mempool/ordering.js";
+import { SDK_OVERHEAD_BYTES } from "../../../node/mempool/order/ordering.js";
 import {
   account,
   createFixture,

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { encodeAny } from "../../../chain/cosmos/field-schema.js";
 import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
 import { directSignBytes, signDigest } from "../../../chain/cosmos/sign-doc.js";

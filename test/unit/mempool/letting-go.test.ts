@@ -1,7 +1,7 @@
 /** While the pool lets go of a block, step by step, nobody sees anything of it as pending. */
 import { describe, expect, it } from "@jest/globals";
 import { allAtOnce } from "../../../chain/steps/steps.js";
-import { createPoolEntry } from "../../../node/mempool/pool-entry.js";
+import { createPoolEntry } from "../../../node/mempool/order/pool-entry.js";
 import { account, createFixture, drain, evmOnly, submit, transfer } from "./support.js";
 
 const alice = account(1);

@@ -7,7 +7,7 @@ import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { ChainError } from "../../../chain/errors.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
-import type { PoolRules } from "../../../node/mempool/admission.js";
+import type { PoolRules } from "../../../node/mempool/admission/admission.js";
 import { TransactionGossip } from "../../../node/p2p/gossip/transaction-gossip.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";

@@ -1,7 +1,7 @@
 /** The index by price against a list that is searched. */
 import { describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
-import { PriceIndex, type PricedEntry } from "../../../node/mempool/price-index.js";
+import { PriceIndex, type PricedEntry } from "../../../node/mempool/order/price-index.js";
 import { createRandom } from "../../helpers/random.js";
 
 const SEED = Number(process.env["CAUSEWAY_TEST_SEED"] ?? 20_261_120);

@@ -4,7 +4,7 @@ import type { SignedTransaction } from "../../../chain/transaction.js";
 import { replacementPriceAtoken } from "../../../chain/transaction-rules.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { OutcomeHistory } from "../../../node/mempool/outcome-history.js";
-import { SenderQueue } from "../../../node/mempool/sender-queue.js";
+import { SenderQueue } from "../../../node/mempool/order/sender-queue.js";
 import {
   account,
   CountedRecovery,

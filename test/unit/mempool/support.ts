@@ -13,7 +13,7 @@ import {
   signLegacy,
 } from "../../../chain/transaction.js";
 import { EventBus, type PendingTransaction } from "../../../node/view/event-bus.js";
-import type { PoolRules, StateAtHead } from "../../../node/mempool/admission.js";
+import type { PoolRules, StateAtHead } from "../../../node/mempool/admission/admission.js";
 import { Mempool } from "../../../node/mempool/mempool.js";
 import type { PoolJournal, PoolJournalEntry } from "../../../node/mempool/pool-journal.js";
 import type { PoolLimits } from "../../../node/mempool/pool-limits.js";

@@ -6,7 +6,7 @@ import { describe, expect, it } from "@jest/globals";
 import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import type { ProtoMessage } from "../../../chain/cosmos/field-schema.js";
 import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { executeCosmosTransaction } from "../../../node/execution/cosmos/cosmos-executor.js";
 import { encodeGenesis, type Genesis, parseGenesis } from "../../../node/settings/genesis.js";
 import { NEWEST_APP_VERSION } from "../../../node/settings/app-version.js";

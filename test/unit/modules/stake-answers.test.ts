@@ -1,7 +1,7 @@
 /** What messages of stake answer is what happened. */
 import { expect, it } from "@jest/globals";
 import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
-import { ProtoReader } from "../../../chain/consensus/protobuf.js";
+import { ProtoReader } from "../../../chain/protobuf/wire.js";
 import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
 import { present } from "../../../chain/errors.js";
 import { handlerOf } from "../../../node/modules/message-router.js";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { readFileSync } from "node:fs";
 import { Interface, Wallet } from "ethers";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
-import { contractAddressOf } from "../../../chain/contract-address.js";
+import { contractAddressOf } from "../../../chain/evm/contract-address.js";
 import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
 import { parseHexBytes } from "../../../chain/hex.js";
 import { decodeTransaction } from "../../../chain/transaction.js";

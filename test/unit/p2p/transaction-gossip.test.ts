@@ -1,6 +1,6 @@
 /** Batches of transactions: when they go out, what is relayed, who is greeted. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import {
   balanceFault,
   feeFault,
@@ -10,7 +10,7 @@ import {
   timestampFault,
 } from "../../../chain/cosmos/ante.js";
 import { present } from "../../../chain/errors.js";
-import { sdkRefusal } from "../../../node/mempool/cosmos-admission.js";
+import { sdkRefusal } from "../../../node/mempool/admission/cosmos-admission.js";
 import { PoolError } from "../../../node/mempool/pool-error.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { decodeTransactions, encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";

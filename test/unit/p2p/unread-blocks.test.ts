@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { type Commit, encodeCommit } from "../../../chain/consensus/commit.js";
 import { encodeConsensusBlock, MAX_BLOCK_BYTES } from "../../../chain/consensus/consensus-block.js";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { BlockQueue } from "../../../node/p2p/blocks/block-queue.js";
 import { blockSource } from "../../../node/p2p/blocks/block-protocol.js";
 import { LagWatch } from "../../../node/p2p/blocks/lag-watch.js";

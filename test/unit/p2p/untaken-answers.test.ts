@@ -1,6 +1,6 @@
 /** Peers that ask for blocks and do not read them: what they hold of this node's memory is little. */
 import { describe, expect, it } from "@jest/globals";
-import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { blockHandler } from "../../../node/p2p/blocks/block-protocol.js";
 import type { Channel } from "../../../node/p2p/channel.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";

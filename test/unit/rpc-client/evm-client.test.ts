@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
-import { ERC20_TOPICS } from "../../../chain/erc20.js";
+import { ERC20_TOPICS } from "../../../chain/evm/erc20.js";
 import { parseHash32 } from "../../../chain/hex.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { NodeFault, RpcError } from "../../../rpc-client/errors.js";

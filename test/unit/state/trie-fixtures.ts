@@ -1,5 +1,5 @@
 /** What the trie tests share: a node store in memory, seeded randomness, and keys that collide. */
-import type { TrieNodeReader, TrieWrite } from "../../../node/store/trie-port.js";
+import type { TrieNodeReader, TrieWrite } from "../../../node/store/tries/trie-port.js";
 import type { TrieUpdate } from "../../../node/state/trie.js";
 
 /** Values short enough to be embedded, at the 55-byte edge of RLP, and longer than any account. */

@@ -17,12 +17,12 @@ import {
   storeKey,
   type StoreWrite,
 } from "../../../node/store/database.js";
-import { listChange, withItems } from "../../../node/store/list-change.js";
+import { listChange, withItems } from "../../../node/store/tries/list-change.js";
 import { StoreBase } from "../../../node/store/store-base.js";
-import { addTrieWrites } from "../../../node/store/trie-diff.js";
-import { withTrieAt } from "../../../node/store/trie-past.js";
-import type { TrieWrite } from "../../../node/store/trie-port.js";
-import { createTrieReader } from "../../../node/store/trie-store.js";
+import { addTrieWrites } from "../../../node/store/tries/trie-diff.js";
+import { withTrieAt } from "../../../node/store/tries/trie-past.js";
+import type { TrieWrite } from "../../../node/store/tries/trie-port.js";
+import { createTrieReader } from "../../../node/store/tries/trie-store.js";
 import { MemoryStore, Random, seedOf, toHex } from "../state/trie-fixtures.js";
 
 const OWNERS = ["", "m", `0x${"aa".repeat(20)}`];

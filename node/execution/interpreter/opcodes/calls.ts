@@ -1,5 +1,5 @@
 /** What sends a message to another account: calls, creations, SELFDESTRUCT. */
-import { contractAddress2Of, contractAddressOf } from "../../../../chain/contract-address.js";
+import { contractAddress2Of, contractAddressOf } from "../../../../chain/evm/contract-address.js";
 import type { Atoken } from "../../../../chain/units.js";
 import { EMPTY_ACCOUNT } from "../../../store/account-record.js";
 import { chargeAccount, livingAccount, spendOnColdAccount } from "./accounts.js";

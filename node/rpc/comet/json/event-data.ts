@@ -4,7 +4,7 @@ import {
   type ExecutedTransaction,
   executedTransaction,
   transactionCountOf,
-} from "../../../../chain/consensus/abci-event.js";
+} from "../../../../chain/abci-event.js";
 import { hexToBytes, type Height } from "../../../../chain/hex.js";
 import type { Vote } from "../../../../chain/consensus/vote.js";
 import { validatorAddress } from "../../../../chain/consensus/validator-set.js";

@@ -4,7 +4,7 @@ import {
   failureOf,
   isEvmExecuted,
   transactionEvents,
-} from "../../../../chain/consensus/abci-event.js";
+} from "../../../../chain/abci-event.js";
 import type { AbciEvent } from "../../../../chain/consensus/abci-types.js";
 import { executionResult } from "../../../../chain/consensus/execution-result.js";
 import type { Validator } from "../../../../chain/consensus/validator-set.js";

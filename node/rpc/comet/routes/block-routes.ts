@@ -1,6 +1,6 @@
 /** Blocks, headers, commits, results, validators and parameters by height or hash. */
 import type { BlockOutline } from "../../../../chain/block.js";
-import { blockEvents } from "../../../../chain/consensus/abci-event.js";
+import { blockEvents } from "../../../../chain/abci-event.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
 import type { Arguments } from "../arguments.js";
 import {

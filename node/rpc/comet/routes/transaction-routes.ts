@@ -1,5 +1,5 @@
 /** Mined transactions by hash and by event, blocks by event, and module queries. */
-import type { ExecutedTransaction } from "../../../../chain/consensus/abci-event.js";
+import type { ExecutedTransaction } from "../../../../chain/abci-event.js";
 import { type ProvenRoot, provenRootSteps } from "../../../../chain/consensus/merkle.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";

@@ -8,7 +8,7 @@ import {
   blockEvents,
   type ExecutedTransaction,
   transactionEvents,
-} from "../../../../chain/consensus/abci-event.js";
+} from "../../../../chain/abci-event.js";
 import { type Address, parseAddress, parseBech32 } from "../../../../chain/address.js";
 import { type Hash32, type Height, parseHash32 } from "../../../../chain/hex.js";
 import { sdkTransactionHash } from "../../../../chain/consensus/sdk-transaction.js";

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../../chain/address.js";
-import { encodeTransfer } from "../../../../chain/erc20.js";
+import { encodeTransfer } from "../../../../chain/evm/erc20.js";
 import { bytesToHex, type Hash32, hexToBytes } from "../../../../chain/hex.js";
 import { signLegacy } from "../../../../chain/transaction.js";
 import { readLiabilities } from "../../../../ledger/books/liabilities.js";

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { decodeConsensusBlock } from "../../../../chain/consensus/consensus-block.js";
 import { encodeConsensusHeader } from "../../../../chain/consensus/consensus-header.js";
-import { ProtoReader, ProtoWriter } from "../../../../chain/consensus/protobuf.js";
+import { ProtoReader, ProtoWriter } from "../../../../chain/protobuf/wire.js";
 import { lightChain } from "../../../helpers/chains/light-blocks.js";
 import { countedBytes } from "../../../helpers/counted-bytes.js";
 

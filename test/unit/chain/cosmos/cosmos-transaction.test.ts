@@ -8,7 +8,7 @@ import { aminoSignBytes, aminoSignDoc } from "../../../../chain/cosmos/sign-doc.
 import { protoJsonOfAny } from "../../../../chain/cosmos/field-schema.js";
 import { SECP256K1_ORDER } from "../../../../chain/crypto.js";
 import { bigintToWord, bytesToBigint } from "../../../../chain/hex.js";
-import { ProtoWriter } from "../../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../../chain/protobuf/wire.js";
 import { type CosmJsMessage, signWithCosmJs } from "../../../helpers/cosmos/cosmjs.js";
 import {
   MNEMONIC,

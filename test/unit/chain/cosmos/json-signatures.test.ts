@@ -12,7 +12,7 @@ import { aminoSignBytes, aminoSignDoc } from "../../../../chain/cosmos/sign-doc.
 import { protoJsonOfAny } from "../../../../chain/cosmos/field-schema.js";
 import { secp256k1 } from "../../../../chain/crypto.js";
 import { keccak256 } from "../../../../chain/hashes.js";
-import { ProtoWriter } from "../../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../../chain/protobuf/wire.js";
 import { type CosmJsMessage } from "../../../helpers/cosmos/cosmjs.js";
 import {
   LIMITS,

@@ -6,7 +6,7 @@ import {
   type CosmosTransaction,
   decodeCosmosTransaction,
 } from "../../../../chain/cosmos/cosmos-transaction.js";
-import { ProtoWriter } from "../../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../../chain/protobuf/wire.js";
 import { type CosmJsMessage, signWithCosmJs } from "../../../helpers/cosmos/cosmjs.js";
 
 /** The wallet that signs all of them, of the phrase that development chains use. */

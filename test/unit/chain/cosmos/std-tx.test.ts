@@ -1,7 +1,7 @@
 /** `StdTx` in amino against answers of a node of cosmos/evm (`test/fixtures/rpc/sdk-amino.json`). */
 import { describe, expect, it } from "@jest/globals";
 import { readFileSync } from "node:fs";
-import { encodeVarint } from "../../../../chain/consensus/protobuf.js";
+import { encodeVarint } from "../../../../chain/protobuf/wire.js";
 import { decodeStdTx, encodeStdTx } from "../../../../chain/cosmos/std-tx.js";
 import { createRandom } from "../../../helpers/random.js";
 

@@ -11,8 +11,8 @@ import { searchTransactions } from "../../../../node/rpc/comet/search/event-sear
 import { parseQuery } from "../../../../node/rpc/comet/search/query.js";
 import type { CometChain } from "../../../../node/rpc/comet/ports.js";
 import { executedAt, executedPages } from "../../../../node/rpc/comet/chain-reads.js";
-import { transactionEvents } from "../../../../chain/consensus/abci-event.js";
-import { EventStore } from "../../../../node/store/event-store.js";
+import { transactionEvents } from "../../../../chain/abci-event.js";
+import { EventStore } from "../../../../node/store/blocks/event-store.js";
 import { ExecutionChain } from "../../../helpers/chains/execution-chain.js";
 import {
   accountOf,

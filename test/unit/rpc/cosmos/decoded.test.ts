@@ -3,7 +3,7 @@
  * stretch, and what is two bytes there can be a message, which takes a thousand times as long.
  */
 import { describe, expect, it } from "@jest/globals";
-import { ProtoWriter } from "../../../../chain/consensus/protobuf.js";
+import { ProtoWriter } from "../../../../chain/protobuf/wire.js";
 import { MAX_TRANSACTION_BYTES } from "../../../../chain/transaction-rules.js";
 import { JsonWriter } from "../../../../chain/protobuf/json.js";
 import { type EncodedMessage, MessageReader } from "../../../../chain/protobuf/values.js";

@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { AbiCoder, Wallet } from "ethers";
-import { transactionEvents } from "../../../../chain/consensus/abci-event.js";
+import { transactionEvents } from "../../../../chain/abci-event.js";
 import {
   encodeSdkTransaction,
   sdkTransactionHash,

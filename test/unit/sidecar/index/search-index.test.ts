@@ -16,19 +16,19 @@ import {
   startChunk,
   subtractRuns,
   uniteRuns,
-} from "../../../../sidecar/index/posting-codec.js";
+} from "../../../../sidecar/index/search/posting-codec.js";
 import {
   addressTerm,
   currencyTerm,
   postingWrites,
   statusTerm,
   typeTerm,
-} from "../../../../sidecar/index/search-postings.js";
+} from "../../../../sidecar/index/search/search-postings.js";
 import {
   createTransactionSearch,
   type SearchCondition,
   type SearchQuery,
-} from "../../../../sidecar/index/search-query.js";
+} from "../../../../sidecar/index/search/search-query.js";
 import { createRandom, type Random } from "../../../helpers/random.js";
 import { addressOf, bruteForce, randomChain, TOKENS, TYPES } from "./random-blocks.js";
 

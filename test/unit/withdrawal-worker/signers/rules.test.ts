@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { BURN_ADDRESS, parseAddress } from "../../../../chain/address.js";
-import { encodeTransfer } from "../../../../chain/erc20.js";
+import { encodeTransfer } from "../../../../chain/evm/erc20.js";
 import { hexToBytes } from "../../../../chain/hex.js";
 import { SWITCH_UNTOUCHED } from "../../../../ledger/policy/kill-switch-level.js";
 import { KillSwitchFileError } from "../../../../ledger/policy/kill-switch-file.js";

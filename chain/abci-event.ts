@@ -1,0 +1,349 @@
+/**
+ * ABCI events of a block: a pure function of the block, its receipts and its balance journal.
+ * Where the specification names attributes they come first and in its order, then those that
+ * wallets and explorers of SDK chains expect (D5). All values are text; amounts are
+ * `<integer>atoken`, accounts bech32, `msg_index` or `mode` is last.
+ */
+import { type Address, parseBech32, toBech32, toChecksumAddress } from "./address.js";
+import type { BalanceChange, BlockJournal } from "./balance-change.js";
+import type { Block, BlockTransaction } from "./block.js";
+import { dataIndexOf, type MinedCosmosTransaction, transactionAt } from "./cosmos/cosmos-result.js";
+import type { Log, Receipt } from "./receipt.js";
+import type { AbciEvent } from "./consensus/abci-types.js";
+import { sdkTransactionHash } from "./consensus/sdk-transaction.js";
+import { bytesToHex, type Hash32 } from "./hex.js";
+import { eachInSteps, type Steps } from "./steps/steps.js";
+import { BASE_DENOM, type Atoken } from "./units.js";
+
+/** What events follow from: a block with everything that was stored with it. */
+export interface EventSource {
+  readonly block: Block;
+  readonly receipts: readonly Receipt[];
+  readonly journal: BlockJournal;
+}
+
+/** A mined EVM transaction with what execution made of it. */
+export interface ExecutedEvmTransaction extends BlockTransaction {
+  /** Place among all transactions of the block: that in `data.txs`. */
+  readonly index: number;
+  /** Place among the EVM transactions of the block. */
+  readonly evmIndex: number;
+  readonly receipt: Receipt;
+  readonly changes: readonly BalanceChange[];
+  /** Of modules that its code called. */
+  readonly moduleEvents?: readonly AbciEvent[];
+  /** Whether the fees before it in the block add up to an odd number; asked for an odd fee only. */
+  readonly oddFeesBefore: () => boolean;
+}
+
+/** A mined transaction of either kind. */
+export type ExecutedTransaction = ExecutedEvmTransaction | MinedCosmosTransaction;
+
+/** True for one of the EVM. */
+export function isEvmExecuted(executed: ExecutedTransaction): executed is ExecutedEvmTransaction {
+  return "receipt" in executed;
+}
+
+/** Transactions of a block in memory, of both kinds. */
+export function transactionCountOf({ block }: Pick<EventSource, "block">): number {
+  return block.transactions.length + (block.cosmos?.length ?? 0);
+}
+
+/** Places of a block's Cosmos transactions in `data.txs`, ascending. */
+export function cosmosPlacesOf({ cosmos }: Block): readonly number[] {
+  return cosmos?.map(({ index }) => index) ?? [];
+}
+
+/**
+ * One transaction of a block in memory, by its place in `data.txs`.
+ * @throws RangeError where the block has no such one
+ */
+export function executedTransaction(source: EventSource, index: number): ExecutedTransaction {
+  const at = transactionAt(index, cosmosPlacesOf(source.block));
+  const found = "cosmos" in at ? source.block.cosmos?.[at.cosmos] : executedEvm(source, at.evm);
+  if (found === undefined) throw new RangeError("a block has no such transaction");
+  return found;
+}
+
+function executedEvm(source: EventSource, evmIndex: number): ExecutedEvmTransaction | undefined {
+  const mined = source.block.transactions[evmIndex];
+  const receipt = source.receipts[evmIndex];
+  if (mined === undefined || receipt === undefined) return undefined;
+  const index = dataIndexOf(evmIndex, cosmosPlacesOf(source.block));
+  const { changes = [], events } = source.journal.transactions[evmIndex] ?? {};
+  const oddFeesBefore = () => oddFeesOf(source)[index] === true;
+  const own = { changes, oddFeesBefore, ...moduleEventsOf(events) };
+  return { ...mined, index, evmIndex, receipt, ...own };
+}
+
+/** The member of an executed transaction for events of modules; none for none. */
+export function moduleEventsOf(
+  events: readonly AbciEvent[] | undefined,
+): Pick<ExecutedEvmTransaction, "moduleEvents"> {
+  return events === undefined || events.length === 0 ? {} : { moduleEvents: events };
+}
+
+/** For each place of blocks in memory whether the fees before it add up to an odd number. */
+const knownOddFees = new WeakMap<BlockJournal, readonly boolean[]>();
+
+function oddFeesOf(source: EventSource): readonly boolean[] {
+  const known = knownOddFees.get(source.journal);
+  if (known !== undefined) return known;
+  let sumAtoken = 0n;
+  const odd = Array.from({ length: transactionCountOf(source) }, (_, place) => {
+    const isOdd = sumAtoken % 2n === 1n;
+    sumAtoken += feeOf(executedTransaction(source, place));
+    return isOdd;
+  });
+  knownOddFees.set(source.journal, odd);
+  return odd;
+}
+
+/** What a mined transaction paid for being mined, atoken. */
+export function feeOf({ changes }: Pick<ExecutedTransaction, "changes">): bigint {
+  return changes
+    .filter(({ reason }) => reason === "FEE")
+    .reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+}
+
+/**
+ * The burned part of a fee, atoken (D3). Those of a block are split together and an odd atoken is
+ * burned, so that of odd fees the first, third ... burn one more than they give.
+ * @param oddFeesBefore whether fees before it, in the order of `data.txs`, add up to an odd number
+ */
+export function burnedOfFee(feeAtoken: Atoken, oddFeesBefore: () => boolean): bigint {
+  const isUp = feeAtoken % 2n === 1n && !oddFeesBefore();
+  return feeAtoken / 2n + (isUp ? 1n : 0n);
+}
+
+/** What becomes of a fee. @param oddFeesBefore as for `burnedOfFee` */
+export function feeBurnEvents(feeAtoken: Atoken, oddFeesBefore: () => boolean): AbciEvent[] {
+  if (feeAtoken === 0n) return [];
+  return [splitEvent(feeAtoken, burnedOfFee(feeAtoken, oddFeesBefore))];
+}
+
+function splitEvent(feeAtoken: Atoken, burnedAtoken: Atoken): AbciEvent {
+  return event("fee_burn", {
+    amount: amountText(feeAtoken),
+    burned: amountText(burnedAtoken),
+    proposer_reward: amountText(0n),
+    treasury: amountText(feeAtoken - burnedAtoken),
+  });
+}
+
+/** Type URL of the message around an EVM transaction (D20). */
+const MESSAGE_ACTION = "/cosmos.evm.vm.v1.MsgEthereumTx";
+
+/** Bech32 texts that are kept: encoding one takes longer than the rest of an event. */
+const MAX_KNOWN_TEXTS = 20_000;
+const knownTexts = new Map<Address, string>();
+
+/** Amount as events write it. */
+export function amountText(amountAtoken: Atoken): string {
+  return `${amountAtoken}${BASE_DENOM}`;
+}
+
+/** Events of one transaction, in order. Those of a Cosmos transaction were made as it ran. */
+export function transactionEvents(executed: ExecutedTransaction): readonly AbciEvent[] {
+  return isEvmExecuted(executed) ? evmEvents(executed) : executed.result.events;
+}
+
+/** In order: fee, messages, money moved, what modules did, EVM result. */
+function evmEvents(executed: ExecutedEvmTransaction): AbciEvent[] {
+  const { tx, from, evmIndex, receipt, changes, moduleEvents: ofModules = [] } = executed;
+  const sender = accountText(from);
+  const fees = changes.filter(({ reason }) => reason === "FEE");
+  const feeAtoken = feeOf(executed);
+  const moves = changes.filter(({ reason }) => reason !== "FEE").flatMap(moneyEvents);
+  const hash = { ethereumTxHash: tx.hash };
+  const failure = failureOf(executed);
+  const message: AbciEvent[] = [
+    event("message", { action: MESSAGE_ACTION, sender, module: "evm" }),
+    ...moves,
+    ...(moves.length === 0 ? [] : [event("message", { module: "bank", sender })]),
+    ...ofModules,
+    event("ethereum_tx", {
+      amount: tx.valueAtoken.toString(),
+      ...hash,
+      txIndex: evmIndex.toString(),
+      txGasUsed: receipt.gasUsed.toString(),
+      txHash: upperHex(sdkTransactionHash(tx, from)),
+      ...(tx.to === undefined ? {} : { recipient: toChecksumAddress(tx.to) }),
+      ...(failure === undefined ? {} : { ethereumTxFailed: failure }),
+    }),
+    ...logEvents(receipt.logs),
+    event("message", {
+      module: "evm",
+      sender: toChecksumAddress(from),
+      txType: tx.type.toString(),
+    }),
+  ];
+  return [
+    ...fees.flatMap(moneyEvents),
+    event("tx", { fee: amountText(feeAtoken), fee_payer: sender }),
+    ...feeBurnEvents(feeAtoken, executed.oddFeesBefore),
+    event("ethereum_tx", { ...hash, txIndex: evmIndex.toString() }),
+    ...message.map((one) => withLast(one, "msg_index", "0")),
+  ];
+}
+
+/** Why a mined transaction failed, as its outermost call ended; undefined when it did not. */
+export function failureOf({ receipt, changes }: ExecutedEvmTransaction): string | undefined {
+  if (receipt.status !== 0) return undefined;
+  return changes.find(({ tracePath }) => tracePath === "")?.error ?? "execution reverted";
+}
+
+/** Events that no transaction made: the split of the fees, the mint, what the modules did. */
+export function blockEvents(
+  journal: Pick<BlockJournal, "blockChanges" | "moduleEvents">,
+): AbciEvent[] {
+  const { burnedAtoken, feesAtoken, mintedAtoken } = blockTotals(journal);
+  const events = journal.blockChanges.flatMap(moneyEvents);
+  if (feesAtoken > 0n) events.push(splitEvent(feesAtoken, burnedAtoken));
+  if (mintedAtoken > 0n) events.push(event("mint", { amount: amountText(mintedAtoken) }));
+  for (const told of journal.moduleEvents ?? []) events.push(told);
+  return events.map((one) => withLast(one, "mode", "EndBlock"));
+}
+
+/** Who called modules: a contract may vote and stay as it was. */
+export function messageSenders(events: readonly AbciEvent[]): Address[] {
+  return events
+    .filter(({ type }) => type === "message")
+    .flatMap(({ attributes }) => attributes.filter(({ key }) => key === "sender"))
+    .map(({ value }) => parseBech32(value));
+}
+
+/** What a block can be found by beside the accounts and hashes in it. */
+export interface SearchTerms {
+  /** Types of the events that occur. */
+  readonly types: ReadonlySet<string>;
+  /** Amounts in attributes of `<integer>atoken`, atoken; zero is left out. */
+  readonly amounts: ReadonlySet<bigint>;
+}
+
+/** Terms of a block in steps, from its journal: cheaper than building its events. */
+export function* searchTermSteps(source: EventSource): Steps<SearchTerms> {
+  const { block, receipts, journal } = source;
+  const types = new Set<string>();
+  const amounts = new Set<bigint>();
+  const addMoves = (changes: readonly BalanceChange[]) => {
+    for (const { from, to, amountAtoken, effective } of changes) {
+      if (!effective || amountAtoken === 0n) continue;
+      amounts.add(amountAtoken);
+      for (const type of typesOfMove(from !== undefined, to !== undefined)) types.add(type);
+    }
+  };
+  yield* eachInSteps(journal.transactions, ({ changes, events }) => {
+    addMoves(changes);
+    if (events !== undefined) addEvents(events, types, amounts);
+    const feeAtoken = feeOf({ changes });
+    if (feeAtoken > 0n) types.add("fee_burn");
+    amounts.add(feeAtoken / 2n).add(feeAtoken - feeAtoken / 2n);
+  });
+  addMoves(journal.blockChanges);
+  addEvents(journal.moduleEvents ?? [], types, amounts);
+  for (const { result } of block.cosmos ?? []) addEvents(result.events, types, amounts);
+  if (block.transactions.length > 0) for (const type of TRANSACTION_TYPES) types.add(type);
+  if (receipts.some(({ logs }) => logs.length > 0)) types.add("tx_log");
+  const { feesAtoken, mintedAtoken } = blockTotals(journal);
+  if (feesAtoken > 0n) types.add("fee_burn");
+  if (mintedAtoken > 0n) types.add("mint");
+  amounts.add(feesAtoken).add(mintedAtoken).delete(0n);
+  return { types, amounts };
+}
+
+/** Terms of events that are stored as they were made. */
+function addEvents(events: readonly AbciEvent[], types: Set<string>, amounts: Set<bigint>): void {
+  for (const { type, attributes } of events) {
+    types.add(type);
+    for (const { value } of attributes) {
+      const digits = AMOUNT.exec(value)?.[1];
+      if (digits !== undefined) amounts.add(BigInt(digits));
+    }
+  }
+}
+
+/** One amount of this chain's denomination, as the search takes it. */
+const AMOUNT = new RegExp(`^([1-9][0-9]{0,77})${BASE_DENOM}$`);
+
+/** Types that every EVM transaction's events have. */
+const TRANSACTION_TYPES = ["tx", "ethereum_tx", "message"] as const;
+
+function blockTotals({ blockChanges }: Pick<BlockJournal, "blockChanges">) {
+  const sum = (reason: BalanceChange["reason"]) =>
+    blockChanges
+      .filter((change) => change.reason === reason && change.effective)
+      .reduce((total, { amountAtoken }) => total + amountAtoken, 0n);
+  const burnedAtoken = sum("FEE_BURN");
+  const treasuryAtoken = sum("TREASURY");
+  const feesAtoken = burnedAtoken + treasuryAtoken;
+  return { burnedAtoken, feesAtoken, mintedAtoken: sum("MINT") };
+}
+
+function typesOfMove(hasPayer: boolean, hasReceiver: boolean): readonly string[] {
+  if (!hasPayer) return ["coin_received", "coinbase"];
+  return hasReceiver
+    ? ["coin_spent", "coin_received", "transfer", "message"]
+    : ["coin_spent", "burn"];
+}
+
+/** What the SDK's bank says about one movement; nothing about those that did not happen. */
+export function moneyEvents(change: BalanceChange): AbciEvent[] {
+  const { from, to, amountAtoken, effective } = change;
+  if (!effective || amountAtoken === 0n) return [];
+  const amount = amountText(amountAtoken);
+  if (from === undefined) {
+    if (to === undefined) return [];
+    const receiver = accountText(to);
+    return [
+      event("coin_received", { receiver, amount }),
+      event("coinbase", { minter: receiver, amount }),
+    ];
+  }
+  const spender = accountText(from);
+  const spent = event("coin_spent", { spender, amount });
+  if (to === undefined) return [spent, event("burn", { burner: spender, amount })];
+  const recipient = accountText(to);
+  return [
+    spent,
+    event("coin_received", { receiver: recipient, amount }),
+    event("transfer", { sender: spender, recipient, amount }),
+    event("message", { sender: spender }),
+  ];
+}
+
+/** Logs as JSON texts; too long and too many to be searched by: that is what topics are for. */
+function logEvents(logs: readonly Log[]): AbciEvent[] {
+  if (logs.length === 0) return [];
+  const attributes = logs.map(({ address, topics, data }) => ({
+    key: "txLog",
+    value: JSON.stringify({ address: toChecksumAddress(address), topics, data: bytesToHex(data) }),
+    index: false,
+  }));
+  return [{ type: "tx_log", attributes }];
+}
+
+/** An event whose attributes searches find. */
+export function event(type: string, values: Readonly<Record<string, string>>): AbciEvent {
+  const attributes = Object.entries(values).map(([key, value]) => ({ key, value, index: true }));
+  return { type, attributes };
+}
+
+/** The event with one attribute more, which stays the last. */
+export function withLast({ type, attributes }: AbciEvent, key: string, value: string): AbciEvent {
+  return { type, attributes: [...attributes, { key, value, index: true }] };
+}
+
+/** Bech32 of an account. */
+export function accountText(address: Address): string {
+  const known = knownTexts.get(address);
+  if (known !== undefined) return known;
+  const text = toBech32(address);
+  if (knownTexts.size >= MAX_KNOWN_TEXTS) knownTexts.clear();
+  knownTexts.set(address, text);
+  return text;
+}
+
+function upperHex(hash: Hash32): string {
+  return hash.slice(2).toUpperCase();
+}

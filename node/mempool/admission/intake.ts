@@ -1,0 +1,311 @@
+/**
+ * The ways into the pool, one for clients and one for peers: each decodes, checks what needs no state,
+ * and has the sender recovered, once. Recovery of several calls may be under way together; they are
+ * handed on one after the other, so that the order of receipt holds.
+ */
+import { setImmediate as nextTurn, setTimeout as rest } from "node:timers/promises";
+import type { Address } from "../../../chain/address.js";
+import {
+  type SignatureCheck,
+  senderOf,
+  signatureFault,
+  usualSignatureCheck,
+} from "../../../chain/cosmos/ante.js";
+import {
+  type AnyTransaction,
+  type CosmosTransaction,
+  isCosmosBytes,
+} from "../../../chain/cosmos/cosmos-transaction.js";
+import { ChainError } from "../../../chain/errors.js";
+import type { Hash32 } from "../../../chain/hex.js";
+import {
+  decodeTransaction,
+  effectiveGasPriceAtoken,
+  signerMissing,
+  type SignedTransaction,
+} from "../../../chain/transaction.js";
+import { sizeFault } from "../../../chain/transaction-rules.js";
+import type { Atoken } from "../../../chain/units.js";
+import type { Clock } from "../../../runtime/process/clock.js";
+import { SLICE_MS } from "../../../runtime/process/main-thread.js";
+import { ownFault, type PoolRules } from "./admission.js";
+import { ownCosmosFault, readCosmos, sdkRefusal } from "./cosmos-admission.js";
+import { createPoolEntry, type PoolEntry } from "../order/pool-entry.js";
+import { fromChainError, PoolError, refusalOf, underpriced } from "../pool-error.js";
+import type { TransactionOrigin } from "../pool-port.js";
+import type { SenderRecovery } from "../recovery/sender-recovery.js";
+
+/** What the intake needs from its pool. */
+export interface IntakePorts {
+  readonly clock: Clock;
+  readonly rules: PoolRules;
+  /**
+   * True for transactions that the pool has, and has journalled where the origin asks for that:
+   * the answer is known before the costly recovery.
+   */
+  isKnown(hash: Hash32, origin: TransactionOrigin): boolean;
+  /** Lowest effective price that can get in now, atoken per gas. */
+  priceToReachAtoken(): Atoken;
+  readonly recovery: SenderRecovery;
+  /** The next number of an entry: above all others, whichever way they came. */
+  nextSequence(): number;
+}
+
+/** Plain transactions that are decoded before other work gets its turn: about 1 ms. */
+const DECODED_PER_TURN = 256;
+
+/** Entries that are made before other work gets its turn: about 1 ms, most of it their SDK hashes. */
+const NUMBERED_PER_TURN = 64;
+
+/** Signatures of plain Cosmos transactions before other work gets its turn: about 1.5 ms. */
+const VERIFIED_PER_TURN = 16;
+
+/**
+ * Bytes for which a transaction counts as one more plain one. The largest take a thousand times as long
+ * as those: each of them is all that is done in a turn.
+ */
+const BYTES_OF_ONE = 512;
+
+/**
+ * Transactions that may be decoded and not yet handed on: twice what the recovery thread has at
+ * once. Further calls wait as bytes.
+ */
+const MAX_DECODED_AHEAD = 8_192;
+
+/** A decoded transaction with its sender. */
+interface Recovered {
+  readonly tx: AnyTransaction;
+  readonly from: Address;
+}
+
+/** A transaction that the pool had when it came. */
+export interface KnownTransaction {
+  readonly knownHash: Hash32;
+}
+
+/** What became of one transaction on its way in. */
+export type Prepared = PoolEntry | KnownTransaction | PoolError;
+
+/**
+ * A way in for each origin: what peers send is free and may take long to verify, and no client is to
+ * wait for it.
+ */
+export class Intakes {
+  private readonly lanes: Readonly<Record<TransactionOrigin, Intake>>;
+  private nextSequence = 0;
+
+  constructor(ports: Omit<IntakePorts, "nextSequence">) {
+    const all = { ...ports, nextSequence: () => this.nextSequence++ };
+    this.lanes = { client: new Intake(all), peer: new Intake(all) };
+  }
+
+  /** Later entries are numbered above this one, which came out of the journal. */
+  startAfter(sequence: number): void {
+    this.nextSequence = Math.max(this.nextSequence, sequence + 1);
+  }
+
+  /** See `Intake`; calls of the other origin are not waited for. */
+  take<Result>(
+    raws: readonly Uint8Array[],
+    origin: TransactionOrigin,
+    use: (prepared: readonly Prepared[]) => Result,
+  ): Promise<Result> {
+    return this.lanes[origin].take(raws, origin, use);
+  }
+
+  /** Resolves when no call is being prepared. */
+  async idle(): Promise<void> {
+    await Promise.all([this.lanes.client.idle(), this.lanes.peer.idle()]);
+  }
+}
+
+/** Turns raw transactions into entries, numbered in the order of receipt. */
+class Intake {
+  private decoded = 0;
+  private numbered = 0;
+  private verified = 0;
+  private decodedAhead = 0;
+  /** Calls are decoded one after the other, and so are they handed on. */
+  private decoding: Promise<unknown> = Promise.resolve();
+  private last: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly ports: IntakePorts) {}
+
+  /**
+   * Prepares one call's transactions and hands them to `use`, after those of all earlier calls
+   * and before those of the next.
+   */
+  take<Result>(
+    raws: readonly Uint8Array[],
+    origin: TransactionOrigin,
+    use: (prepared: readonly Prepared[]) => Result,
+  ): Promise<Result> {
+    const receivedAtMs = this.ports.clock.nowMs();
+    const before = this.last;
+    const decoded = this.decoding.then(() => this.decodeAll(raws, origin, before));
+    const recovered = decoded.then((items) => this.recoverAll(items));
+    // Each fault is thrown in its call's own turn; until then it must not count as unhandled.
+    this.decoding = decoded.catch(() => undefined);
+    recovered.catch(() => undefined);
+    const turn = before.then(async () => {
+      try {
+        return use(await this.number(await recovered, receivedAtMs, origin));
+      } finally {
+        this.decodedAhead -= raws.length;
+      }
+    });
+    this.last = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Resolves when no call is being prepared. */
+  async idle(): Promise<void> {
+    await this.last;
+  }
+
+  private async decodeAll(
+    raws: readonly Uint8Array[],
+    origin: TransactionOrigin,
+    before: Promise<unknown>,
+  ): Promise<Decoded[]> {
+    if (this.decodedAhead + raws.length > MAX_DECODED_AHEAD) await before;
+    this.decodedAhead += raws.length;
+    const decoded: Decoded[] = [];
+    for (const raw of raws) {
+      decoded.push(this.decode(ownBytes(raw), origin));
+      // Counted over all calls: many small ones would hold up the process like one large one.
+      this.decoded += weightOf(raw);
+      if (this.decoded < DECODED_PER_TURN) continue;
+      this.decoded = 0;
+      await nextTurn();
+    }
+    return decoded;
+  }
+
+  private decode(raw: Uint8Array, origin: TransactionOrigin): Decoded {
+    const oversized = sizeFault(raw);
+    if (oversized !== undefined) return refusalOf(oversized);
+    if (isCosmosBytes(raw)) return this.decodeCosmos(raw, origin);
+    try {
+      const tx = decodeTransaction(raw);
+      if (this.ports.isKnown(tx.hash, origin)) return { knownHash: tx.hash };
+      const fault = ownFault(tx, this.ports.rules);
+      if (fault !== undefined) return refusalOf(fault);
+      const priceAtoken = this.ports.priceToReachAtoken();
+      return effectiveGasPriceAtoken(tx) < priceAtoken ? underpriced(priceAtoken + 1n) : tx;
+    } catch (error) {
+      if (error instanceof ChainError) return fromChainError(error);
+      throw error;
+    }
+  }
+
+  /** All but the signature, which is verified with the others' when its turn comes. */
+  private decodeCosmos(raw: Uint8Array, origin: TransactionOrigin): Decoded {
+    const tx = readCosmos(raw);
+    if (tx instanceof PoolError) return tx;
+    if (this.ports.isKnown(tx.hash, origin)) return { knownHash: tx.hash };
+    const fault = ownCosmosFault(tx, this.ports.rules);
+    if (fault !== undefined) return sdkRefusal(fault);
+    const priceAtoken = this.ports.priceToReachAtoken();
+    return tx.feeAtoken / tx.gasLimit < priceAtoken ? underpriced(priceAtoken + 1n) : tx;
+  }
+
+  /** Refusals of Cosmos transactions whose signatures are wrong. */
+  private async verify(decoded: readonly Decoded[]): Promise<ReadonlyMap<Decoded, PoolError>> {
+    const refused = new Map<Decoded, PoolError>();
+    const { recovery, rules } = this.ports;
+    const asked: CosmosTransaction[] = [];
+    const checks: SignatureCheck[] = [];
+    const doubtful: CosmosTransaction[] = [];
+    for (const item of decoded) {
+      if (isSettled(item) || item.type !== "cosmos") continue;
+      const check = await this.paced(item, () => usualSignatureCheck(item, rules));
+      if (check === undefined) {
+        doubtful.push(item);
+      } else {
+        asked.push(item);
+        checks.push(check);
+      }
+    }
+    const isRight = checks.length > 0 ? await recovery.verify(checks) : [];
+    doubtful.push(...asked.filter((_, index) => isRight[index] !== true));
+    // Of another form, or nobody's: these are looked at as a whole.
+    for (const item of doubtful) {
+      const fault = await this.paced(item, () => signatureFault(item, rules));
+      if (fault !== undefined) refused.set(item, sdkRefusal(fault));
+    }
+    return refused;
+  }
+
+  /** Work on a transaction on this thread, a few at a time. */
+  private async paced<Result>(item: CosmosTransaction, work: () => Result): Promise<Result> {
+    const { clock } = this.ports;
+    const startMs = clock.monotonicMs();
+    const result = work();
+    const tookMs = clock.monotonicMs() - startMs;
+    // Nobody has paid for it yet: the making of blocks gets as much of the thread.
+    if (tookMs >= SLICE_MS) await rest(tookMs, undefined, { ref: false });
+    this.verified += weightOf(item.raw);
+    if (this.verified >= VERIFIED_PER_TURN) {
+      this.verified = 0;
+      await nextTurn();
+    }
+    return result;
+  }
+
+  private async recoverAll(
+    decoded: readonly Decoded[],
+  ): Promise<(Recovered | KnownTransaction | PoolError)[]> {
+    const refused = await this.verify(decoded);
+    const transactions = decoded.filter((item): item is SignedTransaction => {
+      return !isSettled(item) && item.type !== "cosmos";
+    });
+    const found = transactions.length > 0 ? await this.ports.recovery.recover(transactions) : [];
+    const senders = found.values();
+    return decoded.map((item) => {
+      if (isSettled(item)) return item;
+      if (item.type === "cosmos") return refused.get(item) ?? { tx: item, from: senderOf(item) };
+      const from = senders.next().value;
+      return from === undefined ? fromChainError(signerMissing()) : { tx: item, from };
+    });
+  }
+
+  private async number(
+    recovered: readonly (Recovered | KnownTransaction | PoolError)[],
+    receivedAtMs: number,
+    origin: TransactionOrigin,
+  ): Promise<Prepared[]> {
+    const prepared: Prepared[] = [];
+    for (const item of recovered) {
+      if (isSettled(item)) {
+        prepared.push(item);
+        continue;
+      }
+      const sequence = this.ports.nextSequence();
+      const isGapless = origin === "client" && item.tx.type === "cosmos";
+      prepared.push(createPoolEntry(item.tx, item.from, { sequence, receivedAtMs, isGapless }));
+      if (++this.numbered % NUMBERED_PER_TURN === 0) await nextTurn();
+    }
+    return prepared;
+  }
+}
+
+/**
+ * The same with a buffer of its own: what the pool keeps for hours would otherwise keep what it came
+ * in, a peer's batch and what the network read with it.
+ */
+function ownBytes(raw: Uint8Array): Uint8Array {
+  return raw.length === raw.buffer.byteLength ? raw : new Uint8Array(raw);
+}
+
+/** How many plain transactions one is. */
+function weightOf(raw: Uint8Array): number {
+  return 1 + Math.floor(raw.length / BYTES_OF_ONE);
+}
+
+type Decoded = AnyTransaction | KnownTransaction | PoolError;
+
+/** Whether nothing more is to be found out about it on the way in. */
+function isSettled(item: object): item is KnownTransaction | PoolError {
+  return item instanceof PoolError || "knownHash" in item;
+}

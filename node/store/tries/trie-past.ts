@@ -1,0 +1,203 @@
+/** Tries as they were after a block of the past: nodes as they are now, with the diffs since then undone. */
+import { heightBytes, readHeight } from "../../../chain/encoding/height-bytes.js";
+import { decodeRlp, rlpBytes, rlpList } from "../../../chain/encoding/rlp.js";
+import { readRlp, type RlpReader } from "../../../chain/encoding/rlp-reader.js";
+import { bytesToBigint, type Height } from "../../../chain/hex.js";
+import { breathe } from "../../../runtime/process/main-thread.js";
+import { type Database, StoreError, storeKey } from "../database.js";
+import { MASK_ITEMS, withItems } from "./list-change.js";
+import type { StoreBase } from "../store-base.js";
+import { diffPageKey } from "./trie-diff.js";
+import type { TrieNodeReader } from "./trie-port.js";
+import { compareNames, nameIn, nodeKey } from "./trie-store.js";
+
+/** A key of a trie whose path is wanted. */
+export interface TrieKey {
+  readonly owner: string;
+  /** One per byte. */
+  readonly nibbles: Uint8Array;
+}
+
+/**
+ * Hands the nodes on the way to some keys, as they were after a block, to `use`: what the first
+ * reverse diff since then that has a node says it was before, else what it is now. Each diff is
+ * looked through once for all keys, page by page, and others run in between.
+ * @throws HISTORY_PRUNED when the reverse diffs of the blocks since then are not all there; the
+ *   signal's reason
+ */
+export async function withTrieAt<Result>(
+  database: Database,
+  keys: readonly TrieKey[],
+  at: { readonly height: Height; readonly base: StoreBase; readonly signal: AbortSignal },
+  use: (reader: TrieNodeReader) => Promise<Result>,
+): Promise<Result> {
+  at.base.assertProof(at.height);
+  const snapshot = database.snapshot();
+  try {
+    const past = new PastNodes(keys);
+    // Oldest first; also blocks above the head that became durable in the meantime.
+    const range = {
+      from: storeKey("trieDiff", heightBytes(at.height + 1)),
+      to: storeKey("trieDiff", heightBytes(Number.MAX_SAFE_INTEGER)),
+      snapshot,
+    };
+    for await (const [key, names] of database.entries(range)) {
+      const height = readHeight(key, 1);
+      for (const page of past.pagesOf(rlpList(decodeRlp(names)).map(rlpBytes))) {
+        await breathe(at.signal);
+        const bytes = database.get(diffPageKey(height, page), snapshot);
+        if (bytes === undefined) {
+          throw new StoreError("STORE_CORRUPT", "a page of a reverse diff is missing", {
+            details: { height, page },
+          });
+        }
+        past.learn(bytes);
+      }
+    }
+    return await use({
+      get(owner, path) {
+        const key = nodeKey(owner, path);
+        return past.get(nameIn(key), () => database.get(key, snapshot));
+      },
+    });
+  } finally {
+    await snapshot.close();
+  }
+}
+
+/** What the diffs that were looked at tell of one node. */
+interface PastNode {
+  /** What it was before the first of them that tells the whole; empty where there was none. */
+  whole: Uint8Array | undefined;
+  /** By place, items that were others before that; of each the oldest. */
+  readonly items: (Uint8Array | undefined)[];
+}
+
+const NEVER_CHANGED: PastNode = { whole: undefined, items: [] };
+
+function damagedDiff(cause?: unknown): StoreError {
+  return new StoreError("STORE_CORRUPT", "a reverse diff is damaged", { cause });
+}
+
+/** What nodes on the way to some keys were, as far as the diffs that were looked at tell. */
+class PastNodes {
+  private readonly nodes = new Map<string, PastNode>();
+  /** Names that the paths end in, sorted, each with how many of its leading depths are known. */
+  private readonly paths: { readonly name: Buffer; readonly rootLength: number; known: number }[];
+
+  constructor(keys: readonly TrieKey[]) {
+    this.paths = keys
+      .map(({ owner, nibbles }) => {
+        const name = nameIn(nodeKey(owner, nibbles));
+        return { name, rootLength: name.length - nibbles.length, known: 0 };
+      })
+      .toSorted((left, right) => compareNames(left.name, right.name));
+  }
+
+  /**
+   * The node before the first block that changed it; undefined where there was none.
+   * @param present what it is now; asked for where the diffs do not tell the whole of it
+   */
+  get(name: Buffer, present: () => Uint8Array | undefined): Uint8Array | undefined {
+    const { whole, items } = this.nodes.get(name.toString("latin1")) ?? NEVER_CHANGED;
+    const node = whole ?? present();
+    if (node === undefined || node.length === 0) {
+      if (items.length > 0) throw damagedDiff();
+      return undefined;
+    }
+    return items.length === 0 ? node : withItems(node, items);
+  }
+
+  /** Pages of a diff that may have nodes that are not known yet, by the names they begin with. */
+  pagesOf(firsts: readonly Uint8Array[]): Set<number> {
+    const pages = new Set<number>();
+    for (const path of this.paths) {
+      const deepest = pageOf(firsts, path.name);
+      // The names on a path follow each other: from the deepest one's page on it is always that.
+      for (let length = path.rootLength + path.known; length <= path.name.length; length++) {
+        const page = pageOf(firsts, path.name.subarray(0, length));
+        if (page >= 0) pages.add(page);
+        if (page === deepest) break;
+      }
+    }
+    return pages;
+  }
+
+  /** Takes over what a page of the next diff says. Throws STORE_CORRUPT. */
+  learn(page: Uint8Array): void {
+    try {
+      readRlp(page, (reader) => reader.items((node) => node.list(() => this.learnNode(node))));
+    } catch (cause) {
+      throw damagedDiff(cause);
+    }
+    for (const path of this.paths) {
+      while (
+        path.rootLength + path.known < path.name.length &&
+        this.isWhole(path.name.subarray(0, path.rootLength + path.known))
+      ) {
+        path.known += 1;
+      }
+    }
+  }
+
+  private learnNode(reader: RlpReader): void {
+    const name = reader.bytes();
+    if (!this.isOnPath(name)) {
+      while (reader.hasMore) reader.skip();
+      return;
+    }
+    const text = Buffer.from(name).toString("latin1");
+    const known = this.nodes.get(text) ?? { whole: undefined, items: [] };
+    this.nodes.set(text, known);
+    const first = reader.bytes();
+    if (!reader.hasMore) {
+      known.whole ??= new Uint8Array(first);
+      return;
+    }
+    const mask = Number(bytesToBigint(first));
+    const items = reader.items((list) => list.encoded());
+    if (known.whole !== undefined) return;
+    let next = 0;
+    for (let index = 0; index < MASK_ITEMS; index++) {
+      if ((mask & (1 << index)) === 0) continue;
+      const item = items[next++];
+      // Copied: a view would keep its page in memory.
+      if (item !== undefined) known.items[index] ??= new Uint8Array(item);
+    }
+    if (next !== items.length) throw new RangeError("a mask does not fit its items");
+  }
+
+  private isWhole(name: Buffer): boolean {
+    return this.nodes.get(name.toString("latin1"))?.whole !== undefined;
+  }
+
+  /** Whether a name begins one of the paths, its owner included. */
+  private isOnPath(name: Uint8Array): boolean {
+    let [low, high] = [0, this.paths.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const path = this.paths[middle];
+      if (path !== undefined && Buffer.compare(path.name, name) < 0) low = middle + 1;
+      else high = middle;
+    }
+    // Of the names that are not smaller, those that begin with this one come first.
+    const path = this.paths[low];
+    return (
+      path !== undefined &&
+      name.length >= path.rootLength &&
+      Buffer.compare(path.name.subarray(0, name.length), name) === 0
+    );
+  }
+}
+
+/** The last page that begins with a name not above the given one; -1 where there is none. */
+function pageOf(firsts: readonly Uint8Array[], name: Uint8Array): number {
+  let [low, high] = [0, firsts.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const first = firsts[middle];
+    if (first !== undefined && Buffer.compare(first, name) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
