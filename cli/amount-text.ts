@@ -1,6 +1,6 @@
 /** Amounts for people. */
 import { atokenToToken } from "../chain/units.js";
-import { NATIVE_ASSET } from "../ledger/books/accounts.js";
+import { NATIVE_ASSET } from "../ledger/journal/accounts.js";
 
 /** "1.5 TOKEN"; of a token its whole units, because only its contract knows what they are worth. */
 export function amountText(asset: string, amountUnits: bigint): string {

@@ -2,14 +2,14 @@
 import type { Address } from "../chain/address.js";
 import { AddressMap } from "../chain/address-map.js";
 import { AddressPrefixes } from "../chain/address-prefixes.js";
-import type { CustomerId } from "../ledger/books/accounts.js";
+import type { CustomerId } from "../ledger/journal/accounts.js";
 import {
   addressesFrom,
   assignmentsAfter,
   type DepositAddress,
 } from "../ledger/deposits/deposit-addresses.js";
 import type { Height } from "../chain/hex.js";
-import { readLedgerState } from "../ledger/recovery/ledger-guard.js";
+import { readLedgerState } from "../ledger/guard/ledger-guard.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import type { Watched } from "./deposit-match.js";

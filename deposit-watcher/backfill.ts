@@ -3,15 +3,15 @@
  * customer go to suspense, one deposit row per operation, proven against the balance. And that of hot
  * wallets: what they held when they were registered, as one balance.
  */
-import { NATIVE_ASSET } from "../ledger/books/accounts.js";
+import { NATIVE_ASSET } from "../ledger/journal/accounts.js";
 import type { Height } from "../chain/hex.js";
 import { readTokenAssets, type TokenAsset } from "../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../ledger/assets/token-opening.js";
 import { readTokenStates } from "../ledger/assets/token-state.js";
-import { commitBackfill, type NewDeposit, type PastOutflow } from "../ledger/deposits/deposits.js";
-import { bookWalletPast } from "../ledger/books/wallet-flows.js";
-import { lockCursor, readCursor } from "../ledger/deposits/watch-cursor.js";
-import { proveWatchLease, type WatchLease } from "../ledger/deposits/watch-lease.js";
+import { commitBackfill, type NewDeposit, type PastOutflow } from "../ledger/blocks/block-step.js";
+import { bookWalletPast } from "../ledger/blocks/wallet-flows.js";
+import { lockCursor, readCursor } from "../ledger/watch/watch-cursor.js";
+import { proveWatchLease, type WatchLease } from "../ledger/watch/watch-lease.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
 import { addressesToBackfill, type DepositAddress } from "../ledger/deposits/deposit-addresses.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";

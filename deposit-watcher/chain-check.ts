@@ -5,7 +5,7 @@
 import { present } from "../chain/errors.js";
 import type { Hash32, Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
-import type { WatchCursor } from "../ledger/deposits/watch-cursor.js";
+import type { WatchCursor } from "../ledger/watch/watch-cursor.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { Touch } from "./deposit-match.js";
 import { DepositError, IncidentFound } from "./errors.js";

@@ -38,7 +38,7 @@ import { isCatchingUp, readinessOf } from "./readiness.js";
 import { registerReconcileFigures, runReconcileLoop } from "./reconcile-loop.js";
 import { foundInHome, readHomeWallets } from "../ledger/wallets/home-wallets.js";
 import { type NewWallet, registerWallets } from "../ledger/wallets/wallet-registry.js";
-import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
+import { LedgerGuard } from "../ledger/guard/ledger-guard.js";
 import { beginWatch, type WatchStart } from "./watch-start.js";
 import { TokenBook } from "./tokens/token-book.js";
 import { Watcher } from "./watcher.js";

@@ -11,8 +11,8 @@ import {
   renewWatchLease,
   type WatchLease,
   WatchLeaseLostError,
-} from "../ledger/deposits/watch-lease.js";
-import { lockCursor } from "../ledger/deposits/watch-cursor.js";
+} from "../ledger/watch/watch-lease.js";
+import { lockCursor } from "../ledger/watch/watch-cursor.js";
 import { type NewIncident, writeIncident } from "../ledger/incidents.js";
 import { whileHolding } from "../runtime/process/lease-keeper.js";
 import type { Logger } from "../runtime/process/logger.js";

@@ -4,7 +4,7 @@ import { AppError, errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { Atoken } from "../chain/units.js";
 import type { ChainIdentity } from "../ledger/database.js";
-import { beginCursorBehind, readCursor } from "../ledger/deposits/watch-cursor.js";
+import { beginCursorBehind, readCursor } from "../ledger/watch/watch-cursor.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { Logger } from "../runtime/process/logger.js";

@@ -11,12 +11,12 @@ import {
   type BlockStepResult,
   commitBlockStep,
   type NewDeposit,
-} from "../ledger/deposits/deposits.js";
+} from "../ledger/blocks/block-step.js";
 import { LedgerError } from "../ledger/errors.js";
 import { type Incident, type NewIncident, openIncident } from "../ledger/incidents.js";
-import { type WatchLease, WatchLeaseLostError } from "../ledger/deposits/watch-lease.js";
-import type { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
-import { readCursor, type WatchCursor } from "../ledger/deposits/watch-cursor.js";
+import { type WatchLease, WatchLeaseLostError } from "../ledger/watch/watch-lease.js";
+import type { LedgerGuard } from "../ledger/guard/ledger-guard.js";
+import { readCursor, type WatchCursor } from "../ledger/watch/watch-cursor.js";
 import type { DataBlock } from "../rpc-client/data-api/data-block.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import { failpoint } from "../runtime/process/failpoint.js";

@@ -4,7 +4,7 @@
  * twice; within an epoch there is no gap.
  */
 import type { Sql } from "../runtime/sql/sql.js";
-import { refuseInRecovery } from "./recovery/ledger-guard.js";
+import { refuseInRecovery } from "./guard/ledger-guard.js";
 import { storedInteger, storedTime } from "./stored-values.js";
 
 /** Types of events; `withdrawal.<status>` are written by the withdrawal side. */

@@ -1,13 +1,13 @@
 /** The kill switch as this process obeys it: the home's file and the ledger, the stricter of both. */
 import { existsSync } from "node:fs";
 import { errorMessage } from "../chain/errors.js";
-import { readKillSwitch } from "../ledger/policy/kill-switch.js";
+import { readKillSwitch } from "../ledger/kill-switch/kill-switch.js";
 import {
   encodeKillSwitch,
   giveBackKillSwitchFile,
   readKillSwitchFile,
-} from "../ledger/policy/kill-switch-file.js";
-import { type KillSwitchState, stricter } from "../ledger/policy/kill-switch-level.js";
+} from "../ledger/kill-switch/kill-switch-file.js";
+import { type KillSwitchState, stricter } from "../ledger/kill-switch/kill-switch-level.js";
 import { createFileOnce, SECRET_MODE } from "../runtime/files/durable-file.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import type { KillSwitch } from "./lane/lane-context.js";

@@ -4,7 +4,7 @@ import {
   newestEvent,
   openFigures,
 } from "../ledger/withdrawals/withdrawal-figures.js";
-import { isFinalStatus, WITHDRAWAL_STATUSES } from "../ledger/withdrawals/withdrawal-status.js";
+import { isFinalStatus, WITHDRAWAL_STATUSES } from "../ledger/requests/withdrawal-status.js";
 import { type Metrics, sharedRead } from "../runtime/process/metrics.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import { SqlError } from "../runtime/sql/sql-errors.js";

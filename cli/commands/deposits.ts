@@ -1,9 +1,9 @@
 /** `causeway deposits list|status|resume`: what came, how far it is booked, what halts it. */
 import { parseAddress } from "../../chain/address.js";
-import { amountFields } from "../../ledger/books/amount-fields.js";
+import { amountFields } from "../../ledger/journal/amount-fields.js";
 import { type Incident, openIncident, resumeCrediting } from "../../ledger/incidents.js";
-import { closeIfBehind } from "../../ledger/recovery/ledger-guard.js";
-import { readCursor } from "../../ledger/deposits/watch-cursor.js";
+import { closeIfBehind } from "../../ledger/guard/ledger-guard.js";
+import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { amountText } from "../amount-text.js";
 import { CliError } from "../errors.js";

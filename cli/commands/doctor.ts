@@ -1,6 +1,6 @@
 /** `causeway doctor`: every check of a home, and what to do about each finding. */
 import { systemClock } from "../../runtime/process/clock.js";
-import { readKillSwitch } from "../../ledger/policy/kill-switch.js";
+import { readKillSwitch } from "../../ledger/kill-switch/kill-switch.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { homePaths } from "../home/home.js";
 import { runDoctorChecks } from "../probe/doctor.js";

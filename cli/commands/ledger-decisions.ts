@@ -17,13 +17,13 @@ import {
 } from "../../ledger/decisions/decision-log.js";
 import type { StoredTerms } from "../../ledger/decisions/decision.js";
 import { type OpenMatters, readOpenMatters } from "../../ledger/decisions/open-matters.js";
-import { closeIfBehind } from "../../ledger/recovery/ledger-guard.js";
+import { closeIfBehind } from "../../ledger/guard/ledger-guard.js";
 import {
   transactionsSince,
   type WalletTransaction,
 } from "../../ledger/withdrawals/operator-decisions.js";
 import { loadConfig } from "../../runtime/config/config.js";
-import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
+import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
 import { amountText } from "../amount-text.js";
 import { CliError } from "../errors.js";
 import {

@@ -1,7 +1,7 @@
 /** The answer of a reconciliation as text for people and as JSON for programs. */
 import { toChecksumAddress } from "../../chain/address.js";
 import { atokenToToken } from "../../chain/units.js";
-import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
+import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
 import {
   type AccountLine,
   type AddressBreak,

@@ -2,7 +2,7 @@
 import { bisectBreaks, divergenceText } from "../../ledger/books/break-bisection.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { reconcile } from "../../ledger/books/reconcile.js";
-import { readCursor } from "../../ledger/deposits/watch-cursor.js";
+import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { createReconcileChain } from "../../rpc-client/reconcile-chain.js";
 import { sleep } from "../../runtime/process/task.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";

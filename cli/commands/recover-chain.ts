@@ -1,8 +1,8 @@
 /** The part of `causeway recover` for a chain that came back without blocks that are booked. */
 import { existsSync } from "node:fs";
-import { readKillSwitch } from "../../ledger/policy/kill-switch.js";
-import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
-import { stops, stricter } from "../../ledger/policy/kill-switch-level.js";
+import { readKillSwitch } from "../../ledger/kill-switch/kill-switch.js";
+import { readKillSwitchFile } from "../../ledger/kill-switch/kill-switch-file.js";
+import { stops, stricter } from "../../ledger/kill-switch/kill-switch-level.js";
 import { killSwitchPath } from "../../ledger/policy/policy-paths.js";
 import {
   planRewind,

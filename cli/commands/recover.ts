@@ -9,8 +9,8 @@ import type { TokenEntry } from "../../chain/token-list.js";
 import { atokenToToken } from "../../chain/units.js";
 import type { Height } from "../../chain/hex.js";
 import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
-import { closeIfBehind, declareRecovery } from "../../ledger/recovery/ledger-guard.js";
-import { listOpenPayments } from "../../ledger/recovery/recovered-payments.js";
+import { closeIfBehind, declareRecovery } from "../../ledger/guard/ledger-guard.js";
+import { listOpenPayments } from "../../ledger/requests/recovered-payments.js";
 import { applyRecovery, type RecoveryResult } from "../../ledger/recovery/recovery.js";
 import {
   type MinedPayment,

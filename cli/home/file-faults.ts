@@ -8,7 +8,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { AppError, errorMessage } from "../../chain/errors.js";
 import { keystoreAddress } from "../../chain/signing/keystore.js";
 import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
-import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
+import { readKillSwitchFile } from "../../ledger/kill-switch/kill-switch-file.js";
 import { loadPolicyFile } from "../../ledger/policy/policy-file.js";
 import { keystoreFiles } from "../../ledger/wallets/home-wallets.js";
 import { loadNodeId, loadValidatorIdentity } from "../../node/consensus/signing/validator-key.js";

@@ -15,8 +15,8 @@ import type { NetworkName } from "../../chain/networks.js";
 import { consoleConfig } from "../../console/config.js";
 import { explorerConfig } from "../../explorer/config.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
-import { encodeKillSwitch } from "../../ledger/policy/kill-switch-file.js";
-import { SWITCH_UNTOUCHED } from "../../ledger/policy/kill-switch-level.js";
+import { encodeKillSwitch } from "../../ledger/kill-switch/kill-switch-file.js";
+import { SWITCH_UNTOUCHED } from "../../ledger/kill-switch/kill-switch-level.js";
 import { PERMISSIVE_POLICY, policyFileText } from "../../ledger/policy/policy.js";
 import { parseValidatorIdentity } from "../../node/consensus/signing/validator-key.js";
 import {

@@ -9,7 +9,7 @@ import { listSightings, type StoredSighting } from "../../ledger/assets/token-si
 import { readTokenStates } from "../../ledger/assets/token-state.js";
 import { depositIdsOfTransaction } from "../../ledger/deposits/deposit-evidence.js";
 import { findDeposit, type StoredDeposit } from "../../ledger/deposits/deposit-queries.js";
-import { readCursor } from "../../ledger/deposits/watch-cursor.js";
+import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
 import type { DataTransaction } from "../../rpc-client/data-api/data-block.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";

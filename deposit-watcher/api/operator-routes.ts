@@ -1,6 +1,6 @@
 /** What operators look at in the deposit API: incidents, reconciliations, records, figures, fees. */
 import { type StoredCall, listCalls } from "../../ledger/access/api-calls.js";
-import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
+import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
 import { readDurations } from "../../ledger/books/durations.js";
 import { readFeeDays } from "../../ledger/books/fee-days.js";
 import { listRuns, type ReconcileRun } from "../../ledger/books/reconcile-runs.js";

@@ -7,8 +7,8 @@ import {
 } from "../../chain/address.js";
 import { type Height, parseHash32 } from "../../chain/hex.js";
 import { TOKEN_DECIMALS } from "../../chain/units.js";
-import { NATIVE_ASSET, parseCustomerId, standsForNobody } from "../../ledger/books/accounts.js";
-import { amountFields } from "../../ledger/books/amount-fields.js";
+import { NATIVE_ASSET, parseCustomerId, standsForNobody } from "../../ledger/journal/accounts.js";
+import { amountFields } from "../../ledger/journal/amount-fields.js";
 import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
 import { listSightings, type StoredSighting } from "../../ledger/assets/token-sightings.js";
 import { readTokenStates } from "../../ledger/assets/token-state.js";
@@ -22,7 +22,7 @@ import {
   type StoredDeposit,
 } from "../../ledger/deposits/deposit-queries.js";
 import { listEvents } from "../../ledger/events.js";
-import type { LedgerGuard } from "../../ledger/recovery/ledger-guard.js";
+import type { LedgerGuard } from "../../ledger/guard/ledger-guard.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";

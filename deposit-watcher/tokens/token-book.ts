@@ -14,8 +14,8 @@ import {
 import { bookOpening, type OpeningBalance } from "../../ledger/assets/token-opening.js";
 import { observeCodesNow, readTokenStates } from "../../ledger/assets/token-state.js";
 import { watchedAddressesFrom } from "../../ledger/deposits/deposit-addresses.js";
-import { readCursor } from "../../ledger/deposits/watch-cursor.js";
-import type { WatchLease } from "../../ledger/deposits/watch-lease.js";
+import { readCursor } from "../../ledger/watch/watch-cursor.js";
+import type { WatchLease } from "../../ledger/watch/watch-lease.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";

@@ -5,9 +5,9 @@
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, MAX_WORD } from "../../chain/hex.js";
 import type { NewSighting, SightingReason } from "../../ledger/assets/token-sightings.js";
-import { type CustomerId, UNASSIGNED } from "../../ledger/books/accounts.js";
-import type { Outflow, WalletInflow } from "../../ledger/books/wallet-flows.js";
-import type { NewDeposit, TokenSurplus } from "../../ledger/deposits/deposits.js";
+import { type CustomerId, UNASSIGNED } from "../../ledger/journal/accounts.js";
+import type { Outflow, WalletInflow } from "../../ledger/watch/flows.js";
+import type { NewDeposit, TokenSurplus } from "../../ledger/blocks/block-step.js";
 import type { TokenSide } from "./token-side.js";
 
 /** What one block did to one token at one of our addresses. */

@@ -4,7 +4,7 @@
  * receiver that is slow delays nobody but itself.
  */
 import { errorMessage } from "../../chain/errors.js";
-import type { LedgerGuard } from "../../ledger/recovery/ledger-guard.js";
+import type { LedgerGuard } from "../../ledger/guard/ledger-guard.js";
 import { holdLease, releaseLease } from "../../ledger/task-lease.js";
 import {
   claimDeliveries,

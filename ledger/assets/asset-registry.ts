@@ -8,7 +8,7 @@ import type { TokenEntry } from "../../chain/token-list.js";
 import { ConfigError, type ConfigFault } from "../../runtime/config/config.js";
 import { loadTokenFile, tokenFile } from "../../runtime/config/token-file.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { lockCursor, readCursor } from "../deposits/watch-cursor.js";
+import { lockCursor, readCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { storedAddress, storedHeight } from "../stored-values.js";
 

@@ -2,10 +2,15 @@
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import { lockCursor } from "../deposits/watch-cursor.js";
-import { DEPOSIT_ADDRESSES, OPENING_CAPITAL, SUSPENSE, walletAccount } from "../books/accounts.js";
-import { type JournalEntry, postJournals } from "../books/journal.js";
-import { noteFound } from "../treasury/sweep-due.js";
+import { lockCursor } from "../watch/watch-cursor.js";
+import {
+  DEPOSIT_ADDRESSES,
+  OPENING_CAPITAL,
+  SUSPENSE,
+  walletAccount,
+} from "../journal/accounts.js";
+import { type JournalEntry, postJournals } from "../journal/journal.js";
+import { noteFound } from "./sweep-due.js";
 import type { TokenAsset } from "./asset-registry.js";
 
 /** So much of a token. */

@@ -7,7 +7,7 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
-import { stands } from "../recovery/lost-heights.js";
+import { stands } from "../watch/lost-heights.js";
 import {
   storedAddress,
   storedAtoken,

@@ -5,8 +5,8 @@
  */
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { lockCursor } from "../deposits/watch-cursor.js";
-import { proveWatchLease, type WatchLease } from "../deposits/watch-lease.js";
+import { lockCursor } from "../watch/watch-cursor.js";
+import { proveWatchLease, type WatchLease } from "../watch/watch-lease.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { storedHash, storedTime } from "../stored-values.js";

@@ -7,12 +7,12 @@ import { type Address, toChecksumAddress } from "../../chain/address.js";
 import { present } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { watchedFromHeight } from "../deposits/watch-cursor.js";
+import { watchedFromHeight } from "../watch/watch-cursor.js";
 import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
 import { storedAddress, storedAtoken, storedHeight } from "../stored-values.js";
 import { listWallets } from "../wallets/wallet.js";
-import { DEPOSIT_ADDRESSES, NATIVE_ASSET } from "./accounts.js";
+import { DEPOSIT_ADDRESSES, NATIVE_ASSET } from "../journal/accounts.js";
 import {
   type AddressBreak,
   type BreakCause,

@@ -1,7 +1,7 @@
 /** What payments cost and earned, by whole UTC days: from the newest journal entries, never from all. */
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedAtoken, storedTime } from "../stored-values.js";
-import { FAILED_PAYOUTS, NETWORK_FEE, WITHDRAWAL_FEES } from "./accounts.js";
+import { FAILED_PAYOUTS, NETWORK_FEE, WITHDRAWAL_FEES } from "../journal/accounts.js";
 
 /** One asset on one day; units may be negative where an entry was reversed. */
 export interface FeeDay {

@@ -2,12 +2,12 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { readCursor } from "../deposits/watch-cursor.js";
+import { readCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { listWallets } from "../wallets/wallet.js";
 import { storedAddress, storedAtoken } from "../stored-values.js";
-import { customerAccount, heldAccount, NATIVE_ASSET } from "./accounts.js";
-import { SUSPENSE, SUSPENSE_HOLDER, TREASURY } from "./accounts.js";
+import { customerAccount, heldAccount, NATIVE_ASSET } from "../journal/accounts.js";
+import { SUSPENSE, SUSPENSE_HOLDER, TREASURY } from "../journal/accounts.js";
 
 /** What is owed to one customer, withdrawals on their way included, or to nobody known yet. */
 export interface Liability {

@@ -10,11 +10,11 @@ import {
   NATIVE_ASSET,
   SUSPENSE,
   walletAccount,
-} from "./accounts.js";
+} from "../journal/accounts.js";
 import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
 import { TOKEN_OPENING } from "../assets/token-opening.js";
-import { FORWARD, FORWARD_FROM } from "../recovery/lost-heights.js";
+import { FORWARD, FORWARD_FROM } from "../watch/lost-heights.js";
 import { SWEEP_OUT, TOP_UP } from "../treasury/treasury-flows.js";
 import { readTokenStates } from "../assets/token-state.js";
 import { type Incident, openIncident } from "../incidents.js";
@@ -26,7 +26,7 @@ import {
   storedInteger,
 } from "../stored-values.js";
 import type { HotWallet } from "../wallets/wallet.js";
-import { readCursor, type WatchCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
+import { readCursor, type WatchCursor, watchedFromHeight } from "../watch/watch-cursor.js";
 
 /** Mismatches of one kind that a report lists at most; the rest is counted. */
 export const MAX_LISTED = 20;

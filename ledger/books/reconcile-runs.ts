@@ -3,7 +3,7 @@ import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { storedHeight, storedInteger } from "../stored-values.js";
-import { NATIVE_ASSET } from "./accounts.js";
+import { NATIVE_ASSET } from "../journal/accounts.js";
 import type { AccountLine, ReconcileReport } from "./reconcile.js";
 
 /** One account of coins at one height; units as decimal strings, as they are stored. */

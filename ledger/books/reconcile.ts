@@ -10,9 +10,9 @@ import type { Atoken } from "../../chain/units.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
-import type { LoggedTransfer } from "../withdrawals/payment-terms.js";
+import type { LoggedTransfer } from "../requests/payment-terms.js";
 import type { HotWallet } from "../wallets/wallet.js";
-import { DEPOSIT_ADDRESSES } from "./accounts.js";
+import { DEPOSIT_ADDRESSES } from "../journal/accounts.js";
 import {
   bookedByTransaction,
   type AssetBooks,

@@ -7,7 +7,7 @@ import { sleep } from "../../runtime/process/task.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { storedAtoken, storedInteger, storedTime } from "../stored-values.js";
-import { type CustomerId, customerAccount, heldAccount } from "./accounts.js";
+import { type CustomerId, customerAccount, heldAccount } from "../journal/accounts.js";
 
 /** A customer's coins of one asset, in its smallest unit. */
 export interface CustomerUnits {

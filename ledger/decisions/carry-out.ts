@@ -12,20 +12,25 @@ import {
   standsForNobody,
   UNASSIGNED,
   walletAccount,
-} from "../books/accounts.js";
-import { postJournal, type Posting } from "../books/journal.js";
-import { assertInSuspense, lockSuspense, TAKEN_BY_NAME, takenByName } from "../books/suspense.js";
+} from "../journal/accounts.js";
+import { postJournal, type Posting } from "../journal/journal.js";
+import {
+  assertInSuspense,
+  lockSuspense,
+  TAKEN_BY_NAME,
+  takenByName,
+} from "../deposits/suspense.js";
 import { broughtBack } from "../deposits/deposit-credit.js";
 import { creditedEvent } from "../deposits/deposit-events.js";
-import { readCursor } from "../deposits/watch-cursor.js";
+import { readCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
-import { acceptRemined } from "../recovery/remined-payments.js";
+import { acceptRemined } from "../blocks/remined-payments.js";
 import { IS_GAS } from "../treasury/moves.js";
 import { decideTransfer } from "../withdrawals/slot-outcomes.js";
-import { STANDS } from "../recovery/unexplained-outflows.js";
+import { STANDS } from "../requests/unexplained-outflows.js";
 import { freezeBooked, lockExplanation } from "../withdrawals/foreign-transactions.js";
-import type { ForeignPayment } from "../recovery/possible-payments.js";
+import type { ForeignPayment } from "../requests/possible-payments.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import type { DecisionTerms } from "./decision.js";
 import { claimPayment, linkPayment, payWithdrawal, writeOffPayment } from "./payment-decisions.js";

@@ -16,9 +16,9 @@ import {
   SUSPENSE,
   WITHDRAWAL_FEES,
   WRITE_OFF,
-} from "../books/accounts.js";
+} from "../journal/accounts.js";
 import { LedgerError } from "../errors.js";
-import { toWithdrawalId } from "../withdrawals/withdrawal-id.js";
+import { toWithdrawalId } from "../requests/withdrawal-id.js";
 
 const hash = z.string().transform((text) => parseHash32(text));
 const address = z.string().transform((text) => parseAddress(text));

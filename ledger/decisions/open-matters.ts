@@ -3,10 +3,10 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { UNASSIGNED } from "../books/accounts.js";
-import { TAKEN_BY_NAME } from "../books/suspense.js";
-import { listOpenPayments, type RecoveredPayment } from "../recovery/recovered-payments.js";
-import { listRemined, type ReminedPayment } from "../recovery/remined-payments.js";
+import { UNASSIGNED } from "../journal/accounts.js";
+import { TAKEN_BY_NAME } from "../deposits/suspense.js";
+import { listOpenPayments, type RecoveredPayment } from "../requests/recovered-payments.js";
+import { listRemined, type ReminedPayment } from "../blocks/remined-payments.js";
 import {
   storedAddress,
   storedAtoken,
@@ -15,7 +15,7 @@ import {
   storedInteger,
 } from "../stored-values.js";
 import { type GivenGas, IS_GAS, listGivenGas } from "../treasury/moves.js";
-import { STANDS } from "../recovery/unexplained-outflows.js";
+import { STANDS } from "../requests/unexplained-outflows.js";
 import { type Decision, listDecisions } from "./decision-log.js";
 
 /** Everything that waits, each list oldest first and bounded. */

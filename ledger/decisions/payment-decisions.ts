@@ -9,19 +9,19 @@ import {
   parseCustomerId,
   RECOVERED_PAYMENTS,
   WRITE_OFF,
-} from "../books/accounts.js";
-import { postJournal } from "../books/journal.js";
+} from "../journal/accounts.js";
+import { postJournal } from "../journal/journal.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../policy/policy.js";
-import { lockPayment, type RecoveredPayment } from "../recovery/recovered-payments.js";
+import { lockPayment, type RecoveredPayment } from "../requests/recovered-payments.js";
 import { storedAtoken } from "../stored-values.js";
-import { earnedFeePostings } from "../withdrawals/holds.js";
-import { endIfCancelled } from "../withdrawals/endings.js";
-import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
-import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
-import { endingKey, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
+import { earnedFeePostings } from "../requests/holds.js";
+import { endIfCancelled } from "../requests/endings.js";
+import { WAITING_STATUSES } from "../requests/withdrawal-status.js";
+import { stepWithdrawals } from "../requests/withdrawal-steps.js";
+import { endingKey, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { type AcceptRules, acceptWithdrawals } from "../withdrawals/withdrawals.js";
 
 /** The request is settled by the payment; its coins and fee were booked when it was recovered. */

@@ -2,11 +2,11 @@
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { type CustomerId, parseCustomerId } from "../books/accounts.js";
+import { type CustomerId, parseCustomerId } from "../journal/accounts.js";
 import { storedAddress, storedHeight, storedInteger } from "../stored-values.js";
 import { LedgerError } from "../errors.js";
-import { inRecovery, refuseInRecovery } from "../recovery/ledger-guard.js";
-import { lockCursor } from "./watch-cursor.js";
+import { inRecovery, refuseInRecovery } from "../guard/ledger-guard.js";
+import { lockCursor } from "../watch/watch-cursor.js";
 
 /** One registered address. */
 export interface DepositAddress {

@@ -11,9 +11,9 @@ import {
   DEPOSIT_ADDRESSES,
   parseCustomerId,
   SUSPENSE,
-} from "../books/accounts.js";
-import { type JournalEntry, postJournal, postJournals } from "../books/journal.js";
-import { lockSuspense, takenByNames } from "../books/suspense.js";
+} from "../journal/accounts.js";
+import { type JournalEntry, postJournal, postJournals } from "../journal/journal.js";
+import { lockSuspense, takenByNames } from "./suspense.js";
 import type { NewEvent } from "../events.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { creditedEvent, type DueDeposit, reversedEvent } from "./deposit-events.js";

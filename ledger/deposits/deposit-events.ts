@@ -1,8 +1,8 @@
 /** What is told of deposits whose customer's balance they change. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import type { CustomerId } from "../books/accounts.js";
-import { amountFields, balanceFields } from "../books/amount-fields.js";
+import type { CustomerId } from "../journal/accounts.js";
+import { amountFields, balanceFields } from "../journal/amount-fields.js";
 import type { NewEvent } from "../events.js";
 
 /** A deposit that is booked now. */

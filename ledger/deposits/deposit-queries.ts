@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../books/accounts.js";
+import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../journal/accounts.js";
 import { LedgerError } from "../errors.js";
 import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import {

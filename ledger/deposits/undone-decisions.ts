@@ -5,8 +5,8 @@
  */
 import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { type AccountCode, BREAK } from "../books/accounts.js";
-import { type JournalEntry, postJournals } from "../books/journal.js";
+import { type AccountCode, BREAK } from "../journal/accounts.js";
+import { type JournalEntry, postJournals } from "../journal/journal.js";
 import { storedAtoken, storedHeight } from "../stored-values.js";
 
 /** Before the name in the keys of entries of payments that were mined with another outcome. */

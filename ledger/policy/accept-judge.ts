@@ -1,8 +1,8 @@
 /** The policy at the moment a request is accepted: refusals, the fee, and who has to agree. */
 import type { Sql } from "../../runtime/sql/sql.js";
-import { TREASURY } from "../books/accounts.js";
-import { lockKillSwitch } from "./kill-switch.js";
-import { stops } from "./kill-switch-level.js";
+import { TREASURY } from "../journal/accounts.js";
+import { lockKillSwitch } from "../kill-switch/kill-switch.js";
+import { stops } from "../kill-switch/kill-switch-level.js";
 import { LimitCounts } from "./limit-counts.js";
 import {
   type ApprovalRule,

@@ -6,9 +6,9 @@ import { bytesToHex } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { storedAddress, storedAtoken } from "../stored-values.js";
-import { endBeforeSlotInside } from "../withdrawals/endings.js";
-import type { WithdrawalId } from "../withdrawals/withdrawal-id.js";
-import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
+import { endBeforeSlotInside } from "../requests/endings.js";
+import type { WithdrawalId } from "../requests/withdrawal-id.js";
+import { stepWithdrawals } from "../requests/withdrawal-steps.js";
 import {
   type ApprovalDecision,
   approvalDigest,

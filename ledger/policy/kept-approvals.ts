@@ -6,7 +6,7 @@
 import { bytesToHex } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedAddress, storedAtoken } from "../stored-values.js";
-import type { WithdrawalId } from "../withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../requests/withdrawal-id.js";
 import { approvalDigest } from "./approval-digest.js";
 import {
   type ApprovalRule,

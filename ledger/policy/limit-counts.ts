@@ -4,7 +4,7 @@
  * counts besides, for all but its customer, who is not known.
  */
 import type { Sql } from "../../runtime/sql/sql.js";
-import { TREASURY } from "../books/accounts.js";
+import { TREASURY } from "../journal/accounts.js";
 import { storedAtoken, storedInteger } from "../stored-values.js";
 import {
   type HashedPolicy,

@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { storedInteger } from "../stored-values.js";
-import type { WithdrawalId } from "../withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../requests/withdrawal-id.js";
 import type { HashedPolicy } from "./policy.js";
 
 /** When a decision was taken. */

@@ -5,7 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import { sha256Hex } from "../../chain/hashes.js";
 import type { Atoken } from "../../chain/units.js";
-import { NATIVE_ASSET, TREASURY } from "../books/accounts.js";
+import { NATIVE_ASSET, TREASURY } from "../journal/accounts.js";
 
 /** Whom a limit counts for. */
 export const LIMIT_SUBJECTS = ["customer", "asset", "destination", "wallet"] as const;

@@ -1,6 +1,6 @@
 /** Answers of screening: one for each withdrawal, kept for ever. */
 import type { Sql } from "../../runtime/sql/sql.js";
-import type { WithdrawalId } from "../withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../requests/withdrawal-id.js";
 
 /** What screening may answer; "review" asks persons. */
 export const SCREENING_VERDICTS = ["allow", "deny", "review"] as const;

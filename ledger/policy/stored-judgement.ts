@@ -3,9 +3,9 @@ import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
-import { endBeforeSlotInside } from "../withdrawals/endings.js";
-import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
-import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
+import { endBeforeSlotInside } from "../requests/endings.js";
+import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
+import { stepWithdrawals } from "../requests/withdrawal-steps.js";
 import { approvalsAsked, keepApprovals } from "./kept-approvals.js";
 import {
   countWallet,

@@ -10,14 +10,14 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import { readTokenAssets, type TokenAsset } from "../assets/asset-registry.js";
 import { openingEntry } from "../assets/token-opening.js";
 import { readTokenStates } from "../assets/token-state.js";
-import { NATIVE_ASSET } from "../books/accounts.js";
-import { postJournals } from "../books/journal.js";
-import { pastEntry } from "../books/wallet-flows.js";
+import { NATIVE_ASSET } from "../journal/accounts.js";
+import { postJournals } from "../journal/journal.js";
+import { pastEntry } from "../blocks/wallet-flows.js";
 import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
 import { LedgerError } from "../errors.js";
 import { storedAddress, storedHeight, storedInteger } from "../stored-values.js";
 import { type HotWallet, listWallets } from "../wallets/wallet.js";
-import { reverseEntry } from "./reversals.js";
+import { reverseEntry } from "../journal/reversals.js";
 
 /** What the chain is asked. */
 export interface HoldingsChain {

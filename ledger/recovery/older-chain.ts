@@ -5,12 +5,12 @@
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { readCursor, type WatchCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
+import { readCursor, type WatchCursor, watchedFromHeight } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
 import { listWallets } from "../wallets/wallet.js";
 import { type HoldingsChain, type LostOpenings, readLostOpenings } from "./lost-openings.js";
-import { REMINED } from "./remined-payments.js";
+import { REMINED } from "../blocks/remined-payments.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 
 /** A payment that was mined once and is not on the chain. */

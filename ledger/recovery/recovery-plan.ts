@@ -8,7 +8,7 @@ import type { TokenEntry } from "../../chain/token-list.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { unknownTokens } from "../assets/asset-registry.js";
-import { readCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
+import { readCursor, watchedFromHeight } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
@@ -18,11 +18,11 @@ import {
   useOfSlot,
   type WalletTransaction,
 } from "../withdrawals/operator-decisions.js";
-import { mayBePaidBy } from "./possible-payments.js";
+import { mayBePaidBy } from "../requests/possible-payments.js";
 import { type HotWallet, walletStatus } from "../wallets/wallet.js";
-import { readHotWallet } from "../withdrawals/wallet-lease.js";
-import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
-import { type LedgerState, readLedgerState } from "./ledger-guard.js";
+import { readHotWallet } from "../wallets/wallet-lease.js";
+import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
+import { type LedgerState, readLedgerState } from "../guard/ledger-guard.js";
 
 /** Addresses without activity, one after the other, at which the search for more ends. */
 export const ADDRESS_GAP = 20;

@@ -6,26 +6,26 @@ import {
   RECOVERED_PAYMENTS,
   UNASSIGNED,
   walletAccount,
-} from "../books/accounts.js";
-import { type Posting, postJournals } from "../books/journal.js";
+} from "../journal/accounts.js";
+import { type Posting, postJournals } from "../journal/journal.js";
 import { readTokenAssets, storeTokens, unknownTokens } from "../assets/asset-registry.js";
-import { lockCursor } from "../deposits/watch-cursor.js";
+import { lockCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, HAS_TOLD_NUMBER, type NewEvent, TOLD_BEFORE } from "../events.js";
 import { openIncident } from "../incidents.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { storedAtoken } from "../stored-values.js";
-import { isSamePayment, termsOf } from "../withdrawals/payment-terms.js";
-import { storePossible } from "./possible-payments.js";
+import { isSamePayment, termsOf } from "../requests/payment-terms.js";
+import { storePossible } from "../requests/possible-payments.js";
 import { takeOver } from "../withdrawals/operator-decisions.js";
-import { releaseBehindChain } from "../withdrawals/signing-freeze.js";
-import { createHotWallet } from "../withdrawals/wallet-lease.js";
-import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
-import { type StepResult, stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
+import { releaseBehindChain } from "../requests/signing-freeze.js";
+import { createHotWallet } from "../wallets/wallet-lease.js";
+import { WAITING_STATUSES } from "../requests/withdrawal-status.js";
+import { type StepResult, stepWithdrawals } from "../requests/withdrawal-steps.js";
 import { endToldAgain } from "../webhooks/deliveries.js";
-import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
-import { freezeRecovered } from "./recovered-payments.js";
-import { closeRecovery, readLedgerState } from "./ledger-guard.js";
+import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
+import { freezeRecovered } from "../requests/recovered-payments.js";
+import { closeRecovery, readLedgerState } from "../guard/ledger-guard.js";
 import { registerInside } from "../wallets/wallet-registry.js";
 import {
   highestRemembered,

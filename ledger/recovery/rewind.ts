@@ -8,27 +8,27 @@ import {
   DEPOSIT_ADDRESSES,
   parseCustomerId,
   SUSPENSE,
-} from "../books/accounts.js";
-import { postJournal, type Posting } from "../books/journal.js";
-import { lockSuspense, takenByName } from "../books/suspense.js";
+} from "../journal/accounts.js";
+import { postJournal, type Posting } from "../journal/journal.js";
+import { lockSuspense, takenByName } from "../deposits/suspense.js";
 import { broughtBack, emptyFilled } from "../deposits/deposit-credit.js";
 import { reversedEvent } from "../deposits/deposit-events.js";
 import { decisionKey, REMINED_KEY } from "../deposits/undone-decisions.js";
-import { lockCursor } from "../deposits/watch-cursor.js";
+import { lockCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { resumeCrediting } from "../incidents.js";
 import { storedAtoken } from "../stored-values.js";
-import { voidGasOf } from "../treasury/lost-gas.js";
-import { lookAgainAbove } from "../treasury/sweep-due.js";
+import { voidGasOf } from "../requests/lost-gas.js";
+import { lookAgainAbove } from "../assets/sweep-due.js";
 import { emptyRefills, forgetEnoughAbove } from "../treasury/treasury-flows.js";
-import { bringForward } from "./lost-heights.js";
+import { bringForward } from "../watch/lost-heights.js";
 import { reopen } from "./lost-openings.js";
-import { readReversed, reverseEntry } from "./reversals.js";
-import { endBeforeSlotInside } from "../withdrawals/endings.js";
-import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
-import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
-import type { Step, StepResult } from "../withdrawals/withdrawal-steps.js";
+import { readReversed, reverseEntry } from "../journal/reversals.js";
+import { endBeforeSlotInside } from "../requests/endings.js";
+import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
+import { WAITING_STATUSES } from "../requests/withdrawal-status.js";
+import type { Step, StepResult } from "../requests/withdrawal-steps.js";
 import {
   isChainDoubted,
   readInflows,

@@ -15,9 +15,9 @@ import {
   NATIVE_ASSET,
   SUSPENSE,
   TREASURY,
-} from "../books/accounts.js";
-import { type JournalEntry, postJournal, postJournals } from "../books/journal.js";
-import { inSuspense, lockInSuspense } from "../books/suspense.js";
+} from "../journal/accounts.js";
+import { type JournalEntry, postJournal, postJournals } from "../journal/journal.js";
+import { inSuspense, lockInSuspense } from "../deposits/suspense.js";
 import {
   storedAddress,
   storedAtoken,

@@ -10,9 +10,9 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { standsStill } from "../assets/token-state.js";
 import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
-import { lockKillSwitch } from "../policy/kill-switch.js";
-import { stops } from "../policy/kill-switch-level.js";
-import { refuseInRecovery } from "../recovery/ledger-guard.js";
+import { lockKillSwitch } from "../kill-switch/kill-switch.js";
+import { stops } from "../kill-switch/kill-switch-level.js";
+import { refuseInRecovery } from "../guard/ledger-guard.js";
 import {
   storedAddress,
   storedAtoken,
@@ -22,8 +22,8 @@ import {
   storedTime,
 } from "../stored-values.js";
 import { lockPayable } from "../wallets/payable-wallets.js";
-import { arrivalsOf } from "./lost-gas.js";
-import { lookAgain, takeOff } from "./sweep-due.js";
+import { arrivalsOf } from "../requests/lost-gas.js";
+import { lookAgain, takeOff } from "../assets/sweep-due.js";
 
 /** States; the last four are ends. */
 export const SWEEP_STATES = [

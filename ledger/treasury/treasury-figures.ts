@@ -1,6 +1,6 @@
 /** What the exchange has where, by asset, as the books say; and what of it is on its way. */
 import type { Sql } from "../../runtime/sql/sql.js";
-import { COLD_STORAGE, DEPOSIT_ADDRESSES, IN_TRANSIT } from "../books/accounts.js";
+import { COLD_STORAGE, DEPOSIT_ADDRESSES, IN_TRANSIT } from "../journal/accounts.js";
 import { storedAtoken, storedInteger } from "../stored-values.js";
 import { openRefills, type RefillRequest } from "./moves.js";
 

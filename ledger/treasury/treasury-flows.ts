@@ -16,12 +16,12 @@ import {
   NETWORK_FEE,
   SUSPENSE,
   walletAccount,
-} from "../books/accounts.js";
-import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
-import type { Outflow, WalletInflow } from "../books/wallet-flows.js";
+} from "../journal/accounts.js";
+import { type JournalEntry, type Posting, postJournals } from "../journal/journal.js";
+import type { Outflow, WalletInflow } from "../watch/flows.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
-import { TOP_UP_KEY } from "./lost-gas.js";
-import { lookAgain } from "./sweep-due.js";
+import { TOP_UP_KEY } from "../requests/lost-gas.js";
+import { lookAgain } from "../assets/sweep-due.js";
 
 /** Entries of `bookTreasuryFlows` that move single deposit addresses; see `ADDRESS_ENTRIES`. */
 export const SWEEP_OUT = "sweep.out";

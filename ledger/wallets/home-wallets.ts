@@ -6,7 +6,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Address } from "../../chain/address.js";
 import { LedgerError } from "../errors.js";
-import { readWalletAddress } from "../withdrawals/wallet-address.js";
+import { readWalletAddress } from "./wallet-address.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { type HotWallet, listWallets, MAX_WALLETS } from "./wallet.js";
 import type { NewWallet } from "./wallet-registry.js";

@@ -1,15 +1,15 @@
 /** How accepted requests are written: hold, event, row, history and the policy's decision at once. */
 import { present } from "../../chain/errors.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { amountFields } from "../books/amount-fields.js";
-import { postJournals } from "../books/journal.js";
+import { amountFields } from "../journal/amount-fields.js";
+import { postJournals } from "../journal/journal.js";
 import { appendEvents } from "../events.js";
 import type { AcceptTerms } from "../policy/accept-judge.js";
 import type { HashedPolicy } from "../policy/policy.js";
 import { type DecisionOutcome, recordDecisions } from "../policy/policy-store.js";
 import { storedInteger, storedTime } from "../stored-values.js";
-import { holdPostings } from "./holds.js";
-import type { WithdrawalId } from "./withdrawal-id.js";
+import { holdPostings } from "../requests/holds.js";
+import type { WithdrawalId } from "../requests/withdrawal-id.js";
 import { hashRequest, type Withdrawal, type WithdrawalRequest } from "./withdrawal-request.js";
 
 /** A request that is accepted, with the terms it is accepted with. */

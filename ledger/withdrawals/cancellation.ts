@@ -5,12 +5,16 @@
 import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents } from "../events.js";
-import { type CancelCause, WAITING_STATUSES, type WithdrawalStatus } from "./withdrawal-status.js";
-import { endBeforeSlotInside } from "./endings.js";
-import { type Step, stepWithdrawals } from "./withdrawal-steps.js";
-import { readBehind } from "./signing-freeze.js";
-import { lockWallet, type WalletLease } from "./wallet-lease.js";
-import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import {
+  type CancelCause,
+  WAITING_STATUSES,
+  type WithdrawalStatus,
+} from "../requests/withdrawal-status.js";
+import { endBeforeSlotInside } from "../requests/endings.js";
+import { type Step, stepWithdrawals } from "../requests/withdrawal-steps.js";
+import { readBehind } from "../requests/signing-freeze.js";
+import { lockWallet, type WalletLease } from "../wallets/wallet-lease.js";
+import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { storedStatus } from "./withdrawals.js";
 
 /**

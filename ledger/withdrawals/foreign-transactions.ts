@@ -7,7 +7,7 @@ import { present } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import type { AccountCode } from "../books/accounts.js";
+import type { AccountCode } from "../journal/accounts.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import {
   freezeAsMuch,
@@ -16,14 +16,14 @@ import {
   MAY_HAVE_PAID,
   STANDS,
   UNACKNOWLEDGED,
-} from "../recovery/unexplained-outflows.js";
-import { freezeRecovered } from "../recovery/recovered-payments.js";
+} from "../requests/unexplained-outflows.js";
+import { freezeRecovered } from "../requests/recovered-payments.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
-import { endIfCancelled } from "./endings.js";
-import type { ForeignPayment } from "../recovery/possible-payments.js";
-import { WAITING_STATUSES } from "./withdrawal-status.js";
-import { stepWithdrawals } from "./withdrawal-steps.js";
-import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import { endIfCancelled } from "../requests/endings.js";
+import type { ForeignPayment } from "../requests/possible-payments.js";
+import { WAITING_STATUSES } from "../requests/withdrawal-status.js";
+import { stepWithdrawals } from "../requests/withdrawal-steps.js";
+import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 
 /** A foreign transaction as the watcher booked it, not acknowledged yet. */
 export interface ForeignOutflow {

@@ -9,10 +9,10 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import type { HashedPolicy } from "../policy/policy.js";
 import { judgeAtSlot, type SlotJudgement } from "../policy/stored-judgement.js";
-import { freezeRecovered } from "../recovery/recovered-payments.js";
-import { NATIVE_ASSET } from "../books/accounts.js";
-import { valueOf } from "./payment-terms.js";
-import { lockFreeze, lostNonces } from "./signing-freeze.js";
+import { freezeRecovered } from "../requests/recovered-payments.js";
+import { NATIVE_ASSET } from "../journal/accounts.js";
+import { valueOf } from "../requests/payment-terms.js";
+import { lockFreeze, lostNonces } from "../requests/signing-freeze.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 import {
   chooseSlots,
@@ -29,9 +29,9 @@ import {
   lockFeeBudget,
   lockWallet,
   type WalletLease,
-} from "./wallet-lease.js";
+} from "../wallets/wallet-lease.js";
 import { walletStatus } from "../wallets/wallet.js";
-import { stepWithdrawals } from "./withdrawal-steps.js";
+import { stepWithdrawals } from "../requests/withdrawal-steps.js";
 import {
   type AttemptKind,
   type LiveSlot,
@@ -39,8 +39,8 @@ import {
   type SlotRow,
   toLiveSlot,
 } from "./slot-rows.js";
-import type { WithdrawalStatus } from "./withdrawal-status.js";
-import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import type { WithdrawalStatus } from "../requests/withdrawal-status.js";
+import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 
 /** Result of taking slots: who got one, and who waits for what. */
 export interface TakenSlots extends Omit<SlotChoice, "chosen" | "feesLeftAtoken"> {

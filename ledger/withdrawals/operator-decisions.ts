@@ -7,8 +7,8 @@ import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
-import { lockKillSwitch } from "../policy/kill-switch.js";
-import { type KillSwitchLevel, stops } from "../policy/kill-switch-level.js";
+import { lockKillSwitch } from "../kill-switch/kill-switch.js";
+import { type KillSwitchLevel, stops } from "../kill-switch/kill-switch-level.js";
 import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slot-rows.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import {
@@ -17,11 +17,11 @@ import {
   freezeEqual,
   lockExplanation,
 } from "./foreign-transactions.js";
-import { endIfCancelled } from "./endings.js";
-import { isSamePayment, type PaidTerms, termsOf } from "./payment-terms.js";
-import type { ForeignPayment } from "../recovery/possible-payments.js";
-import { isFrozenFor, stepWithdrawals } from "./withdrawal-steps.js";
-import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import { endIfCancelled } from "../requests/endings.js";
+import { isSamePayment, type PaidTerms, termsOf } from "../requests/payment-terms.js";
+import type { ForeignPayment } from "../requests/possible-payments.js";
+import { isFrozenFor, stepWithdrawals } from "../requests/withdrawal-steps.js";
+import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 
 /** A withdrawal that only an operator lets go on; without a slot it is no wallet's yet. */
 export interface FrozenWithdrawal {

@@ -2,8 +2,8 @@
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
-import { valueOf } from "./payment-terms.js";
-import type { WithdrawalId } from "./withdrawal-id.js";
+import { valueOf } from "../requests/payment-terms.js";
+import type { WithdrawalId } from "../requests/withdrawal-id.js";
 
 /** A withdrawal that is ready for a nonce, with the gas it will be signed with. */
 export interface SlotCandidate {

@@ -13,16 +13,16 @@ import {
   parseCustomerId,
   TREASURY,
   walletAccount,
-} from "../books/accounts.js";
+} from "../journal/accounts.js";
 import { fillShort, type ReturnedHold } from "../deposits/deposit-credit.js";
-import { readCursor } from "../deposits/watch-cursor.js";
+import { readCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { storedAddress } from "../stored-values.js";
-import { voidLostGas } from "../treasury/lost-gas.js";
+import { voidLostGas } from "../requests/lost-gas.js";
 import { appendEvents, type NewEvent } from "../events.js";
-import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
+import { type JournalEntry, type Posting, postJournals } from "../journal/journal.js";
 import { type AcceptedOutflow, acceptedOutflows } from "./foreign-transactions.js";
-import { isTransferLogged, type LoggedTransfer } from "./payment-terms.js";
+import { isTransferLogged, type LoggedTransfer } from "../requests/payment-terms.js";
 import {
   type Inclusion,
   type LiveSlot,
@@ -30,15 +30,15 @@ import {
   type SlotRow,
   toLiveSlot,
 } from "./slot-rows.js";
-import { earnedFeePostings, releasedFeePostings, returnedHold } from "./holds.js";
+import { earnedFeePostings, releasedFeePostings, returnedHold } from "../requests/holds.js";
 import {
   type MovedWithdrawal,
   type Step,
   type StepResult,
   stepWithdrawals,
-} from "./withdrawal-steps.js";
-import { endOfCancel } from "./withdrawal-status.js";
-import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
+} from "../requests/withdrawal-steps.js";
+import { endOfCancel } from "../requests/withdrawal-status.js";
+import { endingKey, type WithdrawalId } from "../requests/withdrawal-id.js";
 
 /** A receipt for one of a slot's attempts. */
 export interface SlotReceipt extends Inclusion {

@@ -2,10 +2,10 @@
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
-import { TREASURY } from "../books/accounts.js";
+import { TREASURY } from "../journal/accounts.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
-import type { CancelCause, WithdrawalStatus } from "./withdrawal-status.js";
-import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import type { CancelCause, WithdrawalStatus } from "../requests/withdrawal-status.js";
+import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { storedStatus } from "./withdrawals.js";
 
 /** What an attempt does when it is mined: pay, or use the nonce up by a transfer of nothing. */

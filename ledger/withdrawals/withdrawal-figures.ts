@@ -1,7 +1,11 @@
 /** Figures of withdrawals for metrics: what is open, and what ended since a moment. */
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedInteger } from "../stored-values.js";
-import { isFinalStatus, isWithdrawalStatus, type WithdrawalStatus } from "./withdrawal-status.js";
+import {
+  isFinalStatus,
+  isWithdrawalStatus,
+  type WithdrawalStatus,
+} from "../requests/withdrawal-status.js";
 import { storedStatus } from "./withdrawals.js";
 
 /** Counts and ages of one moment, of withdrawals that have not ended. */

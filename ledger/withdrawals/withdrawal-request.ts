@@ -2,10 +2,10 @@
 import type { Address } from "../../chain/address.js";
 import { sha256Hex } from "../../chain/hashes.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import type { CustomerId } from "../books/accounts.js";
+import type { CustomerId } from "../journal/accounts.js";
 import type { ApprovalState } from "../policy/approval-rows.js";
-import type { WithdrawalId } from "./withdrawal-id.js";
-import type { WithdrawalStatus } from "./withdrawal-status.js";
+import type { WithdrawalId } from "../requests/withdrawal-id.js";
+import type { WithdrawalStatus } from "../requests/withdrawal-status.js";
 
 /** What a client asks for, parsed. */
 export interface WithdrawalRequest {

@@ -2,14 +2,14 @@
 import type { Address } from "../../chain/address.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { NATIVE_ASSET } from "../books/accounts.js";
+import { NATIVE_ASSET } from "../journal/accounts.js";
 import { appendEvents } from "../events.js";
 import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { AcceptJudge, type AcceptTerms, type PolicyRefusal } from "../policy/accept-judge.js";
 import { type ApprovalRow, toApproval } from "../policy/approval-rows.js";
 import type { HashedPolicy } from "../policy/policy.js";
-import { refuseInRecovery } from "../recovery/ledger-guard.js";
-import { freezeRecovered, matchRecovered } from "../recovery/recovered-payments.js";
+import { refuseInRecovery } from "../guard/ledger-guard.js";
+import { freezeRecovered, matchRecovered } from "../requests/recovered-payments.js";
 import {
   storedAddress,
   storedAtoken,
@@ -18,9 +18,13 @@ import {
   storedTime,
 } from "../stored-values.js";
 import { type DecidedRequest, writeAccepted } from "./accepted-rows.js";
-import { newWithdrawalId, toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import { newWithdrawalId, toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { hashRequest, type Withdrawal, type WithdrawalRequest } from "./withdrawal-request.js";
-import { isWithdrawalStatus, phaseOf, type WithdrawalStatus } from "./withdrawal-status.js";
+import {
+  isWithdrawalStatus,
+  phaseOf,
+  type WithdrawalStatus,
+} from "../requests/withdrawal-status.js";
 
 /** What a client asks for. */
 export type { WithdrawalRequest } from "./withdrawal-request.js";

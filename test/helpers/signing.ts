@@ -2,8 +2,11 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type KillSwitchState, SWITCH_UNTOUCHED } from "../../ledger/policy/kill-switch-level.js";
-import { readKillSwitch } from "../../ledger/policy/kill-switch.js";
+import {
+  type KillSwitchState,
+  SWITCH_UNTOUCHED,
+} from "../../ledger/kill-switch/kill-switch-level.js";
+import { readKillSwitch } from "../../ledger/kill-switch/kill-switch.js";
 import { type HashedPolicy, hashPolicy, PERMISSIVE_POLICY } from "../../ledger/policy/policy.js";
 import type { AcceptRules } from "../../ledger/withdrawals/withdrawals.js";
 import { createLogger } from "../../runtime/process/logger.js";

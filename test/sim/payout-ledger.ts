@@ -7,15 +7,15 @@ import type { NewAttempt } from "../../ledger/withdrawals/nonce-slots.js";
 import { chooseSlots, feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import type { SlotReceipt } from "../../ledger/withdrawals/slot-outcomes.js";
 import type { Attempt, Inclusion, LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
-import { LeaseLostError, type WalletLease } from "../../ledger/withdrawals/wallet-lease.js";
+import { LeaseLostError, type WalletLease } from "../../ledger/wallets/wallet-lease.js";
 import {
   type CancelCause,
   endOfCancel,
   isAllowedStep,
   isFinalStatus,
   type WithdrawalStatus,
-} from "../../ledger/withdrawals/withdrawal-status.js";
-import { toWithdrawalId, type WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+} from "../../ledger/requests/withdrawal-status.js";
+import { toWithdrawalId, type WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
 import type { LaneLedger } from "../../withdrawal-worker/lane/lane-ledger.js";
 import type { ModelChain } from "./payout-pool.js";
 

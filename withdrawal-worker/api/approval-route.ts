@@ -1,7 +1,7 @@
 /** `POST /v1/withdrawals/{id}/approvals`, and approvals as withdrawals show them. */
 import { countingApprovals } from "../../ledger/policy/approval-rows.js";
 import { type ApprovalOutcome, decideWithdrawal } from "../../ledger/policy/approvals.js";
-import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+import { toWithdrawalId } from "../../ledger/requests/withdrawal-id.js";
 import type { Withdrawal } from "../../ledger/withdrawals/withdrawals.js";
 import { present } from "../../chain/errors.js";
 import type { HttpRequest } from "../../runtime/http/http-route.js";

@@ -8,15 +8,15 @@ import {
   approvalText,
 } from "../../ledger/policy/approval-digest.js";
 import { countingApprovals } from "../../ledger/policy/approval-rows.js";
-import { readKillSwitch, setKillSwitch } from "../../ledger/policy/kill-switch.js";
-import { writeKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
+import { readKillSwitch, setKillSwitch } from "../../ledger/kill-switch/kill-switch.js";
+import { writeKillSwitchFile } from "../../ledger/kill-switch/kill-switch-file.js";
 import {
   isKillSwitchLevel,
   type KillSwitchState,
   stricter,
-} from "../../ledger/policy/kill-switch-level.js";
+} from "../../ledger/kill-switch/kill-switch-level.js";
 import { LedgerError } from "../../ledger/errors.js";
-import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+import { toWithdrawalId } from "../../ledger/requests/withdrawal-id.js";
 import { findWithdrawal, type Withdrawal } from "../../ledger/withdrawals/withdrawals.js";
 import { callerName } from "../../runtime/http/http-access.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";

@@ -8,15 +8,15 @@ import {
   NATIVE_ASSET,
   parseCustomerId,
   TREASURY,
-} from "../../ledger/books/accounts.js";
-import { amountFields } from "../../ledger/books/amount-fields.js";
+} from "../../ledger/journal/accounts.js";
+import { amountFields } from "../../ledger/journal/amount-fields.js";
 import { isForbiddenDestination } from "../../ledger/policy/destinations.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import {
   isWithdrawalStatus,
   type WithdrawalStatus,
-} from "../../ledger/withdrawals/withdrawal-status.js";
-import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+} from "../../ledger/requests/withdrawal-status.js";
+import { toWithdrawalId } from "../../ledger/requests/withdrawal-id.js";
 import {
   type AcceptRefusal,
   findWithdrawal,

@@ -1,6 +1,6 @@
 /** `GET /v1/wallets`: every hot wallet with what it holds and who works for it. */
 import { toChecksumAddress } from "../../chain/address.js";
-import { readWalletBoard, type WalletLane } from "../../ledger/wallets/wallet-board.js";
+import { readWalletBoard, type WalletLane } from "../../ledger/withdrawals/wallet-board.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 

@@ -5,11 +5,11 @@
 import { hexToBytes } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { ApprovalSignature } from "../../ledger/policy/approval-digest.js";
-import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
 import type { SigningIntent, SigningOutcome, TransactionIntent } from "../signers/signer-port.js";
 import type { NewAttempt } from "../../ledger/withdrawals/nonce-slots.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
-import { calldataOf, paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
+import { calldataOf, paymentTerms } from "../../ledger/requests/payment-terms.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";

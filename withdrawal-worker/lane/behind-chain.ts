@@ -1,6 +1,6 @@
 /** A wallet of which more nonces are used than its ledger gave: by the chain, its pool, or what was shown. */
 import type { Address } from "../../chain/address.js";
-import { behindReason } from "../../ledger/withdrawals/signing-freeze.js";
+import { behindReason } from "../../ledger/requests/signing-freeze.js";
 import type { LaneContext } from "./lane-context.js";
 import type { ShownWallet } from "./shown-nonces.js";
 import type { WalletView } from "./wallet-node.js";

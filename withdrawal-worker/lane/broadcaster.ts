@@ -1,6 +1,6 @@
 /** Sends stored bytes, the same ones as often as needed, in nonce order; answers decide what next. */
 import type { Hash32, Hex } from "../../chain/hex.js";
-import { stops } from "../../ledger/policy/kill-switch-level.js";
+import { stops } from "../../ledger/kill-switch/kill-switch-level.js";
 import type { SlotQuery } from "../../ledger/withdrawals/nonce-slots.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import { failpoint } from "../../runtime/process/failpoint.js";

@@ -1,5 +1,5 @@
 /** After a refusal for good: the next attempt on the same nonce, or the way out of it. */
-import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
+import { paymentTerms } from "../../ledger/requests/payment-terms.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import {
   FeeRoom,

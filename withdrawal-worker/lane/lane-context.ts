@@ -1,12 +1,12 @@
 /** What all steps of a lane share: the wallet, its lease, the node, the settings. */
 import type { FailureRules } from "../../ledger/withdrawals/slot-outcomes.js";
-import type { WalletLease } from "../../ledger/withdrawals/wallet-lease.js";
+import type { WalletLease } from "../../ledger/wallets/wallet-lease.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { GasSettings } from "./gas.js";
 import type { LaneGuard } from "./lane-guard.js";
 import type { LaneLedger } from "./lane-ledger.js";
-import type { KillSwitchState } from "../../ledger/policy/kill-switch-level.js";
+import type { KillSwitchState } from "../../ledger/kill-switch/kill-switch-level.js";
 import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import type { Signer } from "../signers/signer-port.js";
 import type { Screener } from "./screening.js";

@@ -4,10 +4,10 @@
  * will ever fill.
  */
 import type { Address } from "../../chain/address.js";
-import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
+import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { paymentsFrom } from "../../ledger/recovery/older-chain.js";
-import { freezeSigning } from "../../ledger/withdrawals/signing-freeze.js";
+import { freezeSigning } from "../../ledger/requests/signing-freeze.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import type { WalletView } from "./wallet-node.js";

@@ -24,7 +24,7 @@ import {
   freezeSigning,
   readFreeze,
   type SigningFreeze,
-} from "../../ledger/withdrawals/signing-freeze.js";
+} from "../../ledger/requests/signing-freeze.js";
 import type { ApprovalSignature } from "../../ledger/policy/approval-digest.js";
 import { readSignedApprovals } from "../../ledger/policy/approval-rows.js";
 import {
@@ -50,16 +50,16 @@ import {
   renewLease,
   showBalance,
   type WalletLease,
-} from "../../ledger/withdrawals/wallet-lease.js";
+} from "../../ledger/wallets/wallet-lease.js";
 import type { Payer } from "../../ledger/wallets/payer-choice.js";
-import { readOtherWallets, readPayers } from "../../ledger/wallets/wallet-board.js";
-import { endBeforeSlot } from "../../ledger/withdrawals/endings.js";
+import { readOtherWallets, readPayers } from "../../ledger/withdrawals/wallet-board.js";
+import { endBeforeSlot } from "../../ledger/requests/endings.js";
 import {
   moveWithdrawals,
   postponeWithdrawals,
   type Step,
-} from "../../ledger/withdrawals/withdrawal-steps.js";
-import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+} from "../../ledger/requests/withdrawal-steps.js";
+import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
 import { ShownNonces, type ShownWallet } from "./shown-nonces.js";
 
 type Ids = ReadonlySet<WithdrawalId>;

@@ -9,12 +9,12 @@ import {
   type KillSwitchState,
   stops,
   SWITCH_UNTOUCHED,
-} from "../../ledger/policy/kill-switch-level.js";
+} from "../../ledger/kill-switch/kill-switch-level.js";
 import {
   type HotWalletState,
   LeaseLostError,
   type WalletLease,
-} from "../../ledger/withdrawals/wallet-lease.js";
+} from "../../ledger/wallets/wallet-lease.js";
 import { LedgerError } from "../../ledger/errors.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";

@@ -3,7 +3,7 @@
  * commits that it had answered: what was signed for such a nonce may be on its way, or be asked for again.
  */
 import type { Address } from "../../chain/address.js";
-import type { HotWalletState } from "../../ledger/withdrawals/wallet-lease.js";
+import type { HotWalletState } from "../../ledger/wallets/wallet-lease.js";
 
 /** A wallet's row, and what this process was shown of it before. */
 export interface ShownWallet extends HotWalletState {

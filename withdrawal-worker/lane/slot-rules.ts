@@ -1,7 +1,7 @@
 /** Rules that spare nonces: screening, customers whose payouts fail, and what the signer would refuse. */
 import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
 import type { SlotCandidate } from "../../ledger/withdrawals/slot-choice.js";
-import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
 import { approvalsOf } from "./attempts.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { storeEach, type Waiting } from "./put-off.js";

@@ -3,7 +3,7 @@ import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, toQuantity } from "../../chain/hex.js";
 import { decodeUnits } from "../../chain/evm/erc20.js";
 import type { Atoken } from "../../chain/units.js";
-import { calldataOf, type PaymentTerms } from "../../ledger/withdrawals/payment-terms.js";
+import { calldataOf, type PaymentTerms } from "../../ledger/requests/payment-terms.js";
 import type { ChainIdentity } from "../../ledger/database.js";
 import { readHex, readQuantity, readSafeQuantity } from "../../rpc-client/answer-fields.js";
 import { badAnswer, NodeFault } from "../../rpc-client/errors.js";

@@ -2,9 +2,9 @@
  * The way out of the lowest open nonce, for which all later ones wait: a better price after a
  * while, then a transfer of nothing in its place; and those transfers themselves.
  */
-import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
+import { paymentTerms } from "../../ledger/requests/payment-terms.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
-import type { WithdrawalStatus } from "../../ledger/withdrawals/withdrawal-status.js";
+import type { WithdrawalStatus } from "../../ledger/requests/withdrawal-status.js";
 import {
   approvalsOf,
   FeeRoom,

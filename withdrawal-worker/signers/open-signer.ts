@@ -1,6 +1,6 @@
 /** A wallet's signer as the settings name it, behind the signer's own rules. */
 import { join } from "node:path";
-import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
+import { readKillSwitchFile } from "../../ledger/kill-switch/kill-switch-file.js";
 import { killSwitchPath, policyPath } from "../../ledger/policy/policy-paths.js";
 import { PolicyFile } from "../../ledger/policy/policy-file.js";
 import type { HomeWallet } from "../../ledger/wallets/home-wallets.js";

@@ -8,14 +8,14 @@ import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
 import { decodeTransfer } from "../../chain/evm/erc20.js";
 import { bytesToHex } from "../../chain/hex.js";
 import { TOKEN_SYMBOL } from "../../chain/units.js";
-import { TREASURY } from "../../ledger/books/accounts.js";
+import { TREASURY } from "../../ledger/journal/accounts.js";
 import {
   approvalDigest,
   approverOf,
   isSignedByApprover,
 } from "../../ledger/policy/approval-digest.js";
 import { isForbiddenDestination, type OwnAddresses } from "../../ledger/policy/destinations.js";
-import { type KillSwitchState, stops } from "../../ledger/policy/kill-switch-level.js";
+import { type KillSwitchState, stops } from "../../ledger/kill-switch/kill-switch-level.js";
 import {
   approvalsFor,
   type BrokenRule,

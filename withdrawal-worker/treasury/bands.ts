@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
-import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
+import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
 import { readTokenAssets } from "../../ledger/assets/asset-registry.js";
 import type { HashedPolicy, TreasuryAsset, TreasuryBand } from "../../ledger/policy/policy.js";
 import { paymentsFrom } from "../../ledger/recovery/older-chain.js";
@@ -16,7 +16,7 @@ import {
   withdrawUnbanded,
 } from "../../ledger/treasury/moves.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
-import { readWalletBoard, type WalletLane } from "../../ledger/wallets/wallet-board.js";
+import { readWalletBoard, type WalletLane } from "../../ledger/withdrawals/wallet-board.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS } from "../lane/gas.js";

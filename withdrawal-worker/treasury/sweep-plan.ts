@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Atoken } from "../../chain/units.js";
 import type { TreasuryAsset } from "../../ledger/policy/policy.js";
-import type { DueSweep } from "../../ledger/treasury/sweep-due.js";
+import type { DueSweep } from "../../ledger/assets/sweep-due.js";
 import { MAX_SWEEP_FAILURES, type NewSweep } from "../../ledger/treasury/sweeps.js";
 import type { AddressState } from "./sweep-node.js";
 

@@ -11,8 +11,8 @@ import type { AddressDerivation } from "../../chain/derivation/address-derivatio
 import type { DepositKeys } from "../../chain/derivation/deposit-keys.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { buildAndSign } from "../../chain/signing/legacy-transaction.js";
-import { NATIVE_ASSET, TREASURY } from "../../ledger/books/accounts.js";
-import { type KillSwitchState, stops } from "../../ledger/policy/kill-switch-level.js";
+import { NATIVE_ASSET, TREASURY } from "../../ledger/journal/accounts.js";
+import { type KillSwitchState, stops } from "../../ledger/kill-switch/kill-switch-level.js";
 import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { checkSigned, type SigningLimits } from "../signers/check-signed.js";

@@ -3,12 +3,12 @@
  * keeps the bands. Every step is a commit of its own; a round that dies anywhere is done by the next.
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
-import { readCursor } from "../../ledger/deposits/watch-cursor.js";
+import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
-import { stops } from "../../ledger/policy/kill-switch-level.js";
+import { stops } from "../../ledger/kill-switch/kill-switch-level.js";
 import type { HashedPolicy, TreasuryRules } from "../../ledger/policy/policy.js";
 import { endMoves, nameColdAddresses } from "../../ledger/treasury/moves.js";
-import { type DueSweep, putOff, readDue } from "../../ledger/treasury/sweep-due.js";
+import { type DueSweep, putOff, readDue } from "../../ledger/assets/sweep-due.js";
 import { readStoredPlaces, type StoredPlace } from "../../ledger/treasury/stored-places.js";
 import {
   freezeSweep,

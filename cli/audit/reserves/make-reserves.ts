@@ -4,7 +4,7 @@ import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { signPersonalMessage } from "../../../chain/signing/personal-message.js";
 import type { WalletKey } from "../../../chain/signing/keystore.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
-import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
+import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import type { LiabilityBooks } from "../../../ledger/books/liabilities.js";
 import { type CollectSource, collectProofs } from "../balance/collect.js";
 import { AuditError } from "../errors.js";

@@ -2,7 +2,7 @@
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { recoverPersonalMessage } from "../../../chain/signing/personal-message.js";
 import type { Atoken } from "../../../chain/units.js";
-import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
+import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
 import { notProven, type ProvenBlock, provenAccount, verifyBlock } from "../balance/verify.js";
 import type { LiabilityFile } from "./liability-file.js";

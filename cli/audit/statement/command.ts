@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { basename, resolve } from "node:path";
 import { momentMsOf } from "../../../chain/encoding/calendar.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { readStatement } from "../../../ledger/books/statement.js";
 import { linkAll } from "../../../ledger/tamper/chainer.js";
 import { amountText } from "../../amount-text.js";

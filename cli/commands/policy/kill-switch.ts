@@ -3,14 +3,14 @@
  * signer obeys, with or without a database; the ledger's rows are what every process sees.
  */
 import { errorMessage } from "../../../chain/errors.js";
-import { readKillSwitch, setKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import {
   exchangeKillSwitchFile,
   giveBackKillSwitchFile,
   lookAtKillSwitchFile,
   readKillSwitchFile,
   writeKillSwitchFile,
-} from "../../../ledger/policy/kill-switch-file.js";
+} from "../../../ledger/kill-switch/kill-switch-file.js";
 import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
 import {
   isKillSwitchLevel,
@@ -18,7 +18,7 @@ import {
   type KillSwitchLevel,
   type KillSwitchState,
   stricter,
-} from "../../../ledger/policy/kill-switch-level.js";
+} from "../../../ledger/kill-switch/kill-switch-level.js";
 import { cannotWrite, CliError } from "../../errors.js";
 import { AT_ONCE, type LedgerAlone, withLedgerAlone } from "../ledger-alone.js";
 import { operatorName } from "../ledger-decisions.js";

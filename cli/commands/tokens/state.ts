@@ -2,7 +2,7 @@
 import { toChecksumAddress } from "../../../chain/address.js";
 import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
-import { closeIfBehind } from "../../../ledger/recovery/ledger-guard.js";
+import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
 import { CliError } from "../../errors.js";
 import { operatorName } from "../ledger-decisions.js";
 import { type LedgerCommand, toJson, withLedger } from "../ledger-tools.js";

@@ -9,7 +9,7 @@ import {
   SWEEP_STATES,
 } from "../../../ledger/treasury/sweeps.js";
 import { readTreasury, type TreasuryFigures } from "../../../ledger/treasury/treasury-figures.js";
-import { closeIfBehind, refuseInRecovery } from "../../../ledger/recovery/ledger-guard.js";
+import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
 import { amountText } from "../../amount-text.js";
 import { CliError } from "../../errors.js";
 import { withLedgerAlone } from "../ledger-alone.js";

@@ -3,13 +3,13 @@ import type { Address } from "../../../chain/address.js";
 import { decodeTransfer, ERC20_TOPICS } from "../../../chain/evm/erc20.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import type { MinedPayment } from "../../../ledger/recovery/recovery-plan.js";
-import { type LoggedTransfer, termsOf } from "../../../ledger/withdrawals/payment-terms.js";
+import { type LoggedTransfer, termsOf } from "../../../ledger/requests/payment-terms.js";
 import {
   coinMovements,
   type ForeignPayment,
   mayHavePaid,
   tokenMovements,
-} from "../../../ledger/recovery/possible-payments.js";
+} from "../../../ledger/requests/possible-payments.js";
 import type { EvmClient } from "../../../rpc-client/evm-client.js";
 import type { JournaledBlock, JournaledTransaction } from "../../../rpc-client/journal-codec.js";
 import { transferOf } from "../../../rpc-client/transfer-logs.js";

@@ -15,7 +15,7 @@ import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../../../ledger/assets/token-opening.js";
 import { readHomeWallets, WALLETS_FOLDER } from "../../../ledger/wallets/home-wallets.js";
 import type { HotWallet } from "../../../ledger/wallets/wallet.js";
-import { readWalletBoard, type WalletLane } from "../../../ledger/wallets/wallet-board.js";
+import { readWalletBoard, type WalletLane } from "../../../ledger/withdrawals/wallet-board.js";
 import {
   drainWallet,
   reactivateWallet,

@@ -18,13 +18,13 @@ import type {
   ReleaseStep,
   WalletChain,
 } from "../../../ledger/withdrawals/release/outcome.js";
-import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
-import { closeIfBehind, refuseInRecovery } from "../../../ledger/recovery/ledger-guard.js";
+import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
+import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
 import {
   walletOfOpenSlot,
   type WalletTransaction,
 } from "../../../ledger/withdrawals/operator-decisions.js";
-import { toWithdrawalId, type WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { toWithdrawalId, type WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import type { HotWallet } from "../../../ledger/wallets/wallet.js";
 import { CliError } from "../../errors.js";
 import { operatorName, readReason } from "../ledger-decisions.js";

@@ -3,20 +3,20 @@
  * more, and the kill switch of signing.
  */
 import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
-import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
+import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { closeIfBehind } from "../../../ledger/recovery/ledger-guard.js";
+import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
 import type { HotWallet } from "../../../ledger/wallets/wallet.js";
 import {
   freezeSigning,
   readFreeze,
   type SigningFreeze,
-} from "../../../ledger/withdrawals/signing-freeze.js";
+} from "../../../ledger/requests/signing-freeze.js";
 import {
   isWithdrawalStatus,
   WITHDRAWAL_STATUSES,
-} from "../../../ledger/withdrawals/withdrawal-status.js";
-import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+} from "../../../ledger/requests/withdrawal-status.js";
+import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import {
   findWithdrawal,
   listWithdrawals,

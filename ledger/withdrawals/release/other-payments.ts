@@ -5,7 +5,7 @@
 import type { Address } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
-import { mayBePaidBy } from "../../recovery/possible-payments.js";
+import { mayBePaidBy } from "../../requests/possible-payments.js";
 import { storedHash } from "../../stored-values.js";
 import { doubtfulOutflows } from "../foreign-transactions.js";
 import type { FrozenWithdrawal, WalletTransaction } from "../operator-decisions.js";

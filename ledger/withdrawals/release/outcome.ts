@@ -4,9 +4,9 @@ import type { Hash32, Height } from "../../../chain/hex.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import type { ForeignOutflow } from "../foreign-transactions.js";
 import type { WalletTransaction } from "../operator-decisions.js";
-import type { ForeignPayment } from "../../recovery/possible-payments.js";
+import type { ForeignPayment } from "../../requests/possible-payments.js";
 import type { MinedReceipt } from "../slot-outcomes.js";
-import type { WithdrawalId } from "../withdrawal-id.js";
+import type { WithdrawalId } from "../../requests/withdrawal-id.js";
 
 /** What a release asks of the chain, for one hot wallet. */
 export interface WalletChain {

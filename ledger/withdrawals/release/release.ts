@@ -28,8 +28,8 @@ import {
   walletOfOpenSlot,
   type WalletTransaction,
 } from "../operator-decisions.js";
-import { isSamePayment, termsOf } from "../payment-terms.js";
-import { type ForeignPayment, mayBePaidBy } from "../../recovery/possible-payments.js";
+import { isSamePayment, termsOf } from "../../requests/payment-terms.js";
+import { type ForeignPayment, mayBePaidBy } from "../../requests/possible-payments.js";
 import type {
   ReleaseContext,
   ReleaseDecision,
@@ -44,11 +44,11 @@ import {
   maybePaid,
   obstacleToFreeNonce,
 } from "./other-payments.js";
-import { readSwitchReason, releaseSigning } from "../signing-freeze.js";
+import { readSwitchReason, releaseSigning } from "../../requests/signing-freeze.js";
 import { receiptOfSlot, recordInclusions } from "../slot-outcomes.js";
 import type { LiveSlot } from "../slot-rows.js";
-import { createHotWallet, readHotWallet } from "../wallet-lease.js";
-import type { WithdrawalId } from "../withdrawal-id.js";
+import { createHotWallet, readHotWallet } from "../../wallets/wallet-lease.js";
+import type { WithdrawalId } from "../../requests/withdrawal-id.js";
 
 interface Release extends ReleaseContext {
   /** The wallet's. */

@@ -4,7 +4,7 @@
  */
 import { expect } from "@jest/globals";
 import { present } from "../../../chain/errors.js";
-import { TREASURY } from "../../../ledger/books/accounts.js";
+import { TREASURY } from "../../../ledger/journal/accounts.js";
 import type { BlockWitness, ChainBlock, ChainTransaction } from "./chain.js";
 import type { FaultExchange } from "./exchange.js";
 import { follows, type Request, type Row } from "./promises.js";

@@ -13,14 +13,14 @@ import {
 import type { CheckedNode } from "../../../deposit-watcher/chain-check.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import {
   type DepositAddress,
   registerAddress,
 } from "../../../ledger/deposits/deposit-addresses.js";
 import { listDeposits } from "../../../ledger/deposits/deposit-queries.js";
-import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
-import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
+import { readCursor } from "../../../ledger/watch/watch-cursor.js";
+import { LedgerGuard } from "../../../ledger/guard/ledger-guard.js";
 import {
   createDataApiClient,
   type DataApiClient,

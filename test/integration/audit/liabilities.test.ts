@@ -6,8 +6,8 @@ import {
   heldAccount,
   parseCustomerId,
   SUSPENSE,
-} from "../../../ledger/books/accounts.js";
-import { postJournals } from "../../../ledger/books/journal.js";
+} from "../../../ledger/journal/accounts.js";
+import { postJournals } from "../../../ledger/journal/journal.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 

@@ -7,7 +7,7 @@ import {
   runReconcileLoop,
 } from "../../../deposit-watcher/reconcile-loop.js";
 import { bisectBreaks, divergenceText } from "../../../ledger/books/break-bisection.js";
-import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/books/accounts.js";
+import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accounts.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { lastRun } from "../../../ledger/books/reconcile-runs.js";

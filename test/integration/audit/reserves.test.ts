@@ -38,8 +38,8 @@ import {
   parseCustomerId,
   SUSPENSE,
   SUSPENSE_HOLDER,
-} from "../../../ledger/books/accounts.js";
-import { postJournals } from "../../../ledger/books/journal.js";
+} from "../../../ledger/journal/accounts.js";
+import { postJournals } from "../../../ledger/journal/journal.js";
 import {
   type LiabilityBooks,
   type OwnAddress,

@@ -1,6 +1,6 @@
 /** What several tests of audits set up alike. */
 import { ANY_REQUEST } from "../../helpers/signing.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { HOT, STRANGER } from "../../helpers/services/watcher.js";

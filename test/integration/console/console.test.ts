@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { runLiftSwitch } from "../../../cli/commands/policy/kill-switch.js";
 import { reconcileOnce } from "../../../deposit-watcher/reconcile-loop.js";
-import { readKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import { readKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
 import {
   type Browser,

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { readKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import { readKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import { Browser, ConsoleStage, FILE_KEY, hiddenField } from "../../helpers/pages/console.js";
 import { rawRequest } from "../../helpers/raw-request.js";
 import { until } from "../../helpers/until.js";

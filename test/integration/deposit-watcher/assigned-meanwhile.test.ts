@@ -1,7 +1,7 @@
 /** A person says whose an address is while the watcher books blocks: what it books from then on is theirs. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
-import { UNASSIGNED } from "../../../ledger/books/accounts.js";
-import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { UNASSIGNED } from "../../../ledger/journal/accounts.js";
+import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { until } from "../../helpers/until.js";
 import { TokenBench } from "../tokens/token-bench.js";
 

@@ -1,8 +1,8 @@
 /** An incident and the commits of blocks: each commit stands before it or is refused, none is beside it. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { WatchSeat } from "../../../deposit-watcher/watch-seat.js";
-import { type BlockStep, commitBlockStep } from "../../../ledger/deposits/deposits.js";
-import { readCursor, type WatchCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { type BlockStep, commitBlockStep } from "../../../ledger/blocks/block-step.js";
+import { readCursor, type WatchCursor } from "../../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { openTestLedger, silentLog, type TestLedger } from "../../helpers/services/ledger.js";

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { readinessOf } from "../../../deposit-watcher/readiness.js";
 import { resumeCrediting } from "../../../ledger/incidents.js";
-import { readFreeze, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
-import { createHotWallet } from "../../../ledger/withdrawals/wallet-lease.js";
-import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { readFreeze, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
+import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
+import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { recordIncident } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import {

@@ -1,6 +1,6 @@
 /** One statement of a block's commit is cancelled, or its session ends, or its answer is lost. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { INTERRUPTIONS, InterruptedSql } from "../../helpers/faults/interrupted-sql.js";
 import { createRandom } from "../../helpers/random.js";

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
-import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { derivation, WatcherBench } from "../../helpers/services/watcher.js";
 
 let bench: WatcherBench;

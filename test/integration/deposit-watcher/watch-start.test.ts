@@ -2,10 +2,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { beginWatch, type WatchStart } from "../../../deposit-watcher/watch-start.js";
-import { HOT_WALLET, NATIVE_ASSET, SUSPENSE } from "../../../ledger/books/accounts.js";
-import { postJournal } from "../../../ledger/books/journal.js";
+import { HOT_WALLET, NATIVE_ASSET, SUSPENSE } from "../../../ledger/journal/accounts.js";
+import { postJournal } from "../../../ledger/journal/journal.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
-import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";

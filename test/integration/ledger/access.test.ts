@@ -21,7 +21,7 @@ import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes } from "../../../deposit-watcher/api/routes.js";
 import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
 import { KEY_LIFE_MS, KeyRing } from "../../../ledger/access/key-ring.js";
-import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
+import { LedgerGuard } from "../../../ledger/guard/ledger-guard.js";
 import { ACCESS_SCOPES } from "../../../ledger/access/scopes.js";
 import { createDataApiClient } from "../../../rpc-client/data-api/data-api-client.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";

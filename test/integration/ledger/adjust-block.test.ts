@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
-import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { Desk, TOKEN } from "../recovery/desk.js";
 
 let desk: Desk;

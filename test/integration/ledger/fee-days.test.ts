@@ -1,6 +1,6 @@
 /** Fees by day: a day is whole, or it is left out and the answer says from when on days are whole. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
-import { HOT_WALLET, NATIVE_ASSET, NETWORK_FEE } from "../../../ledger/books/accounts.js";
+import { HOT_WALLET, NATIVE_ASSET, NETWORK_FEE } from "../../../ledger/journal/accounts.js";
 import { readFeeDays } from "../../../ledger/books/fee-days.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 

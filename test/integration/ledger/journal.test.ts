@@ -7,9 +7,9 @@ import {
   NATIVE_ASSET,
   parseCustomerId,
   SUSPENSE,
-} from "../../../ledger/books/accounts.js";
+} from "../../../ledger/journal/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
-import { type JournalEntry, postJournal, postJournals } from "../../../ledger/books/journal.js";
+import { type JournalEntry, postJournal, postJournals } from "../../../ledger/journal/journal.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 
 const MAX = 2n ** 256n - 1n;

@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { parseAddress } from "../../../chain/address.js";
-import { freezeUnexplained } from "../../../ledger/recovery/unexplained-outflows.js";
-import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { freezeUnexplained } from "../../../ledger/requests/unexplained-outflows.js";
+import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { linkRows } from "../../../ledger/tamper/chainer.js";
 import { readUnlinked } from "../../../ledger/tamper/linked-rows.js";
 import {

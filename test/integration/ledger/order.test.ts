@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { parseHash32 } from "../../../chain/hex.js";
 import { listSightings, recordSightings } from "../../../ledger/assets/token-sightings.js";
-import { UNASSIGNED } from "../../../ledger/books/accounts.js";
+import { UNASSIGNED } from "../../../ledger/journal/accounts.js";
 import { assignmentsAfter } from "../../../ledger/deposits/deposit-addresses.js";
 import { activatePolicy, activePolicyHash } from "../../../ledger/policy/policy-store.js";
 import { readKeptDeposits } from "../../../ledger/tamper/read-export.js";

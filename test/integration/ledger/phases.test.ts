@@ -1,6 +1,6 @@
 /** What is indexed of a withdrawal's state: the database and the program mean the same by it. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
-import { phaseOf, WITHDRAWAL_STATUSES } from "../../../ledger/withdrawals/withdrawal-status.js";
+import { phaseOf, WITHDRAWAL_STATUSES } from "../../../ledger/requests/withdrawal-status.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 
 let ledger: TestLedger;

@@ -9,14 +9,14 @@ import {
   NATIVE_ASSET,
   NETWORK_FEE,
   parseCustomerId,
-} from "../../../ledger/books/accounts.js";
-import { postJournal } from "../../../ledger/books/journal.js";
+} from "../../../ledger/journal/accounts.js";
+import { postJournal } from "../../../ledger/journal/journal.js";
 import { reconcile, type ReconcileReport } from "../../../ledger/books/reconcile.js";
 import { lastRun } from "../../../ledger/books/reconcile-runs.js";
 import { reconcileOnce } from "../../../deposit-watcher/reconcile-loop.js";
 import { settleSlots } from "../../../ledger/withdrawals/slot-outcomes.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
-import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";

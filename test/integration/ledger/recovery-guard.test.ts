@@ -6,16 +6,16 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { registerAddress } from "../../../ledger/deposits/deposit-addresses.js";
-import { commitBlockStep } from "../../../ledger/deposits/deposits.js";
-import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { commitBlockStep } from "../../../ledger/blocks/block-step.js";
+import { readCursor } from "../../../ledger/watch/watch-cursor.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { appendEvents, listEvents } from "../../../ledger/events.js";
-import { acquireWatchLease } from "../../../ledger/deposits/watch-lease.js";
+import { acquireWatchLease } from "../../../ledger/watch/watch-lease.js";
 import { openIncident, resumeCrediting } from "../../../ledger/incidents.js";
-import { markPath } from "../../../ledger/recovery/home-mark.js";
-import { LedgerGuard, openRecovery } from "../../../ledger/recovery/ledger-guard.js";
-import { freezeBehindChain, readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
-import { createHotWallet } from "../../../ledger/withdrawals/wallet-lease.js";
+import { markPath } from "../../../ledger/guard/home-mark.js";
+import { LedgerGuard, openRecovery } from "../../../ledger/guard/ledger-guard.js";
+import { freezeBehindChain, readFreeze } from "../../../ledger/requests/signing-freeze.js";
+import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import {
   openTestLedger,

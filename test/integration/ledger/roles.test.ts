@@ -4,7 +4,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { Client } from "pg";
 import { openLedger } from "../../../ledger/database.js";
 import { openIncident } from "../../../ledger/incidents.js";
-import { openRecovery } from "../../../ledger/recovery/ledger-guard.js";
+import { openRecovery } from "../../../ledger/guard/ledger-guard.js";
 import { grantLedgerRoles, LEDGER_SERVICES, ledgerRole } from "../../../ledger/roles.js";
 import {
   openTestLedger,

@@ -8,10 +8,10 @@ import {
 } from "../../../ledger/policy/approvals.js";
 import { countingApprovals } from "../../../ledger/policy/approval-rows.js";
 import type { HashedPolicy } from "../../../ledger/policy/policy.js";
-import { setKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { createHotWallet } from "../../../ledger/withdrawals/wallet-lease.js";
+import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { acceptWithdrawals, type Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";

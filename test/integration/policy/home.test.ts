@@ -22,9 +22,12 @@ import {
 } from "../../../cli/commands/policy/kill-switch.js";
 import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
 import { killSwitchPath, policyPath } from "../../../ledger/policy/policy-paths.js";
-import { readKillSwitch, setKillSwitch } from "../../../ledger/policy/kill-switch.js";
-import { encodeKillSwitch, readKillSwitchFile } from "../../../ledger/policy/kill-switch-file.js";
-import type { KillSwitchLevel } from "../../../ledger/policy/kill-switch-level.js";
+import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
+import {
+  encodeKillSwitch,
+  readKillSwitchFile,
+} from "../../../ledger/kill-switch/kill-switch-file.js";
+import type { KillSwitchLevel } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { type HashedPolicy, policyFileText } from "../../../ledger/policy/policy.js";
 import type { Sql, SqlDatabase } from "../../../runtime/sql/sql.js";
 import { createPolicyRoutes } from "../../../withdrawal-worker/api/policy-routes.js";

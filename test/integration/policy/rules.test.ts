@@ -1,9 +1,9 @@
 /** The policy when requests are accepted: every rule, alone and under a hundred requests at once. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { setKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import type { HashedPolicy } from "../../../ledger/policy/policy.js";
 import { activatePolicy } from "../../../ledger/policy/policy-store.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import {
   type AcceptOutcome,
   acceptWithdrawals,

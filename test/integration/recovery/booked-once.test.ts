@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { bytesToHex } from "../../../chain/hex.js";
 import { signLegacy } from "../../../chain/transaction.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { Desk, destination, KEY, TOKEN, WALLET } from "./desk.js";
 

@@ -19,22 +19,22 @@ import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
-import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/books/accounts.js";
+import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { type ChainIdentity, type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import {
   type DepositAddress,
   registerAddress,
 } from "../../../ledger/deposits/deposit-addresses.js";
-import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { grantLedgerRoles } from "../../../ledger/roles.js";
 import { foundInHome, readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
-import { SWITCH_UNTOUCHED } from "../../../ledger/policy/kill-switch-level.js";
+import { SWITCH_UNTOUCHED } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
-import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
+import { LedgerGuard } from "../../../ledger/guard/ledger-guard.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import {
   acceptWithdrawals,
   findWithdrawal,

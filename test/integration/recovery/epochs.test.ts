@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { listEvents } from "../../../ledger/events.js";
-import { readLedgerState } from "../../../ledger/recovery/ledger-guard.js";
+import { readLedgerState } from "../../../ledger/guard/ledger-guard.js";
 import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";

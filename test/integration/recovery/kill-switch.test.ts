@@ -2,10 +2,10 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { readKillSwitch } from "../../../ledger/policy/kill-switch.js";
-import { readKillSwitchFile } from "../../../ledger/policy/kill-switch-file.js";
+import { readKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
+import { readKillSwitchFile } from "../../../ledger/kill-switch/kill-switch-file.js";
 import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
-import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
+import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { until } from "../../helpers/until.js";
 import { type CommandResult, Desk, destination, TOKEN, WALLET } from "./desk.js";
 

@@ -5,8 +5,8 @@ import {
   NATIVE_ASSET,
   parseCustomerId,
   SUSPENSE,
-} from "../../../ledger/books/accounts.js";
-import { postJournal } from "../../../ledger/books/journal.js";
+} from "../../../ledger/journal/accounts.js";
+import { postJournal } from "../../../ledger/journal/journal.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
 import { Desk, derivation, destination, TOKEN } from "./desk.js";
 

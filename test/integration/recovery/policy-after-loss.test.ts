@@ -1,6 +1,6 @@
 /** The policy and what a lost ledger had paid: neither makes the other forget. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/books/accounts.js";
+import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/journal/accounts.js";
 import type { LimitSubject } from "../../../ledger/policy/policy.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";

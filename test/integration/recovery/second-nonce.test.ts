@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { bytesToHex, type Hash32 } from "../../../chain/hex.js";
 import { signLegacy } from "../../../chain/transaction.js";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { Desk, destination, KEY, TOKEN } from "./desk.js";
 

@@ -17,7 +17,7 @@ import {
   listDeposits,
 } from "../../../ledger/deposits/deposit-queries.js";
 import { listEvents } from "../../../ledger/events.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { WALLET } from "../withdrawal-worker/house.js";

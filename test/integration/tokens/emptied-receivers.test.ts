@@ -1,7 +1,7 @@
 /** Payouts of tokens to receivers that have something of them when gas is estimated, and nothing by then. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { acceptWithdrawals, findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 import { TreasuryBench } from "../treasury/treasury-bench.js";

@@ -1,7 +1,7 @@
 /** A block in which strangers log more than any answer may hold: what came in it is credited all the same. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { ERC20_TOPICS } from "../../../chain/evm/erc20.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import { callOf, contractAt, type Message, TokenBench } from "./token-bench.js";
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { ERC20_TOPICS } from "../../../chain/evm/erc20.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
 import { readStatement } from "../../../ledger/books/statement.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";

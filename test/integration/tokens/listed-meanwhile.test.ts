@@ -1,7 +1,7 @@
 /** A token that another process stores while this watcher has looked at blocks that move it, and not booked them. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { registerTokens } from "../../../ledger/assets/asset-registry.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import { callOf, TokenBench, TOKENS } from "./token-bench.js";
 

@@ -1,7 +1,7 @@
 /** A token, and a wallet, that were taken in above the block that a chain came back to. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { openIncident } from "../../../ledger/incidents.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";

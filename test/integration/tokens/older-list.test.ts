@@ -1,7 +1,7 @@
 /** A Data API whose list is older than the watcher's: it has no operations of a token that is followed. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Hash32 } from "../../../chain/hex.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { depositIdsOfTransaction } from "../../../ledger/deposits/deposit-evidence.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import { WALLET } from "../withdrawal-worker/house.js";

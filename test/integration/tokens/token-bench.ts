@@ -14,14 +14,14 @@ import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import { registerAddress } from "../../../ledger/deposits/deposit-addresses.js";
-import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { planRewind, type RewindPlan } from "../../../ledger/recovery/older-chain.js";
 import { applyRewind } from "../../../ledger/recovery/rewind.js";
-import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
+import { LedgerGuard } from "../../../ledger/guard/ledger-guard.js";
 import {
   createDataApiClient,
   type DataApiClient,

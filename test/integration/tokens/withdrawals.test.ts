@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Contract, JsonRpcProvider } from "ethers";
 import type { Address } from "../../../chain/address.js";
 import type { Hex } from "../../../chain/hex.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
-import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
+import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import {
   acceptWithdrawals,
   findWithdrawal,
@@ -21,8 +21,8 @@ import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { readWalletTransactions } from "../../../cli/commands/wallets/wallet-transactions.js";
 import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
-import { declareRecovery } from "../../../ledger/recovery/ledger-guard.js";
-import { freezeRecovered } from "../../../ledger/recovery/recovered-payments.js";
+import { declareRecovery } from "../../../ledger/guard/ledger-guard.js";
+import { freezeRecovered } from "../../../ledger/requests/recovered-payments.js";
 import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";

@@ -1,11 +1,11 @@
 /** Bands while a worker goes on between two looks of the treasury: what customers take is counted once. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { drainWallet, registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
-import { createHotWallet } from "../../../ledger/withdrawals/wallet-lease.js";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";

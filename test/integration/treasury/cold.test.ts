@@ -1,7 +1,7 @@
 /** What is cold storage and what is not, and moves to it that are not paid. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../chain/address.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import { readTreasury } from "../../../ledger/treasury/treasury-figures.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";

@@ -6,7 +6,7 @@ import { GasGivenAgain1760000000035 } from "../../../ledger/migrations/treasury/
 import { openMove } from "../../../ledger/treasury/moves.js";
 import type { Sweep } from "../../../ledger/treasury/sweeps.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import type { TreasuryContext } from "../../../withdrawal-worker/treasury/treasury-context.js";
 import { openDatabase, type SqlDatabase } from "../../../runtime/sql/sql.js";

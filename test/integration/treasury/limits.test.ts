@@ -1,7 +1,7 @@
 /** Limits of a wallet are about what customers take: what the treasury moves is neither held by them nor counted. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { hashPolicy, type Limit, rulesOf } from "../../../ledger/policy/policy.js";
 import { acceptWithdrawals, findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";

@@ -7,7 +7,7 @@ import { present } from "../../../chain/errors.js";
 import {
   type KillSwitchState,
   SWITCH_UNTOUCHED,
-} from "../../../ledger/policy/kill-switch-level.js";
+} from "../../../ledger/kill-switch/kill-switch-level.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { listSweeps, type Sweep } from "../../../ledger/treasury/sweeps.js";
 import {

@@ -1,7 +1,7 @@
 /** Who is swept first: nothing starves, whatever comes meanwhile. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
-import { putOff, readDue } from "../../../ledger/treasury/sweep-due.js";
+import { putOff, readDue } from "../../../ledger/assets/sweep-due.js";
 import { until } from "../../helpers/until.js";
 import { callOf } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";

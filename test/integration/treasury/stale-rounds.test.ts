@@ -11,7 +11,7 @@ import {
   registerWallets,
   retireWallet,
 } from "../../../ledger/wallets/wallet-registry.js";
-import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
+import { freezeSigning, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";

@@ -2,8 +2,8 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { resumeCrediting, writeIncident } from "../../../ledger/incidents.js";
-import { readKillSwitch, setKillSwitch } from "../../../ledger/policy/kill-switch.js";
-import type { KillSwitchLevel } from "../../../ledger/policy/kill-switch-level.js";
+import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
+import type { KillSwitchLevel } from "../../../ledger/kill-switch/kill-switch-level.js";
 import type { Sweep } from "../../../ledger/treasury/sweeps.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { callOf } from "../tokens/token-bench.js";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/glo
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
-import { parseCustomerId, TREASURY } from "../../../ledger/books/accounts.js";
+import { parseCustomerId, TREASURY } from "../../../ledger/journal/accounts.js";
 import { bookTreasuryFlows } from "../../../ledger/treasury/treasury-flows.js";
 import { readTreasury } from "../../../ledger/treasury/treasury-figures.js";
 import { derivation } from "../../helpers/services/watcher.js";

@@ -7,7 +7,7 @@ import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import {
   type KillSwitchState,
   SWITCH_UNTOUCHED,
-} from "../../../ledger/policy/kill-switch-level.js";
+} from "../../../ledger/kill-switch/kill-switch-level.js";
 import {
   hashPolicy,
   PERMISSIVE_POLICY,

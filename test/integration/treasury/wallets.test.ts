@@ -16,7 +16,7 @@ import {
   registerWallets,
   retireWallet,
 } from "../../../ledger/wallets/wallet-registry.js";
-import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
+import { freezeSigning, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { callOf, depositKey } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { encryptKeystoreJsonSync, Wallet } from "ethers";
 import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import { bytesToHex } from "../../../chain/hex.js";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { Lanes } from "../../../withdrawal-worker/lanes.js";
 import { WalletKeys } from "../../../withdrawal-worker/wallet-keys.js";
 import { ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";

@@ -14,7 +14,7 @@ import {
   acquireLease,
   createHotWallet,
   type WalletLease,
-} from "../../../ledger/withdrawals/wallet-lease.js";
+} from "../../../ledger/wallets/wallet-lease.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { present } from "../../../chain/errors.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";

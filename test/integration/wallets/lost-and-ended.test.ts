@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { Desk, destination, KEY, TOKEN } from "../recovery/desk.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the lost endings"));

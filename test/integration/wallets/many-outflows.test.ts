@@ -5,7 +5,7 @@ import { bytesToHex, type Hash32 } from "../../../chain/hex.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { signLegacy } from "../../../chain/transaction.js";
 import { DOUBTFUL_AT_A_TIME } from "../../../ledger/withdrawals/foreign-transactions.js";
-import { freezeSigning, readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
+import { freezeSigning, readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { Desk, destination, KEY, TOKEN, WALLET } from "../recovery/desk.js";
 

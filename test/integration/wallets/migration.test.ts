@@ -13,8 +13,8 @@ import {
   parseCustomerId,
   RECOVERED_PAYMENTS,
   walletAccount,
-} from "../../../ledger/books/accounts.js";
-import { type JournalEntry, postJournals } from "../../../ledger/books/journal.js";
+} from "../../../ledger/journal/accounts.js";
+import { type JournalEntry, postJournals } from "../../../ledger/journal/journal.js";
 import { readBooks } from "../../../ledger/books/reconcile-books.js";
 import {
   LEDGER_FORMAT_VERSION,

@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Hash32 } from "../../../chain/hex.js";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { Desk, destination, TOKEN, WALLET } from "../recovery/desk.js";
 
 const REASON = ["--reason", "paid by hand"];

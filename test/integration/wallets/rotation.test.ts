@@ -7,8 +7,8 @@ import { keccak256 } from "../../../chain/hashes.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import { encryptKeystore } from "../../../chain/signing/keystore.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
-import { readPayers } from "../../../ledger/wallets/wallet-board.js";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { readPayers } from "../../../ledger/withdrawals/wallet-board.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { Desk, destination, KEY, TOKEN, WALLET } from "../recovery/desk.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the rotation tests"));

@@ -6,11 +6,11 @@ import { keccak256 } from "../../../chain/hashes.js";
 import type { Hex } from "../../../chain/hex.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import type { Address } from "../../../chain/address.js";
-import { walletAccount } from "../../../ledger/books/accounts.js";
+import { walletAccount } from "../../../ledger/journal/accounts.js";
 import { bisectBreaks, divergenceText } from "../../../ledger/books/break-bisection.js";
 import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
-import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
+import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import {
   acceptWithdrawals,
   findWithdrawal,

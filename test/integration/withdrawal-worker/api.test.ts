@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import request from "supertest";
 import { parseAddress } from "../../../chain/address.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { type HttpServer } from "../../../runtime/http/http-server.js";
 import { freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";

@@ -1,6 +1,6 @@
 /** Payouts that enter code: what they may cost, whom they may keep waiting, and what failures cost. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { listEvents } from "../../../ledger/events.js";
 import { hashPolicy, PERMISSIVE_POLICY, rulesOf } from "../../../ledger/policy/policy.js";

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import request from "supertest";
 import { toChecksumAddress } from "../../../chain/address.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
+import { freezeSigning, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import { type HttpServer } from "../../../runtime/http/http-server.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import type { Sql } from "../../../runtime/sql/sql.js";

@@ -10,11 +10,11 @@ import {
   NATIVE_ASSET,
   parseCustomerId,
   walletAccount,
-} from "../../../ledger/books/accounts.js";
-import { SWITCH_UNTOUCHED } from "../../../ledger/policy/kill-switch-level.js";
+} from "../../../ledger/journal/accounts.js";
+import { SWITCH_UNTOUCHED } from "../../../ledger/kill-switch/kill-switch-level.js";
 import type { LedgerDatabase } from "../../../ledger/database.js";
-import { postJournal } from "../../../ledger/books/journal.js";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { postJournal } from "../../../ledger/journal/journal.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import {
   type AcceptOutcome,
   acceptWithdrawals,

@@ -1,7 +1,7 @@
 /** Settings of gas that were lowered: nonces from before find their way out within the new ones. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
+import { freezeSigning, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { GasSettings } from "../../../withdrawal-worker/lane/gas.js";
 import { freshAddress, House, TOKEN, WALLET, decodeRaw } from "./house.js";

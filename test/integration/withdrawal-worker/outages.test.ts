@@ -1,7 +1,7 @@
 /** Slow nodes, two workers, and a database that answers but does not write: the lane goes on. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { LaneContext } from "../../../withdrawal-worker/lane/lane-context.js";
-import { LeaseLostError } from "../../../ledger/withdrawals/wallet-lease.js";
+import { LeaseLostError } from "../../../ledger/wallets/wallet-lease.js";
 import { whileHolding } from "../../../runtime/process/lease-keeper.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { ledgerRole } from "../../../ledger/roles.js";

@@ -5,12 +5,12 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Hash32, Hex } from "../../../chain/hex.js";
-import { setKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import { readSlotQueue } from "../../../ledger/withdrawals/nonce-slots.js";
-import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
+import { freezeSigning, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
-import { postponeWithdrawals } from "../../../ledger/withdrawals/withdrawal-steps.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import { postponeWithdrawals } from "../../../ledger/requests/withdrawal-steps.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext } from "../../../withdrawal-worker/lane/lane-context.js";
 import type { EstimateMeaning } from "../../../withdrawal-worker/withdrawal-state.js";

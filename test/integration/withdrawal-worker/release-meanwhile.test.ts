@@ -4,7 +4,7 @@ import type { Address } from "../../../chain/address.js";
 import { releaseWallet, releaseWithdrawal } from "../../../ledger/withdrawals/release/release.js";
 import type { WalletChain } from "../../../ledger/withdrawals/release/outcome.js";
 import { resumeUnpaid } from "../../../ledger/withdrawals/operator-decisions.js";
-import { freezeSigning, readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
+import { freezeSigning, readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { House, TOKEN, WALLET } from "./house.js";

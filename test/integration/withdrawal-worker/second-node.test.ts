@@ -1,6 +1,6 @@
 /** A second node: nothing is settled, and no hold given back, on the word of one alone. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { NodeFault } from "../../../rpc-client/errors.js";
 import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
 import type { ReceiptsAtHeight, WalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";

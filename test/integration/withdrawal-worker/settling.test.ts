@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import type { Hash32 } from "../../../chain/hex.js";
 import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import type { LaneContext } from "../../../withdrawal-worker/lane/lane-context.js";
 import { House, TOKEN } from "./house.js";
 

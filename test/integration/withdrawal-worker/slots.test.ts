@@ -7,14 +7,14 @@ import {
   storeAttempts,
   takeSlots,
 } from "../../../ledger/withdrawals/nonce-slots.js";
-import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
+import { freezeSigning, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import {
   acquireLease,
   createHotWallet,
   readHotWallet,
   releaseLease,
   type WalletLease,
-} from "../../../ledger/withdrawals/wallet-lease.js";
+} from "../../../ledger/wallets/wallet-lease.js";
 import { House, TOKEN, WALLET } from "./house.js";
 import { PERMISSIVE } from "../../helpers/signing.js";
 

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext } from "../../../withdrawal-worker/lane/lane-context.js";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { House, statuses, TOKEN, WALLET } from "./house.js";
 

@@ -5,7 +5,7 @@ import { keccak256Hex } from "../../../chain/hashes.js";
 import { operationsOf } from "../../../chain/operations.js";
 import { confirmationsOf } from "../../../chain/confirmations.js";
 import { type MatchBlock, matchBlocks } from "../../../deposit-watcher/deposit-match.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { change, FEE_COLLECTOR, testAddress } from "../../helpers/chains/fake-chain.js";
 
 const stranger = testAddress(1);

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { HomeMark, markPath } from "../../../ledger/recovery/home-mark.js";
+import { HomeMark, markPath } from "../../../ledger/guard/home-mark.js";
 
 let home: string;
 

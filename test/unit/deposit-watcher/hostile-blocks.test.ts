@@ -10,7 +10,7 @@ import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { AddressPrefixes } from "../../../chain/address-prefixes.js";
 import { parseTokenList } from "../../../chain/token-list.js";
 import { matchBlocks, type MatchResult } from "../../../deposit-watcher/deposit-match.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import {
   createDataApiClient,
   type DataApiClient,

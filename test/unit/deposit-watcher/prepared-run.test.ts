@@ -3,7 +3,7 @@ import { expect, it } from "@jest/globals";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { CheckedNodes, type CheckedNode } from "../../../deposit-watcher/chain-check.js";
 import { prepareRun } from "../../../deposit-watcher/prepared-run.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import type { DataBlock, DataTransaction } from "../../../rpc-client/data-api/data-block.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { blockAt, hashAt } from "./blocks.js";

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../../chain/hex.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { readTokenRun, type TokenNode } from "../../../deposit-watcher/tokens/token-run.js";
 import type { TokenSide } from "../../../deposit-watcher/tokens/token-side.js";
 

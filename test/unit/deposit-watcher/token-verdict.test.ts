@@ -7,7 +7,7 @@ import {
   noVerdicts,
   touchesOf,
 } from "../../../deposit-watcher/tokens/token-verdict.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 
 const alice = testAddress(1);

@@ -1,9 +1,6 @@
 /** What a receipt has to show before a token's payment counts as paid. */
 import { expect, it } from "@jest/globals";
-import {
-  isTransferLogged,
-  type LoggedTransfer,
-} from "../../../ledger/withdrawals/payment-terms.js";
+import { isTransferLogged, type LoggedTransfer } from "../../../ledger/requests/payment-terms.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 
 const [wallet, contract, destination, other] = [

@@ -10,12 +10,12 @@ import {
   mayBePaidBy,
   mayHavePaid,
   tokenMovements,
-} from "../../../ledger/recovery/possible-payments.js";
+} from "../../../ledger/requests/possible-payments.js";
 import {
   useOfSlot,
   type WalletTransaction,
 } from "../../../ledger/withdrawals/operator-decisions.js";
-import type { PaidTerms } from "../../../ledger/withdrawals/payment-terms.js";
+import type { PaidTerms } from "../../../ledger/requests/payment-terms.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { createRandom } from "../../helpers/random.js";
 

@@ -2,7 +2,7 @@
 import { expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { sha256Hex } from "../../../chain/hashes.js";
-import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { hashRequest } from "../../../ledger/withdrawals/withdrawal-request.js";
 
 const REQUEST = {

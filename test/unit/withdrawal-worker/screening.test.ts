@@ -2,7 +2,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { createScreener } from "../../../withdrawal-worker/lane/screening.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { PAYEE } from "./signers/intents.js";

@@ -1,6 +1,6 @@
 /** Which waiting withdrawals get a nonce, and which wait for what. */
 import { describe, expect, it } from "@jest/globals";
-import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import {
   chooseSlots,
   type OpenSlots,

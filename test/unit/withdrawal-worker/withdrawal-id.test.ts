@@ -1,6 +1,6 @@
 /** Identifiers of withdrawals: unique, and in the order of time. */
 import { describe, expect, it } from "@jest/globals";
-import { newWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { newWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 
 describe("a withdrawal's identifier", () => {
   it("holds a UUID of version 7 with the time it was made at", () => {

@@ -6,7 +6,7 @@ import {
   isFinalStatus,
   statusesBefore,
   WITHDRAWAL_STATUSES,
-} from "../../../ledger/withdrawals/withdrawal-status.js";
+} from "../../../ledger/requests/withdrawal-status.js";
 import { RpcError } from "../../../rpc-client/errors.js";
 import {
   meaningOfEstimate,

@@ -15,7 +15,7 @@ import {
   NATIVE_ASSET,
   SUSPENSE,
   TREASURY,
-} from "../../../../ledger/books/accounts.js";
+} from "../../../../ledger/journal/accounts.js";
 import {
   PERMISSIVE_POLICY,
   policyFileText,

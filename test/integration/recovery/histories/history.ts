@@ -1,8 +1,8 @@
 /** One random history: what happens, and what has to be so then. */
 import { expect } from "@jest/globals";
-import { NATIVE_ASSET } from "../../../../ledger/books/accounts.js";
+import { NATIVE_ASSET } from "../../../../ledger/journal/accounts.js";
 import { readOpenMatters } from "../../../../ledger/decisions/open-matters.js";
-import type { WithdrawalId } from "../../../../ledger/withdrawals/withdrawal-id.js";
+import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import { chance } from "../../../helpers/random.js";
 import { STRANGER } from "../desk.js";
 import { PLAIN } from "./house-of-wallets.js";

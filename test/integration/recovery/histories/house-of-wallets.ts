@@ -11,7 +11,7 @@ import { present } from "../../../../chain/errors.js";
 import { keccak256 } from "../../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../../chain/signing/account-key.js";
 import type { LedgerDatabase } from "../../../../ledger/database.js";
-import { readKillSwitch } from "../../../../ledger/policy/kill-switch.js";
+import { readKillSwitch } from "../../../../ledger/kill-switch/kill-switch.js";
 import {
   hashPolicy,
   PERMISSIVE_POLICY,

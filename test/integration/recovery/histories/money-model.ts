@@ -5,8 +5,8 @@
 import type { Address } from "../../../../chain/address.js";
 import { present } from "../../../../chain/errors.js";
 import type { FakeChain } from "../../../helpers/chains/fake-chain.js";
-import { NATIVE_ASSET } from "../../../../ledger/books/accounts.js";
-import type { WithdrawalId } from "../../../../ledger/withdrawals/withdrawal-id.js";
+import { NATIVE_ASSET } from "../../../../ledger/journal/accounts.js";
+import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import { PLAIN, WALLETS } from "./house-of-wallets.js";
 
 /** What is known of a request. */

@@ -1,6 +1,6 @@
 /** What everybody in a history knows: the house, what has happened, and who was given what. */
 import type { Address } from "../../../../chain/address.js";
-import { NATIVE_ASSET } from "../../../../ledger/books/accounts.js";
+import { NATIVE_ASSET } from "../../../../ledger/journal/accounts.js";
 import type { Random } from "../../../helpers/random.js";
 import { TOKEN } from "../desk.js";
 import { type HouseOfWallets, PLAIN } from "./house-of-wallets.js";

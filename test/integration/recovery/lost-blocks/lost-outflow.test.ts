@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { bytesToHex } from "../../../../chain/hex.js";
 import type { Address } from "../../../../chain/address.js";
 import { signLegacy } from "../../../../chain/transaction.js";
-import { readFreeze } from "../../../../ledger/withdrawals/signing-freeze.js";
+import { readFreeze } from "../../../../ledger/requests/signing-freeze.js";
 import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
 import { derivation, Desk, destination, KEY, STRANGER, TOKEN, WALLET } from "../desk.js";
 

@@ -1,7 +1,7 @@
 /** Payments of a lost chain that are mined again with another outcome: booked, named, and decided once. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { readLiabilities } from "../../../../ledger/books/liabilities.js";
-import { readFreeze } from "../../../../ledger/withdrawals/signing-freeze.js";
+import { readFreeze } from "../../../../ledger/requests/signing-freeze.js";
 import { bytesToHex } from "../../../../chain/hex.js";
 import { signLegacy } from "../../../../chain/transaction.js";
 import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";

@@ -7,7 +7,7 @@ import { encodeTransfer } from "../../../../chain/evm/erc20.js";
 import { bytesToHex, type Hash32, hexToBytes } from "../../../../chain/hex.js";
 import { signLegacy } from "../../../../chain/transaction.js";
 import { readLiabilities } from "../../../../ledger/books/liabilities.js";
-import { readFreeze } from "../../../../ledger/withdrawals/signing-freeze.js";
+import { readFreeze } from "../../../../ledger/requests/signing-freeze.js";
 import { FAKE_CHAIN_ID, testAddress } from "../../../helpers/chains/fake-chain.js";
 import { Desk, destination, KEY, STRANGER, TOKEN, WALLET } from "../desk.js";
 

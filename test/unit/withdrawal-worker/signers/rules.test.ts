@@ -5,8 +5,8 @@ import { describe, expect, it } from "@jest/globals";
 import { BURN_ADDRESS, parseAddress } from "../../../../chain/address.js";
 import { encodeTransfer } from "../../../../chain/evm/erc20.js";
 import { hexToBytes } from "../../../../chain/hex.js";
-import { SWITCH_UNTOUCHED } from "../../../../ledger/policy/kill-switch-level.js";
-import { KillSwitchFileError } from "../../../../ledger/policy/kill-switch-file.js";
+import { SWITCH_UNTOUCHED } from "../../../../ledger/kill-switch/kill-switch-level.js";
+import { KillSwitchFileError } from "../../../../ledger/kill-switch/kill-switch-file.js";
 import type { SignerRules } from "../../../../withdrawal-worker/signers/policy-signer.js";
 import { createKeyHolder } from "../../../../withdrawal-worker/signers/keystore-holder.js";
 import type {
@@ -18,7 +18,7 @@ import { SignerTotals } from "../../../../withdrawal-worker/signers/signer-total
 import { takeLockFile } from "../../../../runtime/files/lock-file.js";
 import { freshFile, PERMISSIVE, type RuleFiles, signerOver } from "../../../helpers/signing.js";
 import { APPROVERS, policyOf, signatureOf } from "../../../integration/policy/terms.js";
-import { toWithdrawalId } from "../../../../ledger/withdrawals/withdrawal-id.js";
+import { toWithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import { ADDRESS, cancelOn, KEY, LIMITS, PAYEE, paymentOn } from "./intents.js";
 
 const { signal } = new AbortController();

@@ -3,7 +3,7 @@ import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { readFreeze, type SigningFreeze } from "../withdrawals/signing-freeze.js";
+import { readFreeze, type SigningFreeze } from "../requests/signing-freeze.js";
 import {
   storedAddress,
   storedAtoken,
@@ -11,8 +11,8 @@ import {
   storedInteger,
   storedTime,
 } from "../stored-values.js";
-import type { Payer } from "./payer-choice.js";
-import { type HotWallet, listWallets } from "./wallet.js";
+import type { Payer } from "../wallets/payer-choice.js";
+import { type HotWallet, listWallets } from "../wallets/wallet.js";
 
 /** A wallet with its lane. */
 export interface WalletLane extends HotWallet {

@@ -1,6 +1,6 @@
 /** Steps of withdrawals as compare-and-set on the former state, with history and event. */
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { amountFields } from "../books/amount-fields.js";
+import { amountFields } from "../journal/amount-fields.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { type CancelCause, statusesBefore, type WithdrawalStatus } from "./withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";

@@ -1,8 +1,8 @@
 /** Entries of blocks that a chain has lost, undone by entries of their own: nothing is ever deleted. */
 import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import type { AccountCode } from "../books/accounts.js";
-import { postJournal, type Posting } from "../books/journal.js";
+import type { AccountCode } from "./accounts.js";
+import { postJournal, type Posting } from "./journal.js";
 import { storedAtoken } from "../stored-values.js";
 
 /** The same postings with the sides changed, at the same height: together they are nothing. */

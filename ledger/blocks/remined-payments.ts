@@ -19,15 +19,15 @@ import {
   NETWORK_FEE,
   RECOVERED_PAYMENTS,
   walletAccount,
-} from "../books/accounts.js";
-import { type JournalEntry, type Posting, postJournal, postJournals } from "../books/journal.js";
+} from "../journal/accounts.js";
+import { type JournalEntry, type Posting, postJournal, postJournals } from "../journal/journal.js";
 import { fillShort } from "../deposits/deposit-credit.js";
 import { DECIDED, decisionKey, REMINED_KEY } from "../deposits/undone-decisions.js";
-import type { Outflow } from "../books/wallet-flows.js";
+import type { Outflow } from "../watch/flows.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
-import { freezeSigning } from "../withdrawals/signing-freeze.js";
+import { freezeSigning } from "../requests/signing-freeze.js";
 
 /** Entries of `bookRemined`. */
 export const REMINED = "withdrawal.remined";

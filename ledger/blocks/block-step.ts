@@ -1,4 +1,4 @@
-/** Use cases of deposits: book a run of blocks, and book the past of an address. */
+/** Use cases of the watcher: book a run of blocks, and book the past of an address. */
 import { openingEntry, type TokenBalance } from "../assets/token-opening.js";
 import { type NewSighting, recordSightings } from "../assets/token-sightings.js";
 import {
@@ -19,15 +19,15 @@ import {
   walletAccount,
   parseCustomerId,
   SUSPENSE,
-} from "../books/accounts.js";
-import { addressesFrom, type DepositAddress } from "./deposit-addresses.js";
-import { depositEntries, withoutUndecided } from "./deposit-credit.js";
-import { creditedEvent } from "./deposit-events.js";
-import type { DepositStatus } from "./deposit-queries.js";
+} from "../journal/accounts.js";
+import { addressesFrom, type DepositAddress } from "../deposits/deposit-addresses.js";
+import { depositEntries, withoutUndecided } from "../deposits/deposit-credit.js";
+import { creditedEvent } from "../deposits/deposit-events.js";
+import type { DepositStatus } from "../deposits/deposit-queries.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
-import { amountFields } from "../books/amount-fields.js";
-import { postJournals } from "../books/journal.js";
+import { amountFields } from "../journal/amount-fields.js";
+import { postJournals } from "../journal/journal.js";
 import {
   storedAddress,
   storedAtoken,
@@ -35,14 +35,15 @@ import {
   storedHeight,
   storedInteger,
 } from "../stored-values.js";
-import type { PaidTerms } from "../withdrawals/payment-terms.js";
-import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
-import { noteFound } from "../treasury/sweep-due.js";
+import type { PaidTerms } from "../requests/payment-terms.js";
+import { bookWalletFlows } from "./wallet-flows.js";
+import type { Outflow, WalletInflow } from "../watch/flows.js";
+import { noteFound } from "../assets/sweep-due.js";
 import { bookTreasuryFlows, withoutLostPayments } from "../treasury/treasury-flows.js";
-import { refuseWhileHalted } from "../recovery/ledger-guard.js";
-import { bookRemined } from "../recovery/remined-payments.js";
-import { advanceCursor, cursorMoved, lockCursor, type WatchCursor } from "./watch-cursor.js";
-import { proveWatchLease, type WatchLease } from "./watch-lease.js";
+import { refuseWhileHalted } from "../guard/ledger-guard.js";
+import { bookRemined } from "./remined-payments.js";
+import { advanceCursor, cursorMoved, lockCursor, type WatchCursor } from "../watch/watch-cursor.js";
+import { proveWatchLease, type WatchLease } from "../watch/watch-lease.js";
 
 /** Addresses read at once inside the block step; more are read page by page. */
 const ADDRESS_PAGE = 10_000;

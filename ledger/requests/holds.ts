@@ -5,8 +5,8 @@ import {
   heldAccount,
   parseCustomerId,
   WITHDRAWAL_FEES,
-} from "../books/accounts.js";
-import type { Posting } from "../books/journal.js";
+} from "../journal/accounts.js";
+import type { Posting } from "../journal/journal.js";
 import type { ReturnedHold } from "../deposits/deposit-credit.js";
 
 /** What is held, and of whom. */

@@ -3,8 +3,8 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { NATIVE_ASSET, OPENING_CAPITAL, walletAccount } from "../books/accounts.js";
-import { postJournals } from "../books/journal.js";
+import { NATIVE_ASSET, OPENING_CAPITAL, walletAccount } from "../journal/accounts.js";
+import { postJournals } from "../journal/journal.js";
 import { LedgerError } from "../errors.js";
 import { storedHash, storedHeight, storedInteger } from "../stored-values.js";
 

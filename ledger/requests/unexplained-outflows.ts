@@ -6,10 +6,10 @@ import type { Hash32 } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import type { NewEvent } from "../events.js";
 import { storedHash } from "../stored-values.js";
-import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
-import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
-import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
-import { stands } from "./lost-heights.js";
+import { WAITING_STATUSES } from "./withdrawal-status.js";
+import { stepWithdrawals } from "./withdrawal-steps.js";
+import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import { stands } from "../watch/lost-heights.js";
 
 /** SQL: of an outflow `f`, whether no loss of blocks that the watcher went back for has taken it. */
 export const STANDS = stands("f.height", "f.rewinds");

@@ -1,8 +1,8 @@
 /** What lies in suspense: coins whose owner is not known, until a person says whose they are. */
 import type { Sql } from "../../runtime/sql/sql.js";
-import { isSamePayment, placeAmongSame } from "../deposits/same-payment.js";
+import { isSamePayment, placeAmongSame } from "./same-payment.js";
 import { LedgerError } from "../errors.js";
-import { SUSPENSE } from "./accounts.js";
+import { SUSPENSE } from "../journal/accounts.js";
 
 /** SQL: units of an asset in suspense. @param asset an expression */
 export function inSuspense(asset: string): string {

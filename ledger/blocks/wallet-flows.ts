@@ -3,41 +3,14 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { NATIVE_ASSET, OPENING_CAPITAL, SUSPENSE, walletAccount } from "./accounts.js";
+import { NATIVE_ASSET, OPENING_CAPITAL, SUSPENSE, walletAccount } from "../journal/accounts.js";
 import type { TokenBalance } from "../assets/token-opening.js";
-import { type JournalEntry, postJournal, postJournals } from "./journal.js";
-import type { PaidTerms } from "../withdrawals/payment-terms.js";
-import { storePossible } from "../recovery/possible-payments.js";
+import { type JournalEntry, postJournal, postJournals } from "../journal/journal.js";
+import type { PaidTerms } from "../requests/payment-terms.js";
+import { storePossible } from "../requests/possible-payments.js";
 import { readAcknowledged } from "../withdrawals/foreign-transactions.js";
-import { freezeSigning } from "../withdrawals/signing-freeze.js";
-
-/** One operation that raised a hot wallet's balance. */
-export interface WalletInflow {
-  readonly asset: string;
-  readonly wallet: Address;
-  /** In the asset's smallest unit, greater than zero. */
-  readonly amountUnits: bigint;
-  /** 0 means the local genesis: opening capital instead of suspense. */
-  readonly height: Height;
-  readonly txHash: Hash32;
-  readonly txIndex: number;
-  readonly opIndex: number;
-  /** Who sent it, as far as the chain says. */
-  readonly sender?: Address | undefined;
-}
-
-/** What one transaction took from one of our addresses. */
-export interface Outflow {
-  readonly asset: string;
-  readonly wallet: Address;
-  readonly role: "hot-wallet" | "deposit-address";
-  readonly txHash: Hash32;
-  readonly height: Height;
-  /** Sent, without the fee, in the asset's smallest unit; zero for a failed transaction. */
-  readonly amountUnits: bigint;
-  /** Zero for tokens: the fee stands with the coins of the transaction. */
-  readonly feeAtoken: Atoken;
-}
+import { freezeSigning } from "../requests/signing-freeze.js";
+import type { Outflow, WalletInflow } from "../watch/flows.js";
 
 /**
  * Books inflows of hot wallets and records outflows that nothing explains, with what they may have paid;

@@ -6,11 +6,7 @@
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { type Hash32, MAX_WORD } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import {
-  isSamePayment,
-  type LoggedTransfer,
-  type PaidTerms,
-} from "../withdrawals/payment-terms.js";
+import { isSamePayment, type LoggedTransfer, type PaidTerms } from "./payment-terms.js";
 
 /** A transaction that no request asked for, with everything that it may have paid. */
 export interface ForeignPayment {

@@ -5,10 +5,10 @@
 import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type Incident, openIncident } from "../incidents.js";
-import { readKillSwitch } from "../policy/kill-switch.js";
-import { type KillSwitchState, stops } from "../policy/kill-switch-level.js";
+import { readKillSwitch } from "../kill-switch/kill-switch.js";
+import { type KillSwitchState, stops } from "../kill-switch/kill-switch-level.js";
 import { storedTime } from "../stored-values.js";
-import { UNACKNOWLEDGED } from "../recovery/unexplained-outflows.js";
+import { UNACKNOWLEDGED } from "./unexplained-outflows.js";
 
 /** Whether a wallet may sign, and since when and why not. */
 export interface SigningFreeze {

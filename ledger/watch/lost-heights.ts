@@ -6,8 +6,8 @@
  */
 import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { type AccountCode, BREAK, DEPOSIT_ADDRESSES } from "../books/accounts.js";
-import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
+import { type AccountCode, BREAK, DEPOSIT_ADDRESSES } from "../journal/accounts.js";
+import { type JournalEntry, type Posting, postJournals } from "../journal/journal.js";
 import { storedAtoken, storedHeight } from "../stored-values.js";
 
 /** What moved coins of our addresses and is not reversed: payments, and what a person has explained. */

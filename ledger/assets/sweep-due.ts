@@ -5,8 +5,8 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { standsStill } from "../assets/token-state.js";
-import { lockCursor } from "../deposits/watch-cursor.js";
+import { standsStill } from "./token-state.js";
+import { lockCursor } from "../watch/watch-cursor.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 
 /** What of an address is to be looked at. */

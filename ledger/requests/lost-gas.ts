@@ -3,8 +3,8 @@
  * otherwise since: it is in transit no more. Its move says that it arrived, as it did once.
  */
 import type { Sql } from "../../runtime/sql/sql.js";
-import { customerAccount, IN_TRANSIT, TREASURY } from "../books/accounts.js";
-import { postJournals } from "../books/journal.js";
+import { customerAccount, IN_TRANSIT, TREASURY } from "../journal/accounts.js";
+import { postJournals } from "../journal/journal.js";
 import { storedAtoken } from "../stored-values.js";
 
 /** Before a move's number in the keys of entries about its arrival; a loss of blocks stands behind it. */

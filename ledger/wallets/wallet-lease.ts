@@ -9,7 +9,7 @@ import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { acquireRow, type LeaseTerms, releaseRow, renewRow } from "../lease.js";
 import { storedAtoken, storedInteger } from "../stored-values.js";
-import { storedWalletStatus, type WalletStatus } from "../wallets/wallet.js";
+import { storedWalletStatus, type WalletStatus } from "./wallet.js";
 
 /** Another worker has taken the wallet over: whatever was prepared is dropped. */
 export class LeaseLostError extends AppError<"LEASE_LOST"> {}

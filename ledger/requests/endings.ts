@@ -1,14 +1,14 @@
 /** Ends of withdrawals that have no nonce: the hold goes back, unless the chain may show the payment. */
 import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { postJournals } from "../books/journal.js";
+import { postJournals } from "../journal/journal.js";
 import { fillShort } from "../deposits/deposit-credit.js";
 import { appendEvents, type NewEvent } from "../events.js";
-import { freezeRecovered } from "../recovery/recovered-payments.js";
-import { freezeUnexplained } from "../recovery/unexplained-outflows.js";
-import { voidLostGas } from "../treasury/lost-gas.js";
+import { freezeRecovered } from "./recovered-payments.js";
+import { freezeUnexplained } from "./unexplained-outflows.js";
+import { voidLostGas } from "./lost-gas.js";
 import { releasePostings, returnedHold } from "./holds.js";
-import { lockWallet, type WalletLease } from "./wallet-lease.js";
+import { lockWallet, type WalletLease } from "../wallets/wallet-lease.js";
 import { readBehind } from "./signing-freeze.js";
 import { type CancelCause, endOfCancel, WAITING_STATUSES } from "./withdrawal-status.js";
 import { type Step, type StepResult, stepWithdrawals } from "./withdrawal-steps.js";

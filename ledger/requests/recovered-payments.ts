@@ -8,9 +8,9 @@ import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import type { NewEvent } from "../events.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
-import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
-import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
-import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
+import { stepWithdrawals } from "./withdrawal-steps.js";
+import { WAITING_STATUSES } from "./withdrawal-status.js";
+import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
 /** A payment of the hot wallet that a recovery booked. */
 export interface RecoveredPayment {
