@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** `npm run causeway -- COMMAND`: the operator's command; quiet unless something is missing. */
-import { prepare, runSetup } from "./prepare.mjs";
+import { prepare } from "./prepare.mjs";
+import { runSetup } from "./setup-error.mjs";
 
 await runSetup(() =>
   prepare({ isDevWanted: false, say: (text) => console.error(`causeway: ${text}`) }),

@@ -13,7 +13,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { SHOWN_ELSEWHERE } from "./fault-list.mjs";
-import { prepare, runSetup } from "./prepare.mjs";
+import { prepare } from "./prepare.mjs";
+import { runSetup } from "./setup-error.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 

@@ -3,7 +3,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runChild } from "./child.mjs";
-import { isMain, withLock } from "./lock.mjs";
+import { withLock } from "./lock.mjs";
+import { SetupError } from "./setup-error.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
 
@@ -28,9 +29,6 @@ const CAUSES = [
   [/EUSAGE/, "package.json and package-lock.json do not fit together"],
   [/EBADENGINE/, "this version of Node does not fit"],
 ];
-
-/** A failure whose message is all that the reader needs. */
-export class SetupError extends Error {}
 
 /**
  * What is missing or different in node_modules, as package paths; empty when it is complete.
@@ -157,9 +155,4 @@ function countInstalled() {
   return Object.keys(wanted).filter(
     (path) => path !== "" && existsSync(join(ROOT, path, "package.json")),
   ).length;
-}
-
-if (isMain(import.meta.url)) {
-  const { runSetup } = await import("./prepare.mjs");
-  await runSetup(() => install({ isDevWanted: true, say: (text) => console.log(text) }));
 }

@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runChild } from "./child.mjs";
-import { SetupError } from "./install.mjs";
+import { SetupError } from "./setup-error.mjs";
 import { withLock } from "./lock.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));

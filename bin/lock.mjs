@@ -1,15 +1,6 @@
 /** One start at a time may install or build in a clone; the others wait and then find it done. */
-import {
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 
 const POLL_MS = 200;
 
@@ -50,12 +41,6 @@ export async function withLock(path, { say }, work) {
     process.removeListener("exit", release);
     release();
   }
-}
-
-/** True when the module is the program itself, also when it was started through a link. */
-export function isMain(moduleUrl) {
-  const program = process.argv[1];
-  return program !== undefined && realpathSync(program) === fileURLToPath(moduleUrl);
 }
 
 /**

@@ -1,5 +1,6 @@
 /** `npm run mesh-check`: does a Data API explain every balance of its chain? */
-import { prepare, runSetup } from "./prepare.mjs";
+import { prepare } from "./prepare.mjs";
+import { runSetup } from "./setup-error.mjs";
 
 await runSetup(() =>
   prepare({ isDevWanted: false, say: (text) => console.error(`causeway: ${text}`) }),

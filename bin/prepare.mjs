@@ -1,6 +1,7 @@
 /** What every command needs first: a fitting Node, the packages, a build of the present sources. */
-import { PRODUCT, build } from "./build.mjs";
-import { SetupError, install } from "./install.mjs";
+import { PRODUCT, build } from "./compile.mjs";
+import { install } from "./install.mjs";
+import { SetupError } from "./setup-error.mjs";
 
 /**
  * Lowest minor version of Node by major one, as in package.json's engines: 21 and the first ones of
@@ -29,17 +30,6 @@ export async function prepare({ isDevWanted, say, target = PRODUCT }) {
   await build({ target, say });
 }
 
-/** Runs a preparing step; a failure prints its sentence and ends the process with 1. */
-export async function runSetup(work) {
-  try {
-    await work();
-  } catch (error) {
-    const sentence = error instanceof SetupError ? error.message : folderFault(error);
-    console.error(`causeway: ${sentence}`);
-    process.exit(1);
-  }
-}
-
 /** Why the product does not run on a version of Node, null where it does. */
 export function nodeFault(version) {
   const [major = 0, minor = 0] = version.split(".").map(Number);
@@ -51,15 +41,4 @@ export function nodeFault(version) {
 function assertNode() {
   const fault = nodeFault(process.versions.node);
   if (fault !== null) throw new SetupError(fault);
-}
-
-/** A read-only or full clone is the likely cause of a file system fault here. */
-function folderFault(error) {
-  const causes = {
-    EROFS: "read-only file system",
-    EACCES: "permission denied",
-    ENOSPC: "disk full",
-  };
-  const cause = causes[error.code];
-  return cause === undefined ? (error.stack ?? String(error)) : `${error.path ?? ""}: ${cause}`;
 }

@@ -12,7 +12,7 @@ import {
 import { createConnection, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { SetupError } from "./install.mjs";
+import { SetupError } from "./setup-error.mjs";
 
 /** User and group id of `nobody`: PostgreSQL refuses to run as root. */
 const NOBODY = 65_534;

@@ -9,7 +9,8 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { prepare, runSetup } from "./prepare.mjs";
+import { prepare } from "./prepare.mjs";
+import { runSetup } from "./setup-error.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 

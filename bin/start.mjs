@@ -1,5 +1,6 @@
 /** `npm start`: installs and builds what is missing, then runs the kit in this same process. */
-import { prepare, runSetup } from "./prepare.mjs";
+import { prepare } from "./prepare.mjs";
+import { runSetup } from "./setup-error.mjs";
 
 console.log("causeway: checking packages and build");
 await runSetup(() =>

@@ -1,6 +1,7 @@
 /** `npm run test:evm`: builds the product with its state tests and runs Ethereum's fixtures. */
-import { BENCH } from "./build.mjs";
-import { prepare, runSetup } from "./prepare.mjs";
+import { BENCH } from "./compile.mjs";
+import { prepare } from "./prepare.mjs";
+import { runSetup } from "./setup-error.mjs";
 
 console.log("causeway: checking packages and build");
 await runSetup(() =>

@@ -23,7 +23,7 @@ const scripts = fs
 /** Packages that nobody imports by name, and who needs them. */
 const NEEDED_BY: Readonly<Record<string, string>> = {
   // The compiler, run as a program.
-  typescript: "bin/build.mjs",
+  typescript: "bin/compile.mjs",
 };
 
 describe("package.json", () => {

@@ -21,7 +21,7 @@ const source = (compiled: string) => `
   import { writeSync } from "node:fs";
   import { hexToBytes } from "${compiled}/chain/hex.js";
   import { hashPolicy, PERMISSIVE_POLICY, rulesOf } from "${compiled}/ledger/policy/policy.js";
-  import { SWITCH_UNTOUCHED } from "${compiled}/ledger/policy/kill-switch-level.js";
+  import { SWITCH_UNTOUCHED } from "${compiled}/ledger/kill-switch/kill-switch-level.js";
   import { systemClock } from "${compiled}/runtime/process/clock.js";
   import { createKeyHolder } from "${compiled}/withdrawal-worker/signers/keystore-holder.js";
   import { PolicySigner } from "${compiled}/withdrawal-worker/signers/policy-signer.js";
