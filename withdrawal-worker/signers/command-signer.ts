@@ -84,9 +84,9 @@ async function askInTime(
       what: "the signer's program",
     });
   } catch (cause) {
-    signal.throwIfAborted();
-    // An answer that comes late must not be taken for the next one's.
+    // An answer that comes late must not be taken for the next one's, also behind a round that ended.
     await program.end();
+    signal.throwIfAborted();
     if (cause instanceof UnreadableLine) throw differs(["answer"], intent.nonce, cause);
     throw unreachable(errorMessage(cause), cause);
   }

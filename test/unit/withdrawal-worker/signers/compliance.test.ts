@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { Transaction } from "ethers";
+import { bytesToHex } from "../../../../chain/hex.js";
 import { createCommandSigner } from "../../../../withdrawal-worker/signers/command-signer.js";
 import { createKeyHolder } from "../../../../withdrawal-worker/signers/keystore-holder.js";
 import type { KeyHolder } from "../../../../withdrawal-worker/signers/signer-port.js";
@@ -176,6 +177,18 @@ describe("a signer's program", () => {
       kind: "unanswered",
       reason: expect.stringContaining("100 ms"),
     });
+  });
+
+  it("whose answer comes after the round that asked for it is not taken for a lie", async () => {
+    const command = [process.execPath, PROGRAM, WALLET.privateKey, "slow"];
+    const holder = createCommandSigner({ command, timeoutMs: 10_000, address: ADDRESS });
+    holders.push(holder);
+    const round = new AbortController();
+    const asked = holder.signTransaction(paymentOn(7n), { signal: round.signal });
+    round.abort(new Error("the lease went to another worker"));
+    await expect(asked).rejects.toThrow("the lease went to another worker");
+    const raw = await holder.signTransaction(paymentOn(8n), { signal });
+    expect(bytesToHex(raw)).toBe(await signedByEthers(paymentOn(8n)));
   });
 
   it("that says nothing is waited for no longer when it has left a process of its own behind", async () => {

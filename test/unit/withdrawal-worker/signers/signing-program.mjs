@@ -14,6 +14,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   const { r, s } = key.sign(digest);
   if (mode === "garbage") console.log("garbage");
   else if (mode === "silent") continue;
+  // As hardware is: it goes on with what it was asked for, whoever waits for it by then.
+  else if (mode === "slow") setTimeout(() => answer({ r, s }), 100);
   else if (mode === "dies") process.exit(3);
   else if (mode === "refuses") answer({ error: "the token is locked" });
   else if (mode === "other-digest") answer(fieldsOf(key.sign(`0x${"11".repeat(32)}`)));
