@@ -1,5 +1,5 @@
 /**
- * Where to look for coins to sweep: a list that deposits and openings fill and looking empties. It is no
+ * Where to look for coins to sweep: a list that what comes to addresses fills and looking empties. It is no
  * truth: how much there is the chain says.
  */
 import type { Address } from "../../chain/address.js";
@@ -144,7 +144,8 @@ export async function takeOff(
 }
 
 /**
- * Makes due what deposit addresses held before they, or its token, counted: it is in no deposit.
+ * Makes due what no deposit tells of: what addresses held before they, or its token, counted, and what came
+ * of a token unsaid.
  * @param found.height a block in which it is there
  */
 export async function noteFound(

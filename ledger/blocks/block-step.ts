@@ -301,6 +301,10 @@ async function bookTokens(
       ],
     })),
   );
+  await noteFound(
+    tx,
+    tokens.surpluses.filter(({ isHotWallet }) => !isHotWallet),
+  );
   return events;
 }
 

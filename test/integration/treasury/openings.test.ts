@@ -1,9 +1,10 @@
-/** Tokens that a deposit address held before they counted: they are swept like deposits. */
+/** Tokens at a deposit address of which no deposit tells: they are swept like all others. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
+import type { Hex } from "../../../chain/hex.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
-import { callOf } from "../tokens/token-bench.js";
+import { callOf, ISSUER } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
 import { TreasuryBench } from "./treasury-bench.js";
 
@@ -37,4 +38,36 @@ it("that lay there before the address was given out", async () => {
     { timeoutMs: 30_000, what: "the past of the address is booked" },
   );
   await expectSwept(address, "PLAIN", 700n);
+});
+
+it("that came unsaid beside a sweep", async () => {
+  const address = await bench.bench.register("alice");
+  const [issuer, token] = [ISSUER.address, "MoodyToken"] as const;
+  await bench.bench.mine([
+    callOf(token, "mint", [address, 10n]),
+    callOf(token, "mint", [issuer, 50n]),
+    { to: address, value: 10n ** 15n },
+  ]);
+  await bench.mine();
+  const raws: Hex[] = [];
+  const send = async (sent: readonly Hex[]) => {
+    raws.push(...sent);
+    return [];
+  };
+  const sweeper = bench.sweeper({ node: { ...bench.node, send } });
+  for (let round = 0; round < 4 && raws.length === 0; round += 1) {
+    await sweeper.round(new AbortController().signal);
+  }
+  expect(raws).toHaveLength(1);
+  await bench.bench.mine(
+    [
+      callOf(token, "setMood", [4n]),
+      callOf(token, "transfer", [address, 50n]),
+      callOf(token, "setMood", [0n]),
+    ],
+    raws,
+  );
+  await bench.mine();
+  expect(await bench.units(address, "MOODY")).toBe(50n);
+  await expectSwept(address, "MOODY", 60n);
 });
