@@ -252,7 +252,7 @@ const FIFTH: ComputeWeights = {
   slotChangeBackNs: 2_000,
   storageChangeNs: 30_000,
   logByteNs: 15,
-  logTermNs: 5_000,
+  logTermNs: 6_500,
   exponentByteNs: 1_500,
   keptCodeBytes: 512 * 1_024,
   pairingNs: 4_000_000,

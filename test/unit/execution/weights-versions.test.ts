@@ -45,7 +45,7 @@ const UNITS: Readonly<Record<WeightsVersion, number>> = {
   2: SECOND_NS,
   3: SECOND_NS,
   4: SECOND_NS,
-  5: SECOND_NS - 32 * 20 + 27_000 + 32 * 8 + (5_000 + 4_000 - 1_000 - 2_000 - 3_000),
+  5: SECOND_NS - 32 * 20 + 27_000 + 32 * 8 + (2 * 6_500 - 1_000 - 1_000 - 2_000 - 3_000),
 };
 
 /** Stores its first word of input: PUSH0 CALLDATALOAD PUSH0 SSTORE. */
