@@ -3,7 +3,7 @@ import { setMaxListeners } from "node:events";
 import { escapeUnshowable } from "../chain/evm/foreign-text.js";
 import { KIT_VERSION } from "../chain/version.js";
 import { ConfigError, processEnvironment } from "../runtime/config/config.js";
-import { createProgram, flagsOf } from "./program.js";
+import { createProgram, flagsOf } from "./program/program.js";
 import { sentenceOf } from "./errors.js";
 import { keptByNpm } from "./home/npm-flags.js";
 import { createStandardOutput } from "./standard-output.js";

@@ -3,7 +3,7 @@ import type { Hash32 } from "../chain/hex.js";
 import type { Atoken } from "../chain/units.js";
 import type { RpcError } from "../rpc-client/errors.js";
 import type { SendOutcome } from "../rpc-client/evm-client.js";
-import { TRANSFER_GAS } from "./lane/gas.js";
+import { TRANSFER_GAS } from "./gas.js";
 import { type SubmitRefusal, submitRefusalOf } from "../rpc-client/submit-refusal.js";
 
 /**

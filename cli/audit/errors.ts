@@ -22,6 +22,9 @@ export type AuditErrorCode =
   | "BUNDLE_UNREADABLE"
   | "NOT_PROVEN";
 
+/** Exit codes: all agrees, something differs, the audit could not be made. */
+export const AUDIT_EXIT = { clean: 0, difference: 1, cannotRun: 2 } as const;
+
 /** Longest sentence about what others wrote: several faults of a file are named. */
 const MAX_MESSAGE = 2_000;
 

@@ -3,16 +3,13 @@ import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
 import { createAuditNode } from "../audit/audit-node.js";
 import type { AuditExecutionOptions } from "../audit/words.js";
-import { AuditError, type Difference } from "../audit/errors.js";
+import { AUDIT_EXIT, AuditError, type Difference } from "../audit/errors.js";
 import { badOption, readHashOption, readHeightOption, readUrlOption } from "../audit/options.js";
 import type { AuditProgress, AuditReport } from "../audit/execution-audit.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
 import { homePaths } from "../home/home.js";
 import { loadKitConfig } from "../home/kit-config.js";
-
-/** Exit codes: all agrees, something differs, the audit could not be made. */
-export const AUDIT_EXIT = { clean: 0, difference: 1, cannotRun: 2 } as const;
 
 /** Progress lines; no command of the kit is silent for longer than 30 s. */
 const PROGRESS_MS = 5_000;

@@ -7,15 +7,14 @@ import { encodeBundle, MAX_BUNDLE_BYTES, parseBundle } from "../audit/balance/bu
 import { collectBundle } from "../audit/balance/collect.js";
 import { readProofFile, withProofSource } from "../audit/balance/proof-source.js";
 import { type ProvenBalance, verifyBundle } from "../audit/balance/verify.js";
-import { AuditError } from "../audit/errors.js";
+import { AUDIT_EXIT, AuditError } from "../audit/errors.js";
 import { badOption } from "../audit/options.js";
 import type { AuditBalanceOptions, VerifyBalanceOptions } from "../audit/words.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
 import { createFileOnce } from "../home/home-file.js";
 import { homePaths } from "../home/home.js";
-import { shellWord } from "../supervisor/where-next.js";
-import { AUDIT_EXIT } from "./audit.js";
+import { shellWord } from "../where-next.js";
 
 /** The file holds nothing secret. */
 const FILE_MODE = 0o644;

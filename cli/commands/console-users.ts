@@ -23,8 +23,8 @@ import { LedgerError } from "../../ledger/errors.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { cannotWrite, CliError, systemCode } from "../errors.js";
 import { createFileOnce } from "../home/home-file.js";
-import { withLedgerAlone } from "./ledger-alone.js";
-import { type LedgerCommand, toJson } from "./ledger-tools.js";
+import { withLedgerAlone } from "../ledger/ledger-alone.js";
+import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
 
 /** Flags that the commands share, as typed. */
 export interface ConsoleUserOptions {

@@ -12,7 +12,7 @@ import { homePaths } from "../home/home.js";
 import { loadKitConfig } from "../home/kit-config.js";
 import { createExchangeClient } from "../probe/exchange-client.js";
 import { operatorName } from "./ledger-decisions.js";
-import { type LedgerCommand, toJson, withLedger } from "./ledger-tools.js";
+import { type LedgerCommand, toJson, withLedger } from "../ledger/ledger-tools.js";
 
 /** Lists the deposits to one address, oldest first. */
 export async function runListDeposits(

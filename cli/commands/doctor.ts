@@ -5,7 +5,7 @@ import { type CommandContext, printJson } from "../command-context.js";
 import { homePaths } from "../home/home.js";
 import { runDoctorChecks } from "../probe/doctor.js";
 import { createNodeClient } from "../probe/node-client.js";
-import { AT_ONCE, withLedgerAlone } from "./ledger-alone.js";
+import { AT_ONCE, withLedgerAlone } from "../ledger/ledger-alone.js";
 
 /** Prints the findings: 0 when nothing failed, else 1; warnings count only with `strict`. */
 export async function runDoctor(

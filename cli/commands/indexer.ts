@@ -4,7 +4,7 @@ import { rebuildIndex, verifyIndex } from "../../indexer/maintenance/commands.js
 import { loadConfig } from "../../runtime/config/config.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
 import { type CommandContext, printJson } from "../command-context.js";
-import { assertDatabaseAnswers } from "../supervisor/outside-services.js";
+import { assertDatabaseAnswers } from "../probe/outside-services.js";
 
 /**
  * Runs beside the live indexer, which goes on.

@@ -16,9 +16,9 @@ import { parseScopes } from "../../ledger/access/scopes.js";
 import type { RequestVerifier } from "../../runtime/http/signed-request.js";
 import { CliError } from "../errors.js";
 import { createFileOnce } from "../home/home-file.js";
-import { causewayCommand } from "../supervisor/where-next.js";
-import { withLedgerAlone } from "./ledger-alone.js";
-import { type LedgerCommand, toJson } from "./ledger-tools.js";
+import { causewayCommand } from "../where-next.js";
+import { withLedgerAlone } from "../ledger/ledger-alone.js";
+import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
 
 /** Flags of `keys create`, as typed. */
 export interface CreateKeyOptions {

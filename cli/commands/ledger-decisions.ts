@@ -31,8 +31,13 @@ import {
   readPayment,
   readWalletTransactions,
 } from "./wallets/wallet-transactions.js";
-import { withLedgerAlone } from "./ledger-alone.js";
-import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
+import { withLedgerAlone } from "../ledger/ledger-alone.js";
+import {
+  type LedgerCommand,
+  type OpenedLedger,
+  toJson,
+  withLedger,
+} from "../ledger/ledger-tools.js";
 
 /** Who decides, and why, as typed. */
 export interface DecisionOptions {

@@ -2,7 +2,7 @@
 import { type CommandContext, printJson } from "../command-context.js";
 import { grantIndexerRole, grantLedgerRoles } from "../../ledger/roles.js";
 import { readRolePasswords } from "../home/role-homes.js";
-import { type OpenedLedger, withLedger } from "./ledger-tools.js";
+import { type OpenedLedger, withLedger } from "../ledger/ledger-tools.js";
 
 /**
  * Brings the tables up to date; safe to run again. It needs the node, because a ledger belongs to

@@ -11,7 +11,7 @@ import {
 } from "../../ledger/recovery/older-chain.js";
 import { applyRewind, type RewindResult } from "../../ledger/recovery/rewind.js";
 import { amountText } from "../amount-text.js";
-import { type LedgerCommand, type OpenedLedger, toJson } from "./ledger-tools.js";
+import { type LedgerCommand, type OpenedLedger, toJson } from "../ledger/ledger-tools.js";
 
 /** Raw transactions in one request. */
 const SEND_CHUNK = 100;

@@ -24,7 +24,12 @@ import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { CliError } from "../errors.js";
 import { operatorName } from "./ledger-decisions.js";
 import { recoverChain } from "./recover-chain.js";
-import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
+import {
+  type LedgerCommand,
+  type OpenedLedger,
+  toJson,
+  withLedger,
+} from "../ledger/ledger-tools.js";
 import { MAX_RECOVERED_BLOCKS, readWalletTransactions } from "./wallets/wallet-transactions.js";
 
 /** Options of `recover`, as typed. */

@@ -17,7 +17,7 @@ import { readChainOrigin } from "../home/network/chain-origin.js";
 import type { HomePaths } from "../home/home.js";
 import { strangeVariables, strangeVariableText } from "../home/strange-variables.js";
 import { type KitConfig, loadKitConfig } from "../home/kit-config.js";
-import { shellWord } from "../supervisor/where-next.js";
+import { shellWord } from "../where-next.js";
 import { readKitStatus, type WalletFigures } from "./kit-status.js";
 
 /** How bad a finding is. */

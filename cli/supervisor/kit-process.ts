@@ -44,9 +44,9 @@ import {
 import { strangeVariables, strangeVariableText } from "../home/strange-variables.js";
 import { createLogFile } from "./log-file.js";
 import { createChildRecord, ORPHAN_WAIT_MS, waitForOrphans } from "./orphans.js";
-import { assertServicesAnswer } from "./outside-services.js";
+import { assertServicesAnswer } from "../probe/outside-services.js";
 import { assertPortsFree, findBlockedPorts, type WantedPort } from "../home/ports.js";
-import { runReconcile } from "../commands/reconcile.js";
+import { runReconcile } from "../ledger/reconcile.js";
 import { createStatusLine, type StatusOutput } from "./status-line.js";
 import {
   describeBalances,
@@ -54,7 +54,7 @@ import {
   verifyWalkthrough,
   type WalkthroughOptions,
 } from "./walkthrough.js";
-import { causewayCommand, whereToLookNext } from "./where-next.js";
+import { causewayCommand, whereToLookNext } from "../where-next.js";
 import { parseKeyFile } from "../home/keys/wallet-keys.js";
 
 /** What the entry gives: everything of the process that the kit may touch. */

@@ -18,11 +18,11 @@ import {
 } from "../../ledger/webhooks/subscriptions.js";
 import { loadConfig } from "../../runtime/config/config.js";
 import { parseTarget } from "../../runtime/http/outgoing/guarded-post.js";
-import { withLedgerAlone } from "../commands/ledger-alone.js";
-import { type LedgerCommand, toJson } from "../commands/ledger-tools.js";
+import { withLedgerAlone } from "../ledger/ledger-alone.js";
+import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
 import { CliError } from "../errors.js";
 import { createFileOnce } from "../home/home-file.js";
-import { causewayCommand } from "../supervisor/where-next.js";
+import { causewayCommand } from "../where-next.js";
 
 /** Flags of `webhooks add`, as typed. */
 export interface AddWebhookOptions {

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import type { Command } from "commander";
-import { createProgram } from "../../cli/program.js";
+import { createProgram } from "../../cli/program/program.js";
 import { productSources } from "../helpers/source-tree.js";
 
 const PAGES = ["README.md", ...markdownBelow("docs")];

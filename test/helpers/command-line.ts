@@ -1,5 +1,5 @@
 /** `causeway` in this process: what a person types, and what it prints. */
-import { createProgram } from "../../cli/program.js";
+import { createProgram } from "../../cli/program/program.js";
 import { sentenceOf } from "../../cli/errors.js";
 
 /** What a command printed, and how it ended. */

@@ -13,7 +13,7 @@ import { calldataOf, paymentTerms } from "../../ledger/requests/payment-terms.js
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
-import { type AttemptGas, type GasSettings, lower } from "./gas.js";
+import { type AttemptGas, type GasSettings, lower } from "../gas.js";
 import type { LaneContext, Round } from "./lane-context.js";
 
 /** Payments signed for one slot; more means that something is wrong that a machine cannot mend. */

@@ -18,7 +18,7 @@ import {
   raiseGasLimit,
   raisePrice,
   withMargin,
-} from "./gas.js";
+} from "../gas.js";
 import { gasOf, type LaneContext, type Round } from "./lane-context.js";
 import type { EstimateMeaning, SendMeaning } from "../withdrawal-state.js";
 

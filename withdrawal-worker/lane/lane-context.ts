@@ -3,7 +3,7 @@ import type { FailureRules } from "../../ledger/withdrawals/slot-outcomes.js";
 import type { WalletLease } from "../../ledger/wallets/wallet-lease.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
-import type { GasSettings } from "./gas.js";
+import type { GasSettings } from "../gas.js";
 import type { LaneGuard } from "./lane-guard.js";
 import type { LaneLedger } from "./lane-ledger.js";
 import type { KillSwitchState } from "../../ledger/kill-switch/kill-switch-level.js";

@@ -12,7 +12,7 @@ import type { HotWalletState } from "../../ledger/wallets/wallet-lease.js";
 import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
-import { choosePrice, estimateCeiling, TRANSFER_GAS, withMargin, withTokenMargin } from "./gas.js";
+import { choosePrice, estimateCeiling, TRANSFER_GAS, withMargin, withTokenMargin } from "../gas.js";
 import { gasOf, type LaneContext, type Round } from "./lane-context.js";
 import { postpone, storeEach, type Waiting } from "./put-off.js";
 import { type Candidate, screen, withoutRefused, withoutRejected } from "./slot-rules.js";

@@ -23,7 +23,7 @@ import {
   raisePrice,
   TRANSFER_GAS,
   withMargin,
-} from "./gas.js";
+} from "../gas.js";
 import { gasOf, type LaneContext, type Round } from "./lane-context.js";
 import { nextStall, type Stall, stallAction } from "./stalled-slot.js";
 

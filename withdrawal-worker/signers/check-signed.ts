@@ -5,7 +5,7 @@ import { bytesEqual, bytesToHex } from "../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../chain/transaction.js";
 import type { Atoken } from "../../chain/units.js";
 import { WorkerError } from "../errors.js";
-import { cancelPriceCap } from "../lane/gas.js";
+import { cancelPriceCap } from "../gas.js";
 import type { SignedPayment, SigningIntent } from "./signer-port.js";
 
 /** Limits that no signed transaction may break, whatever asked for it. */

@@ -19,7 +19,7 @@ import { listWallets } from "../../ledger/wallets/wallet.js";
 import { readWalletBoard, type WalletLane } from "../../ledger/withdrawals/wallet-board.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
-import { choosePrice, TRANSFER_GAS } from "../lane/gas.js";
+import { choosePrice, TRANSFER_GAS } from "../gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import { readAddressStates } from "./sweep-node.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";

@@ -8,7 +8,7 @@ import { hexToBytes } from "../../chain/hex.js";
 import type { TreasuryRules } from "../../ledger/policy/policy.js";
 import type { NewSweepAttempt, Sweep } from "../../ledger/treasury/sweeps.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
-import { lower, raisePrice } from "../lane/gas.js";
+import { lower, raisePrice } from "../gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import type { AddressState } from "./sweep-node.js";
 import { valueAt } from "./sweep-plan.js";

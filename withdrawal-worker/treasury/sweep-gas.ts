@@ -7,7 +7,7 @@ import { countOpenTopUps, openMove } from "../../ledger/treasury/moves.js";
 import { readySweep, type Sweep, voidSweep } from "../../ledger/treasury/sweeps.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
-import { choosePrice, lower, raisePrice } from "../lane/gas.js";
+import { choosePrice, lower, raisePrice } from "../gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import type { SeenSweep, SigningRound } from "./sweep-attempts.js";
 import { missingGas, topUpOf } from "./sweep-plan.js";

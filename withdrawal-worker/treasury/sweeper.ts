@@ -23,7 +23,7 @@ import {
 } from "../../ledger/treasury/sweeps.js";
 import { readPayable } from "../../ledger/wallets/payable-wallets.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
-import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../lane/gas.js";
+import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { endUnbanded, keepBands } from "./bands.js";

@@ -5,7 +5,7 @@ import type { JsonRpcClient } from "../../rpc-client/json-rpc.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import type { GasSettings } from "../lane/gas.js";
+import type { GasSettings } from "../gas.js";
 import type { KillSwitch, PolicySource } from "../lane/lane-context.js";
 import type { WalletNode } from "../lane/wallet-node.js";
 import type { SweepSigner } from "./sweep-signer.js";

@@ -13,11 +13,10 @@ import {
 } from "../../../ledger/tamper/read-export.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { type CommandContext, printJson } from "../../command-context.js";
-import { AUDIT_EXIT } from "../../commands/audit.js";
-import { withLedgerAlone } from "../../commands/ledger-alone.js";
+import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { sentenceOf } from "../../errors.js";
-import { shellWord } from "../../supervisor/where-next.js";
-import { AuditError } from "../errors.js";
+import { shellWord } from "../../where-next.js";
+import { AUDIT_EXIT, AuditError } from "../errors.js";
 import { badOption } from "../options.js";
 import { EXPORT_FORMAT, type ExportLine, readExport, writeExport } from "./export-file.js";
 import { type LedgerVerdict, verifyLedger } from "./verify-ledger.js";

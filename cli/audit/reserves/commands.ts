@@ -10,8 +10,7 @@ import { loadGenesis } from "../../../node/settings/genesis.js";
 import { readSecretFile } from "../../../runtime/config/secret-file.js";
 import { amountText } from "../../amount-text.js";
 import { type CommandContext, printJson } from "../../command-context.js";
-import { AUDIT_EXIT } from "../../commands/audit.js";
-import { withLedgerAlone } from "../../commands/ledger-alone.js";
+import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { sentenceOf } from "../../errors.js";
 import { homePaths } from "../../home/home.js";
 import {
@@ -19,7 +18,7 @@ import {
   readProofFile,
   withProofSource,
 } from "../balance/proof-source.js";
-import { AuditError } from "../errors.js";
+import { AUDIT_EXIT, AuditError } from "../errors.js";
 import { badOption } from "../options.js";
 import {
   encodeLiability,

@@ -1,4 +1,5 @@
 /** `causeway audit statement CUSTOMER`: opening, movements with their evidence, closing. */
+import { AUDIT_EXIT } from "../errors.js";
 import { createHash } from "node:crypto";
 import { basename, resolve } from "node:path";
 import { momentMsOf } from "../../../chain/encoding/calendar.js";
@@ -7,8 +8,7 @@ import { readStatement } from "../../../ledger/books/statement.js";
 import { linkAll } from "../../../ledger/tamper/chainer.js";
 import { amountText } from "../../amount-text.js";
 import { type CommandContext, printJson } from "../../command-context.js";
-import { AUDIT_EXIT } from "../../commands/audit.js";
-import { withLedgerAlone } from "../../commands/ledger-alone.js";
+import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { CliError } from "../../errors.js";
 import { createFilesOnce, SECRET_MODE } from "../../home/home-file.js";
 import { statementCsv, statementJson } from "./formats.js";

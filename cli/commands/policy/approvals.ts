@@ -17,9 +17,9 @@ import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
 import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { CliError, fileCause } from "../../errors.js";
-import { withLedgerAlone } from "../ledger-alone.js";
+import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { operatorName } from "../ledger-decisions.js";
-import { type LedgerCommand, toJson } from "../ledger-tools.js";
+import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
 
 /** Flags, as typed. */
 export interface ApprovalOptions {

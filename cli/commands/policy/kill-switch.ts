@@ -20,9 +20,9 @@ import {
   stricter,
 } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { cannotWrite, CliError } from "../../errors.js";
-import { AT_ONCE, type LedgerAlone, withLedgerAlone } from "../ledger-alone.js";
+import { AT_ONCE, type LedgerAlone, withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { operatorName } from "../ledger-decisions.js";
-import { type LedgerCommand, toJson } from "../ledger-tools.js";
+import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
 
 /** Flags of `killswitch set` and `lift`, as typed. */
 export interface SetSwitchOptions {

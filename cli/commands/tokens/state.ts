@@ -5,7 +5,7 @@ import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.
 import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
 import { CliError } from "../../errors.js";
 import { operatorName } from "../ledger-decisions.js";
-import { type LedgerCommand, toJson, withLedger } from "../ledger-tools.js";
+import { type LedgerCommand, toJson, withLedger } from "../../ledger/ledger-tools.js";
 
 /** What `accept-code` is given. */
 export interface AcceptCodeOptions {

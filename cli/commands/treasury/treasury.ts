@@ -12,8 +12,8 @@ import { readTreasury, type TreasuryFigures } from "../../../ledger/treasury/tre
 import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
 import { amountText } from "../../amount-text.js";
 import { CliError } from "../../errors.js";
-import { withLedgerAlone } from "../ledger-alone.js";
-import { type LedgerCommand, toJson, withLedger } from "../ledger-tools.js";
+import { withLedgerAlone } from "../../ledger/ledger-alone.js";
+import { type LedgerCommand, toJson, withLedger } from "../../ledger/ledger-tools.js";
 
 /** Filters of `sweeps list`, as typed. */
 export interface ListSweepsOptions {

@@ -28,9 +28,14 @@ import { CliError } from "../../errors.js";
 import { createFileOnce, SECRET_MODE } from "../../home/home-file.js";
 import { createSecretFolder } from "../../home/home.js";
 import { createPrivateKey, createSecretLine } from "../../home/keys/wallet-keys.js";
-import { withLedgerAlone } from "../ledger-alone.js";
+import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { operatorName, readReason } from "../ledger-decisions.js";
-import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "../ledger-tools.js";
+import {
+  type LedgerCommand,
+  type OpenedLedger,
+  toJson,
+  withLedger,
+} from "../../ledger/ledger-tools.js";
 
 /** What every change takes, as typed. */
 export interface WalletWordOptions {

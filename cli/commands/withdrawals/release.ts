@@ -28,7 +28,12 @@ import { toWithdrawalId, type WithdrawalId } from "../../../ledger/requests/with
 import type { HotWallet } from "../../../ledger/wallets/wallet.js";
 import { CliError } from "../../errors.js";
 import { operatorName, readReason } from "../ledger-decisions.js";
-import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "../ledger-tools.js";
+import {
+  type LedgerCommand,
+  type OpenedLedger,
+  toJson,
+  withLedger,
+} from "../../ledger/ledger-tools.js";
 import { readPayment, readWalletTransactions } from "../wallets/wallet-transactions.js";
 import { readSwitches, switchLine, walletsMeant } from "./withdrawals.js";
 

@@ -25,8 +25,8 @@ import {
 import { amountText } from "../../amount-text.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { CliError } from "../../errors.js";
-import { AT_ONCE, type LedgerAlone, withLedgerAlone } from "../ledger-alone.js";
-import { type LedgerCommand, toJson } from "../ledger-tools.js";
+import { AT_ONCE, type LedgerAlone, withLedgerAlone } from "../../ledger/ledger-alone.js";
+import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
 
 /** Filters of `withdrawals list`, as typed. */
 export interface ListWithdrawalsOptions {

@@ -57,7 +57,7 @@ export const FLAG_NAMES: GivenNames = {
 
 /** Text of the genesis file of a public network as it ships. */
 export function readNetworkGenesis(network: NetworkName): string {
-  return readFileSync(new URL(`./genesis/${network}.json`, import.meta.url), "utf8");
+  return readFileSync(new URL(`../genesis/${network}.json`, import.meta.url), "utf8");
 }
 
 /**

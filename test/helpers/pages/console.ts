@@ -8,7 +8,7 @@ import {
   runRemoveConsoleUser,
   runResetConsoleUser,
 } from "../../../cli/commands/console-users.js";
-import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
+import type { LedgerCommand } from "../../../cli/ledger/ledger-tools.js";
 import { createConsole, type OperatorConsole } from "../../../console/app.js";
 import { consoleConfig } from "../../../console/config.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";

@@ -11,7 +11,7 @@ import {
   Wallet,
 } from "ethers";
 import { NETWORKS } from "../../../chain/networks.js";
-import { createProgram } from "../../../cli/program.js";
+import { createProgram } from "../../../cli/program/program.js";
 import { createExplorer, type Explorer } from "../../../explorer/app.js";
 import { explorerConfig } from "../../../explorer/config.js";
 import { loadConfig } from "../../../runtime/config/config.js";

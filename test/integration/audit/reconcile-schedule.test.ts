@@ -11,7 +11,7 @@ import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accoun
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { lastRun } from "../../../ledger/books/reconcile-runs.js";
-import { renderReport } from "../../../cli/commands/reconcile-report.js";
+import { renderReport } from "../../../cli/ledger/reconcile-report.js";
 import { RpcError } from "../../../rpc-client/errors.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { runDepositsResume, runDepositsStatus } from "../../../cli/commands/deposits.js";
-import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
-import { runReconcile } from "../../../cli/commands/reconcile.js";
+import type { LedgerCommand } from "../../../cli/ledger/ledger-tools.js";
+import { runReconcile } from "../../../cli/ledger/reconcile.js";
 import { HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 import { recordIncident } from "../../helpers/services/ledger.js";
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
-import { createProgram } from "../../../cli/program.js";
+import { createProgram } from "../../../cli/program/program.js";
 import { encodeKillSwitch } from "../../../ledger/kill-switch/kill-switch-file.js";
 import { SWITCH_UNTOUCHED } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { LEDGER_MIGRATIONS } from "../../../ledger/database.js";

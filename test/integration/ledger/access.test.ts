@@ -16,7 +16,7 @@ import {
   runListKeys,
   runRevokeKey,
 } from "../../../cli/commands/keys.js";
-import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
+import type { LedgerCommand } from "../../../cli/ledger/ledger-tools.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes } from "../../../deposit-watcher/api/routes.js";
 import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { renderReport } from "../../../cli/commands/reconcile-report.js";
+import { renderReport } from "../../../cli/ledger/reconcile-report.js";
 import type { Address } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import {

@@ -20,7 +20,7 @@ import {
   runSetSwitch,
   runShowSwitch,
 } from "../../../cli/commands/policy/kill-switch.js";
-import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
+import type { LedgerCommand } from "../../../cli/ledger/ledger-tools.js";
 import { killSwitchPath, policyPath } from "../../../ledger/policy/policy-paths.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import {

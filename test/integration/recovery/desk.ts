@@ -14,7 +14,7 @@ import { keccak256 } from "../../../chain/hashes.js";
 import { present } from "../../../chain/errors.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import type { TokenEntry } from "../../../chain/token-list.js";
-import { createProgram } from "../../../cli/program.js";
+import { createProgram } from "../../../cli/program/program.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { decodeMessage } from "../../../chain/protobuf/codec.js";
 import { JsonWriter } from "../../../chain/protobuf/json.js";
-import { createProgram } from "../../../cli/program.js";
+import { createProgram } from "../../../cli/program/program.js";
 import { nodeHalted } from "../../../node/mempool/pool-error.js";
 import { startRestServer } from "../../../node/rpc/rest/server.js";
 import {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { HDNodeWallet, Mnemonic } from "ethers";
 import { encodeTokenList } from "../../../chain/token-list.js";
-import { createProgram } from "../../../cli/program.js";
+import { createProgram } from "../../../cli/program/program.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { roleUrl } from "../../helpers/services/ledger.js";
 import { WALLET } from "../withdrawal-worker/house.js";

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { HDNodeWallet, Interface, Mnemonic } from "ethers";
 import { type Address, parseAddress, toBech32 } from "../../../chain/address.js";
-import { createProgram } from "../../../cli/program.js";
+import { createProgram } from "../../../cli/program/program.js";
 import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { freezeRecovered } from "../../../ledger/requests/recovered-payments.js";
 import { grantLedgerRoles } from "../../../ledger/roles.js";

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
-import { createProgram } from "../../../cli/program.js";
+import { createProgram } from "../../../cli/program/program.js";
 import { drainWallet } from "../../../ledger/wallets/wallet-registry.js";
 import { walletStatus } from "../../../ledger/wallets/wallet.js";
 import { roleUrl } from "../../helpers/services/ledger.js";

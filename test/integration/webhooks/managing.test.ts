@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
+import type { LedgerCommand } from "../../../cli/ledger/ledger-tools.js";
 import {
   runAddSecret,
   runAddWebhook,

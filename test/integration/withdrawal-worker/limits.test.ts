@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { freezeSigning, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
-import type { GasSettings } from "../../../withdrawal-worker/lane/gas.js";
+import type { GasSettings } from "../../../withdrawal-worker/gas.js";
 import { freshAddress, House, TOKEN, WALLET, decodeRaw } from "./house.js";
 
 let house: House;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { bytesToHex, parseHash32 } from "../../../chain/hex.js";
 import { signLegacy } from "../../../chain/transaction.js";
-import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
+import type { LedgerCommand } from "../../../cli/ledger/ledger-tools.js";
 import {
   runCancelWithdrawal,
   runFreezeWithdrawals,

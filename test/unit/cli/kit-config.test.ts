@@ -24,7 +24,7 @@ import {
 import { homePaths } from "../../../cli/home/home.js";
 import { leftOut, parseKitArguments } from "../../../cli/supervisor/kit-arguments.js";
 import { loadKitConfig } from "../../../cli/home/kit-config.js";
-import { createProgram } from "../../../cli/program.js";
+import { createProgram } from "../../../cli/program/program.js";
 import { SWITCH_UNTOUCHED } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { writeKillSwitchFile } from "../../../ledger/kill-switch/kill-switch-file.js";
 import { readRolePasswords, ROLE_NAMES } from "../../../cli/home/role-homes.js";

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server } from "node:net";
 import {
   assertDatabaseAnswers,
   assertServicesAnswer,
-} from "../../../cli/supervisor/outside-services.js";
+} from "../../../cli/probe/outside-services.js";
 
 const { signal } = new AbortController();
 const servers: Server[] = [];

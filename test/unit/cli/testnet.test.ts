@@ -18,7 +18,7 @@ import { homePaths } from "../../../cli/home/home.js";
 import { initNetworkHome, readNetworkGenesis } from "../../../cli/home/network/network-source.js";
 import { parseNetworkFlag } from "../../../cli/commands/init.js";
 import { parseTestnetFlags } from "../../../cli/commands/testnet.js";
-import { createProgram } from "../../../cli/program.js";
+import { createProgram } from "../../../cli/program/program.js";
 import { createTestnet, type TestnetOptions } from "../../../cli/home/network/testnet.js";
 import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
 import { loadGenesis, parseGenesis } from "../../../node/settings/genesis.js";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "@jest/globals";
 import { homePaths } from "../../../cli/home/home.js";
 import { loadKitConfig } from "../../../cli/home/kit-config.js";
-import { causewayCommand, whereToLookNext } from "../../../cli/supervisor/where-next.js";
+import { causewayCommand, whereToLookNext } from "../../../cli/where-next.js";
 
 const folder = mkdtempSync(join(tmpdir(), "causeway where it's "));
 

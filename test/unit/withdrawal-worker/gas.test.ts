@@ -8,7 +8,7 @@ import {
   raisePrice,
   withMargin,
   withTokenMargin,
-} from "../../../withdrawal-worker/lane/gas.js";
+} from "../../../withdrawal-worker/gas.js";
 
 const settings: GasSettings = {
   marginPercent: 20,

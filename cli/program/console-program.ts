@@ -1,7 +1,7 @@
 /** Commands about the operator console's users. */
 import type { Command } from "commander";
-import type { ConsoleUserOptions } from "./commands/console-users.js";
-import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
+import type { ConsoleUserOptions } from "../commands/console-users.js";
+import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
 
 type Flags = SharedOptions & ConsoleUserOptions;
 
@@ -27,7 +27,7 @@ export function addConsoleCommands(program: Command, run: Runner): void {
     .option(...CONSOLE_HOME)
     .action((name: string, own: Flags & { role: string }) =>
       run<Flags & { role: string }>(async (context, options) => {
-        const { runAddConsoleUser } = await import("./commands/console-users.js");
+        const { runAddConsoleUser } = await import("../commands/console-users.js");
         return runAddConsoleUser(context, { ...options, name });
       })(own),
     );
@@ -38,7 +38,7 @@ export function addConsoleCommands(program: Command, run: Runner): void {
     .option(...CONSOLE_HOME)
     .action((name: string, own: Flags) =>
       run<Flags>(async (context, options) => {
-        const { runResetConsoleUser } = await import("./commands/console-users.js");
+        const { runResetConsoleUser } = await import("../commands/console-users.js");
         return runResetConsoleUser(context, { ...options, name });
       })(own),
     );
@@ -48,7 +48,7 @@ export function addConsoleCommands(program: Command, run: Runner): void {
     .option(...CONSOLE_HOME)
     .action((name: string, own: Flags) =>
       run<Flags>(async (context, options) => {
-        const { runRemoveConsoleUser } = await import("./commands/console-users.js");
+        const { runRemoveConsoleUser } = await import("../commands/console-users.js");
         return runRemoveConsoleUser(context, { ...options, name });
       })(own),
     );
@@ -57,7 +57,7 @@ export function addConsoleCommands(program: Command, run: Runner): void {
     .option(...CONSOLE_HOME)
     .action(
       run<Flags>(async (context, options) => {
-        const { runListConsoleUsers } = await import("./commands/console-users.js");
+        const { runListConsoleUsers } = await import("../commands/console-users.js");
         return runListConsoleUsers(context, options);
       }),
     );

@@ -1,10 +1,10 @@
 /** The `causeway ledger` commands: what persons decide about the books, each with its flags. */
 import type { Command } from "commander";
-import type { CommandContext } from "./command-context.js";
-import type { DecisionOptions } from "./commands/ledger-decisions.js";
-import type { StoredTerms } from "../ledger/decisions/decision.js";
-import { CliError } from "./errors.js";
-import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
+import type { CommandContext } from "../command-context.js";
+import type { DecisionOptions } from "../commands/ledger-decisions.js";
+import type { StoredTerms } from "../../ledger/decisions/decision.js";
+import { CliError } from "../errors.js";
+import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
 
 type Flags = SharedOptions & DecisionOptions;
 
@@ -17,14 +17,14 @@ export function addLedgerCommands(program: Command, run: Runner): void {
     .description("what waits for a person; exit 1 when something does")
     .action(
       run(async (context) =>
-        (await import("./commands/ledger-decisions.js")).runOpenMatters(context),
+        (await import("../commands/ledger-decisions.js")).runOpenMatters(context),
       ),
     );
   addShared(ledger.command("decisions"))
     .description("what was decided, by whom and why")
     .action(
       run(async (context) =>
-        (await import("./commands/ledger-decisions.js")).runListDecisions(context),
+        (await import("../commands/ledger-decisions.js")).runListDecisions(context),
       ),
     );
   addPaymentDecisions(ledger, run);
@@ -124,7 +124,7 @@ function addProposals(
     .option("--operator <name>", "who decides, for the record (else the user)")
     .action((id: string, own: SharedOptions & { operator?: string }) =>
       run(async (context: CommandContext) => {
-        const { runSettleProposal } = await import("./commands/ledger-decisions.js");
+        const { runSettleProposal } = await import("../commands/ledger-decisions.js");
         const { operator } = own;
         return runSettleProposal(context, id, { operator, isApproved: name === "approve" });
       })(own),
@@ -139,7 +139,7 @@ function addDecision(command: Command): Command {
 
 function decide(run: Runner, own: Flags, terms: () => StoredTerms): Promise<void> {
   return run<Flags>(async (context, { reason, operator }) => {
-    const { runDecide } = await import("./commands/ledger-decisions.js");
+    const { runDecide } = await import("../commands/ledger-decisions.js");
     return runDecide(context, terms(), { reason, operator });
   })(own);
 }

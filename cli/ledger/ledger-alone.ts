@@ -4,7 +4,7 @@ import { listKnownWallets } from "../../ledger/wallets/home-wallets.js";
 import { createLogger } from "../../runtime/process/logger.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
 import { CliError } from "../errors.js";
-import { assertDatabaseAnswers } from "../supervisor/outside-services.js";
+import { assertDatabaseAnswers } from "../probe/outside-services.js";
 import type { LedgerCommand, OpenedLedger } from "./ledger-tools.js";
 
 /** What can be had without a node. */

@@ -1,7 +1,7 @@
 /** The `causeway treasury` and `causeway sweeps` commands with their flags. */
 import type { Command } from "commander";
-import type { ListSweepsOptions, ReleaseSweepOptions } from "./commands/treasury/treasury.js";
-import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
+import type { ListSweepsOptions, ReleaseSweepOptions } from "../commands/treasury/treasury.js";
+import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
 
 /** Adds the groups to the program. */
 export function addTreasuryCommands(program: Command, run: Runner): void {
@@ -12,7 +12,7 @@ export function addTreasuryCommands(program: Command, run: Runner): void {
     .description("by asset: hot, on deposit addresses, in transit, cold; exit 1 on an open request")
     .action(
       run(async (context) =>
-        (await import("./commands/treasury/treasury.js")).runTreasury(context),
+        (await import("../commands/treasury/treasury.js")).runTreasury(context),
       ),
     );
   const sweeps = program
@@ -25,7 +25,7 @@ export function addTreasuryCommands(program: Command, run: Runner): void {
     .option("--limit <n>", "rows at most (default 100)")
     .action(
       run<SharedOptions & ListSweepsOptions>(async (context, own) => {
-        const { runListSweeps } = await import("./commands/treasury/treasury.js");
+        const { runListSweeps } = await import("../commands/treasury/treasury.js");
         return runListSweeps(context, own);
       }),
     );
@@ -37,7 +37,7 @@ export function addTreasuryCommands(program: Command, run: Runner): void {
     .requiredOption("--reason <text>", "what you found, kept for ever")
     .action((id: string, own: SharedOptions & ReleaseSweepOptions) =>
       run<SharedOptions & ReleaseSweepOptions>(async (context, given) => {
-        const { runReleaseSweep } = await import("./commands/treasury/treasury.js");
+        const { runReleaseSweep } = await import("../commands/treasury/treasury.js");
         return runReleaseSweep(context, id, given);
       })(own),
     );

@@ -1,8 +1,8 @@
 /** Commands about what may be paid: persons' approvals and the kill switch. */
 import type { Command } from "commander";
-import type { ApprovalOptions } from "./commands/policy/approvals.js";
-import type { SetSwitchOptions } from "./commands/policy/kill-switch.js";
-import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
+import type { ApprovalOptions } from "../commands/policy/approvals.js";
+import type { SetSwitchOptions } from "../commands/policy/kill-switch.js";
+import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
 
 const OPERATOR = ["--operator <name>", "who says so, for the record (else the user)"] as const;
 
@@ -21,7 +21,7 @@ export function addApprovalCommands(withdrawals: Command, run: Runner): void {
       .option("--signing-key <file>", "Ed25519 key (PEM) of one of the policy's approvers")
       .action((id: string, own: SharedOptions & ApprovalOptions) =>
         run<SharedOptions & ApprovalOptions>(async (context, options) => {
-          const { runDecideWithdrawal } = await import("./commands/policy/approvals.js");
+          const { runDecideWithdrawal } = await import("../commands/policy/approvals.js");
           return runDecideWithdrawal(context, { ...options, id, decision });
         })(own),
       );
@@ -37,7 +37,7 @@ export function addKillSwitchCommands(program: Command, run: Runner): void {
     .description("what the home and the ledger say; exit 1 while something is stopped")
     .action(
       run(async (context) =>
-        (await import("./commands/policy/kill-switch.js")).runShowSwitch(context),
+        (await import("../commands/policy/kill-switch.js")).runShowSwitch(context),
       ),
     );
   addShared(killSwitch.command("set"))
@@ -47,7 +47,7 @@ export function addKillSwitchCommands(program: Command, run: Runner): void {
     .option(...OPERATOR)
     .action((level: string, own: SharedOptions & SetSwitchOptions) =>
       run<SharedOptions & SetSwitchOptions>(async (context, { reason, operator }) => {
-        const { runSetSwitch } = await import("./commands/policy/kill-switch.js");
+        const { runSetSwitch } = await import("../commands/policy/kill-switch.js");
         return runSetSwitch(context, { level, reason, ...(operator && { operator }) });
       })(own),
     );
@@ -57,7 +57,7 @@ export function addKillSwitchCommands(program: Command, run: Runner): void {
     .option(...OPERATOR)
     .action(
       run<SharedOptions & SetSwitchOptions>(async (context, options) => {
-        const { runLiftSwitch } = await import("./commands/policy/kill-switch.js");
+        const { runLiftSwitch } = await import("../commands/policy/kill-switch.js");
         return runLiftSwitch(context, options);
       }),
     );

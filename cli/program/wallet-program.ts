@@ -4,8 +4,8 @@ import type {
   AddWalletOptions,
   RetireWalletOptions,
   WalletWordOptions,
-} from "./commands/wallets/wallets.js";
-import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
+} from "../commands/wallets/wallets.js";
+import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
 
 /** Adds the group to the program. */
 export function addWalletCommands(program: Command, run: Runner): void {
@@ -16,7 +16,7 @@ export function addWalletCommands(program: Command, run: Runner): void {
     .description("every wallet: what it holds, what is on its way, who works for it")
     .action(
       run(async (context) =>
-        (await import("./commands/wallets/wallets.js")).runListWallets(context),
+        (await import("../commands/wallets/wallets.js")).runListWallets(context),
       ),
     );
   addWord(wallets.command("add"))
@@ -26,7 +26,7 @@ export function addWalletCommands(program: Command, run: Runner): void {
     .option("--passphrase-file <file>", "with --keystore: the file that holds its passphrase")
     .action(
       run<SharedOptions & AddWalletOptions>(async (context, own) => {
-        const { runAddWallet } = await import("./commands/wallets/wallets.js");
+        const { runAddWallet } = await import("../commands/wallets/wallets.js");
         return runAddWallet(context, own);
       }),
     );
@@ -39,7 +39,7 @@ export function addWalletCommands(program: Command, run: Runner): void {
     .option("--dust-atoken <n>", "a balance up to this counts as none (default: ten transfers)")
     .action((address: string, own: SharedOptions & RetireWalletOptions) =>
       run<SharedOptions & RetireWalletOptions>(async (context, given) => {
-        const { runRetireWallet } = await import("./commands/wallets/wallets.js");
+        const { runRetireWallet } = await import("../commands/wallets/wallets.js");
         return runRetireWallet(context, address, given);
       })(own),
     );
@@ -56,7 +56,7 @@ function addChange(
     .argument("<address>", "the wallet, 0x hex")
     .action((address: string, own: SharedOptions & WalletWordOptions) =>
       run<SharedOptions & WalletWordOptions>(async (context, given) => {
-        const commands = await import("./commands/wallets/wallets.js");
+        const commands = await import("../commands/wallets/wallets.js");
         const change = name === "drain" ? commands.runDrainWallet : commands.runActivateWallet;
         return change(context, address, given);
       })(own),

@@ -1,8 +1,8 @@
 /** What the reader of a running kit may try next: addresses, key files, commands. */
-import { type Address, toChecksumAddress } from "../../chain/address.js";
-import { readPortOffset } from "../../runtime/config/config.js";
-import type { HomePaths } from "../home/home.js";
-import { KIT_CONFIG_NAMES, type KitEndpoints, shownUrl } from "../home/kit-config.js";
+import { type Address, toChecksumAddress } from "../chain/address.js";
+import { readPortOffset } from "../runtime/config/config.js";
+import type { HomePaths } from "./home/home.js";
+import { KIT_CONFIG_NAMES, type KitEndpoints, shownUrl } from "./home/kit-config.js";
 
 /** A command beside the kit that runs on a home, with ports of its own where the files name others. */
 export function causewayCommand(words: string, home: string, portOffset: number): string {

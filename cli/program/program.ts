@@ -3,9 +3,9 @@
  * runs is loaded when it is run: nobody waits for the code of the others.
  */
 import { Command, Option } from "commander";
-import { escapeUnshowable } from "../chain/evm/foreign-text.js";
-import { type Environment, readPortOffset } from "../runtime/config/config.js";
-import type { CommandContext } from "./command-context.js";
+import { escapeUnshowable } from "../../chain/evm/foreign-text.js";
+import { type Environment, readPortOffset } from "../../runtime/config/config.js";
+import type { CommandContext } from "../command-context.js";
 import {
   type AuditBalanceOptions,
   type AuditExecutionOptions,
@@ -13,28 +13,28 @@ import {
   describeAuditExecution,
   describeVerifyBalance,
   type VerifyBalanceOptions,
-} from "./audit/words.js";
-import { addLedgerAudits } from "./audit/ledger/program.js";
-import type { InitFlags } from "./commands/init.js";
-import type { CreateKeyOptions, ListCallsOptions } from "./commands/keys.js";
-import type { RecoverOptions } from "./commands/recover.js";
-import type { TestnetFlags } from "./commands/testnet.js";
-import type { AcceptCodeOptions } from "./commands/tokens/state.js";
-import type { AddTokenOptions } from "./commands/tokens/list.js";
-import type { ListWithdrawalsOptions } from "./commands/withdrawals/withdrawals.js";
-import type { ReleaseOptions } from "./commands/withdrawals/release.js";
-import { resolveHome } from "./home/home.js";
+} from "../audit/words.js";
+import { addLedgerAudits } from "../audit/ledger/program.js";
+import type { InitFlags } from "../commands/init.js";
+import type { CreateKeyOptions, ListCallsOptions } from "../commands/keys.js";
+import type { RecoverOptions } from "../commands/recover.js";
+import type { TestnetFlags } from "../commands/testnet.js";
+import type { AcceptCodeOptions } from "../commands/tokens/state.js";
+import type { AddTokenOptions } from "../commands/tokens/list.js";
+import type { ListWithdrawalsOptions } from "../commands/withdrawals/withdrawals.js";
+import type { ReleaseOptions } from "../commands/withdrawals/release.js";
+import { resolveHome } from "../home/home.js";
 import { addConsoleCommands } from "./console-program.js";
 import { addLedgerCommands } from "./ledger-program.js";
 import { addApprovalCommands, addKillSwitchCommands } from "./policy-program.js";
 import { addTreasuryCommands } from "./treasury-program.js";
 import { addWalletCommands } from "./wallet-program.js";
-import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
-import { addQueryCommands } from "./queries/program.js";
-import { addTxCommands } from "./transactions/program.js";
-import { addWebhookCommands } from "./webhooks/program.js";
-import { EVM_CHOICES } from "./home/evm-choice.js";
-import { addShared, judging, type Runner, type SharedOptions } from "./shared-options.js";
+import { describeMeshCheck, type MeshCheckOptions } from "../mesh-check/words.js";
+import { addQueryCommands } from "../queries/program.js";
+import { addTxCommands } from "../transactions/program.js";
+import { addWebhookCommands } from "../webhooks/program.js";
+import { EVM_CHOICES } from "../home/evm-choice.js";
+import { addShared, judging, type Runner, type SharedOptions } from "../shared-options.js";
 
 /** What the entry gives. */
 export interface ProgramOptions {
@@ -98,10 +98,10 @@ export function flagsOf(command: Command): readonly string[] {
 /** The flag, else what the home's files were written with. */
 async function portOffsetOf(home: string, flag: string | undefined): Promise<number> {
   if (flag === undefined) {
-    const { KIT_CONFIG_NAMES } = await import("./home/kit-config.js");
+    const { KIT_CONFIG_NAMES } = await import("../home/kit-config.js");
     return readPortOffset(home, KIT_CONFIG_NAMES);
   }
-  const { parsePortOffset } = await import("../runtime/process/process-arguments.js");
+  const { parsePortOffset } = await import("../../runtime/process/process-arguments.js");
   return parsePortOffset(flag);
 }
 
@@ -131,7 +131,7 @@ function addInitCommands(program: Command, run: Runner): void {
     .option("--role-homes <dir>", "also write one home per process, each with its own files only")
     .action(
       run<SharedOptions & InitFlags>(async (context, own) => {
-        const { runInitCommand } = await import("./commands/init.js");
+        const { runInitCommand } = await import("../commands/init.js");
         return runInitCommand(context, own);
       }),
     );
@@ -151,7 +151,7 @@ function addInitCommands(program: Command, run: Runner): void {
     .option("--json", "print one JSON document")
     .action((own: SharedOptions & TestnetFlags) => {
       const work = run(async (context) => {
-        const { runTestnet } = await import("./commands/testnet.js");
+        const { runTestnet } = await import("../commands/testnet.js");
         return runTestnet(context, own);
       });
       // Its offset is no home's: it is read with the other flags, so that all faults are told.
@@ -171,7 +171,7 @@ function addNodeCommands(program: Command, run: Runner, options: ProgramOptions)
       "of a kit: what runs, how high the chain is, how far the watcher is behind; of a node's " +
         "home: height, whether it is catching up, peers, validator, age of the newest block",
     )
-    .action(run(async (context) => (await import("./commands/status.js")).runStatus(context)));
+    .action(run(async (context) => (await import("../commands/status.js")).runStatus(context)));
   program
     .command("start")
     .description("run the node of a home in the foreground; its log goes to standard output")
@@ -190,7 +190,7 @@ function addNodeCommands(program: Command, run: Runner, options: ProgramOptions)
       new Option("--unsafe-skip-upgrades <height...>", "the same, as the SDK calls it").hideHelp(),
     )
     .action(async (own: SharedOptions & StartFlags) => {
-      const { runStart } = await import("./commands/start.js");
+      const { runStart } = await import("../commands/start.js");
       const home = resolveHome(own.home, options.env);
       const { portOffset, evm, skipUpgrade = [], unsafeSkipUpgrades = [] } = own;
       const skipUpgrades = [...skipUpgrade, ...unsafeSkipUpgrades];
@@ -204,21 +204,19 @@ function addKitCommands(program: Command, run: Runner): void {
     .option("--strict", "warnings fail too")
     .action(
       run<SharedOptions & { strict?: boolean }>(async (context, own) => {
-        const { runDoctor } = await import("./commands/doctor.js");
+        const { runDoctor } = await import("../commands/doctor.js");
         return runDoctor(context, { strict: own.strict === true });
       }),
     );
   addShared(program.command("migrate"))
     .description("bring the ledger's tables to this version")
-    .action(run(async (context) => (await import("./commands/migrate.js")).runMigrate(context)));
+    .action(run(async (context) => (await import("../commands/migrate.js")).runMigrate(context)));
   addShared(program.command("reconcile"))
     .description("compare ledger and chain at one height, tolerance 0; exit 1 on a break")
-    .action(
-      run(async (context) => (await import("./commands/reconcile.js")).runReconcile(context)),
-    );
+    .action(run(async (context) => (await import("../ledger/reconcile.js")).runReconcile(context)));
   judging(addShared(describeMeshCheck(program.command("mesh-check")))).action(
     run<SharedOptions & MeshCheckOptions>(async (context, own) => {
-      const { runMeshCheckOfHome } = await import("./mesh-check/of-home.js");
+      const { runMeshCheckOfHome } = await import("../mesh-check/of-home.js");
       return runMeshCheckOfHome(context, own);
     }),
   );
@@ -229,14 +227,14 @@ function addAuditCommands(program: Command, run: Runner, { warn }: ProgramOption
   audits.description("a second opinion on what the chain says");
   addShared(describeAuditExecution(audits.command("execution"))).action(
     run<SharedOptions & AuditExecutionOptions>(async (context, own) => {
-      const { runAuditExecution } = await import("./commands/audit.js");
+      const { runAuditExecution } = await import("../commands/audit.js");
       return runAuditExecution(context, own, warn);
     }),
   );
   addShared(describeAuditBalance(audits.command("balance"))).action(
     (address: string, own: SharedOptions & AuditBalanceOptions) =>
       run<SharedOptions & AuditBalanceOptions>(async (context) => {
-        const { runAuditBalance } = await import("./commands/balance-proof.js");
+        const { runAuditBalance } = await import("../commands/balance-proof.js");
         return runAuditBalance(context, { ...own, address }, warn);
       })(own),
   );
@@ -245,7 +243,7 @@ function addAuditCommands(program: Command, run: Runner, { warn }: ProgramOption
   addShared(describeVerifyBalance(verifies.command("balance"))).action(
     (file: string, own: SharedOptions & VerifyBalanceOptions) =>
       run<SharedOptions & VerifyBalanceOptions>(async (context) => {
-        const { runVerifyBalance } = await import("./commands/balance-proof.js");
+        const { runVerifyBalance } = await import("../commands/balance-proof.js");
         return runVerifyBalance(context, { ...own, file }, warn);
       })(own),
   );
@@ -257,13 +255,15 @@ function addIndexerCommands(program: Command, run: Runner): void {
   addShared(indexer.command("verify"))
     .description("hold every balance of the index against state; exit 1 when coins differ")
     .action(
-      run(async (context) => (await import("./commands/indexer.js")).runIndexer(context, "verify")),
+      run(async (context) =>
+        (await import("../commands/indexer.js")).runIndexer(context, "verify"),
+      ),
     );
   addShared(indexer.command("rebuild"))
     .description("make the index anew beside the live one, which goes on serving, then swap")
     .action(
       run(async (context) =>
-        (await import("./commands/indexer.js")).runIndexer(context, "rebuild"),
+        (await import("../commands/indexer.js")).runIndexer(context, "rebuild"),
       ),
     );
 }
@@ -279,24 +279,24 @@ function addTokenCommands(program: Command, run: Runner): void {
     .requiredOption("--decimals <n>", "0 to 255, as the contract has them")
     .action(
       run<SharedOptions & AddTokenOptions>(async (context, { address, symbol, decimals }) => {
-        const { runAddToken } = await import("./commands/tokens/list.js");
+        const { runAddToken } = await import("../commands/tokens/list.js");
         return runAddToken(context, { address, symbol, decimals });
       }),
     );
   addShared(tokens.command("list"))
     .description("the pinned tokens")
     .action(
-      run(async (context) => (await import("./commands/tokens/list.js")).runListTokens(context)),
+      run(async (context) => (await import("../commands/tokens/list.js")).runListTokens(context)),
     );
   addShared(tokens.command("check"))
     .description("hold the list against the contracts and the sidecar; exit 1 when a token fails")
     .action(
-      run(async (context) => (await import("./commands/tokens/check.js")).runCheckTokens(context)),
+      run(async (context) => (await import("../commands/tokens/check.js")).runCheckTokens(context)),
     );
   addShared(tokens.command("state"))
     .description("the ledger's tokens and their accepted code; exit 1 when one stands still")
     .action(
-      run(async (context) => (await import("./commands/tokens/state.js")).runTokenStates(context)),
+      run(async (context) => (await import("../commands/tokens/state.js")).runTokenStates(context)),
     );
   addShared(tokens.command("accept-code"))
     .description("let a token go on with the code that its contract runs now; look at it first")
@@ -304,7 +304,7 @@ function addTokenCommands(program: Command, run: Runner): void {
     .option("--operator <name>", "who decides, for the record (else the user)")
     .action((symbol: string, own: SharedOptions & AcceptCodeOptions) =>
       run<SharedOptions & AcceptCodeOptions>(async (context, { operator }) => {
-        const { runAcceptCode } = await import("./commands/tokens/state.js");
+        const { runAcceptCode } = await import("../commands/tokens/state.js");
         return runAcceptCode(context, symbol, { operator });
       })(own),
     );
@@ -317,7 +317,7 @@ function addDepositCommands(program: Command, run: Runner): void {
     .requiredOption("--address <address>", "deposit address, 0x hex")
     .action(
       run<SharedOptions & { address: string }>(async (context, own) => {
-        const { runListDeposits } = await import("./commands/deposits.js");
+        const { runListDeposits } = await import("../commands/deposits.js");
         return runListDeposits(context, own);
       }),
     );
@@ -326,12 +326,12 @@ function addDepositCommands(program: Command, run: Runner): void {
       "how far deposits are booked, and what halts crediting; exit 1 when something does",
     )
     .action(
-      run(async (context) => (await import("./commands/deposits.js")).runDepositsStatus(context)),
+      run(async (context) => (await import("../commands/deposits.js")).runDepositsStatus(context)),
     );
   addShared(deposits.command("resume"))
     .description("go on crediting after the cause of an incident is gone")
     .action(
-      run(async (context) => (await import("./commands/deposits.js")).runDepositsResume(context)),
+      run(async (context) => (await import("../commands/deposits.js")).runDepositsResume(context)),
     );
 }
 
@@ -347,7 +347,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .option("--after <position>", "only behind this position")
     .action(
       run<SharedOptions & ListWithdrawalsOptions>(async (context, own) => {
-        const { runListWithdrawals } = await import("./commands/withdrawals/withdrawals.js");
+        const { runListWithdrawals } = await import("../commands/withdrawals/withdrawals.js");
         return runListWithdrawals(context, own);
       }),
     );
@@ -356,7 +356,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .argument("<id>", "id of the withdrawal")
     .action((id: string, own: SharedOptions) =>
       run(async (context) => {
-        const { runShowWithdrawal } = await import("./commands/withdrawals/withdrawals.js");
+        const { runShowWithdrawal } = await import("../commands/withdrawals/withdrawals.js");
         return runShowWithdrawal(context, id);
       })(own),
     );
@@ -366,7 +366,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .option("--wallet <address>", "only this wallet (else all that sign)")
     .action(
       run<SharedOptions & { reason?: string; wallet?: string }>(async (context, own) => {
-        const { runFreezeWithdrawals } = await import("./commands/withdrawals/withdrawals.js");
+        const { runFreezeWithdrawals } = await import("../commands/withdrawals/withdrawals.js");
         return runFreezeWithdrawals(context, { reason: own.reason, wallet: own.wallet });
       }),
     );
@@ -376,7 +376,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .requiredOption("--reason <text>", "why, for the record")
     .action((id: string, own: SharedOptions & { reason: string }) =>
       run<SharedOptions & { reason: string }>(async (context, { reason }) => {
-        const { runCancelWithdrawal } = await import("./commands/withdrawals/withdrawals.js");
+        const { runCancelWithdrawal } = await import("../commands/withdrawals/withdrawals.js");
         return runCancelWithdrawal(context, { id, reason });
       })(own),
     );
@@ -392,7 +392,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .option("--reason <text>", "what you found, for the record")
     .action((id: string | undefined, own: SharedOptions & Omit<ReleaseOptions, "id">) =>
       run<SharedOptions & Omit<ReleaseOptions, "id">>(async (context, { paidBy, ...rest }) => {
-        const { runReleaseWithdrawals } = await import("./commands/withdrawals/release.js");
+        const { runReleaseWithdrawals } = await import("../commands/withdrawals/release.js");
         return runReleaseWithdrawals(context, { id, paidBy, ...rest });
       })(own),
     );
@@ -416,18 +416,18 @@ function addKeyCommands(program: Command, run: Runner): void {
     .option("--public-key <file>", "PEM of the Ed25519 public key")
     .action(
       run<SharedOptions & CreateKeyOptions>(async (context, own) => {
-        const { runCreateKey } = await import("./commands/keys.js");
+        const { runCreateKey } = await import("../commands/keys.js");
         return runCreateKey(context, own, Date.now());
       }),
     );
   addShared(keys.command("list"))
     .description("all keys, without their secrets")
-    .action(run(async (context) => (await import("./commands/keys.js")).runListKeys(context)));
+    .action(run(async (context) => (await import("../commands/keys.js")).runListKeys(context)));
   addShared(keys.command("revoke"))
     .description("end a key, at once")
     .argument("<id>", "id of the key")
     .action((id: string, own: SharedOptions) =>
-      run(async (context) => (await import("./commands/keys.js")).runRevokeKey(context, id))(own),
+      run(async (context) => (await import("../commands/keys.js")).runRevokeKey(context, id))(own),
     );
   addShared(keys.command("calls"))
     .description("calls that may have changed something, oldest first")
@@ -436,7 +436,7 @@ function addKeyCommands(program: Command, run: Runner): void {
     .option("--after <position>", "only behind this position")
     .action(
       run<SharedOptions & ListCallsOptions>(async (context, own) => {
-        const { runListCalls } = await import("./commands/keys.js");
+        const { runListCalls } = await import("../commands/keys.js");
         return runListCalls(context, own);
       }),
     );
@@ -453,7 +453,7 @@ function addRecoveryCommands(program: Command, run: Runner): void {
     .option("--operator <name>", "who does it, for the record (else the user)")
     .action(
       run<SharedOptions & RecoverOptions>(async (context, own) => {
-        const { runRecover } = await import("./commands/recover.js");
+        const { runRecover } = await import("../commands/recover.js");
         return runRecover(context, own);
       }),
     );
