@@ -37,6 +37,7 @@ import { RoomForReceipts1760000000034 } from "./migrations/0034-room-for-receipt
 import { OutflowsOfLostBlocks1760000000029 } from "./migrations/recovery/0029-outflows-of-lost-blocks.js";
 import { GasGivenAgain1760000000035 } from "./migrations/treasury/0035-gas-given-again.js";
 import { RecoveredMinedAgain1760000000036 } from "./migrations/recovery/0036-recovered-mined-again.js";
+import { FixedNames1760000000037 } from "./migrations/0037-fixed-names.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
@@ -82,6 +83,7 @@ export const LEDGER_MIGRATIONS = [
   RoomForReceipts1760000000034,
   GasGivenAgain1760000000035,
   RecoveredMinedAgain1760000000036,
+  FixedNames1760000000037,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

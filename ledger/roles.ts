@@ -29,9 +29,17 @@ interface Writes {
   readonly update: readonly string[];
   /** Sequences that defaults draw from. */
   readonly draw: readonly string[];
+  /** Functions that do more than their caller may. */
+  readonly call: readonly string[];
   /** Tables that it does not even read. */
   readonly hidden: readonly string[];
 }
+
+/** Ended deliveries of webhooks are forgotten. */
+const PRUNE = "prune_webhook_deliveries(integer, integer)";
+
+/** Positions of lists go on behind all that were told. */
+const SKIP = "skip_told_positions()";
 
 const WATCHER: Writes = {
   insert: [
@@ -89,6 +97,7 @@ const WATCHER: Writes = {
     "token_state",
   ],
   draw: [],
+  call: [PRUNE],
   hidden: [],
 };
 
@@ -145,6 +154,7 @@ const WORKER: Writes = {
     "signing_freeze",
   ],
   draw: ["withdrawal_position"],
+  call: [],
   hidden: ["webhook_secret"],
 };
 
@@ -175,6 +185,7 @@ const OPERATOR: Writes = {
     "wallet.operator",
   ],
   draw: WORKER.draw,
+  call: [PRUNE, SKIP],
   hidden: [],
 };
 
@@ -200,6 +211,8 @@ export async function grantLedgerRoles(
     await execute(tx, [
       ["REVOKE ALL ON DATABASE %I FROM PUBLIC", [current.name]],
       ["REVOKE CREATE ON SCHEMA public FROM PUBLIC", []],
+      // Everybody may call what is new, the indexer's role as well.
+      [`REVOKE EXECUTE ON FUNCTION ${PRUNE}, ${SKIP} FROM PUBLIC`, []],
     ]);
     for (const service of LEDGER_SERVICES) {
       const role = ledgerRole(current.name, service);
@@ -260,6 +273,7 @@ function rightsOf(role: string, database: string, writes: Writes): Template[] {
     toRole("GRANT USAGE ON SCHEMA public TO"),
     toRole("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM"),
     toRole("REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM"),
+    toRole("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM"),
     toRole("GRANT SELECT ON ALL TABLES IN SCHEMA public TO"),
     ...writes.hidden.map((table) => toRole("REVOKE SELECT ON %I FROM", [table])),
     ...writes.insert.map((table) => toRole("GRANT INSERT ON %I TO", [table])),
@@ -270,6 +284,7 @@ function rightsOf(role: string, database: string, writes: Writes): Template[] {
         : toRole("GRANT UPDATE (%I) ON %I TO", [column, table]);
     }),
     ...writes.draw.map((sequence) => toRole("GRANT USAGE ON SEQUENCE %I TO", [sequence])),
+    ...writes.call.map((called) => toRole(`GRANT EXECUTE ON FUNCTION ${called} TO`)),
   ];
 }
 

@@ -5,10 +5,13 @@
  * refuse connections that do.
  *
  * A connection that idles inside a transaction (a stopped process) loses its locks after the given time.
+ * Names without a schema are those of `public` alone: else a schema that is called as the session's role
+ * comes before it, and any role that may make schemas makes that.
  * The server compiles no statement to machine code: its estimate of a short one over several tables, above
  * all young ones, is high enough to begin with that, and it takes longer than the statement.
  * @param idleInTransactionMs an integer above 0
  */
 export function sessionSettings(idleInTransactionMs: number): string {
-  return `SET idle_in_transaction_session_timeout = ${idleInTransactionMs}; SET jit = off`;
+  const idle = `SET idle_in_transaction_session_timeout = ${idleInTransactionMs}`;
+  return `${idle}; SET jit = off; SET search_path = public`;
 }
