@@ -115,10 +115,24 @@ export async function approve(
   return database.transaction(async (tx) => {
     await holdBlocks(tx, rewinds);
     await refuseInRecovery(tx);
-    await lockProposal(tx, id);
+    await assertKnewAll(tx, await lockProposal(tx, id), terms);
     await finish(tx, { id, terms, paid, operator });
     return readDecision(tx, id);
   });
+}
+
+/**
+ * What is decided anew after each recovery was proposed after the last one: who proposed it before knew
+ * nothing of the payments that this one has found.
+ * @throws INVALID_DECISION
+ */
+async function assertKnewAll(tx: Sql, { id, key }: Decision, terms: DecisionTerms): Promise<void> {
+  if (subjectOf(terms, (await readLedgerState(tx)).epoch).key === key) return;
+  throw new LedgerError(
+    "INVALID_DECISION",
+    `decision ${id} was proposed before the last recovery, which may have found further payments: refuse ` +
+      "it, look at causeway ledger open, and propose it anew",
+  );
 }
 
 /**

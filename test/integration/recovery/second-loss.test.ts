@@ -43,6 +43,53 @@ describe("a second loss", () => {
     expect((await desk.read(other.id)).status).toBe("settled");
     expect(desk.paidAtoken(destination(1))).toBe(3n * TOKEN);
   });
+
+  it("pays nothing again by a second person's word that was proposed before it", async () => {
+    desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
+    const first = await desk.backup();
+    await desk.request({ key: "lost", ...FIELDS });
+    await desk.work();
+    await desk.register("bob");
+    await desk.useDatabase(first);
+    await desk.watch();
+    await desk.causeway("recover", "--apply");
+    await desk.watch();
+    const other = await desk.request({ key: "other", ...FIELDS });
+    await desk.work(1);
+    const pay = [
+      "ledger",
+      "pay-withdrawal",
+      other.id,
+      "--operator",
+      "ann",
+      "--reason",
+      "a new one",
+    ];
+    await desk.causeway(...pay);
+    const second = await desk.backup();
+    const approve = (id: string) => desk.causeway("ledger", "approve", id, "--operator", "bea");
+    await approve("1");
+    await desk.work();
+    expect(desk.paidAtoken(destination(1))).toBe(2n * TOKEN);
+    // The approval is lost with the payment, and the proposal waits again.
+    await desk.register("carol");
+    await desk.useDatabase(second);
+    await desk.watch();
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    await desk.watch();
+    await expect(approve("1")).rejects.toMatchObject({
+      code: "INVALID_DECISION",
+      message: expect.stringContaining("before the last recovery"),
+    });
+    await desk.work();
+    expect((await desk.read(other.id)).status).toBe("frozen");
+    expect(desk.paidAtoken(destination(1))).toBe(2n * TOKEN);
+    await desk.causeway("ledger", "refuse", "1", "--operator", "bea");
+    await desk.causeway(...pay);
+    await approve("2");
+    await desk.work();
+    expect(desk.paidAtoken(destination(1))).toBe(3n * TOKEN);
+  });
 });
 
 describe("a second loss of the chain", () => {
