@@ -62,6 +62,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
     if (options.declare !== undefined) {
       await declareRecovery(database, { reason: options.declare, operator });
     }
+    await refuseBehind(command, opened);
     const chain = recoveryChain(command, opened, tokens);
     const context: RecoveryContext = { database, chain, wallets, tokens };
     const plan = await planRecovery(context);
@@ -80,6 +81,20 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
   };
   // The database may be empty, or of an older release: it is made this one's, as by a first start.
   return withLedger(command, recover, { olderTables: "migrate" });
+}
+
+/**
+ * What a node lacks that is catching up would be taken for never paid, for addresses that nobody has, and for
+ * blocks that the chain has lost.
+ * @throws NODE_UNFIT
+ */
+async function refuseBehind({ signal }: LedgerCommand, { node }: OpenedLedger): Promise<void> {
+  if (!(await node.isSyncing({ signal }))) return;
+  throw new CliError(
+    "NODE_UNFIT",
+    "The node is catching up, and shows nothing yet of the newest blocks: wait until it has, then type " +
+      "this again. Nothing was recovered.",
+  );
 }
 
 function recoveryChain(

@@ -51,6 +51,19 @@ async function live(): Promise<string> {
 }
 
 describe("an older database that was put back", () => {
+  it("is recovered by no node that is catching up: it may lack what was paid", async () => {
+    const backup = await live();
+    await desk.useDatabase(backup);
+    desk.chain.isSyncing = true;
+    for (const more of [[], ["--apply"], ["--declare", "an older copy", "--apply"]]) {
+      await expect(desk.causeway("recover", ...more)).rejects.toMatchObject({ code: "NODE_UNFIT" });
+    }
+    desk.chain.isSyncing = false;
+    // It was closed all the same.
+    await expect(desk.register("dora")).rejects.toMatchObject({ code: "RECOVERY" });
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  });
+
   it("is closed, recovered from home and chain, and pays nothing a second time", async () => {
     const backup = await live();
     const told = await follow();
