@@ -18,9 +18,11 @@ import {
   NATIVE_ASSET,
   NETWORK_FEE,
   RECOVERED_PAYMENTS,
+  SUSPENSE,
   walletAccount,
 } from "../journal/accounts.js";
 import { type JournalEntry, type Posting, postJournal, postJournals } from "../journal/journal.js";
+import { assertInSuspense } from "../deposits/suspense.js";
 import { fillShort } from "../deposits/deposit-credit.js";
 import { DECIDED, decisionKey, REMINED_KEY } from "../deposits/undone-decisions.js";
 import type { Outflow } from "../watch/flows.js";
@@ -141,6 +143,9 @@ export async function acceptRemined(
   const hasNoSay = [BREAK, DEPOSIT_ADDRESSES, RECOVERED_PAYMENTS].includes(account);
   if (hasNoSay || account.startsWith("asset:wallet:")) {
     throw new LedgerError("INVALID_DECISION", `${account} has no say in who bears it`);
+  }
+  for (const { asset, takenUnits } of account === SUSPENSE ? found : []) {
+    if (takenUnits > 0n) await assertInSuspense(tx, asset, takenUnits);
   }
   await postJournal(tx, {
     kind: DECIDED,

@@ -205,6 +205,9 @@ async function acceptOutflow(
     );
   }
   await assertWallet(tx, account);
+  if (account === SUSPENSE) {
+    for (const [asset, units] of sumByAsset(rows)) await assertInSuspense(tx, asset, units);
+  }
   // Before anything explains it: from then on it stops no wallet.
   const events = await freezeBooked(tx, hash, paid);
   // One entry for each wallet: its key is what explains the transaction, whichever assets left.
@@ -231,6 +234,16 @@ async function acceptOutflow(
     });
   }
   return events;
+}
+
+function sumByAsset(
+  rows: readonly { readonly asset: string; readonly amount_units: string }[],
+): ReadonlyMap<string, bigint> {
+  const sums = new Map<string, bigint>();
+  for (const { asset, amount_units: units } of rows) {
+    sums.set(asset, (sums.get(asset) ?? 0n) + storedAtoken(units));
+  }
+  return sums;
 }
 
 async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {

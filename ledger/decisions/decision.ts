@@ -1,7 +1,7 @@
 /** What operators may decide about a ledger: the vocabulary, and what makes two decisions the same. */
 import { z } from "zod";
 import { parseAddress } from "../../chain/address.js";
-import { parseHash32 } from "../../chain/hex.js";
+import { MAX_WORD, parseHash32 } from "../../chain/hex.js";
 import {
   type AccountCode,
   ADJUSTMENT,
@@ -55,7 +55,8 @@ const account = z
 const amountAtoken = z
   .string()
   .regex(/^[1-9][0-9]{0,77}$/, "a positive whole number of atoken")
-  .transform((text) => BigInt(text));
+  .transform((text) => BigInt(text))
+  .refine((amount) => amount <= MAX_WORD, "more than any amount on the chain can be");
 
 /** Terms of a decision as stored: amounts are decimal text. */
 const decisionTerms = z.discriminatedUnion("action", [

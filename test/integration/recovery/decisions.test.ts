@@ -245,6 +245,36 @@ describe("decisions about the books", () => {
     expect((await reconcile()).code).toBe(0);
   });
 
+  it("take from suspense what lies there, whichever decision does", async () => {
+    await desk.watch();
+    desk.pay([WALLET, 2n * TOKEN]);
+    await desk.watch();
+    const hash = takeFrom(WALLET, STRANGER, 7n * TOKEN);
+    await desk.watch();
+    const accept = (account: string) =>
+      desk.causeway("ledger", "accept-outflow", hash, "--account", account, ...REASON);
+    await expect(accept("liability:suspense")).rejects.toMatchObject({
+      code: "INVALID_DECISION",
+      message: expect.stringContaining("suspense holds"),
+    });
+    expect(await totals("liability:suspense")).toBe(-2n * TOKEN);
+    await accept("asset:break");
+    expect((await reconcile()).code).toBe(0);
+  });
+
+  it("move no more than any amount on the chain can be", async () => {
+    await desk.watch();
+    const sides = ["--debit", "asset:break", "--credit", "equity:adjustment"];
+    const adjust = (key: string, amountAtoken: bigint) => {
+      const what = ["--key", key, "--amount-atoken", `${amountAtoken}`];
+      return desk.causeway("ledger", "adjust", ...what, ...sides, ...REASON);
+    };
+    const most = 2n ** 256n - 1n;
+    await expect(adjust("more", most + 1n)).rejects.toMatchObject({ code: "INVALID_DECISION" });
+    await adjust("most", most);
+    expect(await totals("asset:break")).toBe(most);
+  });
+
   it("take from suspense by a deposit's name, and give of it only what is left", async () => {
     await desk.watch();
     desk.pay([derivation.addressAt(0), 3n * TOKEN], [derivation.addressAt(1), 4n * TOKEN]);

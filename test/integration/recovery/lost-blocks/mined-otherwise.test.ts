@@ -49,6 +49,26 @@ describe("a payment that failed on a lost chain", () => {
     await paysOn();
   });
 
+  it("is borne by suspense only as far as coins lie there", async () => {
+    const kept = desk.chain.head;
+    desk.chain.revertingOnChain.add(destination(1));
+    const failed = await desk.request({ key: "f", ...FIELDS });
+    await desk.work();
+    await desk.watch();
+    desk.chain.revertingOnChain.clear();
+    await loseAbove(kept);
+    const name = `${failed.id}-r1`;
+    await expect(accept(name, "liability:suspense")).rejects.toMatchObject({
+      code: "INVALID_DECISION",
+      message: expect.stringContaining("suspense holds"),
+    });
+    desk.pay([WALLET, TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    await accept(name, "liability:suspense");
+    expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
+  });
+
   it("is booked anew by a further loss, and taken back with the blocks that had it", async () => {
     const kept = desk.chain.head;
     desk.chain.revertingOnChain.add(destination(1));
