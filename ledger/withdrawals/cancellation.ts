@@ -5,6 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents } from "../events.js";
+import { refuseInRecovery } from "../guard/ledger-guard.js";
 import {
   type CancelCause,
   WAITING_STATUSES,
@@ -44,6 +45,8 @@ export function cancelWithdrawal(
       `SELECT status, cancel_cause FROM withdrawal WHERE id = $1 FOR UPDATE`,
       [id],
     );
+    // What an older ledger says of a request may be otherwise: it may be paid, or be in what was lost.
+    await refuseInRecovery(tx);
     const [row] = rows;
     if (row === undefined) return "unknown";
     switch (storedStatus(row.status)) {

@@ -67,6 +67,27 @@ describe("a ledger in recovery", () => {
     expect(await desk.availableAtoken("alice")).toBe(6n * TOKEN);
   });
 
+  it("takes no wish to cancel, whatever it says of the request", async () => {
+    await rich();
+    const fields = { customer: "alice", to: destination(1), amountAtoken: 4n * TOKEN };
+    const frozen = await desk.request({ key: "w", ...fields });
+    const freeze = `UPDATE withdrawal SET status = 'frozen', reason = 'looked at' WHERE id = $1`;
+    await desk.database.query(freeze, [frozen.id]);
+    const backup = await desk.backup();
+    const later = await desk.request({ key: "x", ...fields });
+    await desk.register("bob");
+    await desk.useDatabase(backup);
+    await desk.watch(); // the ledger is closed: RECOVERY
+    for (const { id } of [frozen, later]) {
+      const cancel = cancelWithdrawal(desk.workerDatabase, id, "it took too long");
+      await expect(cancel).rejects.toMatchObject({ code: "RECOVERY" });
+      const typed = desk.causeway("withdrawals", "cancel", id, "--reason", "it took too long");
+      await expect(typed).rejects.toMatchObject({ code: "RECOVERY" });
+    }
+    const kept = await desk.database.query(`SELECT cancel_cause FROM withdrawal`);
+    expect(kept).toEqual([{ cancel_cause: null }]);
+  });
+
   it("lets no deadline end what waited in the backup: it may be paid already", async () => {
     await rich();
     await requestUntil("w", Date.now() + 86_400_000);
