@@ -118,6 +118,17 @@ export function receiptOfSlot(
   return undefined;
 }
 
+/** Pure: why a token's payment without its transfer stays frozen, and what a person does about it. */
+export function unprovenReason({
+  withdrawalId,
+  hash,
+}: Pick<SlotReceipt, "withdrawalId" | "hash">): string {
+  return (
+    `${hash} was mined and succeeded, and the token did not log exactly this transfer: look at it, ` +
+    `then causeway ledger decide-transfer ${withdrawalId}`
+  );
+}
+
 /** Records where attempts were mined: `included`. @returns the withdrawals that moved */
 export function recordInclusions(
   database: SqlDatabase,

@@ -31,6 +31,17 @@ export interface Inclusion {
   readonly effectiveGasPriceAtoken: Atoken;
 }
 
+/** Pure: whether two looks at the chain found a slot mined in the same place, at the same cost. */
+export function isSameInclusion(one: Inclusion, other: Inclusion): boolean {
+  return (
+    one.hash === other.hash &&
+    one.blockNumber === other.blockNumber &&
+    one.blockHash === other.blockHash &&
+    one.gasUsed === other.gasUsed &&
+    one.effectiveGasPriceAtoken === other.effectiveGasPriceAtoken
+  );
+}
+
 /** A slot whose outcome is not booked yet. */
 export interface LiveSlot {
   readonly slotId: string;

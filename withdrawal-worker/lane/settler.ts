@@ -5,8 +5,12 @@
  */
 import { errorMessage } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import { receiptOfSlot, type SlotReceipt } from "../../ledger/withdrawals/slot-outcomes.js";
-import type { Inclusion, LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
+import {
+  receiptOfSlot,
+  type SlotReceipt,
+  unprovenReason,
+} from "../../ledger/withdrawals/slot-outcomes.js";
+import { isSameInclusion, type LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
@@ -270,12 +274,7 @@ export class Settler {
     const { ledger, log } = this.#context;
     const ids = receipts.map(({ withdrawalId }) => withdrawalId);
     await ledger.freezeWithdrawals(
-      receipts.map(({ withdrawalId: id, hash }) => ({
-        id,
-        reason:
-          `${hash} was mined and succeeded, and the token did not log exactly this transfer: look ` +
-          `at it, then causeway ledger decide-transfer ${id}`,
-      })),
+      receipts.map((receipt) => ({ id: receipt.withdrawalId, reason: unprovenReason(receipt) })),
     );
     log.error({ ids }, "a token's payment was mined without its transfer");
   }
@@ -315,15 +314,5 @@ function isSameOutcome(one: SlotReceipt, other: SlotReceipt): boolean {
     isSameInclusion(one, other) &&
     one.isSuccess === other.isSuccess &&
     one.isProven === other.isProven
-  );
-}
-
-function isSameInclusion(receipt: SlotReceipt, stored: Inclusion): boolean {
-  return (
-    receipt.hash === stored.hash &&
-    receipt.blockNumber === stored.blockNumber &&
-    receipt.blockHash === stored.blockHash &&
-    receipt.gasUsed === stored.gasUsed &&
-    receipt.effectiveGasPriceAtoken === stored.effectiveGasPriceAtoken
   );
 }

@@ -25,6 +25,7 @@ import {
   type WalletTransaction,
 } from "../../../ledger/withdrawals/operator-decisions.js";
 import { toWithdrawalId, type WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import { unprovenReason } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { HotWallet } from "../../../ledger/wallets/wallet.js";
 import { CliError } from "../../errors.js";
 import { operatorName, readReason } from "../ledger-decisions.js";
@@ -243,6 +244,8 @@ function obstacleLines(left: ReleaseObstacle): string[] {
       ];
     case "undecided":
       return [`${left.id}: ${left.reason}; decide with --paid-by HASH or --not-paid`];
+    case "unproven":
+      return [`${left.id}: ${unprovenReason({ withdrawalId: left.id, hash: left.hash })}`];
     case "nonce-unexplained":
       return [`${left.id}: nothing shows who consumed nonce ${left.nonce}`];
     case "maybe-paid":

@@ -53,6 +53,8 @@ export type ReleaseObstacle =
       readonly transactions: readonly (WalletTransaction | ForeignOutflow)[];
     }
   | { readonly obstacle: "undecided"; readonly id: WithdrawalId; readonly reason: string }
+  /** A token's payment is mined and did not log its transfer: a person says whether it paid. */
+  | { readonly obstacle: "unproven"; readonly id: WithdrawalId; readonly hash: Hash32 }
   | { readonly obstacle: "nonce-unexplained"; readonly id: WithdrawalId; readonly nonce: bigint }
   | { readonly obstacle: "maybe-paid"; readonly id: WithdrawalId; readonly hash: Hash32 }
   /** The same of one that a person has booked as an outflow: a word about the withdrawal lets it go on. */

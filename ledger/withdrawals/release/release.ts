@@ -46,7 +46,7 @@ import {
 } from "./other-payments.js";
 import { readSwitchReason, releaseSigning } from "../../requests/signing-freeze.js";
 import { receiptOfSlot, recordInclusions } from "../slot-outcomes.js";
-import type { LiveSlot } from "../slot-rows.js";
+import { isSameInclusion, type LiveSlot } from "../slot-rows.js";
 import { createHotWallet, readHotWallet } from "../../wallets/wallet-lease.js";
 import type { WithdrawalId } from "../../requests/withdrawal-id.js";
 
@@ -289,6 +289,12 @@ async function lookAgain(
   );
   const mined = receiptOfSlot(slot, byHash);
   if (mined !== undefined) {
+    const { inclusion } = slot;
+    // Recorded there already, it would freeze again for want of the proof that it froze for.
+    if (!mined.isProven && inclusion !== undefined && isSameInclusion(mined, inclusion)) {
+      obstacles.push({ obstacle: "unproven", id, hash: mined.hash });
+      return;
+    }
     const moved = await recordInclusions(database, [mined]);
     if (moved.has(id)) steps.push({ step: "found-mined", id, hash: mined.hash });
     else obstacles.push({ obstacle: "moved-meanwhile", id });

@@ -100,6 +100,21 @@ it("is what the person said, and no break", async () => {
   expect((await readFreeze(bench.worker, WALLET)).reason).not.toContain(id);
 });
 
+it("stays frozen for a person who has it looked at again, and is told to nobody a second time", async () => {
+  const { id, destination } = await unproven();
+  const { hashes, history } = (await findWithdrawal(bench.worker, id)) ?? {};
+  const { steps, obstacles } = await release(id);
+  expect({ steps, obstacles }).toEqual({
+    steps: [],
+    obstacles: [{ obstacle: "unproven", id, hash: hashes?.[0] }],
+  });
+  await work(2);
+  expect((await findWithdrawal(bench.worker, id))?.history).toEqual(history);
+  await decide(id);
+  expect([await statusOf(id), await bench.units(destination, "MOODY")]).toEqual(["settled", 100n]);
+  await bench.assertEven();
+});
+
 it("is decided in the block in which it stands, and not while it is in none", async () => {
   const { id, kept, destination } = await unproven();
   const raws = await loseAbove(kept);
