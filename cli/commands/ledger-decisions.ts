@@ -197,7 +197,8 @@ function openLines(open: OpenMatters): string[] {
   return [
     ...open.payments.map((payment) => {
       const { hash, height, destination, contract, amountUnits, recipientCount } = payment;
-      const only = destination === undefined ? "a new contract" : toChecksumAddress(destination);
+      const only =
+        destination === undefined ? "no address that it names" : toChecksumAddress(destination);
       const to = recipientCount > 1 ? `${recipientCount} addresses` : only;
       const amount = amountText(contract ?? NATIVE_ASSET, amountUnits);
       return (

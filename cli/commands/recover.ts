@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { type Address, toChecksumAddress } from "../../chain/address.js";
 import { createAddressDerivation } from "../../chain/derivation/address-derivation.js";
 import type { TokenEntry } from "../../chain/token-list.js";
-import { atokenToToken } from "../../chain/units.js";
 import type { Height } from "../../chain/hex.js";
 import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
 import { closeIfBehind, declareRecovery } from "../../ledger/guard/ledger-guard.js";
@@ -30,6 +29,7 @@ import {
   toJson,
   withLedger,
 } from "../ledger/ledger-tools.js";
+import { sentText } from "./wallets/transaction-text.js";
 import { MAX_RECOVERED_BLOCKS, readWalletTransactions } from "./wallets/wallet-transactions.js";
 
 /** Options of `recover`, as typed. */
@@ -188,11 +188,9 @@ function walletLines(plan: WalletPlan, verb: string): string[] {
   ];
 }
 
-function paymentLine({ hash, height, nonce, to, valueAtoken, paid }: MinedPayment): string {
-  const recipients = new Set(paid.map(({ destination }) => destination));
-  const only = to === undefined ? "a new contract" : toChecksumAddress(to);
-  const target = recipients.size > 1 ? `${recipients.size} addresses` : only;
-  return `  ${hash} block ${height} nonce ${nonce}: ${atokenToToken(valueAtoken)} TOKEN to ${target}`;
+function paymentLine(payment: MinedPayment): string {
+  const { hash, height, nonce } = payment;
+  return `  ${hash} block ${height} nonce ${nonce}: ${sentText(payment)}`;
 }
 
 function shorten(lines: readonly string[]): string[] {

@@ -33,11 +33,6 @@ const MAX_ADDRESSES = 1_000_000;
 /** A mined transaction of the hot wallet with its block. */
 export interface MinedPayment extends WalletTransaction {
   readonly blockHash: Hash32;
-  /** What it took from the wallet beside its fee, once for each asset; no contract stands for coins. */
-  readonly taken: readonly {
-    readonly contract: Address | undefined;
-    readonly amountUnits: bigint;
-  }[];
   /** What it paid to the network: a Cosmos transaction pays its fee in full, and has no price. */
   readonly feeAtoken: Atoken;
 }

@@ -52,6 +52,11 @@ export interface WalletTransaction extends ForeignPayment {
   readonly valueAtoken: Atoken;
   /** The token's transfer that its calldata is, called without value; whether it succeeded or not. */
   readonly transfer: TokenTransfer | undefined;
+  /** What it took from the wallet beside its fee, once for each asset; no contract stands for coins. */
+  readonly taken: readonly {
+    readonly contract: Address | undefined;
+    readonly amountUnits: bigint;
+  }[];
   readonly gasUsed: bigint;
   readonly gasPriceAtoken: Atoken;
 }

@@ -6,7 +6,6 @@ import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../../chain/hex.js";
 import {
   type Acknowledgement,
-  type ForeignOutflow,
   readRecorded,
 } from "../../../ledger/withdrawals/foreign-transactions.js";
 import { releaseWallet, releaseWithdrawal } from "../../../ledger/withdrawals/release/release.js";
@@ -18,12 +17,8 @@ import type {
   ReleaseStep,
   WalletChain,
 } from "../../../ledger/withdrawals/release/outcome.js";
-import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
-import {
-  walletOfOpenSlot,
-  type WalletTransaction,
-} from "../../../ledger/withdrawals/operator-decisions.js";
+import { walletOfOpenSlot } from "../../../ledger/withdrawals/operator-decisions.js";
 import { toWithdrawalId, type WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { unprovenReason } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { HotWallet } from "../../../ledger/wallets/wallet.js";
@@ -35,6 +30,7 @@ import {
   toJson,
   withLedger,
 } from "../../ledger/ledger-tools.js";
+import { foreignLine } from "../wallets/transaction-text.js";
 import { readPayment, readWalletTransactions } from "../wallets/wallet-transactions.js";
 import { readSwitches, switchLine, walletsMeant } from "./withdrawals.js";
 
@@ -239,7 +235,7 @@ function obstacleLines(left: ReleaseObstacle): string[] {
       ];
     case "foreign-mined":
       return [
-        ...left.transactions.map(describeForeign),
+        ...left.transactions.map(foreignLine),
         "look at these transactions, then release with --acknowledge HASH... --reason TEXT",
       ];
     case "undecided":
@@ -279,25 +275,4 @@ function obstacleLines(left: ReleaseObstacle): string[] {
     case "no-payment":
   }
   return [`${left.id}: ${left.hash} is not a payment of it`];
-}
-
-function describeForeign(transaction: WalletTransaction | ForeignOutflow): string {
-  const { hash, height } = transaction;
-  if (!("nonce" in transaction)) {
-    const { asset, amountUnits, feeAtoken } = transaction;
-    const took =
-      asset === NATIVE_ASSET ? `${amountUnits} atoken` : `${amountUnits} units of ${asset}`;
-    return `${hash} (block ${height}) took ${took} and a fee of ${feeAtoken} atoken`;
-  }
-  const { valueAtoken, transfer, paid } = transaction;
-  const recipients = new Set(paid.map(({ destination }) => destination));
-  const target =
-    recipients.size > 1
-      ? `${transaction.to ?? "Cosmos messages"}, and by it something to ${[...recipients].join(", ")}`
-      : (transaction.to ?? "a new contract");
-  const place = `${hash} (block ${height}, nonce ${transaction.nonce})`;
-  if (transfer !== undefined) {
-    return `${place} sent ${transfer.amountUnits} units of ${target} to ${transfer.to}`;
-  }
-  return `${place} sent ${valueAtoken} atoken to ${target}`;
 }

@@ -130,6 +130,7 @@ describe("what a transaction may have paid", () => {
       isSuccess: true,
       valueAtoken: 0n,
       transfer: undefined,
+      taken: [],
       paid: [],
       gasUsed: 21_000n,
       gasPriceAtoken: 1n,
