@@ -60,7 +60,8 @@ export interface LevelRange {
 export interface LevelStore {
   get(key: Buffer, snapshot?: LevelSnapshot): Buffer | undefined;
   /**
-   * One atomic write. With `durable` it is on disk (fsync) when the promise resolves.
+   * One atomic write. With `durable` it is on disk (fsync) when the promise resolves. Behind one that
+   * failed none succeeds any more until the store is opened anew.
    * @throws WRITE_FAILED (disk full, read-only)
    */
   write(writes: readonly LevelWrite[], options: LevelWriteOptions): Promise<void>;
@@ -148,6 +149,12 @@ function openFault(folder: string, cause: unknown): LevelStoreError {
 
 /** The open store over level. */
 class CheckedStore implements LevelStore {
+  /**
+   * Why a write failed. It may have left half a record in level's log; level writes on behind that, and
+   * drops all of it when it is opened the next time, what was forced to disk included.
+   */
+  private failedWrite: string | undefined;
+
   constructor(
     private readonly folder: string,
     private readonly level: Level<Buffer, Buffer>,
@@ -181,17 +188,28 @@ class CheckedStore implements LevelStore {
         else batch.put(key, this.isFormat(key) ? Buffer.from(value) : sealValue(key, value));
       },
       write: async ({ durable }) => {
+        this.assertWritable();
         try {
           await batch.write({ sync: durable });
         } catch (cause) {
           throw this.writeFault(cause);
         }
+        // It may lie behind one that failed while it was under way.
+        this.assertWritable();
       },
     };
   }
 
+  private assertWritable(): void {
+    const { folder, failedWrite: reason } = this;
+    if (reason === undefined) return;
+    const message = `an earlier write to ${folder} failed (${reason}): open it anew to write again`;
+    throw this.fault("WRITE_FAILED", message, { details: { reason }, cause: undefined });
+  }
+
   private writeFault(cause: unknown): Error {
     const reason = reasonOf(cause);
+    this.failedWrite ??= reason;
     // Found by level while it merged files; it never writes again.
     if (DAMAGE_REASON.test(reason)) return this.damaged(undefined, reason, cause);
     const message = `cannot write to ${this.folder}: ${reason}`;

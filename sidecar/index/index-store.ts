@@ -72,7 +72,6 @@ export class IndexStore {
   private level: LevelStore | undefined;
   private tipBlock: BlockIdentifier | undefined;
   private found: IndexError | undefined;
-  private failedWrite: LevelStoreError | undefined;
 
   constructor(readonly folder: string) {}
 
@@ -105,19 +104,12 @@ export class IndexStore {
 
   /**
    * Writes one batch; with a new tip it is what readers see from then on. After a write that failed
-   * nothing is written until `recover` has opened level anew: a failed write may leave half a record at
-   * the end of level's log, and whatever comes behind it there is gone at the next start.
+   * nothing is written until `recover` has opened level anew.
    * @throws LevelStoreError WRITE_FAILED
    */
   async commit(writes: readonly LevelWrite[], tip?: BlockIdentifier): Promise<void> {
-    if (this.failedWrite !== undefined) throw this.failedWrite;
-    try {
-      // The chain has it all: after a loss of power the index goes on from an earlier block.
-      await this.handle.write(writes, { durable: false });
-    } catch (error) {
-      if (error instanceof LevelStoreError) this.failedWrite = error;
-      throw error;
-    }
+    // The chain has it all: after a loss of power the index goes on from an earlier block.
+    await this.handle.write(writes, { durable: false });
     if (tip !== undefined) this.tipBlock = tip;
   }
 
@@ -353,7 +345,6 @@ export class IndexStore {
         formatKey: FORMAT_KEY,
         inOwnTerms: (fault) => this.inOwnTerms(fault),
       });
-      this.failedWrite = undefined;
     } catch (cause) {
       throw this.notOpened(cause);
     }

@@ -1,6 +1,16 @@
 /** Faults of opening a store are told apart by what level says, not by the folder's name. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openLevelStore } from "../../../../runtime/files/level-store.js";
@@ -64,6 +74,76 @@ describe("a store in a folder whose name has a lock in it", () => {
     const again = await openLevelStore(folder, OPTIONS);
     expect(again.get(key)).toEqual(key);
     await again.close();
+  });
+});
+
+describe("a store whose disk was full for a moment", () => {
+  let disk: string;
+
+  beforeEach(() => {
+    disk = mkdtempSync(join(tmpdir(), "causeway-full-"));
+  });
+  afterEach(() => {
+    rmSync(disk, { recursive: true });
+  });
+
+  /** Writes until there is no room left. */
+  function fill(file: string): void {
+    const handle = openSync(file, "w");
+    try {
+      for (;;) writeSync(handle, Buffer.alloc(4_096));
+    } catch (error) {
+      expect(error).toMatchObject({ code: "ENOSPC" });
+    } finally {
+      closeSync(handle);
+    }
+  }
+
+  it("acknowledges no write that would be lost with the half one before it", async () => {
+    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=2m", "none", disk]);
+    if (mounted.status !== 0) {
+      process.stdout.write("left out: no tmpfs can be mounted here\n");
+      return;
+    }
+    try {
+      const folder = join(disk, "store");
+      const ballast = join(disk, "ballast");
+      const acknowledged: string[] = [];
+      const open = () => openLevelStore(folder, OPTIONS);
+      let store = await open();
+      const write = async (name: string, sizeBytes: number) => {
+        const key = Buffer.from(name);
+        await store.write([{ key, value: Buffer.alloc(sizeBytes, 1) }], { durable: true });
+        acknowledged.push(name);
+      };
+      await write("before", 1_000);
+      fill(ballast);
+      const full = write("full", 50_000);
+      // On its way already when that fails.
+      const beside = write("beside", 100).catch(() => undefined);
+      await expect(full).rejects.toMatchObject({ code: "WRITE_FAILED" });
+      await beside;
+      rmSync(ballast);
+      await expect(write("behind", 100)).rejects.toMatchObject({
+        code: "WRITE_FAILED",
+        message: expect.stringContaining(`an earlier write to ${folder} failed`),
+        details: { folder, reason: expect.stringContaining("No space left") },
+      });
+      expect(store.get(Buffer.from("before"))).toHaveLength(1_000);
+      await store.close();
+      // Whoever opens it anew goes on.
+      store = await open();
+      await write("anew", 100);
+      await store.close();
+      store = await open();
+      for (const name of acknowledged) {
+        expect([name, store.get(Buffer.from(name)) === undefined]).toEqual([name, false]);
+      }
+      await store.close();
+    } finally {
+      // Whatever is still open on it.
+      spawnSync("umount", ["-l", disk]);
+    }
   });
 });
 

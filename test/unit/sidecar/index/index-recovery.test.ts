@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, jest } from "@jest/globals";
 import { toQuantity } from "../../../../chain/hex.js";
-import { type LevelStore, LevelStoreError } from "../../../../runtime/files/level-store.js";
+import { LevelStoreError } from "../../../../runtime/files/level-store.js";
 import { IndexStore } from "../../../../sidecar/index/index-store.js";
 import { INDEX_FORMAT_VERSION, indexKey } from "../../../../sidecar/index/key-spaces.js";
 import { TokenRegistry } from "../../../../sidecar/rosetta/token-registry.js";
@@ -28,6 +28,11 @@ import {
 } from "../../../helpers/chains/journal-chain.js";
 import { REGISTRY } from "../../../helpers/chains/known-tokens.js";
 import { onlineServer } from "../servers.js";
+
+/** What of level writes. */
+interface LevelBatches {
+  batch(): { write(): Promise<void> };
+}
 
 const closers: (() => Promise<void> | void)[] = [];
 
@@ -91,13 +96,22 @@ describe("an index that could not be written", () => {
     const store = new IndexStore(join(folder, "sidecar"));
     await store.open();
     closers.push(() => store.close());
-    const level: LevelStore = Reflect.get(store, "level");
-    const written = jest.spyOn(level, "write").mockRejectedValueOnce(writeFails());
+    const level: LevelBatches = Reflect.get(Reflect.get(store, "level"), "level");
+    const batch = level.batch.bind(level);
+    let written = 0;
+    jest.spyOn(level, "batch").mockImplementation(() => {
+      return Object.assign(batch(), {
+        write: () => {
+          written += 1;
+          return Promise.reject(new Error("IO error: No space left on device"));
+        },
+      });
+    });
     const write = { key: indexKey("meta", Buffer.from("registry")), value: Buffer.from("[]") };
     for (let tries = 0; tries < 3; tries += 1) {
       await expect(store.commit([write])).rejects.toMatchObject({ code: "WRITE_FAILED" });
     }
-    expect(written).toHaveBeenCalledTimes(1);
+    expect(written).toBe(1);
     await store.recover();
     await store.commit([write]);
     expect(store.meta("registry")).toBe("[]");
