@@ -154,6 +154,7 @@ async function buildBlock(
   });
   // Time spent on transactions that a later block will hold: no more than one of them may take.
   let wastedNs = 0;
+  const paying = new Set<Address>();
   for (let next = selection.next(); next !== undefined; next = selection.next()) {
     const mayBeLong = !isEvm(next) || execution.entersCode(next.tx);
     const isTooMuch = wastedNs > params.maxTransactionComputeNs && mayBeLong;
@@ -165,6 +166,7 @@ async function buildBlock(
     const outcome = await addTo(execution, next, computeLeftNs);
     if (outcome.included) {
       selection.executed(outcome);
+      paying.add(next.from);
       continue;
     }
     const { hash } = next.tx;
@@ -173,11 +175,24 @@ async function buildBlock(
     else if (outcome.code === "EXECUTION_FAULT") {
       parts.log.error({ hash, err: outcome.cause }, "transaction cannot be executed, dropped");
       parts.pool.drop(hash, "the transaction cannot be executed");
-    } else if (outcome.code !== "NONCE_TOO_LOW" && outcome.code !== "NONCE_TOO_HIGH") {
+    } else if (!followsFromBlock(outcome.code, paying.has(next.from))) {
       // The pool holds it to the same rules, so this is a fault of the pool; it must not stay.
       parts.log.error({ hash, reason: outcome.reason }, "transaction is not valid here, dropped");
       parts.pool.drop(hash, outcome.reason);
     }
   }
   return execution.seal();
+}
+
+/** Nonces that another transaction has moved, and times that have passed with the block. */
+const LATER_CODES: ReadonlySet<string> = new Set(["NONCE_TOO_LOW", "NONCE_TOO_HIGH", "TIMED_OUT"]);
+
+/**
+ * Whether a transaction only has no place behind those that are in the block: the pool lets go of it
+ * when the block is decided, and not before.
+ * @param hasPaid others of its sender are in the block: what they had the chain's contracts take
+ * nobody knew before
+ */
+function followsFromBlock(code: string, hasPaid: boolean): boolean {
+  return LATER_CODES.has(code) || (code === "INSUFFICIENT_FUNDS" && hasPaid);
 }

@@ -96,12 +96,22 @@ export interface ExecutorOptions {
   readonly upgrades?: Upgrades;
 }
 
+/** Why a Cosmos transaction is not valid in the block, as far as that may follow from the block alone. */
+type RefusedCosmosCode = "SDK_FAULT" | "NONCE_TOO_HIGH" | "INSUFFICIENT_FUNDS" | "TIMED_OUT";
+
+const REFUSED_CODES: ReadonlyMap<number, RefusedCosmosCode> = new Map([
+  [SDK_CODE.wrongSequence, "NONCE_TOO_HIGH"],
+  [SDK_CODE.insufficientFunds, "INSUFFICIENT_FUNDS"],
+  [SDK_CODE.timeoutHeight, "TIMED_OUT"],
+  [SDK_CODE.timeout, "TIMED_OUT"],
+]);
+
 /** What became of a Cosmos transaction that was to be added. */
 export type CosmosBlockOutcome =
   | { readonly included: true; readonly gasUsed: bigint; readonly computeNs: number }
   | {
       readonly included: false;
-      readonly code: "SDK_FAULT" | "NONCE_TOO_HIGH" | "OUT_OF_BLOCK_COMPUTE";
+      readonly code: RefusedCosmosCode | "OUT_OF_BLOCK_COMPUTE";
       readonly reason: string;
     }
   | {
@@ -242,8 +252,7 @@ export class BlockExecution {
     this.state.commit();
     if (!outcome.included) {
       const { code, log } = outcome.fault;
-      const isLater = code === SDK_CODE.wrongSequence;
-      return { included: false, code: isLater ? "NONCE_TOO_HIGH" : "SDK_FAULT", reason: log };
+      return { included: false, code: REFUSED_CODES.get(code) ?? "SDK_FAULT", reason: log };
     }
     const { result, changes, computeNs } = outcome;
     this.feesAtoken += outcome.feeAtoken;

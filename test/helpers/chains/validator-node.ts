@@ -36,7 +36,7 @@ import { openStores, type OpenStores } from "../../../node/store/open-store.js";
 import { PoolStore } from "../../../node/store/pool-store.js";
 import { createTrieReader } from "../../../node/store/tries/trie-store.js";
 import { type Clock, systemClock } from "../../../runtime/process/clock.js";
-import { createLogger } from "../../../runtime/process/logger.js";
+import { createLogger, type Logger } from "../../../runtime/process/logger.js";
 
 /** Short enough that lost rounds do not make tests slow. */
 export const TEST_TIMEOUTS: ConsensusTimeouts = {
@@ -115,6 +115,8 @@ export interface ValidatorNodeOptions {
   /** Looks at, or slows, what consensus asks of the application. */
   readonly watch?: (application: BlockApplication) => BlockApplication;
   readonly clock?: Clock;
+  /** Where it logs to; absent: nowhere. */
+  readonly log?: Logger;
 }
 
 /** One node; `stop` and `open` with the same home is a restart. */
@@ -147,7 +149,7 @@ export class ValidatorNode {
       cosmosChainId: genesis.cosmosChainId,
       archive: false,
     });
-    const log = createLogger({ component: "test", level: logLevel() });
+    const log = options.log ?? createLogger({ component: "test", level: logLevel() });
     const bus = new EventBus((error) => {
       throw error;
     });
