@@ -1,8 +1,11 @@
 /**
  * Processes of a kit that was killed. They end by themselves within 5 s when their channel to the
  * kit closes; the next start waits for them. The record names pid and start time, so that a
- * foreign process with a pid used again is never taken for one of them.
+ * foreign process with a pid used again is never taken for one of them, and the folder that it lies
+ * in, so that whoever starts a copy of a home ends no process of the kit that runs on the home itself.
  */
+import { realpathSync } from "node:fs";
+import { dirname } from "node:path";
 import { PLAIN_MODE, readTextIfPresent, replaceFile } from "../home/home-file.js";
 import { CliError } from "../errors.js";
 import {
@@ -16,6 +19,8 @@ import { sleep } from "../../runtime/process/task.js";
 /** A recorded child of the kit. */
 export interface RecordedChild extends RecordedProcess {
   readonly name: string;
+  /** Where its record was written, without links; "" in records of older releases. */
+  readonly folder: string;
 }
 
 /** Record of the living children, in the home. */
@@ -34,8 +39,9 @@ const KILL_WAIT_MS = 2_000;
 
 const POLL_MS = 50;
 
-/** Opens the record; what it said before is overwritten by the first change. */
+/** Opens the record in a folder that is there; what it said before is overwritten by the first change. */
 export function createChildRecord(path: string): ChildRecord {
+  const folder = realpathSync(dirname(path));
   const children = new Map<number, RecordedChild>();
   let writing: Promise<void> = Promise.resolve();
   const write = (): void => {
@@ -45,7 +51,7 @@ export function createChildRecord(path: string): ChildRecord {
   };
   return {
     add(name, pid) {
-      children.set(pid, { name, ...recordProcess(pid) });
+      children.set(pid, { name, ...recordProcess(pid), folder });
       write();
     },
     remove(pid) {
@@ -58,7 +64,9 @@ export function createChildRecord(path: string): ChildRecord {
 /** Children of a former kit on this home that still run. */
 export async function findOrphans(path: string): Promise<readonly RecordedChild[]> {
   const text = await readTextIfPresent(path);
-  return text === undefined ? [] : parseRecord(text).filter(isStillRunning);
+  if (text === undefined) return [];
+  const own = realpathSync(dirname(path));
+  return parseRecord(text).filter((child) => child.folder === own && isStillRunning(child));
 }
 
 /**
@@ -103,7 +111,8 @@ function parseRecord(text: string): RecordedChild[] {
       const identity = parseRecordedProcess(entry);
       if (identity === undefined || typeof entry !== "object" || entry === null) return [];
       const name = "name" in entry && typeof entry.name === "string" ? entry.name : "process";
-      return [{ name, ...identity }];
+      const folder = "folder" in entry && typeof entry.folder === "string" ? entry.folder : "";
+      return [{ name, ...identity, folder }];
     });
   } catch {
     return []; // Cut off by a crash: the port check still finds whatever holds a port.

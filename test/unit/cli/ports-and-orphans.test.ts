@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { createChildRecord, findOrphans, waitForOrphans } from "../../../cli/supervisor/orphans.js";
 import { assertPortsFree, findBlockedPorts } from "../../../cli/home/ports.js";
 import { recordProcess, isStillRunning } from "../../../runtime/process/process-identity.js";
@@ -104,10 +104,35 @@ describe("orphans of a killed kit", () => {
     const file = newFile();
     const child = startChild();
     const identity = recordProcess(child.pid);
-    const foreign = [{ name: "node", pid: child.pid, startedAt: "another boot:1" }];
+    const startedAt = "another boot:1";
+    const foreign = [{ name: "node", pid: child.pid, startedAt, folder: dirname(file) }];
     writeFileSync(file, JSON.stringify(foreign));
     await waitForOrphans(file, { signal, onWait: () => undefined, timeoutMs: 100 });
     expect(isStillRunning(identity)).toBe(true);
+    process.kill(child.pid, "SIGKILL");
+    await child.ended;
+  });
+
+  it("are not those of a home whose copy is started while its kit runs", async () => {
+    const file = newFile();
+    const child = startChild();
+    const record = createChildRecord(file);
+    record.add("node", child.pid);
+    await record.settled();
+    const copy = newFile();
+    copyFileSync(file, copy);
+    const waited: string[] = [];
+    const onWait = (): void => void waited.push("orphans");
+    await waitForOrphans(copy, { signal, onWait, timeoutMs: 100 });
+    expect({ waited, isAlive: isStillRunning(recordProcess(child.pid)) }).toEqual({
+      waited: [],
+      isAlive: true,
+    });
+    const link = `${dirname(newFile())}-link`;
+    folders.push(link);
+    symlinkSync(dirname(file), link);
+    const found = await findOrphans(join(link, basename(file)));
+    expect(found.map(({ name }) => name)).toEqual(["node"]);
     process.kill(child.pid, "SIGKILL");
     await child.ended;
   });
