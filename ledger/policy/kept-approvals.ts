@@ -14,6 +14,7 @@ import {
   type HashedPolicy,
   type JudgedRequest,
   type Policy,
+  screeningOf,
 } from "./policy.js";
 
 /**
@@ -22,10 +23,10 @@ import {
  */
 export function approvalsAsked(
   policy: Policy,
-  request: Pick<JudgedRequest, "asset" | "amountUnits"> & { readonly verdict: string | null },
+  request: Omit<JudgedRequest, "destination"> & { readonly verdict: string | null },
 ): Pick<ApprovalRule, "needed" | "signed"> {
   const { needed, signed } = approvalsFor(policy, request);
-  const { screening } = policy;
+  const screening = screeningOf(policy, request);
   const isReview = screening !== undefined && request.verdict === "review";
   return { needed: isReview ? needed + screening.reviewApprovals : needed, signed };
 }
@@ -67,7 +68,8 @@ export async function keepApprovals(
   const kept = rows.flatMap((row) => {
     const { id, customer_id: customerId, asset } = row;
     const amountUnits = storedAtoken(row.units);
-    const asked = approvalsAsked(policy, { asset, amountUnits, verdict: row.verdict });
+    const { verdict } = row;
+    const asked = approvalsAsked(policy, { customerId, asset, amountUnits, verdict });
     if (asked.signed || asked.needed !== row.needed) return [];
     const destination = storedAddress(row.destination);
     const chainId = storedAtoken(row.chain_id);

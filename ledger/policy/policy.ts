@@ -195,6 +195,17 @@ export function approvalsFor(
   return rule ?? { needed: 0, signed: false };
 }
 
+/**
+ * The service that is asked about a payment before it is made; undefined for none. What the treasury moves
+ * goes nowhere but where the policy itself says.
+ */
+export function screeningOf(
+  { screening }: Policy,
+  { customerId }: Pick<JudgedRequest, "customerId">,
+): Screening | undefined {
+  return customerId === TREASURY ? undefined : screening;
+}
+
 /** Names a limit in reasons and decisions: "customer day". */
 export function nameLimit({ by, window }: Pick<Limit, "by" | "window">): string {
   return `${by} ${window === "day" ? "day" : `${window}s`}`;

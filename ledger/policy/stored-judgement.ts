@@ -14,7 +14,13 @@ import {
   isLimited,
   walletLimits,
 } from "./limit-counts.js";
-import { brokenRule, type HashedPolicy, type JudgedRequest, nameLimit } from "./policy.js";
+import {
+  brokenRule,
+  type HashedPolicy,
+  type JudgedRequest,
+  nameLimit,
+  screeningOf,
+} from "./policy.js";
 import {
   type DecisionOutcome,
   type DecisionStage,
@@ -136,7 +142,7 @@ function judgeOne(
   stored: Stored,
   found: { readonly isTooNew: boolean; readonly exceeded: string | undefined },
 ): Judgement {
-  const { screening } = policy;
+  const screening = screeningOf(policy, stored);
   const { needed, signed } = approvalsAsked(policy, stored);
   const base = { stored, needed, signed };
   const reject = (rule: string): Judgement => {

@@ -1,4 +1,5 @@
 /** Rules that spare nonces: screening, customers whose payouts fail, and what the signer would refuse. */
+import { screeningOf } from "../../ledger/policy/policy.js";
 import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
 import type { SlotCandidate } from "../../ledger/withdrawals/slot-choice.js";
 import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
@@ -41,10 +42,12 @@ export async function screen(
   readonly answered: readonly QueuedWithdrawal[];
   readonly waiting: readonly Waiting[];
 }> {
-  const { screening } = (await policy.current()).policy;
+  const { policy: rules } = await policy.current();
+  const { screening } = rules;
   if (screening === undefined) return { answered: requests, waiting: [] };
-  const open = await ledger.withoutVerdict(requests.map(({ id }) => id));
-  const asked = requests.filter(({ id }) => open.has(id));
+  const screened = requests.filter((request) => screeningOf(rules, request) !== undefined);
+  const open = await ledger.withoutVerdict(screened.map(({ id }) => id));
+  const asked = screened.filter(({ id }) => open.has(id));
   const answers = await screener.ask(screening, asked, { signal: round.signal });
   await ledger.recordVerdicts(answers);
   const silent = new Set<string>(open);

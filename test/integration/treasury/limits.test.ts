@@ -1,8 +1,10 @@
-/** Limits of a wallet are about what customers take: what the treasury moves is neither held by them nor counted. */
+/** Rules about what customers take: what the treasury moves is neither held by them nor counted. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
-import { hashPolicy, type Limit, rulesOf } from "../../../ledger/policy/policy.js";
+import { hashPolicy, type Limit, type Policy, rulesOf } from "../../../ledger/policy/policy.js";
 import { acceptWithdrawals, findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 import { requestOf, WALLET } from "../withdrawal-worker/house.js";
@@ -21,24 +23,59 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
+/** A policy that sends what is above one coin to cold storage. */
+function coldPolicy(terms: Partial<Policy> = {}, limits: readonly Limit[] = []) {
+  const band = { lowUnits: 0n, targetUnits: ONE, highUnits: ONE };
+  const rules = { ...ANY_SWEEP, sweepMinimumUnits: 10n ** 30n, coldAddress, band };
+  const { policy } = bench.policyOf({ assets: { TOKEN: rules } });
+  const assets = new Map([["TOKEN", { ...rulesOf(policy, "TOKEN"), limits }]]);
+  return hashPolicy({ ...policy, ...terms, assets });
+}
+
+async function ask(customer: string) {
+  const customerId = parseCustomerId(customer);
+  const request = requestOf({ customerId, asset: "TOKEN", amountUnits: ONE / 2n });
+  const [answer] = await acceptWithdrawals(bench.worker, [request], ANY_REQUEST);
+  if (answer?.outcome !== "accepted") throw new Error(`it is ${answer?.outcome}`);
+  return answer.withdrawal;
+}
+
+it("asks no screening about its own moves, which go where the policy itself says", async () => {
+  const alice = await bench.bench.register("alice");
+  await bench.bench.mine([{ to: alice, value: ONE }]);
+  await bench.mine();
+  await bench.mine();
+  const asked: unknown[] = [];
+  const service = createServer((request, response) => {
+    request.on("data", (chunk: Buffer) => asked.push(JSON.parse(chunk.toString())));
+    request.on("end", () => response.writeHead(200).end(`{"decision":"review"}`));
+  });
+  await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
+  try {
+    const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}/`;
+    bench.files.policy = coldPolicy({ screening: { url, timeoutMs: 2_000, reviewApprovals: 1 } });
+    const { id } = await ask("alice");
+    await bench.rounds(4);
+    expect((await findWithdrawal(bench.worker, id))?.status).toBe("pending_approval");
+    expect(asked).toMatchObject([{ withdrawalId: id, customerId: "alice" }]);
+    expect(await bench.units(coldAddress)).toBeGreaterThan(2n * ONE);
+  } finally {
+    service.closeAllConnections();
+    await new Promise((resolve) => service.close(resolve));
+  }
+});
+
 it("stores in cold storage what is above the band, and pays customers up to the limit all the same", async () => {
   const alice = await bench.bench.register("alice");
   await bench.bench.mine([{ to: alice, value: ONE }]);
   await bench.mine();
   await bench.mine();
-  const band = { lowUnits: 0n, targetUnits: ONE, highUnits: ONE };
-  const rules = { ...ANY_SWEEP, sweepMinimumUnits: 10n ** 30n, coldAddress, band };
-  const { policy } = bench.policyOf({ assets: { TOKEN: rules } });
-  const limits: Limit[] = [{ by: "wallet", window: "day", maxUnits: ONE, maxCount: 1 }];
-  const assets = new Map([["TOKEN", { ...rulesOf(policy, "TOKEN"), limits }]]);
-  bench.files.policy = hashPolicy({ ...policy, assets });
+  bench.files.policy = coldPolicy({}, [
+    { by: "wallet", window: "day", maxUnits: ONE, maxCount: 1 },
+  ]);
   await bench.rounds(4);
   expect(await bench.units(coldAddress)).toBeGreaterThan(2n * ONE);
-  const customerId = parseCustomerId("alice");
-  const request = requestOf({ customerId, asset: "TOKEN", amountUnits: ONE / 2n });
-  const [answer] = await acceptWithdrawals(bench.worker, [request], ANY_REQUEST);
-  if (answer?.outcome !== "accepted") throw new Error(`it is ${answer?.outcome}`);
+  const { id } = await ask("alice");
   await bench.rounds(4);
-  const { id } = answer.withdrawal;
   expect((await findWithdrawal(bench.worker, id))?.status).toBe("settled");
 });
