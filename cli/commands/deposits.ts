@@ -12,7 +12,8 @@ import { homePaths } from "../home/home.js";
 import { loadKitConfig } from "../home/kit-config.js";
 import { createExchangeClient } from "../probe/exchange-client.js";
 import { operatorName } from "./ledger-decisions.js";
-import { type LedgerCommand, toJson, withLedger } from "../ledger/ledger-tools.js";
+import { withLedgerAlone } from "../ledger/ledger-alone.js";
+import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
 
 /** Lists the deposits to one address, oldest first. */
 export async function runListDeposits(
@@ -44,7 +45,7 @@ export async function runListDeposits(
  * @returns 0 when crediting goes on, 1 while an incident halts it
  */
 export async function runDepositsStatus(command: LedgerCommand): Promise<number> {
-  return withLedger(command, async ({ database }) => {
+  return withLedgerAlone(command, async ({ database }) => {
     const cursor = await readCursor(database);
     const incident = await openIncident(database);
     if (command.json) {
@@ -69,7 +70,7 @@ export async function runDepositsStatus(command: LedgerCommand): Promise<number>
  * @returns 0
  */
 export async function runDepositsResume(command: LedgerCommand): Promise<number> {
-  return withLedger(command, async ({ database }) => {
+  return withLedgerAlone(command, async ({ database }) => {
     await closeIfBehind(database, command.home);
     const incident = await openIncident(database);
     if (incident?.kind === "RECOVERY") {

@@ -4,6 +4,7 @@ import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
 import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
 import { CliError } from "../../errors.js";
+import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { operatorName } from "../ledger-decisions.js";
 import { type LedgerCommand, toJson, withLedger } from "../../ledger/ledger-tools.js";
 
@@ -18,7 +19,7 @@ export interface AcceptCodeOptions {
  * @returns 0, or 1 when one stands still
  */
 export async function runTokenStates(command: LedgerCommand): Promise<number> {
-  return withLedger(command, async ({ database }) => {
+  return withLedgerAlone(command, async ({ database }) => {
     const tokens = await readTokenAssets(database);
     const states = await readTokenStates(database);
     const isPaused = [...states.values()].some((state) => state.isPaused);

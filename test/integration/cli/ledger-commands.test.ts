@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { runDepositsResume, runDepositsStatus } from "../../../cli/commands/deposits.js";
 import type { LedgerCommand } from "../../../cli/ledger/ledger-tools.js";
 import { runReconcile } from "../../../cli/ledger/reconcile.js";
+import { runTokenStates } from "../../../cli/commands/tokens/state.js";
 import { HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 import { recordIncident } from "../../helpers/services/ledger.js";
 
@@ -92,5 +93,22 @@ describe("causeway deposits", () => {
     expect(JSON.parse(printed.join(""))).toMatchObject({ incident: null });
     expect(await runDepositsResume(command(false))).toBe(0);
     expect(printed.at(-1)).toBe("Nothing was halted.");
+  });
+
+  it("is looked at and resumed while the node does not answer, or is of another chain", async () => {
+    await recordIncident(bench.ledger.database, {
+      kind: "BALANCE_MISMATCH",
+      height: 5,
+      message: "a balance of block 5 is another one",
+      details: {},
+    });
+    const away = command(false);
+    const env = { ...away.env, CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: "http://127.0.0.1:9" };
+    expect(await runDepositsStatus({ ...away, env })).toBe(1);
+    expect(printed.join("")).toContain("a balance of block 5 is another one");
+    expect(await runTokenStates({ ...away, env })).toBe(0);
+    bench.chain.chainId = 6941n;
+    expect(await runDepositsResume(away)).toBe(0);
+    expect(await runDepositsStatus(away)).toBe(0);
   });
 });
