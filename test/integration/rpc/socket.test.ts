@@ -262,6 +262,30 @@ describe("subscriptions", () => {
     expect(client.messages).toEqual([]);
   });
 
+  it("tells Go's client, which names block 0 where it means none, of new logs alone", async () => {
+    const { url, chain } = await startNode({ logBlocks: 4 });
+    const address = parseAddress(`0x${"aa".repeat(20)}`);
+    const log = { address, topics: [], data: new Uint8Array(0) };
+    const add = async (nonce: number) => {
+      chain.add([{ raw: await signLegacy(ALICE, { nonce, to: BOB.address }), logs: [log] }]);
+    };
+    for (const nonce of [0, 1, 2]) await add(nonce);
+    const client = await openClient(url);
+    // What SubscribeFilterLogs of go-ethereum's ethclient sends for an empty query.
+    const query = { address: null, topics: null, toBlock: "latest" };
+    const ask = (fromBlock: string) => client.ask("eth_subscribe", "logs", { ...query, fromBlock });
+    const { result: all } = await ask("earliest");
+    const first = async (id: unknown) => Number((await client.next(id))["blockNumber"]);
+    expect([await first(all), await first(all), await first(all)]).toEqual([1, 2, 3]);
+    const { result: short } = await ask("0x0");
+    await add(3);
+    expect(await first(short)).toBe(4);
+    const { result: long, error } = await ask("0x0");
+    expect(error).toBeUndefined();
+    await add(4);
+    expect(await first(long)).toBe(5);
+  });
+
   it("refuses a range of logs in which nothing can ever be", async () => {
     const { url, chain } = await startNode();
     for (let height = 1; height <= 5; height++) chain.add([]);

@@ -29,6 +29,12 @@ export type MomentTopic =
   | { readonly kind: "newPendingTransactions"; readonly full: boolean }
   | { readonly kind: "syncing" };
 
+/**
+ * What go-ethereum's client (ethclient, and all that abigen generates) sends as `fromBlock` where its
+ * caller named no block: it means that new logs are wanted. Whoever wants all says "earliest".
+ */
+const NO_BLOCK = "0x0";
+
 /** Transactions that one subscription waits for, as in go-ethereum. */
 const MAX_RECEIPT_HASHES = 200;
 
@@ -51,7 +57,7 @@ export function parseTopic(params: Params): { topic: Topic; from: BlockRef | und
       return { topic: { kind }, from };
     }
     case "logs": {
-      const filter = params.optional(1, parseLogFilter) ?? parseLogFilter({});
+      const filter = params.optional(1, parseLiveLogFilter) ?? parseLogFilter({});
       if (filter.blockHash !== undefined) {
         throw invalidParams("a subscription cannot be made for one block hash");
       }
@@ -66,6 +72,13 @@ export function parseTopic(params: Params): { topic: Topic; from: BlockRef | und
     default:
       throw new RpcFault("METHOD_NOT_FOUND", `no "${kind}" subscription in eth namespace`);
   }
+}
+
+/** A filter as it is meant for a subscription. */
+function parseLiveLogFilter(value: unknown): LogFilter {
+  const fields = parseObject(value);
+  const isFromNone = field(fields, "fromBlock") === NO_BLOCK;
+  return parseLogFilter(isFromNone ? { ...fields, fromBlock: undefined } : fields);
 }
 
 function parseName(value: unknown): string {
