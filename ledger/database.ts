@@ -38,6 +38,7 @@ import { OutflowsOfLostBlocks1760000000029 } from "./migrations/recovery/0029-ou
 import { GasGivenAgain1760000000035 } from "./migrations/treasury/0035-gas-given-again.js";
 import { RecoveredMinedAgain1760000000036 } from "./migrations/recovery/0036-recovered-mined-again.js";
 import { FixedNames1760000000037 } from "./migrations/0037-fixed-names.js";
+import { LinkedPersons1760000000038 } from "./migrations/tamper/0038-linked-persons.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
@@ -84,6 +85,7 @@ export const LEDGER_MIGRATIONS = [
   GasGivenAgain1760000000035,
   RecoveredMinedAgain1760000000036,
   FixedNames1760000000037,
+  LinkedPersons1760000000038,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

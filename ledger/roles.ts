@@ -172,6 +172,7 @@ const OPERATOR: Writes = {
     "recovered_payment",
     "withdrawal_clearance",
     "operator_decision",
+    "operator_decision_outcome",
     "chain_rewind",
   ],
   update: [

@@ -6,7 +6,10 @@
  */
 import { hash } from "node:crypto";
 
-/** Kinds of rows that are linked: what moved coins, what allowed it, and whose addresses are. */
+/**
+ * Kinds of rows that are linked: what moved coins, what allowed it, whose addresses are, and what persons
+ * decide.
+ */
 export const LINK_KINDS = [
   "event",
   "entry",
@@ -23,6 +26,12 @@ export const LINK_KINDS = [
   "kill_switch",
   "address",
   "assignment",
+  "proposal",
+  "outcome",
+  "wallet",
+  "wallet_change",
+  "acknowledgement",
+  "rewind",
 ] as const;
 
 /** One of `LINK_KINDS`. */

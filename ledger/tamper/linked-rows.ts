@@ -1,8 +1,9 @@
 /**
- * The rows that are linked, read as they are hashed. Columns that change by design (a deposit's
- * status, its customer until a person has said it; a withdrawal's state and wallet) are left out: each
- * of their changes is an event and, where coins move, an entry of its own. An export says beside the
- * links whose each deposit is, which its events have to say, too.
+ * The rows that are linked, read as they are hashed. Columns that change by design (a deposit's status, its
+ * customer until a person has said it; a withdrawal's state and wallet; how a wallet or a decision stands)
+ * are left out: each of their changes is an event, or a row that is linked, and, where coins move, an entry
+ * of its own. An export says beside the links whose each deposit is, which its events have to say, too, and
+ * how wallets and decisions stand.
  */
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedInteger, timeTextSql } from "../stored-values.js";
@@ -212,6 +213,77 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
     key: "r.id",
     time: "r.assigned_at",
     fields: ["r.id::text", "r.address", "r.customer_id", timeTextSql("r.assigned_at")],
+  },
+  // What is proposed never changes; what became of it is a row of its own.
+  proposal: {
+    from: "operator_decision r",
+    key: "r.id",
+    time: "r.proposed_at",
+    fields: [
+      "r.id::text",
+      "r.kind",
+      "r.key",
+      "r.terms::text",
+      "r.reason",
+      "r.needs_second::text",
+      "r.proposed_by",
+      timeTextSql("r.proposed_at"),
+    ],
+  },
+  outcome: {
+    from: "operator_decision_outcome r",
+    key: "r.id",
+    time: "r.at",
+    fields: ["r.id::text", "r.decision_id::text", "r.status", "r.decided_by", timeTextSql("r.at")],
+  },
+  // Its status has changes of its own.
+  wallet: {
+    from: "wallet r",
+    key: "r.place",
+    time: "(SELECT min(c.at) FROM wallet_change c WHERE c.address = r.address)",
+    fields: ["r.place::text", "r.address", "r.label", "r.from_height::text"],
+  },
+  wallet_change: {
+    from: "wallet_change r",
+    key: "r.id",
+    time: "r.at",
+    fields: [
+      "r.id::text",
+      "r.address",
+      "r.former",
+      "r.status",
+      "r.reason",
+      "r.operator",
+      timeTextSql("r.at"),
+    ],
+  },
+  acknowledgement: {
+    from: "foreign_transaction_acknowledged r",
+    key: "r.id",
+    time: "r.at",
+    fields: [
+      "r.id::text",
+      "r.tx_hash",
+      "r.wallet",
+      "r.acknowledged_by",
+      "r.reason",
+      timeTextSql("r.at"),
+    ],
+  },
+  rewind: {
+    from: "chain_rewind r",
+    key: "r.id",
+    time: "r.at",
+    fields: [
+      "r.id::text",
+      "r.operator",
+      "r.from_height::text",
+      "r.from_hash",
+      "r.to_height::text",
+      "r.to_hash",
+      "r.evidence::text",
+      timeTextSql("r.at"),
+    ],
   },
 };
 

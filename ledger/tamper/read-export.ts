@@ -42,6 +42,22 @@ export interface KeptWithdrawal {
   readonly status: string;
 }
 
+/** How a wallet stands: no link is about it, but each change is a row that is linked. */
+export interface KeptWallet {
+  readonly address: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly operator: string;
+}
+
+/** How a decision stands: what became of it is a row that is linked. */
+export interface KeptDecision {
+  readonly decisionId: number;
+  readonly status: string;
+  /** Null while it is a proposal. */
+  readonly decidedBy: string | null;
+}
+
 /** The first line of an export. */
 export interface ExportHead extends ChainRoot {
   readonly chainId: string;
@@ -49,6 +65,8 @@ export interface ExportHead extends ChainRoot {
   /** How many there are. */
   readonly deposits: number;
   readonly withdrawals: number;
+  readonly wallets: number;
+  readonly decisions: number;
 }
 
 /** Rows that one statement reads. */
@@ -70,12 +88,22 @@ export async function beginLook(tx: Sql): Promise<void> {
 export async function readExportHead(tx: Sql): Promise<ExportHead> {
   const [row] = await tx.query<{ value: string }>(`SELECT value FROM meta WHERE key = 'chain_id'`);
   const { value: chainId } = present(row, "chain id of the ledger");
-  const [counted] = await tx.query<Record<"deposits" | "withdrawals", string>>(
-    `SELECT (SELECT count(*) FROM deposit) AS deposits, (SELECT count(*) FROM withdrawal) AS withdrawals`,
+  const [counted] = await tx.query<
+    Record<"deposits" | "withdrawals" | "wallets" | "decisions", string>
+  >(
+    `SELECT (SELECT count(*) FROM deposit) AS deposits, (SELECT count(*) FROM withdrawal) AS withdrawals,
+            (SELECT count(*) FROM wallet) AS wallets,
+            (SELECT count(*) FROM operator_decision) AS decisions`,
   );
-  const deposits = storedInteger(counted?.deposits);
-  const withdrawals = storedInteger(counted?.withdrawals);
-  return { ...(await readRoot(tx)), chainId, head: await readHead(tx), deposits, withdrawals };
+  return {
+    ...(await readRoot(tx)),
+    chainId,
+    head: await readHead(tx),
+    deposits: storedInteger(counted?.deposits),
+    withdrawals: storedInteger(counted?.withdrawals),
+    wallets: storedInteger(counted?.wallets),
+    decisions: storedInteger(counted?.decisions),
+  };
 }
 
 /** All links, in their order. */
@@ -182,5 +210,29 @@ export async function* readKeptWithdrawals(tx: Sql): AsyncGenerator<KeptWithdraw
     const end = rows.at(-1);
     if (end === undefined || rows.length < PAGE_ROWS) return;
     last = end.place;
+  }
+}
+
+/** All wallets as they stand: there are a thousand at most. */
+export async function* readKeptWallets(tx: Sql): AsyncGenerator<KeptWallet> {
+  yield* await tx.query<KeptWallet>(
+    `SELECT address, status, reason, operator FROM wallet ORDER BY place`,
+  );
+}
+
+/** All decisions of operators as they stand, in the order in which they were proposed. */
+export async function* readKeptDecisions(tx: Sql): AsyncGenerator<KeptDecision> {
+  for (let last = 0; ; ) {
+    const rows = await tx.query<{ id: string; status: string; by: string | null }>(
+      `SELECT id, status, decided_by AS by FROM operator_decision WHERE id > $1
+        ORDER BY id LIMIT ${PAGE_ROWS}`,
+      [last],
+    );
+    for (const { id, status, by } of rows) {
+      yield { decisionId: storedInteger(id), status, decidedBy: by };
+    }
+    const end = rows.at(-1);
+    if (end === undefined || rows.length < PAGE_ROWS) return;
+    last = storedInteger(end.id);
   }
 }

@@ -6,7 +6,9 @@ import {
   beginLook,
   readExportHead,
   readKeptBalances,
+  readKeptDecisions,
   readKeptDeposits,
+  readKeptWallets,
   readKeptWithdrawals,
   readLinks,
   readUnlinkedRows,
@@ -66,7 +68,7 @@ export async function runExportLedger(
 
 async function* exportLines(tx: Sql): AsyncGenerator<Exclude<ExportLine, { type: "end" }>> {
   const { head, ...facts } = await readExportHead(tx);
-  const { ledgerId, genesisHash, chainId, deposits, withdrawals } = facts;
+  const { ledgerId, genesisHash, chainId, deposits, withdrawals, wallets, decisions } = facts;
   yield {
     type: "ledger",
     format: EXPORT_FORMAT,
@@ -78,6 +80,8 @@ async function* exportLines(tx: Sql): AsyncGenerator<Exclude<ExportLine, { type:
     head: head.hash,
     deposits,
     withdrawals,
+    wallets,
+    decisions,
   };
   for await (const { row, ...link } of readLinks(tx)) {
     yield { type: "link", ...link, row: row === null ? null : [...row] };
@@ -88,6 +92,8 @@ async function* exportLines(tx: Sql): AsyncGenerator<Exclude<ExportLine, { type:
   for await (const balance of readKeptBalances(tx)) yield { type: "balance", ...balance };
   for await (const deposit of readKeptDeposits(tx)) yield { type: "deposit", ...deposit };
   for await (const one of readKeptWithdrawals(tx)) yield { type: "withdrawal", ...one };
+  for await (const wallet of readKeptWallets(tx)) yield { type: "wallet", ...wallet };
+  for await (const decision of readKeptDecisions(tx)) yield { type: "decision", ...decision };
 }
 
 /** Checks an export; exit 1 when something does not hold, with what it is. */
@@ -143,6 +149,12 @@ function formatVerdict(verdict: LedgerVerdict, knownHead: string | undefined): s
       verdict.areWithdrawalsTold
         ? rows.withdrawal.toString()
         : `${rows.withdrawal}, and not what became of them: the export is of a former release`,
+    ],
+    [
+      "persons",
+      verdict.arePersonsTold
+        ? `${rows.proposal} decisions, ${rows.wallet} wallets`
+        : "neither decisions nor wallets: the export is of a former release",
     ],
     ["balances", `${verdict.balances} customers and assets`],
     ...(waiting > 0 ? [["not linked yet", waiting.toString()] as const] : []),

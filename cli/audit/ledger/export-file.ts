@@ -44,8 +44,10 @@ const line = z.discriminatedUnion("type", [
     head: hash,
     /** Lines of deposits; absent in exports of former releases, which had none. */
     deposits: count.optional(),
-    /** The same of withdrawals. */
+    /** The same of withdrawals, of wallets, and of operators' decisions. */
     withdrawals: count.optional(),
+    wallets: count.optional(),
+    decisions: count.optional(),
   }),
   z.strictObject({
     type: z.literal("link"),
@@ -81,6 +83,19 @@ const line = z.discriminatedUnion("type", [
     type: z.literal("withdrawal"),
     withdrawalId: z.string().max(100),
     status: z.string().max(30),
+  }),
+  z.strictObject({
+    type: z.literal("wallet"),
+    address: z.string().max(100),
+    status: z.string().max(30),
+    reason: z.string().max(1_000),
+    operator: z.string().max(100),
+  }),
+  z.strictObject({
+    type: z.literal("decision"),
+    decisionId: count,
+    status: z.string().max(30),
+    decidedBy: z.string().max(100).nullable(),
   }),
   z.strictObject({ type: z.literal("end"), lines: count, sha256: hash }),
 ]);

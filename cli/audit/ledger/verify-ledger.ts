@@ -1,13 +1,15 @@
 /**
  * Checks an export with nothing but itself: every link follows and is about the row that stands
  * there, no row lies behind the chain, every entry's debits are its credits, the balances that are
- * kept follow from the postings, every deposit is whose the last event about it says, and every withdrawal
- * in the state that its last event tells. The first thing that does not hold is named.
+ * kept follow from the postings, every deposit is whose the last event about it says, every withdrawal
+ * in the state that its last event tells, and every wallet and every decision as what persons did about it
+ * left it (`verify-persons.ts`). The first thing that does not hold is named.
  */
 import { MAX_WORD } from "../../../chain/hex.js";
 import { rootHash, linkHash, type LinkKind, rowDigest } from "../../../ledger/tamper/link-rules.js";
 import type { ExportLine } from "./export-file.js";
 import { KeySet } from "./key-set.js";
+import { PersonsCheck } from "./verify-persons.js";
 
 /** What an export came to. */
 export interface LedgerVerdict {
@@ -23,6 +25,8 @@ export interface LedgerVerdict {
   readonly areDepositsTold: boolean;
   /** Whether it says what became of withdrawals. */
   readonly areWithdrawalsTold: boolean;
+  /** Whether it says how wallets and decisions of persons stand. */
+  readonly arePersonsTold: boolean;
   /** What does not hold, the first first, at most `MAX_FAULTS`; empty when all does. */
   readonly faults: readonly string[];
   /** Sums of all accounts, by asset and account; every asset's sums add up to zero. */
@@ -82,6 +86,12 @@ class LedgerCheck {
     kill_switch: 0,
     address: 0,
     assignment: 0,
+    proposal: 0,
+    outcome: 0,
+    wallet: 0,
+    wallet_change: 0,
+    acknowledgement: 0,
+    rewind: 0,
   };
   readonly #accounts = new Map<string, bigint>();
   readonly #kept = new Map<string, bigint>();
@@ -93,6 +103,7 @@ class LedgerCheck {
   readonly #stepped = new Map<string, string>();
   /** What the export says of each withdrawal. */
   readonly #states = new Map<string, string>();
+  readonly #persons = new PersonsCheck((text) => this.#fault(text));
   readonly #keys = new Map<LinkKind, KeySet>();
   #ledger: Extract<ExportLine, { readonly type: "ledger" }> | undefined;
   #before = { n: 0, hash: "" };
@@ -116,6 +127,8 @@ class LedgerCheck {
     else if (line.type === "balance") this.#takeBalance(line);
     else if (line.type === "deposit") this.#takeDeposit(line);
     else if (line.type === "withdrawal") this.#takeWithdrawal(line);
+    else if (line.type === "wallet") this.#persons.takeWallet(line);
+    else if (line.type === "decision") this.#persons.takeDecision(line);
   }
 
   verdict(): LedgerVerdict {
@@ -132,6 +145,8 @@ class LedgerCheck {
     this.#checkAssets();
     this.#checkDeposits();
     this.#checkWithdrawals();
+    const { wallets, decisions } = this.#ledger ?? {};
+    this.#persons.check({ wallets, decisions }, this.#rows);
     return {
       ledgerId,
       links: this.#before.n,
@@ -142,6 +157,7 @@ class LedgerCheck {
       waiting: this.#waiting,
       areDepositsTold: this.#ledger?.deposits !== undefined,
       areWithdrawalsTold: this.#ledger?.withdrawals !== undefined,
+      arePersonsTold: wallets !== undefined,
       faults: this.#faults,
       accounts: this.#accounts,
     };
@@ -238,6 +254,7 @@ class LedgerCheck {
     this.#keys.set(kind, keys);
     if (!keys.add(key)) this.#fault(`${name} is there twice`);
     if (kind === "event") this.#hear(row);
+    if (row !== null) this.#persons.hear(kind, row);
     if (kind !== "entry" || row === null) return;
     const postings = row[ENTRY.postings];
     if (!Array.isArray(postings)) {

@@ -169,4 +169,33 @@ async function allowSomething(owner: SqlDatabase): Promise<void> {
   await owner.query(
     `INSERT INTO kill_switch (level, reason, set_by) VALUES ('stop-new', 'drill', 'ann')`,
   );
+  await decideSomething(owner, hash);
+}
+
+/** What persons decide about the books, a wallet and the chain; one more decision waits. */
+async function decideSomething(owner: SqlDatabase, hash: string): Promise<void> {
+  await owner.query(
+    `INSERT INTO operator_decision (kind, key, terms, reason, needs_second, status, proposed_by)
+     SELECT 'adjustment', key, '{"action": "adjust"}', 'as agreed', true, 'proposed', 'ann'
+       FROM unnest(ARRAY['made', 'waiting']) AS key`,
+  );
+  await owner.query(
+    `UPDATE operator_decision SET status = 'done', decided_by = 'bea', decided_at = now()
+      WHERE key = 'made'`,
+  );
+  await owner.query(
+    `UPDATE wallet SET status = 'draining', reason = 'rotated', operator = 'ann'
+      WHERE place = 1`,
+  );
+  await owner.query(
+    `INSERT INTO foreign_transaction_acknowledged (wallet, tx_hash, acknowledged_by, reason)
+     VALUES ($1, $2, 'ann', 'a payment by hand')`,
+    [HOT, hash],
+  );
+  // Of blocks that are not there: nothing that is read here counts by it.
+  await owner.query(
+    `INSERT INTO chain_rewind (id, from_height, from_hash, to_height, to_hash, evidence, operator)
+     VALUES (1, 1001, $1, 1000, $1, '{}', 'ann')`,
+    [hash],
+  );
 }

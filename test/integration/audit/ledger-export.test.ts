@@ -53,6 +53,12 @@ describe("an export of the ledger", () => {
       kill_switch: 1,
       address: 2,
       assignment: 0,
+      proposal: 2,
+      outcome: 1,
+      wallet: 1,
+      wallet_change: 2,
+      acknowledgement: 1,
+      rewind: 1,
     });
     expect(verdict.postings).toBe(await count("posting"));
     expect(verdict.accounts[`TOKEN liability:held:${BOB}`]).toBe("-400");
@@ -199,6 +205,61 @@ describe("an export of the ledger", () => {
       /^TAMPERED: kill switch \d+ \(stop-new\) was changed/,
     ],
     [
+      "what an operator decided",
+      "operator_decision",
+      `UPDATE operator_decision SET terms = '{"action": "write-off-payment"}' WHERE key = 'made'`,
+      /^TAMPERED: proposal 1 \(adjustment\) was changed/,
+    ],
+    [
+      "who decided",
+      "operator_decision",
+      `UPDATE operator_decision SET decided_by = 'cid' WHERE key = 'made'`,
+      /^TAMPERED: decision 1 is done by "cid", and what was made of it says done by "bea"/,
+    ],
+    [
+      "that a decision waits",
+      "operator_decision",
+      `UPDATE operator_decision SET status = 'done', decided_by = 'bea', decided_at = now()
+        WHERE key = 'waiting'`,
+      /^TAMPERED: decision 2 is done by "bea", and what was made of it says proposed/,
+    ],
+    [
+      "what became of a decision",
+      "operator_decision_outcome",
+      `UPDATE operator_decision_outcome SET status = 'refused'`,
+      /^TAMPERED: outcome 1 \(1\) was changed/,
+    ],
+    [
+      "which wallet it is",
+      "wallet",
+      `UPDATE wallet SET from_height = 9`,
+      /^TAMPERED: wallet 1 \(0x[0-9a-f]{40}\) was changed/,
+    ],
+    [
+      "whether a wallet pays",
+      "wallet",
+      `UPDATE wallet SET status = 'active'`,
+      /^TAMPERED: wallet 0x[0-9a-f]{40} is active by "ann": "rotated", and .* says draining by "ann"/,
+    ],
+    [
+      "who drained a wallet",
+      "wallet_change",
+      `UPDATE wallet_change SET operator = 'bob' WHERE status = 'draining'`,
+      /^TAMPERED: wallet change 2 \(0x[0-9a-f]{40}\) was changed/,
+    ],
+    [
+      "who acknowledged an outflow",
+      "foreign_transaction_acknowledged",
+      `UPDATE foreign_transaction_acknowledged SET acknowledged_by = 'bob'`,
+      /^TAMPERED: acknowledgement 1 \(0xab.*\) was changed/,
+    ],
+    [
+      "how far the watcher went back",
+      "chain_rewind",
+      `UPDATE chain_rewind SET to_height = 1`,
+      /^TAMPERED: rewind 1 \(ann\) was changed/,
+    ],
+    [
       "a link",
       "chain_link",
       `UPDATE chain_link SET digest = repeat('0', 64) WHERE n = 2`,
@@ -325,12 +386,15 @@ describe("an export of the ledger", () => {
     }
     expect([...believed].toSorted()).toEqual([
       // Without the count of deposits an export is one of a former release, and said to be.
-      // The order of balances and of deposits says nothing, nor do these two fields.
+      // The order of what is kept says nothing, nor do these two fields.
       "same: balance",
+      "same: decision",
       "same: deposit",
       "same: ledger.chainId",
       "same: ledger.exportedAt",
       "same: link",
+      "same: wallet",
+      "same: withdrawal",
     ]);
     expect(count).toBeGreaterThan(3_000);
   }, 240_000);
