@@ -65,6 +65,7 @@ import {
   type StoreSnapshot,
   type StoreWrite,
 } from "../database.js";
+import type { StoreBase } from "../store-base.js";
 
 /** Key spaces of pages: height and index of the first transaction are the key. */
 const PAGE_SPACES = ["hashPage", "transactionPage", "receiptPage", "journalPage"] as const;
@@ -159,11 +160,13 @@ export function blockRecordKeys(
   ];
 }
 
-/** Reads the records of blocks that are there, now or in a snapshot. */
+/** Reads the records of blocks, now or in a snapshot; what is pruned throws HISTORY_PRUNED. */
 export class BlockRecords {
   constructor(
     private readonly database: Database,
     private readonly snapshot?: StoreSnapshot,
+    /** How far back it reaches: a block is read part by part, and may be pruned in between. */
+    private readonly base?: Pick<StoreBase, "assertBlock">,
   ) {}
 
   /** Throws STORE_CORRUPT where it is missing. */
@@ -256,6 +259,7 @@ export class BlockRecords {
   private need(key: Buffer, height: Height): Buffer {
     const bytes = this.database.get(key, this.snapshot);
     if (bytes !== undefined) return bytes;
+    this.base?.assertBlock(height);
     throw new StoreError("STORE_CORRUPT", "a committed block is missing from the store", {
       details: { height },
     });

@@ -1,5 +1,5 @@
 /** Blocks, receipts, journals and their indexes, by height and by hash. */
-import type { BlockRecordBytes, PageRecordBytes } from "../../../chain/records/block-records.js";
+import type { BlockRecordBytes } from "../../../chain/records/block-records.js";
 import { LRUCache } from "lru-cache";
 import { heightBytes, readHeight } from "../../../chain/encoding/height-bytes.js";
 import { bytesToHash32, type Hash32, type Height } from "../../../chain/hex.js";
@@ -63,7 +63,7 @@ export class BlockStore {
     private readonly base: StoreBase,
     options: { readonly recentBytes?: number | undefined } = {},
   ) {
-    this.records = new BlockRecords(database);
+    this.records = new BlockRecords(database, undefined, base);
     this.logs = new LogIndex(database);
     this.recent = new LRUCache({
       maxSize: options.recentBytes ?? RECENT_BLOCK_BYTES,
@@ -170,34 +170,14 @@ export class BlockStore {
 
   private *storedPages(height: Height): Generator<BlockPage> {
     const outline = this.outline(height);
-    for (const first of outline.starts) {
-      // It may have been pruned since the last page was asked for.
-      this.base.assertBlock(height);
-      yield this.records.page(outline, first);
-    }
+    for (const first of outline.starts) yield this.records.page(outline, first);
   }
 
   /** The records of a block as they are stored, its journal among them. */
   stored(height: Height): BlockRecordBytes {
-    this.assertWhole(height);
-    const { pages, ...records } = this.records.stored(height);
-    return { ...records, pages: this.whileThere(height, pages) };
-  }
-
-  private *whileThere(
-    height: Height,
-    pages: Iterable<PageRecordBytes>,
-  ): Generator<PageRecordBytes> {
-    for (const page of pages) {
-      yield page;
-      // It may have been pruned until the next page is asked for.
-      this.assertWhole(height);
-    }
-  }
-
-  private assertWhole(height: Height): void {
     this.base.assertBlock(height);
     this.base.assertJournal(height);
+    return this.records.stored(height);
   }
 
   /** Changes of a block that no transaction made. */
@@ -237,8 +217,6 @@ export class BlockStore {
     for (let item = 0; item < outline.cosmosPlaces.length; item++) {
       cosmos.push(this.records.cosmosAt(outline, item));
       await pause();
-      // It may have been pruned meanwhile.
-      this.base.assertBlock(height);
     }
     const parts = new WholeBlock(outline, this.records.blockChanges(height), cosmos);
     for (const page of this.storedPages(height)) {

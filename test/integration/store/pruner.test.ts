@@ -346,6 +346,29 @@ describe("a pruned store", () => {
     expect(() => view.records(1)).toThrow(pruned);
   });
 
+  it("says so of whatever is read of a block while it is taken away", async () => {
+    const witness = await start(true);
+    await witness.minePayments(PAGE_TRANSACTIONS + 2);
+    await witness.mine(3);
+    // What is decoded in memory is read to its end.
+    await restart(witness, true);
+    const { view, stores } = witness.chain;
+    const pages = view.pages(1)[Symbol.iterator]();
+    const [first, second] = [pages.next().value, [...view.pages(1)][1]];
+    if (first === undefined || second === undefined) throw new Error("no pages");
+    expect(first.hashes().length).toBeGreaterThan(1);
+    let pruning: Promise<void> | undefined;
+    const loading = stores.blocks.load(1, () => {
+      pruning ??= run(prunerOf(witness, { retainedFrom: () => 3 }));
+      return pruning;
+    });
+    const pruned = expect.objectContaining({ code: "HISTORY_PRUNED" });
+    await expect(loading).rejects.toEqual(pruned);
+    expect(() => first.hashes()).toThrow(pruned);
+    expect(() => second.receipts()).toThrow(pruned);
+    expect(() => pages.next().value?.hashes()).toThrow(pruned);
+  });
+
   it("of a home from before the bases knows by its reverse diffs what can be proven", async () => {
     const witness = await start(true);
     await witness.mine(8);
