@@ -28,7 +28,7 @@ export const MODES = {
     paths: [
       "test/integration/(audit|compose|console|deposit-watcher|indexer|ledger|policy|recovery)/",
       "test/integration/(runtime|tokens|treasury|wallets|webhooks|withdrawal-worker)/",
-      "test/integration/cli/(embedded-postgres|ledger-commands|older-tables)",
+      "test/integration/cli/(database-refuses|embedded-postgres|ledger-commands|older-tables)",
       "test/faults/redis",
     ],
     ignored: ["/node_modules/"],

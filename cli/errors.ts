@@ -12,6 +12,7 @@ export type CliErrorCode =
   | "HOME_ORPHANS"
   | "PORT_TAKEN"
   | "SERVICE_UNREACHABLE"
+  | "SERVICE_REFUSES"
   | "NODE_FOREIGN"
   | "NODE_UNFIT"
   | "CONFIG_INVALID"

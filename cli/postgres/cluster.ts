@@ -297,6 +297,17 @@ function programError(
   if (known !== undefined) {
     return known;
   }
+  // As programs of containers often run: PostgreSQL asks the system for the name, and takes none else.
+  const nameless = /could not look up effective user ID (\d+)/.exec(output)?.[1];
+  if (nameless !== undefined) {
+    return new EmbeddedPostgresError(
+      "START_FAILED",
+      `PostgreSQL makes no database for a user without a name, and /etc/passwd has none for the id ` +
+        `${nameless}: add a line for it, start as another user, or set DATABASE_URL to a PostgreSQL of ` +
+        "your own",
+      { details: { folder, program }, cause },
+    );
+  }
   const lines = output.split("\n").map((text) => text.trim());
   const reason = lines.find((text) => /\b(error|FATAL|PANIC|could not)\b/.test(text));
   return new EmbeddedPostgresError(

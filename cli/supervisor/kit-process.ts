@@ -104,7 +104,6 @@ export async function runKitProcess(
       await lock.release();
     }
   } catch (error) {
-    if (context.signal.aborted && error === context.signal.reason) return EXIT_OK;
     context.printError(`causeway: ${sentenceOf(error)}`);
     return EXIT_FAULT;
   }
@@ -208,7 +207,20 @@ class KitRun {
     const onStop = (): void => this.ending.abort(signal.reason);
     signal.addEventListener("abort", onStop, { once: true });
     if (signal.aborted) onStop();
-    const config = await this.prepare();
+    try {
+      return await this.runPrepared(await this.prepare());
+    } catch (error) {
+      // A person who pressed Ctrl-C got what was asked for; with --once the job is undone.
+      if (signal.aborted && !this.args.once) return EXIT_OK;
+      if (signal.aborted) throw new CliError("STEP_FAILED", "Stopped before the job was done.");
+      throw this.ending.signal.aborted ? this.ending.signal.reason : error;
+    } finally {
+      signal.removeEventListener("abort", onStop);
+    }
+  }
+
+  /** From the first process to the last one gone. */
+  private async runPrepared(config: KitConfig): Promise<number> {
     const guardian = startGuardian({ log: this.log });
     const children = createChildRecord(this.paths.children);
     const kit = createKit({
@@ -231,13 +243,7 @@ class KitRun {
     });
     try {
       return await this.runStarted(kit, config);
-    } catch (error) {
-      // A person who pressed Ctrl-C got what was asked for; with --once the job is undone.
-      if (signal.aborted && !this.args.once) return EXIT_OK;
-      if (signal.aborted) throw new CliError("STEP_FAILED", "Stopped before the job was done.");
-      throw this.ending.signal.aborted ? this.ending.signal.reason : error;
     } finally {
-      signal.removeEventListener("abort", onStop);
       this.context.print("Stopping ...");
       await kit.stop();
       guardian.close();

@@ -60,6 +60,7 @@ export async function openSqlSession(options: SqlSessionOptions): Promise<SqlSes
     await client.connect();
     await client.query(sessionSettings(IDLE_IN_TRANSACTION_MS));
   } catch (error) {
+    void client.end().catch(() => undefined);
     throw toSqlError(error);
   }
   return session;

@@ -22,6 +22,8 @@ import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
 } from "../../../cli/postgres/embedded-postgres.js";
+import { preparePostgresBinaries } from "../../../cli/postgres/binaries.js";
+import { createCluster } from "../../../cli/postgres/cluster.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { identifyProcess, isRunning } from "../../../runtime/process/process-identity.js";
 import { freePort } from "../../helpers/ports.js";
@@ -297,6 +299,22 @@ describe("embedded PostgreSQL", () => {
         rmSync(realpathSync(linkOf(one)), { recursive: true });
     },
   );
+
+  forRoot("says what a user without a name can do", async () => {
+    home = makeHome();
+    const account = { uid: 1_234_567, gid: 1_234_567 };
+    const notice = () => undefined;
+    const binaries = preparePostgresBinaries({ account, copyFolder: home, notice });
+    const folder = join(home, "postgres");
+    const place = { folder, isNew: true, link: undefined, account };
+    await expect(createCluster({ place, home, binaries, signal })).rejects.toMatchObject({
+      code: "START_FAILED",
+      message:
+        "PostgreSQL makes no database for a user without a name, and /etc/passwd has none for the id " +
+        "1234567: add a line for it, start as another user, or set DATABASE_URL to a PostgreSQL of your own",
+    });
+    expect(readdirSync(home)).toEqual(["config"]);
+  });
 
   forRoot("names folder and cause on a full disk, and works once there is space", async () => {
     home = makeHome();

@@ -90,15 +90,19 @@ async function serveNode(answers: NodeAnswers): Promise<string> {
 async function start(
   argv: readonly string[],
   env: Environment = {},
+  { signal, onLine }: { readonly signal?: AbortSignal; readonly onLine?: () => void } = {},
 ): Promise<{ readonly exitCode: number; readonly out: string; readonly err: string }> {
   const out: string[] = [];
   const err: string[] = [];
   const exitCode = await runKitProcess(argv, {
     env,
-    print: (line) => out.push(line),
+    print: (line) => {
+      out.push(line);
+      onLine?.();
+    },
     printError: (line) => err.push(line),
     output: { isTty: false, columns: 80, write: (text) => out.push(text) },
-    signal: new AbortController().signal,
+    signal: signal ?? new AbortController().signal,
   });
   return { exitCode, out: out.join("\n"), err: err.join("\n") };
 }
@@ -284,6 +288,22 @@ describe("npm start, before anything is started", () => {
     const expected = [...Object.keys(broken), "CAUSEWAY_APP_PRUNING", "[0].symbol", "[0].decimals"];
     expect(expected.filter((name) => !err.includes(name))).toEqual([]);
     expect(err).not.toContain(secret.slice(1));
+  });
+
+  it("has not done the job of --once where it is stopped before anything is started", async () => {
+    const offset = String(await freeOffset(3));
+    const home = newHome();
+    const env = { DATABASE_URL: "postgres://127.0.0.1:9/db" };
+    for (const [flags, ended] of [
+      [["--once"], { exitCode: 1, err: "causeway: Stopped before the job was done." }],
+      [[], { exitCode: 0, err: "" }],
+    ] as const) {
+      const stopping = new AbortController();
+      const stop = { signal: stopping.signal, onLine: () => stopping.abort(new Error("stopped")) };
+      const argv = ["--home", home, "--port-offset", offset, ...flags];
+      const { exitCode, err } = await start(argv, env, stop);
+      expect({ exitCode, err }).toEqual(ended);
+    }
   });
 
   it("names folder and cause of a home that cannot be made", async () => {

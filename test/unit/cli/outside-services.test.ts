@@ -15,7 +15,7 @@ afterEach(async () => {
 });
 
 async function listen(port = 0): Promise<number> {
-  const server = createServer((socket) => socket.end());
+  const server = createServer((socket) => socket.resume().end());
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", () => resolve()));
   return (server.address() as AddressInfo).port;
