@@ -12,7 +12,7 @@ import { NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
 import { loadExchangeTokens, readAgreedTokens } from "../ledger/assets/asset-registry.js";
 import { findIdentity } from "../ledger/find-identity.js";
-import { killSwitchPath, policyPath } from "../ledger/policy/policy-paths.js";
+import { killSwitchPath } from "../ledger/policy/policy-paths.js";
 import { stops } from "../ledger/kill-switch/kill-switch-level.js";
 import { foundInHome, readHomeWallets } from "../ledger/wallets/home-wallets.js";
 import { registerWallets } from "../ledger/wallets/wallet-registry.js";
@@ -161,8 +161,7 @@ async function openBooks(
     const found = readHomeWallets(home).map((wallet) => foundInHome(wallet, "withdrawal-worker"));
     await registerWallets(database, found);
     await ensureKillSwitchFile(killSwitchPath(home), database);
-    const file = policyPath(home);
-    const policy = await PolicyKeeper.open({ database, file, clock: systemClock, log });
+    const policy = await PolicyKeeper.open({ database, home, clock: systemClock, log });
     return { database, policy };
   } catch (error) {
     await database.close();

@@ -1,18 +1,15 @@
 /**
  * The policy in force: the home's file, in the ledger before it counts. A file that is gone or wrong
- * stops new requests and nonces until it is mended; nobody goes back to what it said before.
+ * stops new requests and nonces until it is mended; nobody goes back to what it said before. So does one
+ * that another home's has taken the place of: what was forbidden there is not paid here.
  */
 import { existsSync } from "node:fs";
-import { errorMessage } from "../chain/errors.js";
+import { errorCode, errorMessage } from "../chain/errors.js";
 import { LedgerError } from "../ledger/errors.js";
 import { loadPolicyFile, PolicyFile } from "../ledger/policy/policy-file.js";
 import { type HashedPolicy, PERMISSIVE_POLICY, policyFileText } from "../ledger/policy/policy.js";
-import {
-  type Activation,
-  activatePolicy,
-  activePolicyHash,
-  isActivated,
-} from "../ledger/policy/policy-store.js";
+import { policyMarkPath, policyPath } from "../ledger/policy/policy-paths.js";
+import { activatePolicy, activePolicyHash, standingOf } from "../ledger/policy/policy-store.js";
 import { rejudgePending } from "../ledger/policy/stored-judgement.js";
 import { createFileOnce, SECRET_MODE } from "../runtime/files/durable-file.js";
 import type { Clock } from "../runtime/process/clock.js";
@@ -21,6 +18,7 @@ import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { sleep } from "../runtime/process/task.js";
 import { WorkerError } from "./errors.js";
 import type { PolicySource } from "./lane/lane-context.js";
+import { type PolicyMark, readPolicyMark, writePolicyMark } from "./policy-mark.js";
 
 /** How long a policy is believed to be in force without asking: a ledger may be put back under us. */
 const ACTIVE_LIFE_MS = 1_000;
@@ -34,7 +32,7 @@ export class PolicyReader implements PolicySource {
   readonly #log: Logger;
   #trouble: string | undefined;
 
-  constructor({ file, log }: Pick<PolicyKeeperParts, "file" | "log">) {
+  constructor({ file, log }: { readonly file: string } & Pick<PolicyKeeperParts, "log">) {
     this.#file = new PolicyFile(file);
     this.#log = log;
   }
@@ -66,7 +64,7 @@ export class PolicyReader implements PolicySource {
 /** What a keeper is made of. */
 export interface PolicyKeeperParts {
   readonly database: SqlDatabase;
-  readonly file: string;
+  readonly home: string;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -75,23 +73,28 @@ export interface PolicyKeeperParts {
 export class PolicyKeeper implements PolicySource {
   readonly #parts: PolicyKeeperParts;
   readonly #reader: PolicyReader;
-  /** What is in force by this process' doing, or known to be, and when the ledger was last asked. */
-  #active: (Activation & { readonly hash: string; readonly askedMs: number }) | undefined;
+  /** What is in force by this home's doing, or known to be, and when the ledger was last asked. */
+  #active: (PolicyMark & { readonly askedMs: number }) | undefined;
+  /** Why the file does not count although it can be read. */
+  #replaced: string | undefined;
   /** What waits for persons under another policy was judged by this one, since the ledger was asked. */
   #isRejudged = false;
 
-  private constructor(parts: PolicyKeeperParts) {
+  private constructor(parts: PolicyKeeperParts, mark: PolicyMark | undefined) {
+    const { home, log } = parts;
     this.#parts = parts;
-    this.#reader = new PolicyReader(parts);
+    this.#reader = new PolicyReader({ file: policyPath(home), log });
+    this.#active = mark && { ...mark, askedMs: Number.NEGATIVE_INFINITY };
   }
 
   /**
-   * Brings the file's policy into force. A home without one gets the permissive one, unless the
-   * ledger has known another: then the file was lost.
+   * Brings the file's policy into force, unless it was there before and another home's came since. A home
+   * without one gets the permissive one, unless the ledger has known another: then the file was lost.
    * @throws POLICY_UNREADABLE; ConfigError with every fault of the file; database faults
    */
   static async open(parts: PolicyKeeperParts): Promise<PolicyKeeper> {
-    const { database, file } = parts;
+    const { database, home } = parts;
+    const file = policyPath(home);
     if (!existsSync(file)) {
       if ((await activePolicyHash(database)) !== undefined) {
         const message = `${file} is gone, and the ledger has known a policy: restore it`;
@@ -99,15 +102,20 @@ export class PolicyKeeper implements PolicySource {
       }
       createFileOnce(file, policyFileText(PERMISSIVE_POLICY), SECRET_MODE);
     }
-    const keeper = new PolicyKeeper(parts);
+    const keeper = new PolicyKeeper(parts, readPolicyMark(policyMarkPath(home)));
     loadPolicyFile(file);
-    await keeper.current();
+    try {
+      await keeper.current();
+    } catch (error) {
+      // Where another home's is in force it is told as of a running process, and mended as there.
+      if (keeper.trouble() === undefined) throw error;
+    }
     return keeper;
   }
 
   /** Why no policy can be had; undefined while one can. */
   trouble(): string | undefined {
-    return this.#reader.trouble();
+    return this.#reader.trouble() ?? this.#replaced;
   }
 
   /**
@@ -130,9 +138,9 @@ export class PolicyKeeper implements PolicySource {
       const read = () => this.#reader.read();
       const { id, isNew, ...activated } = await activatePolicy(database, read);
       ({ policy } = activated);
-      if (isNew) log.info({ hash: policy.hash }, "a policy came into force");
-      this.#active = { id, isNew, hash: policy.hash, askedMs };
-      this.#isRejudged = false;
+      const { hash } = policy;
+      if (isNew) log.info({ hash }, "a policy came into force");
+      await this.#know({ hash, id, askedMs });
     }
     if (!this.#isRejudged) await this.#rejudge(policy);
     return policy;
@@ -144,11 +152,41 @@ export class PolicyKeeper implements PolicySource {
     const { database, clock } = this.#parts;
     const askedMs = clock.monotonicMs();
     if (askedMs - active.askedMs < ACTIVE_LIFE_MS) return true;
-    if (!(await isActivated(database, policy, active))) return false;
-    this.#active = { ...active, askedMs };
+    const found = await standingOf(database, policy, active);
+    if (found.standing === "lost") return false;
+    if (found.standing === "replaced") throw this.#refuse(policy, found);
+    // A change may have come into force meanwhile, by another call of this process.
+    if (this.#active === active) await this.#know({ hash: policy.hash, id: found.id, askedMs });
+    return true;
+  }
+
+  /** What is in force; the home remembers it. */
+  async #know(active: PolicyMark & { readonly askedMs: number }): Promise<void> {
+    const { home, log } = this.#parts;
+    const isSame = this.#active?.hash === active.hash && this.#active.id === active.id;
+    this.#active = active;
+    this.#replaced = undefined;
     // What was accepted by a policy of before may have been written down behind the last look.
     this.#isRejudged = false;
-    return true;
+    if (isSame) return;
+    try {
+      await writePolicyMark(policyMarkPath(home), active);
+    } catch (error) {
+      // This process knows it all the same; the next one takes the file for one that was changed.
+      const reason = errorCode(error);
+      log.warn({ reason }, "the home cannot remember which policy it brought into force");
+    }
+  }
+
+  /** Nobody forbade here what is forbidden where a person changed the policy: nothing is paid. */
+  #refuse({ hash }: HashedPolicy, { by, at }: { readonly by: string; readonly at: string }) {
+    const { home, log } = this.#parts;
+    const message =
+      `the policy cannot be used: ${policyPath(home)} (${shown(hash)}) was in force, and since ${at} ` +
+      `another worker's is (${shown(by)}): put that one here, or change this one`;
+    if (this.#replaced === undefined) log.error({ message }, "nothing is paid");
+    this.#replaced = message;
+    return new WorkerError("POLICY_UNREADABLE", message, { retriable: true });
   }
 
   async #rejudge(policy: HashedPolicy): Promise<void> {
@@ -160,4 +198,9 @@ export class PolicyKeeper implements PolicySource {
       if (!(error instanceof LedgerError && error.code === "RECOVERY")) throw error;
     }
   }
+}
+
+/** Enough of a hash to tell two from each other. */
+function shown(hash: string): string {
+  return hash.slice(0, 12);
 }

@@ -10,3 +10,8 @@ export function policyPath(home: string): string {
 export function killSwitchPath(home: string): string {
   return join(home, "config", "kill-switch.json");
 }
+
+/** Place of what a home remembers of the policy that it brought into force last. */
+export function policyMarkPath(home: string): string {
+  return join(home, "data", "policy-mark.json");
+}

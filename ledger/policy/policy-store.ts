@@ -1,7 +1,7 @@
 /** What the ledger keeps of policies: their texts, when each came into force, what they decided. */
 import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { storedInteger } from "../stored-values.js";
+import { storedInteger, storedTime } from "../stored-values.js";
 import type { WithdrawalId } from "../requests/withdrawal-id.js";
 import type { HashedPolicy } from "./policy.js";
 
@@ -102,17 +102,32 @@ export async function isReplaced(tx: Sql, { hash }: Pick<HashedPolicy, "hash">):
   return latest !== undefined && latest.hash !== hash;
 }
 
-/** Whether a ledger knows of an activation of this policy: one that was put back may have lost it. */
-export async function isActivated(
+/** What has become of a policy that was brought into force. */
+export type PolicyStanding =
+  /** By this activation; the same policy may have come again. */
+  | { readonly standing: "in-force"; readonly id: number }
+  /** Another one came into force since. */
+  | { readonly standing: "replaced"; readonly by: string; readonly at: string }
+  /** The ledger does not know of it: one that was put back may have lost it. */
+  | { readonly standing: "lost" };
+
+/** The standing of the policy of an activation. */
+export async function standingOf(
   sql: Sql,
   { hash }: Pick<HashedPolicy, "hash">,
   { id }: Pick<Activation, "id">,
-): Promise<boolean> {
-  const rows = await sql.query(
-    `SELECT 1 FROM policy_activation WHERE id = $1 AND policy_hash = $2`,
+): Promise<PolicyStanding> {
+  const [latest] = await sql.query<{ id: string; hash: string; at: unknown; is_known: boolean }>(
+    `SELECT id::text, policy_hash AS hash, at,
+            EXISTS (SELECT 1 FROM policy_activation own
+                     WHERE own.id = $1 AND own.policy_hash = $2) AS is_known
+       FROM policy_activation latest ORDER BY latest.id DESC LIMIT 1`,
     [id, hash],
   );
-  return rows.length > 0;
+  if (latest?.hash === hash) return { standing: "in-force", id: storedInteger(latest.id) };
+  return latest?.is_known === true
+    ? { standing: "replaced", by: latest.hash, at: storedTime(latest.at) }
+    : { standing: "lost" };
 }
 
 const LATEST_LISTING = `

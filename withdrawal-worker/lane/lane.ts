@@ -166,17 +166,24 @@ export class Lane {
     const { rewinds } = wallet;
     const { ledger, settings } = this.#context;
     const { leaseMs } = settings;
-    const hasMore = await whileHolding(
-      {
-        renew: () => ledger.renewLease(lease, { leaseMs }),
-        lost: () => new LeaseLostError("LEASE_LOST", "another worker has taken this wallet over"),
-        leaseMs,
-        signal,
-      },
-      (heldSignal) => {
-        return this.#work({ lease, view, askedMs, rewinds, signal: heldSignal }, wallet);
-      },
-    );
+    let hasMore: boolean;
+    try {
+      hasMore = await whileHolding(
+        {
+          renew: () => ledger.renewLease(lease, { leaseMs }),
+          lost: () => new LeaseLostError("LEASE_LOST", "another worker has taken this wallet over"),
+          leaseMs,
+          signal,
+        },
+        (heldSignal) => {
+          return this.#work({ lease, view, askedMs, rewinds, signal: heldSignal }, wallet);
+        },
+      );
+    } catch (error) {
+      // Another worker's may be whole.
+      if (isPolicyFault(error)) await this.#giveLeaseBack();
+      throw error;
+    }
     await this.#readStatus();
     // Whoever has the key comes first: a lane without it only books, between the others' rounds.
     if (!this.#context.hasKey()) await this.#giveLeaseBack();
@@ -219,9 +226,7 @@ export class Lane {
       return await this.#pay(round, wallet);
     } catch (error) {
       // As with the kill switch: nothing new is signed, and what is signed goes out.
-      if (error instanceof WorkerError && error.code === "POLICY_UNREADABLE") {
-        await this.#sendStored(round, false);
-      }
+      if (isPolicyFault(error)) await this.#sendStored(round, false);
       throw error;
     }
   }
@@ -451,6 +456,11 @@ export class Lane {
       this.#context.log.debug({ reason: errorMessage(error) }, "the lease was not given back");
     }
   }
+}
+
+/** Whether this worker's policy cannot be used. */
+function isPolicyFault(error: unknown): boolean {
+  return error instanceof WorkerError && error.code === "POLICY_UNREADABLE";
 }
 
 /** Faults that pass: the node or the database cannot be asked, or says what cannot be used. */

@@ -76,7 +76,7 @@ const DOWN = "postgres://nobody:x@127.0.0.1:1/none";
 const keeper = (database: SqlDatabase = house.database) =>
   PolicyKeeper.open({
     database,
-    file: policyPath(home),
+    home,
     clock: house.clock,
     log: silentLog,
   });

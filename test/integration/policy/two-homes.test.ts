@@ -1,9 +1,9 @@
-/** A treasury in a home of its own, whose copy of the policy is an older one: what is paid is the worker's to judge. */
+/** Homes whose copies of the policy differ: what a person forbids at one worker is paid by no other. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { HDNodeWallet, Mnemonic } from "ethers";
 import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
 import { encodeKillSwitch } from "../../../ledger/kill-switch/kill-switch-file.js";
@@ -92,8 +92,8 @@ it("brings no policy into force, and judges nothing that waits for persons", asy
   };
   const approvals = [{ aboveUnits: 0n, needed: 1, signed: false }];
   const present = policyOf({ approvals }, { allowList });
-  const file = policyPath(homeWith(present));
-  const parts = { database: house.database, file, clock: house.clock, log: silentLog };
+  const home = homeWith(present);
+  const parts = { database: house.database, home, clock: house.clock, log: silentLog };
   const keeper = await PolicyKeeper.open(parts);
   house.files.policy = present;
   const asked = await house.accept({ amountUnits: 10n, requestedBy: "asker" });
@@ -110,4 +110,72 @@ it("brings no policy into force, and judges nothing that waits for persons", asy
       listed,
     ]),
   ).toEqual([{ listed: true }]);
+});
+
+describe("a worker whose policy another worker's has taken the place of", () => {
+  const [loose, strict] = [policyOf({ maximumUnits: 100n }), policyOf({ maximumUnits: 5n })];
+  const keeperOf = (home: string) =>
+    PolicyKeeper.open({ database: house.database, home, clock: house.clock, log: silentLog });
+  const write = (home: string, { policy }: typeof loose) =>
+    writeFileSync(policyPath(home), policyFileText(policy));
+  const active = async () => {
+    const rows = await house.database.query<{ hash: string }>(
+      `SELECT policy_hash AS hash FROM policy_activation ORDER BY id`,
+    );
+    return rows.map(({ hash }) => hash);
+  };
+  let homes: readonly [string, string];
+  let keepers: readonly [PolicyKeeper, PolicyKeeper];
+
+  beforeEach(async () => {
+    homes = [homeWith(loose), homeWith(loose)];
+    keepers = [await keeperOf(homes[0]), await keeperOf(homes[1])];
+    write(homes[0], strict);
+    await keepers[0].current();
+    house.clock.ms += 1_000;
+  });
+
+  it("uses its own no more, also where it starts anew, until it is that one, or is changed", async () => {
+    for (const behind of [keepers[1], await keeperOf(homes[1])]) {
+      await expect(behind.current()).rejects.toMatchObject({ code: "POLICY_UNREADABLE" });
+      expect(behind.trouble()).toContain(strict.hash.slice(0, 12));
+      expect((await keepers[0].current()).hash).toBe(strict.hash);
+    }
+    expect(await active()).toEqual([loose.hash, strict.hash]);
+    write(homes[1], strict);
+    expect((await keepers[1].current()).hash).toBe(strict.hash);
+    expect(keepers[1].trouble()).toBeUndefined();
+    expect(await active()).toEqual([loose.hash, strict.hash]);
+    const changed = policyOf({ maximumUnits: 6n });
+    write(homes[1], changed);
+    expect((await keepers[1].current()).hash).toBe(changed.hash);
+    house.clock.ms += 1_000;
+    await expect(keepers[0].current()).rejects.toMatchObject({ code: "POLICY_UNREADABLE" });
+    expect(keepers[0].trouble()).toContain("put that one here, or change this one");
+  });
+
+  it("pays nothing that is forbidden by now, and leaves the wallet to the other one", async () => {
+    house.files.policy = loose;
+    const [small, big] = [
+      await house.accept({ amountUnits: 5n }),
+      await house.accept({ amountUnits: 10n }),
+    ];
+    const behind = house.laneWith({ policy: keepers[1] });
+    for (let round = 0; round < 2; round += 1) {
+      await behind.runRound(house.signal).catch(() => undefined);
+      house.chain.mine();
+    }
+    expect(house.chain.arrived).toEqual([]);
+    expect((await house.read(big.id)).status).toBe("accepted");
+    const other = house.laneWith({ policy: keepers[0] });
+    for (let round = 0; round < 4; round += 1) {
+      await other.runRound(house.signal);
+      house.chain.mine();
+    }
+    expect((await house.read(small.id)).status).toBe("settled");
+    expect(await house.read(big.id)).toMatchObject({
+      status: "rejected",
+      reason: expect.stringContaining("ABOVE_MAXIMUM"),
+    });
+  });
 });

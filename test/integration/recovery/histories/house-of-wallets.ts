@@ -175,7 +175,7 @@ export class HouseOfWallets {
   async startAgain(): Promise<void> {
     this.#keeper = await PolicyKeeper.open({
       database: this.desk.workerDatabase,
-      file: this.#policyFile,
+      home: this.desk.home,
       clock: this.clock,
       log: silentLog,
     });
