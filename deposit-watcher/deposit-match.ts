@@ -7,7 +7,7 @@ import type { Address } from "../chain/address.js";
 import type { Hash32, Height } from "../chain/hex.js";
 import type { Atoken } from "../chain/units.js";
 import { type CustomerId, NATIVE_ASSET, UNASSIGNED } from "../ledger/journal/accounts.js";
-import type { NewDeposit } from "../ledger/blocks/block-step.js";
+import type { NewDeposit } from "../ledger/blocks/new-deposits.js";
 import type { Outflow, WalletInflow } from "../ledger/watch/flows.js";
 import type { PaidTerms } from "../ledger/requests/payment-terms.js";
 import { mayHavePaid } from "../ledger/requests/possible-payments.js";

@@ -7,11 +7,8 @@ import assert from "node:assert/strict";
 import { AppError, errorCode, errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
-import {
-  type BlockStepResult,
-  commitBlockStep,
-  type NewDeposit,
-} from "../ledger/blocks/block-step.js";
+import { type BlockStepResult, commitBlockStep } from "../ledger/blocks/block-step.js";
+import type { NewDeposit } from "../ledger/blocks/new-deposits.js";
 import { LedgerError } from "../ledger/errors.js";
 import { type Incident, type NewIncident, openIncident } from "../ledger/incidents.js";
 import { type WatchLease, WatchLeaseLostError } from "../ledger/watch/watch-lease.js";

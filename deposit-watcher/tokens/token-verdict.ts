@@ -7,7 +7,8 @@ import { type Hash32, type Height, MAX_WORD } from "../../chain/hex.js";
 import type { NewSighting, SightingReason } from "../../ledger/assets/token-sightings.js";
 import { type CustomerId, UNASSIGNED } from "../../ledger/journal/accounts.js";
 import type { Outflow, WalletInflow } from "../../ledger/watch/flows.js";
-import type { NewDeposit, TokenSurplus } from "../../ledger/blocks/block-step.js";
+import type { TokenSurplus } from "../../ledger/blocks/block-step.js";
+import type { NewDeposit } from "../../ledger/blocks/new-deposits.js";
 import type { TokenSide } from "./token-side.js";
 
 /** What one block did to one token at one of our addresses. */

@@ -1,5 +1,4 @@
-/** Use cases of the watcher: book a run of blocks, and book the past of an address. */
-import { openingEntry, type TokenBalance } from "../assets/token-opening.js";
+/** Use case of the watcher: book a run of blocks. */
 import { type NewSighting, recordSightings } from "../assets/token-sightings.js";
 import {
   HELD_FOR_TOKEN,
@@ -11,10 +10,8 @@ import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
-import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import {
-  type CustomerId,
   DEPOSIT_ADDRESSES,
   walletAccount,
   parseCustomerId,
@@ -26,7 +23,6 @@ import { creditedEvent } from "../deposits/deposit-events.js";
 import type { DepositStatus } from "../deposits/deposit-queries.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
-import { amountFields } from "../journal/amount-fields.js";
 import { postJournals } from "../journal/journal.js";
 import {
   storedAddress,
@@ -42,29 +38,18 @@ import { noteFound } from "../assets/sweep-due.js";
 import { bookTreasuryFlows, withoutLostPayments } from "../treasury/treasury-flows.js";
 import { refuseWhileHalted } from "../guard/ledger-guard.js";
 import { bookRemined } from "./remined-payments.js";
+import {
+  depositEvent,
+  depositId,
+  insertDeposits,
+  type NewDeposit,
+  placedAfter,
+} from "./new-deposits.js";
 import { advanceCursor, cursorMoved, lockCursor, type WatchCursor } from "../watch/watch-cursor.js";
 import { proveWatchLease, type WatchLease } from "../watch/watch-lease.js";
 
 /** Addresses read at once inside the block step; more are read page by page. */
 const ADDRESS_PAGE = 10_000;
-
-/** One operation that raised the balance of a deposit address. */
-export interface NewDeposit {
-  readonly address: Address;
-  readonly customerId: CustomerId;
-  readonly asset: string;
-  /** Greater than zero, in the asset's smallest unit. */
-  readonly amountUnits: bigint;
-  readonly height: Height;
-  readonly blockHash: Hash32;
-  readonly txHash: Hash32;
-  readonly txIndex: number;
-  readonly opIndex: number;
-  /** Rewinds of the chain before it was seen; none when absent. */
-  readonly rewind?: number;
-  /** False for coins that nobody sent as a payment to the customer: they go to suspense. */
-  readonly creditable: boolean;
-}
 
 /** Everything that a run of consecutive blocks means for the ledger. */
 export interface BlockStep {
@@ -132,18 +117,6 @@ export type BlockStepResult =
       /** There are other wallets, tokens or assignments. */
       readonly isOtherwise: boolean;
     };
-
-/** Public identifier of a deposit, made of its natural key. */
-function depositId(key: {
-  readonly height: Height;
-  readonly txIndex: number;
-  readonly opIndex: number;
-  readonly rewind?: number;
-}): string {
-  const place = `${key.height}-${key.txIndex}-${key.opIndex}`;
-  const { rewind = 0 } = key;
-  return rewind === 0 ? place : `${place}-r${rewind}`;
-}
 
 /**
  * Books a run of blocks in one transaction: cursor, deposits, credits that are due, postings and
@@ -225,11 +198,6 @@ export async function commitBlockStep(
   return result;
 }
 
-/** Places of a chain that came back have keys of their own. */
-function placedAfter({ rewinds }: WatchCursor): (deposit: NewDeposit) => NewDeposit {
-  return (deposit) => (rewinds === 0 ? deposit : { ...deposit, rewind: rewinds });
-}
-
 async function readNewAddresses(
   tx: Sql,
   known: WatchCursor,
@@ -308,47 +276,6 @@ async function bookTokens(
   return events;
 }
 
-async function insertDeposits(
-  tx: Sql,
-  rows: readonly { readonly deposit: NewDeposit; readonly status: DepositStatus }[],
-): Promise<void> {
-  if (rows.length === 0) return;
-  const deposits = rows.map(({ deposit }) => deposit);
-  try {
-    await tx.query(
-      `INSERT INTO deposit (id, address, customer_id, asset, amount_units, status, height,
-                            block_hash, tx_hash, tx_index, op_index, rewind, held_for)
-       SELECT id, address, customer_id, asset, amount_units, status, height, block_hash, tx_hash,
-              tx_index, op_index, rewind, CASE WHEN status = 'held' THEN '${HELD_FOR_TOKEN}' END
-         FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::bigint[],
-                     $8::text[], $9::text[], $10::integer[], $11::integer[], $12::integer[])
-              AS input (id, address, customer_id, asset, amount_units, status, height,
-                        block_hash, tx_hash, tx_index, op_index, rewind)
-        ORDER BY height, tx_index, op_index`,
-      [
-        deposits.map(depositId),
-        deposits.map((deposit) => deposit.address),
-        deposits.map((deposit) => deposit.customerId),
-        deposits.map((deposit) => deposit.asset),
-        deposits.map((deposit) => deposit.amountUnits.toString()),
-        rows.map(({ status }) => status),
-        deposits.map((deposit) => deposit.height),
-        deposits.map((deposit) => deposit.blockHash),
-        deposits.map((deposit) => deposit.txHash),
-        deposits.map((deposit) => deposit.txIndex),
-        deposits.map((deposit) => deposit.opIndex),
-        deposits.map((deposit) => deposit.rewind ?? 0),
-      ],
-    );
-  } catch (error) {
-    if (!(error instanceof SqlError) || error.code !== "UNIQUE_VIOLATION") throw error;
-    throw new LedgerError("DEPOSIT_CONFLICT", "the ledger already holds a deposit at this place", {
-      details: { first: deposits.slice(0, 1).map(depositId) },
-      cause: error,
-    });
-  }
-}
-
 /** Detected deposits up to a height become credited; in the order in which they were detected. */
 async function takeDueCredits(tx: Sql, upToHeight: Height): Promise<NewDeposit[]> {
   const rows = await tx.query<{
@@ -387,104 +314,4 @@ async function takeDueCredits(tx: Sql, upToHeight: Height): Promise<NewDeposit[]
     rewind: row.rewind,
     creditable: true,
   }));
-}
-
-function depositEvent(type: NewEvent["type"], deposit: NewDeposit): NewEvent {
-  return {
-    type,
-    data: {
-      depositId: depositId(deposit),
-      customerId: deposit.customerId,
-      address: deposit.address,
-      asset: deposit.asset,
-      ...amountFields(deposit.asset, deposit.amountUnits),
-      blockNumber: deposit.height,
-      txHash: deposit.txHash,
-    },
-  };
-}
-
-/** An outgoing operation of an address before it was registered. */
-export interface PastOutflow {
-  readonly address: Address;
-  readonly asset: string;
-  /** Greater than zero, in the asset's smallest unit. */
-  readonly amountUnits: bigint;
-  readonly height: Height;
-  readonly txHash: Hash32;
-  readonly txIndex: number;
-  readonly opIndex: number;
-}
-
-/**
- * Books what an address received and spent before it was registered: one suspense deposit per
- * incoming operation, one suspense debit per outgoing one. One transaction; a repeat does nothing.
- * @returns false when the past was booked already, or the chain lost blocks since it was read
- * @throws DEPOSIT_CONFLICT
- */
-export async function commitBackfill(
-  database: SqlDatabase,
-  past: {
-    readonly lease: WatchLease;
-    /** Losses of blocks that the watcher had gone back for when it was read. */
-    readonly rewinds: number;
-    readonly address: DepositAddress;
-    readonly inflows: readonly NewDeposit[];
-    readonly outflows: readonly PastOutflow[];
-    readonly tokens: readonly TokenBalance[];
-  },
-): Promise<boolean> {
-  const done = await database.transaction(async (tx) => {
-    await proveWatchLease(tx, past.lease);
-    // The cursor's lock orders all writers of deposits, so that list positions never move.
-    const cursor = await lockCursor(tx);
-    if (cursor.rewinds !== past.rewinds) return false;
-    const rows = await tx.query<{ taken: number }>(
-      `WITH taken AS (
-         UPDATE deposit_address SET backfilled = true WHERE index = $1 AND NOT backfilled RETURNING 1
-       ) SELECT count(*)::integer AS taken FROM taken`,
-      [past.address.index],
-    );
-    if (rows[0]?.taken !== 1) return false;
-    const strayed = past.inflows
-      .map(placedAfter(cursor))
-      .map((inflow) => ({ ...inflow, creditable: false }));
-    await insertDeposits(
-      tx,
-      strayed.map((deposit) => ({ deposit, status: "suspense" })),
-    );
-    const booked = strayed.map((deposit) => ({ ...deposit, id: depositId(deposit) }));
-    await postJournals(tx, [
-      ...(await depositEntries(tx, { strayed: booked, credited: [] }, cursor.rewinds)).entries,
-      ...past.tokens.map((balance) => openingEntry(past.address, balance, past.rewinds)),
-      ...past.outflows.map((outflow) => ({
-        kind: "deposit.past_outflow",
-        idemKey: `past-outflow:${depositId({ ...outflow, rewind: past.rewinds })}`,
-        effectiveHeight: outflow.height,
-        // Both, because no other table says which address it was.
-        memo: `${outflow.txHash} ${outflow.address}`,
-        postings: [
-          {
-            asset: outflow.asset,
-            debit: SUSPENSE,
-            credit: DEPOSIT_ADDRESSES,
-            amountUnits: outflow.amountUnits,
-          },
-        ],
-      })),
-    ]);
-    const { address, fromHeight } = past.address;
-    await noteFound(
-      tx,
-      past.tokens.map(({ asset }) => ({ address, asset, height: fromHeight - 1 })),
-    );
-    await appendEvents(
-      tx,
-      strayed.map((deposit) => depositEvent("deposit.suspense", deposit)),
-    );
-    failpoint("watcher.before-backfill-commit");
-    return true;
-  });
-  failpoint("watcher.after-backfill-commit");
-  return done;
 }
