@@ -9,8 +9,11 @@ import { isAllowedOrigin } from "../../runtime/http/readers.js";
 /** Time that clients get to answer a close frame when the server stops. */
 const STOP_GRACE_MS = 1_000;
 
-/** WebSocket status "going away". */
-const GOING_AWAY = 1001;
+/**
+ * WebSocket status "service restart": come again. At 1001 ("going away") web3.js does not, whatever its
+ * `autoReconnect` says, and the subscriptions of web3.py end as if they had been told to.
+ */
+const SERVICE_RESTART = 1012;
 
 /** What a server makes of its clients. */
 export interface WebSocketOptions {
@@ -63,7 +66,7 @@ export class WebSockets {
       (socket) =>
         new Promise<void>((resolve) => {
           socket.once("close", () => resolve());
-          socket.close(GOING_AWAY, "server stops");
+          socket.close(SERVICE_RESTART, "server stops");
         }),
     );
     const timer = setTimeout(() => {

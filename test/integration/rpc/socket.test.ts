@@ -1,9 +1,10 @@
 /** 8546 on live sockets: every method, subscriptions without gaps, and slow or silent clients. */
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { connect } from "node:net";
 import { Transaction, WebSocketProvider } from "ethers";
 import { createPublicClient, webSocket } from "viem";
+import { Web3, WebSocketProvider as Web3Provider } from "web3";
 import { WebSocket } from "ws";
 import { parseAddress } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
@@ -27,9 +28,9 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 });
 
-async function startNode(limits: Partial<EvmRpcLimits> = {}) {
+async function startNode(limits: Partial<EvmRpcLimits> = {}, port = 0) {
   const node = createTestNode(limits);
-  const listen = { host: "127.0.0.1", port: 0 };
+  const listen = { host: "127.0.0.1", port };
   const server = await startEvmSocketServer(node.api, {
     listen,
     allowedOrigins: ["https://wallet.example"],
@@ -407,7 +408,7 @@ describe("subscriptions", () => {
     await once(silent, "data");
     const closed = once(client.socket, "close");
     await server.stop();
-    expect((await closed)[0]).toBe(1001);
+    expect((await closed)[0]).toBe(1012);
   });
 });
 
@@ -462,5 +463,30 @@ describe("unchanged clients over WebSocket", () => {
     await provider.send("eth_chainId", []);
     (await viem.transport.getRpcClient()).close();
     expect([Number(byEthers) > 0, Number(byViem) > 0]).toEqual([true, true]);
+  });
+
+  it("web3 connects again when the node is restarted in order", async () => {
+    const { url, server } = await startNode();
+    const options = { autoReconnect: true, delay: 20, maxAttempts: 1_000 };
+    const provider = new Web3Provider(url, {}, options);
+    const web3 = new Web3(provider);
+    expect(await web3.eth.getBlockNumber()).toBe(0n);
+    const connected = new Promise((resolve, reject) => {
+      provider.on("connect", resolve);
+      provider.on("disconnect", reject);
+    });
+    await server.stop();
+    const { chain } = await startNode({}, server.address.port);
+    // Before the node stops once more, for which it would come again, too.
+    cleanups.push(async () => {
+      const { SocketConnection: socket } = provider;
+      if (!(socket instanceof EventEmitter)) fail("web3 has no socket");
+      const closed = once(socket, "close");
+      provider.disconnect();
+      await closed;
+    });
+    await connected;
+    chain.add([]);
+    expect(await web3.eth.getBlockNumber()).toBe(1n);
   });
 });
