@@ -4,7 +4,7 @@ import type { CommandContext } from "../command-context.js";
 import type { DecisionOptions } from "../commands/ledger-decisions.js";
 import type { StoredTerms } from "../../ledger/decisions/decision.js";
 import { CliError } from "../errors.js";
-import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
+import { addShared, judging, type Runner, type SharedOptions } from "../shared-options.js";
 
 type Flags = SharedOptions & DecisionOptions;
 
@@ -13,7 +13,7 @@ export function addLedgerCommands(program: Command, run: Runner): void {
   const ledger = program
     .command("ledger")
     .description("what persons decide about the books, each decision kept with its reason");
-  addShared(ledger.command("open"))
+  judging(addShared(ledger.command("open")))
     .description("what waits for a person; exit 1 when something does")
     .action(
       run(async (context) =>

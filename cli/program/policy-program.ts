@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { ApprovalOptions } from "../commands/policy/approvals.js";
 import type { SetSwitchOptions } from "../commands/policy/kill-switch.js";
-import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
+import { addShared, judging, type Runner, type SharedOptions } from "../shared-options.js";
 
 const OPERATOR = ["--operator <name>", "who says so, for the record (else the user)"] as const;
 
@@ -33,7 +33,7 @@ export function addKillSwitchCommands(program: Command, run: Runner): void {
   const killSwitch = program
     .command("killswitch")
     .description("what stops payments: new requests, signing, sending");
-  addShared(killSwitch.command("show"))
+  judging(addShared(killSwitch.command("show")))
     .description("what the home and the ledger say; exit 1 while something is stopped")
     .action(
       run(async (context) =>

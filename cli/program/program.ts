@@ -166,7 +166,7 @@ interface StartFlags {
 }
 
 function addNodeCommands(program: Command, run: Runner, options: ProgramOptions): void {
-  addShared(program.command("status"))
+  judging(addShared(program.command("status")))
     .description(
       "of a kit: what runs, how high the chain is, how far the watcher is behind; of a node's " +
         "home: height, whether it is catching up, peers, validator, age of the newest block",
@@ -199,7 +199,7 @@ function addNodeCommands(program: Command, run: Runner, options: ProgramOptions)
 }
 
 function addKitCommands(program: Command, run: Runner): void {
-  addShared(program.command("doctor"))
+  judging(addShared(program.command("doctor")))
     .description("check settings, keys, disk and every part; says what to do about findings")
     .option("--strict", "warnings fail too")
     .action(
@@ -211,7 +211,7 @@ function addKitCommands(program: Command, run: Runner): void {
   addShared(program.command("migrate"))
     .description("bring the ledger's tables to this version")
     .action(run(async (context) => (await import("../commands/migrate.js")).runMigrate(context)));
-  addShared(program.command("reconcile"))
+  judging(addShared(program.command("reconcile")))
     .description("compare ledger and chain at one height, tolerance 0; exit 1 on a break")
     .action(run(async (context) => (await import("../ledger/reconcile.js")).runReconcile(context)));
   judging(addShared(describeMeshCheck(program.command("mesh-check")))).action(
@@ -252,7 +252,7 @@ function addAuditCommands(program: Command, run: Runner, { warn }: ProgramOption
 
 function addIndexerCommands(program: Command, run: Runner): void {
   const indexer = program.command("indexer").description("the index behind the indexer's REST API");
-  addShared(indexer.command("verify"))
+  judging(addShared(indexer.command("verify")))
     .description("hold every balance of the index against state; exit 1 when coins differ")
     .action(
       run(async (context) =>
@@ -288,12 +288,12 @@ function addTokenCommands(program: Command, run: Runner): void {
     .action(
       run(async (context) => (await import("../commands/tokens/list.js")).runListTokens(context)),
     );
-  addShared(tokens.command("check"))
+  judging(addShared(tokens.command("check")))
     .description("hold the list against the contracts and the sidecar; exit 1 when a token fails")
     .action(
       run(async (context) => (await import("../commands/tokens/check.js")).runCheckTokens(context)),
     );
-  addShared(tokens.command("state"))
+  judging(addShared(tokens.command("state")))
     .description("the ledger's tokens and their accepted code; exit 1 when one stands still")
     .action(
       run(async (context) => (await import("../commands/tokens/state.js")).runTokenStates(context)),
@@ -321,7 +321,7 @@ function addDepositCommands(program: Command, run: Runner): void {
         return runListDeposits(context, own);
       }),
     );
-  addShared(deposits.command("status"))
+  judging(addShared(deposits.command("status")))
     .description(
       "how far deposits are booked, and what halts crediting; exit 1 when something does",
     )
@@ -339,7 +339,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
   const withdrawals = program
     .command("withdrawals")
     .description("withdrawals on their way, and the switch that freezes signing");
-  addShared(withdrawals.command("list"))
+  judging(addShared(withdrawals.command("list")))
     .description("withdrawals, oldest first; exit 1 while signing is frozen")
     .option("--status <status>", "only in this state")
     .option("--customer <id>", "only of this customer")
@@ -370,7 +370,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
         return runFreezeWithdrawals(context, { reason: own.reason, wallet: own.wallet });
       }),
     );
-  addShared(withdrawals.command("cancel"))
+  judging(addShared(withdrawals.command("cancel")))
     .description("do not pay a withdrawal any more; exit 1 when it is too late")
     .argument("<id>", "id of the withdrawal")
     .requiredOption("--reason <text>", "why, for the record")
@@ -443,7 +443,7 @@ function addKeyCommands(program: Command, run: Runner): void {
 }
 
 function addRecoveryCommands(program: Command, run: Runner): void {
-  addShared(program.command("recover"))
+  judging(addShared(program.command("recover")))
     .description(
       "rebuild a ledger that is older than what was answered from it: shows the plan; exit 1 while " +
         "the ledger waits for it",

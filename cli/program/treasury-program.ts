@@ -1,14 +1,14 @@
 /** The `causeway treasury` and `causeway sweeps` commands with their flags. */
 import type { Command } from "commander";
 import type { ListSweepsOptions, ReleaseSweepOptions } from "../commands/treasury/treasury.js";
-import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
+import { addShared, judging, type Runner, type SharedOptions } from "../shared-options.js";
 
 /** Adds the groups to the program. */
 export function addTreasuryCommands(program: Command, run: Runner): void {
   const treasury = program
     .command("treasury")
     .description("what the exchange has where, and what persons are asked to send");
-  addShared(treasury.command("status"))
+  judging(addShared(treasury.command("status")))
     .description("by asset: hot, on deposit addresses, in transit, cold; exit 1 on an open request")
     .action(
       run(async (context) =>
@@ -18,7 +18,7 @@ export function addTreasuryCommands(program: Command, run: Runner): void {
   const sweeps = program
     .command("sweeps")
     .description("coins of deposit addresses on their way to the hot wallets");
-  addShared(sweeps.command("list"))
+  judging(addShared(sweeps.command("list")))
     .description("sweeps, oldest first; exit 1 while one is frozen")
     .option("--state <state>", "only sweeps in this state")
     .option("--after <id>", "only sweeps behind this one")

@@ -19,6 +19,20 @@ it.each([
   ["audit", "execution", "--form", "1"],
   ["audit", "reserves", "--nothing"],
   ["mesh-check", "--ulr", "http://127.0.0.1"],
+  ["reconcile", "--jsn"],
+  ["status", "--hom", "/srv/kit"],
+  ["doctor", "--strickt"],
+  ["recover", "--aply"],
+  ["indexer", "verify", "--al"],
+  ["tokens", "check", "GOLD"],
+  ["tokens", "state", "GOLD"],
+  ["deposits", "status", "--jsn"],
+  ["withdrawals", "list", "--state", "frozen"],
+  ["withdrawals", "cancel", "wd_1"],
+  ["killswitch", "show", "--jsn"],
+  ["treasury", "status", "--jsn"],
+  ["sweeps", "list", "--status", "frozen"],
+  ["ledger", "open", "--jsn"],
 ])("is 2 for %s %s %s", async (...words) => {
   expect(await endOf(...words)).toBe(2);
 });
