@@ -13,6 +13,7 @@ import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
 import type { DataTransaction } from "../../rpc-client/data-api/data-block.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { JournaledTransaction } from "../../rpc-client/journal-codec.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../block-reader.js";
 import type { Watched } from "../deposit-match.js";
@@ -62,7 +63,18 @@ export interface Explanation {
 /** Where explanations come from. */
 export interface ExplanationParts {
   readonly database: SqlDatabase;
-  readonly node: Pick<EvmClient, "transactionStatus" | "getTransactionReceipt">;
+  readonly node: Pick<
+    EvmClient,
+    "transactionStatus" | "getTransactionReceipt" | "getBlockHeader"
+  > & {
+    /** Of the journal of a block only the hashes are looked at. */
+    blockJournal(
+      hash: Hash32,
+      options: { readonly signal: AbortSignal },
+    ): Promise<
+      { readonly transactions: readonly Pick<JournaledTransaction, "hash" | "index">[] } | undefined
+    >;
+  };
   readonly source: BlockSource;
   readonly watched: Watched;
 }
@@ -140,7 +152,7 @@ async function ofDeposits(
 }
 
 async function ofIncluded(
-  { database, node, source, watched }: ExplanationParts,
+  parts: ExplanationParts,
   {
     hash,
     height,
@@ -149,7 +161,12 @@ async function ofIncluded(
   answer: (code: ExplanationCode, message: string, height?: Height) => Explanation,
   options: { readonly signal: AbortSignal },
 ): Promise<Explanation> {
+  const { database, node, source, watched } = parts;
   const receipt = await node.getTransactionReceipt(hash, options);
+  if (receipt === undefined) {
+    const own = await ownHash(node, { height, index }, options);
+    if (own !== undefined && own !== hash) return explainTransaction(parts, own, options);
+  }
   if (receipt?.status === 0) {
     return answer("FAILED", "The transaction is in a block and failed: it moved nothing.", height);
   }
@@ -173,6 +190,21 @@ async function ofIncluded(
     return to !== undefined && isOurs(to) && units > 0n && watched.assetOf(contract) === undefined;
   });
   return answer(...(unlisted === undefined ? told : ofUnlisted(unlisted.contract)), height);
+}
+
+/**
+ * The hash by which the books know a transaction of a block: an EVM transaction has another one in consensus,
+ * by which explorers and wallets of Cosmos name it, and the node finds it by both. Undefined where the node
+ * has deleted the block's journal.
+ */
+async function ownHash(
+  node: ExplanationParts["node"],
+  { height, index }: { readonly height: Height; readonly index: number },
+  options: { readonly signal: AbortSignal },
+): Promise<Hash32 | undefined> {
+  const header = await node.getBlockHeader(height, options);
+  const block = header && (await node.blockJournal(header.hash, options));
+  return block?.transactions.find((one) => one.index === index)?.hash;
 }
 
 function ofUnlisted(contract: Address): [ExplanationCode, string] {

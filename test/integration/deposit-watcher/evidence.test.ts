@@ -32,6 +32,8 @@ let alice: Address;
 /** What the node says of transactions in no block; those in blocks it finds itself. */
 const statuses = new Map<string, NodeTransactionStatus>();
 const failed = new Set<string>();
+/** Hashes that transactions have in consensus, by which the node finds them, too, but no receipt. */
+const consensusHashes = new Map<string, Hash32>();
 /** Transfers of tokens in the logs of transactions that succeeded. */
 const logged = new Map<string, NodeReceipt["transfers"]>();
 let isNodeDown = false;
@@ -74,13 +76,18 @@ function nodeOf({ node, chain }: WatcherBench): DepositApiParts["chain"]["node"]
   };
   return {
     getBlockHeader: (at, options) => up(() => node.getBlockHeader(at, options)),
+    async blockJournal(hash) {
+      const block = up(() => chain.blocks.find((one) => one.hash === hash));
+      return block && { transactions: block.transactions.map((one, index) => ({ ...one, index })) };
+    },
     getBalances: (queries, options) => up(() => node.getBalances(queries, options)),
     tokenBalances: (queries, options) => up(() => node.tokenBalances(queries, options)),
     transferLogs: (range, options) => up(() => node.transferLogs(range, options)),
     async transactionStatus(hash) {
       return up(() => {
         for (const { height, transactions } of chain.blocks) {
-          const index = transactions.findIndex((one) => one.hash === hash);
+          const own = consensusHashes.get(hash) ?? hash;
+          const index = transactions.findIndex((one) => one.hash === own);
           if (index >= 0) return { status: "included" as const, height, index };
         }
         return statuses.get(hash) ?? { status: "unknown" as const };
@@ -236,6 +243,25 @@ describe("GET /v1/deposits/explain", () => {
     const reward = bench.chain.mine([], [change({ reason: "MINT", to: alice, amountAtoken: 3n })]);
     await bench.caughtUp();
     expect(await explain(reward.hash)).toMatchObject({ code: "SUSPENSE" });
+  });
+
+  it("says the same by the hash that consensus has of a transaction", async () => {
+    const { chain } = bench;
+    const payment = chain.payment(STRANGER, alice, 7n);
+    const empty = chain.payment(STRANGER, alice, 0n);
+    const reverted = chain.payment(STRANGER, HOT, 1n);
+    failed.add(reverted.hash);
+    const { height: blockNumber } = chain.mine([payment, empty, reverted]);
+    chain.mine();
+    await bench.caughtUp();
+    consensusHashes.set(hashOf("a"), payment.hash);
+    consensusHashes.set(hashOf("b"), empty.hash);
+    consensusHashes.set(hashOf("c"), reverted.hash);
+    const { deposits } = await explain(payment.hash);
+    expect(deposits).toHaveLength(1);
+    expect(await explain(hashOf("a"))).toMatchObject({ code: "CREDITED", blockNumber, deposits });
+    expect(await explain(hashOf("b"))).toMatchObject({ code: "NOTHING_ARRIVED", blockNumber });
+    expect(await explain(hashOf("c"))).toMatchObject({ code: "FAILED", blockNumber });
   });
 
   it("names what keeps a transaction from a block", async () => {

@@ -69,7 +69,12 @@ describe("a deposit that was reversed", () => {
     const nobody = () => Promise.reject(new Error("the ledger knows the answer"));
     const parts = {
       database: desk.database,
-      node: { transactionStatus: nobody, getTransactionReceipt: nobody },
+      node: {
+        transactionStatus: nobody,
+        getTransactionReceipt: nobody,
+        getBlockHeader: nobody,
+        blockJournal: nobody,
+      },
       source: { block: nobody, close: () => undefined },
       watched: {
         customerOf: () => undefined,
