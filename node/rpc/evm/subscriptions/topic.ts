@@ -30,10 +30,10 @@ export type MomentTopic =
   | { readonly kind: "syncing" };
 
 /**
- * What go-ethereum's client (ethclient, and all that abigen generates) sends as `fromBlock` where its
- * caller named no block: it means that new logs are wanted. Whoever wants all says "earliest".
+ * What clients send as `fromBlock` where their user named no block: go-ethereum's ethclient, with all
+ * that abigen generates, and cast. They want new logs alone. Whoever wants all begins with block 1.
  */
-const NO_BLOCK = "0x0";
+const NO_BLOCK: ReadonlySet<unknown> = new Set(["0x0", "earliest"]);
 
 /** Transactions that one subscription waits for, as in go-ethereum. */
 const MAX_RECEIPT_HASHES = 200;
@@ -77,7 +77,7 @@ export function parseTopic(params: Params): { topic: Topic; from: BlockRef | und
 /** A filter as it is meant for a subscription. */
 function parseLiveLogFilter(value: unknown): LogFilter {
   const fields = parseObject(value);
-  const isFromNone = field(fields, "fromBlock") === NO_BLOCK;
+  const isFromNone = NO_BLOCK.has(field(fields, "fromBlock"));
   return parseLogFilter(isFromNone ? { ...fields, fromBlock: undefined } : fields);
 }
 
