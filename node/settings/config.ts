@@ -73,7 +73,7 @@ export const CONFIG_FILE = defineConfigFile(
       }),
       cors_allowed_origins: field.list({
         default: [],
-        help: "Web origins whose pages may use the consensus RPC; * for all.",
+        help: "Web origins whose pages may use the consensus RPC, as https://*.example; * for all.",
       }),
     },
     p2p: P2P_SECTION,

@@ -1,9 +1,21 @@
 /** What reading an open API takes beside GET: HEAD, and pages of other origins where these are allowed. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** True when the origin is listed, or all are ("*"). Compared exactly, in lower case. */
+/**
+ * True when the origin is listed, or all are ("*"). Entries are read as CometBFT, the SDK's gateway and
+ * go-ethereum read them: in either case, with one `*` for any text; a slash at the end means nothing.
+ */
 export function isAllowedOrigin(origin: string, allowed: readonly string[]): boolean {
-  return allowed.includes("*") || allowed.includes(origin.toLowerCase());
+  const asking = origin.toLowerCase();
+  return allowed.some((entry) => fits(asking, entry.toLowerCase().replace(/\/$/, "")));
+}
+
+function fits(origin: string, pattern: string): boolean {
+  const star = pattern.indexOf("*");
+  if (star < 0) return origin === pattern;
+  const [start, end] = [pattern.slice(0, star), pattern.slice(star + 1)];
+  const isLongEnough = origin.length >= start.length + end.length;
+  return isLongEnough && origin.startsWith(start) && origin.endsWith(end);
 }
 
 /** Headers of answers that pages of other origins may read. */

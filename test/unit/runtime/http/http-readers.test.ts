@@ -8,6 +8,7 @@ import {
   type HttpServer,
   type HttpServerOptions,
 } from "../../../../runtime/http/http-server.js";
+import { isAllowedOrigin } from "../../../../runtime/http/readers.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
 import { rawRequest } from "../../../helpers/raw-request.js";
@@ -153,5 +154,26 @@ describe("pages of other origins", () => {
     const answer = await rawRequest(none, "/v1/things", { headers: { origin: PAGE } });
     expect(Object.keys(answer.headers).filter((name) => name.startsWith("access-"))).toEqual([]);
     expect((await rawRequest(none, "/v1/things", preflight(PAGE))).status).toBe(405);
+  });
+});
+
+describe("origins that an operator names", () => {
+  // As rs/cors reads them, behind which CometBFT, the SDK's gateway and go-ethereum stand.
+  it.each([
+    ["https://front.example", PAGE, true],
+    ["https://Front.Example", PAGE, true],
+    ["https://front.example/", PAGE, true],
+    ["https://*.example", PAGE, true],
+    ["https://*.example", "https://a.b.example", true],
+    ["http://localhost:*", "http://localhost:5173", true],
+    ["*", PAGE, true],
+    ["https://*.example", "http://front.example", false],
+    ["https://*.example", "https://.example.evil", false],
+    ["https://front*front.example", "https://front.example", false],
+    ["https://front.example", "https://front.example.evil", false],
+    ["http://front.example", PAGE, false],
+    ["", PAGE, false],
+  ])("%j and a page of %j: %j", (allowed, origin, isAllowed) => {
+    expect(isAllowedOrigin(origin, ["https://other.example", allowed])).toBe(isAllowed);
   });
 });
