@@ -67,6 +67,12 @@ export const WRONG_SENDER: Refusal = {
   codespace: "sdk",
 };
 
+/** The result for a transaction without a message. */
+export const NOTHING_ASKED: Refusal = sdkFault(
+  SDK_CODE.invalidRequest,
+  "must contain at least one message",
+);
+
 /**
  * The pool's refusal as a result.
  * @throws MempoolFault for what CometBFT's mempool refuses, INTERNAL for what is wrong with the pool

@@ -11,7 +11,14 @@ import { sha256Hex } from "../../../chain/hashes.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
 import { recoverSender } from "../../../chain/transaction.js";
-import { alreadyKnown, type Refusal, refusalOf, undecodable, WRONG_SENDER } from "./check-codes.js";
+import {
+  alreadyKnown,
+  NOTHING_ASKED,
+  type Refusal,
+  refusalOf,
+  undecodable,
+  WRONG_SENDER,
+} from "./check-codes.js";
 import type { CometChain } from "./ports.js";
 
 /** A transaction as the pool takes it. */
@@ -38,7 +45,9 @@ export function readTransaction(bytes: Uint8Array): ReadTransaction | Refusal {
   if (isOversized(bytes)) return { raw: bytes, gasLimit: 0n };
   try {
     if (!wrapsEthereum(bytes)) {
-      return { raw: bytes, gasLimit: decodeCosmosTransaction(bytes).gasLimit };
+      const { gasLimit } = decodeCosmosTransaction(bytes);
+      // Without its body, which is left out where nothing is in it, the pool takes it for Ethereum's.
+      return isCosmosBytes(bytes) || bytes.length === 0 ? { raw: bytes, gasLimit } : NOTHING_ASKED;
     }
     const { raw, tx, from } = decodeSdkTransaction(bytes);
     return recoverSender(tx) === from ? { raw, gasLimit: tx.gasLimit } : WRONG_SENDER;

@@ -16,6 +16,7 @@ import {
 import { parseQuery } from "../../../node/rpc/comet/search/query.js";
 import { eventValues, matchesQuery } from "../../../node/rpc/comet/search/query-match.js";
 import { CometTestChain, VALIDATOR_KEYS } from "../../helpers/chains/comet-chain.js";
+import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 
 const faucet = new Wallet(`0x${"31".repeat(32)}`);
 const poor = new Wallet(`0x${"33".repeat(32)}`);
@@ -398,6 +399,13 @@ describe("searches", () => {
   });
 });
 
+/** What CosmJS signs without a message: a body that is left out, as it has nothing in it. */
+function nothingAsked(): string {
+  const phrase = "test test test test test test test test test test test junk";
+  const [signed] = signWithCosmJs(phrase, [{ messages: [], chainId: "chain_6940-1" }]);
+  return signed?.raw.toString("base64") ?? "";
+}
+
 describe("transactions on their way in", () => {
   it("are checked without being admitted", async () => {
     const cases: readonly (readonly [string, number, string])[] = [
@@ -409,6 +417,7 @@ describe("transactions on their way in", () => {
       [wrap(await send(8, { gasPrice: 0n })), 13, "gas price below minimum"],
       [wrap(await send(8), poor), 4, "the sender is not the signer"],
       [Buffer.from("nothing").toString("base64"), 2, "tx parse error"],
+      [nothingAsked(), 18, "must contain at least one message"],
     ];
     for (const [tx, code, text] of cases) {
       const { result } = await call("check_tx", { tx });
