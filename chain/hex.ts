@@ -143,6 +143,14 @@ export function parseSafeQuantity(text: unknown): number {
 /** The largest word of the EVM. */
 export const MAX_WORD = (1n << 256n) - 1n;
 
+/**
+ * What a sum of claims comes to at most. A contract may log that an address gave all that there can be of a
+ * token, a word, many times in one transaction: beyond it a claim cannot be true, and no column holds it.
+ */
+export function atMostWord(units: bigint): bigint {
+  return units < MAX_WORD ? units : MAX_WORD;
+}
+
 const NO_BYTES = new Uint8Array(0);
 const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER);
 const MAX_UINT32 = 2 ** 32 - 1;

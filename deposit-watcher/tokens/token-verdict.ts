@@ -3,7 +3,7 @@
  * deposit; what a contract claimed beyond it is recorded, and what came unsaid goes to suspense.
  */
 import type { Address } from "../../chain/address.js";
-import { type Hash32, type Height, MAX_WORD } from "../../chain/hex.js";
+import { atMostWord, type Hash32, type Height } from "../../chain/hex.js";
 import type { NewSighting, SightingReason } from "../../ledger/assets/token-sightings.js";
 import { type CustomerId, UNASSIGNED } from "../../ledger/journal/accounts.js";
 import type { Outflow, WalletInflow } from "../../ledger/watch/flows.js";
@@ -130,7 +130,7 @@ export function judgeTouch(
       asset,
       address,
       isHotWallet,
-      amountUnits: atMost(leftUnits),
+      amountUnits: atMostWord(leftUnits),
       height,
       txHash,
     });
@@ -162,17 +162,9 @@ function addOutflows(
   }
   const role = owners.walletFrom(wallet) === undefined ? "deposit-address" : "hot-wallet";
   for (const [txHash, units] of byTransaction) {
-    const amountUnits = atMost(units);
+    const amountUnits = atMostWord(units);
     verdicts.outflows.push({ asset, wallet, role, txHash, height, amountUnits, feeAtoken: 0n });
   }
-}
-
-/**
- * A contract may log that an address gave all that there can be of a token, a word, many times in one
- * transaction: beyond it a claim cannot be true, and would only keep the block from being booked.
- */
-function atMost(units: bigint): bigint {
-  return units < MAX_WORD ? units : MAX_WORD;
 }
 
 function sightingOf(side: TokenSide, reason: SightingReason): NewSighting {

@@ -1,7 +1,7 @@
 /** The hot wallet's own transactions, as the node's journals show them. */
 import type { Address } from "../../../chain/address.js";
 import { decodeTransfer, ERC20_TOPICS } from "../../../chain/evm/erc20.js";
-import type { Hash32, Height } from "../../../chain/hex.js";
+import { atMostWord, type Hash32, type Height } from "../../../chain/hex.js";
 import type { MinedPayment } from "../../../ledger/recovery/recovery-plan.js";
 import { type LoggedTransfer, termsOf } from "../../../ledger/requests/payment-terms.js";
 import {
@@ -122,7 +122,10 @@ function paidBy(tx: JournaledTransaction): MinedPayment["paid"] {
   return mayHavePaid(movements, said.isSuccess ? termsOf(said) : undefined);
 }
 
-/** Sums of what left the wallet, also what came back in the same transaction: that is booked by itself. */
+/**
+ * Sums of what left the wallet, also what came back in the same transaction: that is booked by itself. A
+ * token's are what its contract says.
+ */
 function takenFrom(wallet: Address, tx: JournaledTransaction): MinedPayment["taken"] {
   const taken = new Map<Address | undefined, bigint>();
   const add = (contract: Address | undefined, amountUnits: bigint) => {
@@ -136,7 +139,7 @@ function takenFrom(wallet: Address, tx: JournaledTransaction): MinedPayment["tak
   for (const { contract, from, to, units } of transfersOf(tx)) {
     if (from === wallet && to !== wallet) add(contract, units);
   }
-  return [...taken].map(([contract, amountUnits]) => ({ contract, amountUnits }));
+  return [...taken].map(([contract, units]) => ({ contract, amountUnits: atMostWord(units) }));
 }
 
 /** Transfers of ERC-20 tokens, of any contract. */

@@ -1,12 +1,10 @@
 /** A token whose contract says what it likes: what customers have of it is more than any payment can be. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
-import type { Address } from "../../../chain/address.js";
-import { ERC20_TOPICS } from "../../../chain/evm/erc20.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
 import { readStatement } from "../../../ledger/books/statement.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
-import { callOf, contractAt, createdAt, TokenBench } from "./token-bench.js";
+import { callOf, claimant, contractAt, createdAt, TokenBench } from "./token-bench.js";
 
 let bench: TokenBench;
 
@@ -40,18 +38,6 @@ it("stops no block, no other asset and no figure", async () => {
   const owed = await readLiabilities(bench.ledger.owner, { height: undefined });
   expect(owed.liabilities.map(({ units }) => units)).toEqual([12n * MAX, 7n]);
 });
-
-/**
- * Creation code of a contract that answers 0 to every call with data, and to one without logs so many
- * times that an account gave all that there can be.
- */
-function claimant(from: Address, times: number): string {
-  const word = (account: string) => `7f${"00".repeat(12)}${account.slice(2)}`;
-  const sides = word(`0x${"77".repeat(20)}`) + word(from);
-  const log = `5f195f52${sides}7f${ERC20_TOPICS.transfer.slice(2)}60205fa3`;
-  const runtime = `361560095760205ff35b${log.repeat(times)}00`;
-  return `0x61${(runtime.length / 2).toString(16).padStart(4, "0")}80600a5f395ff3${runtime}`;
-}
 
 it("is not stopped for by what it says that an address gave", async () => {
   const bob = await bench.register("bob");

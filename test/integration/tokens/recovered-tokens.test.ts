@@ -1,7 +1,7 @@
 /** A ledger that lost its tokens with everything else: what the chain shows of them is booked like coins. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
-import type { Hash32 } from "../../../chain/hex.js";
+import { type Hash32, MAX_WORD } from "../../../chain/hex.js";
 import { readWalletTransactions } from "../../../cli/commands/wallets/wallet-transactions.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
@@ -11,7 +11,16 @@ import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recov
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { freshAddress, WALLET } from "../withdrawal-worker/house.js";
-import { callOf, depositKey, THIEF, TokenBench, TOKENS } from "./token-bench.js";
+import {
+  callOf,
+  claimant,
+  contractAt,
+  createdAt,
+  depositKey,
+  THIEF,
+  TokenBench,
+  TOKENS,
+} from "./token-bench.js";
 
 const { signal } = new AbortController();
 const ALICE = parseAddress(depositKey(0).address.toLowerCase());
@@ -88,4 +97,16 @@ it("books tokens that the list of a running watcher did not have yet", async () 
 it("books tokens from the first block on where the watcher met the closed ledger", async () => {
   await recover(() => bench.watch());
   await expectWhole();
+});
+
+it("books no more of a token than there can be, whatever its contract says that a wallet gave", async () => {
+  // The issuer's next contract stands behind a listed token's proxy, and the wallet calls it.
+  await bench.mine([{ data: claimant(WALLET, 20) }]);
+  await bench.mine([callOf("UpgradableProxy", "upgradeTo", [createdAt(11)])]);
+  await bench.mine([{ from: THIEF, to: contractAt("UpgradableProxy") }]);
+  await recover(async () => undefined);
+  const rows = await bench.ledger.owner.query<{ units: string }>(
+    `SELECT amount_units::text AS units FROM posting WHERE asset = 'PROXY'`,
+  );
+  expect(rows).toEqual([{ units: `${MAX_WORD}` }]);
 });

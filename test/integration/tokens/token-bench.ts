@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getCreateAddress, HDNodeWallet, Interface, Mnemonic, Wallet } from "ethers";
 import { type Address, parseAddress } from "../../../chain/address.js";
+import { ERC20_TOPICS } from "../../../chain/evm/erc20.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import type { TokenEntry } from "../../../chain/token-list.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
@@ -77,6 +78,18 @@ export function contractAt(name: ContractName): Address {
 /** Address of what the issuer creates with a nonce; the first behind those of `deploy` is 8. */
 export function createdAt(nonce: number): Address {
   return parseAddress(getCreateAddress({ from: ISSUER.address, nonce }).toLowerCase());
+}
+
+/**
+ * Creation code of a contract that answers 0 to every call with data, and to one without logs so many
+ * times that an account gave all that there can be.
+ */
+export function claimant(from: Address, times: number): string {
+  const word = (account: string) => `7f${"00".repeat(12)}${account.slice(2)}`;
+  const sides = word(`0x${"77".repeat(20)}`) + word(from);
+  const log = `5f195f52${sides}7f${ERC20_TOPICS.transfer.slice(2)}60205fa3`;
+  const runtime = `361560095760205ff35b${log.repeat(times)}00`;
+  return `0x61${(runtime.length / 2).toString(16).padStart(4, "0")}80600a5f395ff3${runtime}`;
 }
 
 /** Everything that is listed. */
