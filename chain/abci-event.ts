@@ -12,7 +12,7 @@ import type { Log, Receipt } from "./receipt.js";
 import type { AbciEvent } from "./consensus/abci-types.js";
 import { sdkTransactionHash } from "./consensus/sdk-transaction.js";
 import { bytesToHex, type Hash32 } from "./hex.js";
-import { eachInSteps, type Steps } from "./steps/steps.js";
+import { allAtOnce, eachInSteps, mapInSteps, type Steps } from "./steps/steps.js";
 import { BASE_DENOM, type Atoken } from "./units.js";
 
 /** What events follow from: a block with everything that was stored with it. */
@@ -134,9 +134,10 @@ function splitEvent(feeAtoken: Atoken, burnedAtoken: Atoken): AbciEvent {
 /** Type URL of the message around an EVM transaction (D20). */
 const MESSAGE_ACTION = "/cosmos.evm.vm.v1.MsgEthereumTx";
 
-/** Bech32 texts that are kept: encoding one takes longer than the rest of an event. */
+/** Texts of accounts that are kept, of each kind: making one takes longer than the rest of an event. */
 const MAX_KNOWN_TEXTS = 20_000;
 const knownTexts = new Map<Address, string>();
+const knownChecksums = new Map<Address, string>();
 
 /** Amount as events write it. */
 export function amountText(amountAtoken: Atoken): string {
@@ -145,11 +146,16 @@ export function amountText(amountAtoken: Atoken): string {
 
 /** Events of one transaction, in order. Those of a Cosmos transaction were made as it ran. */
 export function transactionEvents(executed: ExecutedTransaction): readonly AbciEvent[] {
-  return isEvmExecuted(executed) ? evmEvents(executed) : executed.result.events;
+  return allAtOnce(transactionEventSteps(executed));
+}
+
+/** The same in steps: it may have tens of thousands of logs. */
+export function* transactionEventSteps(executed: ExecutedTransaction): Steps<readonly AbciEvent[]> {
+  return isEvmExecuted(executed) ? yield* evmEventSteps(executed) : executed.result.events;
 }
 
 /** In order: fee, messages, money moved, what modules did, EVM result. */
-function evmEvents(executed: ExecutedEvmTransaction): AbciEvent[] {
+function* evmEventSteps(executed: ExecutedEvmTransaction): Steps<AbciEvent[]> {
   const { tx, from, evmIndex, receipt, changes, moduleEvents: ofModules = [] } = executed;
   const sender = accountText(from);
   const fees = changes.filter(({ reason }) => reason === "FEE");
@@ -168,13 +174,13 @@ function evmEvents(executed: ExecutedEvmTransaction): AbciEvent[] {
       txIndex: evmIndex.toString(),
       txGasUsed: receipt.gasUsed.toString(),
       txHash: upperHex(sdkTransactionHash(tx, from)),
-      ...(tx.to === undefined ? {} : { recipient: toChecksumAddress(tx.to) }),
+      ...(tx.to === undefined ? {} : { recipient: checksumText(tx.to) }),
       ...(failure === undefined ? {} : { ethereumTxFailed: failure }),
     }),
-    ...logEvents(receipt.logs),
+    ...(yield* logEventSteps(receipt.logs)),
     event("message", {
       module: "evm",
-      sender: toChecksumAddress(from),
+      sender: checksumText(from),
       txType: tx.type.toString(),
     }),
   ];
@@ -313,11 +319,11 @@ export function moneyEvents(change: BalanceChange): AbciEvent[] {
 }
 
 /** Logs as JSON texts; too long and too many to be searched by: that is what topics are for. */
-function logEvents(logs: readonly Log[]): AbciEvent[] {
+function* logEventSteps(logs: readonly Log[]): Steps<AbciEvent[]> {
   if (logs.length === 0) return [];
-  const attributes = logs.map(({ address, topics, data }) => ({
+  const attributes = yield* mapInSteps(logs, ({ address, topics, data }) => ({
     key: "txLog",
-    value: JSON.stringify({ address: toChecksumAddress(address), topics, data: bytesToHex(data) }),
+    value: JSON.stringify({ address: checksumText(address), topics, data: bytesToHex(data) }),
     index: false,
   }));
   return [{ type: "tx_log", attributes }];
@@ -336,11 +342,24 @@ export function withLast({ type, attributes }: AbciEvent, key: string, value: st
 
 /** Bech32 of an account. */
 export function accountText(address: Address): string {
-  const known = knownTexts.get(address);
-  if (known !== undefined) return known;
-  const text = toBech32(address);
-  if (knownTexts.size >= MAX_KNOWN_TEXTS) knownTexts.clear();
-  knownTexts.set(address, text);
+  return keptText(knownTexts, address, toBech32);
+}
+
+/** The account in hex, as EIP-55 writes it. */
+function checksumText(address: Address): string {
+  return keptText(knownChecksums, address, toChecksumAddress);
+}
+
+function keptText(
+  texts: Map<Address, string>,
+  address: Address,
+  make: (address: Address) => string,
+): string {
+  const found = texts.get(address);
+  if (found !== undefined) return found;
+  const text = make(address);
+  if (texts.size >= MAX_KNOWN_TEXTS) texts.clear();
+  texts.set(address, text);
   return text;
 }
 

@@ -12,7 +12,8 @@ import {
 import { bytesAround, dataItemBytes } from "../../../chain/consensus/consensus-block.js";
 import type { Height } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
-import { breathe } from "../../../runtime/process/main-thread.js";
+import { mapInSteps, type Steps } from "../../../chain/steps/steps.js";
+import { breathe, doBreathing } from "../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../view/chain-view.js";
 import type { ConsensusView, DecidedOutline } from "../../consensus/consensus-ports.js";
 import type { BlockPage } from "../../view/block-pages.js";
@@ -71,13 +72,14 @@ export async function sizeBytesOf(
 export async function executedAt(
   chain: Pick<CometChain, "view">,
   { height, index }: { readonly height: Height; readonly index: number },
+  signal?: AbortSignal,
 ): Promise<ExecutedTransaction> {
   assertResults(chain, height);
   const { view } = chain;
   const at = transactionAt(index, committedOutline(chain, height).cosmosPlaces);
   if ("cosmos" in at) return resultOf(height, view.cosmosTransaction(height, at.cosmos));
   const mined = view.transaction(height, at.evm);
-  const placed = view.receipt(height, at.evm);
+  const placed = await doBreathing(view.receiptSteps(height, at.evm), signal);
   if (mined === undefined || placed === undefined) {
     throw refused(`results of height ${height} are not available`);
   }
@@ -115,7 +117,7 @@ async function readOddFees(view: ChainView, height: Height): Promise<Uint8Array>
   const odd: number[] = [];
   let isOdd = false;
   for (const page of executedPages(view, height)) {
-    for (const executed of page) {
+    for (const executed of page ?? []) {
       odd.push(Number(isOdd));
       if (isOddFee(executed)) isOdd = !isOdd;
     }
@@ -133,17 +135,20 @@ export function bytesOf({ tx, from }: AnyBlockTransaction): Uint8Array {
   return tx.type === "cosmos" ? tx.raw : encodeSdkTransaction(tx, from);
 }
 
-/** All transactions of a block with what execution made of them, in the order of `data.txs`. */
+/**
+ * All transactions of a block with what execution made of them, in the order of `data.txs`; undefined
+ * where others may have their turn.
+ */
 export function* executedPages(
   view: Pick<ChainView, "pages" | "cosmosTransaction" | "outline">,
   height: Height,
-): Generator<ExecutedTransaction[]> {
+): Generator<ExecutedTransaction[] | undefined> {
   const places = view.outline(height)?.cosmosPlaces ?? [];
-  const evm = mapPages(view.pages(height), (page) => executedOf(page, places));
+  const evm = mapPages(view.pages(height), (page) => executedSteps(page, places));
   let sumAtoken = 0n;
   const cosmos = (item: number) => resultOf(height, view.cosmosTransaction(height, item));
   for (const page of withCosmos<ExecutedTransaction>(evm, places, cosmos)) {
-    yield page.map((executed) => {
+    yield page?.map((executed) => {
       const isOdd = sumAtoken % 2n === 1n;
       sumAtoken += feeOf(executed);
       return isEvmExecuted(executed) ? { ...executed, oddFeesBefore: () => isOdd } : executed;
@@ -157,8 +162,9 @@ export function* dataPages(
   height: Height,
 ): Generator<Uint8Array[]> {
   const places = view.outline(height)?.cosmosPlaces ?? [];
-  const evm = mapPages(view.pages(height), (page) => page.transactions().map(bytesOf));
-  yield* withCosmos(evm, places, (item) => resultOf(height, view.cosmosBytes(height, item)));
+  const cosmos = (item: number) => resultOf(height, view.cosmosBytes(height, item));
+  const evm = mapPages(view.pages(height), (page) => mapInSteps(page.transactions(), bytesOf));
+  for (const page of withCosmos(evm, places, cosmos)) if (page !== undefined) yield page;
 }
 
 /** What a height in range has of a Cosmos transaction. Throws INTERNAL when it is gone. */
@@ -169,9 +175,9 @@ function resultOf<Result>(height: Height, found: Result | undefined): Result {
 
 function* mapPages<Item>(
   pages: Iterable<BlockPage>,
-  read: (page: BlockPage) => readonly Item[],
-): Generator<readonly Item[]> {
-  for (const page of pages) yield read(page);
+  read: (page: BlockPage) => Steps<readonly Item[]>,
+): Generator<readonly Item[] | undefined> {
+  for (const page of pages) yield yield* read(page);
 }
 
 /** Cosmos transactions of one page, at most. */
@@ -182,13 +188,17 @@ const COSMOS_AT_ONCE = 64;
  * is made: all of a full block at a stretch would hold up the thread for half a second.
  */
 function* withCosmos<Item>(
-  pages: Iterable<readonly Item[]>,
+  pages: Iterable<readonly Item[] | undefined>,
   places: readonly number[],
   read: (item: number) => Item,
-): Generator<Item[]> {
+): Generator<Item[] | undefined> {
   let [next, index] = [0, 0];
   let page: Item[] = [];
   for (const items of pages) {
+    if (items === undefined) {
+      yield undefined;
+      continue;
+    }
     for (const item of items) {
       while (places[next] === index) {
         page.push(read(next));
@@ -211,9 +221,12 @@ function* withCosmos<Item>(
   }
 }
 
-/** The executed transactions of a page. */
-function executedOf(page: BlockPage, places: readonly number[]): ExecutedEvmTransaction[] {
-  const receipts = page.receipts();
+/** The executed transactions of a page, in steps. */
+function* executedSteps(
+  page: BlockPage,
+  places: readonly number[],
+): Steps<ExecutedEvmTransaction[]> {
+  const receipts = yield* page.receiptSteps();
   const journal = page.journal();
   return page.transactions().map((mined, item) => {
     const evmIndex = page.first + item;

@@ -3,7 +3,7 @@ import {
   type ExecutedTransaction,
   failureOf,
   isEvmExecuted,
-  transactionEvents,
+  transactionEventSteps,
 } from "../../../chain/abci-event.js";
 import { executionResult } from "../../../chain/consensus/execution-result.js";
 import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
@@ -12,6 +12,8 @@ import { wrapsEthereum } from "../../../chain/consensus/sdk-transaction-decode.j
 import { ChainError } from "../../../chain/errors.js";
 import { sha256Hex } from "../../../chain/hashes.js";
 import type { Height } from "../../../chain/hex.js";
+import type { Steps } from "../../../chain/steps/steps.js";
+import { doBreathing } from "../../../runtime/process/main-thread.js";
 import { longWork } from "../../../runtime/process/resting-lane.js";
 import type {
   SdkResult,
@@ -57,19 +59,20 @@ async function recordAt(
   place: SdkTransactionPlace,
 ): Promise<SdkTransactionRecord> {
   const { timeMs } = committedOutline(chain, place.height);
-  return recordOf(await executedAt(chain, place), { height: place.height, timeMs });
+  const executed = await executedAt(chain, place);
+  return doBreathing(recordSteps(executed, { height: place.height, timeMs }));
 }
 
-function recordOf(
+function* recordSteps(
   executed: ExecutedTransaction,
   block: { readonly height: Height; readonly timeMs: number },
-): SdkTransactionRecord {
+): Steps<SdkTransactionRecord> {
   const bytes = bytesOf(executed);
   const { index } = executed;
-  return { ...block, hash: sha256Hex(bytes), bytes, index, result: resultOf(executed) };
+  return { ...block, hash: sha256Hex(bytes), bytes, index, result: yield* resultSteps(executed) };
 }
 
-function resultOf(executed: ExecutedTransaction): SdkResult {
+function* resultSteps(executed: ExecutedTransaction): Steps<SdkResult> {
   if (!isEvmExecuted(executed)) return { ...executed.result, gasWanted: executed.tx.gasLimit };
   const { code, gasWanted, gasUsed } = executionResult(executed.tx, executed.receipt);
   return {
@@ -79,7 +82,7 @@ function resultOf(executed: ExecutedTransaction): SdkResult {
     data: NOTHING,
     gasWanted,
     gasUsed,
-    events: transactionEvents(executed),
+    events: yield* transactionEventSteps(executed),
   };
 }
 

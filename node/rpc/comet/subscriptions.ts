@@ -218,7 +218,7 @@ export class SubscriptionHub {
         [...members].some(({ after }) => after < height),
     );
     if (groups.length === 0) return;
-    const values = event.values();
+    const values = await event.values();
     let rest: string | undefined;
     for (const group of groups) {
       if (!matchesQuery(group.query, values)) continue;

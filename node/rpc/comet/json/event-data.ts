@@ -9,6 +9,7 @@ import { hexToBytes, type Height } from "../../../../chain/hex.js";
 import type { Vote } from "../../../../chain/consensus/vote.js";
 import { validatorAddress } from "../../../../chain/consensus/validator-set.js";
 import type { ConsensusMoment } from "../../../consensus/consensus-ports.js";
+import { doBreathing } from "../../../../runtime/process/main-thread.js";
 import type { CommittedBlock } from "../../../view/event-bus.js";
 import { blockResult, bytesOf, needOutline } from "../chain-reads.js";
 import {
@@ -20,17 +21,17 @@ import {
   validatorJson,
   voteJson,
 } from "./encode.js";
-import { transactionValues } from "../search/event-search.js";
+import { transactionValueSteps } from "../search/event-search.js";
 import type { CometChain } from "../ports.js";
 import { type EventValues, eventValues } from "../search/query-match.js";
 import type { ResultTexts } from "./result-texts.js";
-import { transactionResultJson, validatorUpdateJson, validatorUpdates } from "./results.js";
+import { transactionResultSteps, validatorUpdateJson, validatorUpdates } from "./results.js";
 
 /** One event; its parts are made only when somebody wants them. */
 export interface PublishedEvent {
   /** What `tm.event` is compared with. */
   readonly kind: string;
-  values(): EventValues;
+  values(): EventValues | Promise<EventValues>;
   /** JSON text of `{type, value}`. */
   data(): string | Promise<string>;
 }
@@ -110,11 +111,11 @@ async function newBlockText(
 function newTransaction(at: Height, executed: ExecutedTransaction): PublishedEvent {
   return {
     kind: "Tx",
-    values: () => transactionValues(at, executed),
-    data: () => {
+    values: () => doBreathing(transactionValueSteps(at, executed)),
+    data: async () => {
       const { index } = executed;
       const tx = base64(bytesOf(executed));
-      const result = transactionResultJson(executed);
+      const result = await doBreathing(transactionResultSteps(executed));
       return typed("Tx", { TxResult: { height: at.toString(), index, tx, result } });
     },
   };

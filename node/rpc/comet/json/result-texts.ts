@@ -4,11 +4,11 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Height } from "../../../../chain/hex.js";
-import { breathe } from "../../../../runtime/process/main-thread.js";
+import { breathe, doBreathing } from "../../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { executedPages } from "../chain-reads.js";
 import { JsonPieces } from "./json-pieces.js";
-import { transactionResultJson } from "./results.js";
+import { resultTextSteps } from "./results.js";
 
 /** Bytes that are kept where nobody says; a block of ten thousand transfers has some 20 million. */
 const CACHED_BYTES = 32 * 1024 * 1024;
@@ -49,10 +49,15 @@ export class ResultTexts {
     const pieces: Buffer[] = [Buffer.from("[")];
     let isFirst = true;
     for (const executed of executedPages(this.view, height)) {
+      if (executed === undefined) {
+        await breathe();
+        continue;
+      }
       for (let start = 0; start < executed.length; start += RESULTS_AT_ONCE) {
-        const texts = executed
-          .slice(start, start + RESULTS_AT_ONCE)
-          .map((one) => JSON.stringify(transactionResultJson(one)));
+        const texts: string[] = [];
+        for (const one of executed.slice(start, start + RESULTS_AT_ONCE)) {
+          texts.push((await doBreathing(resultTextSteps(one))).join(""));
+        }
         pieces.push(Buffer.from(`${isFirst ? "" : ","}${texts.join(",")}`));
         isFirst = false;
         await breathe();

@@ -3,18 +3,19 @@ import {
   type ExecutedTransaction,
   failureOf,
   isEvmExecuted,
-  transactionEvents,
+  transactionEventSteps,
 } from "../../../../chain/abci-event.js";
 import type { AbciEvent } from "../../../../chain/consensus/abci-types.js";
 import { executionResult } from "../../../../chain/consensus/execution-result.js";
 import type { Validator } from "../../../../chain/consensus/validator-set.js";
 import type { ValidatorUpdate } from "../../../../chain/consensus/validator-set.js";
 import type { Height } from "../../../../chain/hex.js";
+import type { Steps } from "../../../../chain/steps/steps.js";
 import { base64 } from "./encode.js";
 import type { CometConsensus } from "../ports.js";
 
-/** `ExecTxResult` of a mined transaction. */
-export function transactionResultJson(executed: ExecutedTransaction) {
+/** `ExecTxResult` of a mined transaction, in steps: it may have tens of thousands of logs. */
+export function* transactionResultSteps(executed: ExecutedTransaction): Steps<ResultJson> {
   if (!isEvmExecuted(executed)) {
     return resultJson({ ...executed.result, gasWanted: executed.tx.gasLimit });
   }
@@ -24,9 +25,34 @@ export function transactionResultJson(executed: ExecutedTransaction) {
     log: failureOf(executed) ?? "",
     gasWanted,
     gasUsed,
-    events: transactionEvents(executed),
+    events: yield* transactionEventSteps(executed),
     codespace: code === 0 ? "" : "evm",
   });
+}
+
+/** Attributes of an event that are written at a stretch. */
+const ATTRIBUTES_AT_ONCE = 64;
+
+/** Where the events stand in the text of a result without any. */
+const NO_EVENTS = '"events":[]';
+
+/** `ExecTxResult` as JSON text in pieces, in steps. */
+export function* resultTextSteps(executed: ExecutedTransaction): Steps<string[]> {
+  const result = yield* transactionResultSteps(executed);
+  const text = JSON.stringify({ ...result, events: [] });
+  const end = text.lastIndexOf(NO_EVENTS) + NO_EVENTS.length - 1;
+  const pieces = [text.slice(0, end)];
+  for (const [place, { type, attributes }] of result.events.entries()) {
+    pieces.push(`${place === 0 ? "" : ","}{"type":${JSON.stringify(type)},"attributes":[`);
+    for (let from = 0; from < attributes.length; from += ATTRIBUTES_AT_ONCE) {
+      const some = JSON.stringify(attributes.slice(from, from + ATTRIBUTES_AT_ONCE));
+      pieces.push(`${from === 0 ? "" : ","}${some.slice(1, -1)}`);
+      yield;
+    }
+    pieces.push("]}");
+  }
+  pieces.push(text.slice(end));
+  return pieces;
 }
 
 /** Fields of `ExecTxResult` and `ResponseCheckTx`, which have the same form. */
@@ -40,6 +66,9 @@ export interface AbciResult {
   readonly events: readonly AbciEvent[];
   readonly codespace: string;
 }
+
+/** An ABCI result as JSON. */
+export type ResultJson = ReturnType<typeof resultJson>;
 
 /** An ABCI result. */
 export function resultJson(result: AbciResult) {

@@ -7,6 +7,7 @@ import { sha256Hex } from "../../../../chain/hashes.js";
 import type { Hash32 } from "../../../../chain/hex.js";
 import type { AnyTransaction } from "../../../../chain/cosmos/cosmos-transaction.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
+import { doBreathing } from "../../../../runtime/process/main-thread.js";
 import { readInTurn } from "../../../../runtime/process/resting-lane.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import type { Arguments } from "../arguments.js";
@@ -18,7 +19,7 @@ import { refused } from "../errors.js";
 import type { FoundTransaction } from "../search/event-search.js";
 import { perPage } from "../paging.js";
 import type { CometChain } from "../ports.js";
-import { resultJson, transactionResultJson } from "../json/results.js";
+import { resultJson, transactionResultSteps } from "../json/results.js";
 import { type Route, route } from "../route.js";
 
 /** How long `broadcast_tx_commit` waits: CometBFT's `timeout_broadcast_tx_commit`. */
@@ -118,7 +119,8 @@ class Broadcast {
         return { check_tx, tx_result: checkJson(undefined, 0n), hash: upperHex(hash), height: "0" };
       }
       const place = await mined;
-      const tx_result = transactionResultJson(await executedAt(this.chain, place));
+      const executed = await executedAt(this.chain, place, signal);
+      const tx_result = await doBreathing(transactionResultSteps(executed), signal);
       return { check_tx, tx_result, hash: upperHex(hash), height: place.height.toString() };
     } finally {
       ending.abort();

@@ -3,6 +3,7 @@ import type { ExecutedTransaction } from "../../../../chain/abci-event.js";
 import { type ProvenRoot, provenRootSteps } from "../../../../chain/consensus/merkle.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
+import type { Steps } from "../../../../chain/steps/steps.js";
 import { breathe, doBreathing } from "../../../../runtime/process/main-thread.js";
 import {
   type AbciAnswer,
@@ -27,12 +28,12 @@ import { isDescending, pageOf } from "../paging.js";
 import type { CometChain } from "../ports.js";
 import { parseQuery } from "../search/query.js";
 import { JsonPieces, piecesOfList } from "../json/json-pieces.js";
-import { transactionResultJson } from "../json/results.js";
+import { resultTextSteps } from "../json/results.js";
 import { SearchLane } from "../search/search-lane.js";
 import { type Route, type RouteContext, route } from "../route.js";
 import { newestAppVersion } from "./status.js";
 
-/** Bytes of the blocks on one page: the answer is held whole, and is a third larger. */
+/** Bytes of what is on one page: the answer is held whole, and one of blocks is a third larger. */
 const MAX_PAGE_BYTES = 64 * 1024 * 1024;
 
 /** The routes of this file. */
@@ -50,9 +51,11 @@ export function transactionRoutes(
         hash.length === 32 ? chain.view.locateBySdkHash(bytesToHash32(hash)) : undefined;
       if (place === undefined) throw refused(`tx (${upperHexOf(hash)}) not found`);
       const isProved = values.boolean("prove");
-      const executed = await executedAt(chain, place);
+      const executed = await executedAt(chain, place, signal);
       const proofs = isProved ? await proofsOf(chain, place.height, signal) : undefined;
-      return transactionJson(place.height, executed, proofs);
+      return new JsonPieces(
+        await doBreathing(transactionTextSteps(place.height, executed, proofs), signal),
+      );
     }),
     route("tx_search", ["query", "prove", "page", "per_page", "order_by"], (values, context) =>
       lane.run(context.signal, () => txSearch(chain, values, context)),
@@ -92,20 +95,31 @@ async function proofsOf(
   return doBreathing(provenRootSteps(leaves), signal);
 }
 
-function transactionJson(height: Height, executed: ExecutedTransaction, proved?: ProvenRoot) {
+/** Where the result stands in the text of a transaction without one. */
+const NO_RESULT = '"tx_result":null';
+
+/** A transaction as JSON text in pieces, in steps: it may have tens of thousands of logs. */
+function* transactionTextSteps(
+  height: Height,
+  executed: ExecutedTransaction,
+  proved?: ProvenRoot,
+): Steps<string[]> {
   const { index } = executed;
   const bytes = bytesOf(executed);
   const proof = proved?.proofs[index];
-  return {
+  const text = JSON.stringify({
     hash: upperHexOf(sha256(bytes)),
     height: height.toString(),
     index,
-    tx_result: transactionResultJson(executed),
+    tx_result: null,
     tx: base64(bytes),
     ...(proof === undefined || proved === undefined
       ? {}
       : { proof: transactionProofJson(proved.root, bytes, proof) }),
-  };
+  });
+  const end = text.indexOf(NO_RESULT) + NO_RESULT.length;
+  const result = yield* resultTextSteps(executed);
+  return [text.slice(0, end - "null".length), ...result, text.slice(end)];
 }
 
 async function txSearch(chain: CometChain, values: Arguments, { signal }: RouteContext) {
@@ -114,17 +128,25 @@ async function txSearch(chain: CometChain, values: Arguments, { signal }: RouteC
   const isProved = values.boolean("prove");
   const found = await searchTransactions(chain, query, signal);
   const page = pageOf(values, isReversed ? found.toReversed() : found);
-  const txs = [];
+  const txs: JsonPieces[] = [];
+  let sizeBytes = 0;
   let proofs: { height: Height; of: ProvenRoot } | undefined;
   for (const { height, index } of page) {
     // Neighbours share a block.
     if (isProved && proofs?.height !== height) {
       proofs = { height, of: await proofsOf(chain, height, signal) };
     }
-    txs.push(transactionJson(height, await executedAt(chain, { height, index }), proofs?.of));
+    const executed = await executedAt(chain, { height, index }, signal);
+    const text = await doBreathing(transactionTextSteps(height, executed, proofs?.of), signal);
+    sizeBytes += text.reduce((sum, { length }) => sum + length, 0);
+    if (sizeBytes > MAX_PAGE_BYTES) {
+      throw refused("the transactions are large: use a smaller per_page");
+    }
+    txs.push(new JsonPieces(text));
     await breathe(signal);
   }
-  return { txs, total_count: found.length.toString() };
+  const end = `,"total_count":"${found.length}"}`;
+  return new JsonPieces(['{"txs":', ...piecesOfList(txs), end]);
 }
 
 async function blockSearch(chain: CometChain, values: Arguments, { signal }: RouteContext) {

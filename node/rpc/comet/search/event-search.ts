@@ -7,7 +7,7 @@
 import {
   blockEvents,
   type ExecutedTransaction,
-  transactionEvents,
+  transactionEventSteps,
 } from "../../../../chain/abci-event.js";
 import { type Address, parseAddress, parseBech32 } from "../../../../chain/address.js";
 import { type Hash32, type Height, parseHash32 } from "../../../../chain/hex.js";
@@ -16,7 +16,8 @@ import { BASE_DENOM } from "../../../../chain/units.js";
 import type { BlockHeader } from "../../../../chain/block.js";
 import { dataIndexOf } from "../../../../chain/cosmos/cosmos-result.js";
 import type { ChainView } from "../../../view/chain-view.js";
-import { breathe } from "../../../../runtime/process/main-thread.js";
+import { allAtOnce, type Steps } from "../../../../chain/steps/steps.js";
+import { breathe, doBreathing } from "../../../../runtime/process/main-thread.js";
 import {
   assertResults,
   committedOutline,
@@ -28,7 +29,7 @@ import { upperHex } from "../json/encode.js";
 import { refused } from "../errors.js";
 import type { CometChain } from "../ports.js";
 import type { Condition, EventQuery } from "./query.js";
-import { eventValues, matchesQuery } from "./query-match.js";
+import { type EventValues, eventValues, matchesQuery } from "./query-match.js";
 
 /** A mined transaction's place. */
 export interface FoundTransaction {
@@ -69,21 +70,20 @@ export async function searchTransactions(
   const only = locatedBy(chain, query);
   if (only === "none") return found;
   const search = new Search(chain, limits, signal);
-  const look = (height: Height, executed: ExecutedTransaction) => {
-    if (!matchesQuery(query, transactionValues(height, executed))) return;
+  const look = async (height: Height, executed: ExecutedTransaction) => {
+    const values = await doBreathing(transactionValueSteps(height, executed), signal);
+    if (!matchesQuery(query, values)) return;
     found.push({ height, index: executed.index });
     search.assertRoom(found.length);
   };
   for await (const { height } of search.blocks(query, "transactions", only)) {
     if (only !== undefined) {
-      look(height, await executedAt(chain, only));
+      await look(height, await executedAt(chain, only, signal));
       continue;
     }
     for (const page of executedPages(chain.view, height)) {
-      for (const executed of page) {
-        look(height, executed);
-        await breathe(signal);
-      }
+      for (const executed of page ?? []) await look(height, executed);
+      await breathe(signal);
     }
   }
   return found;
@@ -109,8 +109,16 @@ export async function searchBlocks(
 }
 
 /** Values that a transaction is found and announced by. */
-export function transactionValues(height: Height, executed: ExecutedTransaction) {
-  return eventValues(transactionEvents(executed), {
+export function transactionValues(height: Height, executed: ExecutedTransaction): EventValues {
+  return allAtOnce(transactionValueSteps(height, executed));
+}
+
+/** The same in steps. */
+export function* transactionValueSteps(
+  height: Height,
+  executed: ExecutedTransaction,
+): Steps<EventValues> {
+  return eventValues(yield* transactionEventSteps(executed), {
     "tm.event": "Tx",
     "tx.hash": upperHex(hashOfExecuted(executed)),
     "tx.height": height.toString(),

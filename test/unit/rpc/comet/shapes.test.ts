@@ -61,7 +61,7 @@ describe("events", () => {
     const moment = { name, height: 7, round: 2, step: STEP[step] };
     const event = momentPublication(middle, moment);
     expect(event.kind).toBe(name);
-    expect([...event.values()]).toEqual([["tm.event", [name]]]);
+    expect([...(await event.values())]).toEqual([["tm.event", [name]]]);
     expect(await event.data()).toBe(shape(wanted));
   });
 
