@@ -11,6 +11,10 @@ import { Arguments } from "../../../node/rpc/comet/arguments.js";
 import { bytesOf, executedAt } from "../../../node/rpc/comet/chain-reads.js";
 import type { JsonPieces } from "../../../node/rpc/comet/json/json-pieces.js";
 import { resultTextSteps, transactionResultSteps } from "../../../node/rpc/comet/json/results.js";
+import { MessageReader } from "../../../chain/protobuf/values.js";
+import { createSdkTransactions } from "../../../node/rpc/comet/sdk-transactions.js";
+import { txQueries } from "../../../node/rpc/cosmos/modules/tx.js";
+import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
 import { transactionRoutes } from "../../../node/rpc/comet/routes/transaction-routes.js";
 import { ResultTexts } from "../../../node/rpc/comet/json/result-texts.js";
 import type { CometChain } from "../../../node/rpc/comet/ports.js";
@@ -20,6 +24,7 @@ import { EventStore } from "../../../node/store/blocks/event-store.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
 import { turnsOf } from "../../helpers/turns.js";
 
+const GET_TXS = "/cosmos.tx.v1beta1.Service/GetTxsEvent";
 const LOGS = 24_000;
 const HEIGHT = 2;
 /** So many of them are larger together than one answer may be. */
@@ -117,6 +122,24 @@ describe("a transaction of thousands of logs", () => {
     });
     await expect(ask("tx_search", { query, per_page: "100" })).rejects.toMatchObject({
       message: expect.stringContaining("use a smaller per_page"),
+    });
+  });
+
+  it("counts for a page of REST and gRPC with all that is told of it", async () => {
+    const run = txQueries({
+      types: loadDescriptors(),
+      transactions: createSdkTransactions(comet()),
+      chain: { view: chain.view },
+    } as never)[GET_TXS];
+    const get = (limit: bigint) =>
+      run?.(new MessageReader({ query: "tx.height > 1", limit }), {
+        height: 1,
+        signal: new AbortController().signal,
+        tellHeight: () => undefined,
+      });
+    await expect(get(2n)).resolves.toMatchObject({ total: expect.anything() });
+    await expect(get(100n)).rejects.toMatchObject({
+      message: expect.stringContaining("use a smaller limit"),
     });
   });
 

@@ -29,7 +29,7 @@ const TX = "cosmos.tx.v1beta1.Tx";
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1_000;
 
-/** Bytes of the transactions of one page: an answer is held whole. */
+/** Bytes of the transactions of one page and of what is told of them: an answer is held whole. */
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 
 /** Modes of a broadcast that are one of SYNC here: none, SYNC and ASYNC. */
@@ -164,8 +164,8 @@ async function search(sources: QuerySources, request: MessageReader, signal: Abo
   for (const place of ordered.slice(start, start + limit)) {
     const record = await transactions.at(place);
     if (record === undefined) throw new RangeError("a transaction that was found is not there");
-    sizeBytes += record.bytes.length;
-    if (sizeBytes > MAX_PAGE_BYTES) {
+    sizeBytes += sizeOf(record);
+    if (sizeBytes > MAX_PAGE_BYTES && txs.length > 0) {
       throw new QueryFault("RESOURCE_EXHAUSTED", "the transactions are large: use a smaller limit");
     }
     txs.push(txOf(record));
@@ -180,6 +180,15 @@ async function search(sources: QuerySources, request: MessageReader, signal: Abo
     pagination: { total },
     total,
   };
+}
+
+/** A few hundred bytes of a transaction may have megabytes of logs. */
+function sizeOf({ bytes, result: { events } }: SdkTransactionRecord): number {
+  let sizeBytes = bytes.length;
+  for (const { attributes } of events) {
+    for (const { key, value } of attributes) sizeBytes += key.length + value.length;
+  }
+  return sizeBytes;
 }
 
 /** `page` (from 1) and `limit`, or the older `pagination.offset` and `pagination.limit`. */
