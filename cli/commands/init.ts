@@ -10,6 +10,7 @@ import { createHomeFolders, homePaths } from "../home/home.js";
 import { lockHome } from "../home/home-lock.js";
 import {
   type AttachedInitOptions,
+  blockIntervalOf,
   initAttachedHome,
   initHome,
   isInitialised,
@@ -104,6 +105,12 @@ export async function runInit(
   const isOld = plan.kind !== "local" || (await isInitialised(paths));
   if (options.modules !== undefined && isOld) {
     const text = `${paths.home} has a chain: --param changes the genesis of a new one only.`;
+    throw new CliError("HOME_EXISTS", text);
+  }
+  const intervalMs = plan.kind === "local" ? blockIntervalOf(paths) : undefined;
+  const wantedMs = options.blockIntervalMs;
+  if (wantedMs !== undefined && isOld && wantedMs !== intervalMs) {
+    const text = `${paths.home} has a chain: --block-interval-ms belongs to a new one only.`;
     throw new CliError("HOME_EXISTS", text);
   }
   if (plan.kind !== "local") {

@@ -22,7 +22,9 @@ import { parseValidatorIdentity } from "../../node/consensus/signing/validator-k
 import {
   createLocalGenesis,
   encodeGenesis,
+  GenesisError,
   type GenesisValidator,
+  loadGenesis,
 } from "../../node/settings/genesis.js";
 import { firstModuleParams, type ModuleParams } from "../../node/settings/module-params.js";
 import type { Clock } from "../../runtime/process/clock.js";
@@ -143,6 +145,16 @@ export async function initHome(options: InitOptions): Promise<InitResult> {
     await createFileOnce(homePaths(home).nodeKey, createNodeKey().text, SECRET_MODE);
   }
   return { created: !complete, ...addresses };
+}
+
+/** Time between blocks of the home's chain; undefined where there is none yet, or none that can be read. */
+export function blockIntervalOf(paths: HomePaths): number | undefined {
+  try {
+    return loadGenesis(paths.genesis).params.blockIntervalMs;
+  } catch (error) {
+    if (error instanceof GenesisError) return undefined;
+    throw error;
+  }
 }
 
 /** Address of the home's hot wallet, read without its key. Throws HOME_INCOMPLETE. */

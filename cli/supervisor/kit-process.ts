@@ -25,7 +25,7 @@ import { keptByNpm } from "../home/npm-flags.js";
 import { homeFileFaults } from "../home/file-faults.js";
 import { lockHome } from "../home/home-lock.js";
 import { type ChainPlan, planChain, planEnvironment } from "../home/network/attach.js";
-import { hotWalletAddress, initAttachedHome, initHome } from "../home/init.js";
+import { blockIntervalOf, hotWalletAddress, initAttachedHome, initHome } from "../home/init.js";
 import { assertNodeOfPlan, type InspectedNode, inspectNode } from "../probe/node-inspection.js";
 import { createKit, type Kit, usesEmbeddedPostgres } from "./kit.js";
 import {
@@ -144,16 +144,27 @@ function checkSettings(
     }),
   );
   faults.push(...homeFileFaults(paths));
-  if (plan?.kind === "local" && validators !== undefined && config !== undefined) {
-    const { length } = config.nodes;
-    const allowed =
-      `${length}, as this home's chain was made, or no such flag; a chain with ` +
-      `${validators} needs another --home`;
-    const value = JSON.stringify(String(validators));
-    if (length !== validators) faults.push({ file: "flag", key: "--validators", value, allowed });
+  if (plan?.kind === "local" && config !== undefined) {
+    faults.push(
+      ...otherChainFaults("--validators", validators, config.nodes.length),
+      ...otherChainFaults("--block-interval-ms", args.blockIntervalMs, blockIntervalOf(paths)),
+    );
   }
   if (faults.length > 0 || plan === undefined) throw new ConfigError(faults);
   return plan;
+}
+
+/** A flag that says of a chain what is decided when it is made. */
+function otherChainFaults(
+  key: string,
+  wanted: number | undefined,
+  made: number | undefined,
+): readonly ConfigFault[] {
+  if (wanted === undefined || made === undefined || wanted === made) return [];
+  const allowed =
+    `${made}, as this home's chain was made, or no such flag; a chain with ${wanted} needs another ` +
+    "--home";
+  return [{ file: "flag", key, value: JSON.stringify(String(wanted)), allowed }];
 }
 
 /** Flags that have no sense on a chain that exists. */

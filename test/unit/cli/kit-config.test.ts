@@ -238,6 +238,17 @@ describe("homes by role", () => {
   });
 });
 
+describe("a second init", () => {
+  it("has no other time between blocks for a chain that is made", async () => {
+    const home = newFolder();
+    await runInit(contextFor(home), { blockIntervalMs: 400 });
+    expect(await runInit(contextFor(home), { blockIntervalMs: 400 })).toBe(0);
+    await expect(runInit(contextFor(home), { blockIntervalMs: 900 })).rejects.toThrow(
+      `${home} has a chain: --block-interval-ms belongs to a new one only.`,
+    );
+  });
+});
+
 describe("the doctor", () => {
   it("finds keys that others can read and says how to close them", async () => {
     const home = join(newFolder(), "our home");

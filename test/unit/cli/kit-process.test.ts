@@ -290,6 +290,32 @@ describe("npm start, before anything is started", () => {
     expect(err).not.toContain(secret.slice(1));
   });
 
+  it("refuses another time between blocks than the home's chain has", async () => {
+    const home = newHome();
+    await initHome({
+      paths: homePaths(home),
+      portOffset: 31_000,
+      network: "testnet",
+      blockIntervalMs: 400,
+      configFiles: KIT_CONFIG_FILES,
+      clock: systemClock,
+      scrypt: { n: 1_024, r: 8, p: 1 },
+    });
+    const env = { DATABASE_URL: "postgres://127.0.0.1:9/db" };
+    const stopping = new AbortController();
+    const stop = { signal: stopping.signal, onLine: () => stopping.abort(new Error("stopped")) };
+    const offset = String(await freeOffset(3));
+    const argv = ["--home", home, "--port-offset", offset, "--block-interval-ms"];
+    const { exitCode, err } = await start([...argv, "900"], env, stop);
+    expect({ exitCode, err }).toEqual({
+      exitCode: 1,
+      err:
+        'causeway: settings are wrong:\n  flag: --block-interval-ms = "900" (allowed: 400, as this ' +
+        "home's chain was made, or no such flag; a chain with 900 needs another --home)",
+    });
+    expect(await start([...argv, "400"], env, stop)).toMatchObject({ exitCode: 0, err: "" });
+  });
+
   it("has not done the job of --once where it is stopped before anything is started", async () => {
     const offset = String(await freeOffset(3));
     const home = newHome();
