@@ -114,7 +114,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     clock: systemClock,
     log,
   });
-  registerReconcileFigures(metrics, { database, clock: systemClock });
+  registerReconcileFigures(metrics, { database });
   const ours = { owner, node };
   const opened = { database, guard, derivation, chain, tokens, watcher };
   const common = { config, ...opened, apiKey, metrics, context, ...ours };

@@ -4,9 +4,9 @@ import { bisectBreaks, divergenceText } from "../ledger/books/break-bisection.js
 import { otherBlockText, reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
 import {
+  type LastRun,
   lastRun,
   reconciledAssets,
-  type ReconcileRun,
   recordRun,
 } from "../ledger/books/reconcile-runs.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
@@ -21,7 +21,8 @@ export interface ReconcileLoopParts extends Pick<LeasedLoop, "database" | "owner
   readonly node: EvmClient;
   /** Time from one run to the next, whichever process made it. */
   readonly intervalMs: number;
-  readonly clock: Clock;
+  /** For how long a run waits. */
+  readonly clock: Pick<Clock, "monotonicMs">;
   /** Asked where a run is due: it waits meanwhile, for one more interval at most. */
   readonly isCatchingUp: () => boolean;
 }
@@ -45,8 +46,8 @@ export async function runReconcileLoop(
     { ...loop, pauseMs },
     async (roundSignal) => {
       const last = await lastRun(database);
-      const ageMs = last === undefined ? Infinity : clock.nowMs() - last.at.getTime();
-      if (ageMs < intervalMs) {
+      // One of a time that is still to come says nothing: a clock was set back.
+      if (last !== undefined && last.ageMs >= 0 && last.ageMs < intervalMs) {
         dueSinceMs = undefined;
         return false;
       }
@@ -102,11 +103,11 @@ async function findingsOf(
 /** Figures about the last run of whichever process, read when a page is asked for. */
 export function registerReconcileFigures(
   metrics: Metrics,
-  { database, clock }: { readonly database: SqlDatabase; readonly clock: Clock },
+  { database }: { readonly database: SqlDatabase },
 ): void {
   // A page is served without the database, too.
   const read = sharedRead(() => lastRun(database).catch(() => undefined));
-  const show = (suffix: string, help: string, valueOf: (last: ReconcileRun) => number) => {
+  const show = (suffix: string, help: string, valueOf: (last: LastRun) => number) => {
     metrics.gauge(`causeway_reconcile_${suffix}`, help, [], async (gauge) => {
       const last = await read();
       gauge.set(last === undefined ? -1 : valueOf(last));
@@ -115,7 +116,7 @@ export function registerReconcileFigures(
   show(
     "age_seconds",
     "Time since ledger and chain were compared; -1, as all of these, before the first time.",
-    ({ at }) => (clock.nowMs() - at.getTime()) / 1_000,
+    ({ ageMs }) => Math.max(0, ageMs) / 1_000,
   );
   show("clean", "1 when ledger and chain matched the last time.", ({ clean }) => (clean ? 1 : 0));
   show("height", "Block at which they were compared.", ({ height }) => height);

@@ -91,9 +91,29 @@ export async function recordRun(
   );
 }
 
+/** The newest run. */
+export interface LastRun extends ReconcileRun {
+  /** By the database's clock, which dates runs; below zero where that was set back since. */
+  readonly ageMs: number;
+}
+
 /** The last run of whichever process; undefined before the first. */
-export async function lastRun(sql: Sql): Promise<ReconcileRun | undefined> {
-  return (await listRuns(sql, { afterId: 0, limit: 1, order: "newest" }))[0];
+export async function lastRun(sql: Sql): Promise<LastRun | undefined> {
+  const [row] = await sql.query<RunRow & { readonly age_ms: string }>(
+    `SELECT ${RUN_COLUMNS}, (extract(epoch FROM clock_timestamp() - at) * 1000)::bigint::text AS age_ms
+       FROM reconcile_run ORDER BY reconcile_run.id DESC LIMIT 1`,
+  );
+  if (row === undefined) return undefined;
+  const { age_ms: ageMs, ...run } = row;
+  return { ...toRun(run), ageMs: Number(ageMs) };
+}
+
+type RunRow = Omit<ReconcileRun, "id" | "height"> & Record<"id" | "height", string>;
+
+const RUN_COLUMNS = "id, at, height, clean, findings, assets";
+
+function toRun(row: RunRow): ReconcileRun {
+  return { ...row, id: storedInteger(row.id), height: storedHeight(row.height) };
 }
 
 /** Runs behind a position. */
@@ -101,16 +121,10 @@ export async function listRuns(
   sql: Sql,
   page: { readonly afterId: number; readonly limit: number; readonly order: ListOrder },
 ): Promise<readonly ReconcileRun[]> {
-  const rows = await sql.query<
-    Omit<ReconcileRun, "id" | "height"> & Record<"id" | "height", string>
-  >(
-    `SELECT id, at, height, clean, findings, assets FROM reconcile_run
+  const rows = await sql.query<RunRow>(
+    `SELECT ${RUN_COLUMNS} FROM reconcile_run
       WHERE ${listedBehind("id", page.order)} ORDER BY ${listedBy("id", page.order)} LIMIT $2`,
     [page.afterId, page.limit],
   );
-  return rows.map((row) => ({
-    ...row,
-    id: storedInteger(row.id),
-    height: storedHeight(row.height),
-  }));
+  return rows.map(toRun);
 }

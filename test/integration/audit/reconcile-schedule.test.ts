@@ -49,7 +49,7 @@ const chain = () => {
 
 beforeAll(async () => {
   bench = await WatcherBench.open();
-  registerReconcileFigures(metrics, { database: bench.ledger.database, clock });
+  registerReconcileFigures(metrics, { database: bench.ledger.database });
   bench.start();
   const { address } = await bench.register("alice");
   deposit = address;
@@ -83,6 +83,27 @@ describe("a reconciliation on a schedule", () => {
     expect(await figure("height")).toBe(`${bench.chain.head}`);
     expect(Number(await figure("age_seconds"))).toBeGreaterThanOrEqual(0);
     await expect(bench.ledger.owner.query("DELETE FROM reconcile_run")).rejects.toThrow();
+  });
+
+  it("is made behind a clock that was set back, whose last one is of a time to come", async () => {
+    const { database, owner } = bench.ledger;
+    await owner.query(
+      `INSERT INTO reconcile_run (at, height, clean, findings, assets)
+       SELECT at + interval '1 day', height, clean, findings, assets FROM reconcile_run`,
+    );
+    const before = await lastRun(database);
+    const controller = new AbortController();
+    const loop = runReconcileLoop(
+      { ...parts(), owner: "back", intervalMs: 3_600_000, clock, isCatchingUp: () => false },
+      controller.signal,
+    );
+    try {
+      await until(async () => (await lastRun(database))?.id !== before?.id, { timeoutMs: 10_000 });
+    } finally {
+      controller.abort();
+      await loop;
+    }
+    expect(Number(await figure("age_seconds"))).toBeLessThan(60);
   });
 
   it("waits while the watcher catches up, and for one more interval at most", async () => {
