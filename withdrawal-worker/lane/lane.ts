@@ -171,7 +171,7 @@ export class Lane {
       hasMore = await whileHolding(
         {
           renew: () => ledger.renewLease(lease, { leaseMs }),
-          lost: () => new LeaseLostError("LEASE_LOST", "another worker has taken this wallet over"),
+          lost: leaseLost,
           leaseMs,
           signal,
         },
@@ -286,9 +286,12 @@ export class Lane {
   /** Does what the node's answers ask for. @returns false when it refused something */
   async #heed(round: Round, report: SendReport): Promise<boolean> {
     await correctAttempts(this.#context, round, report.refused);
-    if (report.conflicts.length > 0) {
-      const nonces = report.conflicts.map(({ nonce }) => nonce.toString());
-      await this.#freeze(`the pool holds a foreign transaction with nonce ${nonces[0]}`);
+    const [conflict] = report.conflicts;
+    if (conflict !== undefined) {
+      const { ledger, settings } = this.#context;
+      // Whoever has taken the wallet over since may have signed anew for it: then the pool holds that.
+      if (!(await ledger.renewLease(round.lease, settings))) throw leaseLost();
+      await this.#freeze(`the pool holds a foreign transaction with nonce ${conflict.nonce}`);
     }
     if (report.hasNoFunds) this.#pause();
     return report.refused.length === 0 && report.conflicts.length === 0 && !report.hasNoFunds;
@@ -456,6 +459,10 @@ export class Lane {
       this.#context.log.debug({ reason: errorMessage(error) }, "the lease was not given back");
     }
   }
+}
+
+function leaseLost(): LeaseLostError {
+  return new LeaseLostError("LEASE_LOST", "another worker has taken this wallet over");
 }
 
 /** Whether this worker's policy cannot be used. */

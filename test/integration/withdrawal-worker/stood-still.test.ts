@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext } from "../../../withdrawal-worker/lane/lane-context.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { House, statuses, TOKEN, WALLET } from "./house.js";
 
@@ -74,6 +75,37 @@ it("freezes no wallet for receipts that it waited for while it stood still", asy
   isDeaf = false;
   for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
   expect((await house.read(id)).status).toBe("settled");
+});
+
+it("freezes no wallet for what another worker has sent in a payment's place meanwhile", async () => {
+  const { id } = await house.accept();
+  const context = house.context();
+  const { node } = context;
+  const other = house.lane();
+  const stop = once(async () => {
+    await house.ledger.owner.query(
+      `UPDATE hot_wallet SET lease_expires_at = now() - interval '1 s'`,
+    );
+    expect(await cancelWithdrawal(house.database, id, "not wanted any more")).toBe("done");
+    await other.runRound(house.signal);
+  });
+  const still: LaneContext["node"] = {
+    ...node,
+    send: async (raws, options) => {
+      await stop.spring();
+      return node.send(raws, options);
+    },
+  };
+  stop.isSet = true;
+  const lane = house.laneWith({ ...context, node: still });
+  await lane.runRound(house.signal).catch(() => undefined);
+  expect(stop.isSet).toBe(false);
+  expect(await house.isFrozen()).toBe(false);
+  for (let round = 0; round < 3; round += 1) {
+    house.chain.mine();
+    await other.runRound(house.signal);
+  }
+  expect((await house.read(id)).status).toBe("cancelled");
 });
 
 it("freezes the wallet where they are missing at looks that are far enough apart", async () => {
