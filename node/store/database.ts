@@ -77,7 +77,7 @@ export const KEY_SPACE = {
   event: 0x2c,
   /** kind of term, address or first topic or both, height -> pages with such logs: the log index */
   log: 0x2e,
-  /** sequence of the first -> transactions of one group commit: the mempool's journal */
+  /** sequence of the first -> neighbours of one group commit: the mempool's journal */
   pool: 0x30,
   /** transaction hash -> "": left the pool otherwise than by a block */
   poolRemoved: 0x31,

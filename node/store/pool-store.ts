@@ -1,7 +1,7 @@
 /**
- * The mempool's journal in the node's store: durable before a transaction's hash is answered. One
- * record per group commit, deleted when none of its transactions is in the pool any more; a
- * restart tells mined ones by the chain's index and removed ones by their own records.
+ * The mempool's journal in the node's store: durable before a transaction's hash is answered. A group
+ * commit has a record, or several small ones; each is deleted when none of its transactions is in the
+ * pool any more. A restart tells mined ones by the chain's index and removed ones by their own records.
  */
 import { type Address, bytesToAddress } from "../../chain/address.js";
 import { hashOfRaw } from "../../chain/cosmos/cosmos-transaction.js";
@@ -38,6 +38,12 @@ interface Group {
 /** Transactions whose records are deleted in one write: about a millisecond. */
 const DELETED_AT_ONCE = 512;
 
+/**
+ * Bytes of a record, one of a larger transaction alone excepted. One that waits for hours keeps what came
+ * with it on the disk: whoever sends small ones behind a gap, which cost nothing, must not keep much.
+ */
+const RECORD_BYTES = 16 * 1024;
+
 /** Journal over the key spaces "pool" and "poolRemoved". */
 export class PoolStore {
   /** The newest record of each waiting transaction. */
@@ -58,8 +64,8 @@ export class PoolStore {
   ) {}
 
   /**
-   * Adds the entries as one record, and marks those that made room for them as dropped, in one
-   * write that is on disk when the promise resolves.
+   * Adds the entries, and marks those that made room for them as dropped, in one write that is on disk
+   * when the promise resolves.
    */
   async append(
     entries: readonly StoredPoolEntry[],
@@ -69,12 +75,10 @@ export class PoolStore {
     const returned = entries
       .map(({ hash }) => hash)
       .filter((hash) => this.markers.has(hash) || this.fates.has(hash));
-    const [first] = entries;
-    const key = first === undefined ? undefined : groupKey(first.sequence);
-    const record = key === undefined ? [] : [{ key, value: encodeRlp(entries.map(encodeEntry)) }];
+    const records = recordsOf(entries);
     await this.database.write(
       [
-        ...record,
+        ...records.map(({ key, own }) => ({ key, value: encodeRlp(own.map(encodeEntry)) })),
         ...returned.map((hash) => ({ key: markerKey(hash), value: undefined })),
         ...this.marks([...dropped.keys()], dropped),
       ],
@@ -84,7 +88,9 @@ export class PoolStore {
       this.markers.delete(hash);
       this.fates.delete(hash);
     }
-    if (key !== undefined) this.track(key, entries, new Set(entries.map(({ hash }) => hash)));
+    for (const { key, own } of records) {
+      this.track(key, own, new Set(own.map(({ hash }) => hash)));
+    }
     await this.noteRemoved([...dropped.keys()]);
   }
 
@@ -213,6 +219,25 @@ export class PoolStore {
     const writes = hashes.map((hash) => ({ key: markerKey(hash), value: undefined }));
     if (writes.length > 0) await this.database.write(writes, { durable: false });
   }
+}
+
+/** Neighbours in records of a bounded size, each under the number of its first. */
+function recordsOf(
+  entries: readonly StoredPoolEntry[],
+): readonly { readonly key: Buffer; readonly own: readonly StoredPoolEntry[] }[] {
+  const records: { readonly key: Buffer; readonly own: StoredPoolEntry[] }[] = [];
+  let roomBytes = 0;
+  for (const entry of entries) {
+    let record = records.at(-1);
+    if (record === undefined || entry.raw.length > roomBytes) {
+      record = { key: groupKey(entry.sequence), own: [] };
+      records.push(record);
+      roomBytes = RECORD_BYTES;
+    }
+    record.own.push(entry);
+    roomBytes -= entry.raw.length;
+  }
+  return records;
 }
 
 function markerKey(hash: Hash32): Buffer {

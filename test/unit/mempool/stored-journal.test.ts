@@ -10,7 +10,7 @@ import { sha256Hex } from "../../../chain/hashes.js";
 import { type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
 import { Mempool } from "../../../node/mempool/mempool.js";
-import { type Database, openDatabase } from "../../../node/store/database.js";
+import { type Database, openDatabase, storeKey } from "../../../node/store/database.js";
 import { PoolStore } from "../../../node/store/pool-store.js";
 import { EventBus } from "../../../node/view/event-bus.js";
 import { COSMOS_RULES } from "../../helpers/chains/cosmos-rules.js";
@@ -124,6 +124,44 @@ describe("the pool over the journal of the store", () => {
       status: "dropped",
       reason: "nonce too low: nonce 0 was used by another transaction",
     });
+  });
+
+  it("keeps on the disk little more than what waits, whatever came with it", async () => {
+    const pool = await open();
+    const other = Wallet.createRandom();
+    const sign = async (
+      wallet: Pick<Wallet, "signTransaction">,
+      nonce: number,
+      sizeBytes: number,
+    ) =>
+      parseHexBytes(
+        await wallet.signTransaction({
+          type: 0,
+          chainId: CHAIN_ID,
+          nonce,
+          gasPrice: sizeBytes === 0 ? 200n : 100n,
+          gasLimit: 3_000_000n,
+          to: receiver,
+          data: `0x${"00".repeat(sizeBytes)}`,
+        }),
+      );
+    // Behind a gap: nobody has paid for any of them, and the small one may wait for hours.
+    const waiting = await sign(owner, 7, 0);
+    const large = [await sign(other, 5, 60_000), await sign(other, 6, 10_000)];
+    const answers = await pool.submit([large[0] ?? waiting, waiting, large[1] ?? waiting]);
+    expect(answers.filter((answer) => answer instanceof Error)).toEqual([]);
+    const replacements = [await sign(other, 5, 0), await sign(other, 6, 0)];
+    for (const one of replacements) await pool.submit([one]);
+    await pool.close();
+    let journalBytes = 0;
+    const range = { from: storeKey("pool"), to: storeKey("pool", Buffer.alloc(33, 0xff)) };
+    for await (const [, value] of database.entries(range)) journalBytes += value.length;
+    expect(journalBytes).toBeLessThan(12_000);
+    const hashes = [waiting, ...replacements].map((raw) => decodeTransaction(raw).hash);
+    const again = await open();
+    expect(hashes.map((hash) => again.status(hash).status)).toEqual(hashes.map(() => "queued"));
+    expect(again.counts()).toEqual({ pending: 0, queued: 3 });
+    await again.close();
   });
 
   it("does not bring back what was mined or dropped, of either kind", async () => {
