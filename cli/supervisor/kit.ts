@@ -1,4 +1,6 @@
 /** The kit: every process of the network and the exchange side, started in order, stopped in reverse. */
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Environment } from "../../runtime/config/config.js";
@@ -80,6 +82,8 @@ export interface KitOptions {
   readonly scripts?: Readonly<Record<KitPart, string>>;
   /** Waits before a part is started again, other than the usual ones; for tests. */
   readonly restartDelays?: RestartDelays;
+  /** File that tells the build, other than that beside the scripts; for tests. */
+  readonly stampFile?: string;
 }
 
 /** A kit that is up, or was: `stop` also undoes a start that failed half way. */
@@ -109,6 +113,18 @@ export function kitScripts(): Readonly<Record<KitPart, string>> {
   };
 }
 
+/** Beside the scripts: of which sources they were built (`bin/build.mjs`). */
+const STAMP_FILE = fileURLToPath(new URL("../../.stamp", import.meta.url));
+
+/** What tells one build from another; undefined where the scripts were made without telling. */
+function readStamp(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
 /** Whether the kit brings its own PostgreSQL. */
 export function usesEmbeddedPostgres(env: Environment): boolean {
   return env["DATABASE_URL"] === undefined || env["DATABASE_URL"] === "";
@@ -127,8 +143,13 @@ class KitRun implements Kit {
   private postgres: SupervisedPostgres | undefined;
   private readonly stages: { stopMs: number; processes: SupervisedProcess[] }[] = [];
   private isStopping = false;
+  private readonly stampFile: string;
+  private readonly stamp: string | undefined;
 
-  constructor(private readonly options: KitOptions) {}
+  constructor(private readonly options: KitOptions) {
+    this.stampFile = options.stampFile ?? STAMP_FILE;
+    this.stamp = readStamp(this.stampFile);
+  }
 
   async start(): Promise<void> {
     const { env, signal, without } = this.options;
@@ -223,9 +244,20 @@ class KitRun implements Kit {
         log: createLogFile(paths.logs, name),
         events: this.events(part),
         clock,
+        restartFault: () => this.restartFault(),
         ...(restartDelays === undefined ? {} : { delays: restartDelays }),
       },
     );
+  }
+
+  /**
+   * A command that is typed behind an update builds the new release in the place of the one that runs. A
+   * part of it beside those of the old one would change the ledger's tables under them.
+   */
+  private restartFault(): string | undefined {
+    if (this.stamp === undefined || readStamp(this.stampFile) === this.stamp) return undefined;
+    const folder = dirname(this.stampFile);
+    return `${folder} was built anew while this kit runs: start the kit again, as for another release`;
   }
 
   private events(part: KitPart): ProcessEvents {

@@ -60,6 +60,8 @@ export interface ProcessDependencies {
   readonly events: ProcessEvents;
   readonly clock: Clock;
   readonly delays?: RestartDelays;
+  /** Why it must not be started again now; undefined where it may. */
+  readonly restartFault?: () => string | undefined;
 }
 
 /** A child under supervision. */
@@ -203,8 +205,12 @@ class Supervision implements SupervisedProcess {
       const isWaiting = this.isPortTaken && this.hasServed && this.portWaits < MAX_PORT_WAITS;
       if (isWaiting) this.portWaits += 1;
       else if (!healthy) this.quickDeaths += 1;
-      if (this.quickDeaths >= MAX_QUICK_DEATHS) {
-        const error = deathReport(this.name, reason, log.tail());
+      const fault = this.dependencies.restartFault?.();
+      if (this.quickDeaths >= MAX_QUICK_DEATHS || fault !== undefined) {
+        const error =
+          fault === undefined
+            ? deathReport(this.name, reason, log.tail())
+            : new CliError("CHILD_FAILED", `${this.name}: ${reason}, and ${fault}.`);
         this.settleFirstReady.reject(error);
         events.gaveUp(error);
         return;

@@ -36,6 +36,8 @@ interface Trial {
   readonly lines: string[];
   readonly faults: readonly CliError[];
   readonly watched: Set<number>;
+  /** File that tells the build that the kit was started from. */
+  readonly stampFile: string;
   /** Starts and stops of the children, in order. */
   readonly events: () => readonly string[];
 }
@@ -51,6 +53,8 @@ async function createTrial(
   await createHomeFolders(paths);
   const record = join(folder, "events");
   writeFileSync(record, "");
+  const stampFile = join(folder, ".stamp");
+  writeFileSync(stampFile, "this release");
   const script = (part: KitPart): string => {
     const path = join(folder, `${part}.mjs`);
     const body = broken.includes(part)
@@ -97,6 +101,7 @@ async function createTrial(
     print: (line) => lines.push(line),
     onFatal: (error) => faults.push(error),
     restartDelays: { firstMs: 1, maxMs: 1 },
+    stampFile,
     scripts: {
       node: script("node"),
       "sidecar-online": script("sidecar-online"),
@@ -112,7 +117,7 @@ async function createTrial(
   });
   kits.push(kit);
   const events = (): string[] => readFileSync(record, "utf8").trim().split("\n");
-  return { kit, paths, lines, faults, watched, events };
+  return { kit, paths, lines, faults, watched, stampFile, events };
 }
 
 describe("the kit", () => {
@@ -172,6 +177,35 @@ describe("the kit", () => {
     await kit.stop();
     expect(events()).not.toContain(`start ${part}`);
     expect(events().at(-1)).toBe("stop node");
+  });
+
+  it("starts nothing again from another build than it was started from", async () => {
+    const { kit, paths, lines, faults, stampFile, events } = await createTrial();
+    await kit.start();
+    const end = async (part: string): Promise<void> => {
+      const children: { name: string; pid: number }[] = JSON.parse(
+        readFileSync(paths.children, "utf8"),
+      );
+      process.kill(children.find(({ name }) => name === part)?.pid ?? 0, "SIGKILL");
+    };
+    const starts = (part: string) => events().filter((event) => event === `start ${part}`).length;
+    await until(() => readFileSync(paths.children, "utf8").includes("console"), {
+      timeoutMs: 10_000,
+    });
+    await end("deposit-watcher");
+    await until(() => starts("deposit-watcher") === 2, { timeoutMs: 10_000 });
+    writeFileSync(stampFile, "the next release");
+    await end("explorer");
+    const words = "was built anew while this kit runs";
+    await until(() => lines.some((line) => line.includes(words)), { timeoutMs: 10_000 });
+    expect(faults).toEqual([]);
+    await end("withdrawal-worker");
+    await until(() => faults.length > 0, { timeoutMs: 10_000 });
+    expect(faults[0]).toMatchObject({
+      code: "CHILD_FAILED",
+      message: expect.stringContaining(words),
+    });
+    expect([starts("explorer"), starts("withdrawal-worker")]).toEqual([1, 1]);
   });
 
   it("says why when a part cannot be started, and can be stopped all the same", async () => {
