@@ -113,7 +113,7 @@ export function kitScripts(): Readonly<Record<KitPart, string>> {
   };
 }
 
-/** Beside the scripts: of which sources they were built (`bin/build.mjs`). */
+/** Beside the scripts: of which sources they were built (`bin/compile.mjs`). */
 const STAMP_FILE = fileURLToPath(new URL("../../.stamp", import.meta.url));
 
 /** What tells one build from another; undefined where the scripts were made without telling. */
