@@ -5,6 +5,9 @@ import type { ForeignOutflow } from "../../../ledger/withdrawals/foreign-transac
 import type { WalletTransaction } from "../../../ledger/withdrawals/operator-decisions.js";
 import { amountText } from "../../amount-text.js";
 
+/** Recipients that a line names; one transaction may pay thousands. */
+const MAX_NAMED = 10;
+
 /** What a line says of a transaction's own bytes. */
 type Sent = Pick<
   WalletTransaction,
@@ -46,8 +49,14 @@ function receiverText({ to, isCosmos, paid }: Sent): string {
   const [only = "nobody, by Cosmos messages", ...others] = recipients;
   const called = isCosmos ? "Cosmos messages" : "a new contract";
   const named = to === undefined ? called : toChecksumAddress(to);
-  if (others.length > 0) return `${named}, and by it something to ${recipients.join(", ")}`;
+  if (others.length > 0) return `${named}, and by it something to ${manyText(recipients)}`;
   return to === undefined && isCosmos ? only : named;
+}
+
+function manyText(recipients: readonly string[]): string {
+  const more = recipients.length > MAX_NAMED ? ", ..." : "";
+  const named = recipients.slice(0, MAX_NAMED).join(", ");
+  return `${recipients.length} addresses: ${named}${more}`;
 }
 
 function takenText({ contract, amountUnits }: WalletTransaction["taken"][number]): string {

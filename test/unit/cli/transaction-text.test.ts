@@ -41,8 +41,19 @@ describe("a hot wallet's transaction in words", () => {
     expect(sentText(twice)).toBe(`4 atoken to ${alice}`);
     const both = { ...twice, paid: [toAlice, { ...toAlice, destination: BOB }] };
     expect(sentText(both)).toBe(
-      `4 atoken to Cosmos messages, and by it something to ${alice}, ${bob}`,
+      `4 atoken to Cosmos messages, and by it something to 2 addresses: ${alice}, ${bob}`,
     );
+  });
+
+  it("counts all whom one paid, and names the first ten", () => {
+    const paid = Array.from({ length: 11 }, (_, place) => ({
+      destination: testAddress(place + 1),
+      ...coins(1n),
+    }));
+    const text = sentText({ ...COSMOS, valueAtoken: 11n, taken: [coins(11n)], paid });
+    expect(text).toContain(`something to 11 addresses: ${alice}, ${bob}`);
+    expect(text.split("0x")).toHaveLength(11);
+    expect(text).toContain(", ...");
   });
 
   it("says what a call without value took, in coins or tokens", () => {
