@@ -12,7 +12,7 @@ import { Access1760000000005 } from "./migrations/0005-access.js";
 import { DepositEvidence1760000000006 } from "./migrations/0006-deposit-evidence.js";
 import { Units1760000000007 } from "./migrations/0007-units.js";
 import { Policy1760000000009 } from "./migrations/0009-policy.js";
-import { Webhooks1760000000010 } from "./migrations/0010-webhooks.js";
+import { Webhooks1760000000010 } from "./migrations/webhooks/0010-webhooks.js";
 import { TamperEvidence1760000000011 } from "./migrations/0011-tamper-evidence.js";
 import { Tokens1760000000012 } from "./migrations/0012-tokens.js";
 import { Wallets1760000000013 } from "./migrations/0013-wallets.js";
@@ -23,7 +23,7 @@ import { WithdrawalPhases1760000000018 } from "./migrations/0018-withdrawal-phas
 import { Treasury1760000000019 } from "./migrations/treasury/0019-treasury.js";
 import { Operators1760000000020 } from "./migrations/0020-operators.js";
 import { CheaperRules1760000000021 } from "./migrations/0021-cheaper-rules.js";
-import { WebhookPruning1760000000022 } from "./migrations/0022-webhook-pruning.js";
+import { WebhookPruning1760000000022 } from "./migrations/webhooks/0022-webhook-pruning.js";
 import { SweepHeights1760000000023 } from "./migrations/treasury/0023-sweep-heights.js";
 import { TreasuryExits1760000000024 } from "./migrations/treasury/0024-treasury-exits.js";
 import { LookupsByKey1760000000025 } from "./migrations/lookups/0025-lookups-by-key.js";
@@ -37,7 +37,7 @@ import { RoomForReceipts1760000000034 } from "./migrations/0034-room-for-receipt
 import { OutflowsOfLostBlocks1760000000029 } from "./migrations/recovery/0029-outflows-of-lost-blocks.js";
 import { GasGivenAgain1760000000035 } from "./migrations/treasury/0035-gas-given-again.js";
 import { RecoveredMinedAgain1760000000036 } from "./migrations/recovery/0036-recovered-mined-again.js";
-import { FixedNames1760000000037 } from "./migrations/0037-fixed-names.js";
+import { FixedNames1760000000037 } from "./migrations/webhooks/0037-fixed-names.js";
 import { LinkedPersons1760000000038 } from "./migrations/tamper/0038-linked-persons.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
