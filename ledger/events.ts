@@ -1,7 +1,7 @@
 /**
- * The event stream of the exchange APIs: gapless sequence numbers in commit order. A recovery begins
+ * The event stream of the exchange APIs: sequence numbers in commit order, without gaps. A recovery begins
  * a new epoch and counts on from the highest number that was ever told, so that no number is used
- * twice; within an epoch there is no gap.
+ * twice; within an epoch there is no gap, but for what was written behind a loss before anybody met it.
  */
 import type { Sql } from "../runtime/sql/sql.js";
 import { refuseInRecovery } from "./guard/ledger-guard.js";
@@ -22,7 +22,7 @@ export interface NewEvent {
 
 /** An event as stored. */
 export interface StoredEvent {
-  /** 1, 2, 3 ... in commit order, without gaps within an epoch. */
+  /** 1, 2, 3 ... in commit order; gaps as said above. */
   readonly seq: number;
   /** 1, and one more with each recovery of the ledger (D27). */
   readonly epoch: number;
