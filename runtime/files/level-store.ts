@@ -336,9 +336,12 @@ function rangeOptions({ from, to, reverse, limit, snapshot }: LevelRange) {
   };
 }
 
-/** Texts of level for files that are not what it wrote, or that the disk does not give back. */
+/**
+ * Texts of level for files that are not what it wrote, or that the disk does not give back. Of one that is
+ * shorter than it was it says that the argument is invalid.
+ */
 const DAMAGE_REASON =
-  /^Corruption: |^IO error: .*: (Input\/output error|No such file or directory)$/;
+  /^Corruption: |^IO error: .*: (Input\/output error|No such file or directory|Invalid argument)$/;
 
 /**
  * How level says that somebody has the store. Not any "lock": the path in the text may have one
@@ -346,7 +349,7 @@ const DAMAGE_REASON =
  */
 const LOCKED_REASON = /^IO error: lock |already held by process/;
 
-/** What level says lies in the cause of its own error. */
-function reasonOf(cause: unknown): string {
+/** Why level refused: what it says lies in the cause of its own error. */
+export function reasonOf(cause: unknown): string {
   return errorMessage(cause instanceof Error ? (cause.cause ?? cause) : cause);
 }

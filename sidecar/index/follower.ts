@@ -324,9 +324,9 @@ export class IndexFollower {
     } else if (this.faults === 0) {
       const level = told.code === "NODE_FAULT" ? "error" : "warn";
       const code = error instanceof IndexError ? error.code : told.code;
-      log[level]({ reason: errorMessage(error), code }, "the index does not go on");
+      log[level]({ reason: faultText(error), code }, "the index does not go on");
     }
-    this.lastFault = isWrite ? told.message : errorMessage(error);
+    this.lastFault = isWrite ? told.message : faultText(error);
     this.waiters.rejectAll(told);
     this.isNodeKnown = false;
     // A full disk says nothing about the node, and what halts the index says all of it.
@@ -366,4 +366,10 @@ export class IndexFollower {
   private tipHeight(): Height {
     return this.options.store.tip()?.index ?? -1;
   }
+}
+
+/** The messages of Rosetta's table are fixed: what happened lies in the details. */
+function faultText(error: unknown): string {
+  const reason = error instanceof SidecarError ? error.details["reason"] : undefined;
+  return typeof reason === "string" ? reason : errorMessage(error);
 }

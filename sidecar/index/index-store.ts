@@ -22,6 +22,7 @@ import {
   LevelStoreError,
   type LevelWrite,
   openLevelStore,
+  reasonOf,
 } from "../../runtime/files/level-store.js";
 import { SidecarError } from "../rosetta/errors.js";
 import type { BlockIdentifier } from "../rosetta/identifiers.js";
@@ -159,7 +160,7 @@ export class IndexStore {
     return this.tipBlock;
   }
 
-  /** @throws INDEX_CORRUPT where the file cannot be read */
+  /** @throws INDEX_CORRUPT where the file is damaged, INDEX_BEHIND while it cannot be read */
   get(key: Buffer): Buffer | undefined {
     const { handle } = this;
     try {
@@ -169,7 +170,7 @@ export class IndexStore {
     }
   }
 
-  /** @throws INDEX_CORRUPT where the file cannot be read */
+  /** @throws INDEX_CORRUPT where the file is damaged, INDEX_BEHIND while it cannot be read */
   async *entries(range: LevelRange): AsyncGenerator<[Buffer, Buffer], void> {
     const { handle } = this;
     try {
@@ -316,7 +317,9 @@ export class IndexStore {
     // Closed under a reader, to be opened again or to stop.
     if (this.level !== handle) return new SidecarError("INDEX_BEHIND", { reason: "opening" });
     if (cause instanceof IndexError) return cause;
-    return this.damaged(errorMessage(cause), cause);
+    // Too many open files, for example: nothing that deleting the index would mend.
+    const reason = `the index in ${this.folder} cannot be read (${reasonOf(cause)})`;
+    return new SidecarError("INDEX_BEHIND", { reason }, cause);
   }
 
   private damaged(reason: string, cause?: unknown): IndexError {

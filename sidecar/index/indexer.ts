@@ -61,6 +61,8 @@ export class Indexer {
   private blocks: IndexedBlock[] = [];
   private writes: LevelWrite[] = [];
   private pendingBytes = 0;
+  /** What is pending in the ledger is of blocks that were not written: it must not be counted twice. */
+  private isLedgerAhead = false;
 
   constructor(private readonly options: IndexerOptions) {}
 
@@ -70,6 +72,8 @@ export class Indexer {
    *   what the node's client throws
    */
   async indexTo(target: NodeBlockHeader, rpc: RpcOptions): Promise<void> {
+    if (this.isLedgerAhead) await this.options.ledger.load();
+    this.isLedgerAhead = false;
     for (let above = this.tipHeight(); above < target.height; above = this.tipHeight()) {
       const last = Math.min(target.height, above + MAX_SEGMENT_BLOCKS);
       const isWhole = last === target.height;
@@ -134,6 +138,8 @@ export class Indexer {
     this.writes = [];
     this.pendingBytes = 0;
     if (newest === undefined) return;
+    // What is read for the batch can fail as the write can.
+    this.isLedgerAhead = true;
     const batch = [
       ...writes,
       ...ledger.pendingWrites(),
@@ -144,15 +150,11 @@ export class Indexer {
       ),
       { key: indexKey("tip"), value: heightBytes(newest.identifier.index) },
     ];
-    try {
-      failpoint("sidecar.before-index-write");
-      await store.commit(batch, newest.identifier);
-      failpoint("sidecar.after-index-write");
-    } catch (error) {
-      await ledger.load();
-      throw error;
-    }
+    failpoint("sidecar.before-index-write");
+    await store.commit(batch, newest.identifier);
+    failpoint("sidecar.after-index-write");
     ledger.clearPending();
+    this.isLedgerAhead = false;
     onIndexed(blocks);
   }
 

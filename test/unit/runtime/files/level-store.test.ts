@@ -8,6 +8,7 @@ import {
   readdirSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
@@ -42,6 +43,23 @@ describe("a store in a folder whose name has a lock in it", () => {
       code: "CORRUPT",
       message: expect.stringContaining(folder),
     });
+  });
+
+  it("is damaged where a file of it was cut short", async () => {
+    const key = Buffer.from("kept");
+    const store = await openLevelStore(folder, OPTIONS);
+    await store.write([{ key, value: Buffer.alloc(1_000, 7) }], { durable: true });
+    await store.close();
+    // What was written last is a table once the store was opened again.
+    await (await openLevelStore(folder, OPTIONS)).close();
+    const table = readdirSync(folder).find((name) => name.endsWith(".ldb")) ?? "";
+    truncateSync(join(folder, table), 100);
+    const torn = await openLevelStore(folder, OPTIONS);
+    try {
+      expect(() => torn.get(key)).toThrow(expect.objectContaining({ code: "CORRUPT" }));
+    } finally {
+      await torn.close();
+    }
   });
 
   it("is not in use when its lock cannot be taken for another reason", async () => {

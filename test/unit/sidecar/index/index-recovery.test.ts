@@ -13,6 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, jest } from "@jest/globals";
+import { parseAddress } from "../../../../chain/address.js";
 import { toQuantity } from "../../../../chain/hex.js";
 import { LevelStoreError } from "../../../../runtime/files/level-store.js";
 import { IndexStore } from "../../../../sidecar/index/index-store.js";
@@ -20,18 +21,21 @@ import { INDEX_FORMAT_VERSION, indexKey } from "../../../../sidecar/index/key-sp
 import { TokenRegistry } from "../../../../sidecar/rosetta/token-registry.js";
 import { until } from "../../../helpers/until.js";
 import {
+  BOB,
   change,
   hashOf,
   journals,
   POOL,
   startFakeChain,
+  transaction,
 } from "../../../helpers/chains/journal-chain.js";
-import { REGISTRY } from "../../../helpers/chains/known-tokens.js";
+import { GOLD, REGISTRY } from "../../../helpers/chains/known-tokens.js";
 import { onlineServer } from "../servers.js";
 
-/** What of level writes. */
+/** What of level reads and writes. */
 interface LevelBatches {
   batch(): { write(): Promise<void> };
+  getSync(key: Buffer): Buffer | undefined;
 }
 
 const closers: (() => Promise<void> | void)[] = [];
@@ -43,14 +47,14 @@ afterEach(async () => {
 
 const writeFails = () => new LevelStoreError("WRITE_FAILED", "no space left on device");
 
-function nextBlock(blocks: Record<string, unknown>[]): void {
+function nextBlock(blocks: Record<string, unknown>[], transactions: unknown[] = []): void {
   const height = blocks.length;
   blocks.push({
     blockHash: hashOf(`block ${height}`),
     blockNumber: toQuantity(height),
     parentHash: blocks[height - 1]?.["blockHash"],
     timestampMs: 1_790_000_000_000 + height,
-    transactions: [],
+    transactions,
     blockChanges: [change({ reason: "MINT", to: POOL, amount: 5n })],
     minted: "0x5",
     burned: "0x0",
@@ -62,12 +66,43 @@ async function startChain() {
   closers.push(() => rmSync(folder, { recursive: true, force: true }));
   const blocks = journals();
   // Every registered contract has done something, so that another registry begins anew.
-  const heights = ([, , to]: readonly unknown[]) =>
-    Number(to) < 1 ? { heights: [], next: null } : { heights: [1], next: null };
-  const node = await startFakeChain({ causeway_getAccountHeights: heights }, blocks);
+  const heights = ([, from, to]: readonly unknown[]) => ({
+    heights: [1].filter((height) => Number(from) <= height && height <= Number(to)),
+    next: null,
+  });
+  const word = (units: number) => `0x${units.toString(16).padStart(64, "0")}`;
+  const methods = {
+    causeway_getAccountHeights: heights,
+    // Each block from the third on gives BOB seven units of a token.
+    eth_call: ([message, at]: readonly unknown[]) => {
+      const { blockHash } = at as { blockHash: string };
+      const { to, data } = message as { to: string; data: string };
+      const height = blocks.findIndex((block) => block["blockHash"] === blockHash);
+      const isGold = to.toLowerCase() === gold && data.endsWith(BOB.slice(2));
+      return word(isGold ? 7 * Math.max(height - 2, 0) : 0);
+    },
+  };
+  const node = await startFakeChain(methods, blocks);
   closers.push(() => node.close());
   return { folder, blocks, url: node.url };
 }
+
+const gold = parseAddress(GOLD.metadata.contractAddress.toLowerCase());
+const mintedToBob = (height: number) =>
+  transaction(`mint ${height}`, 0, {
+    to: gold,
+    logs: [
+      {
+        address: gold,
+        topics: [
+          hashOf("Transfer(address,address,uint256)"),
+          `0x${"00".repeat(32)}`,
+          `0x${BOB.slice(2).padStart(64, "0")}`,
+        ],
+        data: `0x${"7".padStart(64, "0")}`,
+      },
+    ],
+  });
 
 describe("an index that cannot be opened again after a failed write", () => {
   it("goes on as soon as it can be opened", async () => {
@@ -115,6 +150,43 @@ describe("an index that could not be written", () => {
     await store.recover();
     await store.commit([write]);
     expect(store.meta("registry")).toBe("[]");
+  });
+});
+
+describe("an index that cannot be read for a moment", () => {
+  it("counts what it had read of a block once, and is called neither damaged nor to be deleted", async () => {
+    const { folder, blocks, url } = await startChain();
+    const online = onlineServer(url, { folder });
+    closers.push(() => online.rpc.close());
+    await online.indexed(2);
+    const { store, follower } = online.index;
+    const level: LevelBatches = Reflect.get(Reflect.get(store, "level"), "level");
+    const read = level.getSync.bind(level);
+    const [space] = indexKey("postingHead");
+    let refused = 0;
+    jest.spyOn(level, "getSync").mockImplementation((key, ...rest: []) => {
+      if (refused > 0 || key[0] !== space) return read(key, ...rest);
+      refused += 1;
+      const cause = new Error("IO error: /srv/000007.ldb: Too many open files");
+      throw Object.assign(new Error("could not be read"), { cause });
+    });
+    const faults = new Set<string>();
+    nextBlock(blocks, [mintedToBob(3)]);
+    await until(
+      () => {
+        const fault = follower.fault();
+        if (fault !== undefined) faults.add(fault);
+        return fault !== undefined;
+      },
+      { timeoutMs: 10_000 },
+    );
+    expect(follower.halted()).toBeUndefined();
+    nextBlock(blocks, [mintedToBob(4)]);
+    await online.indexed(4);
+    expect([...(await store.quarantines())]).toEqual([]);
+    expect(store.holder(gold, parseAddress(BOB))).toEqual({ height: 4, units: 14n });
+    expect([...faults]).toEqual([expect.stringContaining("Too many open files")]);
+    expect([...faults].join()).not.toMatch(/damaged|delete/);
   });
 });
 
