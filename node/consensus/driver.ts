@@ -59,11 +59,12 @@ const YIELD_AFTER_MS = 8;
 /** Heights that a peer may be behind and still be helped by single messages. */
 const MAX_REPAIR_BLOCKS = 10_000;
 
-/** Codes of faults after which the process ends, because it cannot write. */
+/** Codes of faults after which the process ends, because it can neither write nor read for now. */
 const FATAL_CODES: ReadonlySet<string> = new Set([
   "SIGNER_WRITE_FAILED",
   "WAL_WRITE_FAILED",
   "STORE_WRITE_FAILED",
+  "STORE_READ_FAILED",
 ]);
 
 /** What consensus works with. */
@@ -153,7 +154,7 @@ export class ConsensusDriver implements ConsensusInbox {
    * Reads the log back, then decides heights until the signal fires; resolves then, or after a
    * halt. What is under way is finished first; afterwards nothing is signed, and the log is closed.
    * @param tail what the log held when it was opened
-   * @throws SIGNER_WRITE_FAILED, WAL_WRITE_FAILED, STORE_WRITE_FAILED
+   * @throws SIGNER_WRITE_FAILED, WAL_WRITE_FAILED, STORE_WRITE_FAILED, STORE_READ_FAILED
    */
   async start(tail: WalTail, signal: AbortSignal): Promise<ConsensusEnd> {
     this.isRunning = true;

@@ -110,6 +110,7 @@ export type StoreErrorCode =
   | "STORE_CORRUPT"
   | "STORE_LOCKED"
   | "STORE_UNUSABLE"
+  | "STORE_READ_FAILED"
   | "STORE_WRITE_FAILED"
   | "HISTORY_PRUNED";
 
@@ -125,7 +126,10 @@ export type AddWrite = (write: StoreWrite) => void;
 /** A consistent view of the store at one moment; must be closed. */
 export type StoreSnapshot = LevelSnapshot;
 
-/** The open store; its `write` throws STORE_WRITE_FAILED, all of it STORE_CORRUPT. */
+/**
+ * The open store; its `write` throws STORE_WRITE_FAILED, what reads STORE_READ_FAILED, all of it
+ * STORE_CORRUPT.
+ */
 export type Database = LevelStore;
 
 /** Key of a space: prefix byte, then the parts, which are bytes as such or as `0x` text. */

@@ -9,7 +9,12 @@ import { AppError, type ErrorDetails, errorMessage } from "../../chain/errors.js
 import { openValue, sealValue } from "./sealed-value.js";
 
 /** Codes of faults of a level store. */
-export type LevelStoreErrorCode = "LOCKED" | "UNUSABLE" | "CORRUPT" | "WRITE_FAILED";
+export type LevelStoreErrorCode =
+  | "LOCKED"
+  | "UNUSABLE"
+  | "CORRUPT"
+  | "READ_FAILED"
+  | "WRITE_FAILED";
 
 /** A fault of a level store; `details` hold `folder`, `reason` and, of a damaged record, its `key`. */
 export class LevelStoreError extends AppError<LevelStoreErrorCode> {}
@@ -56,7 +61,10 @@ export interface LevelRange {
   readonly snapshot?: LevelSnapshot;
 }
 
-/** An open store; whatever reads or writes throws CORRUPT where it is damaged. */
+/**
+ * An open store; whatever reads or writes throws CORRUPT where it is damaged, and whatever reads READ_FAILED
+ * where the system does not let it for now (too many open files).
+ */
 export interface LevelStore {
   get(key: Buffer, snapshot?: LevelSnapshot): Buffer | undefined;
   /**
@@ -289,8 +297,12 @@ class CheckedStore implements LevelStore {
 
   private readFault(cause: unknown, key: Buffer | undefined): unknown {
     const reason = reasonOf(cause);
-    // Anything else is no damage: too many open files, or a store that was closed.
-    return DAMAGE_REASON.test(reason) ? this.damaged(key, reason, cause) : cause;
+    if (DAMAGE_REASON.test(reason)) return this.damaged(key, reason, cause);
+    // A store that was closed says so by a code of its own; what the system says has none where it is asked
+    // for one key.
+    if (!SYSTEM_REASON.test(reason)) return cause;
+    const message = `cannot read from ${this.folder}: ${reason}`;
+    return this.fault("READ_FAILED", message, { details: { reason }, cause });
   }
 
   private damaged(key: Buffer | undefined, reason: string, cause: unknown): Error {
@@ -343,13 +355,16 @@ function rangeOptions({ from, to, reverse, limit, snapshot }: LevelRange) {
 const DAMAGE_REASON =
   /^Corruption: |^IO error: .*: (Input\/output error|No such file or directory|Invalid argument)$/;
 
+/** How it begins what the system has told it. */
+const SYSTEM_REASON = /^IO error: /;
+
 /**
  * How level says that somebody has the store. Not any "lock": the path in the text may have one
  * (/srv/blockchain), and so may the lock file that a read-only disk refuses.
  */
 const LOCKED_REASON = /^IO error: lock |already held by process/;
 
-/** Why level refused: what it says lies in the cause of its own error. */
-export function reasonOf(cause: unknown): string {
+/** What level says lies in the cause of its own error. */
+function reasonOf(cause: unknown): string {
   return errorMessage(cause instanceof Error ? (cause.cause ?? cause) : cause);
 }

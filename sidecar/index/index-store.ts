@@ -22,7 +22,6 @@ import {
   LevelStoreError,
   type LevelWrite,
   openLevelStore,
-  reasonOf,
 } from "../../runtime/files/level-store.js";
 import { SidecarError } from "../rosetta/errors.js";
 import type { BlockIdentifier } from "../rosetta/identifiers.js";
@@ -318,8 +317,7 @@ export class IndexStore {
     if (this.level !== handle) return new SidecarError("INDEX_BEHIND", { reason: "opening" });
     if (cause instanceof IndexError) return cause;
     // Too many open files, for example: nothing that deleting the index would mend.
-    const reason = `the index in ${this.folder} cannot be read (${reasonOf(cause)})`;
-    return new SidecarError("INDEX_BEHIND", { reason }, cause);
+    return new SidecarError("INDEX_BEHIND", { reason: errorMessage(cause) }, cause);
   }
 
   private damaged(reason: string, cause?: unknown): IndexError {

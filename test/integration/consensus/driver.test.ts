@@ -4,8 +4,10 @@ import path from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { encodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
+import type { BlockApplication } from "../../../node/blocks/block-application.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
 import { Wal } from "../../../node/consensus/log/wal.js";
+import { StoreError } from "../../../node/store/database.js";
 import { type BlockChoice, idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
@@ -213,6 +215,20 @@ describe("a halt", () => {
     expect(await tell({ type: "vote", vote: vote(others[0] ?? 0, { round: 1 }) })).toBe("useless");
     expect(said).toHaveLength(before);
     expect(node.height).toBe(0);
+  });
+
+  it("is not for a store that cannot be read for now: the process ends, to be started anew", async () => {
+    const { genesis, seeds } = validatorGenesis(1);
+    const unread = new StoreError("STORE_READ_FAILED", "cannot read: too many open files");
+    const watch = (application: BlockApplication): BlockApplication => ({
+      ...application,
+      build: () => Promise.reject(unread),
+    });
+    const node = await ValidatorNode.open({ genesis, seed: seeds[0], watch });
+    cleanUp.push(() => node.stop());
+    node.start(() => undefined);
+    await expect(node.ended()).rejects.toBe(unread);
+    expect(node.halts).toEqual([]);
   });
 
   it("is better than a store that lost heights which the log knows of", async () => {

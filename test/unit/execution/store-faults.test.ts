@@ -1,4 +1,7 @@
 /** A store that cannot be read is no fault of the transaction that wanted to read it. */
+import { mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
@@ -8,7 +11,7 @@ import { present } from "../../../chain/errors.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { BlockExecution } from "../../../node/blocks/block-executor.js";
 import { MODULE_ACCOUNTS } from "../../../node/modules/system-storage.js";
-import { StoreError } from "../../../node/store/database.js";
+import { openDatabase, StoreError, storeKey } from "../../../node/store/database.js";
 import type { Address } from "../../../chain/address.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 import { ALICE, CONTRACT, execute, MemoryState, TEN, transaction } from "./call-fixture.js";
@@ -27,12 +30,36 @@ class Unreadable extends MemoryState {
   }
 }
 
+/** What the store of a node says of a file that the system does not let it open. */
+async function refusedFile(): Promise<Error> {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-refused-"));
+  const key = storeKey("tip");
+  try {
+    const database = await openDatabase(folder);
+    await database.write([{ key, value: key }], { durable: true });
+    await database.close();
+    // What was written last is a table once the store was opened again.
+    await (await openDatabase(folder)).close();
+    const table = join(folder, readdirSync(folder).find((name) => name.endsWith(".ldb")) ?? "");
+    rmSync(table);
+    symlinkSync(table, table);
+    const refused = await openDatabase(folder);
+    try {
+      refused.get(key);
+    } catch (cause) {
+      if (cause instanceof Error) return cause;
+    } finally {
+      await refused.close();
+    }
+    throw new Error("the table was read");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
 const faults: readonly (readonly [string, Error])[] = [
   ["damage", new StoreError("STORE_CORRUPT", "a record is damaged")],
-  [
-    "too many open files",
-    Object.assign(new Error("IO error: Too many open files"), { code: "LEVEL_IO_ERROR" }),
-  ],
+  ["a file that cannot be opened", await refusedFile()],
 ];
 
 describe("execution over a store that cannot be read", () => {

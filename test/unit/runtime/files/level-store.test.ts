@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   openSync,
   readdirSync,
+  renameSync,
   rmSync,
   symlinkSync,
   truncateSync,
@@ -59,6 +60,27 @@ describe("a store in a folder whose name has a lock in it", () => {
       expect(() => torn.get(key)).toThrow(expect.objectContaining({ code: "CORRUPT" }));
     } finally {
       await torn.close();
+    }
+  });
+
+  it("is not damaged where a file of it cannot be opened for another reason", async () => {
+    const key = Buffer.from("kept");
+    const store = await openLevelStore(folder, OPTIONS);
+    await store.write([{ key, value: key }], { durable: true });
+    await store.close();
+    await (await openLevelStore(folder, OPTIONS)).close();
+    const table = join(folder, readdirSync(folder).find((name) => name.endsWith(".ldb")) ?? "");
+    const later = await openLevelStore(folder, OPTIONS);
+    try {
+      renameSync(table, `${table}.away`);
+      symlinkSync(table, table);
+      const refused = { code: "READ_FAILED", message: expect.stringContaining("symbolic links") };
+      expect(() => later.get(key)).toThrow(expect.objectContaining(refused));
+      await expect(later.few({ from: key, to: key })).rejects.toMatchObject(refused);
+      renameSync(`${table}.away`, table);
+      expect(later.get(key)).toEqual(key);
+    } finally {
+      await later.close();
     }
   });
 

@@ -167,8 +167,7 @@ describe("an index that cannot be read for a moment", () => {
     jest.spyOn(level, "getSync").mockImplementation((key, ...rest: []) => {
       if (refused > 0 || key[0] !== space) return read(key, ...rest);
       refused += 1;
-      const cause = new Error("IO error: /srv/000007.ldb: Too many open files");
-      throw Object.assign(new Error("could not be read"), { cause });
+      throw new Error("IO error: /srv/000007.ldb: Too many open files");
     });
     const faults = new Set<string>();
     nextBlock(blocks, [mintedToBob(3)]);
