@@ -148,25 +148,49 @@ export function entriesOf(
     .map((entry) => entryOf(state, entry));
 }
 
+/** Entries of one kind, one account and one way, oldest first: there is at least one. */
+export type LeavingGroup = readonly [EntryRead, ...EntryRead[]];
+
 /**
- * Some entries that leave a validator, those of one kind among them; undefined for a beginning that
- * is none of them.
+ * Looks at some entries that leave a validator: of one kind, each group is told at its oldest entry, and
+ * nowhere else. Undefined for a beginning that is none of them.
  */
-export function entriesFrom(
+export function leavingFrom(
   state: JournaledState,
   operator: Address,
   kind: keyof typeof ENTRY_KIND,
   part: ListPart,
-): ReadPart<EntryRead> | undefined {
+): ReadPart<LeavingGroup> | undefined {
   const delegations = new Delegations(state);
   const found = delegations.entriesPart(operator, part);
   if (found === undefined) return undefined;
   const { members, ...rest } = found;
-  const items = members
-    .map((id) => delegations.entry(id))
-    .filter((entry) => entry.kind === ENTRY_KIND[kind])
-    .map((entry) => entryOf(state, entry));
+  const known = new Map<Address, ReadonlyMap<bigint, LeavingGroup>>();
+  const items = members.flatMap((id) => {
+    const { delegator, kind: own } = delegations.entry(id);
+    if (own !== ENTRY_KIND[kind]) return [];
+    const groups = known.get(delegator) ?? groupsOf(state, { delegator, operator }, kind);
+    known.set(delegator, groups);
+    const group = groups.get(id);
+    return group === undefined ? [] : [group];
+  });
   return { items, ...rest };
+}
+
+/** What of an account leaves a validator, by the oldest entry of each way. */
+function groupsOf(
+  state: JournaledState,
+  { delegator, operator }: { readonly delegator: Address; readonly operator: Address },
+  kind: keyof typeof ENTRY_KIND,
+): ReadonlyMap<bigint, LeavingGroup> {
+  const ways = new Map<Address, [EntryRead, ...EntryRead[]]>();
+  for (const entry of entriesOf(state, delegator, kind)) {
+    if (entry.source !== operator) continue;
+    const way = ways.get(entry.destination);
+    if (way === undefined) ways.set(entry.destination, [entry]);
+    else way.push(entry);
+  }
+  return new Map([...ways.values()].map((way) => [way[0].id, way]));
 }
 
 function entryOf(state: JournaledState, entry: QueueEntry): EntryRead {

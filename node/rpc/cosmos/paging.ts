@@ -18,6 +18,8 @@ export interface PageRequest {
   readonly offset: number;
   readonly limit: number;
   readonly isTotalWanted: boolean;
+  /** Whether it is for the total's own sake, not for want of a limit. */
+  readonly isTotalAsked: boolean;
   readonly isReverse: boolean;
 }
 
@@ -48,6 +50,7 @@ export function pageRequest(request: MessageReader): PageRequest {
     limit: Number(wanted),
     // As the SDK: who names no limit is told the total.
     isTotalWanted: (page.boolean("count_total") || limit === 0n) && key.length === 0,
+    isTotalAsked: page.boolean("count_total") && key.length === 0,
     isReverse: page.boolean("reverse"),
   };
 }
@@ -113,7 +116,8 @@ export function partRequest(
 
 const WORD_BYTES = 32;
 
-function noSuchKey(): QueryFault {
+/** The refusal of a key that no page has given. */
+export function noSuchKey(): QueryFault {
   return invalidArgument("invalid pagination key");
 }
 
@@ -137,12 +141,13 @@ export function partPage<Item>(
   return {
     items,
     response: {
-      ...(next !== undefined && { next_key: keyAt(height, next) }),
+      ...(next !== undefined && { next_key: memberKey(height, next) }),
       ...(isTotalWanted && { total: BigInt(size) }),
     },
   };
 }
 
-function keyAt(height: Height, member: bigint): Uint8Array {
+/** The key of a page that begins with a member of a list as of a height. */
+export function memberKey(height: Height, member: bigint): Uint8Array {
   return Buffer.concat([heightBytes(height), bigintToBytes(member)]);
 }

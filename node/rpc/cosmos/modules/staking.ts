@@ -8,9 +8,9 @@ import {
   BOND_STATUS,
   type DelegationRead,
   delegationsTo,
-  entriesFrom,
   entriesOf,
   type EntryRead,
+  type LeavingGroup,
   listValidators,
   operatorsOf,
   readDelegation,
@@ -22,6 +22,7 @@ import {
 import { decidedOutline } from "../decided-block.js";
 import { invalidArgument, notFound } from "../errors.js";
 import { coinOf, delegatorIn, operatorIn, operatorText, secondsOf } from "../module-values.js";
+import { leavingPage } from "../leaving-page.js";
 import { pageOf, pageRequest, partPage, partRequest } from "../paging.js";
 import type { QueryHandlers, ReadContext } from "../registry.js";
 import { anyOf, type ModuleSources } from "../sources.js";
@@ -187,15 +188,12 @@ function leavingQueries(sources: ModuleSources): QueryHandlers {
       const { items, response } = pageOf(groups, pageRequest(request), ({ key }) => key);
       return { unbonding_responses: messagesOf(items), pagination: response };
     },
-    // A page is one of entries: those of one account may go on on the next.
     [`${SERVICE}/ValidatorUnbondingDelegations`]: async (request, context) => {
       const operator = operatorIn(request, "validator_addr");
+      const wanted = { operator, kind: "unbonding", destination: undefined } as const;
       const page = partRequest(pageRequest(request), context);
-      const part = await sources.modules
-        .at(page.height)
-        .read((state) => entriesFrom(state, operator, "unbonding", page.part), context.signal);
-      const { items, response } = partPage(part, page);
-      return { unbonding_responses: messagesOf(unbondings(items)), pagination: response };
+      const { items, response } = await leavingPage(sources, wanted, page, context.signal);
+      return { unbonding_responses: items.map(unbondingMessage), pagination: response };
     },
     [`${SERVICE}/Redelegations`]: async (request, context) => {
       const { height, signal } = context;
@@ -206,15 +204,10 @@ function leavingQueries(sources: ModuleSources): QueryHandlers {
         (source === undefined || entry.source === source) &&
         (destination === undefined || entry.destination === destination);
       if (request.text("delegator_addr") === "" && source !== undefined) {
+        const wanted = { operator: source, kind: "redelegation", destination } as const;
         const own = partRequest(page, context);
-        const { items, response } = partPage(
-          await sources.modules
-            .at(own.height)
-            .read((now) => entriesFrom(now, source, "redelegation", own.part), signal),
-          own,
-        );
-        const responses = messagesOf(redelegations(items.filter(isWanted)));
-        return { redelegation_responses: responses, pagination: response };
+        const { items, response } = await leavingPage(sources, wanted, own, signal);
+        return { redelegation_responses: items.map(redelegationMessage), pagination: response };
       }
       const delegator = delegatorIn(request, "delegator_addr");
       const entries = await sources.modules
@@ -327,36 +320,38 @@ interface Group {
 function grouped(
   entries: readonly EntryRead[],
   keyOf: (entry: EntryRead) => string,
-  messageOf: (first: EntryRead, all: readonly EntryRead[]) => ProtoMessage,
+  messageOf: (group: LeavingGroup) => ProtoMessage,
 ): Group[] {
-  const groups = new Map<string, [EntryRead, EntryRead[]]>();
+  const groups = new Map<string, [EntryRead, ...EntryRead[]]>();
   for (const entry of entries) {
-    const group = groups.get(keyOf(entry)) ?? [entry, []];
-    group[1].push(entry);
-    groups.set(keyOf(entry), group);
+    const group = groups.get(keyOf(entry));
+    if (group === undefined) groups.set(keyOf(entry), [entry]);
+    else group.push(entry);
   }
   return [...groups.entries()]
     .toSorted(([one], [other]) => (one < other ? -1 : 1))
-    .map(([key, [first, all]]) => ({ key: Buffer.from(key), message: messageOf(first, all) }));
+    .map(([key, group]) => ({ key: Buffer.from(key), message: messageOf(group) }));
 }
 
 /** `UnbondingDelegation` of each pair of account and validator. */
 function unbondings(entries: readonly EntryRead[]): Group[] {
-  return grouped(
-    entries,
-    ({ delegator, source }) => `${delegator}${source}`,
-    ({ delegator, source }, own) => ({
-      delegator_address: toBech32(delegator),
-      validator_address: operatorText(source),
-      entries: own.map((entry) => ({
-        creation_height: BigInt(entry.height),
-        completion_time: secondsOf(entry.endMs),
-        initial_balance: entry.initialAtoken,
-        balance: entry.leftAtoken,
-        unbonding_id: entry.id,
-      })),
-    }),
-  );
+  return grouped(entries, ({ delegator, source }) => `${delegator}${source}`, unbondingMessage);
+}
+
+/** `UnbondingDelegation`. */
+function unbondingMessage(group: LeavingGroup): ProtoMessage {
+  const [{ delegator, source }] = group;
+  return {
+    delegator_address: toBech32(delegator),
+    validator_address: operatorText(source),
+    entries: group.map((entry) => ({
+      creation_height: BigInt(entry.height),
+      completion_time: secondsOf(entry.endMs),
+      initial_balance: entry.initialAtoken,
+      balance: entry.leftAtoken,
+      unbonding_id: entry.id,
+    })),
+  };
 }
 
 /** `RedelegationResponse` of each route of an account. */
@@ -364,24 +359,30 @@ function redelegations(entries: readonly EntryRead[]): Group[] {
   return grouped(
     entries,
     ({ delegator, source, destination }) => `${delegator}${source}${destination}`,
-    ({ delegator, source, destination }, own) => ({
-      redelegation: {
-        delegator_address: toBech32(delegator),
-        validator_src_address: operatorText(source),
-        validator_dst_address: operatorText(destination),
-      },
-      entries: own.map((entry) => ({
-        redelegation_entry: {
-          creation_height: BigInt(entry.height),
-          completion_time: secondsOf(entry.endMs),
-          initial_balance: entry.initialAtoken,
-          shares_dst: entry.destinationShares,
-          unbonding_id: entry.id,
-        },
-        balance: entry.leftAtoken,
-      })),
-    }),
+    redelegationMessage,
   );
+}
+
+/** `RedelegationResponse`. */
+function redelegationMessage(group: LeavingGroup): ProtoMessage {
+  const [{ delegator, source, destination }] = group;
+  return {
+    redelegation: {
+      delegator_address: toBech32(delegator),
+      validator_src_address: operatorText(source),
+      validator_dst_address: operatorText(destination),
+    },
+    entries: group.map((entry) => ({
+      redelegation_entry: {
+        creation_height: BigInt(entry.height),
+        completion_time: secondsOf(entry.endMs),
+        initial_balance: entry.initialAtoken,
+        shares_dst: entry.destinationShares,
+        unbonding_id: entry.id,
+      },
+      balance: entry.leftAtoken,
+    })),
+  };
 }
 
 function messagesOf(groups: readonly Group[]): readonly ProtoMessage[] {
