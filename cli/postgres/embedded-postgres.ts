@@ -19,6 +19,8 @@ import { endServer, readPostmasterFile, stopSurvivor } from "./survivor.js";
 export interface PostgresExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
+  /** What it said of its folder before it gave up; undefined where something else ended it. */
+  readonly fault?: EmbeddedPostgresError | undefined;
 }
 
 /** A running server. */
@@ -229,7 +231,7 @@ class ServerProcess implements EmbeddedPostgres {
         this.#record(`FATAL: ${errorCode(error)} ${error.message}\n`);
         onEnd({ code: null, signal: null });
       });
-      this.#child.on("close", (code, signal) => onEnd({ code, signal }));
+      this.#child.on("close", (code, signal) => onEnd({ code, signal, fault: this.#fault(code) }));
     });
   }
 
@@ -247,6 +249,12 @@ class ServerProcess implements EmbeddedPostgres {
       // A full disk must not end the supervisor; the server itself reports its own trouble.
       this.#options.log.warn({ cause: errorCode(error) }, "postgres log cannot be written");
     }
+  }
+
+  /** A server that gives up has told why; one that a signal ended has not. */
+  #fault(code: number | null): EmbeddedPostgresError | undefined {
+    if (code === null || code === 0) return undefined;
+    return folderErrorFromOutput(this.#place.folder, this.#tail.join("\n"));
   }
 
   #startError(): EmbeddedPostgresError {

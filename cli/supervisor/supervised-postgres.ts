@@ -1,4 +1,5 @@
 /** The embedded server under supervision: started again when it dies, given up when it keeps dying. */
+import { join } from "node:path";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Guardian } from "../../runtime/process/guardian.js";
 import type { Logger } from "../../runtime/process/logger.js";
@@ -47,13 +48,13 @@ export async function superviseEmbeddedPostgres(
     let quickDeaths = 0;
     for (;;) {
       const startedMs = options.clock.monotonicMs();
-      const reason = await endOf(server);
+      let reason = await endOf(server);
       if (stopping.signal.aborted) return;
       const livedMs = options.clock.monotonicMs() - startedMs;
       quickDeaths = livedMs > HEALTHY_AFTER_MS ? 1 : quickDeaths + 1;
       notice(`postgres: ${reason}; starting it again`);
       for (;;) {
-        if (quickDeaths >= MAX_QUICK_DEATHS) throw tooManyDeaths(reason);
+        if (quickDeaths >= MAX_QUICK_DEATHS) throw tooManyDeaths(reason, home);
         const delayMs = Math.min(FIRST_DELAY_MS * 2 ** quickDeaths, MAX_DELAY_MS);
         await sleep(delayMs, { signal: stopping.signal });
         try {
@@ -62,7 +63,8 @@ export async function superviseEmbeddedPostgres(
         } catch (error) {
           if (stopping.signal.aborted) return;
           quickDeaths += 1;
-          notice(`postgres: ${sentenceOf(error)}`);
+          reason = sentenceOf(error);
+          notice(`postgres: ${reason}`);
         }
       }
     }
@@ -82,12 +84,15 @@ export async function superviseEmbeddedPostgres(
 }
 
 async function endOf(server: EmbeddedPostgres): Promise<string> {
-  const { code, signal } = await server.exited;
-  return signal === null ? `it ended with code ${String(code)}` : `it was ended by ${signal}`;
+  const { code, signal, fault } = await server.exited;
+  const words =
+    signal === null ? `it ended with code ${String(code)}` : `it was ended by ${signal}`;
+  return fault === undefined ? words : `${words}: ${fault.message}`;
 }
 
-function tooManyDeaths(reason: string): CliError {
-  const message = `postgres died ${MAX_QUICK_DEATHS} times in a row (${reason}); see postgres.log.`;
+function tooManyDeaths(reason: string, home: string): CliError {
+  const log = join(home, "logs", "postgres.log");
+  const message = `postgres died ${MAX_QUICK_DEATHS} times in a row (${reason}); see ${log}.`;
   return new CliError("CHILD_FAILED", message);
 }
 
