@@ -39,6 +39,7 @@ import { GasGivenAgain1760000000035 } from "./migrations/treasury/0035-gas-given
 import { RecoveredMinedAgain1760000000036 } from "./migrations/recovery/0036-recovered-mined-again.js";
 import { FixedNames1760000000037 } from "./migrations/webhooks/0037-fixed-names.js";
 import { LinkedPersons1760000000038 } from "./migrations/tamper/0038-linked-persons.js";
+import { WhatAProposerSaw1760000000039 } from "./migrations/recovery/0039-what-a-proposer-saw.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
@@ -86,6 +87,7 @@ export const LEDGER_MIGRATIONS = [
   RecoveredMinedAgain1760000000036,
   FixedNames1760000000037,
   LinkedPersons1760000000038,
+  WhatAProposerSaw1760000000039,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -77,8 +77,9 @@ export async function propose(
     const { kind, key } = subjectOf(terms, (await readLedgerState(tx)).epoch);
     const rows = await tx
       .query<{ id: string }>(
-        `INSERT INTO operator_decision (kind, key, terms, reason, needs_second, status, proposed_by)
-         VALUES ($1, $2, $3::jsonb, $4, $5, 'proposed', $6) RETURNING id::text`,
+        `INSERT INTO operator_decision
+           (kind, key, terms, reason, needs_second, status, proposed_by, seen)
+         VALUES ($1, $2, $3::jsonb, $4, $5, 'proposed', $6, $7) RETURNING id::text`,
         [
           kind,
           key,
@@ -86,6 +87,7 @@ export async function propose(
           proposal.reason,
           proposal.needsSecond,
           proposal.operator,
+          await readSeen(tx, terms),
         ],
       )
       .catch((error: unknown) => {
@@ -115,7 +117,9 @@ export async function approve(
   return database.transaction(async (tx) => {
     await holdBlocks(tx, rewinds);
     await refuseInRecovery(tx);
-    await assertKnewAll(tx, await lockProposal(tx, id), terms);
+    const proposal = await lockProposal(tx, id);
+    await assertKnewAll(tx, proposal, terms);
+    await assertUnchanged(tx, proposal, terms);
     await finish(tx, { id, terms, paid, operator });
     return readDecision(tx, id);
   });
@@ -133,6 +137,48 @@ async function assertKnewAll(tx: Sql, { id, key }: Decision, terms: DecisionTerm
     `decision ${id} was proposed before the last recovery, which may have found further payments: refuse ` +
       "it, look at causeway ledger open, and propose it anew",
   );
+}
+
+/**
+ * What a decision is about is as its proposer saw it: a second person says that the word is right, and not
+ * what it would have been on another chain, or about more than was known then.
+ * @throws INVALID_DECISION
+ */
+async function assertUnchanged(tx: Sql, { id }: Decision, terms: DecisionTerms): Promise<void> {
+  const [row] = await tx.query<{ seen: string | null }>(
+    `SELECT seen FROM operator_decision WHERE id = $1`,
+    [id],
+  );
+  const seen = row?.seen ?? undefined;
+  if (seen === (await readSeen(tx, terms))) return;
+  const what =
+    seen === undefined
+      ? "this release, which keeps what a proposer saw"
+      : "what it is about changed: the chain lost blocks, or more is known by now";
+  throw new LedgerError(
+    "INVALID_DECISION",
+    `decision ${id} was proposed before ${what}: refuse it, look at causeway ledger open, and ` +
+      "propose it anew",
+  );
+}
+
+/**
+ * What a decision rests on and may be otherwise later: blocks, all of which a loss puts in doubt; the block
+ * in which a token's payment was found; why a request is frozen, with each transaction that may have paid it.
+ */
+async function readSeen(tx: Sql, terms: DecisionTerms): Promise<string> {
+  const blocks = `r${(await readCursor(tx)).rewinds}`;
+  if (terms.action === "decide-transfer") {
+    const found = await readInclusion(tx, terms.withdrawalId);
+    return found === undefined ? blocks : `${blocks} ${found.hash} ${found.blockHash}`;
+  }
+  if (terms.action !== "pay-withdrawal") return blocks;
+  const [row] = await tx.query<{ cause: string }>(
+    `SELECT encode(sha256(convert_to(coalesce(reason, ''), 'UTF8')), 'hex') AS cause
+       FROM withdrawal WHERE id = $1`,
+    [terms.withdrawalId],
+  );
+  return row === undefined ? blocks : `${blocks} ${row.cause}`;
 }
 
 /**

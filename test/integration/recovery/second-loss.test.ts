@@ -1,6 +1,9 @@
 /** A second loss, and a chain that lost the transfer that cancelled a payment. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { Desk, destination, TOKEN } from "./desk.js";
+import { bytesToHex } from "../../../chain/hex.js";
+import { signLegacy } from "../../../chain/transaction.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { Desk, destination, KEY, TOKEN } from "./desk.js";
 
 let desk: Desk;
 
@@ -86,6 +89,44 @@ describe("a second loss", () => {
     expect(desk.paidAtoken(destination(1))).toBe(2n * TOKEN);
     await desk.causeway("ledger", "refuse", "1", "--operator", "bea");
     await desk.causeway(...pay);
+    await approve("2");
+    await desk.work();
+    expect(desk.paidAtoken(destination(1))).toBe(3n * TOKEN);
+  });
+});
+
+describe("a second person's word", () => {
+  it("pays nothing that a transaction may have paid which was seen behind the proposal", async () => {
+    desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
+    const first = await desk.backup();
+    await desk.request({ key: "lost", ...FIELDS });
+    await desk.work();
+    await desk.register("bob");
+    await desk.useDatabase(first);
+    await desk.watch();
+    await desk.causeway("recover", "--apply");
+    await desk.watch();
+    const other = await desk.request({ key: "other", ...FIELDS });
+    await desk.work(1);
+    const who = ["--operator", "ann", "--reason", "a new one"];
+    await desk.causeway("ledger", "pay-withdrawal", other.id, ...who);
+    // Somebody pays it by hand, and another one lets the wallet go on.
+    const intent = { chainId: FAKE_CHAIN_ID, nonce: 1n, gasPriceAtoken: 30_000_000n };
+    const rest = { to: destination(1), valueAtoken: TOKEN, gasLimit: 21_000n };
+    desk.chain.submit(bytesToHex(signLegacy({ ...intent, ...rest, data: new Uint8Array(0) }, KEY)));
+    desk.chain.mine();
+    await desk.watch();
+    await desk.work(2);
+    await desk.causeway("withdrawals", "release", "--accept-foreign");
+    expect((await desk.read(other.id)).reason).toContain("also: ");
+    const approve = (id: string) => desk.causeway("ledger", "approve", id, "--operator", "bea");
+    await expect(approve("1")).rejects.toThrow("decision 1 was proposed before");
+    await desk.work();
+    expect((await desk.read(other.id)).status).toBe("frozen");
+    expect(desk.paidAtoken(destination(1))).toBe(2n * TOKEN);
+    // Whoever has heard of both may say so.
+    await desk.causeway("ledger", "refuse", "1", "--operator", "bea");
+    await desk.causeway("ledger", "pay-withdrawal", other.id, ...who);
     await approve("2");
     await desk.work();
     expect(desk.paidAtoken(destination(1))).toBe(3n * TOKEN);

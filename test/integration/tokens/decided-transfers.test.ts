@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
-import { propose } from "../../../ledger/decisions/decision-log.js";
+import { approve, propose } from "../../../ledger/decisions/decision-log.js";
 import type { WalletChain } from "../../../ledger/withdrawals/release/outcome.js";
 import { releaseWithdrawal } from "../../../ledger/withdrawals/release/release.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
@@ -134,6 +134,29 @@ it("is decided in the block in which it stands, and not while it is in none", as
   await decide(id);
   expect([await statusOf(id), await bench.units(destination, "MOODY")]).toEqual(["settled", 100n]);
   await bench.assertEven();
+});
+
+it("is not decided by a word of before the chain lost its block", async () => {
+  const { id, kept, destination } = await unproven();
+  const { owner } = bench.bench.ledger;
+  const terms = { action: "decide-transfer", withdrawalId: id, isPaid: false } as const;
+  const wanted = { terms, reason: "nothing moved", operator: "ann", needsSecond: true };
+  const { id: decision } = await propose(owner, wanted, bench.bench.decisionChain);
+  const raws = await loseAbove(kept);
+  await bench.bench.mine([], raws);
+  await bench.mine();
+  await release(id);
+  const isFrozenAgain = async () => {
+    await work(1);
+    return (await statusOf(id)) === "frozen";
+  };
+  await until(isFrozenAgain, { timeoutMs: 60_000, what: "it is frozen in its new block" });
+  const approval = { id: decision, operator: "bea" };
+  await expect(
+    approve(bench.bench.ledger.owner, approval, bench.bench.decisionChain),
+  ).rejects.toThrow(`decision ${decision} was proposed before`);
+  // Given back by that word, it would have been paid besides.
+  expect([await statusOf(id), await bench.units(destination, "MOODY")]).toEqual(["frozen", 100n]);
 });
 
 it("is not decided by what the chain said before the watcher went back", async () => {

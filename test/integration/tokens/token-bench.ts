@@ -28,7 +28,11 @@ import {
   type DataApiClient,
 } from "../../../rpc-client/data-api/data-api-client.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
-import { type Decision, propose } from "../../../ledger/decisions/decision-log.js";
+import {
+  type Decision,
+  type DecisionChain,
+  propose,
+} from "../../../ledger/decisions/decision-log.js";
 import type { StoredTerms } from "../../../ledger/decisions/decision.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
@@ -296,18 +300,19 @@ export class TokenBench {
 
   /** A person's decision, carried out at once, over a connection that may take it. */
   decide(database: SqlDatabase, terms: StoredTerms, reason: string): Promise<Decision> {
+    const wanted = { terms, reason, operator: "test", needsSecond: false };
+    return propose(database, wanted, this.decisionChain);
+  }
+
+  /** The chain as decisions ask it. */
+  get decisionChain(): DecisionChain {
     const { signal } = new AbortController();
-    return propose(
-      database,
-      { terms, reason, operator: "test", needsSecond: false },
-      {
-        hasDone: async ({ hash }) =>
-          (await this.node.getTransactionReceipt(hash, { signal }))?.status === 1,
-        blockOf: async (hash) =>
-          (await this.node.getTransactionReceipt(hash, { signal }))?.blockHash,
-        paidBy: async () => undefined,
-      },
-    );
+    const receiptOf = (hash: Hash32) => this.node.getTransactionReceipt(hash, { signal });
+    return {
+      hasDone: async ({ hash }) => (await receiptOf(hash))?.status === 1,
+      blockOf: async (hash) => (await receiptOf(hash))?.blockHash,
+      paidBy: async () => undefined,
+    };
   }
 
   /** Mines one block with these transactions, and returns their hashes. */

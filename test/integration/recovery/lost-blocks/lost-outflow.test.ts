@@ -105,6 +105,30 @@ it("is what the chain that came back shows of it, where it is mined again and do
   expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", TOKEN]);
 });
 
+it("is accepted by nobody who saw it before, where it is mined again and does otherwise", async () => {
+  desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
+  desk.chain.revertingOnChain.add(destination(7));
+  const raw = foreign(destination(7), TOKEN);
+  const kept = await letGo(raw);
+  // Its fee alone is the exchange's.
+  const bearer = ["--account", "expense:network_fee", "--operator", "ann", ...REASON];
+  const accept = ["ledger", "accept-outflow", desk.ownHashes()[0] ?? "", ...bearer];
+  expect((await desk.causeway(...accept)).code).toBe(0);
+  desk.chain.revertingOnChain.clear();
+  await loseAbove(kept);
+  desk.chain.submit(raw);
+  desk.chain.mine();
+  await desk.watch();
+  expect(desk.paidAtoken(destination(7))).toBe(TOKEN);
+  const approve = (id: string) => desk.causeway("ledger", "approve", id, "--operator", "bea");
+  await expect(approve("1")).rejects.toThrow("decision 1 was proposed before");
+  expect(await desk.breaks()).not.toBe("");
+  await desk.causeway("ledger", "refuse", "1", "--operator", "bea");
+  await desk.causeway(...accept);
+  await approve("2");
+  expect(await desk.breaks()).toBe("");
+});
+
 it("counts what left a deposit address, and a person explained, from where a shorter chain has it", async () => {
   const kept = desk.chain.head;
   const taken = desk.chain.payment(derivation.addressAt(0), destination(7), TOKEN);
