@@ -20,7 +20,11 @@ export interface LeaseTerms {
   readonly leaseMs: number;
 }
 
-/** Takes the lease when it is free or has run out. @returns its epoch; undefined while another holds it */
+/**
+ * Takes the lease when it is free, has run out, or is the same process' own: a standby of the database that
+ * took over may lack the commit in which it was given back.
+ * @returns its epoch; undefined while another holds it
+ */
 export async function acquireRow(
   sql: Sql,
   { table, key }: LeasedRow,
@@ -32,7 +36,7 @@ export async function acquireRow(
           SET lease_owner = $2, lease_epoch = lease_epoch + 1,
               lease_expires_at = clock_timestamp() + $3::integer * interval '1 millisecond'
         WHERE ${KEY_COLUMN[table]} = $1
-          AND (lease_owner IS NULL OR lease_expires_at < clock_timestamp())
+          AND (lease_owner IS NULL OR lease_owner = $2 OR lease_expires_at < clock_timestamp())
        RETURNING lease_epoch)
      SELECT lease_epoch::text FROM taken`,
     [key, owner, leaseMs],

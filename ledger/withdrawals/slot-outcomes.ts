@@ -37,7 +37,9 @@ import {
   type StepResult,
   stepWithdrawals,
 } from "../requests/withdrawal-steps.js";
+import { freezeSigning } from "../requests/signing-freeze.js";
 import { endOfCancel } from "../requests/withdrawal-status.js";
+import { lockWallet, type WalletLease } from "../wallets/wallet-lease.js";
 import { endingKey, type WithdrawalId } from "../requests/withdrawal-id.js";
 
 /** A receipt for one of a slot's attempts. */
@@ -333,12 +335,20 @@ export async function customersWithFailures(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Freezes withdrawals whose fate is unknown; only an operator frees them. */
+/**
+ * Freezes withdrawals whose fate is unknown; only an operator frees them.
+ * @param by.lease of the worker that says so: what it misses another may have found since it took over
+ * @param by.signing freezes the wallet's signing for this cause, too
+ * @throws LEASE_LOST
+ */
 export function freezeWithdrawals(
   database: SqlDatabase,
   steps: readonly { readonly id: WithdrawalId; readonly reason: string }[],
+  by?: { readonly lease: WalletLease; readonly signing?: string | undefined },
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
+    if (by !== undefined) await lockWallet(tx, by.lease);
+    if (by?.signing !== undefined) await freezeSigning(tx, by.lease.wallet, by.signing);
     const { moved, events } = await stepWithdrawals(tx, "frozen", steps);
     await appendEvents(tx, events);
     return new Set(moved.keys());

@@ -220,7 +220,11 @@ export class ModelLedger {
         for (const receipt of receipts) this.#settle(receipt);
         return new Set(receipts.map(({ withdrawalId }) => withdrawalId));
       },
-      freezeWithdrawals: async (steps) => this.#moveAll(steps, "frozen"),
+      freezeWithdrawals: async (lease, steps, signing) => {
+        this.#prove(lease);
+        if (signing !== undefined) this.#freezeFor(signing);
+        return this.#moveAll(steps, "frozen");
+      },
       customersWithFailures: async () => new Set(),
       readSignedApprovals: async () => new Map(),
       withoutVerdict: async () => new Set(),

@@ -108,7 +108,11 @@ export interface LaneLedger {
   cancelExpired(options: { readonly limit: number }): Promise<number>;
   recordInclusions(receipts: readonly SlotReceipt[]): Promise<Ids>;
   settleSlots(receipts: readonly SlotReceipt[], terms: SettleTerms): Promise<Ids>;
-  freezeWithdrawals(steps: Parameters<typeof freezeWithdrawals>[1]): Promise<Ids>;
+  freezeWithdrawals(
+    lease: WalletLease,
+    steps: Parameters<typeof freezeWithdrawals>[1],
+    signing?: string,
+  ): Promise<Ids>;
   customersWithFailures(
     options: Parameters<typeof customersWithFailures>[1],
   ): Promise<ReadonlySet<string>>;
@@ -162,7 +166,8 @@ export function createLaneLedger(
     cancelExpired: (options) => cancelExpired(database, { ...options, shown: shown.all }),
     recordInclusions: (receipts) => recordInclusions(database, receipts),
     settleSlots: (receipts, terms) => settleSlots(database, receipts, terms),
-    freezeWithdrawals: (steps) => freezeWithdrawals(database, steps),
+    freezeWithdrawals: (lease, steps, signing) =>
+      freezeWithdrawals(database, steps, { lease, signing }),
     customersWithFailures: (options) => customersWithFailures(database, options),
   };
 }

@@ -15,9 +15,6 @@ import {
   LeaseLostError,
   type WalletLease,
 } from "../../ledger/wallets/wallet-lease.js";
-import { LedgerError } from "../../ledger/errors.js";
-import { NodeFault, RpcError } from "../../rpc-client/errors.js";
-import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { whileHolding } from "../../runtime/process/lease-keeper.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
 import { signSlots } from "./attempts.js";
@@ -26,9 +23,11 @@ import { Broadcaster, type SendReport } from "./broadcaster.js";
 import { correctAttempts } from "./corrections.js";
 import { WorkerError } from "../errors.js";
 import type { LaneContext, Round } from "./lane-context.js";
+import { isPassing, isPolicyFault, leaseLost } from "./lane-faults.js";
 import { Settler } from "./settler.js";
 import { checkOthers } from "./slot-share.js";
 import type { ShownWallet } from "./shown-nonces.js";
+import { Turns } from "./turns.js";
 import { fillCodeSlots, type Filled, fillSlots } from "./slotter.js";
 import { signCancels, WayOut } from "./way-out.js";
 import type { WalletView } from "./wallet-node.js";
@@ -68,6 +67,7 @@ export class Lane {
   readonly #broadcaster: Broadcaster;
   readonly #settler: Settler;
   readonly #wayOut: WayOut;
+  readonly #turns: Turns;
   readonly #wakeup = createWakeup();
   #lease: WalletLease | undefined;
   #lastHeight = 0;
@@ -84,6 +84,8 @@ export class Lane {
   #noFeesUntilMs = 0;
   /** Who signs has said nothing to the last that were asked for. */
   #isSignerSilent = false;
+  /** The lease lies free for whoever can sign, and nobody has taken it. */
+  #isOnOffer = false;
 
   /** @param owner name of this worker in the lease, different for every process */
   constructor(context: LaneContext, owner: string) {
@@ -92,6 +94,7 @@ export class Lane {
     this.#broadcaster = new Broadcaster(context);
     this.#settler = new Settler(context);
     this.#wayOut = new WayOut(context);
+    this.#turns = new Turns(context.settings);
   }
 
   /** Makes the next round come at once. */
@@ -105,9 +108,9 @@ export class Lane {
       walletStatus: this.#walletStatus,
       blockedReason: this.#blockedReason ?? this.#longRoundReason(),
       isFrozen: this.#isFrozen,
-      holdsLease: this.#lease !== undefined,
+      holdsLease: this.#isAtWork(),
       openSlots: this.#openSlots,
-      stalledMs: this.#lease === undefined ? 0 : (this.#wayOut.stalled()?.waitedMs ?? 0),
+      stalledMs: this.#isAtWork() ? (this.#wayOut.stalled()?.waitedMs ?? 0) : 0,
     };
   }
 
@@ -157,7 +160,8 @@ export class Lane {
     const wallet = await this.#openWallet(view);
     this.#walletStatus = wallet.status;
     this.#checkHeight(view, wallet);
-    this.#lease = await this.#holdLease();
+    this.#lease = await this.#holdLease(askedMs);
+    this.#isOnOffer = false;
     if (this.#lease === undefined) {
       this.#blockedReason = undefined;
       return false;
@@ -185,9 +189,17 @@ export class Lane {
       throw error;
     }
     await this.#readStatus();
-    // Whoever has the key comes first: a lane without it only books, between the others' rounds.
-    if (!this.#context.hasKey()) await this.#giveLeaseBack();
+    // Whoever has the key comes first: a lane without it only books, between the others' rounds. So does
+    // one whose signer is silent: another worker's may sign.
+    const hasKey = this.#context.hasKey();
+    if (!hasKey || this.#isSignerSilent) await this.#giveLeaseBack();
+    this.#isOnOffer = hasKey && this.#isSignerSilent;
     return hasMore;
+  }
+
+  /** Whether what goes on with the wallet, or does not, is this lane's to tell. */
+  #isAtWork(): boolean {
+    return this.#lease !== undefined || this.#isOnOffer;
   }
 
   async #work(round: Round, wallet: ShownWallet): Promise<boolean> {
@@ -337,11 +349,14 @@ export class Lane {
     this.#lastHeight = view.height;
   }
 
-  async #holdLease(): Promise<WalletLease | undefined> {
+  async #holdLease(askedMs: number): Promise<WalletLease | undefined> {
     const { ledger, signer, settings, log } = this.#context;
     const { leaseMs } = settings;
     if (this.#lease !== undefined) {
-      if (await ledger.renewLease(this.#lease, { leaseMs })) return this.#lease;
+      if (await ledger.renewLease(this.#lease, { leaseMs })) {
+        this.#turns.begin(this.#lease, askedMs);
+        return this.#lease;
+      }
       log.warn({ wallet: signer.address }, "another worker has taken the wallet over");
     }
     const lease = await ledger.acquireLease({
@@ -349,7 +364,13 @@ export class Lane {
       owner: this.#owner,
       leaseMs,
     });
-    if (lease !== undefined) {
+    if (lease === undefined) return undefined;
+    const { isSame, isLater } = this.#turns.begin(lease, askedMs);
+    if (isLater) {
+      this.#settler.forget();
+      this.#wayOut.forget();
+    }
+    if (!isSame) {
       log.info({ wallet: lease.wallet, epoch: lease.epoch.toString() }, "working for the wallet");
     }
     return lease;
@@ -459,24 +480,4 @@ export class Lane {
       this.#context.log.debug({ reason: errorMessage(error) }, "the lease was not given back");
     }
   }
-}
-
-function leaseLost(): LeaseLostError {
-  return new LeaseLostError("LEASE_LOST", "another worker has taken this wallet over");
-}
-
-/** Whether this worker's policy cannot be used. */
-function isPolicyFault(error: unknown): boolean {
-  return error instanceof WorkerError && error.code === "POLICY_UNREADABLE";
-}
-
-/** Faults that pass: the node or the database cannot be asked, or says what cannot be used. */
-function isPassing(error: unknown): boolean {
-  if (error instanceof NodeFault || error instanceof RpcError) return true;
-  if (error instanceof WorkerError) {
-    return ["WRONG_NODE", "NODE_BROKEN", "NODE_BEHIND", "POLICY_UNREADABLE"].includes(error.code);
-  }
-  // It was closed in the middle of a round: from the next one on the guard says so.
-  if (error instanceof LedgerError && error.code === "RECOVERY") return true;
-  return error instanceof SqlError && error.retriable;
 }

@@ -47,6 +47,13 @@ export class Settler {
     this.#context = context;
   }
 
+  /** What was seen before another worker had the wallet agrees with nothing that is seen behind it. */
+  forget(): void {
+    this.#missingSinceMs.clear();
+    this.#changedOnce.clear();
+    this.#disputedOnce.clear();
+  }
+
   /**
    * Records receipts of mined slots and books what is recorded, batch after batch under one look at
    * the chain: what a round reads beside them grows with all that is on its way. Each recorded slot is
@@ -113,7 +120,7 @@ export class Settler {
       await this.#context.ledger.recordInclusions(mined);
       failpoint(WORKER_FAILPOINTS.afterInclusionCommit);
     }
-    if (lost.length > 0) await this.#freezeLost(lost);
+    if (lost.length > 0) await this.#freezeLost(round, lost);
     return mined.length;
   }
 
@@ -134,17 +141,14 @@ export class Settler {
     return askedMs - sinceMs;
   }
 
-  async #freezeLost(slots: readonly LiveSlot[]): Promise<void> {
+  async #freezeLost({ lease }: Round, slots: readonly LiveSlot[]): Promise<void> {
     const nonces = slots.map(({ nonce }) => nonce.toString());
     const reason = `nonce ${nonces[0]} was consumed by a transaction that this kit did not sign`;
-    const { ledger, signer } = this.#context;
-    await ledger.freezeSigning(signer.address, reason);
-    await ledger.freezeWithdrawals(
-      slots.map(({ withdrawalId, nonce }) => ({
-        id: withdrawalId,
-        reason: `nonce ${nonce} is consumed on the chain, and none of its transactions is mined`,
-      })),
-    );
+    const steps = slots.map(({ withdrawalId, nonce }) => ({
+      id: withdrawalId,
+      reason: `nonce ${nonce} is consumed on the chain, and none of its transactions is mined`,
+    }));
+    await this.#context.ledger.freezeWithdrawals(lease, steps, reason);
     for (const { slotId } of slots) this.#missingSinceMs.delete(slotId);
     this.#context.log.error({ nonces }, "signing is frozen: a foreign transaction used our nonce");
   }
@@ -182,10 +186,10 @@ export class Settler {
       if (isSame) this.#changedOnce.delete(slot.slotId);
       if (isSame && receipts.height >= receipt.blockNumber) receiptsFound.push(receipt);
     }
-    if (changed.length > 0) await this.#freezeChanged(changed);
+    if (changed.length > 0) await this.#freezeChanged(round, changed);
     const confirmed = await this.#seenByBoth(slots, receiptsFound, round);
     const unproven = confirmed.filter(({ isProven }) => !isProven);
-    if (unproven.length > 0) await this.#freezeUnproven(unproven);
+    if (unproven.length > 0) await this.#freezeUnproven(round, unproven);
     if (confirmed.length === unproven.length) return { ...looked, hasBooked: false };
     await ledger.settleSlots(confirmed, { ...settings.failures, rewinds: round.rewinds });
     failpoint(WORKER_FAILPOINTS.afterSettleCommit);
@@ -219,7 +223,7 @@ export class Settler {
       else if (this.#disputedAgain(slot)) disputed.push(slot);
     }
     for (const { slotId } of agreed) this.#disputedOnce.delete(slotId);
-    if (disputed.length > 0) await this.#freezeDisputed(disputed);
+    if (disputed.length > 0) await this.#freezeDisputed(round, disputed);
     return agreed;
   }
 
@@ -260,20 +264,21 @@ export class Settler {
     return false;
   }
 
-  async #freezeDisputed(slots: readonly LiveSlot[]): Promise<void> {
-    const { ledger, signer, log } = this.#context;
+  async #freezeDisputed({ lease }: Round, slots: readonly LiveSlot[]): Promise<void> {
+    const { ledger, log } = this.#context;
     const hashes = slots.map(({ inclusion }) => inclusion?.hash);
     const reason = `the two nodes disagree about the receipt of ${hashes[0]}`;
-    await ledger.freezeSigning(signer.address, reason);
-    await ledger.freezeWithdrawals(slots.map(({ withdrawalId }) => ({ id: withdrawalId, reason })));
+    const steps = slots.map(({ withdrawalId }) => ({ id: withdrawalId, reason }));
+    await ledger.freezeWithdrawals(lease, steps, reason);
     log.error({ hashes }, "signing is frozen: the two nodes disagree");
   }
 
   /** Paid again, it could be paid twice; given back, it could have been paid. */
-  async #freezeUnproven(receipts: readonly SlotReceipt[]): Promise<void> {
+  async #freezeUnproven({ lease }: Round, receipts: readonly SlotReceipt[]): Promise<void> {
     const { ledger, log } = this.#context;
     const ids = receipts.map(({ withdrawalId }) => withdrawalId);
     await ledger.freezeWithdrawals(
+      lease,
       receipts.map((receipt) => ({ id: receipt.withdrawalId, reason: unprovenReason(receipt) })),
     );
     log.error({ ids }, "a token's payment was mined without its transfer");
@@ -298,12 +303,11 @@ export class Settler {
   }
 
   /** A published block never changes on this chain, so this is an incident, not a reorganisation. */
-  async #freezeChanged(slots: readonly LiveSlot[]): Promise<void> {
+  async #freezeChanged({ lease }: Round, slots: readonly LiveSlot[]): Promise<void> {
     const heights = [...new Set(slots.map(({ inclusion }) => inclusion?.blockNumber))];
     const reason = `block ${heights[0]} changed after a receipt of it was recorded`;
-    const { ledger, signer } = this.#context;
-    await ledger.freezeSigning(signer.address, reason);
-    await ledger.freezeWithdrawals(slots.map(({ withdrawalId }) => ({ id: withdrawalId, reason })));
+    const steps = slots.map(({ withdrawalId }) => ({ id: withdrawalId, reason }));
+    await this.#context.ledger.freezeWithdrawals(lease, steps, reason);
     this.#context.log.error({ heights }, "signing is frozen: a published block changed");
   }
 }

@@ -53,6 +53,11 @@ export class WayOut {
     this.#context = context;
   }
 
+  /** Another worker had the wallet: how long it has waited since is not known here. */
+  forget(): void {
+    this.#stall = undefined;
+  }
+
   /** The nonce that is waited for; undefined when nothing is on its way. */
   stalled(): StalledNonce | undefined {
     if (this.#stall === undefined) return undefined;

@@ -96,6 +96,23 @@ it("leaves to another wallet what it has given no nonce yet, and pays its own on
   ]);
 });
 
+it("leaves its wallet to another worker, who can sign for it", async () => {
+  const lanes = [silentLane(), house.lane()];
+  const { id } = await house.accept();
+  await lanes[0]?.runRound(house.signal);
+  expect((await house.read(id)).status).toBe("slotted");
+  expect(lanes[0]?.status()).toMatchObject({
+    holdsLease: true,
+    blockedReason: expect.stringContaining("locked"),
+  });
+  for (let round = 0; round < 3; round += 1) {
+    for (const lane of lanes) await lane.runRound(house.signal);
+    house.chain.mine();
+  }
+  expect((await house.read(id)).status).toBe("settled");
+  expect(lanes[0]?.status()).toMatchObject({ holdsLease: false, blockedReason: undefined });
+});
+
 it("lets a customer take back at once what waits for it, where it is the only wallet", async () => {
   const lane = silentLane();
   const begun = await house.accept();

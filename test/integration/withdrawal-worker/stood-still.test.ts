@@ -108,6 +108,71 @@ it("freezes no wallet for what another worker has sent in a payment's place mean
   expect((await house.read(id)).status).toBe("cancelled");
 });
 
+/** Another worker may take the wallet over. */
+const loseLease = () =>
+  house.ledger.owner.query(`UPDATE hot_wallet SET lease_expires_at = now() - interval '1 s'`);
+
+/** A node that shows no receipt while the test says so, and what happens behind its answers. */
+function deafNode(node: LaneContext["node"], isDeaf: () => boolean, behind: () => Promise<void>) {
+  const receipts: LaneContext["node"]["receipts"] = async (hashes, options) => {
+    const found = await node.receipts(hashes, options);
+    const answer = isDeaf() ? { ...found, byHash: new Map() } : found;
+    await behind();
+    return answer;
+  };
+  return { ...node, receipts };
+}
+
+it("freezes no wallet for receipts that another worker has found meanwhile", async () => {
+  const { id } = await house.accept();
+  const context = house.context();
+  const other = house.lane();
+  const stop = once(async () => {
+    await loseLease();
+    for (let round = 0; round < 2; round += 1) await other.runRound(house.signal);
+  });
+  const node = deafNode(
+    context.node,
+    () => true,
+    () => stop.spring(),
+  );
+  const lane = house.laneWith({ ...context, node });
+  await lane.runRound(house.signal);
+  house.chain.mine();
+  await lane.runRound(house.signal);
+  house.clock.ms += STANDSTILL_MS;
+  stop.isSet = true;
+  await expect(lane.runRound(house.signal)).rejects.toMatchObject({ code: "LEASE_LOST" });
+  expect(stop.isSet).toBe(false);
+  expect([await house.isFrozen(), (await house.read(id)).status]).toEqual([false, "settled"]);
+});
+
+it("counts no time in which another worker had the wallet", async () => {
+  const { id } = await house.accept();
+  const context = house.context();
+  let isDeaf = true;
+  const node = deafNode(
+    context.node,
+    () => isDeaf,
+    async () => undefined,
+  );
+  const lane = house.laneWith({ ...context, node });
+  const other = house.laneWith({ ...house.context(), node });
+  await lane.runRound(house.signal);
+  house.chain.mine();
+  await lane.runRound(house.signal);
+  await loseLease();
+  await other.runRound(house.signal);
+  house.clock.ms += STANDSTILL_MS;
+  await loseLease();
+  // The first look of this turn, at a node that lags once more.
+  await lane.runRound(house.signal);
+  expect([await house.isFrozen(), (await house.read(id)).status]).toEqual([false, "broadcast"]);
+  isDeaf = false;
+  for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
+  expect((await house.read(id)).status).toBe("settled");
+});
+
 it("freezes the wallet where they are missing at looks that are far enough apart", async () => {
   const { id } = await house.accept();
   const context = house.context();
