@@ -142,19 +142,19 @@ function formatVerdict(verdict: LedgerVerdict, knownHead: string | undefined): s
       "deposits",
       verdict.areDepositsTold
         ? rows.deposit.toString()
-        : `${rows.deposit}, and not whose they are: the export is of a former release`,
+        : `${rows.deposit}, and not whose they are, as in exports of former releases`,
     ],
     [
       "withdrawals",
       verdict.areWithdrawalsTold
         ? rows.withdrawal.toString()
-        : `${rows.withdrawal}, and not what became of them: the export is of a former release`,
+        : `${rows.withdrawal}, and not what became of them, as in exports of former releases`,
     ],
     [
       "persons",
       verdict.arePersonsTold
         ? `${rows.proposal} decisions, ${rows.wallet} wallets`
-        : "neither decisions nor wallets: the export is of a former release",
+        : "neither decisions nor wallets, as in exports of former releases",
     ],
     ["balances", `${verdict.balances} customers and assets`],
     ...(waiting > 0 ? [["not linked yet", waiting.toString()] as const] : []),

@@ -43,6 +43,20 @@ const POSTING_FIELDS = 6;
 /** Places of an event's fields. */
 const EVENT = { type: 2, data: 3 } as const;
 
+/**
+ * Kinds of rows that came later than what exports say of withdrawals, and later than what they say of
+ * deposits: what has some of them and leaves that out is of no release.
+ */
+const SINCE_WITHDRAWALS: readonly LinkKind[] = [
+  "proposal",
+  "outcome",
+  "wallet",
+  "wallet_change",
+  "acknowledgement",
+  "rewind",
+];
+const SINCE_DEPOSITS: readonly LinkKind[] = ["address", "assignment", ...SINCE_WITHDRAWALS];
+
 type Row = Extract<ExportLine, { readonly type: "link" }>["row"];
 
 type DepositLine = Extract<ExportLine, { readonly type: "deposit" }>;
@@ -286,8 +300,11 @@ class LedgerCheck {
   #checkDeposits(): void {
     const wanted = this.#ledger?.deposits;
     const [rows, owned] = [this.#rows.deposit, this.#owned.size];
+    const { withdrawals, wallets } = this.#ledger ?? {};
     if (wanted === undefined && owned > 0) {
       this.#fault("the export says of deposits whose they are, and not of how many");
+    } else if (wanted === undefined) {
+      this.#checkLeftOut("whose deposits are", SINCE_DEPOSITS, withdrawals ?? wallets);
     }
     if (wanted !== undefined && (wanted !== owned || wanted !== rows)) {
       this.#fault(`of ${rows} deposits the export says of ${owned} whose they are`);
@@ -309,9 +326,16 @@ class LedgerCheck {
         `deposit ${depositId} is ${customerId}'s, and was ${told.customerId}'s when told`,
       );
     }
-    if ((told.type === "deposit.credited") !== (status === "credited")) {
-      this.#fault(`deposit ${depositId} is ${status}, and the last that was told is ${told.type}`);
-    }
+    // A token that stands still holds what was detected of it: then the event is the token's.
+    const isHeldSince = status === "held" && told.type === "deposit.detected";
+    if (told.type === `deposit.${status}` || isHeldSince) return;
+    this.#fault(`deposit ${depositId} is ${status}, and the last that was told is ${told.type}`);
+  }
+
+  /** Exports of former releases told less, and had nothing of what came later. */
+  #checkLeftOut(what: string, later: readonly LinkKind[], laterCount: number | undefined): void {
+    if (laterCount === undefined && later.every((kind) => this.#rows[kind] === 0)) return;
+    this.#fault(`the export does not say ${what}, and has what came with a later release`);
   }
 
   /** Of every withdrawal that has a row the export says what became of it, as its last event does. */
@@ -320,6 +344,8 @@ class LedgerCheck {
     const [rows, stated] = [this.#rows.withdrawal, this.#states.size];
     if (wanted === undefined && stated > 0) {
       this.#fault("the export says what became of withdrawals, and not of how many");
+    } else if (wanted === undefined) {
+      this.#checkLeftOut("what became of withdrawals", SINCE_WITHDRAWALS, this.#ledger?.wallets);
     }
     if (wanted !== undefined && (wanted !== stated || wanted !== rows)) {
       this.#fault(`of ${rows} withdrawals the export says of ${stated} what became of them`);

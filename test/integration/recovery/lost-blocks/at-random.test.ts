@@ -162,13 +162,22 @@ class History {
     }
   }
 
-  /** Withdrawals in another state than the last event about them says: `verify ledger` names such. */
+  /**
+   * Withdrawals and deposits in another state than the last event about them says: `verify ledger` names
+   * such.
+   */
   async #untold(): Promise<readonly string[]> {
     const rows = await this.at.database.query<{ id: string }>(
       `SELECT w.id FROM withdrawal w
         WHERE 'withdrawal.' || w.status IS DISTINCT FROM (
           SELECT e.type FROM event e
            WHERE e.data ->> 'withdrawalId' = w.id AND e.type LIKE 'withdrawal.%'
+           ORDER BY e.seq DESC LIMIT 1)
+       UNION ALL
+       SELECT d.id FROM deposit d
+        WHERE ROW('deposit.' || d.status, d.customer_id) IS DISTINCT FROM (
+          SELECT ROW(e.type, e.data ->> 'customerId') FROM event e
+           WHERE e.data ->> 'depositId' = d.id AND e.type LIKE 'deposit.%'
            ORDER BY e.seq DESC LIMIT 1)`,
     );
     return rows.map(({ id }) => id);
