@@ -76,25 +76,42 @@ export function createNodeWitness(options: {
       });
     },
     async balances(checks) {
-      const calls = checks.map(callOf);
-      const asked = calls.filter((call) => call !== undefined);
+      const questions = checks.map(questionOf);
+      const asked = questions.filter((question) => typeof question === "object");
       const outcomes = await again(() => rpc.batch(asked, { signal }));
       const amounts = outcomes.map(parseAmount);
-      return calls.map((call) => (call === undefined ? undefined : amounts.shift()));
+      return questions.map((question) =>
+        typeof question === "object" ? amounts.shift() : question,
+      );
     },
     close: () => rpc.close(),
   };
 }
 
-function callOf({ entry, index }: BalanceCheck): RpcCall | undefined {
+/**
+ * What the node is asked, or what it holds without being asked: coins and tokens lie on accounts alone, so
+ * that there are none in a part of one, nor where no account or token can be. Undefined for other currencies.
+ */
+function questionOf({ entry, index }: BalanceCheck): RpcCall | bigint | undefined {
   const { account, currency } = entry;
-  if (account.value["sub_account"] !== undefined) return undefined;
-  const address = parseAddress(account.value["address"]);
+  if (!currency.isNative && currency.contractAddress === undefined) return undefined;
+  const isPart = account.value["sub_account"] !== undefined;
+  const address = isPart ? undefined : addressOf(account.value["address"]);
   const at = toQuantity(index);
+  if (address === undefined) return 0n;
   if (currency.isNative) return { method: "eth_getBalance", params: [address, at] };
-  if (currency.contractAddress === undefined) return undefined;
-  const data = encodeBalanceOf(address);
-  return { method: "eth_call", params: [{ to: currency.contractAddress, data }, at] };
+  const to = addressOf(currency.contractAddress);
+  if (to === undefined) return 0n;
+  return { method: "eth_call", params: [{ to, data: encodeBalanceOf(address) }, at] };
+}
+
+/** Undefined for a name that the server made up. */
+function addressOf(text: unknown): Address | undefined {
+  try {
+    return parseAddress(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -279,6 +279,71 @@ describe("mesh-check with a node as witness", () => {
   });
 });
 
+describe("mesh-check where coins are said to lie where the node has none", () => {
+  const HIDDEN = { ...ALICE, sub_account: { address: "vault" } };
+  /** The node's transaction pays ALICE's 100 to a contract, which passes them on to whom nothing names. */
+  const gone = async (hidden: object, currency: object = TOKEN) => {
+    const api = await startFakeDataApi([
+      [{ hash: hash(1), sides: [{ ...side(ALICE, 1_000n, currency), type: "GENESIS" }] }],
+      [{ hash: hash(2), sides: [side(ALICE, -100n, currency), side(hidden, 100n, currency)] }],
+    ]);
+    const balanceOf = (asked: object, text: unknown, at: unknown) => {
+      const isAlice = String(text).toLowerCase().includes(ALICE.address.slice(2).toLowerCase());
+      return !isAlice || asked !== currency ? 0n : at === "0x0" ? 1_000n : 900n;
+    };
+    const node = await startFakeNode({
+      eth_getBlockByNumber: ([at]) => ({
+        hash: hash(0xb10c + Number(at)),
+        parentHash: hash(0xb10c + Number(at) - 1),
+        miner: BOB.address,
+        transactions: [{ hash: hash(at === "0x0" ? 1 : 2), from: ALICE.address, to: BOB.address }],
+      }),
+      eth_getBalance: ([address, at]) => `0x${balanceOf(TOKEN, address, at).toString(16)}`,
+      eth_call: ([call, at]) => {
+        const { data } = call as { readonly data: string };
+        return `0x${balanceOf(GOLD, data, at).toString(16).padStart(64, "0")}`;
+      },
+    });
+    try {
+      const words = ["--url", api.url, "--node", node.url, "--json"];
+      const { code, document } = await runMeshCheck(words);
+      return { code, faults: document.faults };
+    } finally {
+      await api.close();
+      await node.close();
+    }
+  };
+
+  it.each([
+    ["coins in a sub-account", HIDDEN, TOKEN],
+    ["units of a token in a sub-account", HIDDEN, GOLD],
+    ["coins on an account that is no address", { address: "vault" }, TOKEN],
+  ])("finds %s", async (_what, hidden, currency) => {
+    const { code, faults } = await gone(hidden, currency);
+    expect(code).toBe(1);
+    expect(faults).toEqual([
+      expect.objectContaining({
+        code: "BALANCE_OF_NODE",
+        blockIndex: 1,
+        message: "the balance is 100, at the node 0",
+      }),
+    ]);
+  });
+
+  it("finds units of a token whose contract is no address", async () => {
+    const { code, faults } = await gone(BOB, { ...GOLD, metadata: { contractAddress: "gold" } });
+    expect([code, new Set(faults.map((fault) => fault.code))]).toEqual([
+      1,
+      new Set(["BALANCE_OF_NODE"]),
+    ]);
+  });
+
+  it("leaves claims alone, which no node is asked for", async () => {
+    const claim = { symbol: "TOKEN_CLAIM", decimals: 18, metadata: { claim: "unbonding" } };
+    expect(await gone(HIDDEN, claim)).toEqual({ code: 0, faults: [] });
+  });
+});
+
 describe("mesh-check over blocks of many Cosmos transactions", () => {
   const COUNT = 2_500;
   let api: FakeDataApi;
