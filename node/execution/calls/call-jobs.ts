@@ -6,13 +6,20 @@ import type { AccountRecord } from "../../store/account-record.js";
 import type { StateReader } from "../../store/state-reader.js";
 import { createAccessList, type AccessListResult } from "./call-access-list.js";
 import { type Estimate, estimateGas } from "./call-estimate.js";
-import type { CallOverrides, CallRequest, CallResult, SimulatedBlock } from "./call-port.js";
+import type {
+  CallOverrides,
+  CallRequest,
+  CallResult,
+  SimulatedBlock,
+  TraceJson,
+  TransactionTrace,
+} from "./call-port.js";
 import type { TracedTransaction, Job, WorkerSettings } from "./call-protocol.js";
 import { OverlaidState, overriddenBlock, precompilesUnder } from "./call-overrides.js";
 import { RememberingReader } from "./call-reader.js";
 import { MessageRunner, type RunOutcome, withFundsText } from "./call-run.js";
 import { stateOf } from "./call-state.js";
-import { traceMessage, traceTransactions, type TransactionTrace } from "./call-trace.js";
+import { traceMessage, traceTransactions } from "./call-trace.js";
 import { simulate } from "./simulation/simulate.js";
 import type { BlockContext } from "../message.js";
 import type { AnyPrecompile } from "../native/table.js";
@@ -35,7 +42,7 @@ export interface JobResults {
   readonly call: CallResult;
   readonly estimateGas: Estimate;
   readonly createAccessList: AccessListResult;
-  readonly traceCall: unknown;
+  readonly traceCall: TraceJson;
   readonly traceBlock: readonly TransactionTrace[];
   readonly simulate: readonly SimulatedBlock[];
 }

@@ -166,7 +166,7 @@ export class CallPool implements CallWorkers {
     height: Height,
     trace: TraceKind,
     { signal, ...overrides }: CallOptions,
-  ): Promise<unknown> {
+  ): Promise<JobResults["traceCall"]> {
     return this.submit({ kind: "traceCall", request, trace, ...overrides }, height, signal);
   }
 

@@ -158,6 +158,18 @@ export type CallErrorCode =
   | "SIMULATION_REFUSED";
 
 /**
+ * A trace: JSON text in UTF-8. As objects one of some megabytes would hold up the thread that decides
+ * blocks for a fifth of a second, while they are copied there and become text.
+ */
+export type TraceJson = Uint8Array;
+
+/** Trace of one mined transaction. */
+export interface TransactionTrace {
+  readonly transactionHash: Hash32;
+  readonly json: TraceJson;
+}
+
+/**
  * The call workers. All methods reject with an AppError carrying a CallErrorCode; a call that
  * outlives its time-out ends with its worker.
  */
@@ -174,19 +186,19 @@ export interface CallWorkers {
     height: Height,
     options: Omit<CallOptions, "blockOverrides">,
   ): Promise<{ accessList: readonly AccessListEntry[]; gasUsed: bigint; error?: string }>;
-  /** Traces of the wanted transactions of a mined block (all when `index` is undefined), as JSON. */
+  /** Traces of the wanted transactions of a mined block: all when `index` is undefined. */
   traceBlock(
     height: Height,
     index: number | undefined,
     kind: TraceKind,
     options: { signal: AbortSignal },
-  ): Promise<readonly { transactionHash: Hash32; result: unknown }[]>;
+  ): Promise<readonly TransactionTrace[]>;
   traceCall(
     request: CallRequest,
     height: Height,
     kind: TraceKind,
     options: CallOptions,
-  ): Promise<unknown>;
+  ): Promise<TraceJson>;
   /** Blocks that would follow the block at `height`, gaps between their numbers filled. */
   simulate(
     request: SimulationRequest,

@@ -22,7 +22,7 @@ import { TraceBudget, type Tracer, type TraceSummary } from "../tracers/tracer.j
 import type { RunResult } from "../transaction-engine.js";
 import { executeTransaction } from "../transaction-executor.js";
 import { CallError } from "./call-error.js";
-import type { CallRequest, TraceKind } from "./call-port.js";
+import type { CallRequest, TraceJson, TraceKind, TransactionTrace } from "./call-port.js";
 import type { WorkerSettings } from "./call-protocol.js";
 import { MessageRunner, type RanOutcome, withFundsText } from "./call-run.js";
 
@@ -32,12 +32,6 @@ export interface TraceEnvironment {
   readonly state: JournaledState;
   readonly block: BlockContext;
   readonly precompiles?: ReadonlyMap<Address, AnyPrecompile>;
-}
-
-/** Trace of one mined transaction. */
-export interface TransactionTrace {
-  readonly transactionHash: Hash32;
-  readonly result: unknown;
 }
 
 /**
@@ -88,8 +82,8 @@ export async function traceTransactions(
     if (!outcome.included) throw outcome.cause ?? invalidHere(tx.hash, outcome.reason);
     if (!isWanted) continue;
     const { gasUsed } = outcome.receipt;
-    const result = tracer.finish({ gasUsed, ...summaryOf(outcome.result) });
-    traces.push({ transactionHash: tx.hash, result });
+    const trace = tracer.finish({ gasUsed, ...summaryOf(outcome.result) });
+    traces.push({ transactionHash: tx.hash, json: jsonOf(trace) });
   }
   return traces;
 }
@@ -131,7 +125,7 @@ export function traceMessage(
   gasLimit: bigint,
   kind: TraceKind,
   environment: TraceEnvironment,
-): unknown {
+): TraceJson {
   const { state, block, settings } = environment;
   const runner = new MessageRunner(environment);
   // Who names no price pays nobody.
@@ -141,13 +135,13 @@ export function traceMessage(
   const { from, to } = request;
   const { nonce } = state.accountNow(from) ?? EMPTY_ACCOUNT;
   const target = to ?? contractAddressOf(from, nonce);
-  let trace: unknown;
+  let json: TraceJson | undefined;
   const options = {
     gasLimit,
     watcher: tracer.watcher,
     beforehand: () => tracer.start({ from, target, isCreation: to === undefined, gasLimit }),
     afterwards: (ran: RanOutcome) => {
-      trace = tracer.finish(ran);
+      json = jsonOf(tracer.finish(ran));
     },
   };
   const inGethsWords = (refusal: string) => `tracing failed: ${refusal}`;
@@ -155,7 +149,12 @@ export function traceMessage(
   if (outcome.kind === "invalid") {
     throw new CallError("INVALID_MESSAGE", inGethsWords(outcome.error));
   }
-  return trace;
+  if (json === undefined) throw new TypeError("a message that ran has a trace");
+  return json;
+}
+
+function jsonOf(trace: unknown): TraceJson {
+  return new TextEncoder().encode(JSON.stringify(trace));
 }
 
 /** What tracers look at beside the execution. */

@@ -4,10 +4,7 @@ import type { Hash32, Height } from "../../../chain/hex.js";
 import { CallError } from "../calls/call-error.js";
 import type { Watcher } from "../interpreter/watcher.js";
 
-/**
- * Most bytes of one trace, about as JSON. The answer crosses to the main thread, where nothing a
- * client asks may hold up a block for long: this much takes about a tenth of a second.
- */
+/** Most bytes of one answer, about as JSON: what a worker holds of it as objects is several times that. */
 const MAX_TRACE_BYTES = 16 * 1024 * 1024;
 
 /** Room of one answer; all its transactions share it. */

@@ -18,6 +18,7 @@ import type {
   CallRequest,
   CallWorkers,
   StateOverrides,
+  TraceJson,
   TraceKind,
 } from "../../../node/execution/calls/call-port.js";
 import type { Job, JobWork, WorkerSettings } from "../../../node/execution/calls/call-protocol.js";
@@ -170,8 +171,14 @@ export const call = (
 export const estimate = (state: StateReader, changes: Partial<CallRequest>) =>
   work(state, { kind: "estimateGas", request: request(changes) });
 
-export const traceCall = (state: StateReader, changes: Partial<CallRequest>, trace: TraceKind) =>
-  work(state, { kind: "traceCall", request: request(changes), trace });
+/** A trace as its client reads it. */
+const readTrace = (json: TraceJson) => JSON.parse(Buffer.from(json).toString()) as never;
+
+export const traceCall = async (
+  state: StateReader,
+  changes: Partial<CallRequest>,
+  trace: TraceKind,
+) => readTrace(await work(state, { kind: "traceCall", request: request(changes), trace }));
 
 /** The request as a mined transaction; its signature is never looked at. */
 export function transaction(
@@ -220,12 +227,15 @@ export async function execute(reader: StateReader, transactions: readonly BlockT
   return { state, receipts };
 }
 
-export const traceBlock = (
+export const traceBlock = async (
   reader: StateReader,
   transactions: readonly BlockTransaction[],
   trace: TraceKind,
   index?: number,
-) => work(reader, { kind: "traceBlock", transactions, index, trace });
+) => {
+  const traces = await work(reader, { kind: "traceBlock", transactions, index, trace });
+  return traces.map(({ transactionHash, json }) => ({ transactionHash, result: readTrace(json) }));
+};
 
 /** Minimal PUSH of a value. */
 export function push(value: number | bigint): string {

@@ -24,6 +24,7 @@ import {
   SETTINGS,
   slot,
   TEN,
+  traceCall,
   transaction,
   work,
 } from "./call-fixture.js";
@@ -70,11 +71,8 @@ describe("eth_call", () => {
 
   it("names a write in a static frame and a creation that cannot pay for its code", async () => {
     const inner = withCode(`${callCode("fa", OTHER)}00`, { [OTHER]: { code: "5f5f5500" } });
-    const traced = await work(inner, {
-      kind: "traceCall",
-      request: request(),
-      trace: { tracer: "callTracer", onlyTopCall: false, withLog: false },
-    });
+    const trace = { tracer: "callTracer", onlyTopCall: false, withLog: false } as const;
+    const traced = await traceCall(inner, {}, trace);
     expect(traced).toMatchObject({ calls: [{ error: "write protection" }] });
     const creation = { to: undefined, data: hexToBytes("0x6160005ff3"), gasLimit: 90_000n };
     const stored = await call(withCode(""), creation);

@@ -30,7 +30,7 @@ export function evmTraceQueries(sources: QuerySources): QueryHandlers {
       }
       const [trace] = await calls.traceBlock(place.height, place.index, kind, { signal });
       if (trace === undefined) throw new RangeError("a mined transaction has no trace");
-      return { data: jsonBytes(trace.result) };
+      return { data: trace.json };
     },
     [`${SERVICE}/TraceBlock`]: async (request, { signal }) => {
       const kind = traceKindOf(request);
@@ -41,10 +41,11 @@ export function evmTraceQueries(sources: QuerySources): QueryHandlers {
       for (const hash of wanted) {
         if (!hashes.has(hash)) throw notFound(`transaction ${hash} is not in block ${height}`);
       }
-      const list = traces
+      const pieces = traces
         .filter(({ transactionHash }) => wanted.size === 0 || wanted.has(transactionHash))
-        .map(({ result }) => ({ result }));
-      return { data: jsonBytes(list) };
+        .flatMap(({ json }, index) => [Buffer.from(`${index === 0 ? "[" : "},"}{"result":`), json]);
+      const end = Buffer.from(pieces.length === 0 ? "[]" : "}]");
+      return { data: Buffer.concat([...pieces, end]) };
     },
     [`${SERVICE}/TraceCall`]: async (request, { height, signal }) => {
       const kind = traceKindOf(request);
@@ -53,8 +54,8 @@ export function evmTraceQueries(sources: QuerySources): QueryHandlers {
         const bound = `must be less than or equal to current height [${height}]`;
         throw new QueryFault("FAILED_PRECONDITION", `requested height [${named}] ${bound}`);
       }
-      const trace = await calls.traceCall(callOf(sources, request), height, kind, { signal });
-      return { data: jsonBytes(trace) };
+      const data = await calls.traceCall(callOf(sources, request), height, kind, { signal });
+      return { data };
     },
   };
 }
@@ -97,8 +98,4 @@ function traceKindOf(request: MessageReader): TraceKind {
     enableReturnData: config.boolean("enable_return_data"),
   };
   return readParam(() => parseTraceConfig(options), "trace_config");
-}
-
-function jsonBytes(value: unknown): Uint8Array {
-  return Buffer.from(JSON.stringify(value), "utf8");
 }

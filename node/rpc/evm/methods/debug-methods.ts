@@ -3,7 +3,7 @@ import { type BlockOutline, type BlockTransaction, encodeHeader } from "../../..
 import { bytesToHex, type Height } from "../../../../chain/hex.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import type { CallWorkers, TraceKind } from "../../../execution/calls/call-port.js";
+import type { CallWorkers, TraceJson, TraceKind } from "../../../execution/calls/call-port.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import { callRequestParser } from "../arguments/call.js";
 import { encodeRawBlock } from "../encode.js";
@@ -50,8 +50,11 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
     if (height === undefined) throw new RpcFault("SERVER_ERROR", "block not found");
     if (height === 0) throw new RpcFault("SERVER_ERROR", "genesis is not traceable");
     const traces = await calls.traceBlock(height, undefined, kind, { signal });
-    const list = traces.map(({ transactionHash, result }) => ({ txHash: transactionHash, result }));
-    return new RawJson(JSON.stringify(list));
+    const pieces = traces.flatMap(({ transactionHash, json }, index) => {
+      const lead = index === 0 ? "[" : "},";
+      return [Buffer.from(`${lead}{"txHash":"${transactionHash}","result":`), json];
+    });
+    return new RawJson(Buffer.concat([...pieces, Buffer.from(pieces.length === 0 ? "[]" : "}]")]));
   };
   return [
     method("debug_traceTransaction", 2, async (params, { signal }) => {
@@ -61,7 +64,7 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
       const { height, index } = location;
       const [trace] = await calls.traceBlock(height, index, kind, { signal });
       if (trace === undefined) throw new RpcFault("SERVER_ERROR", "transaction not found");
-      return new RawJson(JSON.stringify(trace.result));
+      return rawJson(trace.json);
     }),
     method("debug_traceBlockByNumber", 2, (params, { signal }) => {
       const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
@@ -80,10 +83,13 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
         overrides: optionalField(parseObject(value), "stateOverrides", parseOverrides),
         blockOverrides: optionalField(parseObject(value), "blockOverrides", parseBlockOverrides),
       }));
-      const trace = await calls.traceCall(request, height, kind, { ...overrides, signal });
-      return new RawJson(JSON.stringify(trace));
+      return rawJson(await calls.traceCall(request, height, kind, { ...overrides, signal }));
     }),
   ];
+}
+
+function rawJson({ buffer, byteOffset, byteLength }: TraceJson): RawJson {
+  return new RawJson(Buffer.from(buffer, byteOffset, byteLength));
 }
 
 /** Not ignored: the state within a block is another one than that behind it. */

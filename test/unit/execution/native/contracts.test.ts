@@ -346,8 +346,10 @@ describe("calls that are no transactions", () => {
 
   it("trace the contract as a frame, with its logs and everything that it touched", async () => {
     const data = stakerAbi.encodeFunctionData("stake", [operatorText(0), TOKEN]);
-    const traced = (trace: Extract<JobWork, { kind: "traceCall" }>["trace"]) =>
-      work({ kind: "traceCall", request: request({ to: staker, data }), trace }) as Promise<never>;
+    const traced = async (trace: Extract<JobWork, { kind: "traceCall" }>["trace"]) => {
+      const json = await work({ kind: "traceCall", request: request({ to: staker, data }), trace });
+      return JSON.parse(Buffer.from(json).toString()) as never;
+    };
     const frame = await traced({ tracer: "callTracer", onlyTopCall: false, withLog: true });
     const { calls } = frame as {
       calls: { to: string; type: string; logs?: unknown[]; input: string }[];

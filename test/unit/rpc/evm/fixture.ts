@@ -395,12 +395,10 @@ export class FakeCalls implements CallWorkers {
   }
   createAccessList = async () => ({ accessList: [], gasUsed: 21_000n });
   traceBlock = async (height: Height, index: number | undefined, kind: unknown) => [
-    { transactionHash: ZERO_HASH, result: { height, index, kind } },
+    { transactionHash: ZERO_HASH, json: Buffer.from(JSON.stringify({ height, index, kind })) },
   ];
-  traceCall = async (request: CallRequest, _height: Height, kind: unknown) => ({
-    to: request.to ?? ZERO_ADDRESS,
-    kind,
-  });
+  traceCall = async (request: CallRequest, _height: Height, kind: unknown) =>
+    Buffer.from(JSON.stringify({ to: request.to ?? ZERO_ADDRESS, kind }));
   simulation: (request: SimulationRequest) => readonly SimulatedBlock[] = () => [];
   simulate = async (request: SimulationRequest) => this.simulation(request);
 }
