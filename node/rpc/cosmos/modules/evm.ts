@@ -8,7 +8,7 @@ import {
   parseMinimumGasPrices,
   TOKEN_DECIMALS,
 } from "../../../../chain/units.js";
-import { parseOverrides } from "../../evm/arguments/overrides.js";
+import { parseStateOverrides } from "../../evm/arguments/overrides.js";
 import { parseSlot } from "../../evm/params.js";
 import type { CallResult } from "../../../execution/calls/call-port.js";
 import { listValidators } from "../../../modules/reads/staking-reads.js";
@@ -110,7 +110,7 @@ function overridesOf(request: MessageReader) {
   const bytes = request.bytes("overrides");
   if (bytes.length === 0) return {};
   const json = jsonOf(bytes, "overrides");
-  return { overrides: readParam(() => parseOverrides(json), "overrides") };
+  return { overrides: readParam(() => parseStateOverrides(json), "overrides") };
 }
 
 function outcome(result: CallResult | { readonly outcome: "success" }) {

@@ -5,7 +5,7 @@ import type {
   SimulationRequest,
 } from "../../../execution/calls/call-port.js";
 import { invalidParams, RpcFault } from "../errors.js";
-import { parseBlockOverrides, parseOverrides } from "./overrides.js";
+import { parseBlockOverrides, parseOverrides, SlotRoom } from "./overrides.js";
 import { field, optionalField, ParamError, parseBoolean, parseObject } from "../params.js";
 
 const MAX_BLOCKS = 256;
@@ -23,6 +23,8 @@ export function simulationParser(
     if (list.length === 0) throw invalidParams("empty input");
     if (list.length > MAX_BLOCKS) throw tooMany("too many blocks");
     let callCount = 0;
+    const room = new SlotRoom();
+    const parseState = (set: unknown) => parseOverrides(set, room);
     const blocks = list.map((item: unknown): BlockStateCalls => {
       const block = parseObject(item);
       const calls = callsOf(block);
@@ -30,7 +32,7 @@ export function simulationParser(
       if (callCount > MAX_CALLS) throw tooMany(`too many calls: ${callCount} > ${MAX_CALLS}`);
       return {
         blockOverrides: optionalField(block, "blockOverrides", parseBlockOverrides) ?? {},
-        overrides: optionalField(block, "stateOverrides", parseOverrides) ?? new Map(),
+        overrides: optionalField(block, "stateOverrides", parseState) ?? new Map(),
         calls: calls.map(parseCall),
       };
     });

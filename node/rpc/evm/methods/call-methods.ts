@@ -8,7 +8,7 @@ import type { CallResult, CallWorkers } from "../../../execution/calls/call-port
 import { callRequestParser } from "../arguments/call.js";
 import { revertFault, RpcFault } from "../errors.js";
 import { type MethodEntries, method, RawJson } from "../method.js";
-import { parseBlockOverrides, parseOverrides } from "../arguments/overrides.js";
+import { parseBlockOverrides, parseStateOverrides } from "../arguments/overrides.js";
 import { type Params, parseBlockRef } from "../params.js";
 import { stateHeight } from "../reads.js";
 import { simulationParser, wantsFullTransactions } from "../arguments/simulation.js";
@@ -22,7 +22,7 @@ export function executionFault(result: Exclude<CallResult, { outcome: "success" 
 
 function overridesOf(params: Params) {
   return {
-    overrides: params.optional(2, parseOverrides),
+    overrides: params.optional(2, parseStateOverrides),
     blockOverrides: params.optional(3, parseBlockOverrides),
   };
 }
@@ -55,7 +55,7 @@ export function callMethods(view: ChainView, calls: CallWorkers, chainId: bigint
     method("eth_createAccessList", 3, async (params, { signal }) => {
       const request = params.required(0, parseCall);
       const height = stateHeight(view, params.optional(1, parseBlockRef));
-      const overrides = params.optional(2, parseOverrides);
+      const overrides = params.optional(2, parseStateOverrides);
       const result = await calls.createAccessList(request, height, { overrides, signal });
       const accessList = result.accessList.map(({ address, storageKeys }) => ({
         address,

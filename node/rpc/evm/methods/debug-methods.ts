@@ -19,7 +19,7 @@ import {
   parseObject,
 } from "../params.js";
 import type { EvmApiOptions } from "../options.js";
-import { parseBlockOverrides, parseOverrides } from "../arguments/overrides.js";
+import { parseBlockOverrides, parseStateOverrides } from "../arguments/overrides.js";
 import { findBlock, stateHeight } from "../reads.js";
 import { refusedBlockJson } from "../json/refused-block.js";
 import { DEFAULT_TRACE, parseTraceConfig } from "../arguments/trace.js";
@@ -80,7 +80,7 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
       const kind = params.optional(2, parseTraceConfig) ?? DEFAULT_TRACE;
       params.optional(2, refuseTransactionIndex);
       const overrides = params.optional(2, (value) => ({
-        overrides: optionalField(parseObject(value), "stateOverrides", parseOverrides),
+        overrides: optionalField(parseObject(value), "stateOverrides", parseStateOverrides),
         blockOverrides: optionalField(parseObject(value), "blockOverrides", parseBlockOverrides),
       }));
       return rawJson(await calls.traceCall(request, height, kind, { ...overrides, signal }));

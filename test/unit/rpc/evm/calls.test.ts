@@ -283,6 +283,32 @@ describe("calls", () => {
     });
   });
 
+  it("bounds the storage slots that a request overrides, however many accounts have them", async () => {
+    const slots = (count: number) =>
+      Object.fromEntries(
+        Array.from({ length: count }, (_, slot) => [`0x${slot.toString(16)}`, "0x1"]),
+      );
+    const address = (index: number) => `0x${index.toString(16).padStart(40, "0")}`;
+    const overrides = (...counts: readonly number[]) =>
+      Object.fromEntries(
+        counts.map((count, index) => [address(index), { stateDiff: slots(count) }]),
+      );
+    const call = (set: object) => node.ask("eth_call", { to: BOB.address }, "latest", set);
+    const message = "at most 16384 storage slots are allowed in all overrides";
+    expect((await call(overrides(16_384))).error).toBeUndefined();
+    expect((await call(overrides(8_192, 8_192))).error).toBeUndefined();
+    const refused = { code: -32602, message: `invalid argument 2: stateDiff: ${message}` };
+    expect((await call(overrides(16_385))).error).toEqual(refused);
+    expect((await call(overrides(8_192, 8_193))).error).toEqual(refused);
+
+    const blockStateCalls = [8_192, 8_193].map((count) => ({ stateOverrides: overrides(count) }));
+    const simulated = await node.ask("eth_simulateV1", { blockStateCalls });
+    expect(simulated.error).toMatchObject({
+      code: -32602,
+      message: expect.stringContaining(message),
+    });
+  });
+
   it("reports a revert as code 3 with its reason and data, in eth_call and eth_estimateGas", async () => {
     const coder = AbiCoder.defaultAbiCoder();
     const errorData = new Interface(["error Error(string)"]).encodeErrorResult("Error", [
