@@ -116,6 +116,11 @@ export class SteppedFrame extends Frame {
   /** One instruction. @throws Halt */
   step(): void {
     const { bytes } = this.code;
+    // As in go-ethereum, code of no bytes ends before a step.
+    if (bytes.length === 0) {
+      IMPLICIT_STOP.run(this);
+      return;
+    }
     const { place } = this;
     const opcode = bytes[place] ?? STOP;
     const isBehind = place >= bytes.length;

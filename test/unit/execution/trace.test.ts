@@ -385,6 +385,15 @@ describe("structLogger", () => {
     });
   });
 
+  it("shows no step of a creation without code", async () => {
+    const creation = await traceCall(chain(""), { to: undefined, data: new Uint8Array(0) }, STEPS);
+    expect(creation).toMatchObject({ failed: false, structLogs: [] });
+    const inner = await traceCall(chain("5f5f5ff000"), { gasLimit: 200_000n }, STEPS);
+    const { structLogs } = inner as { structLogs: { op: string }[] };
+    const ops = ["PUSH0", "PUSH0", "PUSH0", "CREATE", "STOP"];
+    expect(structLogs.map(({ op }) => op)).toEqual(ops);
+  });
+
   it("leaves out what was not asked for", async () => {
     const kind = { ...STEPS, enableMemory: false, disableStack: true, disableStorage: true };
     const result = await traceCall(chain("60015f5260015f5500"), {}, kind);
