@@ -4,11 +4,13 @@ import type { Hash32 } from "../../../chain/hex.js";
 import type { AccountRecord } from "../../store/account-record.js";
 import type { MaybePromise, StateReader } from "../../store/state-reader.js";
 
-/** Remembers every read for the length of a job; a job's reads are bounded by its gas. */
+/**
+ * Remembers accounts and slots for the length of a job; a job's reads are bounded by its gas. Codes are
+ * not kept: 50 million gas look at 19,000 contracts, which may be half a gigabyte.
+ */
 export class RememberingReader implements StateReader {
   private readonly accounts = new Map<Address, MaybePromise<AccountRecord | undefined>>();
   private readonly slots = new Map<string, MaybePromise<Uint8Array>>();
-  private readonly codes = new Map<Hash32, MaybePromise<Uint8Array>>();
 
   constructor(private readonly source: StateReader) {}
 
@@ -24,7 +26,7 @@ export class RememberingReader implements StateReader {
   }
 
   code(codeHash: Hash32): MaybePromise<Uint8Array> {
-    return remember(this.codes, codeHash, () => this.source.code(codeHash));
+    return this.source.code(codeHash);
   }
 
   /** Puts an account that was read in a batch. */

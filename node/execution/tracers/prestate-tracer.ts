@@ -37,7 +37,6 @@ interface Touched {
   readonly balanceAtoken: Atoken;
   readonly nonce: bigint;
   readonly codeHash: Hash32;
-  readonly code: Uint8Array;
   readonly slots: Map<Hash32, Hash32>;
   /** There was nothing, or nothing but an empty account. */
   readonly isEmpty: boolean;
@@ -126,11 +125,10 @@ export class PrestateTracer implements Tracer {
     if (this.touched.has(address)) return undefined;
     const { balanceAtoken, nonce, codeHash } = this.state.accountNow(address) ?? EMPTY_ACCOUNT;
     const isEmpty = nonce === 0n && balanceAtoken === 0n && codeHash === EMPTY_CODE_HASH;
-    const code = this.state.codeNow(codeHash);
     return () => {
       this.budget.take(ACCOUNT_BYTES);
       const slots = new Map<Hash32, Hash32>();
-      this.touched.set(address, { balanceAtoken, nonce, codeHash, code, slots, isEmpty });
+      this.touched.set(address, { balanceAtoken, nonce, codeHash, slots, isEmpty });
     };
   }
 
@@ -189,7 +187,7 @@ export class PrestateTracer implements Tracer {
     const after: AccountJson = {};
     if (now.balanceAtoken !== touched.balanceAtoken) after.balance = toQuantity(now.balanceAtoken);
     if (now.codeHash !== touched.codeHash) {
-      if (!this.options.disableCode) after.code = this.codeText(this.state.codeNow(now.codeHash));
+      if (!this.options.disableCode) after.code = this.codeText(now.codeHash);
       after.codeHash = now.codeHash;
     }
     if (now.nonce !== touched.nonce) after.nonce = Number(now.nonce);
@@ -208,10 +206,10 @@ export class PrestateTracer implements Tracer {
   }
 
   private toJson(touched: Touched, slots: ReadonlyMap<Hash32, Hash32>): AccountJson {
-    const { balanceAtoken, nonce, codeHash, code } = touched;
+    const { balanceAtoken, nonce, codeHash } = touched;
     const json: AccountJson = { balance: toQuantity(balanceAtoken) };
     if (codeHash !== EMPTY_CODE_HASH) {
-      if (!this.options.disableCode) json.code = this.codeText(code);
+      if (!this.options.disableCode) json.code = this.codeText(codeHash);
       json.codeHash = codeHash;
     }
     if (nonce > 0n) json.nonce = Number(nonce);
@@ -219,7 +217,9 @@ export class PrestateTracer implements Tracer {
     return json;
   }
 
-  private codeText(code: Uint8Array): Hex {
+  /** Read when it is shown: all codes of what a message looks at would be half a gigabyte. */
+  private codeText(codeHash: Hash32): Hex {
+    const code = this.state.codeNow(codeHash);
     this.budget.take(2 * code.length);
     return bytesToHex(code);
   }

@@ -79,6 +79,21 @@ describe("eth_call", () => {
     expect(stored).toMatchObject({ error: "contract creation code storage out of gas" });
   });
 
+  it("keeps no codes of contracts that a call has looked at: tens of thousands have no room", async () => {
+    // EXTCODECOPY of one byte, twice of the same account: its code is asked for each time.
+    const copy = `60015f5f73${OTHER.slice(2)}3c`;
+    const state = withCode(`${copy}${copy}00`, { [OTHER]: { code: "5b" } });
+    const read: Uint8Array[] = [];
+    const codeOf = state.code.bind(state);
+    state.code = (codeHash) => {
+      const code = codeOf(codeHash).slice();
+      read.push(code);
+      return code;
+    };
+    expect(await call(state, {})).toMatchObject({ outcome: "success" });
+    expect(read.filter((code) => code[0] === 0x5b)).not.toHaveLength(1);
+  });
+
   it("says it where a message needs more compute units than a transaction may have", async () => {
     const hungry = withCode(`5b${"5f5f2050".repeat(40)}5f56`);
     const error = "out of compute";

@@ -288,6 +288,24 @@ describe("prestateTracer", () => {
       [CONTRACT]: { code: counter, balanceAtoken: 5n, storage: { 0: 8n, 1: 9n } },
     });
 
+  it.each([
+    ["no code", { ...PRESTATE, disableCode: true }, 0],
+    ["what has changed", DIFFERENCE, 0],
+    ["codes", PRESTATE, 1],
+  ] as const)("reads codes that it shows alone: %s", async (_name, kind, count) => {
+    // EXTCODEHASH of an account, whose code nothing runs.
+    const looked = chain(`73${OTHER.slice(2)}3f00`, "5b");
+    const hash = keccak256Hex(hexToBytes("0x5b"));
+    const read: string[] = [];
+    const codeOf = looked.code.bind(looked);
+    looked.code = (codeHash) => {
+      read.push(codeHash);
+      return codeOf(codeHash);
+    };
+    await traceCall(looked, {}, kind);
+    expect(read.filter((codeHash) => codeHash === hash)).toHaveLength(count);
+  });
+
   it("shows all that was touched, before the transaction", async () => {
     const [trace] = await traceBlock(state(), [sent], PRESTATE);
     expect(trace?.result).toEqual({
