@@ -19,7 +19,13 @@ const MAX_DELAY_MS = 14_400_000;
 /** Shortest pause that a receiver may ask for. */
 const MIN_DELAY_MS = 1_000;
 
-/** Tries of one delivery: the last one comes some 19 h after the first. */
+/**
+ * Tries whose pauses a receiver may make that short. Where it alone decided, as a proxy does that says
+ * `Retry-After: 1` to everything, all tries would be over in seconds, and the webhook switched off.
+ */
+const HURRIED_TRIES = 3;
+
+/** Tries of one delivery: the last one comes some 19 h after the first, 7 h where the receiver hurries. */
 const MAX_TRIES = 12;
 
 /** Answers below 500 that ask for another try: timeout, too early, too many requests. */
@@ -77,7 +83,7 @@ export function judgeAnswer(answer: PostAnswer, tries: number, nowMs: number): D
   const error = words === "" || isRedirect ? what : `${what}: ${words}`;
   const mayPass = RETRIED_STATUSES.has(status) || status >= 500;
   const asked = retryAfterMs(retryAfter, nowMs);
-  const delayMs = asked === undefined ? delayAfter(tries) : Math.max(MIN_DELAY_MS, asked);
+  const delayMs = asked === undefined ? delayAfter(tries) : Math.max(shortestAfter(tries), asked);
   return {
     kind: mayPass && tries < MAX_TRIES ? "retry" : "dead",
     status,
@@ -102,10 +108,16 @@ function delayAfter(tries: number): number {
   return Math.min(FIRST_DELAY_MS * DELAY_FACTOR ** Math.min(tries - 1, MAX_TRIES), MAX_DELAY_MS);
 }
 
+/** Shortest pause that may be asked for: behind the hurried tries ours begin, from the first one on. */
+function shortestAfter(tries: number): number {
+  return tries <= HURRIED_TRIES ? MIN_DELAY_MS : delayAfter(tries - HURRIED_TRIES);
+}
+
 /** Seconds or an HTTP date (RFC 9110, 10.2.3), as milliseconds from now; undefined for neither. */
 function retryAfterMs(text: string | undefined, nowMs: number): number | undefined {
   if (text === undefined) return undefined;
   if (/^[0-9]{1,9}$/.test(text)) return Number(text) * 1_000;
-  const dateMs = Date.parse(text);
+  // JavaScript reads "-5" and "1.5" as dates of 2001.
+  const dateMs = /^[A-Z][a-z]{2}, .+ GMT$/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(dateMs) ? undefined : dateMs - nowMs;
 }
