@@ -7,12 +7,32 @@ import type { Sql } from "../runtime/sql/sql.js";
 import { refuseInRecovery } from "./guard/ledger-guard.js";
 import { storedInteger, storedTime } from "./stored-values.js";
 
-/** Types of events; `withdrawal.<status>` are written by the withdrawal side. */
-export type EventType =
-  | `deposit.${string}`
-  | `withdrawal.${string}`
-  | `token.${string}`
-  | "webhook.disabled";
+/** Types of events: what became of deposits, withdrawals, tokens and webhooks. */
+export const EVENT_TYPES = [
+  "deposit.detected",
+  "deposit.held",
+  "deposit.suspense",
+  "deposit.credited",
+  "deposit.reversed",
+  "withdrawal.pending_approval",
+  "withdrawal.accepted",
+  "withdrawal.slotted",
+  "withdrawal.signed",
+  "withdrawal.broadcast",
+  "withdrawal.cancelling",
+  "withdrawal.included",
+  "withdrawal.frozen",
+  "withdrawal.settled",
+  "withdrawal.failed",
+  "withdrawal.rejected",
+  "withdrawal.cancelled",
+  "token.paused",
+  "token.resumed",
+  "webhook.disabled",
+] as const;
+
+/** One of `EVENT_TYPES`. */
+export type EventType = (typeof EVENT_TYPES)[number];
 
 /** An event to append; `data` names what it is about and what integrators need. */
 export interface NewEvent {

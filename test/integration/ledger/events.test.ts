@@ -27,7 +27,7 @@ describe("the event stream", () => {
       database
         .transaction(async (tx) => {
           const events = Array.from({ length: 1 + (writer % 3) }, (__, index) => ({
-            type: "deposit.test" as const,
+            type: "deposit.detected" as const,
             data: { writer, index },
           }));
           await appendEvents(tx, events);
@@ -69,14 +69,16 @@ describe("the event stream", () => {
     let hasFirst = false;
     const order: string[] = [];
     const first = database.transaction(async (tx) => {
-      await appendEvents(tx, [{ type: "deposit.first", data: {} }]);
+      await appendEvents(tx, [{ type: "deposit.detected", data: {} }]);
       hasFirst = true;
       await opened;
       order.push("first");
     });
     await until(() => hasFirst, { timeoutMs: 5_000 });
     const second = (async () => {
-      await database.transaction((tx) => appendEvents(tx, [{ type: "deposit.second", data: {} }]));
+      await database.transaction((tx) =>
+        appendEvents(tx, [{ type: "deposit.credited", data: {} }]),
+      );
       order.push("second");
     })();
     await until(

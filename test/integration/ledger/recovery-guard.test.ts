@@ -61,9 +61,9 @@ async function give(database: LedgerDatabase, guard: LedgerGuard): Promise<numbe
   return index;
 }
 
-const say = (database: LedgerDatabase, type: string) =>
+const say = (database: LedgerDatabase, name: string) =>
   database.transaction((tx) =>
-    appendEvents(tx, [{ type: `deposit.${type}`, data: { depositId: type } }]),
+    appendEvents(tx, [{ type: "deposit.detected", data: { depositId: name } }]),
   );
 
 /** The database as it stands now, opened: what a backup holds. */
@@ -154,7 +154,7 @@ describe("a ledger and what its home remembers", () => {
 
   it("waits for events that are being written, and lets none be written after it", async () => {
     const other = await openTestLedger();
-    const event = { type: "deposit.test", data: {} } as const;
+    const event = { type: "deposit.detected", data: {} } as const;
     try {
       const mark = { ledgerId: randomUUID(), epoch: 1, nextAddressIndex: 0, eventSeq: 9 };
       const waiting = `SELECT 1 FROM pg_stat_activity

@@ -116,9 +116,11 @@ describe("causeway webhooks", () => {
     await expect(addByHand("https://10.0.0.1/")).rejects.toMatchObject({
       code: "FORBIDDEN_TARGET",
     });
-    await expect(addByHand("https://hooks.example.com/", "coins")).rejects.toMatchObject({
-      code: "INVALID_WEBHOOK",
-    });
+    for (const events of ["coins", "*,withdrawal.settle"]) {
+      await expect(addByHand("https://hooks.example.com/", events)).rejects.toMatchObject({
+        code: "INVALID_WEBHOOK",
+      });
+    }
     await expect(runRedeliver(command(true), "nobodyhasit0", "1")).rejects.toMatchObject({
       code: "WEBHOOK_UNKNOWN",
     });
@@ -156,6 +158,8 @@ describe("POST /v1/webhooks", () => {
     ["no events", { url: "https://hooks.example.com/" }],
     ["an empty list of events", { url: "https://hooks.example.com/", events: [] }],
     ["an unknown kind of event", { url: "https://hooks.example.com/", events: ["coins.*"] }],
+    ["a misspelt event", { url: "https://hooks.example.com/", events: ["deposit.creditted"] }],
+    ["an event of another kind", { url: "https://hooks.example.com/", events: ["token.settled"] }],
     ["http to elsewhere", { url: "http://hooks.example.com/", events: ["*"] }],
     ["a private address", { url: "https://10.0.0.1/", events: ["*"] }],
     ["a metadata service", { url: "https://169.254.169.254/", events: ["*"] }],
