@@ -4,6 +4,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Server as SocketServer } from "node:net";
 import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
 import { CollectedBytes } from "../../runtime/http/collected-bytes.js";
+import { endServer } from "../../runtime/http/http-ending.js";
 import { discardRest } from "../../runtime/http/http-body.js";
 import { COUNTED_BYTES, type HeldBytes, type Holding } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
@@ -83,15 +84,8 @@ export async function bind(
 }
 
 /** Stops accepting, lets open requests finish for a moment, then closes what is left. */
-export async function stopServer(server: Server): Promise<void> {
-  if (!server.listening) return;
-  const closed = new Promise<void>((resolve) => {
-    server.close(() => resolve());
-  });
-  server.closeIdleConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), STOP_GRACE_MS);
-  await closed;
-  clearTimeout(timer);
+export function stopServer(server: Server): Promise<void> {
+  return endServer(server, STOP_GRACE_MS);
 }
 
 /** Why a body is not read. */

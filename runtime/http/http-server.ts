@@ -15,6 +15,7 @@ import { type Caller, type HttpAccess, HttpGate } from "./http-access.js";
 import { createAllowedMethods } from "./allowed-methods.js";
 import { assertReadable, pathPattern } from "./api-schema.js";
 import { discardRest, isJsonType, parseJsonBody, readBody } from "./http-body.js";
+import { endServer } from "./http-ending.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
 import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from "./http-lane.js";
 import type { HeldBytes } from "./held-bytes.js";
@@ -228,13 +229,8 @@ class OpenApiServer implements HttpServer {
     });
   }
 
-  async stop(): Promise<void> {
-    if (!this.#server.listening) return;
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeIdleConnections();
-    const force = setTimeout(() => this.#server.closeAllConnections(), DRAIN_TIMEOUT_MS);
-    await closed;
-    clearTimeout(force);
+  stop(): Promise<void> {
+    return endServer(this.#server, DRAIN_TIMEOUT_MS);
   }
 
   /** First contact: probes, authentication, the body's bytes, cached replies, lane; Express. */

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { errorCode } from "../../chain/errors.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
+import { endServer } from "../../runtime/http/http-ending.js";
 import { endSocket } from "../../runtime/http/http-reply.js";
 import type { Readiness } from "../../runtime/http/http-server.js";
 import { boundUnsent } from "../../runtime/http/http-unsent.js";
@@ -67,13 +68,8 @@ export class PageListener {
   }
 
   /** Ends; pages in the making have a moment. */
-  async stop(): Promise<void> {
-    if (!this.server.listening) return;
-    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
-    this.server.closeIdleConnections();
-    const force = setTimeout(() => this.server.closeAllConnections(), DRAIN_TIMEOUT_MS);
-    await closed;
-    clearTimeout(force);
+  stop(): Promise<void> {
+    return endServer(this.server, DRAIN_TIMEOUT_MS);
   }
 }
 
