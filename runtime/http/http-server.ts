@@ -21,7 +21,7 @@ import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from 
 import type { HeldBytes } from "./held-bytes.js";
 import { PipelineBound } from "./http-pipeline.js";
 import { createReaders } from "./readers.js";
-import { checkHeaders, checkNumbers, checkUrl } from "./request-checks.js";
+import { checkHeaders, checkNumbers, checkUrl, takeOriginForm } from "./request-checks.js";
 import { boundUnsent } from "./http-unsent.js";
 import { endSocket, sendBytes, sendJson, sendReply, leavingOf } from "./http-reply.js";
 import { ReplyTimer } from "./http-timing.js";
@@ -235,6 +235,7 @@ class OpenApiServer implements HttpServer {
 
   /** First contact: probes, authentication, the body's bytes, cached replies, lane; Express. */
   async #accept(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    takeOriginForm(request);
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     const state: RequestState = {
       rawBody: Buffer.alloc(0),

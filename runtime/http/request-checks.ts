@@ -3,6 +3,22 @@ import type { IncomingMessage } from "node:http";
 import type { Request } from "express";
 import { requestError } from "./http-errors.js";
 
+/** What stands before the path where a client takes the server for a proxy. */
+const ORIGIN = /^https?:\/\/[^/?#]+/i;
+
+/**
+ * Makes a target with scheme and host (absolute-form; RFC 9112, 3.2.2, wants it taken) the path and query
+ * that it means, which is what everything behind looks at, and what signatures are over.
+ */
+export function takeOriginForm(request: IncomingMessage): void {
+  const { url } = request;
+  if (url === undefined || url.startsWith("/")) return;
+  const [origin] = ORIGIN.exec(url) ?? [];
+  if (origin === undefined) return;
+  const rest = url.slice(origin.length);
+  request.url = rest.startsWith("/") ? rest : `/${rest}`;
+}
+
 /** Before the body is read. @throws INVALID_REQUEST */
 export function checkHeaders(request: IncomingMessage): void {
   const { headers } = request;

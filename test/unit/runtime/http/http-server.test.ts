@@ -238,6 +238,27 @@ describe("HTTP server", () => {
     });
   }
 
+  it("takes a target with scheme and host, as clients send it that take it for a proxy", async () => {
+    const ask = (path: string) =>
+      new Promise<readonly [number | undefined, string]>((resolve, reject) => {
+        const headers = { authorization: `Bearer ${KEY}` };
+        const asked = httpRequest({ port: server.port, path, headers }, (response) => {
+          let text = "";
+          response.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
+          response.once("end", () => resolve([response.statusCode, text]));
+        });
+        asked.once("error", reject);
+        asked.end();
+      });
+    const origin = `http://127.0.0.1:${server.port}`;
+    expect(await ask(`${origin}/v1/things?limit=7`)).toEqual([200, '{"limit":7}']);
+    expect(await ask("HTTPS://api.example/v1/things/a")).toEqual([200, '{"id":"a"}']);
+    expect(await ask(`${origin}/health`)).toEqual([200, '{"status":"ok"}']);
+    for (const none of [origin, `${origin}?limit=7`, `${origin}/v1/nothing`, "ftp://a/v1/things"]) {
+      expect([none, (await ask(none))[0]]).toEqual([none, 404]);
+    }
+  });
+
   it("stops reading a body without length as soon as it is too large", async () => {
     const status = await new Promise((resolve) => {
       const request = httpRequest(
