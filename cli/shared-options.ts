@@ -22,6 +22,31 @@ export function addShared(command: Command): Command {
     .addOption(new Option("--json", "print one JSON document"));
 }
 
+/** Where a command works: a script that names it has a second one added to it, and the last one counts. */
+const PLACES: ReadonlySet<string> = new Set(["home", "port-offset"]);
+
+/**
+ * Refuses flags of a command, and of those below it, that are typed twice with different values: the last
+ * one would count and the first be forgotten, without a word. Not those that gather their values.
+ */
+export function refuseRepeats(command: Command): void {
+  for (const option of command.options) {
+    const isGathered = option.variadic || option.parseArg !== undefined;
+    if (option.isBoolean() || isGathered || PLACES.has(option.name())) continue;
+    let given: string | undefined;
+    command.on(`option:${option.name()}`, (value?: string) => {
+      if (given !== undefined && given !== value) {
+        command.error(
+          `error: ${option.long ?? option.flags} is given twice, and one alone would count; where it ` +
+            "takes a list, its parts are separated by commas",
+        );
+      }
+      given = value;
+    });
+  }
+  for (const below of command.commands) refuseRepeats(below);
+}
+
 /** Exit code of a check that could not be made. */
 const NOT_MADE = 2;
 

@@ -34,7 +34,13 @@ import { addQueryCommands } from "../queries/program.js";
 import { addTxCommands } from "../transactions/program.js";
 import { addWebhookCommands } from "../webhooks/program.js";
 import { EVM_CHOICES } from "../home/evm-choice.js";
-import { addShared, judging, type Runner, type SharedOptions } from "../shared-options.js";
+import {
+  addShared,
+  judging,
+  refuseRepeats,
+  type Runner,
+  type SharedOptions,
+} from "../shared-options.js";
 
 /** What the entry gives. */
 export interface ProgramOptions {
@@ -85,6 +91,11 @@ export function createProgram(options: ProgramOptions): Command {
   addRecoveryCommands(program, run);
   addLedgerCommands(program, run);
   addIndexerCommands(program, run);
+  // In the SDK's commands the last one counts, as there.
+  const likeTheSdk = ["query", "tx"];
+  for (const command of program.commands) {
+    if (!likeTheSdk.includes(command.name())) refuseRepeats(command);
+  }
   return program;
 }
 
