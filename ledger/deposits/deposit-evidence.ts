@@ -61,10 +61,17 @@ export async function entriesOfDeposit(sql: Sql, id: string): Promise<readonly P
   }));
 }
 
-/** Identifiers of the deposits that one transaction made, in the order of their operations. */
+/**
+ * Identifiers of the deposits that one transaction made, in the order of their operations. Where it made
+ * more than are told, those that wait for something are among them.
+ */
 export async function depositIdsOfTransaction(sql: Sql, hash: Hash32): Promise<readonly string[]> {
   const rows = await sql.query<{ id: string }>(
-    `SELECT id FROM deposit WHERE tx_hash = $1 ORDER BY seq LIMIT ${MAX_DEPOSITS}`,
+    `SELECT id FROM (
+       SELECT id, seq FROM deposit WHERE tx_hash = $1
+        ORDER BY array_position(ARRAY['detected', 'held', 'suspense', 'credited'], status), seq
+        LIMIT ${MAX_DEPOSITS}) AS told
+      ORDER BY seq`,
     [hash],
   );
   return rows.map(({ id }) => id);

@@ -1,0 +1,77 @@
+/** Why a transaction was credited, where it paid more addresses than one answer lists. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { parseAddress } from "../../../chain/address.js";
+import { parseHash32 } from "../../../chain/hex.js";
+import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
+import { insertDeposits } from "../../../ledger/blocks/new-deposits.js";
+import { registerAddress } from "../../../ledger/deposits/deposit-addresses.js";
+import type { DepositStatus } from "../../../ledger/deposits/deposit-queries.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
+import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
+
+const ALICE = parseCustomerId("alice");
+const HASH = parseHash32(`0x${"ab".repeat(32)}`);
+const address = parseAddress(`0x${"01".repeat(20)}`);
+
+let ledger: TestLedger;
+
+beforeEach(async () => {
+  ledger = await openTestLedger();
+  await registerAddress(ledger.database, ALICE, { deriveAddress: () => address, issuedBelow: 0 });
+});
+afterEach(() => ledger.drop());
+
+/** One transaction with a deposit of each state, in the order of its operations. */
+async function book(states: readonly DepositStatus[]): Promise<void> {
+  const rows = states.map((status, opIndex) => ({
+    status,
+    deposit: {
+      address,
+      customerId: ALICE,
+      asset: "TOKEN",
+      amountUnits: 1n,
+      height: 5,
+      blockHash: HASH,
+      txHash: HASH,
+      txIndex: 0,
+      opIndex,
+      creditable: status !== "suspense",
+    },
+  }));
+  await ledger.database.transaction((tx) => insertDeposits(tx, rows));
+}
+
+it.each([
+  ["suspense", "SUSPENSE"],
+  ["held", "HELD"],
+  ["detected", "CONFIRMING"],
+] as const)(
+  "a deposit that is %s is told behind a hundred that are credited",
+  async (state, code) => {
+    const nobody = () => Promise.reject(new Error("the ledger knows the answer"));
+    const node = {
+      transactionStatus: nobody,
+      getTransactionReceipt: nobody,
+      getBlockHeader: nobody,
+      blockJournal: nobody,
+    };
+    await book([...Array.from({ length: 100 }, () => "credited" as const), state]);
+    const found = await explainTransaction(
+      {
+        database: ledger.database,
+        node,
+        source: { block: nobody },
+        watched: {
+          customerOf: () => undefined,
+          assetOf: () => undefined,
+          walletFrom: () => undefined,
+        },
+      },
+      HASH,
+      new AbortController(),
+    );
+    expect(found.code).toBe(code);
+    expect(found.deposits).toHaveLength(100);
+    expect(found.deposits.at(-1)).toMatchObject({ opIndex: 100, status: state });
+  },
+);
