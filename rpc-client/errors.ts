@@ -34,6 +34,12 @@ export const SERVER_ERROR = -32000;
 /** JSON-RPC's number for arguments that a server does not take. */
 const INVALID_PARAMS = -32602;
 
+/** JSON-RPC's number for a method that a server does not have. */
+const METHOD_NOT_FOUND = -32601;
+
+/** The node's number for what it has deleted: the method is there. */
+const PRUNED_RPC_CODE = 4444;
+
 /** Characters of a node's text that are kept: contracts choose what it quotes. */
 export const MAX_NODE_TEXT_CHARACTERS = 1_024;
 
@@ -55,6 +61,21 @@ export class RpcError extends AppError<"RPC_ERROR"> {
 /** Whether a node did not take the arguments of a call: of another version, it may know fewer. */
 export function areParamsInvalid(error: unknown): boolean {
   return error instanceof RpcError && error.rpc.rpcCode === INVALID_PARAMS;
+}
+
+/** Whether a node refused because it does not have the method at all. */
+export function isMethodMissing(error: unknown): error is RpcError {
+  return error instanceof RpcError && error.rpc.rpcCode === METHOD_NOT_FOUND;
+}
+
+/** Whether a node refused because it has deleted what was asked for. */
+export function isPruned(error: unknown): error is RpcError {
+  return error instanceof RpcError && error.rpc.rpcCode === PRUNED_RPC_CODE;
+}
+
+/** Whether a node refused because it does not have the block whose state was asked for. */
+export function isHeaderMissing(error: unknown): error is RpcError {
+  return error instanceof RpcError && /header (for hash )?not found/i.test(error.nodeMessage);
 }
 
 /** The Data API refused a request; `details.rosettaCode` is its listed number. */

@@ -15,7 +15,7 @@ import { type AccountHeightsCalls, accountHeightsCalls } from "./account-heights
 import { type AccountStateCalls, accountStateCalls } from "./account-states.js";
 import { type At, encodeAt, encodeStateAt, type StateAt } from "./at.js";
 import { type ClaimCalls, claimCalls } from "./indexing/claims.js";
-import { badAnswer, type RpcError } from "./errors.js";
+import { badAnswer, isMethodMissing, type RpcError } from "./errors.js";
 import {
   type AccountHeightsPage,
   type AccountJournalPage,
@@ -84,6 +84,8 @@ export interface EvmClient
   isSyncing(options: RpcOptions): Promise<boolean>;
   /** Lowest height of which the node has the block and the state after it; 0 where it says nothing. */
   oldestHeight(options: RpcOptions): Promise<Height>;
+  /** Most gas that a transaction may name; undefined where the node does not say. */
+  transactionGas(options: RpcOptions): Promise<bigint | undefined>;
   getBalance(address: Address, at: At, options: RpcOptions): Promise<bigint>;
   /** Balances in the order of the queries, in as few HTTP requests as the batch bound allows. */
   getBalances(
@@ -166,6 +168,7 @@ type ChainCalls = Pick<
   | "blockNumber"
   | "isSyncing"
   | "oldestHeight"
+  | "transactionGas"
   | "getBlockHeader"
   | "getBlockHeaders"
   | "getBlockHeaderByHash"
@@ -184,6 +187,17 @@ function chainCalls(rpc: JsonRpcClient): ChainCalls {
     isSyncing: async (options) => parseSyncing(await rpc.request("eth_syncing", [], options)),
     oldestHeight: async (options) =>
       parseOldestHeight(await rpc.request("eth_capabilities", [], options)),
+    async transactionGas(options) {
+      const answer = await rpc.request("eth_capabilities", [], options).catch((error: unknown) => {
+        if (isMethodMissing(error)) return {};
+        throw error;
+      });
+      return readOptional(
+        readObject(answer, "capabilities")["transactionGas"],
+        "gas",
+        readQuantity,
+      );
+    },
     getBlockHeader: (at, options) => header("eth_getBlockByNumber", encodeAt(at), options),
     getBlockHeaderByHash: (hash, options) => header("eth_getBlockByHash", hash, options),
     async getBlockHeaders(heights, options) {

@@ -8,7 +8,7 @@ import type { Height } from "../../chain/hex.js";
 import type { BlockRange } from "../../rpc-client/indexing/block-range.js";
 import type { RangedBlock } from "../../rpc-client/indexing/ranged-block.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import { isMethodMissing, isPruned } from "../../rpc-client/node-methods.js";
+import { isMethodMissing, isPruned } from "../../rpc-client/errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { MetricCounter, Metrics } from "../../runtime/process/metrics.js";

@@ -62,16 +62,19 @@ export async function chooseFacts(
   const { client, network } = source;
   await checkNode(source, rpc);
   const call = callOf(intent, overrides.data);
-  const [nonce, gasPriceAtoken, balanceAtoken] = await Promise.all([
+  const [nonce, gasPriceAtoken, balanceAtoken, allowedGas] = await Promise.all([
     overrides.nonce ?? client.getTransactionCount(intent.from, "pending", rpc),
     choosePrice(source, overrides, rpc),
     client.getBalance(intent.from, "latest", rpc),
+    client.transactionGas(rpc),
     checkTokenBalance(client, intent, rpc),
     checkStake(client, intent, rpc),
   ]);
   const spentAtoken = call.valueAtoken + delegatedAtoken(intent);
   checkBalance(balanceAtoken, spentAtoken);
-  const gasLimit = overrides.gasLimit ?? (await estimate(source, intent, call, rpc));
+  const mostGas = allowedGas ?? MAX_GAS;
+  checkChosenGas(overrides.gasLimit, mostGas);
+  const gasLimit = overrides.gasLimit ?? (await estimate(source, { intent, call, mostGas }, rpc));
   const feeAtoken = gasLimit * gasPriceAtoken;
   if (overrides.maxFeeAtoken !== undefined && feeAtoken > overrides.maxFeeAtoken) {
     throw new SidecarError("MAX_FEE_EXCEEDED", {
@@ -150,17 +153,26 @@ async function checkStake(client: EvmClient, intent: Intent, rpc: RpcOptions): P
   });
 }
 
+/** What no node of the chain takes the caller would learn only after signing. */
+function checkChosenGas(gasLimit: bigint | undefined, mostGas: bigint): void {
+  if (gasLimit === undefined || gasLimit <= mostGas) return;
+  throw new SidecarError("GAS_LIMIT_EXCEEDED", {
+    gas_limit: gasLimit.toString(),
+    allowed: mostGas.toString(),
+  });
+}
+
 async function estimate(
   { client, feePolicy }: FactSource,
-  { from, type }: Intent,
-  call: EvmCall,
+  { intent, call, mostGas }: { intent: Intent; call: EvmCall; mostGas: bigint },
   rpc: RpcOptions,
 ): Promise<bigint> {
+  const { from, type } = intent;
   try {
     const gas = await client.estimateGas({ from, ...call }, rpc);
     const room = type === "ERC20_TRANSFER" ? EMPTY_RECEIVER_GAS : 0n;
     const gasLimit = (gas * BigInt(100 + feePolicy.gasMarginPercent) + 99n) / 100n + room;
-    return gasLimit < MAX_GAS ? gasLimit : MAX_GAS;
+    return gasLimit < mostGas ? gasLimit : mostGas;
   } catch (error) {
     throw error instanceof RpcError ? estimateError(error) : error;
   }

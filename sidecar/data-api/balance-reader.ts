@@ -7,7 +7,7 @@ import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import type { AccountState, AccountStateQuery } from "../../rpc-client/account-states.js";
 import type { ClaimAnswer, ClaimQuery, NodeClaim } from "../../rpc-client/indexing/claims.js";
 import type { RpcError } from "../../rpc-client/errors.js";
-import { isHeaderMissing } from "../../rpc-client/node-methods.js";
+import { isHeaderMissing } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { TokenBalanceAnswer, TokenBalanceQuery } from "../../rpc-client/token-balances.js";
 import type { LogFields, Logger } from "../../runtime/process/logger.js";

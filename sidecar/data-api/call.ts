@@ -6,10 +6,9 @@ import { type Address, toBech32, VALIDATOR_PREFIX } from "../../chain/address.js
 import type { ErrorDetails } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
-import { NodeFault, RpcError, SERVER_ERROR } from "../../rpc-client/errors.js";
+import { isHeaderMissing, NodeFault, RpcError, SERVER_ERROR } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import { isHeaderMissing } from "../../rpc-client/node-methods.js";
 import { isExecutionFailure } from "../../rpc-client/token-balances.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";

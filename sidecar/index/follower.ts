@@ -7,7 +7,7 @@ import { errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { EvmClient, NodeBlockHeader } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import { isMethodMissing, isPruned } from "../../rpc-client/node-methods.js";
+import { isMethodMissing, isPruned } from "../../rpc-client/errors.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { LevelStoreError } from "../../runtime/files/level-store.js";
 import type { Logger } from "../../runtime/process/logger.js";

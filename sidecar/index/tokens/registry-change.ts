@@ -4,7 +4,7 @@ import { parseTokenList, type TokenEntry } from "../../../chain/token-list.js";
 import type { Height } from "../../../chain/hex.js";
 import type { EvmClient } from "../../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../../rpc-client/json-rpc.js";
-import { isPruned } from "../../../rpc-client/node-methods.js";
+import { isPruned } from "../../../rpc-client/errors.js";
 import type { LevelWrite } from "../../../runtime/files/level-store.js";
 import type { TokenRegistry } from "../../rosetta/token-registry.js";
 import { IndexError } from "../index-store.js";

@@ -80,6 +80,25 @@ describe("/construction/metadata", () => {
     expect((await metadata({ gas_limit: "21000" })).status).toBe(200);
   });
 
+  it("adds no margin beyond the gas that the chain lets a transaction name", async () => {
+    replace("eth_capabilities", () => ({ transactionGas: "0x1c9c380" }));
+    replace("eth_estimateGas", () => "0x1a00000");
+    const { body } = await metadata();
+    expect(body.metadata["gas_limit"]).toBe("30000000");
+    replace("eth_estimateGas", () => "0x1000000");
+    expect((await metadata()).body.metadata["gas_limit"]).toBe("20132660");
+  });
+
+  it("refuses a chosen gas limit that no node of the chain takes, before it is signed", async () => {
+    replace("eth_capabilities", () => ({ transactionGas: "0x1c9c380" }));
+    const { body } = await metadata({ gas_limit: "30000001" });
+    expect([body.code, body.details]).toEqual([
+      406,
+      { gas_limit: "30000001", allowed: "30000000" },
+    ]);
+    expect((await metadata({ gas_limit: "30000000" })).status).toBe(200);
+  });
+
   it("multiplies the suggested price, rounds up, and keeps the minimum", async () => {
     expect(await price(1.5)).toBe("37500000");
     expect(await price(0.00000009)).toBe("1");
