@@ -1,7 +1,7 @@
 /** What a node has to be able to do beyond Ethereum's methods for an exchange to work on it. */
 import { parseAddress } from "../chain/address.js";
 import type { Hash32 } from "../chain/hex.js";
-import { isMethodMissing, isPruned, RpcError } from "./errors.js";
+import { isPruned, RpcError } from "./errors.js";
 import type { EvmClient } from "./evm-client.js";
 import type { RpcOptions } from "./json-rpc.js";
 
