@@ -13,7 +13,11 @@ import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { BlockStore } from "../store/blocks/block-store.js";
-import type { ConsensusRecord, ConsensusStore } from "../store/consensus-store.js";
+import type {
+  CommittedEvidence,
+  ConsensusRecord,
+  ConsensusStore,
+} from "../store/consensus-store.js";
 import { encodeTransactionSteps } from "../blocks/block-transactions.js";
 import { type ChainTip, resultsHashOf } from "../blocks/chain-tip.js";
 import type { BlockArchive, DecidedBlock, DecidedOutline } from "./consensus-ports.js";
@@ -67,6 +71,11 @@ export class ConsensusArchive implements BlockArchive {
     if (record === undefined || commit === undefined) return undefined;
     const { header, blockId, evidence, lastCommit } = record;
     return { header, blockId, evidence, lastCommit, commit };
+  }
+
+  /** Evidence of all blocks that this node has had, in no order. */
+  committedEvidence(): AsyncIterable<CommittedEvidence> {
+    return this.parts.store.committedEvidence();
   }
 
   /** The commit of a block: the one in the next block, or what this node saw for the newest. */

@@ -15,6 +15,7 @@ import type { Height } from "../../chain/hex.js";
 import type { Steps } from "../../chain/steps/steps.js";
 import type { DecidedReport } from "../blocks/decision.js";
 import type { MomentName, Step } from "./machine/consensus-state.js";
+import type { CommittedEvidence } from "../store/consensus-store.js";
 
 /** A block that broke a rule: this node refused it. */
 export interface RefusedBlock {
@@ -213,6 +214,8 @@ export interface HeightProgress {
 export interface ConsensusView extends BlockArchive {
   /** What `load` gives, without reading the transactions. */
   outline(height: Height): DecidedOutline | undefined;
+  /** Evidence of all blocks that this node has had, pruned ones too, in no order. */
+  committedEvidence(): AsyncIterable<CommittedEvidence>;
   /** Validators of a height; known up to the newest height + 2. */
   validators(height: Height): ValidatorSet | undefined;
   params(height: Height): ConsensusParams;

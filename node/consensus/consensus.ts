@@ -30,7 +30,7 @@ import { isSignedByThird, verifyCommit } from "../blocks/commit-verification.js"
 import { consensusParamsOf, type Genesis } from "../settings/genesis.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import type { BlockStore } from "../store/blocks/block-store.js";
-import { ConsensusStore } from "../store/consensus-store.js";
+import { type CommittedEvidence, ConsensusStore } from "../store/consensus-store.js";
 import type { Database } from "../store/database.js";
 import { decidingVotesOf } from "./machine/commit-votes.js";
 import { ConsensusArchive, loadTip } from "./consensus-archive.js";
@@ -288,6 +288,11 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   /** See `ConsensusView`. */
   outline(height: Height): DecidedOutline | undefined {
     return this.archive.outline(height);
+  }
+
+  /** See `ConsensusView`. */
+  committedEvidence(): AsyncIterable<CommittedEvidence> {
+    return this.archive.committedEvidence();
   }
 
   /** See `BlockSyncTarget`; one call at a time. */

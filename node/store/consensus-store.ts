@@ -20,7 +20,7 @@ import {
 import { ProtoReader, ProtoWriter } from "../../chain/protobuf/wire.js";
 import { validatorAddress, ValidatorSet } from "../../chain/consensus/validator-set.js";
 import { heightBytes, readHeight } from "../../chain/encoding/height-bytes.js";
-import type { Hash32, Height } from "../../chain/hex.js";
+import { bytesToHash32, type Hash32, type Height } from "../../chain/hex.js";
 import { type Database, storeKey, type StoreWrite } from "./database.js";
 
 /** A decided block without its transactions. */
@@ -39,6 +39,14 @@ export interface DecidedRecord extends ConsensusRecord {
   readonly nextValidators: ValidatorSet;
   /** Whether the evidence changed that set, beyond the turn of proposers. */
   readonly isSetChanged: boolean;
+}
+
+/** Evidence that a block has. */
+export interface CommittedEvidence {
+  /** See `hashEvidence`. */
+  readonly hash: Hash32;
+  /** Height of its votes, below that of the block. */
+  readonly voteHeight: Height;
 }
 
 /** More than a block has: see the decoder of blocks. */
@@ -105,6 +113,17 @@ export class ConsensusStore {
   /** Whether evidence is in a block already. */
   isCommitted(evidenceHash: Hash32): boolean {
     return this.database.get(storeKey("committedEvidence", evidenceHash)) !== undefined;
+  }
+
+  /** All that blocks of this node have had, in no order; it stays known when they are pruned. */
+  async *committedEvidence(): AsyncIterable<CommittedEvidence> {
+    const range = {
+      from: storeKey("committedEvidence"),
+      to: storeKey("committedEvidence", Buffer.alloc(33, 0xff)),
+    };
+    for await (const [key, value] of this.database.entries(range)) {
+      yield { hash: bytesToHash32(key.subarray(1)), voteHeight: readHeight(value, 0) };
+    }
   }
 
   /** Evidence that waits for a block, oldest first. */

@@ -22,7 +22,11 @@ import {
   splitIntoParts,
 } from "../../../chain/consensus/consensus-block.js";
 import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.js";
-import { type DuplicateVoteEvidence, hashEvidenceList } from "../../../chain/consensus/evidence.js";
+import {
+  type DuplicateVoteEvidence,
+  hashEvidence,
+  hashEvidenceList,
+} from "../../../chain/consensus/evidence.js";
 import {
   executionResult,
   executionResultSteps,
@@ -139,6 +143,10 @@ export class FixtureConsensus implements CometConsensus {
     const { header, evidence, lastCommit } = decided.block;
     const { commit } = decided;
     return { header, evidence, lastCommit, commit, blockId: need(commit.blockId) };
+  }
+  async *committedEvidence() {
+    const all = this.decided.flatMap(({ block }) => block.evidence);
+    for (const one of all) yield { hash: hashEvidence(one), voteHeight: one.voteA.height };
   }
   validators = (height: Height) => this.sets[height - 1];
   params = () => PARAMS;

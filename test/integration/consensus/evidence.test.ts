@@ -126,6 +126,9 @@ describe("evidence in a block", () => {
     await pool.afterBlock(tip(), [evidence]);
     expect(pool.waiting()).toEqual([]);
     expect(store.isCommitted(hashEvidence(evidence))).toBe(true);
+    const listed: unknown[] = [];
+    for await (const one of store.committedEvidence()) listed.push(one);
+    expect(listed).toEqual([{ hash: hashEvidence(evidence), voteHeight: 2 }]);
     const again = await EvidencePool.open(store, log);
     expect(again.waiting()).toEqual([]);
     expect(await again.receive(evidence, tip())).toBe("known");

@@ -3,7 +3,7 @@
  * signed two.
  */
 import { type Address, addressToBytes } from "../../../../chain/address.js";
-import type { DuplicateVoteEvidence } from "../../../../chain/consensus/evidence.js";
+import { type DuplicateVoteEvidence, hashEvidence } from "../../../../chain/consensus/evidence.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import type { Height } from "../../../../chain/hex.js";
 import { encodeMessage } from "../../../../chain/protobuf/codec.js";
@@ -129,37 +129,70 @@ function prunedFault(height: Height): QueryFault {
   return new QueryFault("FAILED_PRECONDITION", text);
 }
 
+/** Blocks with slashes that are looked at for one piece of evidence: it comes soon after its votes. */
+const MAX_LOOKED_AT = 100;
+
 /**
  * Bytes of what was punished: it stands in the blocks in which its validator was slashed. Who signed
- * twice is out for ever; slashes of all others have no evidence.
+ * twice is out for ever; slashes of all others have no evidence. What validators had that are gone, or that
+ * lost nothing by it, the state does not tell any more: those blocks are found by their evidence and events.
  * @returns with the oldest of these heights whose block is pruned
  */
 async function allEvidence(
   sources: ModuleSources,
   { height, signal }: QueryContext,
 ): Promise<{ readonly found: readonly Buffer[]; readonly prunedHeight: Height | undefined }> {
-  const type = sources.types.message(EQUIVOCATION);
-  const slashes = await sources.modules.at(height).read(
+  const { consensus } = sources.chain;
+  const told = await sources.modules.at(height).read(
     (state) =>
       listValidators(state)
         .filter(({ consensusAddress }) => signingInfo(state, consensusAddress)?.isTombstoned)
-        .flatMap(({ operator, consensusAddress }) =>
-          readSlashes(state, operator).map((slash) => ({ ...slash, consensusAddress })),
-        ),
+        .flatMap(({ operator }) => readSlashes(state, operator)),
     signal,
   );
-  const found: Buffer[] = [];
+  const heights = new Set(told.map((slash) => slash.height));
   let prunedHeight: Height | undefined;
-  for (const slash of slashes.toSorted((one, other) => one.height - other.height)) {
+  for (const slashed of heights) {
+    const isPruned = consensus.outline(slashed) === undefined;
+    if (isPruned && slashed < (prunedHeight ?? height)) prunedHeight = slashed;
     await breathe(signal);
-    const outline = sources.chain.consensus.outline(slash.height);
-    if (outline === undefined) prunedHeight ??= slash.height;
-    for (const evidence of outline?.evidence ?? []) {
-      if (evidence.voteA.validatorAddress !== slash.consensusAddress) continue;
-      found.push(encodeMessage(type, equivocation(evidence)));
+  }
+  for await (const at of blocksWithEvidence(sources, height, signal)) heights.add(at);
+  const all: DuplicateVoteEvidence[] = [];
+  for (const at of [...heights].toSorted((one, other) => one - other)) {
+    all.push(...(consensus.outline(at)?.evidence ?? []));
+    await breathe(signal);
+  }
+  const isOut = await sources.modules
+    .at(height)
+    .read(
+      (state) =>
+        all.map(({ voteA }) => signingInfo(state, voteA.validatorAddress)?.isTombstoned === true),
+      signal,
+    );
+  const type = sources.types.message(EQUIVOCATION);
+  const found = all
+    .filter((_, index) => isOut[index])
+    .map((evidence) => encodeMessage(type, equivocation(evidence)));
+  return { found, prunedHeight };
+}
+
+/** Blocks up to a height with the evidence that this node has had, as far as it keeps them. */
+async function* blocksWithEvidence(
+  { chain: { consensus, events } }: ModuleSources,
+  height: Height,
+  signal: AbortSignal,
+): AsyncIterable<Height> {
+  for await (const { hash, voteHeight } of consensus.committedEvidence()) {
+    let left = MAX_LOOKED_AT;
+    for await (const at of events.heightsOfType("slash", voteHeight + 1, height)) {
+      const evidence = consensus.outline(at)?.evidence ?? [];
+      const isThere = evidence.some((one) => hashEvidence(one) === hash);
+      if (isThere) yield at;
+      if (isThere || --left === 0) break;
+      await breathe(signal);
     }
   }
-  return { found, prunedHeight };
 }
 
 function equivocation({ voteA, timeNs, validatorPower }: DuplicateVoteEvidence): ProtoMessage {
