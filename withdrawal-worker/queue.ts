@@ -15,7 +15,7 @@ import { HeardClient } from "../runtime/sql/heard-client.js";
 export interface WakeQueue extends Service {
   /** Wakes all lanes; returns at once and never throws. Calls close together count as one. */
   wake(): void;
-  /** True while the queue is connected, for metrics. */
+  /** True while wake-ups can be sent, as far as the last one tells; for metrics. */
   isOpen(): boolean;
 }
 
@@ -54,12 +54,16 @@ const CLOSE_TIMEOUT_MS = 2_000;
  */
 const RING_PAUSE_MS = 200;
 
+/** Time for Redis to take a ring before the connection is made anew. */
+const RING_TIMEOUT_MS = 5_000;
+
 /** Pool of the PostgreSQL backend: one connection for rings, one for the worker's own calls. */
 const POSTGRES_POOL_SIZE = 2;
 
 /** Connects in the background and goes on trying until it is stopped. */
 export function createWakeQueue(options: WakeQueueOptions): WakeQueue {
   let opened: OpenQueue | undefined;
+  let isMute = false;
   let isRinging = false;
   let isRungAgain = false;
   const tasks = new TaskGroup({
@@ -87,8 +91,15 @@ export function createWakeQueue(options: WakeQueueOptions): WakeQueue {
       isRungAgain = false;
       try {
         await opened?.ring();
+        if (isMute && opened !== undefined) {
+          options.log.info({}, "wake-ups are sent again");
+          isMute = false;
+        }
       } catch (error) {
-        options.log.debug({ reason: errorMessage(error) }, "a wake-up was lost");
+        const reason = errorMessage(error);
+        if (!isMute && !options.signal.aborted)
+          options.log.warn({ reason }, "no wake-up can be sent; scanning only");
+        isMute = true;
       }
       // A stop ends the pause; what is rung then reaches nobody.
       await sleep(RING_PAUSE_MS, { signal: options.signal }).catch(() => undefined);
@@ -98,7 +109,7 @@ export function createWakeQueue(options: WakeQueueOptions): WakeQueue {
 
   return {
     name: "wake queue",
-    isOpen: () => opened !== undefined,
+    isOpen: () => opened?.isConnected() === true && !isMute,
     wake() {
       if (isRinging) isRungAgain = true;
       else void ring();
@@ -114,6 +125,8 @@ export function createWakeQueue(options: WakeQueueOptions): WakeQueue {
 
 interface OpenQueue {
   ring(): Promise<void>;
+  /** False while the connection that rings is known to be lost. */
+  isConnected(): boolean;
   /** Resolves when the worker was closed for its faults; rejects when the signal fires. */
   untilBroken(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
@@ -150,7 +163,7 @@ function buildQueue(options: WakeQueueOptions): OpenQueue & { ready(): Promise<v
   // Without listeners a lost connection would end the process.
   const onError = (error: Error) =>
     options.log.debug({ reason: error.message }, "the queue's connection has a fault");
-  const { queue, worker, disconnect } =
+  const { queue, worker, isConnected, disconnect } =
     options.redisUrl === undefined
       ? buildOnPostgres(name, options.databaseUrl, onWake)
       : buildOnRedis(name, connectRedis(options.redisUrl, { log: options.log, onError }), onWake);
@@ -163,6 +176,7 @@ function buildQueue(options: WakeQueueOptions): OpenQueue & { ready(): Promise<v
       await aborted(AbortSignal.any([signal, broken.signal]));
       signal.throwIfAborted();
     },
+    isConnected,
     async ready() {
       await queue.waitUntilReady();
       await worker.waitUntilReady();
@@ -216,6 +230,8 @@ function buildOnPostgres(name: string, url: string, onWake: () => Promise<void>)
   return {
     queue: new backend.Queue(name, { connection }),
     worker: new backend.Worker(name, onWake, { connection }),
+    // A pool connects for each ring.
+    isConnected: () => true,
     // The backend's pools end with their queue and worker.
     disconnect: () => undefined,
   };
@@ -236,7 +252,12 @@ function connectRedis(
 ): RedisConnections {
   const common = { connectionName: CONNECTION_NAME, connectTimeout: OPEN_TIMEOUT_MS };
   // A ring that cannot be delivered now is worth nothing later: fail at once, do not queue up.
-  const ringing = new Redis(url, { ...common, enableOfflineQueue: false, maxRetriesPerRequest: 1 });
+  const ringing = new Redis(url, {
+    ...common,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 1,
+    socketTimeout: RING_TIMEOUT_MS,
+  });
   // BullMQ waits for jobs as long as it takes.
   const working = new Redis(url, { ...common, maxRetriesPerRequest: null });
   for (const connection of [ringing, working]) connection.on("error", onError);
@@ -264,6 +285,7 @@ function buildOnRedis(
   return {
     queue: new Queue(name, { connection: ringing, prefix: REDIS_PREFIX }),
     worker: new Worker(name, onWake, { connection: working, prefix: REDIS_PREFIX }),
+    isConnected: () => ringing.status === "ready",
     // BullMQ leaves connections alone that it did not make.
     disconnect: () => {
       ringing.disconnect();

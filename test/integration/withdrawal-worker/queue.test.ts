@@ -5,6 +5,7 @@ import { Redis } from "ioredis";
 import { Client } from "pg";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { createWakeQueue, type WakeQueue } from "../../../withdrawal-worker/queue.js";
+import { OwnRedis, redisProgram } from "../../helpers/faults/lab/own-redis.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 import { until as awaitCondition } from "../../helpers/until.js";
 
@@ -162,3 +163,62 @@ describe("a wake queue whose server is gone", () => {
     await only.queue.stop();
   });
 });
+
+const program = redisProgram();
+if (program === undefined) {
+  process.stdout.write("a Redis that takes nothing: left out, there is no redis-server here\n");
+} else {
+  describe("a wake queue whose Redis takes nothing any more", () => {
+    const faults: readonly (readonly [string, (redis: OwnRedis) => Promise<unknown>])[] = [
+      ["is gone", (redis) => redis.kill()],
+      ["has no memory left", (redis) => redis.send("CONFIG SET maxmemory 1")],
+      ["is a replica now", (redis) => redis.send("REPLICAOF 127.0.0.1 1")],
+    ];
+    for (const [fault, cause] of faults) {
+      it(`says that no wake-up is sent when it ${fault}, and that they are again`, async () => {
+        const redis = await OwnRedis.start(program);
+        const only = open({ name: `test-${randomUUID()}`, redis: redis.url });
+        const rung = (isOpen: boolean) =>
+          until(
+            () => {
+              only.queue.wake();
+              return only.queue.isOpen() === isOpen;
+            },
+            { what: `isOpen() to be ${isOpen}` },
+          );
+        try {
+          await rung(true);
+          await cause(redis);
+          await rung(false);
+          if (fault === "is gone") await redis.start();
+          await redis.send("CONFIG SET maxmemory 0");
+          await redis.send("REPLICAOF NO ONE");
+          await rung(true);
+        } finally {
+          await only.queue.stop();
+          await redis.remove();
+        }
+      });
+    }
+
+    it("says so of one that answers nothing, until it answers again", async () => {
+      const redis = await OwnRedis.start(program);
+      const only = open({ name: `test-${randomUUID()}`, redis: redis.url });
+      try {
+        await until(() => only.queue.isOpen(), { what: "the queue to open" });
+        redis.freeze();
+        only.queue.wake();
+        await until(() => !only.queue.isOpen(), { what: "isOpen() to be false" });
+        redis.thaw();
+        const isRung = () => {
+          only.queue.wake();
+          return only.queue.isOpen();
+        };
+        await until(isRung, { what: "isOpen() to be true again" });
+      } finally {
+        await only.queue.stop();
+        await redis.remove();
+      }
+    });
+  });
+}

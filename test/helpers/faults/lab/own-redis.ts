@@ -66,6 +66,15 @@ export class OwnRedis {
     await once(child, "exit");
   }
 
+  /** Stops the process where it is: connections stay, nothing is answered. */
+  freeze(): void {
+    this.#process?.kill("SIGSTOP");
+  }
+
+  thaw(): void {
+    this.#process?.kill("SIGCONT");
+  }
+
   async remove(): Promise<void> {
     await this.kill();
     fs.rmSync(this.#folder, { recursive: true, force: true });
