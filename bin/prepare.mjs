@@ -1,4 +1,8 @@
-/** What every command needs first: a fitting Node, the packages, a build of the present sources. */
+/**
+ * What every command needs first: a fitting Node that may open enough files, the packages, a build of the
+ * present sources.
+ */
+import { readFileSync } from "node:fs";
 import { PRODUCT, build } from "./compile.mjs";
 import { install } from "./install.mjs";
 import { SetupError } from "./setup-error.mjs";
@@ -11,6 +15,9 @@ const LOWEST_MINORS = new Map([
   [20, 19],
   [22, 12],
 ]);
+
+/** Node opens as many modules of a program at once as it finds, two hundred of the kit's. */
+const LEAST_OPEN_FILES = 256;
 
 /** Every later one will do. */
 const NEWER_MAJOR = 23;
@@ -26,6 +33,7 @@ process.stderr.on("error", () => undefined);
  */
 export async function prepare({ isDevWanted, say, target = PRODUCT }) {
   assertNode();
+  assertOpenFiles();
   await install({ isDevWanted, say });
   await build({ target, say });
 }
@@ -41,4 +49,20 @@ export function nodeFault(version) {
 function assertNode() {
   const fault = nodeFault(process.versions.node);
   if (fault !== null) throw new SetupError(fault);
+}
+
+/** Else a program ends with the first module that cannot be opened; Node has raised a soft limit by now. */
+function assertOpenFiles() {
+  let limits;
+  try {
+    limits = readFileSync("/proc/self/limits", "latin1");
+  } catch {
+    return; // Only Linux tells.
+  }
+  const allowed = /^Max open files +([0-9]+)/m.exec(limits)?.[1];
+  if (allowed === undefined || Number(allowed) >= LEAST_OPEN_FILES) return;
+  throw new SetupError(
+    `a process may open only ${allowed} files here (ulimit -n), and ${LEAST_OPEN_FILES} are needed at least; ` +
+      "allow 4096 or more",
+  );
 }

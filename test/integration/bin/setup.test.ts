@@ -159,6 +159,21 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     expect(second).toEqual({ code: 0, output: "ran status\n", errors: "" });
   });
 
+  it("says how many files it may open where that is too few", () => {
+    const command = `ulimit -n 64 && exec "${process.execPath}" bin/causeway.mjs status`;
+    const { status, stdout, stderr } = spawnSync("sh", ["-c", command], {
+      cwd: clone,
+      encoding: "utf8",
+    });
+    expect({ status, stdout, stderr }).toEqual({
+      status: 1,
+      stdout: "",
+      stderr:
+        "causeway: a process may open only 64 files here (ulimit -n), and 256 are needed at least; " +
+        "allow 4096 or more\n",
+    });
+  });
+
   it("builds by itself, too, as `npm run build`", async () => {
     expect((await runScript(["build.mjs"])).code).toBe(0);
     expect(existsSync(join(clone, "dist", ".stamp"))).toBe(true);
