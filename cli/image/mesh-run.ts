@@ -220,6 +220,9 @@ function passThrough(): LogFile {
       tail = [...tail, ...lines.filter((line) => line !== "")].slice(-TAIL_LINES);
     },
     tail: () => tail,
+    begin() {
+      tail = [];
+    },
   };
 }
 

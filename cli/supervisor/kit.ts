@@ -239,7 +239,7 @@ class KitRun implements Kit {
     const { name, home, portOffset, env } = run;
     const args = ["--home", home, "--port-offset", String(portOffset)];
     return createSupervisedProcess(
-      { name, script: scripts[part], args, ...runOf(part, env), readyTimeoutMs },
+      { name, program: part, script: scripts[part], args, ...runOf(part, env), readyTimeoutMs },
       {
         log: createLogFile(paths.logs, name),
         events: this.events(part),

@@ -20,8 +20,10 @@ const MAX_LINE_BYTES = 64 * 1024;
 /** Receives the output of a child. */
 export interface LogFile {
   write(chunk: Buffer): void;
-  /** The last lines written, oldest first, at most `TAIL_LINES`. */
+  /** The last lines written since `begin`, oldest first, at most `TAIL_LINES`. */
   tail(): readonly string[];
+  /** Another life of the child: what former ones wrote is no reason for its end. */
+  begin(): void;
 }
 
 /** Opens the log `<folder>/<name>.log` for appending. */
@@ -47,6 +49,10 @@ export function createLogFile(folder: string, name: string): LogFile {
       } catch {
         // A full disk costs log lines: the child must not suffer from its log.
       }
+    },
+    begin() {
+      lines.length = 0;
+      rest = "";
     },
     tail: () => (rest === "" ? [...lines] : [...lines, rest].slice(-TAIL_LINES)),
   };

@@ -26,6 +26,8 @@ const MAX_PORT_WAITS = 15;
 /** What to run and under which name. */
 export interface ProcessSpec {
   readonly name: string;
+  /** By which name the program tells of its own end, where several processes run it. */
+  readonly program?: string;
   /** Absolute path of the script that Node runs. */
   readonly script: string;
   /** Flags for Node itself. */
@@ -206,16 +208,17 @@ class Supervision implements SupervisedProcess {
       if (isWaiting) this.portWaits += 1;
       else if (!healthy) this.quickDeaths += 1;
       const fault = this.dependencies.restartFault?.();
+      const words = lastWords(this.spec.program ?? this.name, log.tail());
       if (this.quickDeaths >= MAX_QUICK_DEATHS || fault !== undefined) {
         const error =
           fault === undefined
-            ? deathReport(this.name, reason, log.tail())
+            ? deathReport({ name: this.name, reason, words, tail: log.tail() })
             : new CliError("CHILD_FAILED", `${this.name}: ${reason}, and ${fault}.`);
         this.settleFirstReady.reject(error);
         events.gaveUp(error);
         return;
       }
-      events.restarting(this.name, reason);
+      events.restarting(this.name, words === undefined ? reason : `${reason}: ${firstOf(words)}`);
       this.restarts += 1;
       // A failpoint kills once: the next life has to show that it recovers from that point.
       env = { ...this.spec.env, CAUSEWAY_FAILPOINT: undefined };
@@ -243,6 +246,7 @@ class Supervision implements SupervisedProcess {
     const onPortTaken = (): void => {
       this.isPortTaken = true;
     };
+    log.begin();
     const incarnation = spawnOnce({ ...this.spec, env }, log, { onReady, onPortTaken });
     const { child } = incarnation;
     const { readyTimeoutMs } = this.spec;
@@ -278,12 +282,22 @@ function lastWords(name: string, tail: readonly string[]): string | undefined {
   return [start, ...(end === -1 ? rest : rest.slice(0, end))].join("\n");
 }
 
+/** Words of one line for each start that is tried; all of them are told when it is given up. */
+function firstOf(words: string): string {
+  return (words.split("\n")[0] ?? "").replace(/:$/, "");
+}
+
 /** A process's own sentence about its end is enough; without one the last lines have to do. */
-function deathReport(name: string, reason: string, tail: readonly string[]): CliError {
-  const sentence = lastWords(name, tail);
+function deathReport(death: {
+  readonly name: string;
+  readonly reason: string;
+  readonly words: string | undefined;
+  readonly tail: readonly string[];
+}): CliError {
+  const { name, reason, words, tail } = death;
   const lines =
     tail.length === 0 ? "." : `; its last lines:\n${tail.slice(-SHOWN_LINES).join("\n")}`;
-  const shown = sentence === undefined ? `; it printed no reason${lines}` : `: ${sentence}`;
+  const shown = words === undefined ? `; it printed no reason${lines}` : `: ${words}`;
   const message = `${name} died ${MAX_QUICK_DEATHS} times in a row (${reason})${shown}`;
   return new CliError("CHILD_FAILED", message, { details: { name, reason } });
 }

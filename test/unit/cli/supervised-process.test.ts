@@ -28,6 +28,7 @@ function supervise(
     readonly readyTimeoutMs?: number;
     readonly env?: NodeJS.ProcessEnv;
     readonly flags?: readonly string[];
+    readonly name?: string;
   } = {},
 ): { child: SupervisedProcess; seen: Seen; folder: string; changed: () => Promise<void> } {
   const folder = mkdtempSync(join(tmpdir(), "causeway-child-"));
@@ -57,7 +58,8 @@ function supervise(
   };
   const child = createSupervisedProcess(
     {
-      name: script,
+      name: options.name ?? script,
+      program: script,
       script: join(fixtures, `${script}.mjs`),
       flags: options.flags,
       args: [],
@@ -177,6 +179,36 @@ describe("a supervised process", () => {
     expect(faults.filter((line) => !message.includes(line))).toEqual([]);
     expect(message.split("\n")).toHaveLength(61);
     expect(message).not.toContain("stopping");
+    // Before each further start, too: why it was needed, in a line.
+    expect(seen.restarts).toEqual(
+      Array.from({ length: 4 }, () => "it ended with code 1: settings are wrong"),
+    );
+  });
+
+  it("tells its last words where others run the same program under other names", async () => {
+    const { child, seen } = supervise("refusing-child", { name: "refusing-child3" });
+    await expect(child.start({ signal })).rejects.toThrow(
+      "refusing-child3 died 5 times in a row (it ended with code 1): settings are wrong",
+    );
+    expect(seen.restarts[0]).toBe("it ended with code 1: settings are wrong");
+  });
+
+  it("tells no words of a former life", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "causeway-words-"));
+    const file = join(folder, "taken");
+    writeFileSync(file, "");
+    const { child, seen, changed } = supervise("portless-child", { env: { PORT_FILE: file } });
+    const started = child.start({ signal });
+    while (seen.restarts.length === 0) await changed();
+    expect(seen.restarts[0]).toContain("port 1 is taken");
+    rmSync(file);
+    await started;
+    process.kill(seen.spawned.at(-1) ?? 0, "SIGKILL");
+    const told = seen.restarts.length;
+    while (seen.restarts.length === told) await changed();
+    expect(seen.restarts.at(-1)).toBe("it was ended by SIGKILL");
+    await child.stop({ graceMs: 5_000 });
+    rmSync(folder, { recursive: true });
   });
 
   it("is killed and started again when it never gets ready", async () => {
