@@ -20,6 +20,7 @@ const stop = (): void => stopping.abort(new DOMException("the command was stoppe
 process.on("SIGINT", stop);
 process.on("SIGTERM", stop);
 
+let faultCode = 1;
 try {
   const program = createProgram({
     version: KIT_VERSION,
@@ -30,6 +31,9 @@ try {
     setExitCode: (code) => {
       process.exitCode = code;
     },
+    setFaultCode: (code) => {
+      faultCode = code;
+    },
   });
   const lost = keptByNpm(processEnvironment(), flagsOf(program), "npm run causeway");
   if (lost.length > 0) throw new ConfigError(lost);
@@ -37,7 +41,7 @@ try {
   await output.end();
 } catch (error) {
   complain(sentenceOf(error));
-  process.exitCode = stopping.signal.aborted ? 130 : 1;
+  process.exitCode = stopping.signal.aborted ? 130 : faultCode;
 }
 // Idle keep-alive connections must not hold a finished command.
 process.exit();

@@ -50,10 +50,21 @@ export function refuseRepeats(command: Command): void {
 /** Exit code of a check that could not be made. */
 const NOT_MADE = 2;
 
+/** Commands whose exit code 1 says that something is false. */
+const JUDGING = new WeakSet<Command>();
+
 /**
  * A command whose exit code 1 says that something is false: a word of its own command line that it does not
- * know is not that, and ends with 2. Commands that are made below it afterwards do the same.
+ * know is not that, nor is a node or a database that does not answer, and ends with 2. Commands that are made
+ * below it afterwards do the same.
  */
 export function judging(command: Command): Command {
+  JUDGING.add(command);
   return command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : NOT_MADE));
+}
+
+/** Exit code of a command that ends by a fault. */
+export function faultCodeOf(command: Command | null): number {
+  if (command === null) return 1;
+  return JUDGING.has(command) ? NOT_MADE : faultCodeOf(command.parent);
 }

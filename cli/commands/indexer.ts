@@ -1,10 +1,26 @@
 /** `causeway indexer verify|rebuild`. */
 import { indexerConfigFile } from "../../indexer/config.js";
 import { rebuildIndex, verifyIndex } from "../../indexer/maintenance/commands.js";
+import { AppError } from "../../chain/errors.js";
 import { loadConfig } from "../../runtime/config/config.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
 import { type CommandContext, printJson } from "../command-context.js";
+import { sentenceOf } from "../errors.js";
 import { assertDatabaseAnswers } from "../probe/outside-services.js";
+
+/** `indexer verify`. @returns 0, or 1 where the index contradicts the chain, which is said */
+export async function runVerifyIndex(
+  context: CommandContext,
+  warn: (line: string) => void,
+): Promise<number> {
+  try {
+    return await runIndexer(context, "verify");
+  } catch (error) {
+    if (!(error instanceof AppError && error.code === "CONTRADICTED")) throw error;
+    warn(sentenceOf(error));
+    return 1;
+  }
+}
 
 /**
  * Runs beside the live indexer, which goes on.

@@ -36,6 +36,7 @@ import { addWebhookCommands } from "../webhooks/program.js";
 import { EVM_CHOICES } from "../home/evm-choice.js";
 import {
   addShared,
+  faultCodeOf,
   judging,
   refuseRepeats,
   type Runner,
@@ -51,6 +52,8 @@ export interface ProgramOptions {
   /** A line beside the output, on standard error. */
   readonly warn: (line: string) => void;
   readonly setExitCode: (code: number) => void;
+  /** Told before a command runs: the exit code where it ends by a fault, which is thrown. */
+  readonly setFaultCode?: (code: number) => void;
 }
 
 /** Builds the program; commands set the exit code through `setExitCode`. */
@@ -58,7 +61,8 @@ export function createProgram(options: ProgramOptions): Command {
   const program = new Command("causeway")
     .description("Operates a Causeway kit; works beside a running one.")
     .version(options.version)
-    .showHelpAfterError("(see --help)");
+    .showHelpAfterError("(see --help)")
+    .hook("preAction", (_program, command) => options.setFaultCode?.(faultCodeOf(command)));
   const contextOf = async (shared: SharedOptions): Promise<CommandContext> => {
     const home = resolveHome(shared.home, options.env);
     const portOffset = await portOffsetOf(home, shared.portOffset);
@@ -90,7 +94,7 @@ export function createProgram(options: ProgramOptions): Command {
   addWebhookCommands(program, run);
   addRecoveryCommands(program, run);
   addLedgerCommands(program, run);
-  addIndexerCommands(program, run);
+  addIndexerCommands(program, run, options);
   // In the SDK's commands the last one counts, as there.
   const likeTheSdk = ["query", "tx"];
   for (const command of program.commands) {
@@ -261,13 +265,13 @@ function addAuditCommands(program: Command, run: Runner, { warn }: ProgramOption
   addLedgerAudits({ audit: audits, verify: verifies }, run, warn);
 }
 
-function addIndexerCommands(program: Command, run: Runner): void {
+function addIndexerCommands(program: Command, run: Runner, { warn }: ProgramOptions): void {
   const indexer = program.command("indexer").description("the index behind the indexer's REST API");
   judging(addShared(indexer.command("verify")))
     .description("hold every balance of the index against state; exit 1 when coins differ")
     .action(
       run(async (context) =>
-        (await import("../commands/indexer.js")).runIndexer(context, "verify"),
+        (await import("../commands/indexer.js")).runVerifyIndex(context, warn),
       ),
     );
   addShared(indexer.command("rebuild"))

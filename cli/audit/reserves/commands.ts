@@ -34,7 +34,7 @@ import {
   type ReservesFile,
 } from "./reserves-file.js";
 import { assertPartOf, type ProvenReserves, verifyReserves } from "./verify-reserves.js";
-import { writeReserves } from "./write-reserves.js";
+import { assertFree, writeReserves } from "./write-reserves.js";
 
 /** Flags of `audit reserves`, as typed. */
 export interface ReservesOptions extends ProofSourceOptions {
@@ -67,6 +67,8 @@ export async function runAuditReserves(
   return guarded("audit", { context, warn }, async () => {
     const nonce = options.nonce ?? new Date().toISOString();
     if (!/^[\x20-\x7e]{1,100}$/.test(nonce)) throw badOption("--nonce", nonce);
+    const file = resolve(options.out);
+    assertFree(file);
     const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
     const keys = readKeys(context.home, options.keystore ?? []);
     const made = await withLedgerAlone(context, ({ database }) =>
@@ -79,7 +81,6 @@ export async function runAuditReserves(
     for (const liability of made.liabilities) {
       verifyLiability(parseLiability(encodeLiability(liability)));
     }
-    const file = resolve(options.out);
     await writeReserves(made, { out: file, customers: options.customers });
     const { leftOut, coldLeftOut } = made;
     show(context, proven, { file, customers: made.liabilities.length, leftOut, coldLeftOut });

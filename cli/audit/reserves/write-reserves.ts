@@ -16,6 +16,11 @@ export interface ReservesPlaces {
   readonly customers: string | undefined;
 }
 
+/** Before the work is done that the file is to hold. @throws BAD_OPTION where it is there already */
+export function assertFree(out: string): void {
+  if (existsSync(out)) throw thereAlready(out, "--out");
+}
+
 /**
  * The file that is published comes last: as long as it is not there, nobody can hand out what the customers
  * cannot check. What was written before a fault is removed.
@@ -25,7 +30,7 @@ export async function writeReserves(
   { contents, liabilities }: MadeReserves,
   { out, customers }: ReservesPlaces,
 ): Promise<void> {
-  if (existsSync(out)) throw thereAlready(out, "--out");
+  assertFree(out);
   if (customers !== undefined) await mkdir(customers, { recursive: true, mode: 0o700 });
   const ofCustomers = customers === undefined ? [] : liabilities;
   const taken = await createFilesOnce([

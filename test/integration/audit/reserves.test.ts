@@ -13,6 +13,7 @@ import { parseHash32 } from "../../../chain/hex.js";
 import type { WalletKey } from "../../../chain/signing/keystore.js";
 import { headerSource } from "../../../cli/audit/balance/collect.js";
 import {
+  runAuditReserves,
   runVerifyLiability,
   runVerifyReserves,
   type VerifyLiabilityOptions,
@@ -224,6 +225,17 @@ describe("the files of a proof of reserves", () => {
     await expect(nowhere).rejects.toMatchObject({ code: "HOME_UNUSABLE" });
     expect(readdirSync(join(folder, "others"))).toEqual([]);
   });
+});
+
+it("is refused before anything is looked at where its file is there already", async () => {
+  const out = join(folder, "of-last-month.json");
+  writeFileSync(out, "somebody's");
+  const said: string[] = [];
+  // A home without genesis, keys and ledger.
+  const context = { home: folder, portOffset: 0, json: false, env: {}, signal };
+  const print = (line: string) => void said.push(line);
+  expect(await runAuditReserves({ ...context, print }, { out, height: "1" }, print)).toBe(2);
+  expect(said.join()).toContain(`${out} is there already`);
 });
 
 describe("a proof of reserves", () => {

@@ -37,7 +37,19 @@ it.each([
   expect(await endOf(...words)).toBe(2);
 });
 
+it.each([
+  ["reconcile"],
+  ["ledger", "open"],
+  ["withdrawals", "list"],
+  ["indexer", "verify"],
+  ["audit", "statement", "alice", "--from", "2026-11-31", "--to", "2026-12-02"],
+  ["audit", "statement", "alice", "--from", "2026-11-02", "--to", "2026-11-01"],
+])("is 2 where nothing could be looked at, as for %s %s", async (...words) => {
+  expect(await endOf(...words, "--home", "/nowhere/of/a/kit")).toBe(2);
+});
+
 it("is 0 for help, and 1 for what judges nothing", async () => {
   expect(await endOf("verify", "ledger", "--help")).toBe(0);
   expect(await endOf("deposits", "lists")).toBe(1);
+  expect(await endOf("deposits", "list", "--home", "/nowhere/of/a/kit")).toBe(1);
 });
