@@ -147,21 +147,23 @@ async function raiseSwitch(parts: PolicyRouteParts, request: HttpRequest): Promi
 }
 
 /**
- * The home's file, as high as the ledger: a level that was told it meanwhile may have had its file replaced
- * by this one's. @returns why it cannot be written; null where it can
+ * The home's file, as high as the ledger and with the reason of now: a level that was told it meanwhile may
+ * have had its file replaced by this one's. @returns why it cannot be written; null where it can
  */
 async function raiseHome(
   { database, switchFile }: PolicyRouteParts,
   wanted: KillSwitchState,
 ): Promise<string | null> {
   let state = wanted;
-  while (stricter(fileSwitch(switchFile), state) === state) {
+  let isDue = stricter(state, fileSwitch(switchFile)) === state;
+  while (isDue) {
     try {
       await writeKillSwitchFile(switchFile, state);
     } catch (error) {
       return errorMessage(error);
     }
     state = await readKillSwitch(database);
+    isDue = stricter(fileSwitch(switchFile), state) === state;
   }
   return null;
 }
