@@ -34,13 +34,21 @@ export interface LedgerMark {
   readonly readAt?: string | undefined;
 }
 
+/** A recovery goes on behind what is remembered: that has to have a number, too. */
+const MAX_EPOCH = 2 ** 31 - 2;
+const MAX_EVENT_SEQ = 2 ** 52;
+
+/** Indexes below an xpub. */
+const MAX_ADDRESSES = 2 ** 31;
+
+/** A loss is written into the ledger with it and stays there: it must be one that can be recovered. */
 const markFile = z.strictObject({
   ledgerId: z.uuid(),
-  epoch: z.int().min(1),
-  nextAddressIndex: z.int().min(0),
-  eventSeq: z.int().min(0),
-  eventAt: z.string().optional(),
-  readAt: z.string().optional(),
+  epoch: z.int().min(1).max(MAX_EPOCH),
+  nextAddressIndex: z.int().min(0).max(MAX_ADDRESSES),
+  eventSeq: z.int().min(0).max(MAX_EVENT_SEQ),
+  eventAt: z.iso.datetime().optional(),
+  readAt: z.iso.datetime().optional(),
 });
 
 /** Marks that one write may cover; more are no harm, they are bounded by open requests. */

@@ -50,3 +50,21 @@ it("is never lowered by processes that write at once", async () => {
   }
   expect(readdirSync(join(home, "data"))).toEqual(["ledger-mark.json"]);
 });
+
+it.each([
+  ["an epoch that no ledger's column holds", { epoch: 2 ** 31 }],
+  ["an epoch of before the first", { epoch: 0 }],
+  ["more addresses than an xpub has", { nextAddressIndex: 2 ** 31 + 1 }],
+  ["addresses below none", { nextAddressIndex: -1 }],
+  ["a number of an event behind which none is left", { eventSeq: Number.MAX_SAFE_INTEGER }],
+  ["a time that is none", { eventAt: "yesterday" }],
+  ["a time that no database reads", { readAt: "2026-13-01T00:00:00.000000Z" }],
+])("is not believed with %s", async (_what, wrong) => {
+  const mark = await HomeMark.open(home);
+  const times = { eventAt: "2026-11-27T03:26:35.123456Z", readAt: "2026-11-27T03:26:36.123456Z" };
+  await mark.raise({ ...markAt(1, 1), ...times });
+  expect((await HomeMark.open(home)).value).toMatchObject(times);
+  // What the guard writes into the ledger stays there: such a one could never be recovered.
+  writeFileSync(markPath(home), JSON.stringify({ ...markAt(1, 1), ...times, ...wrong }));
+  await expect(HomeMark.open(home)).rejects.toMatchObject({ code: "HOME_MARK_UNUSABLE" });
+});
