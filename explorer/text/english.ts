@@ -313,7 +313,8 @@ export const ENGLISH = {
   treasury: "treasury",
   trustedHeader: "Trusted header",
   trustedHeaderText:
-    "Height and hash of a header that you trust, at most a week old. Your own node says them:",
+    "Height and hash of a header that you trust. It proves blocks above it while it is at most " +
+    "a week old, and the 10,000 blocks below it at any age. Your own node says them:",
   tryAgain: "Try again",
   unavailableText:
     "The node does not answer just now. Nothing is lost; please load the page again.",

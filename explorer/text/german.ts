@@ -320,7 +320,8 @@ export const GERMAN: Catalogue = {
   treasury: "Schatzkammer",
   trustedHeader: "Vertrauter Kopf",
   trustedHeaderText:
-    "Höhe und Hash eines Kopfes, dem Sie vertrauen, höchstens eine Woche alt. Ihr eigener " +
+    "Höhe und Hash eines Kopfes, dem Sie vertrauen. Er beweist Blöcke darüber, solange er " +
+    "höchstens eine Woche alt ist, und die 10.000 Blöcke darunter in jedem Alter. Ihr eigener " +
     "Knoten nennt sie:",
   tryAgain: "Noch einmal versuchen",
   unavailableText:
