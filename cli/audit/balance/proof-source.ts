@@ -1,5 +1,5 @@
 /** Where proofs come from and lie: a node that is believed in nothing, and files of others. */
-import { readFile, stat } from "node:fs/promises";
+import { createReadStream } from "node:fs";
 import { loadGenesis } from "../../../node/settings/genesis.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { systemClock } from "../../../runtime/process/clock.js";
@@ -49,12 +49,21 @@ export async function withProofSource<T>(
   }
 }
 
-/** The text of a file of at most so many bytes. @throws BUNDLE_UNREADABLE */
+/**
+ * The text of a file of at most so many bytes, counted while it is read: files of others may be links to
+ * what has no end, or grow.
+ * @throws BUNDLE_UNREADABLE
+ */
 export async function readProofFile(file: string, maxBytes: number): Promise<string> {
   try {
-    const { size } = await stat(file);
-    if (size > maxBytes) throw new RangeError("it is too long for a proof of its kind");
-    return await readFile(file, "utf8");
+    const chunks: Buffer[] = [];
+    let sizeBytes = 0;
+    for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
+      sizeBytes += chunk.length;
+      if (sizeBytes > maxBytes) throw new RangeError("it is too long for a proof of its kind");
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString("utf8");
   } catch (cause) {
     const message = `Cannot read ${file}: ${fileCause(cause)}.`;
     throw new AuditError("BUNDLE_UNREADABLE", message, { cause });
