@@ -197,6 +197,7 @@ function show(
       wallets: proven.wallets,
       accountsSigned: proven.areAccountsSigned,
       reservesAtoken: proven.reservesAtoken.toString(),
+      signedAtoken: proven.signedAtoken.toString(),
       owedAtoken: proven.owedAtoken.toString(),
       liabilitiesRoot: proven.liabilitiesRoot,
       nonce: proven.nonce,
@@ -208,6 +209,12 @@ function show(
     ["time", new Date(block.timestampSeconds * 1_000).toISOString()],
     ["accounts", `${proven.accounts}, of which ${proven.wallets} wallets signed`],
     ["reserves", `${atokenToToken(proven.reservesAtoken)} TOKEN`],
+    ["of wallets", `${atokenToToken(proven.signedAtoken)} TOKEN, whose keys signed`],
+    [
+      "of addresses",
+      `${atokenToToken(proven.reservesAtoken - proven.signedAtoken)} TOKEN, which the wallets call ` +
+        "deposit addresses of the exchange: no key of theirs signed",
+    ],
     ["owed", `${atokenToToken(proven.owedAtoken)} TOKEN`],
     ["liabilities", proven.liabilitiesRoot],
     ["nonce", proven.nonce],

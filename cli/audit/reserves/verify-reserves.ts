@@ -23,6 +23,11 @@ export interface ProvenReserves {
   readonly areAccountsSigned: boolean;
   /** Sum of all accounts' coins. */
   readonly reservesAtoken: Atoken;
+  /**
+   * What lies in wallets of it, whose own keys signed. The rest lies on deposit addresses: that they are the
+   * exchange's is its word alone.
+   */
+  readonly signedAtoken: Atoken;
   /** What is owed in the chain's own coin. */
   readonly owedAtoken: Atoken;
   readonly isCovered: boolean;
@@ -42,12 +47,14 @@ export async function verifyReserves(
 ): Promise<ProvenReserves> {
   const block = verifyBlock(file, genesis);
   const seen = new Set<Address>();
-  let reservesAtoken = 0n;
+  let [reservesAtoken, signedAtoken] = [0n, 0n];
   for (const account of file.accounts) {
     // An account that is named twice would be counted twice.
     if (seen.has(account.address)) throw notProven(`${account.address} is named twice`);
     seen.add(account.address);
-    reservesAtoken += (await provenAccount(account, block.stateRoot)).balanceAtoken;
+    const { balanceAtoken } = await provenAccount(account, block.stateRoot);
+    reservesAtoken += balanceAtoken;
+    if (signsItself(account)) signedAtoken += balanceAtoken;
   }
   const root = liabilitiesRoot(file.liabilities);
   const text = reservesText({ ...file, blockHash: block.blockHash, liabilities: root });
@@ -61,6 +68,7 @@ export async function verifyReserves(
     wallets: wallets.length,
     areAccountsSigned: file.format !== "causeway-reserves/1",
     reservesAtoken,
+    signedAtoken,
     owedAtoken,
     isCovered: reservesAtoken >= owedAtoken,
     otherLiabilities: file.liabilities.filter(({ asset }) => asset !== NATIVE_ASSET),

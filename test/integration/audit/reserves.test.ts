@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { verifyMessage, Wallet } from "ethers";
 import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
+import { atokenToToken } from "../../../chain/units.js";
 import type { WalletKey } from "../../../chain/signing/keystore.js";
 import { headerSource } from "../../../cli/audit/balance/collect.js";
 import {
@@ -250,6 +251,7 @@ describe("a proof of reserves", () => {
     const held = states.map(({ account }) => account.balanceAtoken);
     expect(held[1]).toBe(PAID);
     expect(proven.reservesAtoken).toBe(held.reduce((sum, units) => sum + units, 0n));
+    expect(proven.signedAtoken).toBe(held[0]);
     const [signature] = made.contents.signatures;
     const listed = [`${DEPOSITS} deposit-address`, `${HOT} hot-wallet`].toSorted();
     const accounts = ["causeway-reserves-accounts/1", ...listed].join("\n");
@@ -423,6 +425,13 @@ describe("the commands", () => {
     const warn = (line: string) => void printed.push(line);
     expect(await runVerifyReserves(shown, reserves, { genesis: genesisFile }, warn)).toBe(0);
     expect(printed.at(-1)).toBe("Proven, and covered.");
+    // A rich stranger's address among them costs nobody a signature: what that would be is told apart.
+    const shownLine = (name: string) => printed.find((line) => line.startsWith(`  ${name}  `));
+    const { reservesAtoken, signedAtoken } = await verify(made.contents);
+    expect(shownLine("of wallets")).toContain(` ${atokenToToken(signedAtoken)} TOKEN, whose keys`);
+    expect(shownLine("of addresses")).toContain(
+      ` ${atokenToToken(reservesAtoken - signedAtoken)} TOKEN, which the wallets call deposit`,
+    );
     expect(printed.at(-2)).not.toContain("did not sign for which accounts");
     const former = write("former.json", encodeReserves(await ofFormerRelease()));
     expect(await runVerifyReserves(shown, former, { genesis: genesisFile }, warn)).toBe(0);
