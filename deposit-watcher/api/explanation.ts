@@ -140,7 +140,8 @@ async function ofDeposits(
     const due = first.height + CREDIT_CONFIRMATIONS - 1;
     return found("CONFIRMING", `It is credited when block ${due} is there.`);
   }
-  if (states.has("held")) return found("HELD", await heldText(parts.database, first.asset));
+  const held = deposits.find(({ status }) => status === "held");
+  if (held !== undefined) return found("HELD", await heldText(parts.database, held.asset));
   if (states.has("suspense")) {
     return found(
       "SUSPENSE",

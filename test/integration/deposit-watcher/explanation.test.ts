@@ -21,14 +21,14 @@ beforeEach(async () => {
 });
 afterEach(() => ledger.drop());
 
-/** One transaction with a deposit of each state, in the order of its operations. */
-async function book(states: readonly DepositStatus[]): Promise<void> {
+/** One transaction with a deposit of each state, in the order of its operations; the last one is of an asset. */
+async function book(states: readonly DepositStatus[], lastAsset = "TOKEN"): Promise<void> {
   const rows = states.map((status, opIndex) => ({
     status,
     deposit: {
       address,
       customerId: ALICE,
-      asset: "TOKEN",
+      asset: opIndex === states.length - 1 ? lastAsset : "TOKEN",
       amountUnits: 1n,
       height: 5,
       blockHash: HASH,
@@ -41,6 +41,24 @@ async function book(states: readonly DepositStatus[]): Promise<void> {
   await ledger.database.transaction((tx) => insertDeposits(tx, rows));
 }
 
+/** The ledger knows the answer: nobody else is asked. */
+function explain() {
+  const nobody = () => Promise.reject(new Error("the ledger knows the answer"));
+  const node = {
+    transactionStatus: nobody,
+    getTransactionReceipt: nobody,
+    getBlockHeader: nobody,
+    blockJournal: nobody,
+  };
+  const watched = {
+    customerOf: () => undefined,
+    assetOf: () => undefined,
+    walletFrom: () => undefined,
+  };
+  const parts = { database: ledger.database, node, source: { block: nobody }, watched };
+  return explainTransaction(parts, HASH, new AbortController());
+}
+
 it.each([
   ["suspense", "SUSPENSE"],
   ["held", "HELD"],
@@ -48,30 +66,28 @@ it.each([
 ] as const)(
   "a deposit that is %s is told behind a hundred that are credited",
   async (state, code) => {
-    const nobody = () => Promise.reject(new Error("the ledger knows the answer"));
-    const node = {
-      transactionStatus: nobody,
-      getTransactionReceipt: nobody,
-      getBlockHeader: nobody,
-      blockJournal: nobody,
-    };
     await book([...Array.from({ length: 100 }, () => "credited" as const), state]);
-    const found = await explainTransaction(
-      {
-        database: ledger.database,
-        node,
-        source: { block: nobody },
-        watched: {
-          customerOf: () => undefined,
-          assetOf: () => undefined,
-          walletFrom: () => undefined,
-        },
-      },
-      HASH,
-      new AbortController(),
-    );
+    const found = await explain();
     expect(found.code).toBe(code);
     expect(found.deposits).toHaveLength(100);
     expect(found.deposits.at(-1)).toMatchObject({ opIndex: 100, status: state });
   },
 );
+
+it("a token's deposit that is held is explained by its own token, whatever else came with it", async () => {
+  const { owner } = ledger;
+  await owner.query(
+    `INSERT INTO asset (symbol, contract, decimals, from_height) VALUES ('GOLD', $1, 6, 0)`,
+    [`0x${"02".repeat(20)}`],
+  );
+  await owner.query(
+    `INSERT INTO token_state (asset, paused, reason, changed_by)
+     VALUES ('GOLD', true, 'it runs other code', 'watcher')`,
+  );
+  await book(["credited", "held"], "GOLD");
+  const { code, message } = await explain();
+  expect([code, message]).toEqual([
+    "HELD",
+    "The deposit is held: GOLD stands still: it runs other code.",
+  ]);
+});
