@@ -138,6 +138,7 @@ class Pages implements ConsoleServer {
       owner: "the console",
       listen: options.listen,
       app: (request, response) => void this.accept(request, response),
+      pipelines: this.pipelines,
     });
   }
 

@@ -143,6 +143,7 @@ class Pages implements PageServer {
       owner: "the explorer",
       listen: options.listen,
       app: this.app,
+      pipelines: this.pipelines,
     });
   }
 

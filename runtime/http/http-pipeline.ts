@@ -1,10 +1,10 @@
 /**
- * Bound of pipelining: a connection is not read any further while too many of its requests are
- * without an answer. Node itself only waits for a client that does not read what it is sent.
+ * Connections that ask on without waiting for their answers. One is not read any further while too many of
+ * its requests are without an answer: Node itself only waits for a client that does not read what it is
+ * sent. And what cannot be read on one is told behind those answers.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-
-type Socket = IncomingMessage["socket"];
+import type { Duplex } from "node:stream";
 
 /**
  * Requests of one connection that are answered at the same time: far more than the browsers and
@@ -12,15 +12,18 @@ type Socket = IncomingMessage["socket"];
  */
 const MAX_UNANSWERED = 32;
 
-/** Counts what connections have asked and not been answered. */
+/** Knows what connections have asked and not been answered. */
 export class PipelineBound {
-  readonly #unanswered = new WeakMap<Socket, number>();
+  readonly #unanswered = new WeakMap<Duplex, Set<ServerResponse>>();
+  /** Connections with something that cannot be read, which they are told behind their answers. */
+  readonly #unread = new WeakSet<Duplex>();
 
   /** Takes a request in, until its response is closed. */
   count(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
-    this.#unanswered.set(socket, this.#of(socket) + 1);
-    const isTooMuch = () => this.#of(socket) >= MAX_UNANSWERED;
+    const open = this.#unanswered.get(socket) ?? new Set();
+    this.#unanswered.set(socket, open.add(response));
+    const isTooMuch = () => open.size >= MAX_UNANSWERED;
     request.once("end", () => {
       if (!isTooMuch()) return;
       // Not at once: whoever begins to read a body, of the next request too, resumes the socket.
@@ -29,13 +32,31 @@ export class PipelineBound {
       });
     });
     response.once("close", () => {
-      const left = this.#of(socket) - 1;
-      this.#unanswered.set(socket, left);
-      if (left < MAX_UNANSWERED && socket.isPaused()) socket.resume();
+      open.delete(response);
+      if (!isTooMuch() && socket.isPaused()) socket.resume();
     });
   }
 
-  #of(socket: Socket): number {
-    return this.#unanswered.get(socket) ?? 0;
+  /**
+   * Refuses what cannot be read on a connection, when what it asked before is answered: told earlier, the
+   * refusal would be taken for the answer to a request that is carried out. A request whose own body
+   * cannot be read has no other answer.
+   */
+  refuseUnread(socket: Duplex, refuse: () => void): void {
+    if (this.#unread.has(socket)) return;
+    const before = [...(this.#unanswered.get(socket) ?? [])].filter(({ req }) => req.complete);
+    if (before.length === 0) {
+      refuse();
+      return;
+    }
+    this.#unread.add(socket);
+    let left = before.length;
+    for (const response of before) {
+      response.once("close", () => {
+        left -= 1;
+        // Where the last of them ended the connection, there is nobody to tell.
+        if (left === 0 && socket.writable) refuse();
+      });
+    }
   }
 }

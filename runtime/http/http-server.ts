@@ -181,7 +181,7 @@ class OpenApiServer implements HttpServer {
     this.#server.on("checkExpectation", this.app);
     this.#server.on("clientError", (error, socket) => {
       const { status, body } = options.mapError(unreadableRequest(error));
-      endSocket(socket, status, body);
+      this.#pipelines.refuseUnread(socket, () => endSocket(socket, status, body));
     });
     this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
     this.#server.maxConnections = MAX_CONNECTIONS;

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { errorCode } from "../../chain/errors.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { endServer } from "../../runtime/http/http-ending.js";
+import type { PipelineBound } from "../../runtime/http/http-pipeline.js";
 import { endSocket } from "../../runtime/http/http-reply.js";
 import type { Readiness } from "../../runtime/http/http-server.js";
 import { boundUnsent } from "../../runtime/http/http-unsent.js";
@@ -24,6 +25,8 @@ export interface PageListenerOptions {
   readonly owner: string;
   readonly listen: ListenAddress;
   readonly app: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Told of each request by `app`. */
+  readonly pipelines: PipelineBound;
 }
 
 /** A port with pages behind it. */
@@ -31,12 +34,13 @@ export class PageListener {
   private readonly server: Server;
 
   constructor(private readonly options: PageListenerOptions) {
-    const { app } = options;
+    const { app, pipelines } = options;
     const limits = { requestTimeout: REQUEST_TIMEOUT_MS, requireHostHeader: false };
     this.server = createServer(limits, app);
     this.server.on("checkExpectation", app);
+    const refusal = { code: "BAD_REQUEST", message: "the request cannot be read" };
     this.server.on("clientError", (_error, socket) => {
-      endSocket(socket, 400, { code: "BAD_REQUEST", message: "the request cannot be read" });
+      pipelines.refuseUnread(socket, () => endSocket(socket, 400, refusal));
     });
     this.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
     this.server.maxConnections = MAX_CONNECTIONS;

@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "@jest/globals";
 import { listen, stopServer } from "../../../../node/rpc/http-listener.js";
+import { PipelineBound } from "../../../../runtime/http/http-pipeline.js";
 import { createHttpServer } from "../../../../runtime/http/http-server.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
@@ -48,6 +49,7 @@ async function startPages(answer: Answer): Promise<Started> {
   const listener = new PageListener({
     owner: "the pages",
     listen: HERE,
+    pipelines: new PipelineBound(),
     app: (request, response) =>
       void answer(request.url ?? "").then((text) => response.end(JSON.stringify({ id: text }))),
   });

@@ -2,6 +2,8 @@
 import { connect, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import { errorCode } from "../../../../chain/errors.js";
+import { HttpError } from "../../../../runtime/http/http-errors.js";
 import { createHttpServer, type HttpServer } from "../../../../runtime/http/http-server.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
@@ -28,7 +30,10 @@ beforeAll(async () => {
       },
       { method: "get", path: "/v1/things/{id}", handler: async () => ({ body: { id: "here" } }) },
     ],
-    mapError: () => ({ status: 500, body: { code: "INTERNAL" } }),
+    mapError: (error) => ({
+      status: error instanceof HttpError ? error.status : 500,
+      body: { code: errorCode(error) },
+    }),
     readiness: async () => {
       await new Promise<void>((resolve) => waiting.push(resolve));
       return { ready: true };
@@ -91,6 +96,38 @@ describe("a connection that does not wait for its answers", () => {
     };
     await until(answerAll, { timeoutMs: 20_000 });
     expect(madeIn(text())).toEqual(amounts);
+  });
+
+  it("is told what cannot be read behind the answers to what it asked before", async () => {
+    for (const unread of ["\0", "}", "no request\r\n\r\n"]) {
+      const { socket, text } = open();
+      let isEnded = false;
+      socket.once("end", () => (isEnded = true));
+      socket.write(post("1") + post("2") + unread);
+      await until(() => waiting.length === 2, { timeoutMs: 10_000 });
+      // Others are served meanwhile; by then what cannot be read was met.
+      const other = open();
+      other.socket.write("GET /v1/things/1 HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
+      await until(() => other.text().includes('"here"'), { timeoutMs: 10_000 });
+      expect([unread, text()]).toEqual([unread, ""]);
+      for (const answer of waiting.splice(0)) answer();
+      await until(() => isEnded, { timeoutMs: 10_000 });
+      const statuses = [...text().matchAll(/HTTP\/1\.1 ([0-9]+)/g)].map(([, status]) => status);
+      expect([unread, statuses, madeIn(text())]).toEqual([
+        unread,
+        ["201", "201", "400"],
+        ["1", "2"],
+      ]);
+    }
+  });
+
+  it("is told at once that a body cannot be read, which nobody waits for", async () => {
+    const { socket, text } = open();
+    socket.write(
+      "POST /v1/things HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n" +
+        "Transfer-Encoding: chunked\r\n\r\nno chunk\r\n",
+    );
+    await until(() => text().includes("HTTP/1.1 400"), { timeoutMs: 10_000 });
   });
 
   it("is read no further while its probes have no answer", async () => {
