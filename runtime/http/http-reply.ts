@@ -51,7 +51,13 @@ export function leavingOf(response: ServerResponse): LazySignal {
   return leaving;
 }
 
-/** Answers on a connection whose request could not even be read, and closes it. */
+/** Time to take the answer; closed at once, with bytes that nobody reads, a connection loses it. */
+const LAST_ANSWER_MS = 2_000;
+
+/**
+ * Answers on a connection whose request could not even be read, and closes it; also where the client
+ * leaves its side open: it would count among the connections that a server has, for ever.
+ */
 export function endSocket(socket: Duplex, status: number, body: unknown): void {
   if (!socket.writable) {
     socket.destroy();
@@ -62,6 +68,8 @@ export function endSocket(socket: Duplex, status: number, body: unknown): void {
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\nContent-Type: ${JSON_TYPE}\r\n` +
       `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
   );
+  const timer = setTimeout(() => socket.destroy(), LAST_ANSWER_MS).unref();
+  socket.once("close", () => clearTimeout(timer));
 }
 
 /** Sends a handler's reply; `sendBody` is asked where it is a JSON value. */
