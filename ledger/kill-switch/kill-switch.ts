@@ -13,6 +13,12 @@ import {
 /** Advisory lock: shared by whoever takes new requests, alone for who sets the switch. */
 const SWITCH_LOCK = 8_083_000_009n;
 
+/**
+ * Wait for who holds what the switch needs: commits of the kit, for some milliseconds, and a recovery.
+ * Whoever else keeps a session open with it would have who stops payments wait for ever.
+ */
+const LOCK_WAIT_MS = 5_000;
+
 /** What the ledger says now. */
 export async function readKillSwitch(sql: Sql): Promise<KillSwitchState> {
   const [row] = await sql.query<{ level: string; reason: string; set_by: string; at: unknown }>(
@@ -35,7 +41,7 @@ export async function lockKillSwitch(tx: Sql): Promise<KillSwitchState> {
  * signature was made before, or knows it.
  * @param options `neverLower` refuses what would stop less than is stopped
  * @returns what it said before
- * @throws SWITCH_LOWERED
+ * @throws SWITCH_LOWERED; DATABASE_UNAVAILABLE where somebody keeps a lock that it needs
  */
 export function setKillSwitch(
   database: SqlDatabase,
@@ -43,6 +49,7 @@ export function setKillSwitch(
   options: { readonly neverLower?: boolean } = {},
 ): Promise<KillSwitchState> {
   return database.transaction(async (tx) => {
+    await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [String(LOCK_WAIT_MS)]);
     await tx.query(`SELECT pg_advisory_xact_lock($1::bigint)`, [SWITCH_LOCK]);
     // Signatures are stored under these rows' locks.
     await tx.query(`SELECT wallet FROM signing_freeze ORDER BY wallet FOR UPDATE`);
