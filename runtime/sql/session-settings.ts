@@ -9,9 +9,15 @@
  * comes before it, and any role that may make schemas makes that.
  * The server compiles no statement to machine code: its estimate of a short one over several tables, above
  * all young ones, is high enough to begin with that, and it takes longer than the statement.
+ * A commit is answered when it is on the server's disk, also where the server is set to answer sooner: a
+ * crash of it would take back what clients were told. What it says about standbys stays.
  * @param idleInTransactionMs an integer above 0
  */
 export function sessionSettings(idleInTransactionMs: number): string {
   const idle = `SET idle_in_transaction_session_timeout = ${idleInTransactionMs}`;
-  return `${idle}; SET jit = off; SET search_path = public`;
+  return `${idle}; SET jit = off; SET search_path = public; ${COMMITS_ON_DISK}`;
 }
+
+const COMMITS_ON_DISK =
+  "SELECT set_config('synchronous_commit', 'on', false) " +
+  "WHERE current_setting('synchronous_commit') = 'off'";

@@ -33,6 +33,26 @@ it("has no statement of a pool compiled to machine code", async () => {
   await db.close();
 });
 
+/** What a commit waits for. */
+const COMMIT = "SELECT current_setting('synchronous_commit') AS commit";
+
+for (const [ofServer, wanted] of [
+  ["off", "on"],
+  ["remote_write", "remote_write"],
+]) {
+  it(`has commits that were answered on disk where the server says ${ofServer}`, async () => {
+    const name = new URL(database.url).pathname.slice(1);
+    await runOnServer(database.url, `ALTER DATABASE ${name} SET synchronous_commit = ${ofServer}`);
+    const options = { ...common, url: database.url, migrations: [], poolSize: 2, signal };
+    const db = await openDatabase(options);
+    expect(await db.transaction((tx) => tx.query(COMMIT))).toEqual([{ commit: wanted }]);
+    await db.close();
+    const session = await openSqlSession({ ...common, url: database.url });
+    expect(await session.query(COMMIT)).toEqual([{ commit: wanted }]);
+    await session.close();
+  });
+}
+
 it("has no statement of a connection of its own compiled either", async () => {
   const session = await openSqlSession({ ...common, url: database.url });
   expect(await session.query(JIT)).toEqual([{ jit: "off" }]);
