@@ -14,8 +14,9 @@ export function lockHome(path: string, home: string): Promise<HeldLock> {
       return await takeLockFile(path, { isLong: true });
     } catch (error) {
       if (!(error instanceof LockHeldError)) throw error;
-      const { pid, isElsewhere } = error.details;
-      const place = isElsewhere === true ? " (in another container)" : "";
+      const { pid, isElsewhere, isFar } = error.details;
+      const container = isElsewhere === true ? " (in another container)" : "";
+      const place = isFar === true ? " (on another machine)" : container;
       const who = typeof pid === "number" ? ` (process ${pid})` : place;
       const message = `A kit is already running on the home ${home}${who}; stop it or use --home.`;
       throw new CliError("HOME_LOCKED", message, { details: error.details });

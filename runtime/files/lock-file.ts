@@ -3,12 +3,14 @@
  * a hard link, so that it appears whole or not at all. A lock whose holder is gone is replaced under a
  * second lock that is named after it: of several processes only one may replace one dead lock, and a
  * live lock is never touched. (Node has no flock.) Whether a holder in another container lives, whose
- * process cannot be seen, its sign of life tells; locks that are held for a moment have none.
+ * process cannot be seen, its sign of life tells, and of one on another machine the file's time, which moves;
+ * locks that are held for a moment have neither.
  */
 import { randomUUID } from "node:crypto";
 import { readFile, rename, rm } from "node:fs/promises";
 import { AppError, errorCode } from "../../chain/errors.js";
 import {
+  isOfAnotherBoot,
   isStillRunning,
   parseRecordedProcess,
   recordProcess,
@@ -16,11 +18,11 @@ import {
 } from "../process/process-identity.js";
 import { sleep } from "../process/task.js";
 import { createFileOnce, PLAIN_MODE, replaceFile } from "./durable-file.js";
-import { isLifeShown, processSpace, showLife } from "./sign-of-life.js";
+import { isBeating, isLifeShown, processSpace, showLife, startBeat } from "./sign-of-life.js";
 
 /**
  * A live process holds the lock; `details.pid` is its id, where that is known, and
- * `details.isElsewhere` true for one in another container.
+ * `details.isElsewhere` true for one in another container, `isFar` for one on another machine.
  */
 export class LockHeldError extends AppError<"LOCK_HELD"> {}
 
@@ -37,6 +39,8 @@ interface LockRecord {
   readonly holder: RecordedProcess | undefined;
   /** Container of the holder, where it shows a sign of life. */
   readonly space: string | undefined;
+  /** The file's time moves as long as its holder lives. */
+  readonly beats: boolean;
   /** Names this very lock, so that its replacement can be claimed. */
   readonly id: string;
 }
@@ -62,7 +66,8 @@ export async function takeLockFile(
   const id = randomUUID();
   const sign = isLong ? await showLife(signOf(path, id)) : undefined;
   const space = sign === undefined ? undefined : processSpace();
-  const content = `${JSON.stringify({ ...recordProcess(process.pid), space, id })}\n`;
+  const record = { ...recordProcess(process.pid), space, beats: isLong ? true : undefined, id };
+  const content = `${JSON.stringify(record)}\n`;
   let tookOver: boolean;
   try {
     tookOver = await acquire(path, content, { depth: 0, first: path });
@@ -70,11 +75,13 @@ export async function takeLockFile(
     await sign?.end();
     throw error;
   }
+  const beat = isLong ? startBeat(path) : undefined;
   let released = false;
   return {
     tookOver,
     async release() {
       if (released) return;
+      beat?.end();
       if ((await readLock(path))?.id === id) {
         // Renamed first: the unlink of a name that someone else just took would free their lock.
         const aside = `${path}.${id}`;
@@ -113,12 +120,13 @@ function parseLock(text: string): LockRecord {
     if (typeof value === "object" && value !== null && "id" in value) {
       const id = typeof value.id === "string" && /^[0-9a-f-]{36}$/.test(value.id) ? value.id : "";
       const space = "space" in value && typeof value.space === "string" ? value.space : undefined;
-      if (id !== "") return { holder: parseRecordedProcess(value), space, id };
+      const beats = "beats" in value && value.beats === true;
+      if (id !== "") return { holder: parseRecordedProcess(value), space, beats, id };
     }
   } catch {
     // Not JSON: a lock from a crash or a foreign hand, held by nobody; handled below.
   }
-  return { holder: undefined, space: undefined, id: "unreadable" };
+  return { holder: undefined, space: undefined, beats: false, id: "unreadable" };
 }
 
 /** The sign of life of whoever holds a lock, or claims its replacement. */
@@ -131,8 +139,14 @@ function isElsewhere({ space }: LockRecord): boolean {
   return space !== undefined && space !== processSpace();
 }
 
-async function isHeld(lock: LockRecord, first: string): Promise<boolean> {
+/** A holder on another machine, or of this one before it was started anew. */
+function isFar({ holder, beats }: LockRecord): boolean {
+  return beats && holder !== undefined && isOfAnotherBoot(holder);
+}
+
+async function isHeld(path: string, lock: LockRecord, first: string): Promise<boolean> {
   if (lock.holder === undefined) return false;
+  if (isFar(lock)) return isBeating(path);
   return isElsewhere(lock) ? isLifeShown(signOf(first, lock.id)) : isStillRunning(lock.holder);
 }
 
@@ -158,7 +172,7 @@ async function acquire(
     if (createFileOnce(path, content, PLAIN_MODE, { isPassing: true })) return false;
     const current = await readLock(path);
     if (current === undefined) continue; // Released between the two steps.
-    const busy = await isHeld(current, first);
+    const busy = await isHeld(path, current, first);
     if (busy || depth >= MAX_CLAIM_DEPTH) throw held(path, current);
     const claim = `${path}.${current.id}`;
     await acquire(claim, content, { depth: depth + 1, first });
@@ -177,11 +191,15 @@ async function acquire(
 }
 
 function held(path: string, lock: LockRecord | undefined): LockHeldError {
-  const isSeen = lock?.holder !== undefined && !isElsewhere(lock);
+  const isSeen = lock?.holder !== undefined && !isElsewhere(lock) && !isFar(lock);
   const pid = isSeen ? lock.holder?.pid : undefined;
   const who = pid === undefined ? "another process" : `the process ${pid}`;
   return new LockHeldError("LOCK_HELD", `${who} holds the lock ${path}`, {
-    details: { pid, isElsewhere: lock !== undefined && isElsewhere(lock) },
+    details: {
+      pid,
+      isElsewhere: lock !== undefined && isElsewhere(lock),
+      isFar: lock !== undefined && isFar(lock),
+    },
     retriable: true,
   });
 }

@@ -1,13 +1,24 @@
 /**
  * What tells others that the holder of a lock lives where its process id tells them nothing: containers
  * count processes of their own, and of one holder's id another sees a stranger or nobody. A socket in a
- * folder that they share is the kernel's word: who listens on it lives. Linux only, which has them.
+ * folder that they share is the kernel's word: who listens on it lives. Linux only, which has them. Of a
+ * holder on another machine, with which a network folder is shared, only files are seen: one that beats.
  */
 import { readlinkSync } from "node:fs";
-import { type FileHandle, open, rm } from "node:fs/promises";
+import { type FileHandle, open, rm, utimes } from "node:fs/promises";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { basename, dirname } from "node:path";
 import { errorCode } from "../../chain/errors.js";
+import { systemClock } from "../process/clock.js";
+import { sleep } from "../process/task.js";
+
+/** How often the time of a file that beats moves. */
+const BEAT_MS = 1_000;
+
+/** How long it is looked at before its holder counts as dead; a stop of the kit has 10 s. */
+const PATIENCE_MS = 6_000;
+
+const LOOK_MS = 250;
 
 /** Names the container whose process ids this process counts in; undefined where there is no telling. */
 export function processSpace(): string | undefined {
@@ -60,6 +71,43 @@ export async function isLifeShown(file: string): Promise<boolean> {
     return !["ENOENT", "ECONNREFUSED"].includes(errorCode(error));
   } finally {
     await folder?.close();
+  }
+}
+
+/** Moves the time of a file until it is ended, or the process ends. */
+export function startBeat(file: string): { end(): void } {
+  const beat = (): void => {
+    const seconds = systemClock.nowMs() / 1_000;
+    // One that is missed is told by the next one; a file that is gone has been released.
+    utimes(file, seconds, seconds).catch(() => undefined);
+  };
+  const timer = setInterval(beat, BEAT_MS).unref();
+  return { end: () => clearInterval(timer) };
+}
+
+/** Whether the time of a file moves; in doubt it does. False for one that goes away. */
+export async function isBeating(file: string): Promise<boolean> {
+  const { signal } = new AbortController();
+  const deadlineMs = performance.now() + PATIENCE_MS;
+  try {
+    const first = await timeOf(file);
+    while (performance.now() < deadlineMs) {
+      await sleep(LOOK_MS, { signal });
+      if ((await timeOf(file)) !== first) return true;
+    }
+    return false;
+  } catch (error) {
+    return errorCode(error) !== "ENOENT";
+  }
+}
+
+/** Of an open file: what a network folder remembers of a closed one may be old. */
+async function timeOf(file: string): Promise<bigint> {
+  const handle = await open(file, "r");
+  try {
+    return (await handle.stat({ bigint: true })).mtimeNs;
+  } finally {
+    await handle.close();
   }
 }
 

@@ -62,6 +62,15 @@ export function isStillRunning(recorded: RecordedProcess): boolean {
   return recorded.startedAt === "" || recordProcess(recorded.pid).startedAt === recorded.startedAt;
 }
 
+/**
+ * Whether a process was recorded on another machine, or on this one before it was started anew: which of
+ * both, ids do not tell. False on systems that do not tell their boot.
+ */
+export function isOfAnotherBoot({ startedAt }: RecordedProcess): boolean {
+  const own = bootId();
+  return startedAt !== "" && own !== "" && startedAt.slice(0, startedAt.lastIndexOf(":")) !== own;
+}
+
 /** Untrusted JSON value to a recorded process; undefined if it is none. */
 export function parseRecordedProcess(value: unknown): RecordedProcess | undefined {
   if (typeof value !== "object" || value === null) return undefined;

@@ -117,6 +117,43 @@ describe("the lock of a home", () => {
     });
   });
 
+  describe("of a kit on another machine, in a network folder", () => {
+    /** Process ids count in the same space as here, as they do outside of containers, and sockets lead nowhere. */
+    async function lockOfOther(): Promise<{
+      home: string;
+      lock: string;
+      end: () => Promise<void>;
+    }> {
+      const { home, lock } = newHome();
+      const held = await lockHome(lock, home);
+      const record = JSON.parse(readFileSync(lock, "utf8"));
+      writeFileSync(lock, JSON.stringify({ ...record, startedAt: "boot:1" }));
+      return { home, lock, end: () => held.release() };
+    }
+
+    it("is respected as long as its holder lives, and is named so", async () => {
+      const { home, lock, end } = await lockOfOther();
+      const refused = lockHome(lock, home);
+      await expect(refused).rejects.toMatchObject({ code: "HOME_LOCKED" });
+      await expect(refused).rejects.toThrow("on another machine");
+      await end();
+      const held = await lockHome(lock, home);
+      expect(held.tookOver).toBe(false);
+      await held.release();
+    });
+
+    it("is taken over when nothing of its holder was seen for a while", async () => {
+      const { home, lock, end } = await lockOfOther();
+      const record = readFileSync(lock);
+      await end();
+      writeFileSync(lock, record);
+      const held = await lockHome(lock, home);
+      expect(held.tookOver).toBe(true);
+      await held.release();
+      expect(readdirSync(home)).toEqual([]);
+    });
+  });
+
   it("shows those in other containers that its holder lives", async () => {
     const { home, lock } = newHome();
     const held = await lockHome(lock, home);
