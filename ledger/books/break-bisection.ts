@@ -87,7 +87,7 @@ export async function bisectBreaks(
     const where = { asset, account, address };
     try {
       const height = await firstCause(sides, { low, high: report.height }, causes);
-      const there = causes.filter((cause) => cause.height === height);
+      const there = causes.filter((cause) => placeOf(cause) === height);
       divergences.push({ ...where, height, causes: height === undefined ? [] : there });
     } catch (error) {
       divergences.push({ ...where, height: undefined, causes: [], untold: faultOfChain(error) });
@@ -159,9 +159,15 @@ interface HeightRange {
   readonly high: Height;
 }
 
+/** Block in which a cause makes both sides differ: the chain's, or the one that the books say. */
+function placeOf({ height, bookedHeight }: BreakCause): Height | undefined {
+  return height ?? bookedHeight;
+}
+
 /**
  * The block of the first cause. What is on its way differs, too, and is explained elsewhere: a block
- * without one of the causes is passed over, and the search goes on behind it.
+ * without one of the causes is passed over, and the search goes on behind it. Where more of them lie before
+ * it than are passed over, the causes themselves say where.
  */
 async function firstCause(
   sides: Sides,
@@ -171,11 +177,12 @@ async function firstCause(
   let from = low;
   for (let passed = 0; passed < MAX_PASSED; passed += 1) {
     const found = await firstDifference(sides, { low: from, high });
-    if (found === undefined) return undefined;
-    if (causes.length === 0 || causes.some(({ height }) => height === found)) return found;
+    if (found === undefined) break;
+    if (causes.length === 0 || causes.some((cause) => placeOf(cause) === found)) return found;
     from = found;
   }
-  return undefined;
+  const places = causes.flatMap((cause) => placeOf(cause) ?? []).filter((place) => place > low);
+  return places.toSorted((one, other) => one - other)[0];
 }
 
 /**

@@ -418,26 +418,39 @@ export interface ReconciledAddress {
   readonly role: "first-wallet" | "wallet" | "deposit-address";
 }
 
+/** What a transaction moved at an address, as the books have it. */
+export interface BookedMovement {
+  readonly units: bigint;
+  /** First block of its entries. */
+  readonly height: Height;
+}
+
 /** Net movement of an asset at an address per transaction, as the books have it. */
 export async function bookedByTransaction(
   sql: Sql,
   account: ReconciledAddress & { readonly asset: string },
   upToHeight: Height,
-): Promise<ReadonlyMap<Hash32, bigint>> {
+): Promise<ReadonlyMap<Hash32, BookedMovement>> {
   const { address, role } = account;
-  const rows = await sql.query<{ tx_hash: string; delta: string }>(
+  const rows = await sql.query<Record<"tx_hash" | "delta" | "height", string>>(
     role === "deposit-address" ? DEPOSIT_ADDRESS_BY_TRANSACTION : HOT_WALLET_BY_TRANSACTION,
     role === "deposit-address"
       ? [DEPOSIT_ADDRESSES, address, upToHeight, account.asset]
       : [accountsOfWallet(address, role === "first-wallet"), upToHeight, account.asset],
   );
-  return new Map(rows.map((row) => [storedHash(row.tx_hash), storedAtoken(row.delta)]));
+  return new Map(
+    rows.map(({ tx_hash: hash, delta, height }) => [
+      storedHash(hash),
+      { units: storedAtoken(delta), height: storedHeight(height) },
+    ]),
+  );
 }
 
 /** Inflows carry the hash as memo; a withdrawal's ending belongs to its slot's mined hash. */
 const HOT_WALLET_BY_TRANSACTION = `
-  SELECT tx_hash, sum(delta) AS delta FROM (
+  SELECT tx_hash, sum(delta) AS delta, min(height)::text AS height FROM (
     SELECT coalesce(slot.mined_hash, split_part(entry.memo, ' ', 1)) AS tx_hash,
+           entry.effective_height AS height,
            CASE WHEN posting.debit = ANY ($1::text[]) THEN amount_units
                 ELSE -amount_units END AS delta
       FROM posting
@@ -451,11 +464,11 @@ const HOT_WALLET_BY_TRANSACTION = `
   WHERE tx_hash ~ '^0x[0-9a-f]{64}$' GROUP BY tx_hash`;
 
 const DEPOSIT_ADDRESS_BY_TRANSACTION = `
-  SELECT tx_hash, sum(delta) AS delta FROM (
-    SELECT tx_hash, amount_units AS delta FROM deposit
+  SELECT tx_hash, sum(delta) AS delta, min(height)::text AS height FROM (
+    SELECT tx_hash, amount_units AS delta, height FROM deposit
      WHERE address = $2 AND height <= $3 AND status <> 'reversed' AND asset = $4
     UNION ALL
-    SELECT tx_hash, delta FROM (${ADDRESS_ENTRIES}) AS entries
+    SELECT tx_hash, delta, effective_height FROM (${ADDRESS_ENTRIES}) AS entries
      WHERE address = $2 AND effective_height <= $3 AND asset = $4
   ) AS movement
   WHERE tx_hash ~ '^0x[0-9a-f]{64}$' GROUP BY tx_hash`;

@@ -80,6 +80,8 @@ export interface BreakCause {
   readonly txHash: Hash32;
   /** Undefined for one that the books have and the chain does not. */
   readonly height: Height | undefined;
+  /** Of such a one: its block in the books. */
+  readonly bookedHeight?: Height;
   readonly chainUnits: bigint;
   readonly ledgerUnits: bigint;
 }
@@ -457,10 +459,12 @@ async function findCauses(
   found: FoundBreak,
 ): Promise<readonly BreakCause[]> {
   const { asset } = books;
-  const booked = new Map(await bookedByTransaction(database, { ...account, asset }, height));
-  for (const [hash, deltaUnits] of found.byTransaction) {
+  const booked = new Map<Hash32, { readonly units: bigint; readonly height?: Height }>(
+    await bookedByTransaction(database, { ...account, asset }, height),
+  );
+  for (const [hash, units] of found.byTransaction) {
     // Settled between the snapshot and now: the books have it already.
-    if (!booked.has(hash)) booked.set(hash, deltaUnits);
+    if (!booked.has(hash)) booked.set(hash, { units });
   }
   const onChain = new Map<Hash32, { height: Height; deltaUnits: bigint }>();
   const range = { from: Math.max(books.fromHeight, found.fromHeight ?? 0), to: height };
@@ -472,13 +476,14 @@ async function findCauses(
   }
   const causes: BreakCause[] = [];
   for (const [txHash, { height: at, deltaUnits }] of onChain) {
-    const ledgerUnits = booked.get(txHash) ?? 0n;
+    const ledgerUnits = booked.get(txHash)?.units ?? 0n;
     if (deltaUnits === ledgerUnits) continue;
     causes.push({ txHash, height: at, chainUnits: deltaUnits, ledgerUnits });
   }
-  for (const [txHash, ledgerUnits] of booked) {
+  for (const [txHash, { units: ledgerUnits, height: bookedHeight }] of booked) {
     if (onChain.has(txHash) || ledgerUnits === 0n) continue;
-    causes.push({ txHash, height: undefined, chainUnits: 0n, ledgerUnits });
+    const place = bookedHeight === undefined ? {} : { bookedHeight };
+    causes.push({ txHash, height: undefined, ...place, chainUnits: 0n, ledgerUnits });
   }
   return causes;
 }
