@@ -5,6 +5,14 @@
 import { errorCode } from "../../../chain/errors.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import { hasTooManyValues } from "../json-text.js";
+import {
+  type Answer,
+  BatchReply,
+  BatchRoom,
+  type BatchRules,
+  type NoRoom,
+  type Reply,
+} from "./batch-reply.js";
 import { isRounded, parseBatchText, parseRequestText, WrittenId } from "./batch-text.js";
 import {
   INTERNAL_ERROR,
@@ -14,7 +22,7 @@ import {
   type RpcErrorObject,
   toRpcError,
 } from "./errors.js";
-import { LARGE_BYTES, LargeLane } from "./large-lane.js";
+import { LargeLane, TOO_MANY_LARGE } from "./large-lane.js";
 import {
   type MethodEntries,
   JsonPieces,
@@ -27,9 +35,6 @@ import { Params } from "./params.js";
 import type { RequestContext } from "./request-context.js";
 import { POLL_METHOD } from "./methods/filter-methods.js";
 import { SEND_METHOD } from "./methods/transaction-methods.js";
-
-/** One answer: pieces in order; undefined where nothing is to be answered. */
-export type Reply = readonly (string | Buffer)[] | undefined;
 
 /** One call of a request, understood. `id` is JSON text; undefined for a notification. */
 interface Call {
@@ -75,11 +80,13 @@ export class Dispatcher {
   private readonly methods: ReadonlyMap<string, Observed>;
   private readonly observeUnknown: (startMs: number, failed: boolean) => void;
   private readonly lane = new LargeLane();
+  private readonly room: BatchRoom;
 
   constructor(
     entries: MethodEntries,
     private readonly options: Pick<EvmApiOptions, "limits" | "clock" | "log" | "metrics">,
   ) {
+    this.room = new BatchRoom(options.limits.batchResponseBytes);
     const observer = this.observers();
     this.methods = new Map(
       entries.map(([name, method]) => [name, { method, observe: observer(name) }]),
@@ -144,29 +151,20 @@ export class Dispatcher {
     const sends = entries.map((entry) =>
       isCallOf(entry, SEND_METHOD) ? this.answer(entry, context) : undefined,
     );
-    const joined = new JoinedReply();
-    const isOver = () => joined.sizeBytes > this.options.limits.batchResponseBytes;
-    const running: { readonly entry: unknown; readonly answer: Answer | Promise<Answer> }[] = [];
-    const join = async () => {
-      for (const { entry, answer } of running.splice(0)) {
-        const ready = answer instanceof Promise ? await answer : answer;
-        joined.add(isOver() && !isCallOf(entry, SEND_METHOD) ? tooLarge(entry) : ready);
-      }
-    };
+    const reply = new BatchReply(this.room, BATCH_RULES, context);
     let isFull = false;
     for (const [index, entry] of entries.entries()) {
       // What a poll gives, nobody is given again: it runs only where there is room for its answer.
-      if (running.length === BATCH_CONCURRENCY || isCallOf(entry, POLL_METHOD)) {
-        await join();
-        isFull = isOver() || (joined.sizeBytes > LARGE_BYTES && !(await hasPlace(context)));
+      if (reply.runningCount === BATCH_CONCURRENCY || isCallOf(entry, POLL_METHOD)) {
+        await reply.join();
+        isFull = reply.isFull || (reply.isLarge && !(await hasPlace(context)));
       }
-      const answer = sends[index] ?? (isFull ? tooLarge(entry) : this.answer(entry, context));
-      running.push({ entry, answer });
-      // A fault of a call is in its answer: none of these promises is ever rejected.
+      const refused = () => refusedEntry(entry, "RESPONSE_TOO_LARGE");
+      reply.add(entry, sends[index] ?? (isFull ? refused() : this.answer(entry, context)));
       await breathe();
     }
-    await join();
-    return joined.finish();
+    await reply.join();
+    return reply.finish();
   }
 
   /** Answer to one entry; undefined for a notification. */
@@ -246,9 +244,6 @@ export class Dispatcher {
   }
 }
 
-/** Pieces of one call's answer; undefined for a notification. */
-type Answer = string | readonly (string | Buffer)[] | undefined;
-
 function asReply(answer: Answer): Reply {
   return typeof answer === "string" ? [answer] : answer;
 }
@@ -287,11 +282,17 @@ function isCallOf(entry: unknown, method: string): boolean {
   );
 }
 
-function tooLarge(entry: unknown): Answer {
+const BATCH_RULES: BatchRules = {
+  isSent: (entry) => isCallOf(entry, SEND_METHOD),
+  isTaken: (entry) => isCallOf(entry, POLL_METHOD),
+  refused: refusedEntry,
+};
+
+function refusedEntry(entry: unknown, why: NoRoom): Answer {
   const call = parseCall(entry);
   if (typeof call === "string") return call;
   if (call.id === undefined) return undefined;
-  return faultText(call.id, "RESPONSE_TOO_LARGE", "response too large");
+  return faultText(call.id, why, why === "LIMIT_EXCEEDED" ? TOO_MANY_LARGE : "response too large");
 }
 
 /** Waits for the batch's place in the lane; false when the request's time is over before. */
@@ -300,32 +301,4 @@ function hasPlace(context: RequestContext): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-/** Joins the answers of a batch, merging text so that few pieces are left. */
-class JoinedReply {
-  sizeBytes = 0;
-  private readonly pieces: (string | Buffer)[] = [];
-  private text = "";
-  private count = 0;
-
-  add(answer: Answer): void {
-    if (answer === undefined) return;
-    this.text += this.count === 0 ? "[" : ",";
-    this.count += 1;
-    for (const piece of typeof answer === "string" ? [answer] : answer) {
-      this.sizeBytes += piece.length;
-      if (typeof piece === "string") {
-        this.text += piece;
-      } else {
-        this.pieces.push(this.text, piece);
-        this.text = "";
-      }
-    }
-  }
-
-  finish(): Reply {
-    if (this.count === 0) return undefined;
-    return [...this.pieces, `${this.text}]`];
-  }
 }

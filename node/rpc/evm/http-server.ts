@@ -10,7 +10,7 @@ import {
   stopServer,
 } from "../http-listener.js";
 import type { EvmApi } from "./api.js";
-import type { Reply } from "./dispatcher.js";
+import type { Reply } from "./batch-reply.js";
 import type { EvmServerOptions } from "./options.js";
 import { discardRest } from "../../../runtime/http/http-body.js";
 import { isAllowedOrigin } from "../../../runtime/http/readers.js";

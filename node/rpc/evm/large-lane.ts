@@ -15,13 +15,16 @@ const MAX_RUNNING = 2;
 /** Answers that may wait, each with `LARGE_BYTES` or some more of its own: a quarter of a gigabyte. */
 const MAX_WAITING = 256;
 
+/** What the others are told. */
+export const TOO_MANY_LARGE = "too many large answers are asked for at once";
+
 /** One lane for all clients of an API. */
 export class LargeLane extends Turns {
   constructor() {
     super({
       maxRunning: MAX_RUNNING,
       maxWaiting: MAX_WAITING,
-      full: () => new RpcFault("LIMIT_EXCEEDED", "too many large answers are asked for at once"),
+      full: () => new RpcFault("LIMIT_EXCEEDED", TOO_MANY_LARGE),
     });
   }
 }

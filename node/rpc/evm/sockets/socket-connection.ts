@@ -3,7 +3,7 @@ import type { RawData, WebSocket } from "ws";
 import type { Holding } from "../../../../runtime/http/held-bytes.js";
 import { type ClientMemory, holdMessage } from "../../client-memory.js";
 import type { EvmApi } from "../api.js";
-import type { Reply } from "../dispatcher.js";
+import type { Reply } from "../batch-reply.js";
 import { RPC_ERROR_NUMBERS } from "../errors.js";
 import type { Subscriber } from "../method.js";
 import { RequestContext } from "../request-context.js";

@@ -1,5 +1,6 @@
 /** Large answers of many clients at once: a few are made up at a time, whatever method they are of. */
 import { expect, it } from "@jest/globals";
+import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { parseAddress } from "../../../../chain/address.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
@@ -119,4 +120,49 @@ it("lets small answers pass, and gives a place back whose client is gone", async
   clients.find(({ size }) => size > 1_000)?.context.finish();
   await settle();
   expect(next?.isMade).toBe(true);
+});
+
+it("bounds what batches hold of answers that wait for a slow call, all batches together", async () => {
+  const batchResponseBytes = 1024 * 1024;
+  const BATCHES = 40;
+  const node = createTestNode({ batchResponseBytes });
+  const { calls } = node;
+  calls.result = { outcome: "success", returnData: new Uint8Array(600_000), gasUsed: 21_000n };
+  const slow = new AbortController();
+  const answer = calls.call.bind(calls);
+  calls.call = async (request, height, options) => {
+    const isSlow = request.to === undefined && !slow.signal.aborted;
+    if (isSlow) await once(slow.signal, "abort");
+    return answer(request, height, options);
+  };
+  const entry = (to?: string) => ({ jsonrpc: "2.0", id: 1, method: "eth_call", params: [{ to }] });
+  const body = Buffer.from(JSON.stringify([entry(), entry(ALICE.address), entry(ALICE.address)]));
+  const start = () => {
+    const context = new RequestContext(60_000, undefined);
+    return { context, made: Promise.resolve(node.api.dispatcher.handle(body, context)) };
+  };
+  const batches = Array.from({ length: BATCHES }, start);
+  await settle();
+  slow.abort();
+  await settle();
+  let refused = 0;
+  const handedOver = new Set<unknown>();
+  while (handedOver.size < BATCHES) {
+    for (const batch of batches.filter((one) => !handedOver.has(one))) {
+      const reply = await Promise.race([batch.made, nextTurn()]);
+      if (reply === undefined) continue;
+      handedOver.add(batch);
+      const answers = JSON.parse(reply.map(String).join("")) as object[];
+      expect(answers).toHaveLength(3);
+      refused += answers.filter((one) => JSON.stringify(one).includes("-32005")).length;
+      batch.context.finish();
+    }
+  }
+  // There is room for ten of the largest batches; each was given one answer of 1.2 MB and waits.
+  expect(refused).toBeGreaterThanOrEqual(BATCHES - 10);
+
+  // What is handed over makes room again.
+  const after = start();
+  expect((await after.made)?.map(String).join("")).not.toContain("-32005");
+  after.context.finish();
 });
