@@ -6,6 +6,12 @@ const PANIC_SELECTOR = "0x4e487b71";
 const WORD_BYTES = 32;
 const SELECTOR_BYTES = 4;
 
+/**
+ * Longest reason that is read. What a call gives back may be megabytes, and a byte of a text six
+ * characters where it is written as JSON.
+ */
+const MAX_REASON_BYTES = 65_536;
+
 /** Texts of Solidity's panic codes, as in geth. */
 const PANICS = new Map<bigint, string>([
   [0x00n, "generic panic"],
@@ -36,7 +42,7 @@ function errorString(body: Uint8Array): string | undefined {
   const length = offset === undefined ? undefined : safeWord(body, offset);
   if (offset === undefined || length === undefined) return undefined;
   const start = offset + WORD_BYTES;
-  if (start + length > body.length) return undefined;
+  if (start + length > body.length || length > MAX_REASON_BYTES) return undefined;
   return Buffer.from(body.subarray(start, start + length)).toString("utf8");
 }
 

@@ -317,11 +317,16 @@ describe("calls", () => {
     const panicData = `0x4e487b71${coder.encode(["uint256"], [1]).slice(2)}`;
     const custom = `0xdeadbeef${"00".repeat(32)}`;
     const lying = `0x08c379a0${"ff".repeat(64)}`;
+    // Nobody reads it, and each of its bytes would be six in the message.
+    const long = new Interface(["error Error(string)"]).encodeErrorResult("Error", [
+      "\u0000".repeat(65_537),
+    ]);
     const cases: [string, string][] = [
       [errorData, "execution reverted: no coins"],
       [panicData, "execution reverted: assert(false)"],
       [custom, "execution reverted"],
       [lying, "execution reverted"],
+      [long, "execution reverted"],
       ["0x", "execution reverted"],
     ];
     for (const [data, message] of cases) {
