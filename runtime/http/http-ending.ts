@@ -1,5 +1,6 @@
 /** The orderly end of a server: whoever asks on is answered, told that this was all, and not cut off. */
 import type { Server, ServerResponse } from "node:http";
+import { Server as SocketServer } from "node:net";
 
 /**
  * Ends a server: it takes no connections, and the next answer on each that is open is the last there
@@ -14,9 +15,11 @@ export async function endServer(server: Server, graceMs: number): Promise<void> 
     response.shouldKeepAlive = false;
   });
   const closed = new Promise<void>((resolve) => {
-    server.close(() => resolve());
+    // HTTP's own close ends idle connections at once, also those whose next request is here and not read.
+    SocketServer.prototype.close.call(server, () => resolve());
   });
-  server.closeIdleConnections();
+  // Between two turns all is read that has come.
+  setImmediate(() => setImmediate(() => server.closeIdleConnections()));
   const timer = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;
   clearTimeout(timer);

@@ -1,6 +1,7 @@
 /** Servers that end while clients ask on: nobody is cut off in the middle of an answer. */
 import { createServer } from "node:http";
 import { connect } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "@jest/globals";
 import { listen, stopServer } from "../../../../node/rpc/http-listener.js";
@@ -65,11 +66,13 @@ async function startNode(answer: Answer): Promise<Started> {
   return { port, stop: () => stopServer(server) };
 }
 
-it.each([
+const servers = [
   ["an API", startApi],
   ["pages", startPages],
   ["the node", startNode],
-] as const)(
+] as const;
+
+it.each(servers)(
   "a client of %s that asks on is answered, and told that this was the last",
   async (_of, start) => {
     const [arrived, released] = [createGate(), createGate()];
@@ -80,7 +83,8 @@ it.each([
       }
       return path;
     });
-    const socket = connect(server.port, "127.0.0.1");
+    const { port } = server;
+    const socket = connect(port, "127.0.0.1");
     let text = "";
     let isEnded = false;
     socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
@@ -90,6 +94,9 @@ it.each([
     ask("slow");
     await arrived.opened;
     const stopped = server.stop();
+    await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
+    // By then it has ended the connections that are idle.
+    for (let turn = 0; turn < 4; turn += 1) await nextTurn();
     released.open();
     await until(() => text.includes('{"id":"/v1/things/slow"}'), WAIT);
     text = "";
@@ -99,5 +106,27 @@ it.each([
     expect(text).toContain('{"id":"/v1/things/next"}');
     await stopped;
     socket.destroy();
+  },
+);
+
+it.each(servers)(
+  "a request to %s that is on its way when it ends is answered",
+  async (_of, start) => {
+    const server = await start((path) => Promise.resolve(path));
+    const socket = connect(server.port, "127.0.0.1");
+    let text = "";
+    let isOver = false;
+    socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
+    socket.once("close", () => (isOver = true));
+    socket.once("error", () => (isOver = true));
+    const ask = (name: string) =>
+      socket.write(`GET /v1/things/${name} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    ask("first");
+    await until(() => text.includes('{"id":"/v1/things/first"}'), WAIT);
+    // Sent, and not read: this process does both.
+    ask("second");
+    await server.stop();
+    await until(() => isOver, WAIT);
+    expect(text).toContain('{"id":"/v1/things/second"}');
   },
 );
