@@ -8,7 +8,7 @@ import { hash } from "node:crypto";
 
 /**
  * Kinds of rows that are linked: what moved coins, what allowed it, whose addresses are, and what persons
- * decide.
+ * decide; in the order in which releases brought them.
  */
 export const LINK_KINDS = [
   "event",

@@ -6,7 +6,13 @@
  * left it (`verify-persons.ts`). The first thing that does not hold is named.
  */
 import { MAX_WORD } from "../../../chain/hex.js";
-import { rootHash, linkHash, type LinkKind, rowDigest } from "../../../ledger/tamper/link-rules.js";
+import {
+  LINK_KINDS,
+  linkHash,
+  type LinkKind,
+  rootHash,
+  rowDigest,
+} from "../../../ledger/tamper/link-rules.js";
 import type { ExportLine } from "./export-file.js";
 import { KeySet } from "./key-set.js";
 import { PersonsCheck } from "./verify-persons.js";
@@ -47,15 +53,12 @@ const EVENT = { type: 2, data: 3 } as const;
  * Kinds of rows that came later than what exports say of withdrawals, and later than what they say of
  * deposits: what has some of them and leaves that out is of no release.
  */
-const SINCE_WITHDRAWALS: readonly LinkKind[] = [
-  "proposal",
-  "outcome",
-  "wallet",
-  "wallet_change",
-  "acknowledgement",
-  "rewind",
-];
-const SINCE_DEPOSITS: readonly LinkKind[] = ["address", "assignment", ...SINCE_WITHDRAWALS];
+const SINCE_WITHDRAWALS = kindsSince("proposal");
+const SINCE_DEPOSITS = kindsSince("address");
+
+function kindsSince(first: LinkKind): readonly LinkKind[] {
+  return LINK_KINDS.slice(LINK_KINDS.indexOf(first));
+}
 
 type Row = Extract<ExportLine, { readonly type: "link" }>["row"];
 
