@@ -1,4 +1,5 @@
 /** Opens the ledger's database: migrations first, then proof that it belongs to this chain. */
+import { errorMessage } from "../chain/errors.js";
 import type { Hash32 } from "../chain/hex.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { openDatabase, type Sql, type SqlDatabase } from "../runtime/sql/sql.js";
@@ -133,11 +134,13 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
   // A foreign ledger must not be migrated either, so it is looked at before any change.
   const before = await openDatabase({ ...common, migrations: [], poolSize: 1 });
   let migrates = olderTables === "migrate";
+  let isEmpty: boolean;
   try {
     await checkIdentity(before, identity);
     await checkMigrations(before);
+    isEmpty = (await readMigrations(before)).length === 0;
     // Where there are no tables yet nobody is at work on them.
-    if (olderTables === "refuse") migrates = (await readMigrations(before)).length === 0;
+    if (olderTables === "refuse") migrates = isEmpty;
     if (olderTables === "refuse" && !migrates) await refuseOlder(before);
   } finally {
     await before.close();
@@ -145,7 +148,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
   const migrations = migrates ? [...LEDGER_MIGRATIONS] : [];
   const database = await openDatabase({ ...common, migrations, poolSize: POOL_SIZE }).catch(
     (error: unknown) => {
-      throw migrationRefused(error) ?? error;
+      throw migrationRefused(error, isEmpty) ?? error;
     },
   );
   try {
@@ -163,12 +166,14 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
 /** PostgreSQL's `insufficient_privilege`. */
 const NO_PRIVILEGE = "42501";
 
-/** The role of a service met tables that are older than its program. */
-function migrationRefused(cause: unknown): LedgerError | undefined {
+/** The role of a service met tables that are older than its program, or none that it could make. */
+function migrationRefused(cause: unknown, isEmpty: boolean): LedgerError | undefined {
   if (!(cause instanceof SqlError) || cause.details["sqlState"] !== NO_PRIVILEGE) return undefined;
-  const message =
-    "the ledger's tables are older than this program, and its role may not change them: " +
-    "run `causeway migrate` as the owner first";
+  const migrate = "run `causeway migrate` as the owner first";
+  const message = isEmpty
+    ? "the database has no tables of a ledger yet, and its role may not make them " +
+      `(${errorMessage(cause.cause)}): give it the database (ALTER DATABASE ... OWNER TO ...), or ${migrate}`
+    : `the ledger's tables are older than this program, and its role may not change them: ${migrate}`;
   return new LedgerError("MIGRATION_NEEDED", message, { cause });
 }
 

@@ -196,6 +196,24 @@ describe("the roles of the services", () => {
     await database.drop();
   });
 
+  it("say of a database without tables what its role needs to make them", async () => {
+    const database = await createTestDatabase();
+    const role = `guest_${new URL(database.url).pathname.slice(1)}`;
+    await run(database.url, `CREATE ROLE ${role} LOGIN PASSWORD 'own'`);
+    const url = new URL(database.url);
+    [url.username, url.password] = [role, "own"];
+    const options = { log: silentLog, signal, identity: TEST_IDENTITY };
+    await expect(openLedger({ ...options, url: url.href })).rejects.toMatchObject({
+      code: "MIGRATION_NEEDED",
+      message:
+        "the database has no tables of a ledger yet, and its role may not make them (permission denied " +
+        "for schema public): give it the database (ALTER DATABASE ... OWNER TO ...), or run `causeway migrate` " +
+        "as the owner first",
+    });
+    await run(database.url, `DROP ROLE ${role}`);
+    await database.drop();
+  });
+
   it("say what is missing when their tables are older than the program", async () => {
     await run(ledger.url, "DELETE FROM schema_migration WHERE name LIKE 'Withdrawals%'");
     const options = { log: silentLog, signal, identity: TEST_IDENTITY };
