@@ -130,6 +130,11 @@ const NO_HEAD =
   "none given: a chain that was written anew as a whole, or cut short, would hold, too; give one that was " +
   "written down earlier with --head";
 
+/** What rows without a link stand on. */
+const NO_LINK =
+  "the exporter's word alone says that they are new, and what they say is held by no hash; a later export " +
+  "has links for them";
+
 function formatVerdict(verdict: LedgerVerdict, knownHead: string | undefined): string[] {
   const { rows, faults, waiting } = verdict;
   const facts: readonly (readonly [string, string])[] = [
@@ -157,7 +162,7 @@ function formatVerdict(verdict: LedgerVerdict, knownHead: string | undefined): s
         : "neither decisions nor wallets, as in exports of former releases",
     ],
     ["balances", `${verdict.balances} customers and assets`],
-    ...(waiting > 0 ? [["not linked yet", waiting.toString()] as const] : []),
+    ...(waiting > 0 ? [["not linked yet", `${waiting}: ${NO_LINK}`] as const] : []),
   ];
   return [
     ...facts.map(([name, value]) => `  ${name.padEnd(16)}${value}`),

@@ -1,5 +1,10 @@
 /** Books as a forger writes them, with hashes that are right: what each release tells has to be told. */
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, it } from "@jest/globals";
+import { runVerifyLedger } from "../../../cli/audit/ledger/commands.js";
 import type { ExportLine } from "../../../cli/audit/ledger/export-file.js";
 import { type LedgerVerdict, verifyLedger } from "../../../cli/audit/ledger/verify-ledger.js";
 import {
@@ -48,11 +53,11 @@ const HOT = {
 } as const;
 const ALL: Told = { deposits: 1, withdrawals: 1, wallets: 1, decisions: 0 };
 
-function verdictOf(
+function linesOf(
   rows: readonly Row[],
   told: Told,
   kept: readonly ExportLine[],
-): Promise<LedgerVerdict> {
+): readonly ExportLine[] {
   const root = { ledgerId: "a ledger", genesisHash: `0x${"ab".repeat(32)}` };
   let head: Pick<Link, "n" | "hash"> = { n: 0, hash: rootHash(root) };
   const links = rows.map(([kind, row], index): ExportLine => {
@@ -62,10 +67,13 @@ function verdictOf(
   });
   const ledger = { type: "ledger", format: "causeway-ledger-export/1", ...root } as const;
   const about = { chainId: "chain_6940-1", exportedAt: TIME, links: head.n, head: head.hash };
-  const lines: readonly ExportLine[] = [{ ...ledger, ...about, ...told }, ...links, ...kept];
+  return [{ ...ledger, ...about, ...told }, ...links, ...kept];
+}
+
+function verdictOf(...books: Parameters<typeof linesOf>): Promise<LedgerVerdict> {
   return verifyLedger(
     (async function* () {
-      yield* lines;
+      yield* linesOf(...books);
     })(),
   );
 }
@@ -143,4 +151,30 @@ it("names a deposit that stands otherwise than the last event about it", async (
       faults: [`deposit 1-0-0 is ${status}, and the last that was told is ${last}`],
     });
   }
+});
+
+it("says what rows without a link stand on", async () => {
+  const [, row] = event(5, "deposit.detected", ofDeposit);
+  const late: ExportLine = {
+    type: "unlinked",
+    kind: "event",
+    key: 5,
+    isLate: false,
+    row: [...row],
+  };
+  const lines = linesOf([...BOOKS, ...PERSONS], ALL, [late, DEPOSIT, WITHDRAWAL, HOT]);
+  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+  const sha256 = createHash("sha256").update(text).digest("hex");
+  const home = mkdtempSync(join(tmpdir(), "causeway-verdict-"));
+  const file = join(home, "export.jsonl");
+  writeFileSync(file, `${text}${JSON.stringify({ type: "end", lines: lines.length, sha256 })}\n`);
+  const printed: string[] = [];
+  const print = (line: string) => void printed.push(line);
+  const { signal } = new AbortController();
+  const context = { home, portOffset: 0, json: false, env: {}, signal, print };
+  expect(await runVerifyLedger(context, file, {}, print)).toBe(0);
+  rmSync(home, { recursive: true });
+  expect(printed.find((line) => line.startsWith("  not linked yet"))).toMatch(
+    /1: the exporter's word alone says that they are new/,
+  );
 });
