@@ -3,8 +3,9 @@ import { AppError, errorMessage } from "../../../chain/errors.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import type { LazySignal } from "../../../runtime/process/lazy-signal.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import { Turns } from "../../../runtime/process/turns.js";
 import { jsonArguments } from "./arguments.js";
-import { COMET_ERRORS, CometFault, type CometFaultCode } from "./errors.js";
+import { busy, COMET_ERRORS, CometFault, type CometFaultCode } from "./errors.js";
 import { JsonPieces, piecesOfList } from "./json/json-pieces.js";
 import type { Route, RouteContext, Routes } from "./route.js";
 import type { Arguments } from "./arguments.js";
@@ -17,6 +18,24 @@ const MAX_BATCH_ENTRIES = 1_000;
 
 /** Bytes of answers after which the rest of a batch is refused: a batch is held whole. */
 const MAX_BATCH_BYTES = 64 * 1024 * 1024;
+
+/** A batch that holds more than this goes on when few others do. */
+const LARGE_BATCH_BYTES = 1024 * 1024;
+
+/** Large batches that are made up at the same time, and those that wait, each with one answer too many. */
+const MAX_LARGE_BATCHES = 2;
+const MAX_WAITING_BATCHES = 64;
+
+/** Places for large batches of all clients of a server. */
+export class LargeBatches extends Turns {
+  constructor() {
+    super({
+      maxRunning: MAX_LARGE_BATCHES,
+      maxWaiting: MAX_WAITING_BATCHES,
+      full: () => busy("too many large batches are asked for at once"),
+    });
+  }
+}
 
 function resultPieces(id: RequestId, result: unknown): Answer["pieces"] {
   const start = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`;
@@ -78,6 +97,7 @@ export interface RequestScope {
   readonly routes: Routes;
   readonly log: Logger;
   readonly ending: LazySignal;
+  readonly large: LargeBatches;
   /** The WebSocket client for a request; undefined over HTTP. */
   client(id: RequestId): RouteContext["client"];
 }
@@ -97,18 +117,37 @@ export async function answerBody(body: Buffer, scope: RequestScope): Promise<Ans
     return invalid(null, `batch of more than ${MAX_BATCH_ENTRIES} requests`);
   }
   if (!message.every(isRequest)) return unreadable("expected an array of objects");
+  return answerBatch(message, scope);
+}
+
+async function answerBatch(
+  requests: readonly Request[],
+  scope: RequestScope,
+): Promise<Answer | undefined> {
   const answers: JsonPieces[] = [];
   let sizeBytes = 0;
-  for (const request of message) {
-    if (scope.ending.isAborted) return undefined;
-    const isFull = sizeBytes > MAX_BATCH_BYTES;
-    const answer = isFull ? tooLarge(request) : await answerRequest(request, scope);
-    if (answer === undefined) continue;
-    answers.push(new JsonPieces(answer.pieces));
-    for (const { length } of answer.pieces) sizeBytes += length;
-    await breathe();
+  let leave: (() => void) | undefined;
+  try {
+    for (const request of requests) {
+      if (sizeBytes > LARGE_BATCH_BYTES) leave ??= await placeOf(scope);
+      if (scope.ending.isAborted) return undefined;
+      const isFull =
+        sizeBytes > MAX_BATCH_BYTES || (sizeBytes > LARGE_BATCH_BYTES && leave === undefined);
+      const answer = isFull ? tooLarge(request) : await answerRequest(request, scope);
+      if (answer === undefined) continue;
+      answers.push(new JsonPieces(answer.pieces));
+      for (const { length } of answer.pieces) sizeBytes += length;
+      await breathe();
+    }
+  } finally {
+    leave?.();
   }
   return answers.length === 0 ? undefined : { pieces: piecesOfList(answers), isError: false };
+}
+
+/** Waits for a place; undefined where there is none, or nobody waits any more. */
+function placeOf({ large, ending }: RequestScope): Promise<(() => void) | undefined> {
+  return large.enter(ending.signal).catch(() => undefined);
 }
 
 function tooLarge(request: unknown): Answer {

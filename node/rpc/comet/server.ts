@@ -23,7 +23,7 @@ import { WebSockets } from "../web-sockets.js";
 import { urlArguments } from "./arguments.js";
 import { blockRoutes } from "./routes/block-routes.js";
 import { broadcastRoutes } from "./routes/broadcast-routes.js";
-import { type Answer, answerBody, errorText, runRoute } from "./json-rpc.js";
+import { type Answer, answerBody, errorText, LargeBatches, runRoute } from "./json-rpc.js";
 import { nodeRoutes } from "./routes/node-routes.js";
 import type { QueryRegistry } from "../cosmos/registry.js";
 import type { CometChain } from "./ports.js";
@@ -79,8 +79,9 @@ export async function startCometServer(options: CometServerOptions): Promise<Rpc
   const texts = new ResultTexts(options.view, options.cacheBytes);
   const hub = chain === undefined ? undefined : new SubscriptionHub(chain, texts, log);
   const routes = routesOf(options, texts, hub);
+  const large = new LargeBatches();
   const server = createServer((request, response) => {
-    new Exchange({ request, response, memory }, options, routes).answer();
+    new Exchange({ request, response, memory }, options, { routes, large }).answer();
   });
   server.maxConnections = MAX_CONNECTIONS;
   const sockets = new WebSockets(server, {
@@ -92,7 +93,7 @@ export async function startCometServer(options: CometServerOptions): Promise<Rpc
       return chain === undefined ? "503 Service Unavailable" : undefined;
     },
     memory,
-    connect: (socket) => new CometConnection(socket, { routes, log, memory }),
+    connect: (socket) => new CometConnection(socket, { routes, large, log, memory }),
   });
   const address = await listen(server, "consensus RPC", options.listen).catch((error: unknown) => {
     hub?.close();
@@ -144,7 +145,7 @@ class Exchange {
   constructor(
     private readonly exchanged: Exchanged,
     private readonly options: CometServerOptions,
-    private readonly routes: Routes,
+    private readonly served: { readonly routes: Routes; readonly large: LargeBatches },
   ) {
     const { request, response } = exchanged;
     [this.request, this.response] = [request, response];
@@ -181,7 +182,7 @@ class Exchange {
   }
 
   private listRoutes(): void {
-    const lines = [...this.routes].map(([name, { parameters }]) =>
+    const lines = [...this.served.routes].map(([name, { parameters }]) =>
       parameters.length === 0
         ? `/${name}`
         : `/${name}?${parameters.map((parameter) => `${parameter}=_`).join("&")}`,
@@ -191,7 +192,7 @@ class Exchange {
   }
 
   private answerUrl(name: string): void {
-    const found: Route | undefined = this.routes.get(name);
+    const found: Route | undefined = this.served.routes.get(name);
     if (name === SOCKET_PATH.slice(1)) {
       // Who comes here has not asked for the upgrade, or for a version that there is not.
       sendText(this.response, 400, "Bad Request\n", this.headers);
@@ -226,8 +227,9 @@ class Exchange {
         } else if (body.length === 0) {
           this.listRoutes();
         } else {
-          const { routes, ending } = this;
-          const scope = { routes, log: this.options.log, ending, client: () => undefined };
+          const { routes, large } = this.served;
+          const { ending } = this;
+          const scope = { routes, large, log: this.options.log, ending, client: () => undefined };
           void answerBody(body, scope).then((answer) => this.sendAnswer(answer));
         }
       },

@@ -4,7 +4,7 @@ import type { Holding } from "../../../runtime/http/held-bytes.js";
 import { LazySignal } from "../../../runtime/process/lazy-signal.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { type ClientMemory, holdMessage } from "../client-memory.js";
-import { answerBody } from "./json-rpc.js";
+import { answerBody, type LargeBatches } from "./json-rpc.js";
 import type { EventReceiver, Routes } from "./route.js";
 
 /** Requests of one connection that run at once; reading pauses above it. */
@@ -36,6 +36,7 @@ export class CometConnection implements EventReceiver {
     private readonly socket: WebSocket,
     private readonly options: {
       readonly routes: Routes;
+      readonly large: LargeBatches;
       readonly log: Logger;
       readonly memory: ClientMemory;
     },
@@ -88,7 +89,7 @@ export class CometConnection implements EventReceiver {
 
   private async onMessage(data: RawData): Promise<void> {
     const body = asBuffer(data);
-    const { routes, log, memory } = this.options;
+    const { routes, large, log, memory } = this.options;
     const done = holdMessage(memory.unread, body.length, () => this.socket.terminate());
     if (done === undefined) return;
     this.inFlight += 1;
@@ -96,6 +97,7 @@ export class CometConnection implements EventReceiver {
     const { ending } = this;
     const answer = await answerBody(body, {
       routes,
+      large,
       log,
       ending,
       client: (requestId) => ({ requestId, connection: this }),
