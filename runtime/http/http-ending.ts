@@ -1,6 +1,5 @@
 /** The orderly end of a server: whoever asks on is answered, told that this was all, and not cut off. */
 import type { Server, ServerResponse } from "node:http";
-import { Server as SocketServer } from "node:net";
 
 /**
  * Ends a server: it takes no connections, and the next answer on each that is open is the last there
@@ -14,12 +13,14 @@ export async function endServer(server: Server, graceMs: number): Promise<void> 
   server.prependListener("request", (_request, response: ServerResponse) => {
     response.shouldKeepAlive = false;
   });
+  // `close` asks for it at once, which ends also connections whose next request is here and not read.
+  const endIdle = server.closeIdleConnections.bind(server);
+  server.closeIdleConnections = () => undefined;
   const closed = new Promise<void>((resolve) => {
-    // HTTP's own close ends idle connections at once, also those whose next request is here and not read.
-    SocketServer.prototype.close.call(server, () => resolve());
+    server.close(() => resolve());
   });
   // Between two turns all is read that has come.
-  setImmediate(() => setImmediate(() => server.closeIdleConnections()));
+  setImmediate(() => setImmediate(endIdle));
   const timer = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;
   clearTimeout(timer);
