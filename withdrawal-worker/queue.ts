@@ -9,7 +9,7 @@ import { errorMessage } from "../chain/errors.js";
 import type { Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { limitedSignal, sleep, TaskGroup, withTimeout } from "../runtime/process/task.js";
-import { HeardClient } from "../runtime/sql/heard-client.js";
+import { surviveLostConnections } from "../runtime/sql/lost-connections.js";
 
 /** A signal to look at the tables, which reaches every worker process. */
 export interface WakeQueue extends Service {
@@ -224,8 +224,9 @@ function aborted(signal: AbortSignal): Promise<void> {
 
 function buildOnPostgres(name: string, url: string, onWake: () => Promise<void>) {
   const backend = withBackend(createPostgresBackend);
-  // The backend uses connections of its pool without listening to them.
-  const common = { migrate: true, max: POSTGRES_POOL_SIZE, Client: HeardClient };
+  // The backend uses connections of its pool without listening to them, and makes one of its own.
+  surviveLostConnections();
+  const common = { migrate: true, max: POSTGRES_POOL_SIZE };
   const connection = { connectionString: url, ...common };
   return {
     queue: new backend.Queue(name, { connection }),

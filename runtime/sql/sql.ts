@@ -7,7 +7,7 @@ import {
   QueryRunnerAlreadyReleasedError,
 } from "typeorm";
 import { errorMessage } from "../../chain/errors.js";
-import { HeardClient } from "./heard-client.js";
+import { surviveLostConnections } from "./lost-connections.js";
 import { asNumberTaken, NUMBERINGS, untilNumbered } from "./numbering.js";
 import { openPatiently, type PatienceOptions } from "./opening.js";
 import { assertOwnSessions } from "./own-sessions.js";
@@ -208,6 +208,7 @@ const neverAborted = new AbortController().signal;
 
 /** Connects the pool. */
 async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
+  surviveLostConnections();
   const source = new DataSource({
     type: "postgres",
     url: options.url,
@@ -224,7 +225,6 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
     poolErrorHandler: (error: unknown) =>
       options.log.warn({ reason: errorMessage(error) }, "database connection lost"),
     extra: {
-      Client: HeardClient,
       keepAlive: true,
       verify: (client: ClientBase, done: (error?: Error) => void) =>
         client.query(sessionSettings(IDLE_IN_TRANSACTION_MS), (error) => done(error)),

@@ -2,6 +2,7 @@
 import { createServer, type Server } from "node:net";
 import { once } from "node:events";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { Client } from "pg";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { openSqlSession } from "../../../runtime/sql/sql-session.js";
 import { openDatabase } from "../../../runtime/sql/sql.js";
@@ -74,6 +75,19 @@ it("costs the wake queue another try", async () => {
   const onWake = () => undefined;
   const queue = createWakeQueue({ databaseUrl: url, redisUrl: undefined, onWake, log, signal });
   await until(() => sessions > 2, { timeoutMs: 20_000, what: "it has tried again" });
+  await queue.stop();
+  expect(unheard).toEqual([]);
+});
+
+it.each([
+  ["while BullMQ, which makes it to listen on, does not listen to its errors yet", () => undefined],
+  ["while it lets go of all listeners to end it", (client: Client) => client.removeAllListeners()],
+])("is lost without a word %s", async (_when, letGo) => {
+  const onWake = () => undefined;
+  const queue = createWakeQueue({ databaseUrl: url, redisUrl: undefined, onWake, log, signal });
+  const client = new Client({ connectionString: url });
+  letGo(client);
+  await client.connect();
   await queue.stop();
   expect(unheard).toEqual([]);
 });

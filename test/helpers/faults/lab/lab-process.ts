@@ -130,7 +130,8 @@ export class LabProcess {
     child.stdout.on("data", record);
     child.stderr.on("data", record);
     this.#exited = new Promise((resolve) => {
-      child.once("exit", (code, signal) => {
+      // Behind its last words, which say why.
+      child.once("close", (code, signal) => {
         this.#isReady = false;
         this.#note(folder, code, signal);
         resolve();
@@ -141,7 +142,7 @@ export class LabProcess {
   #note(folder: string, code: number | null, signal: NodeJS.Signals | null): void {
     if (this.#isStopping) return;
     if (signal === "SIGKILL") this.kills += 1;
-    else this.ownEnds.push(`exit ${code ?? signal}: ${this.#output.slice(-600)}`);
+    else this.ownEnds.push(`exit ${code ?? signal}: ${this.#output.slice(-4_000)}`);
     this.#restart = setTimeout(() => this.#spawn(folder, {}), RESTART_DELAY_MS);
   }
 }
