@@ -14,6 +14,22 @@ afterEach(() => desk.close());
 
 const FIELDS = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
 
+/** A request that equals a payment which the ledger lost and a recovery found; two persons decide. */
+async function frozenBesideLost() {
+  desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
+  const first = await desk.backup();
+  await desk.request({ key: "lost", ...FIELDS });
+  await desk.work();
+  await desk.register("bob");
+  await desk.useDatabase(first);
+  await desk.watch();
+  await desk.causeway("recover", "--apply");
+  await desk.watch();
+  const other = await desk.request({ key: "other", ...FIELDS });
+  await desk.work(1);
+  return other;
+}
+
 describe("a second loss", () => {
   it("pays nothing again that a person cleared in the first one", async () => {
     const first = await desk.backup();
@@ -48,17 +64,7 @@ describe("a second loss", () => {
   });
 
   it("pays nothing again by a second person's word that was proposed before it", async () => {
-    desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
-    const first = await desk.backup();
-    await desk.request({ key: "lost", ...FIELDS });
-    await desk.work();
-    await desk.register("bob");
-    await desk.useDatabase(first);
-    await desk.watch();
-    await desk.causeway("recover", "--apply");
-    await desk.watch();
-    const other = await desk.request({ key: "other", ...FIELDS });
-    await desk.work(1);
+    const other = await frozenBesideLost();
     const pay = [
       "ledger",
       "pay-withdrawal",
@@ -97,17 +103,7 @@ describe("a second loss", () => {
 
 describe("a second person's word", () => {
   it("pays nothing that a transaction may have paid which was seen behind the proposal", async () => {
-    desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
-    const first = await desk.backup();
-    await desk.request({ key: "lost", ...FIELDS });
-    await desk.work();
-    await desk.register("bob");
-    await desk.useDatabase(first);
-    await desk.watch();
-    await desk.causeway("recover", "--apply");
-    await desk.watch();
-    const other = await desk.request({ key: "other", ...FIELDS });
-    await desk.work(1);
+    const other = await frozenBesideLost();
     const who = ["--operator", "ann", "--reason", "a new one"];
     await desk.causeway("ledger", "pay-withdrawal", other.id, ...who);
     // Somebody pays it by hand, and another one lets the wallet go on.
