@@ -1,5 +1,5 @@
 /** The node's EVM JSON-RPC, without sockets: all methods over one read model. */
-import { BlockJson } from "./block-json.js";
+import { BlockJson } from "./json/block-json.js";
 import { blockMethods } from "./methods/block-methods.js";
 import { callMethods } from "./methods/call-methods.js";
 import { capabilityMethods } from "./methods/capability-methods.js";

@@ -8,7 +8,7 @@ import { addressToBytes } from "../../../chain/address.js";
 import { type Height, hexToBytes } from "../../../chain/hex.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import type { ChainView, LogTerm, LogTest, PlacedLog } from "../../view/chain-view.js";
-import type { BlockJson } from "./block-json.js";
+import type { BlockJson } from "./json/block-json.js";
 import { logJson, placeOf } from "./encode.js";
 import { invalidParams, RpcFault } from "./errors.js";
 import { LARGE_BYTES } from "./large-lane.js";

@@ -3,26 +3,26 @@
  * built once, a page at a time with others running in between, and kept as bytes; a repeated read
  * copies nothing.
  */
-import type { BlockOutline } from "../../../chain/block.js";
+import type { BlockOutline } from "../../../../chain/block.js";
 import { LRUCache } from "lru-cache";
-import type { PlacedClaimMove } from "../../../chain/staking/claims.js";
-import { errorCode } from "../../../chain/errors.js";
-import type { Height } from "../../../chain/hex.js";
-import { breathe } from "../../../runtime/process/main-thread.js";
-import type { BlockClaims, ClaimReads } from "../../modules/reads/block-claims.js";
-import type { BlockPage } from "../../view/block-pages.js";
-import type { ChainView } from "../../view/chain-view.js";
-import { cosmosOf } from "../../view/cosmos-items.js";
+import type { PlacedClaimMove } from "../../../../chain/staking/claims.js";
+import { errorCode } from "../../../../chain/errors.js";
+import type { Height } from "../../../../chain/hex.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
+import type { BlockClaims, ClaimReads } from "../../../modules/reads/block-claims.js";
+import type { BlockPage } from "../../../view/block-pages.js";
+import type { ChainView } from "../../../view/chain-view.js";
+import { cosmosOf } from "../../../view/cosmos-items.js";
 import {
   BLOCK_END,
   blockStartJson,
   minedTransactionJson,
   placeOf,
   receiptTexts,
-} from "./encode.js";
+} from "../encode.js";
 import { cosmosJson, journalEndJson, journalStartJson, pageJournalJson } from "./journal-json.js";
-import { LARGE_BYTES, LargeLane } from "./large-lane.js";
-import { RawJson } from "./method.js";
+import { LARGE_BYTES, LargeLane } from "../large-lane.js";
+import { RawJson } from "../method.js";
 
 /** The parts of a block's text: what comes first, each page's items, what comes last. */
 interface BlockTexts {

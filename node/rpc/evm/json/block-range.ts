@@ -25,7 +25,7 @@ import {
   journaledTransactions,
   journalEndJson,
   journalStartJson,
-} from "../journal-json.js";
+} from "./journal-json.js";
 import { JsonPieces } from "../method.js";
 
 /** An answer begins no further block behind this size. */

@@ -1,13 +1,13 @@
 /** The balance journal as the node's own methods give it, as text for the reason that `encode.ts` names. */
-import type { BalanceChange, BlockJournal } from "../../../chain/balance-change.js";
-import type { BlockOutline, BlockTransaction } from "../../../chain/block.js";
-import type { PlacedClaimMove } from "../../../chain/staking/claims.js";
-import type { MinedCosmosTransaction } from "../../../chain/cosmos/cosmos-result.js";
-import { bytesToHex, toQuantity } from "../../../chain/hex.js";
-import type { Log, Receipt } from "../../../chain/receipt.js";
-import type { BlockPage } from "../../view/block-pages.js";
-import { addressOrNull } from "./encode.js";
-import type { JsonValue } from "./method.js";
+import type { BalanceChange, BlockJournal } from "../../../../chain/balance-change.js";
+import type { BlockOutline, BlockTransaction } from "../../../../chain/block.js";
+import type { PlacedClaimMove } from "../../../../chain/staking/claims.js";
+import type { MinedCosmosTransaction } from "../../../../chain/cosmos/cosmos-result.js";
+import { bytesToHex, toQuantity } from "../../../../chain/hex.js";
+import type { Log, Receipt } from "../../../../chain/receipt.js";
+import type { BlockPage } from "../../../view/block-pages.js";
+import { addressOrNull } from "../encode.js";
+import type { JsonValue } from "../method.js";
 
 /** One change: quantities as hex, missing sides as null. */
 export function changeJson(change: BalanceChange): string {

@@ -4,7 +4,7 @@ import type { Hash32, Height, Hex } from "../../../../chain/hex.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import type { ChainView } from "../../../view/chain-view.js";
-import type { BlockJson } from "../block-json.js";
+import type { BlockJson } from "../json/block-json.js";
 import { pendingTransactionJson } from "../encode.js";
 import { RpcFault } from "../errors.js";
 import { LARGE_BYTES } from "../large-lane.js";

@@ -6,11 +6,11 @@ import { type Operation, operationsOf } from "../../../../chain/operations.js";
 import type { Atoken } from "../../../../chain/units.js";
 import type { AccountJournalEntry, ChainView } from "../../../view/chain-view.js";
 import type { TransactionPool, TransactionStatus } from "../../../mempool/pool-port.js";
-import type { BlockJson } from "../block-json.js";
+import type { BlockJson } from "../json/block-json.js";
 import { blockRangeJson, MAX_RANGE_BYTES } from "../json/block-range.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import { historyPruned, invalidParams } from "../errors.js";
-import { changeJson } from "../journal-json.js";
+import { changeJson } from "../json/journal-json.js";
 import { type JsonValue, type MethodEntries, method, RawJson } from "../method.js";
 import { parseAddressParam, parseHashParam, parseIndex } from "../params.js";
 

@@ -10,7 +10,7 @@ import type { Logger } from "../../../../runtime/process/logger.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
-import type { BlockJson } from "../block-json.js";
+import type { BlockJson } from "../json/block-json.js";
 import {
   headerJson,
   type MinedReceipt,

@@ -8,7 +8,7 @@ import type { Height, Hex } from "../../../../chain/hex.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { CommittedBlock, EventBus } from "../../../view/event-bus.js";
-import type { BlockJson } from "../block-json.js";
+import type { BlockJson } from "../json/block-json.js";
 import { CriteriaRoom } from "../criteria-room.js";
 import { invalidParams, RpcFault } from "../errors.js";
 import { lastHeight } from "../log-filter.js";

@@ -7,7 +7,7 @@ import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../../chain/address.js";
 import { createLocalGenesis } from "../../../../node/settings/genesis.js";
 import { dataPages } from "../../../../node/rpc/comet/chain-reads.js";
-import { BlockJson } from "../../../../node/rpc/evm/block-json.js";
+import { BlockJson } from "../../../../node/rpc/evm/json/block-json.js";
 import { blockRangeJson } from "../../../../node/rpc/evm/json/block-range.js";
 import { ExecutionChain } from "../../../helpers/chains/execution-chain.js";
 import { signWithCosmJs } from "../../../helpers/cosmos/cosmjs.js";
