@@ -1,0 +1,118 @@
+/** Proofs of reserves where more is held or owed than in one wallet's books: each test adds to the last. */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
+import {
+  customerAccount,
+  DEPOSIT_ADDRESSES,
+  parseCustomerId,
+} from "../../../ledger/journal/accounts.js";
+import { postJournals } from "../../../ledger/journal/journal.js";
+import { nameColdAddresses } from "../../../ledger/treasury/moves.js";
+import { drainWallet, retireWallet } from "../../../ledger/wallets/wallet-registry.js";
+import { registerTestWallets } from "../../helpers/services/ledger.js";
+import { added, DEPOSITS, HEIGHT, HOT, keys, PAID, ReservesStage } from "./reserves-stage.js";
+
+const { signal } = new AbortController();
+
+let stage: ReservesStage;
+
+beforeAll(async () => {
+  stage = await ReservesStage.open();
+}, 120_000);
+afterAll(() => stage?.close());
+
+// From here on the ledger owes what cannot be.
+describe("a token of which more is owed than there can be", () => {
+  it("hides nothing that is owed of others: it alone is left out, by name", async () => {
+    const most = 2n ** 256n - 1n;
+    const debit = DEPOSIT_ADDRESSES;
+    await stage.ledger.owner.query(
+      `INSERT INTO asset (symbol, decimals, contract, from_height) VALUES ('LIAR', 18, $1, 0)`,
+      [`0x${"7c".repeat(20)}`],
+    );
+    await stage.ledger.owner.transaction((tx) =>
+      postJournals(tx, [
+        {
+          kind: "deposit.credit",
+          idemKey: "lies",
+          effectiveHeight: 2,
+          postings: ["alice", "bob"].map((name) => ({
+            asset: "LIAR",
+            debit,
+            credit: customerAccount(parseCustomerId(name)),
+            amountUnits: most,
+          })),
+        },
+      ]),
+    );
+    const { contents, liabilities, leftOut } = await stage.make();
+    expect(leftOut).toEqual([{ asset: "LIAR", units: 2n * most }]);
+    expect(contents.liabilities.map(({ asset }) => asset)).toEqual(["TOKEN"]);
+    expect(liabilities.map(({ asset }) => asset)).not.toContain("LIAR");
+    expect((await stage.verify(contents)).owedAtoken).toBe(935n);
+  });
+});
+
+// From here on the ledger has cold storage.
+describe("cold storage", () => {
+  const cold = parseAddress(added.address);
+  const coldKey = { address: cold, privateKey: Buffer.from("22".repeat(32), "hex") };
+
+  it("is in the proof where its key signs; without it, it is named as left out", async () => {
+    const before = (await stage.verify((await stage.make()).contents)).reservesAtoken;
+    await nameColdAddresses(stage.ledger.owner, [{ asset: "TOKEN", address: cold }]);
+    const without = await stage.make();
+    expect(without.coldLeftOut).toEqual([cold]);
+    expect((await stage.verify(without.contents)).reservesAtoken).toBe(before);
+    const whole = await stage.make(keys, [], {}, [coldKey]);
+    expect(whole.coldLeftOut).toEqual([]);
+    const proven = await stage.verify(whole.contents);
+    expect(proven).toMatchObject({ accounts: 3, wallets: 2, reservesAtoken: before + PAID });
+    const { signatures } = whole.contents;
+    const unsigned = signatures.filter(({ address }) => address !== cold);
+    await expect(stage.verify({ ...whole.contents, signatures: unsigned })).rejects.toMatchObject({
+      code: "NOT_PROVEN",
+    });
+  });
+
+  it("is not taken for proven by a key that signs nothing", async () => {
+    const stranger = {
+      address: parseAddress(`0x${"7d".repeat(20)}`),
+      privateKey: coldKey.privateKey,
+    };
+    await expect(stage.make(keys, [], {}, [stranger])).rejects.toMatchObject({
+      code: "BAD_OPTION",
+      message: expect.stringContaining(toChecksumAddress(stranger.address)),
+    });
+  });
+});
+
+// From here on the ledger has more wallets, one of which was cold storage.
+describe("of several wallets", () => {
+  it("every one that is signed for is proven and signs; a retired one stands for nothing", async () => {
+    const second = parseAddress(added.address);
+    const third = parseAddress(`0x${"7d".repeat(20)}`);
+    await registerTestWallets(stage.ledger.owner, HOT, second, third);
+    const word = { operator: "test", reason: "the key is old" };
+    await drainWallet(stage.ledger.owner, third, word);
+    const empty = { balanceAtoken: 0n, tokens: [], height: 0, dustAtoken: 0n, force: false };
+    await retireWallet(stage.ledger.owner, third, { ...word, ...empty });
+    await expect(stage.make()).rejects.toThrow(second);
+    const secondKey = { address: second, privateKey: Buffer.from("22".repeat(32), "hex") };
+    const { contents } = await stage.make([...keys, secondKey]);
+    const proven = await stage.verify(contents);
+    expect(proven).toMatchObject({ accounts: 3, wallets: 2, owedAtoken: 935n });
+    const states = await Promise.all(
+      [HOT, second, DEPOSITS].map((address) =>
+        stage.chain.chain.view.proof(address, [], HEIGHT, signal),
+      ),
+    );
+    const held = states.map(({ account }) => account.balanceAtoken);
+    expect(held[1]).toBe(PAID);
+    expect(proven.reservesAtoken).toBe(held.reduce((sum, units) => sum + units, 0n));
+    const signatures = contents.signatures.filter(({ address }) => address === HOT);
+    await expect(stage.verify({ ...contents, signatures })).rejects.toMatchObject({
+      code: "NOT_PROVEN",
+    });
+  });
+});
