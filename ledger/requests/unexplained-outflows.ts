@@ -77,6 +77,7 @@ export async function freezeDoubted(
     const named = hashes.slice(0, MAX_NAMED).join(", ") + (more > 0 ? ` and ${more} more` : "");
     return { id, reason: said(named) };
   });
+  await hold(tx, [...hashesOf.keys()]);
   const { moved, events } = await stepWithdrawals(tx, "frozen", steps, WAITING_STATUSES);
   const told = await tellFrozen(
     tx,
@@ -92,6 +93,15 @@ export async function freezeDoubted(
     );
   }
   return { frozen, events };
+}
+
+/** Whoever lets one go on at this moment would be seen neither as frozen still nor as waiting again. */
+async function hold(tx: Sql, ids: readonly WithdrawalId[]): Promise<void> {
+  if (ids.length === 0) return;
+  await tx.query(
+    `SELECT 1 FROM withdrawal WHERE id = ANY ($1::text[]) ORDER BY position FOR UPDATE`,
+    [ids],
+  );
 }
 
 /** A further cause of what is frozen. @returns of which */

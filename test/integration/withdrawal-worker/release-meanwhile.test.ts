@@ -1,12 +1,16 @@
 /** What freezes a wallet while an operator's release looks at the chain: nobody has looked at that. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
+import { parseHash32 } from "../../../chain/hex.js";
+import { acknowledge } from "../../../ledger/withdrawals/foreign-transactions.js";
 import { releaseWallet, releaseWithdrawal } from "../../../ledger/withdrawals/release/release.js";
 import type { WalletChain } from "../../../ledger/withdrawals/release/outcome.js";
 import { resumeUnpaid } from "../../../ledger/withdrawals/operator-decisions.js";
 import { freezeSigning, readFreeze } from "../../../ledger/requests/signing-freeze.js";
+import { stepWithdrawals } from "../../../ledger/requests/withdrawal-steps.js";
 import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import { until } from "../../helpers/until.js";
 import { House, TOKEN, WALLET } from "./house.js";
 
 let house: House;
@@ -137,4 +141,29 @@ it("pays nothing for a word about a cause that another one has taken the place o
   expect(await house.read(id)).toMatchObject({ status: "frozen", reason: "a payment equals it" });
   // Whoever types it again has been told of it.
   expect((await say()).steps).toEqual([{ step: "unpaid-resumed", id }]);
+});
+
+it("freezes again what is let go on while a transaction that may have paid it is acknowledged", async () => {
+  const { id, to } = await house.acceptTo();
+  const { owner } = house.ledger;
+  await freezeWithdrawals(owner, [{ id, reason: "the first cause" }]);
+  const hash = parseHash32(`0x${"0e".repeat(32)}`);
+  const paid = [{ destination: to, amountUnits: TOKEN, contract: undefined }];
+  const word = { hashes: [hash], by: "ann", reason: "paid by hand" };
+  let acknowledged: ReturnType<typeof acknowledge> | undefined;
+  await owner.transaction(async (tx) => {
+    await stepWithdrawals(tx, "accepted", [{ id }], ["frozen"]);
+    acknowledged = acknowledge(owner, WALLET, word, [{ hash, paid }]);
+    const waiting = `SELECT 1 FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    await until(async () => (await tx.query(waiting)).length > 0, {
+      timeoutMs: 10_000,
+      what: "the acknowledgement waits for the release",
+    });
+  });
+  expect([...((await acknowledged) ?? [])]).toEqual([id]);
+  expect(await house.read(id)).toMatchObject({
+    status: "frozen",
+    reason: expect.stringContaining(hash),
+  });
 });
