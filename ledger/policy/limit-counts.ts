@@ -154,6 +154,8 @@ export async function countWallet(
     `SELECT coalesce(sum(w.amount_units), 0)::text AS units, count(*)::text AS count
        FROM (SELECT $3::bigint AS seconds) AS asked
        JOIN nonce_slot s ON s.wallet = $1 AND s.taken_at >= ${WINDOW}
+        -- A foreign transaction used it: the payment is made from another one, or from none.
+        AND s.outcome IS DISTINCT FROM 'foreign'
        JOIN withdrawal w ON w.id = s.withdrawal_id AND w.asset = $2 AND ${OF_CUSTOMERS}
         AND w.status NOT IN ('failed', 'rejected', 'cancelled')`,
     [wallet, asset, limit.window === "day" ? null : limit.window],

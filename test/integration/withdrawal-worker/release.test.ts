@@ -24,6 +24,7 @@ import { releaseWithForeignNonce } from "../../../ledger/withdrawals/foreign-tra
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { roleUrl } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
+import { policyOf } from "../policy/terms.js";
 import { freshAddress, House, TOKEN, WALLET, WALLET_KEY } from "./house.js";
 
 let house: House;
@@ -161,6 +162,21 @@ describe("causeway withdrawals", () => {
     expect(paid.status).toBe("settled");
     expect(paid.nonce).toBe(1n);
     expect(house.chain.balances.get(to)).toBe(TOKEN);
+  });
+
+  it("pays it within the wallet's limit, which the nonce that was taken counts nothing towards", async () => {
+    house.files.policy = policyOf({
+      limits: [{ by: "wallet", window: "day", maxUnits: TOKEN, maxCount: 1 }],
+    });
+    const { id, lane, to } = await frozenByForeign();
+    expect(await release()).toBe(0);
+    await house.pass(lane, { rounds: 2, stepMs: 2_000 });
+    expect(await house.read(id)).toMatchObject({ status: "settled", nonce: 1n });
+    expect(house.chain.balances.get(to)).toBe(TOKEN);
+    // This one counts.
+    const late = await house.accept();
+    await house.pass(lane, { rounds: 2, stepMs: 2_000 });
+    expect((await house.read(late.id)).reason).toContain("wallet's limit");
   });
 
   it("does not pay what was cancelled while it was frozen, and gives its hold back", async () => {
