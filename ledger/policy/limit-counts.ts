@@ -121,7 +121,8 @@ export class LimitCounts {
 
   /** Counts a request that was taken. */
   add(request: JudgedRequest): void {
-    for (const { key } of countedFor(this.#policy, request)) {
+    // Once each: an amount and a number may be bound for the same window by a limit of its own.
+    for (const { key } of distinct(countedFor(this.#policy, request))) {
       const count = this.#counts.get(key) ?? { units: 0n, count: 0 };
       count.units += request.amountUnits;
       count.count += 1;

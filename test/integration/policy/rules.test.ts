@@ -208,6 +208,21 @@ describe("limits", () => {
     const outcomes = await acceptWithdrawals(house.database, requests, { ...ANY_REQUEST, policy });
     expect(outcomes.map(codeOf)).toEqual(["accepted", "LIMIT_EXCEEDED", "accepted"]);
   });
+
+  it("of one window that bound amounts and numbers apart count each request once", async () => {
+    const customerId = await newCustomer();
+    const same = { by: "customer", window: "day" } as const;
+    const policy = policyOf({
+      limits: [
+        { ...same, maxUnits: 10n, maxCount: undefined },
+        { ...same, maxUnits: undefined, maxCount: 3 },
+      ],
+    });
+    const requests = [4n, 4n, 2n, 1n].map((amountUnits) => requestOf({ customerId, amountUnits }));
+    const outcomes = await acceptWithdrawals(house.database, requests, { ...ANY_REQUEST, policy });
+    const accepted = ["accepted", "accepted", "accepted"];
+    expect(outcomes.map(codeOf)).toEqual([...accepted, "LIMIT_EXCEEDED"]);
+  });
 });
 
 describe("a decision", () => {
