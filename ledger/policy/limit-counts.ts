@@ -167,11 +167,13 @@ export async function countWallet(
 /**
  * The limit that a stored withdrawal exceeds by those that were accepted before it, in the window
  * that ends with it; undefined for none. For policies that came after it.
+ * @param rejected those that end in the same commit: as all that ended without payment, they count no more
  */
 export async function exceededBefore(
   tx: Sql,
   policy: HashedPolicy,
   request: JudgedRequest & { readonly id: string },
+  rejected: readonly string[],
 ): Promise<string | undefined> {
   for (const { key, limit, asset, subject } of countedFor(policy, request)) {
     const { by, window } = limit;
@@ -188,9 +190,9 @@ export async function exceededBefore(
           AND w.created_at >= CASE WHEN $4::bigint IS NULL
             THEN date_trunc('day', own.created_at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
             ELSE own.created_at - $4::bigint * interval '1 second' END
-          AND w.status NOT IN ('failed', 'rejected', 'cancelled')
+          AND w.status NOT IN ('failed', 'rejected', 'cancelled') AND w.id <> ALL ($5::text[])
         WHERE own.id = $1`,
-      [request.id, subject, asset, window === "day" ? null : window],
+      [request.id, subject, asset, window === "day" ? null : window, rejected],
     );
     if (isExceeded(limit, sum(recovered, rows[0]))) return key;
   }

@@ -123,6 +123,7 @@ export async function rejudgePending(database: SqlDatabase, policy: HashedPolicy
   }
 }
 
+/** @param stored in the order of their requests */
 async function judge(
   tx: Sql,
   policy: HashedPolicy,
@@ -130,9 +131,12 @@ async function judge(
 ): Promise<readonly Judgement[]> {
   const tooNew = await tooNewPairs(tx, policy, stored);
   const judgements: Judgement[] = [];
+  const rejected: WithdrawalId[] = [];
   for (const entry of stored) {
-    const exceeded = entry.isJudged ? undefined : await exceededBefore(tx, policy, entry);
-    judgements.push(judgeOne(policy, entry, { isTooNew: tooNew.has(entry), exceeded }));
+    const exceeded = entry.isJudged ? undefined : await exceededBefore(tx, policy, entry, rejected);
+    const judgement = judgeOne(policy, entry, { isTooNew: tooNew.has(entry), exceeded });
+    if (judgement.outcome === "reject") rejected.push(entry.id);
+    judgements.push(judgement);
   }
   return judgements;
 }

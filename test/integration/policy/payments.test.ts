@@ -103,6 +103,27 @@ describe("a policy that changed since a request was accepted", () => {
     expect(await house.balance("alice")).toEqual({ available: 99n * TOKEN, held: 0n });
   });
 
+  it("counts nothing that it ends towards the limits of what was asked for behind that", async () => {
+    const [large, dear] = [
+      await house.accept({ amountUnits: 8n * TOKEN }),
+      await house.accept({ amountUnits: 4n * TOKEN }),
+    ];
+    const small = [await house.accept(), await house.accept(), await house.accept()];
+    house.files.policy = policyOf({
+      maximumUnits: 5n * TOKEN,
+      limits: [{ by: "customer", window: "day", maxUnits: 2n * TOKEN, maxCount: undefined }],
+    });
+    await pass(house.lane());
+    expect(await Promise.all([large, dear, ...small].map(statusOf))).toEqual([
+      "rejected",
+      "rejected",
+      "settled",
+      "settled",
+      "rejected",
+    ]);
+    expect(await house.balance("alice")).toEqual({ available: 98n * TOKEN, held: 0n });
+  });
+
   it("asks nobody again at the slot where as many persons are to agree as before", async () => {
     const approvals = [{ aboveUnits: 0n, needed: 1, signed: false }];
     house.files.policy = policyOf({ approvals });
