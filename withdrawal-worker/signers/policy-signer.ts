@@ -106,16 +106,14 @@ export class PolicySigner implements Signer {
     intents: readonly SigningIntent[],
     { signal }: { readonly signal: AbortSignal },
   ): Promise<readonly SigningOutcome[]> {
-    const decided = await this.#decide(intents, signal);
+    const { decided, policyHash } = await this.#decide(intents, signal);
     const outcomes: SigningOutcome[] = [];
     const parallel = this.#holder.parallel ?? 1;
     for (let start = 0; start < intents.length; start += parallel) {
       // Hundreds of signatures take a tenth of a second: requests are accepted between them.
       await breathe(signal);
       const part = intents.slice(start, start + parallel);
-      // Hardware takes its time for a batch: what a person stops meanwhile is stopped there.
-      const rules = this.#readRules();
-      const stopped = "code" in rules ? rules : undefined;
+      const stopped = this.#stoppedSince(policyHash);
       const answers = await Promise.all(
         part.map(async (intent, index) => {
           return decided[start + index] ?? stopped ?? this.#ask(intent, signal);
@@ -165,9 +163,20 @@ export class PolicySigner implements Signer {
     }
   }
 
-  #noteUnbounded({ decided, noted }: Judgement): Decisions {
+  #noteUnbounded({ noted, ...decisions }: Judgement): Decisions {
     this.#rules.totals.note(noted);
-    return decided;
+    return decisions;
+  }
+
+  /** Hardware takes its time for a batch: what a person stops, or forbids, meanwhile is stopped there. */
+  #stoppedSince(policyHash: string | undefined): SigningRefusal | undefined {
+    const rules = this.#readRules();
+    if ("code" in rules) return rules;
+    if (rules.hash === policyHash) return undefined;
+    return refuse(
+      "POLICY_CHANGED",
+      "the policy changed since this was asked for: it is asked again",
+    );
   }
 
   /** @param takeRoom of the day, for what it bounds; by default what the totals leave of it */
@@ -178,7 +187,9 @@ export class PolicySigner implements Signer {
   ): Judgement {
     const counted: CountedPayment[] = [];
     const noted: CountedPayment[] = [];
-    if ("code" in rules) return { decided: intents.map(() => rules), counted, noted };
+    if ("code" in rules) {
+      return { decided: intents.map(() => rules), policyHash: undefined, counted, noted };
+    }
     const room = new DayRoom(this.#rules.totals, rules);
     const decided = intents.map((intent): SigningOutcome | undefined => {
       if (!this.#meansWhatItSays(intent)) {
@@ -197,7 +208,7 @@ export class PolicySigner implements Signer {
       if (full === undefined) counted.push(payment);
       return full;
     });
-    return { decided, counted, noted };
+    return { decided, policyHash: rules.hash, counted, noted };
   }
 
   async #ask(intent: SigningIntent, signal: AbortSignal): Promise<SigningOutcome> {
@@ -283,12 +294,16 @@ export class PolicySigner implements Signer {
   }
 }
 
-/** Of each intent what became of it by rule; undefined where it may be signed. */
-type Decisions = readonly (SigningOutcome | undefined)[];
+/** What was decided, and by which policy. */
+interface Decisions {
+  /** Of each intent what became of it by rule; undefined where it may be signed. */
+  readonly decided: readonly (SigningOutcome | undefined)[];
+  /** Undefined where none could be read. */
+  readonly policyHash: string | undefined;
+}
 
 /** Decisions, and what they count. */
-interface Judgement {
-  readonly decided: Decisions;
+interface Judgement extends Decisions {
   /** Payments that have to be on disk before they are signed. */
   readonly counted: readonly CountedPayment[];
   readonly noted: readonly CountedPayment[];

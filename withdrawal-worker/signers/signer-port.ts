@@ -40,6 +40,7 @@ export interface SigningIntent extends TransactionIntent, PaymentTerms {
 export type SigningRefusalCode =
   | "STOPPED"
   | "POLICY_UNREADABLE"
+  | "POLICY_CHANGED"
   | "FORBIDDEN_DESTINATION"
   | "BELOW_MINIMUM"
   | "ABOVE_MAXIMUM"

@@ -85,6 +85,27 @@ describe("a signer's own rules", () => {
     expect(await signed(signer, ...intents.slice(2))).toEqual(["signed", "signed"]);
   });
 
+  it("sign no more by a policy that a person has changed between two signatures", async () => {
+    const files: RuleFiles = { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED };
+    const holder = createKeyHolder(KEY);
+    const slow: KeyHolder = {
+      ...holder,
+      signTransaction(intent, options) {
+        files.policy = policyOf({ maximumUnits: 100n });
+        return holder.signTransaction(intent, options);
+      },
+    };
+    const signer = signerOver(slow, { limits: LIMITS, chainId: 6940n }, files);
+    const intents = [paymentOn(1n), paymentOn(2n), paymentOn(3n, 100n)];
+    expect(await signed(signer, ...intents)).toEqual([
+      "signed",
+      "POLICY_CHANGED",
+      "POLICY_CHANGED",
+    ]);
+    // Asked again, each is judged by what it says now.
+    expect(await signed(signer, ...intents.slice(1))).toEqual(["ABOVE_MAXIMUM", "signed"]);
+  });
+
   it("stop while the switch or the policy cannot be read", async () => {
     const unreadable = () => {
       throw new KillSwitchFileError("KILL_SWITCH_UNREADABLE", "gone");
