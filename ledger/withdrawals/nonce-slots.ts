@@ -8,6 +8,7 @@ import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import type { HashedPolicy } from "../policy/policy.js";
+import { activePolicyHash } from "../policy/policy-store.js";
 import { judgeAtSlot, type SlotJudgement } from "../policy/stored-judgement.js";
 import { freezeRecovered } from "../requests/recovered-payments.js";
 import { NATIVE_ASSET } from "../journal/accounts.js";
@@ -109,6 +110,9 @@ export function takeSlots(
     // Behind the wallet's lock: who drains it holds that lock, too.
     if ((await walletStatus(tx, lease.wallet)) !== "active") return noSlots("not-active");
     if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
+    // Since this worker asked which one is: what another one forbids by now is not paid here.
+    const policyHash = await activePolicyHash(tx);
+    if (policyHash !== undefined && policyHash !== policy.hash) return noSlots("other-policy");
     await lockFeeBudget(tx);
     const hasTokens = candidates.some(({ contract }) => contract !== undefined);
     const tokenUnits = hasTokens ? await sumOpenTokens(tx, lease.wallet) : undefined;

@@ -52,8 +52,8 @@ export interface OpenSlots {
 /**
  * Why not all candidates got a slot: signing is frozen; the balance does not cover all open slots
  * and this one; too many are open; the balance was read at a block older than what is settled; what is
- * left of the day's budget of fees does not cover one of them; the wallet is draining or retired. Waiting
- * behind code is none of these: others go on.
+ * left of the day's budget of fees does not cover one of them; the wallet is draining or retired; another
+ * policy is in force. Waiting behind code is none of these: others go on.
  */
 export type SlotLimit =
   | "frozen"
@@ -61,7 +61,8 @@ export type SlotLimit =
   | "window"
   | "stale-balance"
   | "fee-budget"
-  | "not-active";
+  | "not-active"
+  | "other-policy";
 
 /** Who gets a slot, and who waits for what. */
 export interface SlotChoice {

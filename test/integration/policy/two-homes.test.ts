@@ -154,6 +154,19 @@ describe("a worker whose policy another worker's has taken the place of", () => 
     expect(keepers[0].trouble()).toContain("put that one here, or change this one");
   });
 
+  it("gives no nonce by it, also where it asked just before which one is in force", async () => {
+    house.files.policy = loose;
+    const big = await house.accept({ amountUnits: 10n });
+    // It stood still behind the answer, or asked less than a second ago.
+    const still = house.laneWith({ policy: { current: async () => loose } });
+    await still.runRound(house.signal);
+    expect(await house.read(big.id)).toMatchObject({ status: "accepted", nonce: undefined });
+    const other = house.laneWith({ policy: keepers[0] });
+    await house.database.query(`UPDATE hot_wallet SET lease_expires_at = now() - interval '1 s'`);
+    await other.runRound(house.signal);
+    expect((await house.read(big.id)).status).toBe("rejected");
+  });
+
   it("pays nothing that is forbidden by now, and leaves the wallet to the other one", async () => {
     house.files.policy = loose;
     const [small, big] = [
