@@ -131,12 +131,23 @@ export function unprovenReason({
   );
 }
 
-/** Records where attempts were mined: `included`. @returns the withdrawals that moved */
+/**
+ * Records where attempts were mined: `included`.
+ * @param by of the worker that says so: since it looked another one may have found otherwise, or the watcher
+ *   have gone back behind the block; none for a person's command
+ * @returns the withdrawals that moved
+ * @throws LEASE_LOST
+ */
 export function recordInclusions(
   database: SqlDatabase,
   receipts: readonly SlotReceipt[],
+  by?: { readonly lease: WalletLease; readonly rewinds: number },
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
+    if (by !== undefined) {
+      await lockWallet(tx, by.lease);
+      if ((await readCursor(tx)).rewinds !== by.rewinds) return new Set();
+    }
     const { moved, events } = await stepWithdrawals(
       tx,
       "included",
@@ -313,26 +324,6 @@ function withCharges(
     const chargedUnits = (charged.get(data["withdrawalId"]) ?? 0n).toString();
     return { type, data: { ...data, chargedUnits } };
   });
-}
-
-/** Which of these customers have had at least `count` failed payouts since a while ago. */
-export async function customersWithFailures(
-  sql: Sql,
-  options: {
-    readonly customerIds: readonly string[];
-    readonly count: number;
-    readonly windowMs: number;
-  },
-): Promise<ReadonlySet<string>> {
-  const rows = await sql.query<{ id: string }>(
-    `SELECT asked.id FROM unnest($1::text[]) AS asked (id)
-      WHERE $2::integer <= (SELECT count(*) FROM (
-        SELECT 1 FROM payout_failure f
-         WHERE f.customer_id = asked.id AND f.at > now() - $3::bigint * interval '1 millisecond'
-         LIMIT $2::integer) AS failed)`,
-    [[...new Set(options.customerIds)], options.count, options.windowMs],
-  );
-  return new Set(rows.map(({ id }) => id));
 }
 
 /**

@@ -205,7 +205,8 @@ export class ModelLedger {
         }
         return Math.min(late.length, limit);
       },
-      recordInclusions: async (receipts) => {
+      recordInclusions: async (lease, receipts) => {
+        this.#prove(lease);
         const moved = this.#moveAll(
           receipts.map(({ withdrawalId }) => ({ id: withdrawalId })),
           "included",

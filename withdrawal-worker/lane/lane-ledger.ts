@@ -33,8 +33,8 @@ import {
   withoutVerdict,
 } from "../../ledger/policy/screening-verdicts.js";
 import type { OpenSlots, SlotCandidate } from "../../ledger/withdrawals/slot-choice.js";
+import { customersWithFailures } from "../../ledger/withdrawals/payout-failures.js";
 import {
-  customersWithFailures,
   freezeWithdrawals,
   recordInclusions,
   settleSlots,
@@ -106,7 +106,11 @@ export interface LaneLedger {
   beginCancelling(lease: WalletLease, intents: readonly CancelIntent[]): Promise<Ids>;
   hasExpired(): Promise<boolean>;
   cancelExpired(options: { readonly limit: number }): Promise<number>;
-  recordInclusions(receipts: readonly SlotReceipt[]): Promise<Ids>;
+  recordInclusions(
+    lease: WalletLease,
+    receipts: readonly SlotReceipt[],
+    rewinds: number,
+  ): Promise<Ids>;
   settleSlots(receipts: readonly SlotReceipt[], terms: SettleTerms): Promise<Ids>;
   freezeWithdrawals(
     lease: WalletLease,
@@ -164,7 +168,8 @@ export function createLaneLedger(
     beginCancelling: (lease, intents) => beginCancelling(database, lease, intents),
     hasExpired: () => hasExpired(database),
     cancelExpired: (options) => cancelExpired(database, { ...options, shown: shown.all }),
-    recordInclusions: (receipts) => recordInclusions(database, receipts),
+    recordInclusions: (lease, receipts, rewinds) =>
+      recordInclusions(database, receipts, { lease, rewinds }),
     settleSlots: (receipts, terms) => settleSlots(database, receipts, terms),
     freezeWithdrawals: (lease, steps, signing) =>
       freezeWithdrawals(database, steps, { lease, signing }),

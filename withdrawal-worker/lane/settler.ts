@@ -117,7 +117,7 @@ export class Settler {
     }
     if (mined.length > 0) {
       failpoint(WORKER_FAILPOINTS.beforeInclusionCommit);
-      await this.#context.ledger.recordInclusions(mined);
+      await this.#context.ledger.recordInclusions(round.lease, mined, round.rewinds);
       failpoint(WORKER_FAILPOINTS.afterInclusionCommit);
     }
     if (lost.length > 0) await this.#freezeLost(round, lost);

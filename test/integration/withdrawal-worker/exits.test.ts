@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { receiptOfSlot } from "../../../ledger/withdrawals/slot-outcomes.js";
+import { receiptOfSlot, recordInclusions } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { freshAddress, House, TOKEN, statuses, WALLET, decodeRaw } from "./house.js";
 import { PERMISSIVE } from "../../helpers/signing.js";
@@ -255,7 +255,7 @@ describe("a request to cancel", () => {
     const hashes = slot?.attempts.map(({ hash }) => hash) ?? [];
     const { byHash } = await node.receipts(hashes, { signal: house.signal });
     const receipt = slot === undefined ? undefined : receiptOfSlot(slot, byHash);
-    await ledger.recordInclusions(receipt === undefined ? [] : [receipt]);
+    await recordInclusions(house.database, receipt === undefined ? [] : [receipt]);
     expect((await house.read(id)).status).toBe("included");
     expect(await cancel(id)).toBe("done");
     await lane.runRound(house.signal);
