@@ -71,14 +71,6 @@ export class AddressBook implements Watched {
     return this.#wallets.has(address) || this.#customers.has(address);
   }
 
-  /** Reads the hot wallets anew: a few rows. */
-  async refreshWallets(sql: Sql): Promise<void> {
-    for (const { address, fromHeight } of await listWallets(sql)) {
-      this.#wallets.set(address, fromHeight);
-      this.prefixes.add(address);
-    }
-  }
-
   /** Adds addresses that continue the book; ones it knows change nothing. */
   add(addresses: readonly DepositAddress[]): void {
     for (const entry of addresses) {
@@ -91,17 +83,27 @@ export class AddressBook implements Watched {
   /** Reads every address and wallet registered, and every customer named, since. */
   async refresh(sql: Sql): Promise<void> {
     await this.#forgetLost(sql);
-    await this.refreshWallets(sql);
+    await this.#readWallets(sql);
     for (;;) {
       const page = await addressesFrom(sql, { firstIndex: this.#nextIndex, limit: PAGE });
       this.add(page);
       if (page.length < PAGE) break;
     }
-    await this.refreshAssignments(sql);
+    await this.#readAssignments(sql);
   }
 
-  /** Reads every customer named since: rare, and a few rows. */
-  async refreshAssignments(sql: Sql): Promise<void> {
+  /** All of them: a few rows, and a ledger that was put back may lack one. */
+  async #readWallets(sql: Sql): Promise<void> {
+    const wallets = await listWallets(sql);
+    this.#wallets.clear();
+    for (const { address, fromHeight } of wallets) {
+      this.#wallets.set(address, fromHeight);
+      this.prefixes.add(address);
+    }
+  }
+
+  /** Every customer named since: rare, and a few rows. */
+  async #readAssignments(sql: Sql): Promise<void> {
     for (;;) {
       const page = await assignmentsAfter(sql, { afterId: this.#lastAssignment, limit: PAGE });
       for (const { id, address, customerId } of page) {
@@ -116,13 +118,21 @@ export class AddressBook implements Watched {
   async #forgetLost(sql: Sql): Promise<void> {
     const { ledgerId, epoch, nextAddressIndex } = await readLedgerState(sql);
     const ledger = `${ledgerId} ${epoch}`;
+    const isOther = ledger !== this.#ledger || nextAddressIndex < this.#nextIndex;
     // One that is behind is another one, whether anybody was told of what it lost or not.
-    if (ledger !== this.#ledger || nextAddressIndex < this.#nextIndex) {
+    if (isOther || !(await this.#hasLastAssignment(sql))) {
       this.#customers.clear();
-      this.#wallets.clear();
       this.#nextIndex = 0;
       this.#lastAssignment = 0;
     }
     this.#ledger = ledger;
+  }
+
+  /** Whether the ledger has the last word about a customer that this book knows, if it knows any. */
+  async #hasLastAssignment(sql: Sql): Promise<boolean> {
+    if (this.#lastAssignment === 0) return true;
+    const before = { afterId: this.#lastAssignment - 1, limit: 1 };
+    const [last] = await assignmentsAfter(sql, before);
+    return last?.id === this.#lastAssignment;
   }
 }

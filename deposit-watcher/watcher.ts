@@ -335,8 +335,7 @@ export class Watcher {
       );
       book.add(result.newAddresses);
       if (result.isOtherwise) {
-        await book.refreshWallets(database);
-        await book.refreshAssignments(database);
+        await book.refresh(database);
         await listed.refresh();
       }
       if (result.outcome === "committed") {

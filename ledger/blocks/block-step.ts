@@ -228,7 +228,7 @@ async function followsOthers(
   return (
     storedInteger(row?.wallets) !== step.walletCount ||
     storedInteger(row?.tokens) !== step.tokenCount ||
-    storedInteger(row?.assignment) > step.lastAssignment
+    storedInteger(row?.assignment) !== step.lastAssignment
   );
 }
 

@@ -55,3 +55,41 @@ it("books on without a hot wallet that the lost ledger knew", async () => {
   await desk.watch(book);
   expect(await desk.breaks()).toBe("");
 });
+
+it("books on without a hot wallet that was all that a standby had not got", async () => {
+  const book = new AddressBook();
+  await desk.watch(book);
+  const replica = await desk.backup();
+  const word = { label: "", operator: "ann", reason: "its keystore lies in another home" };
+  await registerWallets(desk.watcherDatabase, [{ address: destination(7), ...word }]);
+  await desk.watch(book);
+  // Nobody was told of an event or an address behind it: the home has nothing to hold against it.
+  await desk.useDatabase(replica);
+  desk.pay([destination(7), TOKEN]);
+  desk.chain.mine();
+  await desk.watch(book);
+  expect(await desk.breaks()).toBe("");
+});
+
+it("gives nobody what only a word named that a standby had not got", async () => {
+  const book = new AddressBook();
+  const { address } = await desk.register("causeway:unassigned");
+  desk.chain.mine();
+  await desk.watch(book);
+  const replica = await desk.backup();
+  const words = ["assign-address", address, "--customer", "alice", "--reason", "her letter"];
+  expect((await desk.causeway("ledger", ...words)).code).toBe(0);
+  await desk.watch(book);
+  desk.chain.mine();
+  await desk.watch(book);
+  await desk.useDatabase(replica);
+  desk.pay([address, TOKEN]);
+  desk.chain.mine();
+  await desk.watch(book);
+  const rows = await desk.database.query<{ status: string; customer: string }>(
+    `SELECT status, customer_id AS customer FROM deposit WHERE address = $1`,
+    [address],
+  );
+  expect(rows).toEqual([{ status: "suspense", customer: "causeway:unassigned" }]);
+  expect(await desk.breaks()).toBe("");
+});
