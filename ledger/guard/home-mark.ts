@@ -20,6 +20,11 @@ export interface LedgerMark {
   readonly epoch: number;
   /** All lower address indexes may have been given to customers. */
   readonly nextAddressIndex: number;
+  /**
+   * When the last of them was given out, as its ledger says: one of another time may be another customer's.
+   * Undefined where there is none, and in marks of former releases.
+   */
+  readonly addressAt?: string | undefined;
   /** Highest event number that may have been read. */
   readonly eventSeq: number;
   /**
@@ -46,6 +51,7 @@ const markFile = z.strictObject({
   ledgerId: z.uuid(),
   epoch: z.int().min(1).max(MAX_EPOCH),
   nextAddressIndex: z.int().min(0).max(MAX_ADDRESSES),
+  addressAt: z.iso.datetime().optional(),
   eventSeq: z.int().min(0).max(MAX_EVENT_SEQ),
   eventAt: z.iso.datetime().optional(),
   readAt: z.iso.datetime().optional(),
@@ -163,18 +169,24 @@ function covers(known: LedgerMark, mark: LedgerMark): boolean {
   );
 }
 
-/** Counters never fall; the identity is that of the later epoch, and the times those of its event. */
+/** Counters never fall; the identity is that of the later epoch, and the times those of its last ones. */
 function highest(left: LedgerMark | undefined, right: LedgerMark): LedgerMark {
   if (left === undefined) return right;
-  const eventSeq = Math.max(left.eventSeq, right.eventSeq);
-  const isLater =
-    right.epoch === left.epoch ? right.eventSeq > left.eventSeq : right.epoch > left.epoch;
-  const told = isLater ? right : left;
-  const times: Pick<LedgerMark, "eventAt" | "readAt"> = told.eventSeq === eventSeq ? told : {};
+  const last = (counter: "eventSeq" | "nextAddressIndex") => {
+    const isLater =
+      right.epoch === left.epoch ? right[counter] > left[counter] : right.epoch > left.epoch;
+    const told = isLater ? right : left;
+    const count = Math.max(left[counter], right[counter]);
+    const times: Partial<LedgerMark> = told[counter] === count ? told : {};
+    return { count, times };
+  };
+  const { count: nextAddressIndex, times: ofAddress } = last("nextAddressIndex");
+  const { count: eventSeq, times } = last("eventSeq");
   return {
     ledgerId: right.epoch >= left.epoch ? right.ledgerId : left.ledgerId,
     epoch: Math.max(left.epoch, right.epoch),
-    nextAddressIndex: Math.max(left.nextAddressIndex, right.nextAddressIndex),
+    nextAddressIndex,
+    addressAt: ofAddress.addressAt,
     eventSeq,
     eventAt: times.eventAt,
     readAt: times.readAt,

@@ -15,12 +15,14 @@ export interface LedgerState extends LedgerMark {
   readonly recoveredIds: readonly string[];
   /** When the event was written that was told last, by its number; undefined where there is none. */
   readonly toldEventAt: string | undefined;
+  /** When the address was given out that was told last, by its index; undefined where there is none. */
+  readonly toldAddressAt: string | undefined;
 }
 
 /** Reads what a ledger says of itself. @param told what a home remembers of it */
 export async function readLedgerState(
   sql: Sql,
-  told?: Pick<LedgerMark, "eventSeq">,
+  told?: Pick<LedgerMark, "eventSeq" | "nextAddressIndex">,
 ): Promise<LedgerState> {
   const rows = await sql.query<{
     ledger_id: string | null;
@@ -30,6 +32,8 @@ export async function readLedgerState(
     recovered: readonly string[] | null;
     event_at: string | null;
     told_at: string | null;
+    address_at: string | null;
+    told_address_at: string | null;
     read_at: string;
   }>(
     `SELECT (SELECT value FROM meta WHERE key = 'ledger_id') AS ledger_id, epoch, counter.seq,
@@ -37,9 +41,13 @@ export async function readLedgerState(
             (SELECT array_agg(DISTINCT ledger_id) FROM remembered_ledger) AS recovered,
             (SELECT ${timeTextSql("at")} FROM event e WHERE e.seq = counter.seq) AS event_at,
             (SELECT ${timeTextSql("at")} FROM event e WHERE e.seq = $1::bigint) AS told_at,
+            (SELECT ${timeTextSql("registered_at")} FROM deposit_address
+              WHERE index = next_address_index - 1) AS address_at,
+            (SELECT ${timeTextSql("registered_at")} FROM deposit_address
+              WHERE index = $2::bigint - 1) AS told_address_at,
             ${timeTextSql("clock_timestamp()")} AS read_at
        FROM event_counter counter, watch_cursor`,
-    [told?.eventSeq ?? null],
+    [told?.eventSeq ?? null, told?.nextAddressIndex ?? null],
   );
   const row = rows[0];
   if (row === undefined || row.ledger_id === null) {
@@ -53,6 +61,8 @@ export async function readLedgerState(
     recoveredIds: row.recovered ?? [],
     eventAt: row.event_at ?? undefined,
     toldEventAt: row.told_at ?? undefined,
+    addressAt: row.address_at ?? undefined,
+    toldAddressAt: row.told_address_at ?? undefined,
     readAt: row.read_at,
   };
 }
@@ -69,6 +79,14 @@ export function lossOf(mark: LedgerMark, state: LedgerState): string | undefined
     return (
       `the ledger knows ${state.nextAddressIndex} addresses, and ${mark.nextAddressIndex} ` +
       "were given out"
+    );
+  }
+  // What others have given out since may have reached the index. A recovery gives them anew.
+  const isKept = mark.addressAt !== undefined && state.epoch === mark.epoch;
+  if (isKept && state.toldAddressAt !== mark.addressAt) {
+    return (
+      `the ledger's address ${mark.nextAddressIndex - 1} is not the one that was given out: it may have ` +
+      "been given to two customers, of whom the ledger knows the second"
     );
   }
   if (state.eventSeq < mark.eventSeq) {
@@ -294,6 +312,6 @@ export class LedgerGuard {
 }
 
 function toMark(state: LedgerState): LedgerMark {
-  const { ledgerId, epoch, nextAddressIndex, eventSeq, eventAt, readAt } = state;
-  return { ledgerId, epoch, nextAddressIndex, eventSeq, eventAt, readAt };
+  const { ledgerId, epoch, nextAddressIndex, addressAt, eventSeq, eventAt, readAt } = state;
+  return { ledgerId, epoch, nextAddressIndex, addressAt, eventSeq, eventAt, readAt };
 }

@@ -2,8 +2,10 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes } from "../../../deposit-watcher/api/routes.js";
+import { registerAddress } from "../../../ledger/deposits/deposit-addresses.js";
 import { listEvents, type StoredEvent } from "../../../ledger/events.js";
 import { openIncident } from "../../../ledger/incidents.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { fillDeliveries, redeliver } from "../../../ledger/webhooks/deliveries.js";
 import { addWebhook, findWebhook } from "../../../ledger/webhooks/subscriptions.js";
 import { createDataApiClient } from "../../../rpc-client/data-api/data-api-client.js";
@@ -153,4 +155,37 @@ it("tells nothing again that was told, also of what was written while the last e
   expect((await desk.causeway("recover", "--apply")).code).toBe(0);
   expect(accepted(await hear(last, 100))).toEqual([]);
   expect(accepted(await hear(0, 100))).toEqual([kept.id]);
+});
+
+it("is closed although its addresses have reached what was given out, and credits nobody by what was lost", async () => {
+  const replica = await desk.backup();
+  const book = new AddressBook();
+  const alices = await desk.register("alice");
+  await desk.watch(book);
+  desk.chain.mine();
+  await desk.watch(book);
+
+  await desk.useDatabase(replica);
+  // By a watcher of another home, which had not met the address before it was lost.
+  const bobs = await registerAddress(desk.watcherDatabase, parseCustomerId("bob"), {
+    deriveAddress: (index) => derivation.addressAt(index),
+    issuedBelow: 0,
+  });
+  expect(bobs.address).toBe(alices.address);
+  desk.pay([bobs.address, TOKEN]);
+  desk.chain.mine();
+  await desk.watch(book);
+  const incident = await openIncident(desk.database);
+  expect(incident?.kind).toBe("RECOVERY");
+  expect(incident?.message).toContain(`address ${alices.index} is not the one that was given out`);
+
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch(book);
+  expect(await openIncident(desk.database)).toBeUndefined();
+  const rows = await desk.database.query<{ customer: string }>(
+    `SELECT customer_id AS customer FROM deposit WHERE address = $1`,
+    [bobs.address],
+  );
+  expect(rows).toEqual([{ customer: "bob" }]);
+  expect(await desk.breaks()).toBe("");
 });

@@ -30,6 +30,19 @@ it("is never lowered by a process that knows less than another one has told", as
   expect(other.value).toEqual(markAt(120, 5));
 });
 
+it("keeps with each number the time of what has it", async () => {
+  const [one, other] = [await HomeMark.open(home), await HomeMark.open(home)];
+  const at = (second: number) => `2026-11-27T03:26:${second}.123456Z`;
+  await one.raise({ ...markAt(7, 3), eventAt: at(30), readAt: at(31), addressAt: at(29) });
+  // It had read an address more, and an event less.
+  await other.raise({ ...markAt(6, 4), eventAt: at(20), readAt: at(21), addressAt: at(28) });
+  const both = { ...markAt(7, 4), eventAt: at(30), readAt: at(31), addressAt: at(28) };
+  expect(onDisk()).toEqual(both);
+  // Behind a recovery they are given out anew.
+  await one.raise({ ...markAt(7, 4), epoch: 2, addressAt: at(40) });
+  expect(onDisk()).toEqual({ ...markAt(7, 4), epoch: 2, addressAt: at(40) });
+});
+
 it("is not taken for a missing one where it has become unreadable", async () => {
   const mark = await HomeMark.open(home);
   await mark.raise(markAt(1, 1));
@@ -58,6 +71,7 @@ it.each([
   ["addresses below none", { nextAddressIndex: -1 }],
   ["a number of an event behind which none is left", { eventSeq: Number.MAX_SAFE_INTEGER }],
   ["a time that is none", { eventAt: "yesterday" }],
+  ["a time of an address that is none", { addressAt: "yesterday" }],
   ["a time that no database reads", { readAt: "2026-13-01T00:00:00.000000Z" }],
 ])("is not believed with %s", async (_what, wrong) => {
   const mark = await HomeMark.open(home);
