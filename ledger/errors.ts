@@ -11,7 +11,8 @@ import { AppError } from "../chain/errors.js";
  * DEPOSIT_CONFLICT: a deposit at this place is booked already; INVALID_CUSTOMER_ID: not 1-64 of
  * the allowed characters; INVALID_WALLET_FILE: the hot wallet's keystore names no address;
  * RECOVERY: the ledger is older than what was answered from it, or another one, and is closed until
- * it is recovered; INCIDENT_OPEN: something that must not happen was found, and a person has to look first;
+ * it is recovered; COMMIT_LOST: a standby took over that lacks what is about to be told: ask again;
+ * INCIDENT_OPEN: something that must not happen was found, and a person has to look first;
  * HOME_MARK_UNUSABLE: what the home remembers of its ledger cannot be read or
  * written; INVALID_DECISION: an operator decided what cannot be; DECIDED_ALREADY: about the same
  * thing there is a decision; NO_PROPOSAL: nothing of this number waits for approval;
@@ -44,6 +45,7 @@ const LEDGER_ERROR_CODES = [
   "INVALID_CUSTOMER_ID",
   "INVALID_WALLET_FILE",
   "RECOVERY",
+  "COMMIT_LOST",
   "INCIDENT_OPEN",
   "HOME_MARK_UNUSABLE",
   "INVALID_DECISION",

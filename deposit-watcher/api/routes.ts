@@ -93,7 +93,7 @@ async function createAddress(parts: DepositApiParts, request: HttpRequest): Prom
   });
   failpoint("watcher.after-register");
   // In the home before anybody pays to it: a database from a backup would give it out again.
-  await parts.guard.beforeTelling({ nextAddressIndex: registered.index + 1 });
+  await parts.guard.beforeTelling({ address: registered });
   parts.onRegistered();
   return {
     status: 201,

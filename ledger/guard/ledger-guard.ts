@@ -219,6 +219,13 @@ export async function closeIfBehind(database: SqlDatabase, home: string): Promis
   await guard.check();
 }
 
+/** What is to be told. */
+interface Told {
+  /** Highest number of the events. */
+  readonly eventSeq?: number | undefined;
+  readonly address?: { readonly index: number; readonly customerId: string } | undefined;
+}
+
 /** The guard of one process. */
 export class LedgerGuard {
   readonly #database: SqlDatabase;
@@ -264,19 +271,35 @@ export class LedgerGuard {
   }
 
   /**
-   * Before something committed is told to others: it is remembered first.
-   * @throws RECOVERY, HOME_MARK_UNUSABLE
+   * Before something committed is told to others: it is remembered first. What a standby that took over has
+   * not got is told to nobody: an address would be the next customer's.
+   * @throws COMMIT_LOST, RECOVERY, HOME_MARK_UNUSABLE
    */
-  async beforeTelling(told: { readonly eventSeq?: number; readonly nextAddressIndex?: number }) {
-    const { eventSeq = 0, nextAddressIndex = 0 } = told;
+  async beforeTelling(told: Told): Promise<void> {
+    const { eventSeq = 0, address } = told;
     const known = this.#mark.value;
     const isKnown =
       known !== undefined &&
       known.eventSeq >= eventSeq &&
-      known.nextAddressIndex >= nextAddressIndex;
-    if (isKnown) return;
-    const reason = await this.keep();
+      known.nextAddressIndex > (address?.index ?? -1);
+    if (isKnown && address === undefined) return;
+    const reason = isKnown ? undefined : await this.keep();
     if (reason !== undefined) throw inRecovery(`${reason}; see causeway recover`);
+    // Behind the mark: by what is lost from here on the ledger is behind it.
+    if (await this.#has({ eventSeq, address })) return;
+    throw new LedgerError("COMMIT_LOST", "the ledger has lost what it had just written", {
+      retriable: true,
+    });
+  }
+
+  async #has({ eventSeq, address }: Told): Promise<boolean> {
+    const rows = await this.#database.query(
+      `SELECT 1 FROM event_counter
+        WHERE seq >= $1 AND ($2::bigint IS NULL OR EXISTS (
+          SELECT 1 FROM deposit_address WHERE index = $2::bigint AND customer_id = $3))`,
+      [eventSeq ?? 0, address?.index ?? null, address?.customerId ?? null],
+    );
+    return rows.length > 0;
   }
 
   /**

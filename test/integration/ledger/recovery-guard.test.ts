@@ -53,13 +53,16 @@ const guardOf = (database: LedgerDatabase) =>
 
 /** One address as the API gives it: told only when the home knows it. */
 async function give(database: LedgerDatabase, guard: LedgerGuard): Promise<number> {
-  const { index } = await registerAddress(database, parseCustomerId("alice"), {
+  const address = await register(database, guard, "alice");
+  await guard.beforeTelling({ address });
+  return address.index;
+}
+
+const register = (database: LedgerDatabase, guard: LedgerGuard, customer: string) =>
+  registerAddress(database, parseCustomerId(customer), {
     deriveAddress: (at) => derivation.addressAt(at),
     issuedBelow: guard.nextAddressIndex,
   });
-  await guard.beforeTelling({ nextAddressIndex: index + 1 });
-  return index;
-}
 
 const say = (database: LedgerDatabase, name: string) =>
   database.transaction((tx) =>
@@ -96,6 +99,23 @@ describe("a ledger and what its home remembers", () => {
     expect(await restarted.check()).toContain("knows 1 addresses, and 2 were given out");
     await expect(give(older, restarted)).rejects.toThrow("causeway recover");
     expect((await openIncident(older))?.kind).toBe("RECOVERY");
+  });
+
+  it("tells nothing that a standby has not got which took over before the home knew of it", async () => {
+    const standby = await backup();
+    const lost = await register(ledger.database, await guardOf(ledger.database), "alice");
+    await say(ledger.database, "lost");
+    // Of the process that wrote it: its next question goes to the standby.
+    const guard = await guardOf(standby);
+    const isLost = { code: "COMMIT_LOST", retriable: true };
+    await expect(guard.beforeTelling({ address: lost })).rejects.toMatchObject(isLost);
+    await expect(guard.beforeTelling({ eventSeq: 1 })).rejects.toMatchObject(isLost);
+    // By then the address may be somebody else's, whom it is told.
+    const given = await register(standby, guard, "bob");
+    expect(given.address).toBe(lost.address);
+    await guard.beforeTelling({ address: given });
+    await expect(guard.beforeTelling({ address: lost })).rejects.toMatchObject(isLost);
+    expect(await guard.check()).toBeUndefined();
   });
 
   it("stays open when it is recovered while a process looks at it", async () => {

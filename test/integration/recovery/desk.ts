@@ -207,7 +207,7 @@ export class Desk {
       deriveAddress: (index) => derivation.addressAt(index),
       issuedBelow: guard.nextAddressIndex,
     });
-    await guard.beforeTelling({ nextAddressIndex: address.index + 1 });
+    await guard.beforeTelling({ address });
     return address;
   }
 
