@@ -1,10 +1,10 @@
 /** Where a new ledger begins to watch a chain that exists (`watcher.start-height`). */
-import type { Address } from "../chain/address.js";
 import { AppError, errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
-import type { Atoken } from "../chain/units.js";
 import type { ChainIdentity } from "../ledger/database.js";
-import { beginCursorBehind, readCursor } from "../ledger/watch/watch-cursor.js";
+import { readTokenAssets } from "../ledger/assets/asset-registry.js";
+import { NATIVE_ASSET } from "../ledger/journal/accounts.js";
+import { beginCursorBehind, readCursor, type WalletHolding } from "../ledger/watch/watch-cursor.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { Logger } from "../runtime/process/logger.js";
@@ -21,7 +21,7 @@ export interface WatchStart {
   readonly database: SqlDatabase;
   readonly node: Pick<
     EvmClient,
-    "chainId" | "genesisHash" | "blockNumber" | "getBlockHeader" | "getBalance"
+    "chainId" | "genesisHash" | "blockNumber" | "getBlockHeader" | "getBalance" | "tokenBalances"
   >;
   readonly identity: ChainIdentity;
   /** "genesis", "head" or the first height to watch. */
@@ -51,7 +51,8 @@ export async function beginWatch(start: WatchStart): Promise<void> {
 }
 
 /** The block to begin behind, with what each wallet has after it; undefined where there is none. */
-function readBehind({ database, node, identity, startHeight, log, signal }: WatchStart) {
+function readBehind(start: WatchStart) {
+  const { node, identity, startHeight, log, signal } = start;
   return retry(
     async () => {
       const [chainId, genesisHash] = await Promise.all([
@@ -65,14 +66,7 @@ function readBehind({ database, node, identity, startHeight, log, signal }: Watc
       if (height < 0) return undefined;
       const header = await node.getBlockHeader(height, { signal });
       if (header === undefined) throw notReady(`the node does not have block ${height} yet`);
-      const wallets: { address: Address; balanceAtoken: Atoken }[] = [];
-      for (const { address } of await listWallets(database)) {
-        wallets.push({
-          address,
-          balanceAtoken: await node.getBalance(address, height, { signal }),
-        });
-      }
-      return { height, hash: header.hash, wallets };
+      return { height, hash: header.hash, holdings: await readHoldings(start, height) };
     },
     {
       signal,
@@ -82,6 +76,25 @@ function readBehind({ database, node, identity, startHeight, log, signal }: Watc
       onRetry: (error) => log.warn({ reason: errorMessage(error) }, "cannot begin to watch yet"),
     },
   );
+}
+
+/** Of coins, and of tokens that are listed already: a start of before the first block has stored them. */
+async function readHoldings(
+  { database, node, signal }: WatchStart,
+  height: Height,
+): Promise<readonly WalletHolding[]> {
+  const tokens = await readTokenAssets(database);
+  const holdings: WalletHolding[] = [];
+  for (const { address: wallet } of await listWallets(database)) {
+    const units = await node.getBalance(wallet, height, { signal });
+    holdings.push({ wallet, asset: NATIVE_ASSET, units });
+    const queries = tokens.map(({ contract: token }) => ({ token, account: wallet, at: height }));
+    const balances = await node.tokenBalances(queries, { signal });
+    for (const [index, { symbol: asset }] of tokens.entries()) {
+      holdings.push({ wallet, asset, units: balances[index] ?? 0n });
+    }
+  }
+  return holdings;
 }
 
 /** The last block that is not looked at; -1 for none. */

@@ -8,7 +8,7 @@ import type { TokenEntry } from "../../chain/token-list.js";
 import { ConfigError, type ConfigFault } from "../../runtime/config/config.js";
 import { loadTokenFile, tokenFile } from "../../runtime/config/token-file.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { lockCursor, readCursor } from "../watch/watch-cursor.js";
+import { FIRST_WATCHED, lockCursor, readCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { storedAddress, storedHeight } from "../stored-values.js";
 
@@ -60,10 +60,12 @@ export async function readTokenAssets(sql: Sql): Promise<TokenAsset[]> {
     decimals: number;
     from_height: string;
   }>(
-    // A chain that came back to a block before the registration is booked from there on.
+    // A chain that came back to a block before the registration is booked from there on. Where a ledger
+    // began later, it has booked what wallets held by then.
     `SELECT symbol, contract, decimals,
-            least(from_height, (SELECT min(r.to_height) + 1 FROM chain_rewind r
-                                 WHERE r.at >= a.registered_at))::text AS from_height
+            greatest(${FIRST_WATCHED},
+                     least(from_height, (SELECT min(r.to_height) + 1 FROM chain_rewind r
+                                          WHERE r.at >= a.registered_at)))::text AS from_height
        FROM asset a WHERE contract IS NOT NULL ORDER BY symbol`,
   );
   return rows.map((row) => ({

@@ -1,9 +1,8 @@
 /** The watcher's cursor: the last block whose deposits, postings and events are all committed. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { NATIVE_ASSET, OPENING_CAPITAL, walletAccount } from "../journal/accounts.js";
+import { OPENING_CAPITAL, walletAccount } from "../journal/accounts.js";
 import { postJournals } from "../journal/journal.js";
 import { LedgerError } from "../errors.js";
 import { storedHash, storedHeight, storedInteger } from "../stored-values.js";
@@ -65,61 +64,73 @@ export async function advanceCursor(
 /** Name of the row that tells from which block on a ledger watches. */
 const WATCHED_FROM = "watched_from_height";
 
+/** SQL: first block that this ledger watches; 0 for one that began with the chain. */
+export const FIRST_WATCHED = `
+  coalesce((SELECT value::bigint FROM meta WHERE key = '${WATCHED_FROM}'), 0)`;
+
+/** What a hot wallet has of an asset. */
+export interface WalletHolding {
+  readonly wallet: Address;
+  readonly asset: string;
+  /** In the asset's smallest unit. */
+  readonly units: bigint;
+}
+
 /**
  * Lets a ledger that has seen no block begin behind a block of a chain that exists: in one commit
- * the cursor stands there and each hot wallet's balance after that block is opening capital. A
+ * the cursor stands there and what each hot wallet has after that block is opening capital. A
  * ledger with a block, or with an address whose blocks would be skipped, stays as it is.
- * @returns whether it begins there now; "again" where a wallet was registered meanwhile, whose balance
- *   belongs to it
+ * @param block.holdings of every wallet, of coins and of every token that the ledger knows by now
+ * @returns whether it begins there now; "again" where a wallet or a token was registered meanwhile, whose
+ *   holdings belong to it
  */
 export async function beginCursorBehind(
   database: SqlDatabase,
   block: {
     readonly height: Height;
     readonly hash: Hash32;
-    readonly wallets: readonly { readonly address: Address; readonly balanceAtoken: Atoken }[];
+    readonly holdings: readonly WalletHolding[];
   },
 ): Promise<boolean | "again"> {
+  const { height, hash: blockHash, holdings } = block;
   return database.transaction(async (tx) => {
     const from = await lockCursor(tx);
     if (from.height !== -1 || from.nextAddressIndex !== 0) return false;
-    // Under the lock, which whoever registers a wallet holds, too.
-    const others = await tx.query(`SELECT 1 FROM wallet WHERE address <> ALL ($1::text[])`, [
-      block.wallets.map(({ address }) => address),
-    ]);
+    // Under the lock, which whoever registers a wallet or a token holds, too.
+    const others = await tx.query(
+      `SELECT 1 FROM wallet w CROSS JOIN asset a
+        WHERE NOT EXISTS (SELECT 1 FROM unnest($1::text[], $2::text[]) AS held (wallet, asset)
+                           WHERE held.wallet = w.address AND held.asset = a.symbol)`,
+      [holdings.map(({ wallet }) => wallet), holdings.map(({ asset }) => asset)],
+    );
     if (others.length > 0) return "again";
-    await advanceCursor(tx, { from, height: block.height, blockHash: block.hash });
-    const values = [WATCHED_FROM, String(block.height + 1)];
+    await advanceCursor(tx, { from, height, blockHash });
+    const values = [WATCHED_FROM, String(height + 1)];
     await tx.query(`INSERT INTO meta (key, value) VALUES ($1, $2)`, values);
-    const holding = block.wallets.filter(({ balanceAtoken }) => balanceAtoken > 0n);
+    const held = holdings.filter(({ units }) => units > 0n);
+    const wallets = [...new Set(held.map(({ wallet }) => wallet))];
     await postJournals(
       tx,
-      holding.map(({ address, balanceAtoken: amountUnits }) => ({
+      wallets.map((wallet) => ({
         kind: "wallet.opening",
-        idemKey: `wallet-opening:${address}`,
-        effectiveHeight: block.height,
-        memo: `balance after block ${block.height}`,
-        postings: [
-          {
-            asset: NATIVE_ASSET,
-            debit: walletAccount(address),
-            credit: OPENING_CAPITAL,
-            amountUnits,
-          },
-        ],
+        idemKey: `wallet-opening:${wallet}`,
+        effectiveHeight: height,
+        memo: `balance after block ${height}`,
+        postings: held
+          .filter((one) => one.wallet === wallet)
+          .map(({ asset, units: amountUnits }) => {
+            return { asset, debit: walletAccount(wallet), credit: OPENING_CAPITAL, amountUnits };
+          }),
       })),
     );
     return true;
   });
 }
 
-/** First block that this ledger watches; 0 for one that began with the chain. */
+/** See `FIRST_WATCHED`. */
 export async function watchedFromHeight(sql: Sql): Promise<Height> {
-  const rows = await sql.query<{ value: string }>(`SELECT value FROM meta WHERE key = $1`, [
-    WATCHED_FROM,
-  ]);
-  const value = rows[0]?.value;
-  return value === undefined ? 0 : storedHeight(value);
+  const [row] = await sql.query<{ height: string }>(`SELECT (${FIRST_WATCHED})::text AS height`);
+  return storedHeight(row?.height);
 }
 
 /** The error for a cursor that another process moved. */

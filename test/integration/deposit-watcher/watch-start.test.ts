@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { beginWatch, type WatchStart } from "../../../deposit-watcher/watch-start.js";
+import { registerTokens } from "../../../ledger/assets/asset-registry.js";
 import { HOT_WALLET, NATIVE_ASSET, SUSPENSE } from "../../../ledger/journal/accounts.js";
 import { postJournal } from "../../../ledger/journal/journal.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
@@ -78,6 +79,22 @@ describe("a ledger that has seen no block", () => {
     bench.pay([other, 3n]);
     await bench.caughtUp();
     expect(await report()).toMatchObject({ clean: true, height: 6 });
+  });
+
+  it("begins with what wallets hold of tokens that a start before it has listed", async () => {
+    const { chain } = bench;
+    const token = testAddress(0x70c);
+    chain.token = token;
+    chain.mine([chain.tokenPayment(STRANGER, { from: undefined, to: HOT, units: 40n })]);
+    // Its start height was another one, and its node not as far as the first block.
+    const entry = { symbol: "PLAIN", contractAddress: token, decimals: 6 };
+    await registerTokens(bench.ledger.database, [entry]);
+    await begin("head");
+    const { clean, tokens } = await report();
+    expect(tokens.map(({ lines }) => lines[0])).toMatchObject([
+      { account: `asset:wallet:${HOT}`, ledgerUnits: 40n, chainUnits: 40n },
+    ]);
+    expect(clean).toBe(true);
   });
 
   it("begins at a height, and at block 0 where there is nothing to skip", async () => {
