@@ -1,6 +1,7 @@
 /**
  * What slashes take of whom, told without a queue or marks of what was borne: an unbonding loses its part at
- * once, a redelegation owes it until its stake moves or its time is over. Nothing of `node/modules` is used.
+ * once, a redelegation owes it until its stake moves, is paid out, or its time is over. Nothing of
+ * `node/modules` is used.
  */
 import type { Address } from "../../chain/address.js";
 
@@ -104,8 +105,14 @@ export class SlashModel {
   endUntil(timeMs: number): void {
     for (const one of this.leaving) {
       if (one.endMs > timeMs) continue;
-      if (one.to === undefined) this.give(one.who, one.leftAtoken);
-      else this.settle(one);
+      if (one.to !== undefined) {
+        this.settle(one);
+        continue;
+      }
+      for (const older of this.leaving.slice(0, this.leaving.indexOf(one))) {
+        if (older.who === one.who && older.to === one.from) this.settle(older);
+      }
+      this.give(one.who, one.leftAtoken);
     }
     this.leaving = this.leaving.filter(({ endMs }) => endMs > timeMs);
   }

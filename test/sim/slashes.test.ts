@@ -6,6 +6,7 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Address } from "../../chain/address.js";
 import type { ModuleContext } from "../../node/modules/module-context.js";
+import { setModuleParam } from "../../node/modules/module-params.js";
 import {
   cancelUnbonding,
   delegate,
@@ -18,7 +19,7 @@ import {
 import { Delegations } from "../../node/modules/staking/delegation-record.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../helpers/cosmos/module-state.js";
 import { chance, createRandom, type Random } from "../helpers/random.js";
-import { type Place, SlashModel } from "./slash-model.js";
+import { SlashModel } from "./slash-model.js";
 
 /** One seed decides a run; CAUSEWAY_SIM_SEED takes another, CAUSEWAY_SIM_BLOCKS is longer. */
 const SEED = Number(process.env["CAUSEWAY_SIM_SEED"] ?? 20_261_127);
@@ -58,6 +59,7 @@ class Slashes {
   }
 
   block(): void {
+    if (chance(this.random, 0.05)) this.changeTime();
     for (let left = this.random.integer(4); left > 0; left--) this.act();
     this.end(1 + this.random.integer(3));
   }
@@ -87,33 +89,42 @@ class Slashes {
     const who = random.pick(PEOPLE);
     const from = random.pick(OPERATORS);
     const to = random.pick(OPERATORS);
-    const at = { height: this.chain.height, endMs: this.chain.timeMs + UNBONDING_MS };
     const kind = random.integer(11);
     if (kind < 3) {
       const amount = BigInt(1 + random.integer(1_000_000)) * 10n ** BigInt(random.integer(13));
       const work = (on: ModuleContext) => void delegate(on, who, validatorOf(on, from), amount);
       if (this.run("delegate", work)) model.delegate(who, from, amount);
-    } else if (kind < 8) this.leave(who, from, kind < 5 ? undefined : to, at);
+    } else if (kind < 8) this.leave(who, from, kind < 5 ? undefined : to);
     else if (kind < 9) this.cancel(who);
     else this.slash(from);
   }
 
+  /** What a vote does: what leaves from now on is back sooner or later than what left before. */
+  private changeTime(): void {
+    const isWhole = chance(this.random, 0.7);
+    const timeMs = BigInt(UNBONDING_MS) / (isWhole ? 1n : BigInt(2 + this.random.integer(9)));
+    setModuleParam(this.chain.state, "staking", "unbonding_time", timeMs);
+  }
+
   /** A part of a delegation, or all that it is worth before it bears what it has to. */
-  private leave(who: Address, from: Address, to: Address | undefined, at: Place): void {
+  private leave(who: Address, from: Address, to: Address | undefined): void {
     const { random, model } = this;
+    const at = { height: this.chain.height, endMs: 0 };
     const validator = validatorOf(this.chain.context(), from);
     const shares = new Delegations(this.chain.state).shares(from, who);
     const worth = tokensOf(validator, shares);
     const amount = chance(random, 0.5) ? worth : worth / BigInt(1 + random.integer(5));
     if (amount === 0n) return;
     if (to === undefined) {
-      const work = (on: ModuleContext) => void undelegate(on, who, validatorOf(on, from), amount);
+      const work = (on: ModuleContext) => {
+        at.endMs = undelegate(on, who, validatorOf(on, from), amount).endMs;
+      };
       if (this.run("undelegate", work)) model.undelegate(who, from, amount, at);
       return;
     }
     const work = (on: ModuleContext) => {
       const route = { source: validatorOf(on, from), destination: validatorOf(on, to) };
-      redelegate(on, who, route, amount);
+      at.endMs = redelegate(on, who, route, amount).endMs;
     };
     if (this.run("redelegate", work)) model.redelegate(who, [from, to], amount, at);
   }

@@ -206,69 +206,11 @@ export function cancelUnbonding(
   });
 }
 
-/** Entries that end in one block: the others wait for the next. */
-const MAX_ENDED = 100;
-/** Places of the queue that a block looks at; removed entries leave theirs. */
-const MAX_LOOKED_AT = 1_000;
-
-/** Ends what is over by the block's time, oldest first, as much as a block may. */
-export function endEntries(context: ModuleContext): void {
-  const delegations = new Delegations(context.state);
-  let left = MAX_LOOKED_AT;
-  for (let ended = 0; ended < MAX_ENDED && left > 0; ended++) {
-    const { entry, passed } = delegations.nextOver(context.timeMs, left);
-    if (entry === undefined) return;
-    left -= passed;
-    if (entry.kind === ENTRY_KIND.validator) {
-      delegations.remove(entry);
-      endValidatorUnbonding(context, entry);
-      continue;
-    }
-    const restAtoken = bearSlashesOf(context, entry);
-    delegations.remove(entry);
-    if (entry.kind === ENTRY_KIND.unbonding) completeUnbonding(context, entry, restAtoken);
-    else completeRedelegation(context, entry);
-    removeIfEmpty(context, new Validators(context.state).of(entry.source));
-  }
-}
-
-function completeUnbonding(
-  context: ModuleContext,
-  { delegator, source }: QueueEntry,
-  restAtoken: Atoken,
-): void {
-  if (restAtoken > 0n) {
-    context.moveCoins("UNBOND_COMPLETE", MODULE_ACCOUNTS.staking, delegator, restAtoken);
-    context.state.locks?.returned(delegator, restAtoken);
-  }
-  context.emit("complete_unbonding", {
-    amount: amountText(restAtoken),
-    validator: operatorText(source),
-    delegator: accountText(delegator),
-  });
-}
-
-function completeRedelegation(context: ModuleContext, entry: QueueEntry): void {
-  context.emit("complete_redelegation", {
-    amount: amountText(entry.initialAtoken),
-    delegator: accountText(entry.delegator),
-    source_validator: operatorText(entry.source),
-    destination_validator: operatorText(entry.destination),
-  });
-}
-
-function endValidatorUnbonding(context: ModuleContext, entry: QueueEntry): void {
-  const validator = new Validators(context.state).of(entry.source);
-  if (!validator.exists || validator.unbondingEntry !== entry.id) return;
-  validator.setStatus(BOND_STATUS.unbonded);
-  removeIfEmpty(context, validator);
-}
-
 /**
  * A validator outside of the set to whom nobody delegates is forgotten, once nothing is on its way
  * out that has to bear its slashes.
  */
-function removeIfEmpty(context: ModuleContext, validator: ValidatorRecord): void {
+export function removeIfEmpty(context: ModuleContext, validator: ValidatorRecord): void {
   if (!validator.exists || validator.shares > 0n) return;
   if (validator.status !== BOND_STATUS.unbonded) return;
   if (new Delegations(context.state).hasEntriesFrom(validator.operator)) return;
@@ -354,16 +296,28 @@ function takeShares(
   return worthAtoken;
 }
 
-/** Bears what an account's redelegations to a validator have to bear, before its stake there moves. */
-function bearSlashes(context: ModuleContext, delegator: Address, destination: Address): void {
-  for (const entry of new Delegations(context.state).entriesOf(delegator)) {
+/**
+ * Bears what an account's redelegations to a validator have to bear, before its stake there moves.
+ * @param youngest the last redelegation that counts; all without it
+ * @returns how many entries were looked at
+ */
+export function bearSlashes(
+  context: ModuleContext,
+  delegator: Address,
+  destination: Address,
+  youngest?: bigint,
+): number {
+  const entries = new Delegations(context.state).entriesOf(delegator);
+  for (const entry of entries) {
     const isOfPair = entry.kind === ENTRY_KIND.redelegation && entry.destination === destination;
-    if (isOfPair) bearSlashesOf(context, entry);
+    const counts = youngest === undefined || entry.id <= youngest;
+    if (isOfPair && counts) bearSlashesOf(context, entry);
   }
+  return entries.length;
 }
 
 /** Bears the slashes that an entry has not borne. @returns what is left of it, atoken */
-function bearSlashesOf(context: ModuleContext, entry: QueueEntry): bigint {
+export function bearSlashesOf(context: ModuleContext, entry: QueueEntry): bigint {
   const source = new Validators(context.state).of(entry.source);
   const { slashCount } = source;
   let leftAtoken = entry.amountAtoken;

@@ -249,6 +249,11 @@ export class Delegations {
     return { entry, passed: Number(over - first) };
   }
 
+  /** Whether entries may end before older ones: the unbonding time has become shorter. */
+  get hasClosedParts(): boolean {
+    return this.storage.word(CLOSED_PARTS) > 0n;
+  }
+
   /** An entry by its id. */
   entry(id: bigint): QueueEntry {
     const base = mapSlot(ENTRIES, id);

@@ -6,6 +6,7 @@ import {
   cancelUnbonding,
   delegate,
   redelegate,
+  slashValidator,
   undelegate,
   validatorOf,
 } from "../../../node/modules/staking/delegating.js";
@@ -82,6 +83,27 @@ describe("stake that leaves after the unbonding time was shortened", () => {
     chain.endBlock({ seconds: 315_360_000 });
     expect(back()).toEqual([10n * TOKEN, 10n * TOKEN, 6n * TOKEN]);
     expect(closedParts(chain)).toBe(0n);
+  });
+
+  it("bears first what the redelegation owes that brought it, though that is over later", () => {
+    const chain = newChain([ALICE]);
+    setTime(chain, 1_000);
+    done(chain, (context) => {
+      const [source, destination] = [validatorOf(context, FIRST), validatorOf(context, SECOND)];
+      redelegate(context, ALICE, { source, destination }, 10n * TOKEN);
+    });
+    setTime(chain, 10);
+    done(chain, (context) => {
+      undelegate(context, ALICE, validatorOf(context, SECOND), 10n * TOKEN);
+      const fault = { infractionHeight: chain.height, stakeAtoken: 1_000n * TOKEN };
+      slashValidator(context, validatorOf(context, FIRST), fault, TOKEN / 5n);
+    });
+    chain.endBlock({ seconds: 10 });
+    expect(chain.balance(ALICE)).toBe(8n * TOKEN);
+    chain.endBlock({ seconds: 1_000 });
+    expect(chain.balance(ALICE)).toBe(8n * TOKEN);
+    // What the first validator has lost and she has: nothing is asked for twice.
+    expect(chain.balance(MODULE_ACCOUNTS.staking)).toBe(80n * TOKEN + 50n * TOKEN);
   });
 
   it("waits as it did by the first rules", () => {

@@ -1,0 +1,82 @@
+/**
+ * The end of what is on its way out: coins go back, a redelegation answers for nothing any more, a
+ * validator is unbonded. Oldest first, as much as a block may.
+ */
+import { accountText, amountText } from "../../../chain/abci-event.js";
+import type { Atoken } from "../../../chain/units.js";
+import type { ModuleContext } from "../module-context.js";
+import { MODULE_ACCOUNTS } from "../system-storage.js";
+import { bearSlashes, bearSlashesOf, removeIfEmpty } from "./delegating.js";
+import { Delegations, ENTRY_KIND, type QueueEntry } from "./delegation-record.js";
+import { operatorText } from "./staking-texts.js";
+import { BOND_STATUS, Validators } from "./validator-record.js";
+
+/** Entries that end in one block: the others wait for the next. */
+const MAX_ENDED = 100;
+/** Places of the queue that a block looks at; removed entries leave theirs. */
+const MAX_LOOKED_AT = 1_000;
+
+/** Ends what is over by the block's time, oldest first, as much as a block may. */
+export function endEntries(context: ModuleContext): void {
+  const delegations = new Delegations(context.state);
+  let left = MAX_LOOKED_AT;
+  for (let ended = 0; ended < MAX_ENDED && left > 0; ended++) {
+    const { entry, passed } = delegations.nextOver(context.timeMs, left);
+    if (entry === undefined) return;
+    left -= passed;
+    if (entry.kind === ENTRY_KIND.validator) {
+      delegations.remove(entry);
+      endValidatorUnbonding(context, entry);
+      continue;
+    }
+    left -= bearOlder(context, entry);
+    const restAtoken = bearSlashesOf(context, delegations.entry(entry.id));
+    delegations.remove(entry);
+    if (entry.kind === ENTRY_KIND.unbonding) completeUnbonding(context, entry, restAtoken);
+    else completeRedelegation(context, entry);
+    removeIfEmpty(context, new Validators(context.state).of(entry.source));
+  }
+}
+
+/**
+ * Where the unbonding time has become shorter, stake is paid out before the redelegation is over that brought
+ * it to its validator: it bears first what that owes, or it would escape.
+ * @returns how many entries were looked at
+ */
+function bearOlder(context: ModuleContext, { kind, id, delegator, source }: QueueEntry): number {
+  const isOutOfOrder = new Delegations(context.state).hasClosedParts;
+  if (kind !== ENTRY_KIND.unbonding || !isOutOfOrder) return 0;
+  return bearSlashes(context, delegator, source, id);
+}
+
+function completeUnbonding(
+  context: ModuleContext,
+  { delegator, source }: QueueEntry,
+  restAtoken: Atoken,
+): void {
+  if (restAtoken > 0n) {
+    context.moveCoins("UNBOND_COMPLETE", MODULE_ACCOUNTS.staking, delegator, restAtoken);
+    context.state.locks?.returned(delegator, restAtoken);
+  }
+  context.emit("complete_unbonding", {
+    amount: amountText(restAtoken),
+    validator: operatorText(source),
+    delegator: accountText(delegator),
+  });
+}
+
+function completeRedelegation(context: ModuleContext, entry: QueueEntry): void {
+  context.emit("complete_redelegation", {
+    amount: amountText(entry.initialAtoken),
+    delegator: accountText(entry.delegator),
+    source_validator: operatorText(entry.source),
+    destination_validator: operatorText(entry.destination),
+  });
+}
+
+function endValidatorUnbonding(context: ModuleContext, entry: QueueEntry): void {
+  const validator = new Validators(context.state).of(entry.source);
+  if (!validator.exists || validator.unbondingEntry !== entry.id) return;
+  validator.setStatus(BOND_STATUS.unbonded);
+  removeIfEmpty(context, validator);
+}
