@@ -40,7 +40,8 @@ export function endProposals(context: BlockEndContext, handlerOf: HandlerOf): vo
     .listWaiting()
     .filter(({ endMs }) => endMs <= timeMs)
     .toSorted(byEnd(begun));
-  const params = govParams(state);
+  // For each those hold that one before it may have changed, as in the SDK; not by the first rules.
+  const fixed = isFirst ? govParams(state) : undefined;
   let steps = MAX_STEPS;
   for (const proposal of due.slice(0, MAX_SETTLED)) {
     if (steps <= 0) break;
@@ -49,7 +50,7 @@ export function endProposals(context: BlockEndContext, handlerOf: HandlerOf): vo
     steps =
       proposal.status === PROPOSAL_STATUS.deposit
         ? steps - dropProposal(context, proposal)
-        : settle(context, proposal, { params, handlerOf, steps });
+        : settle(context, proposal, { params: fixed ?? govParams(state), handlerOf, steps });
   }
   proposals.findSoonestEnd();
 }

@@ -18,7 +18,8 @@ import {
 } from "../../../node/modules/staking/delegating.js";
 import { Validators } from "../../../node/modules/staking/validator-record.js";
 import { MODULE_ACCOUNTS } from "../../../node/modules/system-storage.js";
-import { upgradePlan } from "../../../node/modules/upgrade/plan.js";
+import { setAppVersion, upgradePlan } from "../../../node/modules/upgrade/plan.js";
+import { FIRST_APP_VERSION, NEWEST_APP_VERSION } from "../../../node/settings/app-version.js";
 import { accountAt } from "../../helpers/cosmos/module-state.js";
 
 import {
@@ -177,6 +178,33 @@ describe("a proposal", () => {
     expect(proposal.status).toBe(PROPOSAL_STATUS.failed);
     expect(proposal.failedReason).toMatch(/deposits of proposals, which cannot be spent/);
     expect(chain.balance(MODULE_ACCOUNTS.gov)).toBe(5n * TOKEN);
+  });
+
+  it.each([
+    ["what one before it has changed in the same block", NEWEST_APP_VERSION, "rejected"],
+    ["what held before the block by the first rules", FIRST_APP_VERSION, "passed"],
+  ] as const)("is judged by %s", (_what, version, status) => {
+    const chain = newChain();
+    setAppVersion(chain.state, version);
+    const change = {
+      subspace: "gov",
+      key: "tallyparams",
+      value: JSON.stringify({ quorum: "0.9" }),
+    };
+    const content = anyOf("/cosmos.params.v1beta1.ParameterChangeProposal", {
+      title: "more must vote",
+      description: "nine of ten",
+      changes: [change],
+    });
+    const message = anyOf("/cosmos.gov.v1.MsgExecLegacyContent", { authority: GOV, content });
+    const first = submit(chain, { messages: [message] });
+    const second = submit(chain, { by: BOB });
+    vote(chain, second, accountAt(0), 1);
+    pass(chain, first);
+    expect([first.status, second.status]).toEqual([
+      PROPOSAL_STATUS.passed,
+      PROPOSAL_STATUS[status],
+    ]);
   });
 
   it("may take back another one whose time is over in the same block", () => {
