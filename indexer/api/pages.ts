@@ -143,6 +143,7 @@ function assertThere({ ceiling, ceilingHash: wanted }: Cursor, found: string | u
   throw new IndexerError("CURSOR_MISMATCH", message, { details: { field: "cursor" } });
 }
 
+/** With the longest of all filters it has some 850 characters; the API file allows more. */
 function encodeCursor({ list, filters, ceiling, ceilingHash, after }: Cursor): string {
   const hash = ceilingHash === undefined ? [] : [ceilingHash];
   const text = JSON.stringify([CURSOR_VERSION, list, filters, ceiling, after, ...hash]);

@@ -33,6 +33,7 @@ import "@openzeppelin/contracts/token/ERC20/ERC20.sol";
 import "@openzeppelin/contracts/token/ERC721/ERC721.sol";
 import "@openzeppelin/contracts/token/ERC1155/ERC1155.sol";
 contract Coin is ERC20 { constructor() ERC20("Plain coin", "PLAIN") { _mint(msg.sender, 1000); } }
+contract Rich is ERC20 { constructor() ERC20("Rich coin", "RICH") { _mint(msg.sender, 10 ** 30); } }
 contract Cards is ERC721 { constructor() ERC721("Cards", "CARD") { for (uint256 i = 1; i < 4; i++) _mint(msg.sender, i); } }
 contract Quiet {}
 contract Maker { constructor() { new Quiet(); } }
@@ -320,6 +321,31 @@ describe("the indexer's answers", () => {
     const read = [...first.items, ...rest.items].map(({ height, index }) => [height, index]);
     expect(read).toEqual([0, 1, 2].map((index) => [stage.height - 1, index]));
     expect(rest.next).toBeNull();
+  });
+});
+
+describe("a list of which much is asked", () => {
+  it("goes on by the cursor that it gave, however many filters are in it", async () => {
+    const rich = await stage.deploy(compiled["Rich"]?.bytecode ?? "0x");
+    const pay = call(rich, coinAbi, "transfer", bob.address, 10n ** 24n);
+    await stage.mine(pay, pay, pay);
+    await stage.indexed();
+    const asked = new URLSearchParams({
+      order: "asc",
+      asset: rich,
+      kind: "erc20",
+      direction: "out",
+      min: String(10n ** 24n),
+      fromBlock: "0",
+      toBlock: "2147483647",
+      // As Go writes a moment to the nanosecond.
+      from: "2025-01-01T00:00:00.123456789+01:00",
+      to: "2100-01-01T00:00:00.123456789+01:00",
+    });
+    const found = await stage.all(`/addresses/${sender()}/transfers?${asked}`, 1);
+    expect(found.map(({ asset, amount }) => [asset, amount])).toEqual(
+      Array.from({ length: 3 }, () => [rich, String(10n ** 24n)]),
+    );
   });
 });
 
