@@ -15,6 +15,7 @@ import type { IndexerApi } from "./api/start.js";
 import { indexerConfigFile } from "./config.js";
 import { IndexerError } from "./errors.js";
 import { IndexFollower } from "./ingest/follower.js";
+import { readIdentity } from "./ingest/node-identity.js";
 import { type IndexIdentity, readProgress } from "./store/progress.js";
 import { LIVE_SCHEMA } from "./store/schema.js";
 
@@ -92,13 +93,7 @@ function findIdentity(
   return retry(
     async () => {
       try {
-        const [chainId, genesisHash] = await Promise.all([
-          node.chainId({ signal }),
-          node.genesisHash({ signal }),
-        ]);
-        if (chainId === expected) return { chainId, genesisHash };
-        const message = `the node serves chain ${chainId}, indexer.toml wants ${expected}`;
-        throw new IndexerError("WRONG_NETWORK", message);
+        return await readIdentity(node, expected, { signal });
       } catch (error) {
         if (error instanceof IndexerError) throw error;
         const known = await stored();

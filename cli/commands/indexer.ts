@@ -2,6 +2,7 @@
 import { indexerConfigFile } from "../../indexer/config.js";
 import { rebuildIndex, verifyIndex } from "../../indexer/maintenance/commands.js";
 import { AppError } from "../../chain/errors.js";
+import { NETWORKS } from "../../chain/networks.js";
 import { loadConfig } from "../../runtime/config/config.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
 import { type CommandContext, printJson } from "../command-context.js";
@@ -37,6 +38,7 @@ export async function runIndexer(
   const options = {
     databaseUrl: url,
     nodeUrl: config.node["json-rpc-url"],
+    evmChainId: NETWORKS[config.chain.network].evmChainId,
     timeoutMs: config.node["request-timeout-ms"],
     batchBytes: config.indexer["batch-mib"] * 1024 * 1024,
     signal,

@@ -13,6 +13,7 @@ import { openSqlSession, type SqlSession } from "../../runtime/sql/sql-session.j
 import { checkBalances } from "../ingest/balance-check.js";
 import { IndexMoved } from "../ingest/batch-write.js";
 import { IndexFollower } from "../ingest/follower.js";
+import { readIdentity } from "../ingest/node-identity.js";
 import { IndexerError } from "../errors.js";
 import { hasIndexes, readProgress } from "../store/progress.js";
 import { type IndexSchema, LIVE_SCHEMA, OLD_SCHEMA, REBUILD_SCHEMA } from "../store/schema.js";
@@ -21,6 +22,8 @@ import { type IndexSchema, LIVE_SCHEMA, OLD_SCHEMA, REBUILD_SCHEMA } from "../st
 export interface MaintenanceOptions {
   readonly databaseUrl: string;
   readonly nodeUrl: string;
+  /** EIP-155 chain id of the network that is indexed. */
+  readonly evmChainId: bigint;
   readonly timeoutMs: number;
   readonly batchBytes: number;
   readonly signal: AbortSignal;
@@ -54,22 +57,20 @@ const MAX_MOVES = 1_000;
 /**
  * Indexes the chain into tables of its own while the live ones serve and follow, then puts them in
  * their place in one transaction. A run that was cut off is gone on with.
- * @throws IndexerError, NodeFault, SqlError
+ * @throws WRONG_NETWORK and other IndexerErrors, NodeFault, SqlError
  */
 export async function rebuildIndex(options: MaintenanceOptions): Promise<MaintenanceReport> {
   const { databaseUrl: url, signal } = options;
   const rpc = createJsonRpcClient({ url: options.nodeUrl, timeoutMs: options.timeoutMs });
   try {
     const node = createEvmClient(rpc);
-    const [chainId, genesisHash] = await Promise.all([
-      node.chainId({ signal }),
-      node.genesisHash({ signal }),
-    ]);
+    // What is put in the live tables' place is not looked at again by anybody.
+    const identity = await readIdentity(node, options.evmChainId, { signal });
     const follower = new IndexFollower({
       databaseUrl: url,
       schema: REBUILD_SCHEMA,
       node,
-      identity: { chainId, genesisHash },
+      identity,
       log,
       metrics: createMetrics({ processMetrics: false }),
       pollIntervalMs: 1_000,

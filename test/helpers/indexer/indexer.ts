@@ -181,6 +181,14 @@ export class IndexerStage {
     return { child, exit };
   }
 
+  /** What a command over the index is given. */
+  commandOptions(nodeUrl = this.served.url) {
+    const { databaseUrl } = this;
+    const { signal } = new AbortController();
+    const bounds = { timeoutMs: 30_000, batchBytes: 2 ** 20, signal };
+    return { databaseUrl, nodeUrl, evmChainId: 6940n, ...bounds };
+  }
+
   /** A body below `/v1`; throws unless it is answered 200. */
   async get(pathname: string, base = this.url): Promise<Json> {
     const reply = await fetch(`${base}/v1${pathname}`);

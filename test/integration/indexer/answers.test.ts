@@ -386,13 +386,7 @@ describe("another chain's blocks", () => {
       expect(await ready.text()).toContain("blocks are final");
       expect((await stage.get("/blocks/latest")).block).toEqual(before.block);
       // Somebody decides that the node is right: the one that is halted sees it by itself.
-      await rebuildIndex({
-        databaseUrl: stage.databaseUrl,
-        nodeUrl: other.url,
-        timeoutMs: 30_000,
-        batchBytes: 2 ** 20,
-        signal,
-      });
+      await rebuildIndex(stage.commandOptions(other.url));
       await until(async () => (await fetch(`${stage.url}/ready`)).status === 200, {
         timeoutMs: 30_000,
       });

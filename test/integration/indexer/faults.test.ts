@@ -17,7 +17,6 @@ import { parseAddress, toBech32 } from "../../../chain/address.js";
 const MNEMONIC = "test test test test test test test test test test test junk";
 const cosmonaut = Wallet.fromPhrase(MNEMONIC);
 const bob = new Wallet(`0x${"22".repeat(32)}`);
-const { signal } = new AbortController();
 
 /** Every event that the index reads, with the largest numbers, in forms that nobody should log. */
 const SOURCE = `// SPDX-License-Identifier: MIT
@@ -155,13 +154,7 @@ describe("a contract that logs anything", () => {
 describe("a verification", () => {
   it("counts what the live indexer looked at, and apart from that what no contract told", async () => {
     await stage.indexed();
-    const report = await verifyIndex({
-      databaseUrl: stage.databaseUrl,
-      nodeUrl: stage.chain.url,
-      timeoutMs: 10_000,
-      batchBytes: 2 ** 20,
-      signal,
-    });
+    const report = await verifyIndex(stage.commandOptions());
     const { rows } = await stage.sql.query(
       `SELECT count(*) FILTER (WHERE verified_at IS NOT NULL)::integer AS checked,
          count(*) FILTER (WHERE verified_at IS NULL)::integer AS unanswered FROM indexer.balance`,
@@ -356,13 +349,7 @@ describe("a rebuild", () => {
     const tables = async () =>
       (await stage.sql.query("SELECT 'indexer.block'::regclass::oid AS id")).rows[0].id;
     const before = await tables();
-    const report = await rebuildIndex({
-      databaseUrl: stage.databaseUrl,
-      nodeUrl: stage.chain.url,
-      timeoutMs: 30_000,
-      batchBytes: 2 ** 20,
-      signal,
-    });
+    const report = await rebuildIndex(stage.commandOptions());
     expect(report.height).toBeGreaterThan(5);
     expect(await tables()).not.toBe(before);
     await mining;

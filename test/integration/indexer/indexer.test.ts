@@ -182,12 +182,7 @@ describe("the indexer", () => {
     expect((await fetch(`${other}/ready`)).status).toBe(503);
     expect((await fetch(`${stage.url}/ready`)).status).toBe(200);
     const before = await contents();
-    const options = { databaseUrl: stage.databaseUrl, nodeUrl: stage.chain.url, timeoutMs: 10_000 };
-    const report = await rebuildIndex({
-      ...options,
-      batchBytes: 2 ** 20,
-      signal: new AbortController().signal,
-    });
+    const report = await rebuildIndex(stage.commandOptions());
     expect(report).toMatchObject({ height: stage.height, corrected: 0 });
     expect(await contents()).toBe(before);
     await stage.mine({ to: bob.address, value: 1n });
@@ -234,8 +229,7 @@ describe("the indexer", () => {
       call(liar, plainAbi, "rebase", 3),
     );
     await stage.indexed();
-    const options = { databaseUrl: stage.databaseUrl, nodeUrl: stage.chain.url, timeoutMs: 10_000 };
-    await verifyIndex({ ...options, batchBytes: 2 ** 20, signal: new AbortController().signal });
+    await verifyIndex(stage.commandOptions());
     const [row] = await stage.all(`/tokens/${liar}/holders`);
     expect(row).toMatchObject({
       address: stage.faucet.address.toLowerCase(),
@@ -256,13 +250,7 @@ describe("the indexer", () => {
       return rows[0].count;
     };
     const verify = (nodeUrl = stage.chain.url) =>
-      verifyIndex({
-        databaseUrl: stage.databaseUrl,
-        nodeUrl,
-        timeoutMs: 300_000,
-        batchBytes: 2 ** 20,
-        signal: new AbortController().signal,
-      });
+      verifyIndex({ ...stage.commandOptions(nodeUrl), timeoutMs: 300_000 });
     // Nothing is logged of this; the first round of a verification is full without it.
     await stage.mine(call(liar, plainAbi, "rebase", 5));
     await stage.indexed();

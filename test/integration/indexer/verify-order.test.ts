@@ -41,13 +41,7 @@ it("waits for the batch that is being written, and neither of the two is ended f
   await writer.query("BEGIN");
   await writer.query("SELECT height FROM indexer.progress FOR UPDATE");
   await change(last);
-  const verified = verifyIndex({
-    databaseUrl: stage.databaseUrl,
-    nodeUrl: stage.chain.url,
-    timeoutMs: 10_000,
-    batchBytes: 2 ** 20,
-    signal: new AbortController().signal,
-  });
+  const verified = verifyIndex(stage.commandOptions());
   verified.catch(() => undefined);
   await until(
     async () => {
