@@ -15,7 +15,7 @@ import { IndexMoved } from "../ingest/batch-write.js";
 import { IndexFollower } from "../ingest/follower.js";
 import { readIdentity } from "../ingest/node-identity.js";
 import { IndexerError } from "../errors.js";
-import { hasIndexes, readProgress } from "../store/progress.js";
+import { assertOurs, hasIndexes, readProgress } from "../store/progress.js";
 import { type IndexSchema, LIVE_SCHEMA, OLD_SCHEMA, REBUILD_SCHEMA } from "../store/schema.js";
 
 /** Where node and database are. */
@@ -187,7 +187,7 @@ async function swap(url: string, height: Height, signal: AbortSignal): Promise<H
 /**
  * Holds every balance of the live index against state at the newest indexed block: coins that differ
  * are an error, tokens that differ are corrected and counted.
- * @throws CONTRADICTED, NO_INDEX, NodeFault, SqlError
+ * @throws CONTRADICTED, NO_INDEX, what `assertOurs` and `readIdentity` throw, NodeFault, SqlError
  */
 export async function verifyIndex(options: MaintenanceOptions): Promise<MaintenanceReport> {
   const { databaseUrl: url, signal } = options;
@@ -200,6 +200,7 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
     if (progress === undefined || progress.height < 0) {
       throw new IndexerError("NO_INDEX", "there is no index yet: start the indexer once");
     }
+    assertOurs(progress, await readIdentity(node, options.evmChainId, { signal }));
     if (!(await hasIndexes(session, schema))) {
       const message =
         "the index has not reached the node's head yet: wait until /ready answers 200";

@@ -143,7 +143,8 @@ export async function openTables(
   return made;
 }
 
-function assertOurs(progress: Progress, identity: IndexIdentity): void {
+/** @throws FOREIGN_INDEX, NEWER_INDEX, OLDER_INDEX where the tables are not of this program and chain */
+export function assertOurs(progress: Progress, identity: IndexIdentity): void {
   const { schemaVersion, chainId, genesisHash } = progress;
   const versions = { details: { stored: schemaVersion, supported: INDEX_SCHEMA_VERSION } };
   if (schemaVersion > INDEX_SCHEMA_VERSION) {
