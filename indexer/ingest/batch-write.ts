@@ -8,7 +8,7 @@ import type { CopySql, SqlSession } from "../../runtime/sql/sql-session.js";
 import type { RangedBlock } from "../../rpc-client/indexing/ranged-block.js";
 import { IndexerError } from "../errors.js";
 import { isOfPair, mergeCandles } from "../store/candles.js";
-import { readProgress } from "../store/progress.js";
+import { assertOurs, readProgress } from "../store/progress.js";
 import { type BatchRows, ROW_COLUMNS, ROW_TABLES, type RowTable } from "../store/row-columns.js";
 import type { IndexSchema } from "../store/schema.js";
 import { type Batch, batchOf, type RunningTotals } from "./batch-rows.js";
@@ -42,7 +42,8 @@ export class IndexMoved extends Error {}
  * Appends consecutive blocks to the index.
  * @param prepared their rows, where somebody has made them already
  * @returns the new tip, and how many transfers were written
- * @throws CONTRADICTED when the first block does not follow the tip; IndexMoved
+ * @throws CONTRADICTED when the first block does not follow the tip; FOREIGN_INDEX when it is another
+ *   chain's block 0; IndexMoved
  */
 export async function writeBatch(
   target: BatchTarget,
@@ -57,6 +58,8 @@ export async function writeBatch(
   const transfers = await session.transaction(async (tx) => {
     const stored = await readProgress(tx, schema, { lock: true });
     if (stored?.height !== tip.height || stored.hash !== tip.hash) throw new IndexMoved();
+    // Behind one address there may be another node by now than the one that said which chain it is.
+    if (first.height === 0) assertOurs(stored, { ...stored, genesisHash: first.hash });
     const totals = await readTotals(tx, schema, tip.height);
     const isFitting =
       prepared?.before.mintedAtoken === totals.mintedAtoken &&

@@ -1,6 +1,7 @@
 /** A chain of blocks that are nearly empty, of which one answer has as many as it may have blocks at all. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { id } from "ethers";
+import { Client } from "pg";
 import { parseAddress } from "../../../chain/address.js";
 import { type Hash32, type Height, parseHash32 } from "../../../chain/hex.js";
 import { type IndexedNode, IndexFollower } from "../../../indexer/ingest/follower.js";
@@ -79,12 +80,13 @@ afterAll(async () => {
   await database.drop();
 });
 
-it("is indexed up to its head before anything is done that belongs there", async () => {
-  const follower = new IndexFollower({
+/** Makes an index of the node's blocks for the chain of a block 0. */
+const followerFor = (genesisHash: Hash32) =>
+  new IndexFollower({
     databaseUrl: database.url,
     schema: LIVE_SCHEMA,
     node,
-    identity: { chainId: 6940n, genesisHash: hashAt(0) },
+    identity: { chainId: 6940n, genesisHash },
     log: silentLog,
     metrics: createMetrics({ processMetrics: false }),
     pollIntervalMs: 60_000,
@@ -92,8 +94,26 @@ it("is indexed up to its head before anything is done that belongs there", async
     verifyPerRound: 500,
     untilHead: true,
   });
+
+it("is indexed up to its head before anything is done that belongs there", async () => {
+  const follower = followerFor(hashAt(0));
   await follower.run(signal);
   expect(follower.status()).toMatchObject({ indexedHeight: HEAD, nodeHeight: HEAD });
   // And once behind it, where nothing is new.
   expect(asked).toEqual([0, 2_000, 4_000, HEAD + 1]);
+});
+
+it("begins no index that was made for another chain: the node behind the address is another one by now", async () => {
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  try {
+    await client.query(`DROP SCHEMA ${LIVE_SCHEMA} CASCADE`);
+    await expect(followerFor(hashAt(1)).run(signal)).rejects.toMatchObject({
+      code: "FOREIGN_INDEX",
+    });
+    const { rows } = await client.query(`SELECT count(*)::integer AS n FROM ${LIVE_SCHEMA}.block`);
+    expect(rows).toEqual([{ n: 0 }]);
+  } finally {
+    await client.end();
+  }
 });
