@@ -21,7 +21,7 @@ import {
   type SqlSessionOptions,
 } from "../../runtime/sql/sql-session.js";
 import { IndexerError } from "../errors.js";
-import { type IndexIdentity, openIndexes, openTables } from "../store/progress.js";
+import { hasIndexes, type IndexIdentity, openIndexes, openTables } from "../store/progress.js";
 import type { IndexSchema } from "../store/schema.js";
 import { checkBalances } from "./balance-check.js";
 import { IndexMoved, readTotals, type Tip, writeBatch } from "./batch-write.js";
@@ -97,6 +97,8 @@ export class IndexFollower {
   private reason: string | undefined;
   private tip: Tip = { height: -1, hash: undefined };
   private nodeHeight: Height | undefined;
+  /** Whether the indexes are there that reads need. */
+  private isReadable = false;
   /** Which tables were opened: a rebuild puts others into their place. */
   private tables = "";
   private readonly figures: Readonly<
@@ -125,8 +127,18 @@ export class IndexFollower {
   }
 
   status(): FollowerStatus {
-    const { state, reason, nodeHeight } = this;
+    const { state, reason = this.firstWay(), nodeHeight } = this;
     return { state, reason, indexedHeight: this.tip.height, nodeHeight };
+  }
+
+  /** Near the head as far from it: without their indexes most reads would go through whole tables. */
+  private firstWay(): string | undefined {
+    const { state, isReadable, nodeHeight, tip } = this;
+    if (state !== "behind" || isReadable || nodeHeight === undefined) return undefined;
+    return (
+      `${Math.max(0, nodeHeight - tip.height)} blocks are left of the first way to the head, where ` +
+      "the indexes are made by which reads find their rows"
+    );
   }
 
   /** Looks at once; a hint, for example a new head that was announced. */
@@ -217,7 +229,8 @@ export class IndexFollower {
     };
     let totals = await readTotals(session, this.options.schema, this.tip.height);
     let ahead: Promise<PreparedBatch> | undefined;
-    let hasIndexes = false;
+    let areIndexesSeenTo = false;
+    this.isReadable = await hasIndexes(session, this.options.schema);
     while (!signal.aborted) {
       const prepared = await (ahead ?? prepareBatch(read, this.tip.height + 1, totals, signal));
       const { range, batch } = prepared;
@@ -236,9 +249,10 @@ export class IndexFollower {
         this.reason = undefined;
         continue;
       }
-      if (!hasIndexes) {
+      if (!areIndexesSeenTo) {
         await openIndexes(session, this.options.schema);
-        hasIndexes = true;
+        areIndexesSeenTo = true;
+        this.isReadable = true;
         failpoint("indexer.after-indexes");
         continue;
       }

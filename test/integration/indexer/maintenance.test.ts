@@ -1,12 +1,18 @@
-/** Commands over an index that are given a node or tables which are not theirs. */
+/** An index on its first way, and commands over one that are given a node or tables which are not theirs. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { rebuildIndex, verifyIndex } from "../../../indexer/maintenance/commands.js";
-import { INDEX_SCHEMA_VERSION } from "../../../indexer/store/schema.js";
+import { openTables } from "../../../indexer/store/progress.js";
+import { INDEX_SCHEMA_VERSION, LIVE_SCHEMA } from "../../../indexer/store/schema.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { openSqlSession } from "../../../runtime/sql/sql-session.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
 import { IndexerStage } from "../../helpers/indexer/indexer.js";
 import { freePort } from "../../helpers/ports.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { until } from "../../helpers/until.js";
 
 const bob = new Wallet(`0x${"22".repeat(32)}`);
 
@@ -15,13 +21,51 @@ let stage: IndexerStage;
 beforeAll(async () => {
   stage = await IndexerStage.open();
   await stage.mine({ to: bob.address, value: 5n });
-  const port = await freePort();
-  stage.url = `http://127.0.0.1:${port}`;
-  stage.launch(port);
 });
 
 afterAll(async () => {
   await stage.close();
+});
+
+describe("an index at its first head", () => {
+  it("is not ready before the indexes are there that reads need", async () => {
+    const rpc = createJsonRpcClient({ url: stage.chain.url });
+    const genesisHash = await createEvmClient(rpc).genesisHash(stage.commandOptions());
+    rpc.close();
+    const url = stage.databaseUrl;
+    const maker = await openSqlSession({ url, applicationName: "test", log: silentLog });
+    await maker.transaction((tx) => openTables(tx, LIVE_SCHEMA, { chainId: 6940n, genesisHash }));
+    await maker.close();
+    // Rows may come, and the index that is made last may not.
+    await stage.sql.query("BEGIN; LOCK TABLE indexer.liquidity IN ROW EXCLUSIVE MODE");
+    const port = await freePort();
+    stage.url = `http://127.0.0.1:${port}`;
+    stage.launch(port);
+    const readiness = async () => {
+      const reply = await fetch(`${stage.url}/ready`);
+      return { status: reply.status, text: await reply.text() };
+    };
+    try {
+      await until(
+        async () => {
+          const answer = await stage.get("/status").catch(() => undefined);
+          return answer?.meta.indexedHeight === stage.height;
+        },
+        { timeoutMs: 30_000, what: "the head is reached" },
+      );
+      const text = expect.stringContaining("blocks are left of the first way to the head");
+      expect(await readiness()).toEqual({ status: 503, text });
+      const { status } = await stage.get("/status");
+      expect(status).toMatchObject({ state: "behind", reason: text });
+      const verifying = verifyIndex(stage.commandOptions());
+      await expect(verifying).rejects.toMatchObject({ code: "NO_INDEX" });
+    } finally {
+      await stage.sql.query("COMMIT");
+    }
+    await stage.indexed();
+    await until(async () => (await readiness()).status === 200, { timeoutMs: 30_000 });
+    expect((await stage.get("/status")).status).toMatchObject({ state: "following", reason: null });
+  });
 });
 
 describe("commands that are given what is not theirs", () => {
