@@ -73,9 +73,13 @@ export function isPruned(error: unknown): error is RpcError {
   return error instanceof RpcError && error.rpc.rpcCode === PRUNED_RPC_CODE;
 }
 
-/** Whether a node refused because it does not have the block whose state was asked for. */
+/**
+ * Whether a node refused because it does not have the block whose state was asked for. The number is
+ * looked at, too: a revert has another one, and its text is the contract's to choose.
+ */
 export function isHeaderMissing(error: unknown): error is RpcError {
-  return error instanceof RpcError && /header (for hash )?not found/i.test(error.nodeMessage);
+  if (!(error instanceof RpcError) || error.rpc.rpcCode !== SERVER_ERROR) return false;
+  return /header (for hash )?not found/i.test(error.nodeMessage);
 }
 
 /** The Data API refused a request; `details.rosettaCode` is its listed number. */

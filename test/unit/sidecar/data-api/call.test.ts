@@ -235,6 +235,16 @@ describe("/call", () => {
     expect((await ask("eth_call", to)).body["code"]).toBe(213);
   });
 
+  it("believes no contract that its node lacks the block", async () => {
+    // Who is told 103 asks again for ever: the call fails in the same way each time.
+    for (const reason of ["header not found", "header for hash not found"]) {
+      failing("eth_call", new RpcFault(3, `execution reverted: ${reason}`, "0x08c379a0"));
+      const { body } = await ask("eth_call", { to: BOB, index: 1 });
+      const { code, retriable } = body;
+      expect({ reason, code, retriable }).toEqual({ reason, code: 213, retriable: false });
+    }
+  });
+
   it("keeps the node's own faults apart from failed calls", async () => {
     const cases: [RpcFault, number][] = [
       [new RpcFault(-32000, "header not found"), 103],
