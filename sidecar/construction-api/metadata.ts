@@ -6,7 +6,7 @@ import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { LIGHT_READ_TIMEOUT_MS } from "../index/head-ticker.js";
-import { SidecarError } from "../rosetta/errors.js";
+import { revertDetails, SidecarError } from "../rosetta/errors.js";
 import { currencyAmount, tokenAmount } from "../rosetta/identifiers.js";
 import { CLAIM_CURRENCY } from "../rosetta/sub-accounts.js";
 import { callOf, type EvmCall, type Intent } from "../rosetta/evm-call.js";
@@ -184,7 +184,7 @@ const REVERT_CODE = 3;
 function estimateError(error: RpcError): SidecarError | RpcError {
   const reason = error.nodeMessage;
   if (error.rpc.rpcCode === REVERT_CODE) {
-    return new SidecarError("CALL_REVERTED", { reason, data: error.rpc.data }, error);
+    return new SidecarError("CALL_REVERTED", { reason, ...revertDetails(error.rpc.data) }, error);
   }
   if (/insufficient funds/i.test(reason)) {
     return new SidecarError("INSUFFICIENT_FUNDS", { reason }, error);

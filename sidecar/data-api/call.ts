@@ -3,7 +3,6 @@
  * (quantities stay hex); `idempotent` is true only where the answer can never change.
  */
 import { type Address, toBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
-import type { ErrorDetails } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
 import { isHeaderMissing, NodeFault, RpcError, SERVER_ERROR } from "../../rpc-client/errors.js";
@@ -13,7 +12,7 @@ import { isExecutionFailure } from "../../rpc-client/token-balances.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { missingBlockFault } from "../index/missing-block.js";
-import { SidecarError } from "../rosetta/errors.js";
+import { revertDetails, SidecarError } from "../rosetta/errors.js";
 import { accountIdentifier, type BlockReference } from "../rosetta/identifiers.js";
 import { type Fields, readText } from "../rosetta/request-fields.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
@@ -54,9 +53,6 @@ export interface CallPorts {
  * and writing this much keeps the process from everybody else for some 200 ms.
  */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
-
-/** Bytes of a revert that travel in an error; Solidity's own errors have a few hundred. */
-const MAX_REVERT_BYTES = 16_384;
 
 /** The node's numbers for parameters that it does not take, and for answers that are too large. */
 const INVALID_PARAMS = -32602;
@@ -209,11 +205,4 @@ function tooLarge(cause: Error): SidecarError {
 /** The sender of the message could not pay: the node says so before it executes anything. */
 function lacksFunds({ rpc, nodeMessage }: RpcError): boolean {
   return rpc.rpcCode === SERVER_ERROR && /insufficient funds/i.test(nodeMessage);
-}
-
-/** Returned bytes of a revert, or their length alone where they are many. */
-function revertDetails(data: unknown): ErrorDetails {
-  if (typeof data !== "string") return {};
-  const sizeBytes = (data.length - 2) / 2;
-  return sizeBytes <= MAX_REVERT_BYTES ? { data } : { data_size_bytes: sizeBytes };
 }

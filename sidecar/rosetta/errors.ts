@@ -104,6 +104,19 @@ export class SidecarError extends AppError<SidecarErrorCode> {
   }
 }
 
+/** Bytes of a revert that travel in an error; Solidity's own errors have a few hundred. */
+const MAX_REVERT_BYTES = 16_384;
+
+/**
+ * Returned bytes of a revert as details, or their length alone where they are many: a contract gives
+ * back what it likes, megabytes of it.
+ */
+export function revertDetails(data: unknown): ErrorDetails {
+  if (typeof data !== "string") return {};
+  const sizeBytes = (data.length - 2) / 2;
+  return sizeBytes <= MAX_REVERT_BYTES ? { data } : { data_size_bytes: sizeBytes };
+}
+
 /** Rosetta's `Error` object. */
 export interface RosettaErrorBody {
   readonly code: number;

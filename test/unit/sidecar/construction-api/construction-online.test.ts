@@ -172,6 +172,19 @@ describe("/construction/metadata", () => {
     expect([status, body.code, body.retriable]).toEqual([500, code, retriable]);
   });
 
+  it("tells a few bytes of a revert, and of many how many there are", async () => {
+    const details = async (data: string) => {
+      refuse("eth_estimateGas", 3, "execution reverted", data);
+      return (await metadata()).body.details;
+    };
+    const reason = "execution reverted";
+    expect(await details(`0x${"ab".repeat(16_384)}`)).toEqual({
+      reason,
+      data: `0x${"ab".repeat(16_384)}`,
+    });
+    expect(await details(`0x${"ab".repeat(16_385)}`)).toEqual({ reason, data_size_bytes: 16_385 });
+  });
+
   it.each([
     ["no options", undefined],
     ["an unknown option", { ...OPTIONS, gas: "1" }],
