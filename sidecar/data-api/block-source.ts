@@ -16,7 +16,7 @@ export interface BlockSourceOptions {
   >;
   readonly follower: Pick<
     IndexFollower,
-    "whenServing" | "whenIndexed" | "assertNotHalted" | "assertCurrent" | "freshHead"
+    "serves" | "whenServing" | "whenIndexed" | "assertNotHalted" | "assertCurrent" | "freshHead"
   >;
   /** The process's signal. */
   readonly signal: AbortSignal;
@@ -36,7 +36,7 @@ export interface BlockSource {
   accountsOf(identifier: BlockIdentifier): Promise<Buffer>;
   /** The same where it is at hand; undefined for a block that is not indexed, too. */
   keptAccounts(index: Height): Buffer | undefined;
-  /** The block if it is at hand; the node is not asked. */
+  /** The block if it is at hand and may be served; the node is not asked. */
   kept(identifier: BlockIdentifier): EncodedBlock | undefined;
   /** The newest block, not older than the node's at the time of the call. */
   tip(): Promise<BlockIdentifier>;
@@ -102,6 +102,6 @@ export function createBlockSource(options: BlockSourceOptions): BlockSource {
     block: ({ index }) => blocks.block(index),
     accountsOf: ({ index }) => blocks.accountsOf(index),
     keptAccounts: (index) => blocks.keptAccounts(index),
-    kept: ({ index }) => blocks.kept(index),
+    kept: ({ index }) => (follower.serves() ? blocks.kept(index) : undefined),
   };
 }

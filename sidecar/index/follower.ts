@@ -145,6 +145,11 @@ export class IndexFollower {
     return head;
   }
 
+  /** Whether the index may be read: not while it is of another chain, or of another list of tokens. */
+  serves(): boolean {
+    return this.isServing;
+  }
+
   /** Returns when the index may be read. @throws INDEX_BEHIND, or why it cannot be */
   async whenServing(): Promise<void> {
     if (this.isServing) return;

@@ -21,6 +21,13 @@ import {
 
 afterEach(closeAll);
 
+/** Blocks of another chain from the first on. */
+const foreign = () =>
+  journals().map((journal) => ({
+    ...journal,
+    blockHash: hashOf(`foreign ${String(journal["blockNumber"])}`),
+  }));
+
 describe("a node that has deleted the state before the next block", () => {
   it("halts the index with the reason on /ready, as one that has deleted the block", async () => {
     const blocks = journals();
@@ -266,16 +273,33 @@ describe("a node that contradicts the index", () => {
     expect(online.index.blocks.tip()?.index).toBe(2);
   });
 
+  it("is of another genesis behind an outage: nothing is served, also not what was before", async () => {
+    const blocks = journals();
+    const node = await startNode({}, blocks);
+    const online = start(node);
+    await online.indexed(2);
+    expect((await block(online, 1)).status).toBe(200);
+    const whole = node.methods.get("eth_getBlockByNumber");
+    node.methods.set("eth_getBlockByNumber", () => {
+      throw new RpcFault(-32_005, "not yet");
+    });
+    await until(() => online.index.follower.fault() !== undefined, { timeoutMs: 10_000 });
+    blocks.splice(0, blocks.length, ...foreign());
+    node.methods.set("eth_getBlockByNumber", whole ?? (() => undefined));
+    await until(() => online.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    // The same bytes as before, and others that mean the same.
+    for (const block_identifier of [{ index: 1 }, { index: 1, hash: hashOf("block 1") }]) {
+      const { body } = await call(online.server, "/block", { block_identifier });
+      expect({ block_identifier, code: body.code }).toEqual({ block_identifier, code: 106 });
+    }
+  });
+
   it("is refused where it is of another genesis, with the remedy", async () => {
     const folder = newFolder();
     const first = start(await startNode(), { folder });
     await first.indexed(2);
     await first.rpc.close();
-    const blocks = journals().map((journal) => ({
-      ...journal,
-      blockHash: hashOf(`foreign ${String(journal["blockNumber"])}`),
-    }));
-    const second = start(await startNode({}, blocks), { folder });
+    const second = start(await startNode({}, foreign()), { folder });
     await until(() => second.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
     const { reason } = await ready(second);
     expect(reason).toContain("belongs to another chain");
