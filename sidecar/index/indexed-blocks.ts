@@ -4,6 +4,7 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
+import { Turns } from "../../runtime/process/turns.js";
 import { blockAccountsOf } from "../rosetta/block-accounts.js";
 import { EncodedBlock, encodeBlock } from "../rosetta/encoded-block.js";
 import { toRosettaBlock } from "../rosetta/operations.js";
@@ -32,6 +33,15 @@ export interface IndexedBlocksOptions {
 /** Identifiers kept: 100 bytes each, and a height never changes its hash. */
 const MAX_IDENTIFIERS = 100_000;
 
+/**
+ * Dropped replies that are made again at once. Clients that read the past ask for dozens of blocks at a
+ * time, and the journal of a full one has up to 64 MiB.
+ */
+const MAX_MADE_AGAIN = 4;
+
+/** Blocks that may wait for that; whoever asks for more is told to come again. */
+const MAX_WAITING = 1_024;
+
 /** Reads of one index. */
 export class IndexedBlocks implements IndexReader {
   private readonly cache: LRUCache<Height, EncodedBlock>;
@@ -40,6 +50,11 @@ export class IndexedBlocks implements IndexReader {
   private readonly identifiers = new LRUCache<Height, BlockIdentifier>({ max: MAX_IDENTIFIERS });
   private readonly heights = new LRUCache<Hash32, Height>({ max: MAX_IDENTIFIERS });
   private readonly loading = new Map<Height, Promise<EncodedBlock>>();
+  private readonly turns = new Turns({
+    maxRunning: MAX_MADE_AGAIN,
+    maxWaiting: MAX_WAITING,
+    full: () => new SidecarError("NODE_BUSY", { reason: "too many old blocks are asked for" }),
+  });
   private readonly rpc: RpcOptions;
   private hits = 0;
   private misses = 0;
@@ -127,7 +142,7 @@ export class IndexedBlocks implements IndexReader {
     const pending = this.loading.get(height);
     if (pending !== undefined) return pending;
     this.misses += 1;
-    const started = this.encodeAgain(identifier).finally(() => this.loading.delete(height));
+    const started = this.encodeInTurn(identifier).finally(() => this.loading.delete(height));
     this.loading.set(height, started);
     return started;
   }
@@ -171,6 +186,15 @@ export class IndexedBlocks implements IndexReader {
   /** Hits, misses and bytes held, for metrics. */
   statistics(): { readonly hits: number; readonly misses: number; readonly bytes: number } {
     return { hits: this.hits, misses: this.misses, bytes: this.cache.calculatedSize };
+  }
+
+  private async encodeInTurn(identifier: BlockIdentifier): Promise<EncodedBlock> {
+    const leave = await this.turns.enter(this.rpc.signal);
+    try {
+      return await this.encodeAgain(identifier);
+    } finally {
+      leave();
+    }
   }
 
   /** Makes a dropped reply again, of the node's journal and the index' quarantines. */

@@ -3,6 +3,9 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../../chain/address.js";
 import { heightBytes } from "../../../../chain/encoding/height-bytes.js";
+import { createEvmClient } from "../../../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../../../rpc-client/json-rpc.js";
+import { IndexedBlocks } from "../../../../sidecar/index/indexed-blocks.js";
 import { IndexStore } from "../../../../sidecar/index/index-store.js";
 import { indexKey } from "../../../../sidecar/index/key-spaces.js";
 import { TokenRegistry } from "../../../../sidecar/rosetta/token-registry.js";
@@ -10,7 +13,7 @@ import { putRaw, rawRecords, withFlippedBit } from "../../../helpers/raw-level.j
 import { until } from "../../../helpers/until.js";
 import { ALICE, CONTRACT, hashOf, journals } from "../../../helpers/chains/journal-chain.js";
 import { RpcFault } from "../../../helpers/chains/fake-node.js";
-import { GOLD, SILVER } from "../../../helpers/chains/known-tokens.js";
+import { GOLD, REGISTRY, SILVER } from "../../../helpers/chains/known-tokens.js";
 import { call } from "../servers.js";
 import {
   newFolder,
@@ -88,6 +91,35 @@ describe("the index", () => {
       expect(await replyOf(few, index)).toBe(await replyOf(all, index));
     }
     expect(journalReads(node)).toBe(4);
+  });
+
+  it("makes four dropped replies again at a time, however many are asked for", async () => {
+    const { node, few } = await withDroppedReplies();
+    const rpc = createJsonRpcClient({ url: node.url });
+    const client = createEvmClient(rpc);
+    let [running, most] = [0, 0];
+    const blocks = new IndexedBlocks({
+      store: few.index.store,
+      ledger: { quarantineOf: () => undefined },
+      registry: REGISTRY,
+      client: {
+        ...client,
+        async blockJournal(hash, options) {
+          running += 1;
+          most = Math.max(most, running);
+          const journal = await client.blockJournal(hash, options);
+          running -= 1;
+          return journal;
+        },
+      },
+      cacheBytes: 1,
+      signal: new AbortController().signal,
+    });
+    const heights = Array.from({ length: 30 }, (_, height) => height);
+    const made = await Promise.all(heights.map((height) => blocks.block(height)));
+    rpc.close();
+    expect(made.map(({ identifier }) => identifier.index)).toEqual(heights);
+    expect(most).toBe(4);
   });
 
   it("tells the same accounts of a block, kept or made again of its reply", async () => {
