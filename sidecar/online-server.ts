@@ -65,7 +65,10 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
         registry,
         client,
         blocks: source,
-        quarantines: index,
+        quarantines: {
+          quarantineOf: (contract) => index.quarantineOf(contract),
+          judgedTo: async () => (await source.newestIndexed()).index,
+        },
         assertCurrent,
       }),
       ...eventRoutes({ network, index, tip }),

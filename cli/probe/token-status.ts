@@ -6,7 +6,8 @@ import { createHttpPoster, type HttpPoster } from "../../rpc-client/http-post.js
 
 /** Standing of a token in the sidecar. */
 export type TokenStanding =
-  | { readonly state: "followed" }
+  /** `judgedTo` is the newest block that it has read; older servers do not say. */
+  | { readonly state: "followed"; readonly judgedTo?: number }
   /** Its operations are left out from this block on, because they did not add up. */
   | { readonly state: "quarantined"; readonly fromHeight: number; readonly reason: string }
   /** The sidecar started before the token was listed. */
@@ -25,6 +26,7 @@ const UNKNOWN_CURRENCY = 208;
 
 const result = z.object({
   quarantined: z.boolean(),
+  judged_to_index: z.number().optional(),
   quarantined_from_index: z.number().optional(),
   reason: z.string().optional(),
 });
@@ -73,7 +75,10 @@ async function ask(poster: HttpPoster, body: string, signal: AbortSignal): Promi
 }
 
 function standingOf(status: z.output<typeof result>): TokenStanding {
-  if (!status.quarantined) return { state: "followed" };
+  const { judged_to_index: judgedTo } = status;
+  if (!status.quarantined) {
+    return { state: "followed", ...(judgedTo === undefined ? {} : { judgedTo }) };
+  }
   const { quarantined_from_index: fromHeight = 0, reason = "no reason given" } = status;
   return { state: "quarantined", fromHeight, reason };
 }

@@ -40,6 +40,8 @@ export interface BlockSource {
   kept(identifier: BlockIdentifier): EncodedBlock | undefined;
   /** The newest block, not older than the node's at the time of the call. */
   tip(): Promise<BlockIdentifier>;
+  /** The newest block of the index, however far the node is ahead. @throws INDEX_BEHIND, NODE_FAULT */
+  newestIndexed(): Promise<BlockIdentifier>;
   /** Block 0. */
   genesis(): Promise<BlockIdentifier>;
 }
@@ -89,6 +91,12 @@ export function createBlockSource(options: BlockSourceOptions): BlockSource {
 
   return {
     tip,
+    async newestIndexed() {
+      await follower.whenServing();
+      const newest = blocks.tip();
+      if (newest === undefined) throw new SidecarError("INDEX_BEHIND", { reason: "no block yet" });
+      return newest;
+    },
     genesis: () => indexed(0),
     async resolve({ index, hash }) {
       await follower.whenServing();

@@ -31,6 +31,11 @@ import {
 export interface TokenQuarantines {
   /** First block without the token's operations, and why; undefined while it is believed. */
   quarantineOf(contract: Address): { readonly height: Height; readonly reason: string } | undefined;
+  /**
+   * The newest block whose tokens were judged: a token that is believed may lie behind it.
+   * @throws INDEX_BEHIND before there is one; NODE_FAULT
+   */
+  judgedTo(): Promise<Height>;
 }
 
 /** What the methods ask. */
@@ -151,7 +156,7 @@ function fixed({ index, hash }: BlockReference): { readonly idempotent: boolean 
   return { idempotent: index !== undefined || hash !== undefined };
 }
 
-/** Methods that need no node. */
+/** Methods that the node is not asked for. */
 function ownMethods({ registry, quarantines }: CallPorts): Record<OwnMethod, CallHandler> {
   return {
     address_convert(parameters) {
@@ -163,17 +168,19 @@ function ownMethods({ registry, quarantines }: CallPorts): Record<OwnMethod, Cal
       };
       return { result: forms, idempotent: true };
     },
-    token_status(parameters) {
+    async token_status(parameters) {
       const contract = readTokenParameters(parameters);
       const token = registry.byAddress(contract);
       if (token === undefined) {
         throw new SidecarError("UNKNOWN_CURRENCY", { field: "parameters.contract_address" });
       }
+      const judgedTo = await quarantines.judgedTo();
       const quarantine = quarantines.quarantineOf(contract);
       const result = {
         currency: token.currency,
         registry_version: registry.version,
         quarantined: quarantine !== undefined,
+        judged_to_index: judgedTo,
         ...(quarantine === undefined
           ? {}
           : { quarantined_from_index: quarantine.height, reason: quarantine.reason }),

@@ -1,6 +1,8 @@
 /** `causeway tokens check`: the pinned registry against the contracts and the running sidecar. */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import type { Height } from "../../../chain/hex.js";
 import type { TokenEntry } from "../../../chain/token-list.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { loadConfig } from "../../../runtime/config/config.js";
 import { sidecarConfig } from "../../../sidecar/config.js";
@@ -34,10 +36,10 @@ export async function runCheckTokens(context: CommandContext): Promise<number> {
   const { endpoints } = loadKitConfig(context);
   const { network } = loadConfig(context, sidecarConfig)[""];
   const sidecar = { url: endpoints.sidecarOnlineUrl, network };
-  const facts = await askNode(endpoints.jsonRpcUrl, contracts, context.signal);
+  const { facts, head } = await askNode(endpoints.jsonRpcUrl, contracts, context.signal);
   const standings = await readTokenStandings(sidecar, contracts, context.signal);
   const findings = tokens.map((token, index) =>
-    judge(token, facts[index] ?? NO_CONTRACT, standings[index] ?? { state: "unknown" }),
+    judge(token, facts[index] ?? NO_CONTRACT, standings[index] ?? { state: "unknown" }, head),
   );
   const failed = findings.some(({ verdict }) => verdict === "fail");
   if (context.json) context.print(toJson({ ok: !failed, tokens: findings.map(findingToWire) }));
@@ -56,17 +58,27 @@ async function askNode(
   url: string,
   contracts: readonly Address[],
   signal: AbortSignal,
-): Promise<ContractFacts[]> {
+): Promise<{ readonly facts: readonly ContractFacts[]; readonly head: Height }> {
+  if (contracts.length === 0) return { facts: [], head: 0 };
   const rpc = createJsonRpcClient({ url });
   try {
-    return await readContracts(rpc, contracts, { signal });
+    const head = await createEvmClient(rpc).blockNumber({ signal });
+    return { facts: await readContracts(rpc, contracts, { signal }), head };
   } finally {
     rpc.close();
   }
 }
 
+/** Blocks that a sidecar which keeps up may not have read yet. */
+const MAX_LAG_BLOCKS = 16;
+
 /** Names are the operator's choice, so another symbol is a warning; decimals decide amounts. */
-function judge(token: TokenEntry, contract: ContractFacts, sidecar: TokenStanding): TokenFinding {
+function judge(
+  token: TokenEntry,
+  contract: ContractFacts,
+  sidecar: TokenStanding,
+  head: Height,
+): TokenFinding {
   const fails: string[] = [];
   const warns: string[] = [];
   if (!contract.hasCode) {
@@ -81,6 +93,10 @@ function judge(token: TokenEntry, contract: ContractFacts, sidecar: TokenStandin
   if (sidecar.state === "quarantined") {
     const { fromHeight, reason } = sidecar;
     fails.push(`quarantined by the sidecar from block ${fromHeight} on: ${show(reason)}`);
+  }
+  const judgedTo = sidecar.state === "followed" ? (sidecar.judgedTo ?? head) : head;
+  if (head - judgedTo > MAX_LAG_BLOCKS) {
+    warns.push(`the sidecar has read up to block ${judgedTo} of ${head}, and judged no further`);
   }
   if (sidecar.state === "not loaded") warns.push("restart the kit: the sidecar has an older list");
   if (sidecar.state === "unknown") warns.push("the sidecar does not tell whether it follows it");

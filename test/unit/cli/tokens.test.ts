@@ -162,7 +162,11 @@ describe("causeway tokens check", () => {
   let standing: { status: number; body: Record<string, unknown> };
 
   beforeAll(async () => {
-    node = await startFakeNode({ eth_getCode: () => "0x60", eth_call: answerOf(views) });
+    node = await startFakeNode({
+      eth_getCode: () => "0x60",
+      eth_call: answerOf(views),
+      eth_blockNumber: () => "0x384",
+    });
     sidecar = createServer((_request, response) => {
       response.statusCode = standing.status;
       response.end(JSON.stringify(standing.body));
@@ -177,7 +181,7 @@ describe("causeway tokens check", () => {
 
   beforeEach(async () => {
     node.reset();
-    standing = { status: 200, body: { result: { quarantined: false } } };
+    standing = judged(900);
     await add(GOLD_ADDRESS, "GOLD", "6");
   });
 
@@ -211,7 +215,7 @@ describe("causeway tokens check", () => {
             decimals: 6,
             totalSupply: "1".padEnd(31, "0"),
           },
-          sidecar: { state: "followed" },
+          sidecar: { state: "followed", judgedTo: 900 },
         },
       ],
     });
@@ -251,6 +255,14 @@ describe("causeway tokens check", () => {
       1,
       'from block 7 on: "logs lie"',
     ],
+    [
+      "a sidecar that has most of the chain still to read",
+      () => {
+        standing = judged(883);
+      },
+      0,
+      "has read up to block 883 of 900",
+    ],
     ["a sidecar with an older list", () => answerCall(500, { code: 208 }), 0, "restart the kit"],
     ["a sidecar that does not tell", () => answerCall(500, { code: 4 }), 0, "does not tell"],
     ["a sidecar that talks nonsense", () => answerCall(200, {}), 0, "does not tell"],
@@ -261,12 +273,24 @@ describe("causeway tokens check", () => {
     expect(printed[0]).toMatch(code === 0 ? /^ {2}WARN / : /^ {2}FAIL /);
   });
 
+  it("takes a sidecar that keeps up, or does not say how far it is, as it did", async () => {
+    for (const answer of [judged(884), { status: 200, body: { result: { quarantined: false } } }]) {
+      standing = answer;
+      await tokens("check");
+      expect(printed).toEqual([`  OK    ${GOLD_ADDRESS}  GOLD  6 decimals`]);
+    }
+  });
+
   it("fails where the node is away", async () => {
     const reachable = env;
     env = { ...reachable, CAUSEWAY_APP_JSON_RPC_ADDRESS: "127.0.0.1:1" };
     await expect(tokens("check")).rejects.toMatchObject({ code: "NODE_UNREACHABLE" });
     env = reachable;
   });
+
+  function judged(to: number): typeof standing {
+    return { status: 200, body: { result: { quarantined: false, judged_to_index: to } } };
+  }
 
   function answerCall(status: number, body: Record<string, unknown>): void {
     standing = { status, body };

@@ -59,7 +59,10 @@ export function routeServer(
   const client = createEvmClient(rpc);
   const network = NETWORKS.testnet;
   const assertCurrent = () => Promise.resolve();
-  const { registry, quarantines = { quarantineOf: () => undefined } } = parts;
+  const {
+    registry,
+    quarantines = { quarantineOf: () => undefined, judgedTo: () => Promise.resolve(0) },
+  } = parts;
   const server = createSidecarServer({
     name: "sidecar-online",
     listen: { host: "127.0.0.1", port: 0 },

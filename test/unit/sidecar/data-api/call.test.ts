@@ -44,6 +44,7 @@ describe("/call", () => {
           contract === SILVER.metadata.contractAddress.toLowerCase()
             ? { height: 5, reason: "its logs do not add up" }
             : undefined,
+        judgedTo: () => Promise.resolve(9),
       },
     });
   });
@@ -305,7 +306,12 @@ describe("/call", () => {
   it("tells a token's registry entry and its quarantine", async () => {
     const status = (contract_address: string) => ask("token_status", { contract_address });
     expect((await status(GOLD.metadata.contractAddress)).body).toEqual({
-      result: { currency: GOLD, registry_version: REGISTRY.version, quarantined: false },
+      result: {
+        currency: GOLD,
+        registry_version: REGISTRY.version,
+        quarantined: false,
+        judged_to_index: 9,
+      },
       idempotent: false,
     });
     expect((await status(SILVER.metadata.contractAddress.toLowerCase())).body).toMatchObject({

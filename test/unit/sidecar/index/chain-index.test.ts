@@ -283,6 +283,14 @@ describe("a damaged record", () => {
   });
 });
 
+it("tells how far it has judged a token that it believes", async () => {
+  const online = start(await startNode());
+  await online.indexed(2);
+  const parameters = { contract_address: GOLD.metadata.contractAddress };
+  const { text } = await call(online.server, "/call", { method: "token_status", parameters });
+  expect(JSON.parse(text).result).toMatchObject({ quarantined: false, judged_to_index: 2 });
+});
+
 describe("another token registry", () => {
   /** Indexes with one registry, then opens with another; how many blocks were read again. */
   async function readAgain(
@@ -365,6 +373,10 @@ describe("another token registry behind a node that prunes", () => {
     expect(told).not.toContain(GOLD.metadata.contractAddress);
     expect(told).toContain("put the former list back");
     expect((await block(second, 1)).body.code).toBe(106);
+    // Nor does the other list's index say that it believes a token.
+    const parameters = { contract_address: SILVER.metadata.contractAddress };
+    const standing = await call(second.server, "/call", { method: "token_status", parameters });
+    expect(standing.body.code).toBe(106);
     await second.rpc.close();
     // With the former list it goes on, with all that it had.
     const third = start(node, { folder, registry: gold });
