@@ -1,5 +1,6 @@
 /** An account in both of its forms: balance, activity, tokens, history; by hex or bech32. */
 import { type Address, toBech32, toChecksumAddress } from "../../chain/address.js";
+import { isPruned } from "../../rpc-client/errors.js";
 import type { AccountJournalEntry } from "../../rpc-client/journal-codec.js";
 import { readAddress, readHeight, toOperator } from "../decode/identifiers.js";
 import { badRequest } from "../../web/errors.js";
@@ -133,13 +134,33 @@ export interface JournalPage {
   readonly left: number;
   /** Where the next page begins; undefined at the account's beginning. */
   readonly older: number | undefined;
+  /** First block whose changes the node still has; undefined where nothing that is gone was asked for. */
+  readonly keptFrom?: number;
 }
 
-/** The newest changes of an account below a height. */
+/** The newest changes of an account below a height, as far back as the node has them. */
 export async function journalBefore(
-  { chain }: PageContext,
+  context: PageContext,
   account: Address,
   below: number,
+  signal: AbortSignal,
+): Promise<JournalPage> {
+  try {
+    return await journalWithin(context, account, { first: 0, below }, signal);
+  } catch (error) {
+    if (!isPruned(error)) throw error;
+    // A node that joined by a snapshot has the state of its oldest block, and not what changed in it.
+    const keptFrom = (await context.chain.evm.oldestHeight({ signal })) + 1;
+    const page = await journalWithin(context, account, { first: keptFrom, below }, signal);
+    return { ...page, keptFrom };
+  }
+}
+
+/** The newest changes in blocks from `first` on, below a height. */
+async function journalWithin(
+  { chain }: PageContext,
+  account: Address,
+  { first: oldest, below }: { readonly first: number; readonly below: number },
   signal: AbortSignal,
 ): Promise<JournalPage> {
   let heights: number[] = [];
@@ -147,8 +168,8 @@ export async function journalBefore(
   let look = FIRST_LOOK_BLOCKS;
   // At this height there is a change, and more of them between it and `to` than an answer has, or may have.
   let least: number | undefined;
-  for (let looks = 0; looks < MAX_LOOKS && to >= 0; looks++) {
-    const from = Math.max(least ?? 0, to - look + 1);
+  for (let looks = 0; looks < MAX_LOOKS && to >= oldest; looks++) {
+    const from = Math.max(least ?? oldest, to - look + 1);
     const page = await chain.evm.accountHeights(account, { from, to }, { signal });
     if (page.next === undefined) {
       heights = [...page.heights, ...heights];
@@ -165,9 +186,9 @@ export async function journalBefore(
   const shown = heights.slice(-BLOCKS_PER_PAGE);
   const [first, last] = [shown[0], shown.at(-1)];
   if (first === undefined || last === undefined) {
-    return { entries: [], left: 0, older: to >= 0 ? to + 1 : undefined };
+    return { entries: [], left: 0, older: to >= oldest ? to + 1 : undefined };
   }
-  const hasOlder = heights.length > shown.length || to >= 0;
+  const hasOlder = heights.length > shown.length || to >= oldest;
   const found = await chain.evm.accountJournal(account, { from: first, to: last }, { signal });
   const entries = found.entries.toReversed();
   // An answer that was cut has the oldest of these blocks: the newest are read by themselves.
@@ -187,13 +208,14 @@ export async function journalBefore(
   };
 }
 
-function journalTable({ entries, left }: JournalPage, t: Texts): Content {
+function journalTable({ entries, left, keptFrom }: JournalPage, t: Texts): Content {
   return [
+    keptFrom === undefined ? undefined : note("info", t("journalKept", { height: keptFrom })),
     table({
       caption: t("nativeJournal"),
       columns: [t("block"), t("transaction"), t("reason"), t("counterparty"), t("change")],
       numeric: [4],
-      empty: t("noChanges"),
+      empty: t(keptFrom === undefined ? "noChanges" : "noChangesKept"),
       rows: entries.map(({ height, transactionHash, deltaAtoken, change }) => {
         const other = deltaAtoken < 0n ? change.to : change.from;
         return [

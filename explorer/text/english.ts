@@ -127,6 +127,8 @@ export const ENGLISH = {
   internal: "inside, call {path}",
   interval: "Span of a candle",
   isListed: "On this explorer's list as {symbol}.",
+  journalKept:
+    "The node has deleted what is older: only changes in blocks from {height} on are shown.",
   journalTooLarge:
     "The block is too large to show its moves here; the node's causeway_getBlockJournal has " +
     "them all.",
@@ -179,6 +181,7 @@ export const ENGLISH = {
   noBlocks: "There is no block.",
   noCandles: "There are no candles.",
   noChanges: "The balance never changed.",
+  noChangesKept: "The balance did not change in them.",
   noCommit: "The node does not have who signed.",
   noCompilers:
     "There is no compiler here: who runs this explorer can put some into its folder of " +

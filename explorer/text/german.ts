@@ -131,6 +131,8 @@ export const GERMAN: Catalogue = {
   internal: "innen, Aufruf {path}",
   interval: "Zeitraum einer Kerze",
   isListed: "Auf der Liste dieses Explorers als {symbol}.",
+  journalKept:
+    "Der Knoten hat Älteres gelöscht: Gezeigt werden nur Änderungen in Blöcken ab {height}.",
   journalTooLarge:
     "Der Block ist zu groß, um seine Bewegungen hier zu zeigen; causeway_getBlockJournal des " +
     "Knotens hat sie alle.",
@@ -183,6 +185,7 @@ export const GERMAN: Catalogue = {
   noBlocks: "Es gibt keinen Block.",
   noCandles: "Es gibt keine Kerzen.",
   noChanges: "Das Guthaben änderte sich nie.",
+  noChangesKept: "Das Guthaben änderte sich in ihnen nicht.",
   noCommit: "Der Knoten hat nicht, wer unterschrieb.",
   noCompilers:
     "Hier gibt es keinen Compiler: wer diesen Explorer betreibt, kann welche in seinen " +

@@ -3,6 +3,7 @@ import { expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import type { PageContext } from "../../../explorer/pages/context.js";
 import { journalBefore } from "../../../explorer/pages/address.js";
+import { RpcError } from "../../../rpc-client/errors.js";
 
 const ACCOUNT = parseAddress(`0x${"70".repeat(20)}`);
 const { signal } = new AbortController();
@@ -10,17 +11,43 @@ const { signal } = new AbortController();
 /** Heights of one answer of a node (`causeway_getAccountHeights`). */
 const ANSWER_HEIGHTS = 1_000;
 
+interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
 /** A node on which an account changed at these heights, in rising order. */
-function contextOf(changed: readonly number[]): PageContext {
-  const within = ({ from, to }: { readonly from: number; readonly to: number }) =>
-    changed.filter((height) => height >= from && height <= to);
+function contextOf(
+  changed: readonly number[],
+  node: {
+    /** Changes of each of these blocks. */
+    readonly changes?: number;
+    /** Oldest block that it has with its state. */
+    readonly oldest?: number;
+  } = {},
+): PageContext {
+  const { changes = 1, oldest = 0 } = node;
+  const within = ({ from, to }: Range, kept: number) => {
+    if (from < kept) {
+      const details = { rpcCode: 4444, method: "causeway_getAccountHeights" };
+      throw new RpcError("pruned history unavailable", details);
+    }
+    return changed.filter((height) => height >= from && height <= to);
+  };
   const evm = {
-    async accountHeights(_account: string, range: { readonly from: number; readonly to: number }) {
-      const found = within(range);
+    async accountHeights(_account: string, range: Range) {
+      const found = within(range, oldest);
       return { heights: found.slice(0, ANSWER_HEIGHTS), next: found[ANSWER_HEIGHTS] };
     },
-    async accountJournal(_account: string, range: { readonly from: number; readonly to: number }) {
-      return { entries: within(range).map((height) => ({ height })), next: undefined };
+    async accountJournal(_account: string, range: Range) {
+      // Who joined by a snapshot of a block has the state after it, and not what changed in it.
+      const entries = within(range, oldest === 0 ? 0 : oldest + 1).flatMap((height) =>
+        Array.from({ length: changes }, (_, changeIndex) => ({ height, changeIndex })),
+      );
+      return { entries, next: undefined };
+    },
+    async oldestHeight() {
+      return oldest;
     },
   };
   return { chain: { evm } } as unknown as PageContext;
@@ -62,4 +89,28 @@ it("are each on one page", async () => {
   const pages = await pagesOf(changed, 1_000_000, 100);
   expect(pages.flat()).toEqual(changed.toReversed());
   expect(await pagesOf([], 1_000_000, 100)).toEqual([[]]);
+});
+
+it("are shown as far back as a node has them that has deleted what is older", async () => {
+  for (const oldest of [2, 500, 9_000, 9_999, 10_000]) {
+    // Of a snapshot's block each account's record was written anew.
+    const changed = [7, 600, oldest, 9_500, 9_990].toSorted((left, right) => left - right);
+    const context = contextOf(changed, { oldest });
+    const page = await journalBefore(context, ACCOUNT, 10_001, signal);
+    const kept = changed.filter((height) => height > oldest).toReversed();
+    expect({ oldest, heights: page.entries.map(({ height }) => height) }).toEqual({
+      oldest,
+      heights: kept,
+    });
+    expect(page).toMatchObject({ keptFrom: oldest + 1, older: undefined });
+    // A link of before leads to what is gone by now.
+    expect(await journalBefore(context, ACCOUNT, oldest, signal)).toMatchObject({
+      entries: [],
+      keptFrom: oldest + 1,
+      older: undefined,
+    });
+  }
+  // Nothing is missed where nothing that is gone is looked for.
+  const busy = contextOf(every(8_000, 10_000), { oldest: 7_000 });
+  expect((await journalBefore(busy, ACCOUNT, 10_001, signal)).keptFrom).toBeUndefined();
 });
