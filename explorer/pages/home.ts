@@ -2,7 +2,7 @@
 import { blockAgeVerdict } from "../../chain/consensus/block-age.js";
 import { tokenAmount } from "../../web/html/format.js";
 import { type Content, el } from "../../web/html/element.js";
-import { badge, facts, pager, section, table, time } from "../../web/html/parts.js";
+import { badge, facts, note, pager, section, table, time } from "../../web/html/parts.js";
 import { addressLink, blockLink, proposerLink, transactionLink } from "../html/chain-links.js";
 import { badRequest } from "../../web/errors.js";
 import { readHeight } from "../decode/identifiers.js";
@@ -36,7 +36,7 @@ async function home(context: PageContext, { t, signal }: PageRequest) {
   const head = await chain.head({ signal });
   const heights = downFrom(head.height, NEWEST);
   const [newest, counts, [supply]] = await Promise.all([
-    chain.blocks(heights, { signal }),
+    chain.keptBlocks(heights, { signal }),
     countsOf(context, heights, signal),
     consensus.supplies([head.height], { signal }).catch(() => [undefined]),
   ]);
@@ -75,18 +75,20 @@ async function blocks(context: PageContext, { t, query, signal }: PageRequest) {
   const top = Math.min(head.height, above - 1);
   const heights = downFrom(top, BLOCKS);
   const [found, counts] = await Promise.all([
-    chain.blocks(heights, { signal }),
+    chain.keptBlocks(heights, { signal }),
     countsOf(context, heights, signal),
   ]);
   const last = top - BLOCKS + 1;
+  const isWhole = found.length === heights.length;
   const newer = top + BLOCKS + 1 > head.height ? "/blocks" : `/blocks?before=${top + BLOCKS + 1}`;
   return {
     title: t("blocks"),
     content: [
       blockTable(found, counts, t),
+      isWhole ? undefined : note("info", t("prunedText")),
       pager(t, {
         newer: top < head.height ? newer : undefined,
-        older: last > 0 ? `/blocks?before=${last}` : undefined,
+        older: last > 0 && isWhole ? `/blocks?before=${last}` : undefined,
       }),
     ],
   };

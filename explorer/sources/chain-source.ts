@@ -9,10 +9,16 @@ import { revertReason } from "../../chain/evm/revert-reason.js";
 import { type Hash32, type Hex, hexToBytes, parseHexBytes, toQuantity } from "../../chain/hex.js";
 import { decodeTransaction } from "../../chain/transaction.js";
 import { readHex, readOptional, readSafeQuantity } from "../../rpc-client/answer-fields.js";
-import { NodeFault, RpcError } from "../../rpc-client/errors.js";
+import { isPruned, NodeFault, RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { JournaledBlock } from "../../rpc-client/journal-codec.js";
-import { type JsonRpcClient, resultOf, type RpcOptions } from "../../rpc-client/json-rpc.js";
+import {
+  type JsonRpcClient,
+  resultOf,
+  type RpcCall,
+  type RpcOptions,
+  type RpcOutcome,
+} from "../../rpc-client/json-rpc.js";
 import { decodeText } from "../decode/abi.js";
 import {
   type HeaderView,
@@ -69,20 +75,22 @@ export class ChainSource {
     return parseHeader(await this.rpc.request("eth_getHeaderByNumber", ["latest"], options));
   }
 
-  /** Headers with their numbers of transactions, in the order of the heights; unknown ones left out. */
+  /**
+   * Headers with their numbers of transactions, in the order of the heights; unknown ones left out. One that
+   * the node has deleted is refused.
+   */
   async blocks(heights: readonly number[], options: RpcOptions): Promise<BlockSummary[]> {
-    const outcomes = await this.rpc.batch(
-      heights.flatMap((height) => [
-        { method: "eth_getHeaderByNumber", params: [toQuantity(height)] },
-        { method: "eth_getBlockTransactionCountByNumber", params: [toQuantity(height)] },
-      ]),
-      options,
+    return summariesOf(await this.rpc.batch(heights.flatMap(summaryCalls), options));
+  }
+
+  /** The same of those that the node still has: lists go on to where it has deleted blocks. */
+  async keptBlocks(heights: readonly number[], options: RpcOptions): Promise<BlockSummary[]> {
+    const outcomes = await this.rpc.batch(heights.flatMap(summaryCalls), options);
+    return summariesOf(
+      outcomes.map((outcome) =>
+        !outcome.ok && isPruned(outcome.error) ? { ok: true, result: null } : outcome,
+      ),
     );
-    return heights.flatMap((_height, index) => {
-      const header = readOptional(resultOf(outcomes[2 * index]), "header", parseHeader);
-      const count = readOptional(resultOf(outcomes[2 * index + 1]), "count", readSafeQuantity);
-      return header === undefined ? [] : [{ ...header, transactionCount: count ?? 0 }];
-    });
   }
 
   /** A block by its EVM hash. */
@@ -208,6 +216,22 @@ export class ChainSource {
   async raw(method: string, params: readonly unknown[], options: RpcOptions): Promise<unknown> {
     return this.rpc.request(method, params, options);
   }
+}
+
+function summaryCalls(height: number): readonly RpcCall[] {
+  const params = [toQuantity(height)];
+  return [
+    { method: "eth_getHeaderByNumber", params },
+    { method: "eth_getBlockTransactionCountByNumber", params },
+  ];
+}
+
+function summariesOf(outcomes: readonly RpcOutcome[]): BlockSummary[] {
+  return Array.from({ length: outcomes.length / 2 }, (_, index) => index).flatMap((index) => {
+    const header = readOptional(resultOf(outcomes[2 * index]), "header", parseHeader);
+    const count = readOptional(resultOf(outcomes[2 * index + 1]), "count", readSafeQuantity);
+    return header === undefined ? [] : [{ ...header, transactionCount: count ?? 0 }];
+  });
 }
 
 function wordOf(answer: Hex | undefined): bigint | undefined {

@@ -19,7 +19,7 @@ export interface HeadTrackerOptions {
   readonly chain: {
     head(options: RpcOptions): Promise<SeenBlock>;
     /** Those that the node has. */
-    blocks(heights: readonly Height[], options: RpcOptions): Promise<readonly SeenBlock[]>;
+    keptBlocks(heights: readonly Height[], options: RpcOptions): Promise<readonly SeenBlock[]>;
   };
   readonly wsUrl: string;
   readonly log: Logger;
@@ -77,13 +77,16 @@ export class HeadTracker implements Service {
     }
   }
 
-  /** Whether the block that was the head is still in the chain; true before the first. */
+  /**
+   * Whether the block that was the head is still in the chain; true before the first. Where the node has
+   * deleted it nobody can tell, and what was made of it is made anew.
+   */
   private async hasCurrent(newest: Height): Promise<boolean> {
     const { current } = this;
     if (current === undefined) return true;
     if (newest < current.height) return false;
     const { chain, signal } = this.options;
-    const [block] = await chain.blocks([current.height], { signal });
+    const [block] = await chain.keptBlocks([current.height], { signal });
     return block?.hash === current.hash;
   }
 

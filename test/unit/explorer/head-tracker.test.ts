@@ -24,7 +24,7 @@ describe("the chain that pages are made of", () => {
         asked += 1;
         return blocks[blocks.length - 1] ?? Promise.reject(new Error("no block"));
       },
-      blocks: async (heights: readonly number[]) =>
+      keptBlocks: async (heights: readonly number[]) =>
         heights.flatMap((height) => blocks[height] ?? []),
     };
     const tracker = new HeadTracker({
