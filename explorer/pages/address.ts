@@ -190,21 +190,33 @@ async function journalWithin(
   }
   const hasOlder = heights.length > shown.length || to >= oldest;
   const found = await chain.evm.accountJournal(account, { from: first, to: last }, { signal });
-  const entries = found.entries.toReversed();
   // An answer that was cut has the oldest of these blocks: the newest are read by themselves.
   if (found.next !== undefined && first !== last) {
     const newest = await chain.evm.accountJournal(account, { from: last, to: last }, { signal });
-    const kept = newest.entries.toReversed();
-    return {
-      entries: kept.slice(0, MAX_CHANGES),
-      left: Math.max(0, kept.length - MAX_CHANGES),
-      older: last,
-    };
+    return wholeBlocks(newest.entries.toReversed(), last);
   }
+  return wholeBlocks(found.entries.toReversed(), hasOlder ? first : undefined);
+}
+
+/**
+ * As many of the newest blocks as a page has room for, the next page goes on behind them; of one that has more
+ * changes by itself the newest.
+ * @param entries newest first
+ * @param older where the next page begins if there is room for all
+ */
+function wholeBlocks(
+  entries: readonly AccountJournalEntry[],
+  older: number | undefined,
+): JournalPage {
+  const next = entries[MAX_CHANGES]?.height;
+  if (next === undefined) return { entries, left: 0, older };
+  const fitting = entries.filter(({ height }) => height > next);
+  if (fitting.length > 0) return { entries: fitting, left: 0, older: next + 1 };
+  const own = entries.filter(({ height }) => height === next);
   return {
-    entries: entries.slice(0, MAX_CHANGES),
-    left: Math.max(0, entries.length - MAX_CHANGES),
-    older: hasOlder ? first : undefined,
+    entries: own.slice(0, MAX_CHANGES),
+    left: own.length - MAX_CHANGES,
+    older: own.length < entries.length ? next : older,
   };
 }
 

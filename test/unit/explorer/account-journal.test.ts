@@ -42,7 +42,7 @@ function contextOf(
     async accountJournal(_account: string, range: Range) {
       // Who joined by a snapshot of a block has the state after it, and not what changed in it.
       const entries = within(range, oldest === 0 ? 0 : oldest + 1).flatMap((height) =>
-        Array.from({ length: changes }, (_, changeIndex) => ({ height, changeIndex })),
+        Array.from({ length: changes }, (_, operationIndex) => ({ height, operationIndex })),
       );
       return { entries, next: undefined };
     },
@@ -89,6 +89,31 @@ it("are each on one page", async () => {
   const pages = await pagesOf(changed, 1_000_000, 100);
   expect(pages.flat()).toEqual(changed.toReversed());
   expect(await pagesOf([], 1_000_000, 100)).toEqual([[]]);
+});
+
+it("of busy blocks are each on one page, and only those of a block that is none's page by itself are left out", async () => {
+  for (const changes of [1, 7, 40, 100, 101, 250]) {
+    const heights = every(5, 64);
+    const context = contextOf(heights, { changes });
+    const seen: string[] = [];
+    let left = 0;
+    for (let below: number | undefined = 1_000; below !== undefined; ) {
+      const page = await journalBefore(context, ACCOUNT, below, signal);
+      seen.push(...page.entries.map(({ height, operationIndex }) => `${height}.${operationIndex}`));
+      expect(page.entries.length).toBeLessThanOrEqual(100);
+      left += page.left;
+      below = page.older;
+    }
+    const all = heights.flatMap((height) =>
+      Array.from({ length: changes }, (_, place) => `${height}.${place}`),
+    );
+    expect({ changes, twice: seen.length - new Set(seen).size }).toEqual({ changes, twice: 0 });
+    expect({ changes, shownOrTold: seen.length + left }).toEqual({
+      changes,
+      shownOrTold: all.length,
+    });
+    expect({ changes, left }).toEqual({ changes, left: 60 * Math.max(0, changes - 100) });
+  }
 });
 
 it("are shown as far back as a node has them that has deleted what is older", async () => {
