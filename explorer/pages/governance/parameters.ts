@@ -13,6 +13,9 @@ import { askModules, isNoAnswer, noAnswerPage } from "../modules-asked.js";
 /** Characters of one value. */
 const MAX_VALUE = 400;
 
+/** Parameters that are prices of a unit of gas, in atoken: decimal numbers as shares are, and none of them. */
+const PRICES: ReadonlySet<string> = new Set(["base_fee", "min_gas_price"]);
+
 /** "/parameters". */
 export function parameterRoutes(context: PageContext): readonly PageRoute[] {
   return [
@@ -68,7 +71,10 @@ function moduleSection({ module, values }: ModuleParameters, t: Texts): Content 
       caption: title,
       columns: [t("parameter"), t("value")],
       empty: "—",
-      rows: values.map(([name, value]) => [code(foreignText(name)), valueText(value)]),
+      rows: values.map(([name, value]) => [
+        code(foreignText(name)),
+        PRICES.has(name) ? priceText(value) : valueText(value),
+      ]),
     }),
   );
 }
@@ -87,4 +93,10 @@ function valueText(value: unknown): string {
     }
   }
   return foreignText(JSON.stringify(value).slice(0, MAX_VALUE));
+}
+
+function priceText(value: unknown): string {
+  return typeof value === "string" && /^\d{1,80}\.\d{18}$/.test(value)
+    ? `${value.replace(/\.?0+$/, "")} ${BASE_DENOM}`
+    : valueText(value);
 }

@@ -309,6 +309,9 @@ describe("governance", () => {
     expect(text).toContain("unbonding_time600s");
     expect(text).toContain("slash_fraction_double_sign5.00 %");
     expect(text).toContain("burn_vote_vetotrue");
+    // What gas costs is no share of anything.
+    expect(text).toContain("min_gas_price0.025 atoken");
+    expect(text).toContain("base_fee0 atoken");
     expect(text).toContain("Planned upgradelater, at block 1000000");
   });
 
