@@ -64,7 +64,7 @@ async function proposals(
           el("a", { href: `/proposal/${one.id}` }, el("bdi", {}, titleOf(one, t))),
           statusBadge(one.status, t),
           one.messages.map((message) => el("div", {}, typeOf(message))),
-          timeOr(one.votingEndSeconds ?? one.depositEndSeconds),
+          endOf(one, t),
         ]),
       }),
       pager(t, {
@@ -136,6 +136,13 @@ async function pageParts(
     section(t("votes"), votesContent(id, votes, t)),
     section(t("deposits"), depositsContent(id, deposits, t)),
   ];
+}
+
+/** When its votes end; before them, when it has to have its deposits. */
+function endOf({ status, votingEndSeconds, depositEndSeconds }: Proposal, t: Texts): Content {
+  return status === "deposit"
+    ? [t("depositEnd"), " ", timeOr(depositEndSeconds)]
+    : timeOr(votingEndSeconds);
 }
 
 /** Of one that still waits for deposits. */

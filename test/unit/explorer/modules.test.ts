@@ -262,6 +262,24 @@ describe("governance", () => {
     );
   });
 
+  it("lists those that wait for deposits with the end of the deposits, which is none of votes", async () => {
+    const { proposals } = structuredClone(recorded["proposals"]?.body) as {
+      proposals: Record<string, unknown>[];
+    };
+    const waiting = {
+      ...proposals[0],
+      status: "PROPOSAL_STATUS_DEPOSIT_PERIOD",
+      deposit_end_time: "2026-12-01T00:00:00Z",
+      voting_start_time: null,
+      voting_end_time: null,
+    };
+    const text = JSON.stringify({ proposals: [waiting] });
+    replaced.set("/cosmos/gov/v1/proposals", { status: 200, text });
+    const found = await open(routes(), "/proposals", request(""));
+    expect(found.text).toMatch(/Deposits until 2026-12-01 00:00:00 UTC$/);
+    replaced.clear();
+  });
+
   it("shows what a proposal does, who voted how, its result and what was needed", async () => {
     const { text, html, root } = await open(routes(), "/proposal", request("1"));
     expect(text).toContain("Statuspassed");
