@@ -34,6 +34,12 @@ export interface CodeMatch {
   readonly compiledHash: Hex | undefined;
 }
 
+/** How a code was asked for. */
+export interface CodeSettings {
+  /** False where the compiler was told to write no metadata behind the code: all of it is the program's. */
+  readonly hasTail: boolean;
+}
+
 /** `PUSH20 <own address>`, with which code of libraries begins. */
 const LIBRARY_START = /^73(0{40})3014/;
 
@@ -49,6 +55,7 @@ export function matchCode(
   chainCode: Uint8Array,
   compiled: Pick<CompiledContract, "runtimeCode" | "immutables" | "links">,
   address: string,
+  settings: CodeSettings,
 ): CodeMatch {
   const chain = Buffer.from(chainCode).toString("hex");
   let expected = compiled.runtimeCode.toLowerCase();
@@ -78,7 +85,7 @@ export function matchCode(
   if (expected.includes(PLACEHOLDER)) {
     throw refused("MISMATCH", "addresses of libraries are missing in the compiled code");
   }
-  const match = judged(chain, expected, values);
+  const match = judged(chain, expected, values, settings);
   // Each place of one value has the same: else bytes of another meaning would be let through.
   if (uneven !== undefined) {
     throw refused("MISMATCH", `the value ${uneven} differs from place to place`);
@@ -98,9 +105,10 @@ function judged(
   chain: string,
   expected: string,
   values: Pick<CodeMatch, "immutables" | "libraries">,
+  { hasTail }: CodeSettings,
 ): CodeMatch {
-  const chainTail = readTail(chain);
-  const compiledTail = readTail(expected);
+  // What ends like metadata, and is none, is a constant of the program: it says nothing, and counts.
+  const [chainTail, compiledTail] = hasTail ? [readTail(chain), readTail(expected)] : [];
   const hashes = { chainHash: chainTail?.hash, compiledHash: compiledTail?.hash };
   if (chain === expected) {
     return { kind: chainTail?.hash === undefined ? "partial" : "exact", ...values, ...hashes };

@@ -7,7 +7,7 @@ import { parseHex } from "../../chain/hex.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import type { ChainSource } from "../sources/chain-source.js";
-import { type CodeMatch, readTail } from "./code-match.js";
+import { type CodeMatch, type CodeSettings, readTail } from "./code-match.js";
 import type { CompiledContract } from "./compilers.js";
 import type { ProvenCreation } from "./verified-store.js";
 
@@ -23,6 +23,7 @@ export interface CreatedContract {
   readonly headHeight: number;
   readonly found: Pick<CompiledContract, "creationCode" | "runtimeCode">;
   readonly match: Pick<CodeMatch, "kind">;
+  readonly settings: CodeSettings;
 }
 
 /** Finds it; undefined for contracts that others created, and where the node has no state so old. */
@@ -88,12 +89,12 @@ async function inBlock(
 }
 
 /** What follows the creation code; the metadata in it may differ where the match is partial. */
-function argumentsOf(input: string, { found, match }: CreatedContract): string | undefined {
+function argumentsOf(input: string, { found, match, settings }: CreatedContract): string | undefined {
   const code = found.creationCode.toLowerCase();
   if (code === "" || code.includes("_") || input.length < code.length) return undefined;
   const given = input.slice(0, code.length);
   if (given === code) return input.slice(code.length);
-  const tail = readTail(found.runtimeCode);
+  const tail = settings.hasTail ? readTail(found.runtimeCode) : undefined;
   if (match.kind === "exact" || tail === undefined) return undefined;
   const digits = found.runtimeCode.slice(-2 * tail.lengthBytes).toLowerCase();
   const at = code.lastIndexOf(digits);

@@ -79,6 +79,12 @@ export function parseTarget(text: string): CompileTarget {
   return { source: colon < 0 ? undefined : trimmed.slice(0, colon), name };
 }
 
+/** Whether the compiler writes the hash of the metadata behind the code: it can be told not to. */
+export function hasTail({ settings }: Pick<StandardInput, "settings">): boolean {
+  const metadata = settings["metadata"];
+  return Reflect.get(Object(metadata), "appendCBOR") !== false;
+}
+
 /** The input as the compiler gets it. */
 export function compilerInput({ sources, settings }: StandardInput, target: CompileTarget): string {
   const outputSelection = { [target.source ?? "*"]: { [target.name]: OUTPUT } };

@@ -27,7 +27,7 @@ import {
 } from "./compilers.js";
 import { findCreation } from "./creation.js";
 import { refused, type RefusalCode, VerificationRefusal } from "./refusal.js";
-import { compilerInput, parseStandardInput, parseTarget } from "./standard-input.js";
+import { compilerInput, hasTail, parseStandardInput, parseTarget } from "./standard-input.js";
 import type { ContractFace, VerifiedContract, VerifiedStore } from "./verified-store.js";
 
 /** What somebody sent; all texts are a stranger's. */
@@ -188,11 +188,12 @@ export class Verifier implements Service {
     }
     const found = theOne(compilation.found, compilation.errors);
     const codeBytes = hexToBytes(code);
-    const match = matchCode(codeBytes, found, address.slice(2));
+    const settings = { hasTail: hasTail(input) };
+    const match = matchCode(codeBytes, found, address.slice(2), settings);
     const looking = { signal: limitedSignal([signal], NODE_TIMEOUT_MS) };
     const creation = await findCreation(
       chain,
-      { address, headHeight: head.height, found, match },
+      { address, headHeight: head.height, found, match, settings },
       looking,
     );
     if (

@@ -15,6 +15,7 @@ import {
 } from "../../../explorer/verification/compilers.js";
 import {
   compilerInput,
+  hasTail,
   parseStandardInput,
   parseTarget,
 } from "../../../explorer/verification/standard-input.js";
@@ -31,6 +32,7 @@ const LIMITS = {
   signal: new AbortController().signal,
 };
 const own = "ab".repeat(20);
+const WRITTEN = { hasTail: true };
 let folder: string;
 let compiler: Compiler;
 
@@ -82,14 +84,19 @@ describe("codes", () => {
     expect(errors).toEqual([]);
     const [compiled] = found as [CompiledContract];
     // Published with 0.8.35, compiled with what is installed: all but the metadata is the same.
-    const match = matchCode(hexToBytes(parseHex(artifact.deployedBytecode)), compiled, own);
+    const match = matchCode(
+      hexToBytes(parseHex(artifact.deployedBytecode)),
+      compiled,
+      own,
+      WRITTEN,
+    );
     expect(match.kind).toBe("partial");
     expect(match.immutables.length).toBeGreaterThan(0);
     expect(match.chainHash).not.toBe(match.compiledHash);
     // One byte of the code is another contract.
     const changed = hexToBytes(parseHex(artifact.deployedBytecode));
     changed[40] = (changed[40] ?? 0) ^ 1;
-    expect(() => matchCode(changed, compiled, own)).toThrow(/first difference at byte 40/);
+    expect(() => matchCode(changed, compiled, own, WRITTEN)).toThrow(/first difference at byte 40/);
   });
 
   it("are compared with immutables and libraries masked, each at all of its places alike", () => {
@@ -107,19 +114,52 @@ describe("codes", () => {
     const value = "cd".repeat(32);
     const chain = (first: string, second: string) =>
       Buffer.from(`600160${first}61${second}73${"ee".repeat(20)}00`, "hex");
-    expect(matchCode(chain(value, value), compiled, own)).toMatchObject({
+    expect(matchCode(chain(value, value), compiled, own, WRITTEN)).toMatchObject({
       kind: "partial",
       immutables: [{ name: "7", value: `0x${value}` }],
       libraries: [{ name: "A.sol:L", value: `0x${"ee".repeat(20)}` }],
     });
-    expect(() => matchCode(chain(value, "ce".repeat(32)), compiled, own)).toThrow(
+    expect(() => matchCode(chain(value, "ce".repeat(32)), compiled, own, WRITTEN)).toThrow(
       /differs from place/,
     );
-    expect(() => matchCode(Buffer.from("6001", "hex"), compiled, own)).toThrow(/too short/);
+    expect(() => matchCode(Buffer.from("6001", "hex"), compiled, own, WRITTEN)).toThrow(
+      /too short/,
+    );
     const library = { runtimeCode: `73${"0".repeat(40)}301400`, immutables: {}, links: {} };
     const deployed = Buffer.from(`73${own}301400`, "hex");
-    expect(matchCode(deployed, library, own).kind).toBe("partial");
-    expect(() => matchCode(deployed, library, "cd".repeat(20))).toThrow(/first difference/);
+    expect(matchCode(deployed, library, own, WRITTEN).kind).toBe("partial");
+    expect(() => matchCode(deployed, library, "cd".repeat(20), WRITTEN)).toThrow(
+      /first difference/,
+    );
+  });
+
+  it("of which none is metadata are compared to the last byte, whatever their end looks like", async () => {
+    const end = (hash: string) =>
+      `a264697066735822${`1220${hash}`}64736f6c63430008250033`.replaceAll(" ", "");
+    const [said, meant] = ["11".repeat(32), "22".repeat(32)];
+    // The program's own constant, of which it uses what stands where a hash of metadata would.
+    const content = `contract Vault {
+      function seal() external pure returns (bytes memory) { return hex"${end(said)}"; }
+    }`;
+    const settings = { metadata: { appendCBOR: false } };
+    const input = parseStandardInput(
+      JSON.stringify({ language: "Solidity", sources: { "Vault.sol": { content } }, settings }),
+    );
+    const { found, errors } = await compileText({ "Vault.sol": { content } }, "Vault", settings);
+    expect(errors).toEqual([]);
+    const [compiled] = found as [CompiledContract];
+    const honest = compiled.runtimeCode;
+    expect(honest.endsWith(end(said))).toBe(true);
+    const match = (code: string) =>
+      matchCode(hexToBytes(parseHex(`0x${code}`)), compiled, own, { hasTail: hasTail(input) });
+    // Nothing in the code is made of comments and names.
+    expect(match(honest)).toMatchObject({
+      kind: "partial",
+      chainHash: undefined,
+      compiledHash: undefined,
+    });
+    const other = honest.replace(end(said), end(meant));
+    expect(() => match(other)).toThrow(/first difference/);
   });
 
   it("end in metadata only where compilers could have written it", () => {
