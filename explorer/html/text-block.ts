@@ -1,5 +1,6 @@
 /** Longer texts of strangers as they are: lines kept, nothing in them hidden or turned. */
 import { type Content, el } from "../../web/html/element.js";
+import { INVISIBLE } from "../../web/html/format.js";
 
 /**
  * A text that scrolls by itself; characters that hide or turn letters are shown by their numbers.
@@ -15,7 +16,7 @@ export function textBlock(text: string, label: string, kind: "code" | "prose" = 
 }
 
 /** What hides or turns letters would make a text look like another. */
-const DECEIVING = /[\p{Cf}\u115f\u1160\u3164]|(?![\n\t])\p{Cc}|\p{Cs}/gu;
+const DECEIVING = new RegExp(`${INVISIBLE.source}|(?![\\n\\t])\\p{Cc}|\\p{Cs}`, "gu");
 
 function visibleText(text: string): string {
   return text

@@ -14,8 +14,8 @@ const MAX_TEXT = 400;
 /** Decimals beyond which a token's amount is shown in its smallest unit. */
 const MAX_DECIMALS = 77;
 
-/** Invisible characters, which make one name look like another: formats, fillers, selectors. */
-const INVISIBLE = /\p{Cf}|\u115f|\u1160|\u17b4|\u17b5|[\ufe00-\ufe0f]|\u3164/gu;
+/** Invisible characters, which make one text look like another: formats, fillers, selectors. */
+export const INVISIBLE = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
 
 /** More marks over one letter than any script has: they would reach into other lines. */
 const PILED_MARKS = /(\p{M}{2})\p{M}+/gu;

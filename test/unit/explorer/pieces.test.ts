@@ -6,6 +6,7 @@ import { AbiCoder, getBytes, Interface } from "ethers";
 import { parseHash32, parseHex } from "../../../chain/hex.js";
 import { decodeCall, decodeLog, decodeText } from "../../../explorer/decode/abi.js";
 import { readIdentifier } from "../../../explorer/decode/identifiers.js";
+import { textBlock } from "../../../explorer/html/text-block.js";
 import { clientOf, isLoopback } from "../../../runtime/http/client-address.js";
 import { candleChart, lineChart } from "../../../web/html/chart.js";
 import { el, renderDocument } from "../../../web/html/element.js";
@@ -13,6 +14,7 @@ import { foreignName, unitsAmount } from "../../../web/html/format.js";
 import { isKnown } from "../../../web/server/finished-answer.js";
 import { addressOf } from "../../../web/server/page-request.js";
 import { RateLimit, Turns } from "../../../web/server/rate-limit.js";
+import { parseHtml, textOf } from "../../helpers/pages/html.js";
 
 const account = `0x${"ab".repeat(20)}`;
 const hash = `0x${"cd".repeat(32)}`;
@@ -137,6 +139,22 @@ describe("amounts and names", () => {
     expect(foreignName("US\u200bD\u202eT")).toBe("USDT");
     expect(foreignName("x".repeat(1_000_000)).length).toBe(40);
     expect(foreignName(`e${"\u0301".repeat(50)}f`)).toBe("e\u0301\u0301f");
+  });
+});
+
+describe("texts of strangers with their lines", () => {
+  it("show by its number whatever nobody sees or what turns letters", () => {
+    const shown = (text: string) =>
+      textOf(parseHtml(renderDocument(el("p", {}, textBlock(text, "t")))));
+    // Fillers, joiners, selectors (of which whole texts can be made), directions, halves of characters.
+    for (const hidden of [
+      0x00ad, 0x034f, 0x115f, 0x17b4, 0x180b, 0x200b, 0x202e, 0x3164, 0xfe00, 0xfe0f, 0xfeff,
+      0xffa0, 0xe0041, 0xe0100, 0xe01ef, 0x07, 0xd800,
+    ]) {
+      const text = shown(`role(unicode"ADMIN${String.fromCodePoint(hidden)}")`);
+      expect(text).toBe(`role(unicode"ADMIN\\u{${hidden.toString(16)}}")`);
+    }
+    expect(shown("one\r\n\ttwo ü 漢 🙂")).toBe("one\n\ttwo ü 漢 🙂");
   });
 });
 
