@@ -54,8 +54,9 @@ async function validators(
   const head = await chain.head({ signal });
   const after = placeIn(query, "after");
   const [set, known, staked] = await Promise.all([
-    consensus.validators(Math.max(1, head.height), { signal }),
-    signersUpTo(context, head.height - 1, signers, signal),
+    // A node without these views still has the stake.
+    consensus.validators(Math.max(1, head.height), { signal }).catch((): ValidatorView[] => []),
+    signersUpTo(context, head.height - 1, signers, signal).catch(() => []),
     askModules(
       Promise.all([
         staking.validators(after, signal),
@@ -78,13 +79,13 @@ async function validators(
       facts([
         [t("asOfBlock"), blockLink(head.height)],
         [t("bondedStake"), found === undefined ? undefined : tokenAmount(found.bondedAtoken)],
-        [t("totalPower"), power.toString()],
+        [t("totalPower"), set.length === 0 ? undefined : power.toString()],
       ]),
       isNoAnswer(staked) ? noAnswerNote(staked, t) : undefined,
       found === undefined ? undefined : stakedSection(found, t),
       section(
         t("consensusSet"),
-        el("p", {}, t("validatorsText", { count: known.length })),
+        set.length === 0 ? undefined : el("p", {}, t("validatorsText", { count: known.length })),
         setTable(set, known, found?.page.items ?? [], t),
       ),
     ),

@@ -12,11 +12,13 @@ import { parameterRoutes } from "../../../explorer/pages/governance/parameters.j
 import { proposalRoutes } from "../../../explorer/pages/governance/proposals.js";
 import { stakeSection } from "../../../explorer/pages/staking/account-stake.js";
 import { validatorPageRoutes } from "../../../explorer/pages/staking/validator.js";
+import { validatorRoutes } from "../../../explorer/pages/staking/validators.js";
 import type { Page, PageRequest, PageRoute } from "../../../explorer/server/page.js";
 import { GovernanceSource } from "../../../explorer/sources/modules/governance-source.js";
 import { RestClient } from "../../../explorer/sources/modules/rest-client.js";
 import { StakingSource } from "../../../explorer/sources/modules/staking-source.js";
 import { textsOf } from "../../../explorer/text/catalogue.js";
+import { NodeFault } from "../../../rpc-client/errors.js";
 import { type Content, el, renderDocument } from "../../../web/html/element.js";
 import { all, parseHtml, textOf } from "../../helpers/pages/html.js";
 
@@ -183,6 +185,22 @@ describe("validators", () => {
     const german = await open(routes, "/validator", request(HOSTILE, "", "de"));
     expect(german.text).toContain("für immer ausgeschlossen");
     replaced.clear();
+  });
+});
+
+describe("the list of validators", () => {
+  it("has their stake beside a node that serves no consensus RPC", async () => {
+    const away = () => Promise.reject(new NodeFault("NODE_UNREACHABLE", "no consensus RPC"));
+    const beside = {
+      ...context,
+      chain: { head: async () => ({ height: 103 }) },
+      consensus: { validators: away, commits: away },
+    } as unknown as PageContext;
+    const { text } = await open(validatorRoutes(beside), "/validators", request(""));
+    expect(text).toContain("node0");
+    expect(text).toContain("105 TOKEN97.22 %10.00 %");
+    expect(text).toContain("The node does not have who signed.");
+    expect(text).not.toContain("Total power");
   });
 });
 
