@@ -9,6 +9,7 @@ import {
   incidentPage,
   killSwitch,
   reconciliationPage,
+  stoppingIncident,
   walletList,
   withdrawalPage,
 } from "../sources/answers.js";
@@ -108,7 +109,7 @@ async function incidentLight({ api, signal }: ConsoleRequest): Promise<Found> {
   const question = { api: "deposit", path: "/v1/incidents", schema: incidentPage } as const;
   const query = { order: "newest", limit: 10 };
   const { incidents } = await api.get({ ...question, query }, signal);
-  const open = incidents.find(({ resolvedAt }) => resolvedAt === null);
+  const open = stoppingIncident(incidents);
   return open === undefined
     ? { verdict: "pass", text: "" }
     : { verdict: "fail", text: `${open.kind}: ${open.message}` };

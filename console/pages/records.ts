@@ -4,7 +4,14 @@ import { badge, code, section, table } from "../../web/html/parts.js";
 import { moment, statusBadge } from "../html/amounts.js";
 import { actionForm, reasonField, submit } from "../html/forms.js";
 import type { ConsolePage, ConsolePost, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
-import { callPage, decisionPage, incidentPage, resumed } from "../sources/answers.js";
+import {
+  callPage,
+  decisionPage,
+  incidentPage,
+  RECOVERY,
+  resumed,
+  stoppingIncident,
+} from "../sources/answers.js";
 import { isAble } from "../users/roles.js";
 import {
   cursorOf,
@@ -15,9 +22,6 @@ import {
   reasonOf,
   warning,
 } from "./context.js";
-
-/** Closed by a recovery alone. */
-const RECOVERY = "RECOVERY";
 
 /** "/incidents" and resuming, "/audit", "/audit/decisions". */
 export function recordRoutes(): ConsoleRoutes {
@@ -36,7 +40,7 @@ async function incidents(request: ConsoleRequest): Promise<ConsolePage> {
   const query = { order: "newest", limit: PAGE_ROWS, after: cursorOf(request) };
   const question = { api: "deposit", path: "/v1/incidents", query } as const;
   const found = await api.get({ ...question, schema: incidentPage }, signal);
-  const open = found.incidents.find(({ resolvedAt }) => resolvedAt === null);
+  const open = stoppingIncident(found.incidents);
   const canResume = open !== undefined && open.kind !== RECOVERY && isAble(role, "operate");
   return {
     title: t("incidents"),

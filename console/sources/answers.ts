@@ -234,8 +234,20 @@ const incident = z.object({
   resolvedBy: z.string().nullable(),
 });
 
+/** An incident. */
+export type IncidentView = z.output<typeof incident>;
+
 /** `GET /v1/incidents`. */
 export const incidentPage = z.object({ incidents: z.array(incident), next });
+
+/** Closed by a recovery alone. */
+export const RECOVERY = "RECOVERY";
+
+/** The open incident: of two the recovery, before which nothing else can be judged. */
+export function stoppingIncident(incidents: readonly IncidentView[]): IncidentView | undefined {
+  const open = incidents.filter(({ resolvedAt }) => resolvedAt === null);
+  return open.find(({ kind }) => kind === RECOVERY) ?? open[0];
+}
 
 /** `POST /v1/incidents/resume`. */
 export const resumed = z.object({ resumed: z.boolean() });

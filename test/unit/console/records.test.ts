@@ -1,0 +1,61 @@
+/** Incidents as operators are shown them, from answers of the APIs. */
+import { expect, it } from "@jest/globals";
+import { recordRoutes } from "../../../console/pages/records.js";
+import type { ConsoleRequest, ConsoleRoutes } from "../../../console/server/route.js";
+import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
+import { textsOf } from "../../../console/text/catalogue.js";
+import { el, renderDocument } from "../../../web/html/element.js";
+import { all, parseHtml, textOf } from "../../helpers/pages/html.js";
+
+/** The page of a path, of an operator whose APIs answer so by their paths. */
+async function shown(
+  { pages }: ConsoleRoutes,
+  path: string,
+  answers: Readonly<Record<string, unknown>>,
+) {
+  const get = async (question: ApiQuestion<unknown>) =>
+    question.schema.parse(answers[question.path]);
+  const request = {
+    params: {},
+    query: new URLSearchParams(),
+    user: "ann",
+    role: "operator",
+    api: { get },
+    hiddenFields: () => undefined,
+    language: "en",
+    t: textsOf("en"),
+    signal: new AbortController().signal,
+  } as unknown as ConsoleRequest;
+  const page = await pages.find((one) => one.path === path)?.show(request);
+  const root = parseHtml(renderDocument(el("main", {}, page?.content)));
+  return { text: textOf(root), forms: all(root, "form").length };
+}
+
+const incident = (id: number, kind: string, message: string, remedy: string) => ({
+  id,
+  kind,
+  blockNumber: 7,
+  message,
+  remedy,
+  openedAt: "2026-01-01T00:00:00Z",
+  resolvedAt: null,
+  resolvedBy: null,
+});
+
+it("shows the recovery first that is open beside another incident: nothing else is resumed before it", async () => {
+  const recovery = incident(4, "RECOVERY", "the ledger is behind", "causeway recover");
+  const other = incident(5, "BALANCE_MISMATCH", "a balance differs", "causeway deposits resume");
+  for (const incidents of [
+    [other, recovery],
+    [{ ...recovery, id: 6 }, other],
+  ]) {
+    const answers = { "/v1/incidents": { incidents, next: null } };
+    const { text, forms } = await shown(recordRoutes(), "/incidents", answers);
+    expect(text).toContain("stopped: RECOVERY: the ledger is behind");
+    expect(text).toContain("What to do: causeway recover");
+    // What the API would refuse is not offered.
+    expect(forms).toBe(0);
+  }
+  const answers = { "/v1/incidents": { incidents: [other], next: null } };
+  expect(await shown(recordRoutes(), "/incidents", answers)).toMatchObject({ forms: 1 });
+});
