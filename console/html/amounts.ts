@@ -26,7 +26,7 @@ export function moment(text: string | null): Content {
   return Number.isNaN(ms) ? text : time(Math.floor(ms / 1_000));
 }
 
-/** The same, for the ends of a chart. */
+/** The same as a text: for the ends of a chart, and in a sentence. */
 export function momentText(text: string): string {
   return utcTime(Math.floor(Date.parse(text) / 1_000));
 }

@@ -1,7 +1,7 @@
 /** Wallets, the comparison of books and chain, and fees. */
 import { el } from "../../web/html/element.js";
 import { badge, code, section, table } from "../../web/html/parts.js";
-import { amount, moment, statusBadge } from "../html/amounts.js";
+import { amount, moment, momentText, statusBadge } from "../html/amounts.js";
 import type { ConsolePage, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
 import { feeList, figures, reconciliationPage, walletList } from "../sources/answers.js";
 import { cursorOf, decimalsOf, olderPager, segment, warning } from "./context.js";
@@ -155,7 +155,7 @@ async function fees(request: ConsoleRequest): Promise<ConsolePage> {
   return {
     title: t("fees"),
     content: [
-      el("p", {}, t("feesText")),
+      el("p", {}, t("feesText"), " ", t("feesFrom", { time: momentText(found.from) })),
       table({
         caption: t("fees"),
         columns: [t("day"), t("asset"), t("networkFee"), t("serviceFees"), t("failedPayouts")],

@@ -105,6 +105,7 @@ export const ENGLISH = {
   failedTitle: "This did not work",
   fee: "Service fee",
   fees: "Fees",
+  feesFrom: "Counted from {time} on.",
   feesText: "What payments cost the exchange, and what customers were charged, by day.",
   filter: "Filter",
   findings: "What does not match",

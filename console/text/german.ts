@@ -108,6 +108,7 @@ export const GERMAN: Catalogue = {
   failedTitle: "Das hat nicht geklappt",
   fee: "Gebühr",
   fees: "Gebühren",
+  feesFrom: "Gezählt ab {time}.",
   feesText: "Was Zahlungen die Börse kosteten und was Kunden berechnet wurde, je Tag.",
   filter: "Filtern",
   findings: "Was nicht übereinstimmt",

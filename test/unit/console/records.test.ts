@@ -1,6 +1,7 @@
-/** Incidents as operators are shown them, from answers of the APIs. */
+/** Incidents and fees as operators are shown them, from answers of the APIs. */
 import { expect, it } from "@jest/globals";
 import { recordRoutes } from "../../../console/pages/records.js";
+import { treasuryRoutes } from "../../../console/pages/treasury.js";
 import type { ConsoleRequest, ConsoleRoutes } from "../../../console/server/route.js";
 import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
 import { textsOf } from "../../../console/text/catalogue.js";
@@ -58,4 +59,16 @@ it("shows the recovery first that is open beside another incident: nothing else 
   }
   const answers = { "/v1/incidents": { incidents: [other], next: null } };
   expect(await shown(recordRoutes(), "/incidents", answers)).toMatchObject({ forms: 1 });
+});
+
+it("says since when fees are counted: of a busy ledger older days are left out", async () => {
+  const day = { networkFeeUnits: "1", serviceFeeUnits: "2", failedPayoutUnits: "0" };
+  const { text } = await shown(treasuryRoutes(), "/fees", {
+    "/v1/assets": { assets: [{ asset: "TOKEN", decimals: 18, paused: false, reason: null }] },
+    "/v1/fees": {
+      from: "2026-01-30T00:00:00.000Z",
+      fees: [{ day: "2026-01-30", asset: "TOKEN", ...day }],
+    },
+  });
+  expect(text).toContain("Counted from 2026-01-30 00:00:00 UTC on.");
 });
