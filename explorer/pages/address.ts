@@ -199,8 +199,8 @@ async function journalWithin(
 }
 
 /**
- * As many of the newest blocks as a page has room for, the next page goes on behind them; of one that has more
- * changes by itself the newest.
+ * As many of the newest blocks as a page has room for, and the next page goes on behind them; of one that has
+ * more changes by itself the newest.
  * @param entries newest first
  * @param older where the next page begins if there is room for all
  */

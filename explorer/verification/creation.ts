@@ -89,7 +89,10 @@ async function inBlock(
 }
 
 /** What follows the creation code; the metadata in it may differ where the match is partial. */
-function argumentsOf(input: string, { found, match, settings }: CreatedContract): string | undefined {
+function argumentsOf(
+  input: string,
+  { found, match, settings }: CreatedContract,
+): string | undefined {
   const code = found.creationCode.toLowerCase();
   if (code === "" || code.includes("_") || input.length < code.length) return undefined;
   const given = input.slice(0, code.length);

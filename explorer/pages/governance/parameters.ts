@@ -13,7 +13,7 @@ import { askModules, isNoAnswer, noAnswerPage } from "../modules-asked.js";
 /** Characters of one value. */
 const MAX_VALUE = 400;
 
-/** Parameters that are prices of a unit of gas, in atoken: decimal numbers as shares are, and none of them. */
+/** Parameters that are prices of a unit of gas, in atoken: decimal numbers as shares are, and no shares. */
 const PRICES: ReadonlySet<string> = new Set(["base_fee", "min_gas_price"]);
 
 /** "/parameters". */
