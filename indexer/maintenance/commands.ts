@@ -51,8 +51,8 @@ const LOCK_WAIT_MS = 100;
 /** SQLSTATE of a lock that was not had in time. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
-/** How often a verification begins anew because the writer went on meanwhile. */
-const MAX_MOVES = 1_000;
+/** Rounds in a row before whose end the writer went on: then all of them take longer than blocks do. */
+const MAX_MOVES = 100;
 
 /**
  * Indexes the chain into tables of its own while the live ones serve and follow, then puts them in
@@ -223,6 +223,7 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
           signal,
           limit: CHECK_ROUND,
         });
+        moves = 0;
         if (round.checked > 0) continue;
         const found = await tally(session, progress.height);
         return { height: tip.height, ...found, corrected: found.corrected - before.corrected };

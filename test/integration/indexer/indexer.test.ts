@@ -4,13 +4,12 @@
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { text as textOf } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bech32 } from "@scure/base";
 import { Contract, getBytes, Interface, JsonRpcProvider, Wallet } from "ethers";
 import { rebuildIndex, verifyIndex } from "../../../indexer/maintenance/commands.js";
 import { call, IndexerStage, type Json } from "../../helpers/indexer/indexer.js";
+import { nodeBehind } from "../../helpers/indexer/node-behind.js";
 import { freePort } from "../../helpers/ports.js";
 import { compileSolidity } from "../../helpers/contracts/solidity.js";
 import { until } from "../../helpers/until.js";
@@ -96,32 +95,6 @@ async function contents(): Promise<string> {
     texts.push(`${table} ${rows[0].h}`);
   }
   return texts.join("\n");
-}
-
-/** A node whose first answer about balances waits for something. */
-async function behind(
-  nodeUrl: string,
-  happens: () => Promise<void>,
-): Promise<{ readonly url: string; close(): Promise<void> }> {
-  let waiting: Promise<void> | undefined;
-  const server = createServer((request, response) => {
-    void (async () => {
-      const body = await textOf(request);
-      if (body.includes("eth_getBalance")) await (waiting ??= happens());
-      const headers = { "content-type": "application/json" };
-      const answer = await fetch(nodeUrl, { method: "POST", headers, body });
-      response.writeHead(answer.status, headers).end(await answer.text());
-    })().catch(() => response.destroy());
-  });
-  const port = await freePort();
-  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
 }
 
 /** An export that is done, and its file. */
@@ -261,12 +234,15 @@ describe("the indexer", () => {
          FROM generate_series(4096, 4595) AS n`,
     );
     const before = await corrections();
-    const slow = await behind(stage.chain.url, () =>
-      until(async () => (await corrections()) > before, {
+    let waiting: Promise<void> | undefined;
+    const slow = await nodeBehind(stage.chain.url, async (request) => {
+      if (!request.includes("eth_getBalance")) return;
+      waiting ??= until(async () => (await corrections()) > before, {
         timeoutMs: 60_000,
         what: "the live indexer corrects it",
-      }),
-    );
+      });
+      await waiting;
+    });
     try {
       expect(await verify(slow.url)).toMatchObject({ corrected: 1 });
     } finally {

@@ -10,6 +10,7 @@ import { openSqlSession } from "../../../runtime/sql/sql-session.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
 import { IndexerStage } from "../../helpers/indexer/indexer.js";
+import { nodeBehind } from "../../helpers/indexer/node-behind.js";
 import { freePort } from "../../helpers/ports.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
@@ -120,6 +121,39 @@ describe("commands that are given what is not theirs", () => {
       expect(await touched()).toEqual(before);
     } finally {
       await stage.sql.query(set, [INDEX_SCHEMA_VERSION]);
+    }
+  });
+});
+
+describe("a verification that takes longer than many blocks", () => {
+  it("goes on however often a batch came before its answer, as long as it gets on itself", async () => {
+    await stage.sql.query("CREATE TABLE kept AS SELECT * FROM indexer.progress");
+    let [moves, rounds] = [0, 0];
+    const busy = await nodeBehind(stage.chain.url, async (request) => {
+      if (!request.includes("eth_getBalance")) return;
+      // Twenty batches, each of one block, and then a round that none comes before.
+      if (++rounds % 21 > 0 && moves < 110) {
+        moves += 1;
+        await stage.sql.query("UPDATE indexer.progress SET height = height + 1");
+      } else if (moves < 110) {
+        // Which is not the last one: a balance is there that it does not look at.
+        await stage.sql.query(
+          `INSERT INTO indexer.balance (address, asset, token_id, amount, method, updated_at)
+           VALUES (decode(lpad(to_hex($1::integer), 40, 'e'), 'hex'), '', -1, 0, 'journal', 0)`,
+          [rounds],
+        );
+      }
+    });
+    try {
+      expect(await verifyIndex(stage.commandOptions(busy.url))).toMatchObject({ corrected: 0 });
+      expect(moves).toBe(110);
+    } finally {
+      await busy.close();
+      await stage.sql.query(
+        `UPDATE indexer.progress p SET height = k.height FROM kept k;
+         DROP TABLE kept;
+         DELETE FROM indexer.balance WHERE updated_at = 0 AND amount = 0`,
+      );
     }
   });
 });
