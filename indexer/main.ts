@@ -64,7 +64,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     tasks.run("writer", (ending) => follower.run(ending));
     tasks.run("new heads", async (ending) => {
       const heads = subscribeNewHeads({ url: config.node["web-socket-url"], signal: ending });
-      for await (const head of heads) if (head.height >= 0) follower.wake();
+      for await (const head of heads) follower.wake(head.height);
     });
     // Behind the writer's first question: the node makes its answer while this is loaded.
     const { startApi } = await import("./api/start.js");

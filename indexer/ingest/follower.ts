@@ -141,8 +141,12 @@ export class IndexFollower {
     );
   }
 
-  /** Looks at once; a hint, for example a new head that was announced. */
-  wake(): void {
+  /**
+   * Looks at once: a new head was announced. While a batch or a check takes long, this alone tells how far
+   * the node is by now.
+   */
+  wake(height: Height): void {
+    this.nodeHeight = Math.max(this.nodeHeight ?? height, height);
     this.bell.wake();
   }
 

@@ -8,6 +8,7 @@ import { type IndexedNode, IndexFollower } from "../../../indexer/ingest/followe
 import { LIVE_SCHEMA } from "../../../indexer/store/schema.js";
 import type { RangedBlock } from "../../../rpc-client/indexing/ranged-block.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
+import { createGate } from "../../helpers/gate.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 
@@ -80,12 +81,12 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Makes an index of the node's blocks for the chain of a block 0. */
-const followerFor = (genesisHash: Hash32) =>
+/** Makes an index of a node's blocks for the chain of a block 0. */
+const followerFor = (genesisHash: Hash32, source = node) =>
   new IndexFollower({
     databaseUrl: database.url,
     schema: LIVE_SCHEMA,
-    node,
+    node: source,
     identity: { chainId: 6940n, genesisHash },
     log: silentLog,
     metrics: createMetrics({ processMetrics: false }),
@@ -116,4 +117,33 @@ it("begins no index that was made for another chain: the node behind the address
   } finally {
     await client.end();
   }
+});
+
+it("tells how far the node is while an answer takes long, by the heads that it announces", async () => {
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  await client.query(`DROP SCHEMA ${LIVE_SCHEMA} CASCADE`);
+  await client.end();
+  const [asking, answer] = [createGate(), createGate()];
+  const follower = followerFor(hashAt(0), {
+    ...node,
+    async blockRange(range, options) {
+      if (range.from > HEAD) {
+        asking.open();
+        await answer.opened;
+      }
+      return node.blockRange(range, options);
+    },
+  });
+  const running = follower.run(signal);
+  await asking.opened;
+  expect(follower.status()).toMatchObject({ indexedHeight: HEAD, nodeHeight: HEAD });
+  follower.wake(HEAD + 30);
+  expect(follower.status()).toMatchObject({ indexedHeight: HEAD, nodeHeight: HEAD + 30 });
+  // One that was announced before and comes later.
+  follower.wake(HEAD + 29);
+  expect(follower.status().nodeHeight).toBe(HEAD + 30);
+  answer.open();
+  await running;
+  expect(follower.status().nodeHeight).toBe(HEAD);
 });
