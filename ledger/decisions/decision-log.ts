@@ -15,7 +15,7 @@ import { findRecovered, type RecoveredPayment } from "../requests/recovered-paym
 import { findUnlooked } from "../withdrawals/foreign-transactions.js";
 import type { ForeignPayment } from "../requests/possible-payments.js";
 import type { ShowPayment } from "../withdrawals/release/outcome.js";
-import { readInclusion } from "../withdrawals/slot-outcomes.js";
+import { lockOpenSlot, readInclusion } from "../withdrawals/slot-outcomes.js";
 import type { WithdrawalId } from "../requests/withdrawal-id.js";
 import { type DecisionTerms, parseTerms, type StoredTerms, subjectOf } from "./decision.js";
 import { assertBooked, carryOut } from "./carry-out.js";
@@ -69,11 +69,14 @@ export async function propose(
 ): Promise<Decision> {
   const terms = parseTerms(proposal.terms);
   const { rewinds } = await readCursor(database);
+  const shown = await readSeen(database, terms);
   await assertMined(database, chain, terms);
   const paid = await readPaid(database, chain, terms);
   return database.transaction(async (tx) => {
     await holdBlocks(tx, rewinds);
     await refuseInRecovery(tx);
+    const seen = await holdSubject(tx, terms);
+    if (seen !== shown) throw changedMeanwhile("what it is about changed");
     const { kind, key } = subjectOf(terms, (await readLedgerState(tx)).epoch);
     const rows = await tx
       .query<{ id: string }>(
@@ -87,7 +90,7 @@ export async function propose(
           proposal.reason,
           proposal.needsSecond,
           proposal.operator,
-          await readSeen(tx, terms),
+          seen,
         ],
       )
       .catch((error: unknown) => {
@@ -150,7 +153,7 @@ async function assertUnchanged(tx: Sql, { id }: Decision, terms: DecisionTerms):
     [id],
   );
   const seen = row?.seen ?? undefined;
-  if (seen === (await readSeen(tx, terms))) return;
+  if (seen === (await holdSubject(tx, terms))) return;
   const what =
     seen === undefined
       ? "this release, which keeps what a proposer saw"
@@ -182,15 +185,31 @@ async function readSeen(tx: Sql, terms: DecisionTerms): Promise<string> {
 }
 
 /**
+ * Holds what `readSeen` goes by until the commit: what comes between the look and the deed would be decided
+ * about by a word of before.
+ * @returns what it says behind that
+ */
+async function holdSubject(tx: Sql, terms: DecisionTerms): Promise<string> {
+  if (terms.action === "decide-transfer" || terms.action === "pay-withdrawal") {
+    await lockOpenSlot(tx, terms.withdrawalId);
+  }
+  return readSeen(tx, terms);
+}
+
+/**
  * Until the commit no block is booked and none is gone back behind: what is decided counts from a block,
  * and a watcher that goes back takes what counts above with it, as far as it is there.
  * @param rewinds losses of blocks before the chain was asked: what it said is of the blocks of then
  */
 async function holdBlocks(tx: Sql, rewinds: number): Promise<void> {
   if ((await lockCursor(tx)).rewinds === rewinds) return;
-  throw new LedgerError(
+  throw changedMeanwhile("the watcher went back on a chain that lost blocks");
+}
+
+function changedMeanwhile(what: string): LedgerError {
+  return new LedgerError(
     "INVALID_DECISION",
-    "the watcher went back on a chain that lost blocks while this was looked at: look, and type it again",
+    `${what} while this was looked at: look, and type it again`,
   );
 }
 

@@ -222,17 +222,9 @@ export async function decideTransfer(
   tx: Sql,
   { withdrawalId: id, isPaid }: { readonly withdrawalId: WithdrawalId; readonly isPaid: boolean },
 ): Promise<readonly NewEvent[]> {
-  const wallets = await tx.query<{ wallet: string }>(
-    `SELECT wallet FROM nonce_slot WHERE withdrawal_id = $1 AND outcome IS NULL`,
-    [id],
-  );
-  await lockWalletsOf(
-    tx,
-    wallets.map((slot) => storedAddress(slot.wallet)),
-  );
+  await lockOpenSlot(tx, id);
   const [row] = await tx.query<SlotRow>(
-    `${SELECT_LIVE_SLOT} WHERE s.withdrawal_id = $1 AND s.outcome IS NULL AND w.status = 'frozen'
-        FOR UPDATE OF w`,
+    `${SELECT_LIVE_SLOT} WHERE s.withdrawal_id = $1 AND s.outcome IS NULL AND w.status = 'frozen'`,
     [id],
   );
   const slot = row === undefined ? undefined : toLiveSlot(row);
@@ -252,6 +244,22 @@ export async function decideTransfer(
   const receipt = { ...common, isSuccess: isPaid, isProven: false, isAdopted };
   const { events } = await settleInside(tx, [receipt], { failureFeeAtoken: 0n });
   return [...again.events, ...events];
+}
+
+/**
+ * Holds a withdrawal until the commit, and first the wallet of its open slot: what is decided about the two
+ * is read behind it.
+ */
+export async function lockOpenSlot(tx: Sql, id: WithdrawalId): Promise<void> {
+  const wallets = await tx.query<{ wallet: string }>(
+    `SELECT wallet FROM nonce_slot WHERE withdrawal_id = $1 AND outcome IS NULL`,
+    [id],
+  );
+  await lockWalletsOf(
+    tx,
+    wallets.map((slot) => storedAddress(slot.wallet)),
+  );
+  await tx.query(`SELECT 1 FROM withdrawal WHERE id = $1 FOR UPDATE`, [id]);
 }
 
 /** Their day's fees are booked: in the order of locks a wallet comes before its withdrawals. */

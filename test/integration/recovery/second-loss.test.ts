@@ -1,8 +1,13 @@
 /** A second loss, and a chain that lost the transfer that cancelled a payment. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { bytesToHex } from "../../../chain/hex.js";
+import { bytesToHex, parseHash32 } from "../../../chain/hex.js";
 import { signLegacy } from "../../../chain/transaction.js";
+import { approve as carryOut } from "../../../ledger/decisions/decision-log.js";
+import { appendEvents } from "../../../ledger/events.js";
+import { freezeDoubted } from "../../../ledger/requests/unexplained-outflows.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { until } from "../../helpers/until.js";
 import { Desk, destination, KEY, TOKEN } from "./desk.js";
 
 let desk: Desk;
@@ -126,6 +131,61 @@ describe("a second person's word", () => {
     await approve("2");
     await desk.work();
     expect(desk.paidAtoken(destination(1))).toBe(3n * TOKEN);
+  });
+
+  it("is not carried out over a cause that comes behind the look at what it is about", async () => {
+    const other = await frozenBesideLost();
+    const who = ["--operator", "ann", "--reason", "a new one"];
+    await desk.causeway("ledger", "pay-withdrawal", other.id, ...who);
+    const { database } = desk;
+    const hash = parseHash32(`0x${"0d".repeat(32)}`);
+    let doubted: Promise<unknown> | undefined;
+    const doubt = () =>
+      database.transaction(async (tx) => {
+        const { events } = await freezeDoubted(
+          tx,
+          [{ id: other.id, hash }],
+          (hashes) => `${hashes} may have paid it`,
+        );
+        await appendEvents(tx, events);
+      });
+    const isOver = async () => {
+      const waiting = await database.query(
+        `SELECT 1 FROM pg_stat_activity
+          WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      const [told] = await database.query(`SELECT 1 FROM withdrawal_doubt WHERE tx_hash = $1`, [
+        hash,
+      ]);
+      return waiting.length > 0 || told !== undefined;
+    };
+    const between: SqlDatabase = {
+      ...database,
+      query: (text, values) => database.query(text, values),
+      transaction: (work) =>
+        database.transaction((tx) =>
+          work({
+            async query(text, values) {
+              const rows = await tx.query(text, values);
+              if (!text.includes("sha256(convert_to")) return rows as never;
+              doubted ??= doubt();
+              await until(isOver, { timeoutMs: 10_000, what: "it is told, or waits" });
+              return rows as never;
+            },
+          }),
+        ),
+    };
+    const chain = {
+      hasDone: async () => true,
+      blockOf: async () => undefined,
+      paidBy: async () => undefined,
+    };
+    await carryOut(between, { id: 1, operator: "bea" }, chain);
+    await doubted;
+    expect(await desk.read(other.id)).toMatchObject({
+      status: "frozen",
+      reason: expect.stringContaining(hash),
+    });
   });
 });
 

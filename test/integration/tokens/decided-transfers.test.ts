@@ -182,3 +182,31 @@ it("is not decided by what the chain said before the watcher went back", async (
   await expect(said).rejects.toThrow("went back");
   expect(await statusOf(id)).toBe("frozen");
 });
+
+it("is not decided by what the chain said of the block in which it was found before", async () => {
+  const { id } = await unproven();
+  const { owner } = bench.bench.ledger;
+  const [found] = await owner.query<{ hash: Hash32 }>(
+    `SELECT block_hash AS hash FROM nonce_slot WHERE withdrawal_id = $1`,
+    [id],
+  );
+  const terms = { action: "decide-transfer", withdrawalId: id, isPaid: true } as const;
+  const said = propose(
+    owner,
+    { terms, reason: "it moved", operator: "ann", needsSecond: false },
+    {
+      hasDone: async () => true,
+      paidBy: async () => undefined,
+      async blockOf() {
+        // Another one had it looked at again, and it was found elsewhere.
+        await owner.query(`UPDATE nonce_slot SET block_hash = $2 WHERE withdrawal_id = $1`, [
+          id,
+          `0x${"0b".repeat(32)}`,
+        ]);
+        return found?.hash;
+      },
+    },
+  );
+  await expect(said).rejects.toThrow("changed while this was looked at");
+  expect(await statusOf(id)).toBe("frozen");
+});
