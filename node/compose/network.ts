@@ -6,6 +6,7 @@ import { formatListenAddress } from "../../runtime/config/config-values.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { NodeConfig } from "../settings/config.js";
 import type { Consensus } from "../consensus/consensus.js";
+import type { ConsensusEnd } from "../consensus/consensus-ports.js";
 import type { EventBus } from "../view/event-bus.js";
 import type { ChainView } from "../view/chain-view.js";
 import type { NetworkPool } from "../mempool/pool-port.js";
@@ -71,7 +72,10 @@ const READABLE_CODES: ReadonlySet<string> = new Set([
 
 /** What consensus is run with. */
 export interface ConsensusRunParts {
-  readonly network: Pick<Network, "attach" | "broadcast" | "catchUp" | "detach" | "fallenBehind">;
+  readonly network: Pick<
+    Network,
+    "attach" | "broadcast" | "catchUp" | "detach" | "fallenBehind" | "halt"
+  >;
   readonly consensus: Consensus;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -107,12 +111,15 @@ async function takePart({ network, consensus, signal }: ConsensusRunParts): Prom
     .catch(() => undefined)
     .finally(() => ending.abort(new Error("the watch has ended")));
   network.attach(consensus);
+  let end: ConsensusEnd | undefined;
   try {
-    const end = await consensus.start(network.broadcast, inner);
+    end = await consensus.start(network.broadcast, inner);
     ending.abort(new Error("consensus has ended"));
     return (await watching) && end === "stopped" && !signal.aborted;
   } finally {
-    network.detach();
+    // Who has halted is still of use to peers that lack its last blocks.
+    if (end === "halted") network.halt();
+    else network.detach();
     ending.abort(new Error("consensus has failed"));
   }
 }

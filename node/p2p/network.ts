@@ -172,6 +172,11 @@ export class Network implements NetworkView {
     this.parts.reactor.detach();
   }
 
+  /** The driver has halted: it hears nothing more, and peers still get what they lack of it. */
+  halt(): void {
+    this.parts.reactor.halt();
+  }
+
   /** Transactions became executable here; give it the bus's `pendingTransactions`. */
   onAdmitted(transactions: readonly PendingTransaction[]): void {
     this.parts.transactions.onAdmitted(transactions);

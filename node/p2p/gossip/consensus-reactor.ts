@@ -94,7 +94,10 @@ interface PeerState {
 /** Implements the driver's view of the network, and speaks to the driver for the network. */
 export class ConsensusReactor implements ConsensusBroadcast {
   private readonly peers = new Map<NodeId, PeerState>();
+  /** Hears what peers say. */
   private inbox: ConsensusInbox | undefined;
+  /** Has what peers lack: the same, and one that has halted. */
+  private helper: ConsensusInbox | undefined;
   private lastStatus: Buffer | undefined;
   private lastStatusAtMs = Number.NEGATIVE_INFINITY;
 
@@ -103,10 +106,20 @@ export class ConsensusReactor implements ConsensusBroadcast {
   /** The driver runs: from now on messages go to it. */
   attach(inbox: ConsensusInbox): void {
     this.inbox = inbox;
+    this.helper = inbox;
   }
 
   /** The driver does not run, as while the node catches up. */
   detach(): void {
+    this.halt();
+    this.helper = undefined;
+  }
+
+  /**
+   * The driver has halted: it hears nothing more, and nothing is told of it, because there is nothing that
+   * it lacks. Peers still get what they lack: the last blocks before an upgrade may be nowhere else.
+   */
+  halt(): void {
     this.inbox = undefined;
     this.lastStatus = undefined;
   }
@@ -164,7 +177,7 @@ export class ConsensusReactor implements ConsensusBroadcast {
   /** A message that came from a peer directly: its status, or what this node lacked. */
   async onDirect(bytes: Uint8Array, from: NodeId): Promise<void> {
     const message = parse(() => {
-      return decodeConsensusMessage(bytes, (height) => this.inbox?.setSizeAt(height));
+      return decodeConsensusMessage(bytes, (height) => this.helper?.setSizeAt(height));
     });
     if (message === undefined) return this.ports.report(from, "malformed");
     if (message.type === "status") {
@@ -193,12 +206,12 @@ export class ConsensusReactor implements ConsensusBroadcast {
 
   /** One round of the above. */
   tick(): void {
-    const { inbox } = this;
-    if (inbox === undefined) return;
-    this.tellStatus(inbox);
+    const { inbox, helper } = this;
+    if (inbox !== undefined) this.tellStatus(inbox);
+    if (helper === undefined) return;
     const due = [...this.peers.values()].filter(({ isFresh, lacks }) => isFresh || lacks.size > 0);
     for (const peer of due) {
-      if (!this.help(inbox, peer)) continue;
+      if (!this.help(helper, peer)) continue;
       // Who has had something comes last the next time: there may not be time for all.
       const { nodeId } = peer.neighbour;
       this.peers.delete(nodeId);
@@ -220,10 +233,10 @@ export class ConsensusReactor implements ConsensusBroadcast {
 
   /** A peer that is far behind catches up by as many heights in a second as it has answers. */
   private hasten(peer: PeerState): void {
-    const { inbox } = this;
+    const { helper } = this;
     const sinceMs = this.ports.clock.monotonicMs() - peer.repairedAtMs;
-    if (inbox === undefined || sinceMs < HASTE_INTERVAL_MS) return;
-    if (isFarBehind(peer.status, inbox.status())) this.help(inbox, peer);
+    if (helper === undefined || sinceMs < HASTE_INTERVAL_MS) return;
+    if (isFarBehind(peer.status, helper.status())) this.help(helper, peer);
   }
 
   private async receive(message: ConsensusMessage, from: NodeId): Promise<Reception> {

@@ -9,7 +9,7 @@ import type { KnownPeerAddress } from "../../../node/p2p/peers/peer-address.js";
 import { systemClock as clock } from "../../../runtime/process/clock.js";
 import { freePort } from "../../helpers/ports.js";
 import { until } from "../../helpers/until.js";
-import { ValidatorNode } from "../../helpers/chains/validator-node.js";
+import { ValidatorNode, type ValidatorNodeOptions } from "../../helpers/chains/validator-node.js";
 import { hashOf } from "./fakes.js";
 import { testLog as log } from "./support.js";
 
@@ -47,6 +47,7 @@ export async function join(
     readonly home?: string;
     readonly persistentPeers: readonly KnownPeerAddress[];
     readonly doubleSignCheckBlocks?: number;
+    readonly watch?: NonNullable<ValidatorNodeOptions["watch"]>;
   },
 ): Promise<Member> {
   const { seed, persistentPeers, ...rest } = options;

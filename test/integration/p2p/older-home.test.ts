@@ -31,6 +31,7 @@ function networkOf(catchUp: () => Promise<void>, said: ConsensusMessage[]) {
     },
     attach: () => undefined,
     detach: () => undefined,
+    halt: () => undefined,
     broadcast: { broadcast: (message: ConsensusMessage) => void said.push(message) },
     fallenBehind: (_witness: object, signal: AbortSignal) =>
       new Promise<void>((_resolve, reject) => {

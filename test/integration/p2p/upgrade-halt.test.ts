@@ -1,0 +1,63 @@
+/** A network that halts before an upgrade: who is some blocks behind gets the last ones, and halts too. */
+import { afterEach, expect, it } from "@jest/globals";
+import type { BlockApplication } from "../../../node/blocks/block-application.js";
+import { UpgradeError } from "../../../node/modules/upgrade/upgrades.js";
+import { validatorGenesis } from "../../helpers/chains/validator-node.js";
+import { until } from "../../helpers/until.js";
+import { Ways } from "../../network/proxy.js";
+import { join, leaveAll, place, reach } from "./members.js";
+
+/** The first decides alone. */
+const POWERS = [40, 1] as const;
+
+/** Blocks that the other one lacks: fewer than send a node back to block sync. */
+const LOST_BLOCKS = 5;
+
+const REASON = 'UPGRADE "next" NEEDED';
+
+const way = new Ways();
+let last = Number.POSITIVE_INFINITY;
+
+afterEach(async () => {
+  await leaveAll();
+  way.close();
+});
+
+/** Of a program that has no handler for what is planned behind the last block. */
+function watch(application: BlockApplication): BlockApplication {
+  let height = 0;
+  return {
+    ...application,
+    async settle(...decided) {
+      const tip = await application.settle(...decided);
+      ({ height } = tip);
+      return tip;
+    },
+    assertMayGoOn() {
+      if (height >= last) throw new UpgradeError("UPGRADE_NEEDED", REASON);
+    },
+  };
+}
+
+it("a node that has halted helps one that lacks its last blocks", async () => {
+  const { genesis: equal, seeds } = validatorGenesis(2, { blockIntervalMs: 50 });
+  const validators = equal.validators.map((one, index) => ({ ...one, power: POWERS[index] ?? 0 }));
+  const genesis = { ...equal, validators };
+  const [ahead, behind] = await Promise.all([place(), place()]);
+  const { address } = ahead;
+  const port = await way.open({ from: 1, to: 0, port: address.port });
+  const strong = await join(genesis, ahead, { seed: seeds[0], persistentPeers: [], watch });
+  const persistentPeers = [{ ...address, port }];
+  const weak = await join(genesis, behind, { seed: seeds[1], persistentPeers, watch });
+  const takesPart = () => weak.entries() > 0 && !weak.node.consensus.isCatchingUp();
+  await until(takesPart, { timeoutMs: 60_000, what: "the start" });
+  await reach([strong, weak], 3);
+  way.split([0]);
+  last = strong.node.height + LOST_BLOCKS;
+  await until(() => strong.node.halts.length > 0, { timeoutMs: 30_000, what: "the halt" });
+  expect([strong.node.height, weak.node.height < last]).toEqual([last, true]);
+  expect(takesPart()).toBe(true);
+  way.heal();
+  await until(() => weak.node.halts.length > 0, { timeoutMs: 30_000, what: "the last blocks" });
+  expect([weak.node.height, weak.node.halts]).toEqual([last, [REASON]]);
+});
