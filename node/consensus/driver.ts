@@ -5,6 +5,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
+import { formatTime, nsToMs } from "../../chain/consensus/block-id.js";
 import type { Vote } from "../../chain/consensus/vote.js";
 import { AppError, errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
@@ -160,6 +161,7 @@ export class ConsensusDriver implements ConsensusInbox {
     this.isRunning = true;
     try {
       this.parts.application.assertMayGoOn();
+      await this.awaitGenesis(signal);
       await this.replay(tail);
       for (;;) {
         await this.handle(await this.queue.next(signal));
@@ -245,6 +247,19 @@ export class ConsensusDriver implements ConsensusInbox {
     const nowMs = clock.nowMs();
     this.lastStartMs = nextStartMs(this.lastStartMs, nowMs, params.blockIntervalMs);
     this.schedule(STEP.newHeight, 0, this.lastStartMs - nowMs);
+  }
+
+  /**
+   * A chain whose genesis time is to come begins then, as in CometBFT: its blocks would all be of the future,
+   * and minted for before the chain was meant to be.
+   */
+  private async awaitGenesis(signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.parts;
+    const { height, timeNs } = this.tip;
+    const waitMs = () => (height > 0 ? 0 : nsToMs(timeNs) - clock.nowMs());
+    if (waitMs() > 0) log.info({ genesisTime: formatTime(timeNs) }, "the genesis time is to come");
+    // In several turns, because no timer takes more than some weeks.
+    while (waitMs() > 0) await sleep(waitMs(), { signal });
   }
 
   /** Brings the height in progress to where it was before the process ended. */

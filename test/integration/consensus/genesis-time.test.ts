@@ -1,0 +1,49 @@
+/** A chain whose genesis time is to come: nobody decides anything before. */
+import { afterEach, describe, expect, it } from "@jest/globals";
+import type { ConsensusEnd, ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { until } from "../../helpers/until.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
+
+const { genesis, seeds } = validatorGenesis(1);
+
+/** More than a timer takes. */
+const FAR_MS = 60 * 86_400_000;
+
+let node: ValidatorNode;
+
+afterEach(() => node.stop());
+
+/** Starts the only validator so long before the genesis time; its clock stands still. */
+async function start(earlyMs: number) {
+  const clock = { ...systemClock, nowMs: () => genesis.genesisTimeMs - earlyMs };
+  node = await ValidatorNode.open({ genesis, seed: seeds[0], clock });
+  const said: ConsensusMessage[] = [];
+  const leaving = new AbortController();
+  const broadcast = (message: ConsensusMessage) => said.push(message);
+  const running = node.consensus.start({ broadcast }, leaving.signal);
+  const stop = (): Promise<ConsensusEnd> => {
+    leaving.abort(new Error("enough"));
+    return running;
+  };
+  return { clock, said, stop };
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe("before the genesis time", () => {
+  it("nothing is proposed, voted or decided; then the chain begins", async () => {
+    const { clock, said, stop } = await start(50);
+    await pause(500);
+    expect([node.height, said.length]).toEqual([0, 0]);
+    clock.nowMs = systemClock.nowMs;
+    await until(() => node.height >= 2, { timeoutMs: 20_000, what: "the second block" });
+    expect([await stop(), node.halts]).toEqual(["stopped", []]);
+  });
+
+  it("a node ends when it is told, however far away that time is", async () => {
+    const { said, stop } = await start(FAR_MS);
+    await pause(200);
+    expect([await stop(), node.height, said.length]).toEqual(["stopped", 0, 0]);
+  });
+});
