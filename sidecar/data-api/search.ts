@@ -70,8 +70,18 @@ const MAX_LIMIT = 1_000;
 /** A page ends early above this size: transactions have up to a few hundred KB. */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 
-/** Blocks of a page that are read at once: those that the index dropped come from the node. */
+/**
+ * Blocks of a page that are read at once: those that the index dropped come from the node. It is fewer
+ * where the last ones were large, so that not much more than `BYTES_AT_ONCE` is in memory.
+ */
 const BLOCKS_AT_ONCE = 8;
+const BYTES_AT_ONCE = 8 * 1024 * 1024;
+
+/**
+ * A page ends early, too, where its blocks have this much together, of which it may need little: a full
+ * block has some 30 MB, and reading them all would take the process from everybody else.
+ */
+const MAX_READ_BYTES = 128 * 1024 * 1024;
 
 /** Statuses of operations as /network/options lists them, by whether they are successful. */
 const STATUS_OF_SUCCESS = { true: "SUCCESS", false: "FAILURE" } as const satisfies Record<
@@ -222,9 +232,16 @@ async function readTransactions(
   const heights = [...new Set(places.map(({ height }) => height))];
   const parts: Buffer[] = [];
   let sizeBytes = 0;
-  for (let at = 0; at < heights.length; at += BLOCKS_AT_ONCE) {
-    const some = heights.slice(at, at + BLOCKS_AT_ONCE);
+  let readBytes = 0;
+  let atOnce = 1;
+  for (let at = 0; at < heights.length && readBytes <= MAX_READ_BYTES; ) {
+    const some = heights.slice(at, at + atOnce);
+    at += some.length;
     const read = await Promise.all(some.map((height) => index.block(height)));
+    const someBytes = read.reduce((sum, block) => sum + block.sizeBytes, 0);
+    readBytes += someBytes;
+    const fitting = Math.floor((BYTES_AT_ONCE * read.length) / someBytes);
+    atOnce = Math.max(1, Math.min(BLOCKS_AT_ONCE, fitting));
     const blocks = new Map(some.map((height, nth) => [height, read[nth]]));
     while (parts.length < places.length) {
       const place = places[parts.length];

@@ -2,6 +2,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Ajv } from "ajv";
@@ -13,7 +14,7 @@ import { type LevelStore, openLevelStore } from "../../../../runtime/files/level
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
 import { createSidecarServer } from "../../../../sidecar/app.js";
-import { encodeBlock } from "../../../../sidecar/rosetta/encoded-block.js";
+import { EncodedBlock, encodeBlock } from "../../../../sidecar/rosetta/encoded-block.js";
 import { eventRoutes } from "../../../../sidecar/data-api/events.js";
 import { networkRoutes } from "../../../../sidecar/data-api/network.js";
 import type { RosettaBlock } from "../../../../sidecar/rosetta/operations.js";
@@ -69,6 +70,7 @@ function serverOver(
   store: LevelStore,
   blocks: readonly RosettaBlock[],
   encoded = blocks.map((block) => encodeBlock(block)),
+  onRead = () => Promise.resolve(),
 ): HttpServer {
   const network = NETWORKS.testnet;
   const places = new Map(
@@ -81,9 +83,11 @@ function serverOver(
   const index = {
     placeOf: (hash: Hash32) => places.get(hash),
     identifierAt: (height: number) => blocks[height]?.block_identifier,
-    block(height: number) {
+    async block(height: number) {
+      await onRead();
       const block = encoded[height];
-      return block === undefined ? Promise.reject(new Error("no block")) : Promise.resolve(block);
+      if (block === undefined) throw new Error("no block");
+      return block;
     },
   };
   const newest = blocks.at(-1)?.block_identifier;
@@ -320,6 +324,39 @@ describe("/search/transactions", () => {
     const rest = (await search({ offset: 16 }, large)).body;
     expect(rest.transactions).toHaveLength(4);
     expect(rest.next_offset).toBeUndefined();
+  });
+
+  it("reads large blocks one by one, and ends a page that has read enough of them", async () => {
+    const filler = {
+      transaction_identifier: { hash: hashOf("filler") },
+      operations: [],
+      metadata: { input: `0x${"ab".repeat(5_000_000)}` },
+    };
+    const [own] = (chain[0] as RosettaBlock).transactions;
+    const blocks = Array.from({ length: 30 }, (_unused, index) => ({
+      ...(chain[index] as RosettaBlock),
+      transactions: [{ ...own, transaction_identifier: { hash: hashOf(`own ${index}`) } }],
+    })) as RosettaBlock[];
+    // Ten megabytes each, of which one transaction is asked for; the bytes are all the same ones.
+    const [first] = blocks as [RosettaBlock];
+    const transactions = [...first.transactions, filler];
+    const { record } = encodeBlock({ ...first, transactions });
+    let [reading, most, reads] = [0, 0, 0];
+    const encoded = blocks.map((block) => new EncodedBlock(block.block_identifier, record));
+    const large = serverOver(await indexed("large blocks", blocks), blocks, encoded, async () => {
+      reads += 1;
+      reading += 1;
+      most = Math.max(most, reading);
+      await nextTurn();
+      reading -= 1;
+    });
+    const { body } = await search({ limit: 30 }, large);
+    expect({ count: body.transactions.length, next: body.next_offset, most, reads }).toEqual({
+      count: 14,
+      next: 14,
+      most: 1,
+      reads: 14,
+    });
   });
 
   const ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
