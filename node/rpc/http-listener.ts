@@ -6,6 +6,8 @@ import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
 import { CollectedBytes } from "../../runtime/http/collected-bytes.js";
 import { endServer } from "../../runtime/http/http-ending.js";
 import { discardRest } from "../../runtime/http/http-body.js";
+import { PipelineBound } from "../../runtime/http/http-pipeline.js";
+import { endSocket } from "../../runtime/http/http-reply.js";
 import { COUNTED_BYTES, type HeldBytes, type Holding } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
 
@@ -48,7 +50,33 @@ export async function listen(
   server.headersTimeout = REQUEST_TIMEOUT_MS;
   server.requestTimeout = REQUEST_TIMEOUT_MS;
   server.maxConnections ||= MAX_CONNECTIONS;
+  boundPipelines(server);
   return bind(server, name, wanted);
+}
+
+/** Statuses of what cannot be read that are not 400. */
+const UNREAD_STATUS: Readonly<Record<string, number>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+  HPE_HEADER_OVERFLOW: 431,
+};
+
+/**
+ * Bounds what one connection asks without waiting, and says of what cannot be read so behind the answers
+ * to what came before: Node by itself says it at once and closes, and whoever has sent a transaction takes
+ * that for its answer, and the transaction for refused.
+ */
+function boundPipelines(server: Server): void {
+  const pipelines = new PipelineBound();
+  server.prependListener("request", (request, response) => {
+    pipelines.count(request, response);
+    // Bodies are read of no other method; the end of a request that is not read is not seen.
+    if (request.method !== "POST") request.resume();
+  });
+  server.on("clientError", (error, socket) => {
+    const status = UNREAD_STATUS[errorCode(error)] ?? 400;
+    const message = "the request cannot be read";
+    pipelines.refuseUnread(socket, () => endSocket(socket, status, { message }));
+  });
 }
 
 /**

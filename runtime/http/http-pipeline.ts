@@ -45,11 +45,11 @@ export class PipelineBound {
   refuseUnread(socket: Duplex, refuse: () => void): void {
     if (this.#unread.has(socket)) return;
     const before = [...(this.#unanswered.get(socket) ?? [])].filter(({ req }) => req.complete);
+    this.#unread.add(socket);
     if (before.length === 0) {
       refuse();
       return;
     }
-    this.#unread.add(socket);
     let left = before.length;
     for (const response of before) {
       response.once("close", () => {
