@@ -36,6 +36,7 @@ export class WebSockets {
   private readonly connections = new Map<WebSocket, { hasCome: boolean }>();
   private readonly sockets: WebSocketServer;
   private pings: NodeJS.Timeout | undefined;
+  private isClosing = false;
 
   constructor(
     server: Server,
@@ -58,8 +59,12 @@ export class WebSockets {
     return this.connections.size;
   }
 
-  /** Ends all connections, politely at first. */
+  /**
+   * Ends all connections, politely at first. Who is told to come again does so at once: new ones are
+   * refused, or the server behind them would wait for their end for ever.
+   */
   async close(): Promise<void> {
+    this.isClosing = true;
     clearInterval(this.pings);
     const open = [...this.connections.keys()];
     const closed = open.map(
@@ -120,6 +125,7 @@ export class WebSockets {
     const { origin } = request.headers;
     const { allowedOrigins } = this.options;
     if (origin !== undefined && !isAllowedOrigin(origin, allowedOrigins)) return "403 Forbidden";
+    if (this.isClosing) return "503 Service Unavailable";
     return this.options.refusal(request, this.size);
   }
 }

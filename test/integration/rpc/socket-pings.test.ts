@@ -1,4 +1,7 @@
-/** Clients that are gone are ended; those that the node does not read, because they ask for much, are not. */
+/**
+ * Clients that are gone are ended; those that the node does not read, because they ask for much, are not.
+ * Where the server ends, none of them can keep it from that.
+ */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -7,6 +10,7 @@ import type { CallResult } from "../../../node/execution/calls/call-port.js";
 import { createClientMemory } from "../../../node/rpc/client-memory.js";
 import { SocketConnection } from "../../../node/rpc/evm/sockets/socket-connection.js";
 import { WebSockets } from "../../../node/rpc/web-sockets.js";
+import { endServer } from "../../../runtime/http/http-ending.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { until } from "../../helpers/until.js";
 import { createTestNode } from "../../unit/rpc/evm/fixture.js";
@@ -45,10 +49,14 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-async function connect(options: ClientOptions = {}) {
+function port(): number {
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("no port");
-  const client = new WebSocket(`ws://127.0.0.1:${address.port}`, options);
+  return address.port;
+}
+
+async function connect(options: ClientOptions = {}) {
+  const client = new WebSocket(`ws://127.0.0.1:${port()}`, options);
   clients.push(client);
   const seen = { pings: 0, answers: 0 };
   client.on("ping", () => (seen.pings += 1));
@@ -84,4 +92,27 @@ it("keeps a client that asks, whether it answers pings or not", async () => {
   await until(() => seen.pings >= 6 || client.readyState === WebSocket.CLOSED, WAIT);
   expect(client.readyState).toBe(WebSocket.OPEN);
   expect(seen.answers).toBeGreaterThan(3);
+});
+
+it("ends though a client comes again as soon as it is told to", async () => {
+  // Silent towards the end, so that there is time for the other one to come again.
+  const { client: silent } = await connect({ autoPong: false });
+  silent.pause();
+  const { client } = await connect();
+  const url = `ws://127.0.0.1:${port()}`;
+  const again = new Promise<string>((resolve) => {
+    client.once("close", () => {
+      const next = new WebSocket(url);
+      clients.push(next);
+      next.once("open", () => resolve("open"));
+      next.once("error", ({ message }) => resolve(message));
+    });
+  });
+  await sockets.close();
+  const ended = endServer(server, 100).then(() => "ended");
+  const late = new Promise((resolve) => {
+    setTimeout(() => resolve("not ended"), 10_000).unref();
+  });
+  expect(await Promise.race([ended, late])).toBe("ended");
+  expect(await again).toBe("Unexpected server response: 503");
 });
