@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { COUNTED_BYTES } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
+import { sendLast } from "../../runtime/http/http-reply.js";
 import { isAllowedOrigin } from "../../runtime/http/readers.js";
 
 /** Time that clients get to answer a close frame when the server stops. */
@@ -85,7 +86,7 @@ export class WebSockets {
     const refusal = this.refusal(request);
     if (refusal !== undefined) {
       stream.on("error", () => stream.destroy());
-      stream.end(`HTTP/1.1 ${refusal}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+      sendLast(stream, `HTTP/1.1 ${refusal}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
       return;
     }
     this.sockets.handleUpgrade(request, stream, head, (socket) => {

@@ -54,20 +54,26 @@ export function leavingOf(response: ServerResponse): LazySignal {
 /** Time to take the answer; closed at once, with bytes that nobody reads, a connection loses it. */
 const LAST_ANSWER_MS = 2_000;
 
-/**
- * Answers on a connection whose request could not even be read, and closes it; also where the client
- * leaves its side open: it would count among the connections that a server has, for ever.
- */
+/** Answers on a connection whose request could not even be read, and closes it. */
 export function endSocket(socket: Duplex, status: number, body: unknown): void {
+  const text = JSON.stringify(body);
+  sendLast(
+    socket,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\nContent-Type: ${JSON_TYPE}\r\n` +
+      `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+  );
+}
+
+/**
+ * Sends the last bytes of a connection that no server looks after any more, and closes it; also where the
+ * client leaves its side open: it would count among the connections that a server has, for ever.
+ */
+export function sendLast(socket: Duplex, bytes: string): void {
   if (!socket.writable) {
     socket.destroy();
     return;
   }
-  const text = JSON.stringify(body);
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\nContent-Type: ${JSON_TYPE}\r\n` +
-      `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
-  );
+  socket.end(bytes);
   const timer = setTimeout(() => socket.destroy(), LAST_ANSWER_MS).unref();
   socket.once("close", () => clearTimeout(timer));
 }

@@ -1,10 +1,11 @@
 /**
  * Clients that are gone are ended; those that the node does not read, because they ask for much, are not.
- * Where the server ends, none of them can keep it from that.
+ * Where the server ends, or has refused them, none of them can keep it from that.
  */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
+import { connect as connectTcp } from "node:net";
 import { type ClientOptions, WebSocket } from "ws";
 import type { CallResult } from "../../../node/execution/calls/call-port.js";
 import { createClientMemory } from "../../../node/rpc/client-memory.js";
@@ -92,6 +93,27 @@ it("keeps a client that asks, whether it answers pings or not", async () => {
   await until(() => seen.pings >= 6 || client.readyState === WebSocket.CLOSED, WAIT);
   expect(client.readyState).toBe(WebSocket.OPEN);
   expect(seen.answers).toBeGreaterThan(3);
+});
+
+it("keeps no connection of a client that it has refused, and that leaves it open", async () => {
+  const client = connectTcp({ port: port(), host: "127.0.0.1", allowHalfOpen: true });
+  try {
+    let text = "";
+    client.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
+    client.write(
+      "GET / HTTP/1.1\r\nHost: here\r\nOrigin: https://other.example\r\n" +
+        "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    );
+    await once(client, "end");
+    expect(text).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
+    const held = () =>
+      new Promise<number>((resolve, reject) => {
+        server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+      });
+    await until(async () => (await held()) === 0, WAIT);
+  } finally {
+    client.destroy();
+  }
 });
 
 it("ends though a client comes again as soon as it is told to", async () => {
