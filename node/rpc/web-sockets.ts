@@ -46,7 +46,9 @@ export class WebSockets {
     const maxPayload = options.maxMessageBytes;
     this.sockets = new WebSocketServer({ noServer: true, maxPayload, clientTracking: false });
     server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
-      this.upgrade(request, stream, head);
+      const isWebSocket = request.headers.upgrade?.toLowerCase() === "websocket";
+      if (isWebSocket) this.upgrade(request, stream, head);
+      else readAgain(server, request, stream, head);
     });
     server.once("listening", () => {
       this.pings = setInterval(() => {
@@ -129,6 +131,32 @@ export class WebSockets {
     if (this.isClosing) return "503 Service Unavailable";
     return this.options.refusal(request, this.size);
   }
+}
+
+/**
+ * Reads a request again without its wish for another protocol, which is to be passed over (RFC 9110, 7.8):
+ * clients that would rather have HTTP/2, Java's among them, begin each connection with it. Node gives all
+ * such requests away as soon as a server takes any.
+ */
+function readAgain(
+  server: Server,
+  { method, url, httpVersion, rawHeaders }: IncomingMessage,
+  stream: Duplex,
+  head: Buffer,
+): void {
+  // An answer that is still due would be mixed up with the one to this request.
+  const due: unknown = Reflect.get(stream, "_httpMessage");
+  if (due !== undefined && due !== null) {
+    stream.destroy();
+    return;
+  }
+  let text = `${method} ${url} HTTP/${httpVersion}\r\n`;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name = "", value = ""] = rawHeaders.slice(at, at + 2);
+    if (name.toLowerCase() !== "upgrade") text += `${name}: ${value}\r\n`;
+  }
+  stream.unshift(Buffer.concat([Buffer.from(`${text}\r\n`, "latin1"), head]));
+  server.emit("connection", stream);
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The consensus RPC by hand: encodings of each transport, errors, searches, what it refuses. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { connect } from "node:net";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { orderVotes } from "../../../chain/consensus/evidence.js";
@@ -17,6 +18,7 @@ import { parseQuery } from "../../../node/rpc/comet/search/query.js";
 import { eventValues, matchesQuery } from "../../../node/rpc/comet/search/query-match.js";
 import { CometTestChain, VALIDATOR_KEYS } from "../../helpers/chains/comet-chain.js";
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
+import { until } from "../../helpers/until.js";
 
 const faucet = new Wallet(`0x${"31".repeat(32)}`);
 const poor = new Wallet(`0x${"33".repeat(32)}`);
@@ -241,6 +243,27 @@ describe("errors", () => {
     });
     const listed = await fetch(chain.url);
     expect(await listed.text()).toContain("/tx_search?query=_&prove=_");
+  });
+
+  it("answer clients that would rather have HTTP/2, as Java's would", async () => {
+    const { hostname, port } = new URL(chain.url);
+    const socket = connect(Number(port), hostname);
+    let text = "";
+    socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
+    const head =
+      "HTTP/1.1\r\nHost: here\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" +
+      "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n";
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "health" });
+    socket.write(`POST / ${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+    let isEnded = false;
+    socket.once("end", () => (isEnded = true));
+    await until(() => text.includes("}") || isEnded, { timeoutMs: 10_000 });
+    expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*"id":7,"result":\{\}\}$/);
+    text = "";
+    socket.write(`GET /status ${head}\r\n`);
+    await until(() => text.includes("}") || isEnded, { timeoutMs: 10_000 });
+    expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*"sync_info"/);
+    socket.destroy();
   });
 
   it("refuse a proof that they do not have, instead of an answer without one", async () => {
