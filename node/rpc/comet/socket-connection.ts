@@ -88,6 +88,8 @@ export class CometConnection implements EventReceiver {
   };
 
   private async onMessage(data: RawData): Promise<void> {
+    // Asked before it knew that it is cut off: what it subscribed to now would outlive it.
+    if (!this.isOpen) return;
     const body = asBuffer(data);
     const { routes, large, log, memory } = this.options;
     const done = holdMessage(memory.unread, body.length, () => this.socket.terminate());

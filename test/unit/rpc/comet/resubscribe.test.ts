@@ -1,8 +1,11 @@
 /** A client that subscribes and unsubscribes all day leaves nothing behind. */
-import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, expect, it, jest } from "@jest/globals";
+import { once } from "node:events";
+import { WebSocket } from "ws";
 import { Arguments } from "../../../../node/rpc/comet/arguments.js";
 import { ResultTexts } from "../../../../node/rpc/comet/json/result-texts.js";
 import type { EventReceiver } from "../../../../node/rpc/comet/route.js";
+import { CometConnection } from "../../../../node/rpc/comet/socket-connection.js";
 import { SubscriptionHub } from "../../../../node/rpc/comet/subscriptions.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { CometTestChain } from "../../../helpers/chains/comet-chain.js";
@@ -13,6 +16,10 @@ let chain: CometTestChain;
 
 beforeAll(async () => {
   chain = await CometTestChain.open(ALICE.address);
+});
+
+afterEach(() => {
+  jest.restoreAllMocks();
 });
 
 afterAll(() => chain.close());
@@ -50,4 +57,39 @@ it("hears once of a client's end, and sends it nothing behind that", async () =>
   await chain.mine();
   expect(pushed).toHaveLength(1);
   hub.close();
+});
+
+async function openClient() {
+  const socket = new WebSocket(`${chain.url.replace("http", "ws")}/websocket`);
+  await once(socket, "open");
+  const subscribe = (kind: string) => {
+    const params = { query: `tm.event='${kind}'` };
+    socket.send(JSON.stringify({ jsonrpc: "2.0", id: kind, method: "subscribe", params }));
+  };
+  return { socket, subscribe };
+}
+
+it("has no subscriptions that it asks for while it is cut off", async () => {
+  const push = jest.spyOn(CometConnection.prototype, "push").mockReturnValueOnce("slow");
+  const cutOff = jest.spyOn(CometConnection.prototype, "cutOff");
+  const slow = await openClient();
+  slow.subscribe("NewBlockHeader");
+  await once(slow.socket, "message");
+  // It does not read that its connection is closed before it asks on.
+  slow.socket.pause();
+  await chain.mine();
+  await until(() => cutOff.mock.calls.length === 1, { timeoutMs: 30_000 });
+  const closed = once(slow.socket, "close");
+  slow.subscribe("NewBlock");
+  slow.socket.resume();
+  await closed;
+  const quick = await openClient();
+  quick.subscribe("NewBlockEvents");
+  await once(quick.socket, "message");
+  push.mockClear();
+  const told = once(quick.socket, "message");
+  await chain.mine();
+  await told;
+  expect(push).toHaveBeenCalledTimes(1);
+  quick.socket.terminate();
 });
