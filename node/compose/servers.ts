@@ -151,7 +151,7 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
   }
   if (config.instrumentation.prometheus) {
     const listen = config.instrumentation.prometheus_listen_addr;
-    starts.push(() => startMetricsServer({ listen, metrics, log }));
+    starts.push(() => startMetricsServer({ listen, metrics, memory: clients, log }));
   }
   return starts;
 }

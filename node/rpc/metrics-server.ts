@@ -1,15 +1,18 @@
 /** 26660: the node's metrics in Prometheus text format. */
 import type { ListenAddress } from "../../runtime/config/config-values.js";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import { errorMessage } from "../../chain/errors.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
-import { listen, type RpcServer, sendText, stopServer } from "./http-listener.js";
+import type { ClientMemory } from "./client-memory.js";
+import { listen, type RpcServer, sendPieces, sendText, stopServer } from "./http-listener.js";
 
 /** What the server needs. */
 export interface MetricsServerOptions {
   readonly listen: ListenAddress;
   readonly metrics: Metrics;
+  /** What the clients of all servers together may make the node keep. */
+  readonly memory: ClientMemory;
   readonly log: Logger;
 }
 
@@ -18,7 +21,6 @@ export interface MetricsServerOptions {
  * @throws PORT_TAKEN, LISTEN_FAILED
  */
 export async function startMetricsServer(options: MetricsServerOptions): Promise<RpcServer> {
-  const { metrics, log } = options;
   const server = createServer((request, response) => {
     const path = request.url?.split("?")[0];
     if (path !== "/metrics") {
@@ -29,14 +31,23 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
       sendText(response, 405, "method not allowed\n", { Allow: "GET, HEAD" });
       return;
     }
-    metrics.page().then(
-      (page) => sendText(response, 200, page, { "Content-Type": metrics.registry.contentType }),
-      (error: unknown) => {
-        log.error({ err: error }, "metrics page failed");
-        sendText(response, 500, `metrics failed: ${errorMessage(error)}\n`);
-      },
-    );
+    void sendPage(response, options);
   });
   const address = await listen(server, "metrics", options.listen);
   return { name: "metrics", address, stop: () => stopServer(server) };
+}
+
+async function sendPage(
+  response: ServerResponse,
+  { metrics, memory, log }: MetricsServerOptions,
+): Promise<void> {
+  try {
+    const page = await metrics.page();
+    if (response.destroyed) return;
+    const { contentType } = metrics.registry;
+    sendPieces({ response, memory }, 200, [page], { "Content-Type": contentType });
+  } catch (error) {
+    log.error({ err: error }, "metrics page failed");
+    sendText(response, 500, `metrics failed: ${errorMessage(error)}\n`);
+  }
 }

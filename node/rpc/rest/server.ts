@@ -115,7 +115,7 @@ class Rest {
     const url = request.url ?? "/";
     const at = url.indexOf("?");
     const [path, query] = at < 0 ? [url, ""] : [url.slice(0, at), url.slice(at + 1)];
-    if (this.swagger?.send(response, path) === true) return;
+    if (this.swagger?.send(exchanged, path) === true) return;
     const match = this.match(verb === "HEAD" ? "GET" : verb, path);
     if (match instanceof QueryFault) {
       refuse(match);

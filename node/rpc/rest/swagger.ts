@@ -1,13 +1,14 @@
 /** `/swagger`: every route of this node, and a page to try them; nothing comes from elsewhere. */
 import { readFileSync } from "node:fs";
-import type { ServerResponse } from "node:http";
 import type { FieldType, MessageType } from "../../../chain/protobuf/descriptor-file.js";
 import { KIT_VERSION } from "../../../chain/version.js";
 import type { QueryRegistry, ServedMethod } from "../cosmos/registry.js";
+import { type Exchanged, sendPieces } from "../http-listener.js";
 
 interface Asset {
   readonly type: string;
-  readonly body: string;
+  /** Bytes, so that all who are sent them share them. */
+  readonly body: Buffer;
 }
 
 /** Only what this server sends is run or asked. */
@@ -21,7 +22,7 @@ export class SwaggerPage {
     const page = { type: "text/html; charset=utf-8", body: asset("index.html") };
     const script = { type: "text/javascript; charset=utf-8", body: asset("page.mjs") };
     const style = { type: "text/css; charset=utf-8", body: asset("page.css") };
-    const api = { type: "application/json", body: JSON.stringify(openApi(queries)) };
+    const api = { type: "application/json", body: Buffer.from(JSON.stringify(openApi(queries))) };
     this.assets = new Map([
       ["/swagger", page],
       ["/swagger/", page],
@@ -32,22 +33,20 @@ export class SwaggerPage {
   }
 
   /** Answers where the path is one of the page's. */
-  send(response: ServerResponse, path: string): boolean {
+  send(exchanged: Exchanged, path: string): boolean {
     const found = this.assets.get(path);
     if (found === undefined) return false;
-    response.writeHead(200, {
+    sendPieces(exchanged, 200, [found.body], {
       "Content-Type": found.type,
-      "Content-Length": Buffer.byteLength(found.body),
       "Content-Security-Policy": POLICY,
       "X-Content-Type-Options": "nosniff",
     });
-    response.end(found.body);
     return true;
   }
 }
 
-function asset(name: string): string {
-  return readFileSync(new URL(`./page/${name}`, import.meta.url), "utf8");
+function asset(name: string): Buffer {
+  return readFileSync(new URL(`./page/${name}`, import.meta.url));
 }
 
 type Schema = Readonly<Record<string, unknown>>;

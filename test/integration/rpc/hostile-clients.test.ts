@@ -2,14 +2,20 @@
  * Clients that ask for much and take nothing, or send much and never end: what the node keeps for
  * them is bounded over all connections, counted in bytes, and those who behave are served.
  */
-import { afterEach, describe, expect, it } from "@jest/globals";
+import { afterEach, describe, expect, it, jest } from "@jest/globals";
 import { once } from "node:events";
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { WebSocket } from "ws";
 import { type ClientMemory, createClientMemory } from "../../../node/rpc/client-memory.js";
+import { QueryRegistry } from "../../../node/rpc/cosmos/registry.js";
 import { startEvmHttpServer } from "../../../node/rpc/evm/http-server.js";
 import { startEvmSocketServer } from "../../../node/rpc/evm/sockets/socket-server.js";
+import { startMetricsServer } from "../../../node/rpc/metrics-server.js";
+import { startRestServer } from "../../../node/rpc/rest/server.js";
+import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
 import { until } from "../../helpers/until.js";
 import { TestClock } from "../../unit/p2p/clock.js";
 import { ALICE, createTestNode, signLegacy } from "../../unit/rpc/evm/fixture.js";
@@ -131,6 +137,46 @@ describe("clients that take nothing of large answers", () => {
     expect(memory.unsent.totalBytes).toBe(0);
     expect(reader.readyState).toBe(WebSocket.OPEN);
   }, 120_000);
+});
+
+describe("pages of the node", () => {
+  it("are counted as all that clients may leave untaken", async () => {
+    const clock = new TestClock();
+    const memory = createClientMemory(clock);
+    const log = createLogger({ component: "test", level: "silent" });
+    const metrics = createMetrics({ processMetrics: false });
+    metrics.gauge("test_lines", "Lines as of many parts of a node", ["line"], (gauge) => {
+      for (let line = 0; line < 2_000; line++) gauge.set({ line: String(line) }, line);
+    });
+    const types = loadDescriptors();
+    const methods = types.services().flatMap((service) => [...service.methods.values()]);
+    const handlers = Object.fromEntries(methods.map(({ path }) => [path, () => ({})]));
+    const queries = new QueryRegistry(types, handlers, () => 1);
+    const shared = { listen: LISTEN, memory, log };
+    const rest = await startRestServer({
+      ...shared,
+      queries,
+      allowedOrigins: [],
+      isSwaggerServed: true,
+      maxConnections: 10,
+      maxBodyBytes: 1_000,
+      requestsPerSecond: 0,
+      timeoutMs: 20_000,
+      clock,
+    });
+    const page = await startMetricsServer({ ...shared, metrics });
+    cleanups.push(() => Promise.all([rest.stop(), page.stop()]));
+    const hold = jest.spyOn(memory.unsent, "hold");
+    const [docs, figures] = [
+      `http://127.0.0.1:${rest.address.port}/swagger/openapi.json`,
+      `http://127.0.0.1:${page.address.port}/metrics`,
+    ];
+    for (const [count, url] of [docs, figures].entries()) {
+      const text = await (await fetch(url)).text();
+      expect([url, text.length > 16_384, hold.mock.calls.length]).toEqual([url, true, count + 1]);
+    }
+    expect(memory.unsent.totalBytes).toBe(0);
+  });
 });
 
 describe("clients that begin large requests and do not end them", () => {

@@ -376,7 +376,12 @@ describe("consensus RPC and metrics", () => {
   });
 
   it("serves the metrics page", async () => {
-    const metrics = await startMetricsServer({ listen: LOOPBACK, metrics: node.api.metrics, log });
+    const metrics = await startMetricsServer({
+      listen: LOOPBACK,
+      metrics: node.api.metrics,
+      memory,
+      log,
+    });
     try {
       const page = await send(`http://127.0.0.1:${metrics.address.port}/metrics`, {
         method: "GET",
