@@ -16,8 +16,8 @@ export interface RouteClient {
 
 /** Where events go. */
 export interface EventReceiver {
-  /** Sends a text, unless too much waits to be read already. */
-  push(text: string): "sent" | "slow" | "closed";
+  /** Sends a text in UTF-8, unless too much waits to be read already. */
+  push(text: Buffer): "sent" | "slow" | "closed";
   /** Ends a connection that does not read, or misses events; the texts are its last ones. */
   cutOff(texts: readonly string[], cause: "slow" | "failed"): void;
   onClose(callback: () => void): void;

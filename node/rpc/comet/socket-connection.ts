@@ -54,10 +54,10 @@ export class CometConnection implements EventReceiver {
     });
   }
 
-  push(text: string): "sent" | "slow" | "closed" {
+  push(text: Buffer): "sent" | "slow" | "closed" {
     if (!this.isOpen) return "closed";
     if (this.socket.bufferedAmount > MAX_BACKLOG_BYTES) return "slow";
-    this.socket.send(text, this.onSent);
+    this.socket.send(text, { binary: false }, this.onSent);
     this.unsent.update(this.socket.bufferedAmount);
     return "sent";
   }

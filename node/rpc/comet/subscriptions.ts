@@ -14,6 +14,7 @@ import {
   type PublishedEvent,
   votePublication,
 } from "./json/event-data.js";
+import { bytesInTurn, type JsonPieces } from "./json/json-pieces.js";
 import { errorText, type RequestId } from "./json-rpc.js";
 import type { CometChain } from "./ports.js";
 import { type EventQuery, parseQuery } from "./search/query.js";
@@ -219,23 +220,28 @@ export class SubscriptionHub {
     );
     if (groups.length === 0) return;
     const values = await event.values();
-    let rest: string | undefined;
+    // Moments are small, and in order because nothing comes between them.
+    const isMoment = !Number.isFinite(height);
+    let rest: Buffer | undefined;
     for (const group of groups) {
       if (!matchesQuery(group.query, values)) continue;
-      rest ??= dataText(await event.data(), values);
+      if (rest === undefined) {
+        const pieces = restPieces(await event.data(), values);
+        rest = isMoment ? Buffer.from([...pieces].join("")) : await bytesInTurn(pieces);
+      }
       for (const member of group.members) {
         if (member.after < height) this.push(member, rest);
-        // Each has to be encoded, tens of megabytes of a large one. Moments are small, and in order
-        // because nothing comes between them.
-        if (Number.isFinite(height)) await breathe();
+        // Each has bytes of its own, tens of megabytes of a large one.
+        if (!isMoment) await breathe();
       }
     }
   }
 
-  private push(subscription: Subscription, rest: string): void {
+  private push(subscription: Subscription, rest: Buffer): void {
     const { id, receiver, text } = subscription;
-    const head = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"query":`;
-    if (receiver.push(`${head}${JSON.stringify(text)},${rest}}}`) !== "slow") return;
+    const query = JSON.stringify(text);
+    const head = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"query":${query},`;
+    if (receiver.push(Buffer.concat([Buffer.from(head), rest])) !== "slow") return;
     this.forget(receiver);
     receiver.cutOff([canceled(id, "slow client")], "slow");
   }
@@ -246,9 +252,27 @@ function canceled(id: RequestId, reason: string): string {
   return errorText(id, "SERVER_ERROR", `subscription was canceled (reason: ${reason})`);
 }
 
-/** The members of a result behind its query, which is each client's own. */
-function dataText(data: string, values: ReadonlyMap<string, readonly string[]>): string {
-  return `"data":${data},"events":${JSON.stringify(Object.fromEntries(values))}`;
+/** Values of one key that are written at a stretch. */
+const VALUES_AT_ONCE = 64;
+
+/** What stands behind the query, which is each client's own: the other members and the ends of all. */
+function* restPieces(
+  data: JsonPieces,
+  values: ReadonlyMap<string, readonly string[]>,
+): Generator<string | Buffer> {
+  yield '"data":';
+  yield* data.pieces;
+  let lead = ',"events":{';
+  for (const [key, list] of values) {
+    yield `${lead}${JSON.stringify(key)}:[`;
+    for (let from = 0; from < list.length; from += VALUES_AT_ONCE) {
+      const some = JSON.stringify(list.slice(from, from + VALUES_AT_ONCE));
+      yield `${from === 0 ? "" : ","}${some.slice(1, -1)}`;
+    }
+    yield "]";
+    lead = ",";
+  }
+  yield "}}}";
 }
 
 function kindOf(query: EventQuery): string | undefined {

@@ -9,6 +9,7 @@ import { allAtOnce } from "../../../chain/steps/steps.js";
 import type { Address } from "../../../chain/address.js";
 import { Arguments } from "../../../node/rpc/comet/arguments.js";
 import { bytesOf, executedAt } from "../../../node/rpc/comet/chain-reads.js";
+import { blockPublications } from "../../../node/rpc/comet/json/event-data.js";
 import type { JsonPieces } from "../../../node/rpc/comet/json/json-pieces.js";
 import { resultTextSteps, transactionResultSteps } from "../../../node/rpc/comet/json/results.js";
 import { MessageReader } from "../../../chain/protobuf/values.js";
@@ -84,7 +85,9 @@ async function ask(name: string, values: Readonly<Record<string, unknown>>): Pro
 }
 
 function comet(): CometChain {
-  const consensus = { height: () => chain.view.head().height };
+  const outline = () => ({ evidence: [] });
+  const height = () => chain.view.head().height;
+  const consensus = { height, outline, validators: () => undefined };
   return { view: chain.view, consensus, events: new EventStore(chain.stores.database) } as never;
 }
 
@@ -108,6 +111,24 @@ describe("a transaction of thousands of logs", () => {
     expect(answer.toString()).toContain(`"index":1,"tx_result":${whole.slice(0, 100)}`);
     expect(JSON.parse(answer.toString())).toMatchObject({ height: `${HEIGHT}`, index: 1 });
     expect(Math.max(...answer.pieces.map(({ length }) => length))).toBeLessThan(20_000);
+  });
+
+  it("is told to subscribers in such pieces, too", async () => {
+    const committed = await chain.view.load(HEIGHT);
+    if (committed === undefined) throw new Error("no block");
+    const events = [...blockPublications(comet(), new ResultTexts(chain.view), committed)];
+    const told = events.filter(({ kind }) => kind === "Tx");
+    expect(told).toHaveLength(CALLS_OF_BLOCK);
+    const data = await told[1]?.data();
+    const executed = await executedAt(comet(), { height: HEIGHT, index: 1 });
+    const tx = Buffer.from(bytesOf(executed)).toString("base64");
+    const result = allAtOnce(transactionResultSteps(executed));
+    const value = { TxResult: { height: `${HEIGHT}`, index: 1, tx, result } };
+    const whole = JSON.stringify({ type: "tendermint/event/Tx", value });
+    expect(data?.toString() === whole).toBe(true);
+    const lengths = data?.pieces.map(({ length }) => length) ?? [];
+    expect(lengths.length).toBeGreaterThan(100);
+    expect(Math.max(...lengths)).toBeLessThan(20_000);
   });
 
   it("stands on a page with as many others as one answer may hold", async () => {

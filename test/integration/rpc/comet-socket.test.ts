@@ -183,7 +183,7 @@ describe("events", () => {
     const subscribe = new Map(hub.routes()).get("subscribe");
     const { signal } = new AbortController();
     const receiver = () => {
-      const texts: string[] = [];
+      const texts: Buffer[] = [];
       const connection: EventReceiver = {
         push: (text) => {
           texts.push(text);

@@ -24,16 +24,17 @@ import {
 import { transactionValueSteps } from "../search/event-search.js";
 import type { CometChain } from "../ports.js";
 import { type EventValues, eventValues } from "../search/query-match.js";
+import { JsonPieces } from "./json-pieces.js";
 import type { ResultTexts } from "./result-texts.js";
-import { transactionResultSteps, validatorUpdateJson, validatorUpdates } from "./results.js";
+import { resultTextSteps, validatorUpdateJson, validatorUpdates } from "./results.js";
 
 /** One event; its parts are made only when somebody wants them. */
 export interface PublishedEvent {
   /** What `tm.event` is compared with. */
   readonly kind: string;
   values(): EventValues | Promise<EventValues>;
-  /** JSON text of `{type, value}`. */
-  data(): string | Promise<string>;
+  /** JSON text of `{type, value}`, in pieces where it may be long. */
+  data(): JsonPieces | Promise<JsonPieces>;
 }
 
 /** Kinds of `blockPublications`; all others are of moments. */
@@ -93,19 +94,24 @@ async function newBlockText(
   chain: CometChain,
   texts: ResultTexts,
   committed: CommittedBlock,
-): Promise<string> {
+): Promise<JsonPieces> {
   const { height } = committed.block.header;
   const results = await texts.of(height);
   const updates = validatorUpdates(chain.consensus, height);
-  const block = (await blockResult(chain, height)).toString();
+  const block = [...(await blockResult(chain, height)).pieces];
+  const blockEnd = (block.pop() ?? "").toString().slice(0, -1);
   const rest = JSON.stringify({
     events: blockEvents(committed.journal),
     validator_updates: updates.map(validatorUpdateJson),
     app_hash: base64(hexToBytes(committed.block.hash)),
   });
-  const finalized = `{"tx_results":${results.toString()},${rest.slice(1)}`;
-  const value = `${block.slice(0, -1)},"result_finalize_block":${finalized}}`;
-  return `{"type":"tendermint/event/NewBlock","value":${value}}`;
+  return new JsonPieces([
+    '{"type":"tendermint/event/NewBlock","value":',
+    ...block,
+    `${blockEnd},"result_finalize_block":{"tx_results":`,
+    ...results.pieces,
+    `,${rest.slice(1)}}}`,
+  ]);
 }
 
 function newTransaction(at: Height, executed: ExecutedTransaction): PublishedEvent {
@@ -114,9 +120,13 @@ function newTransaction(at: Height, executed: ExecutedTransaction): PublishedEve
     values: () => doBreathing(transactionValueSteps(at, executed)),
     data: async () => {
       const { index } = executed;
-      const tx = base64(bytesOf(executed));
-      const result = await doBreathing(transactionResultSteps(executed));
-      return typed("Tx", { TxResult: { height: at.toString(), index, tx, result } });
+      const place = JSON.stringify({ height: at.toString(), index, tx: base64(bytesOf(executed)) });
+      const result = await doBreathing(resultTextSteps(executed));
+      return new JsonPieces([
+        `{"type":"tendermint/event/Tx","value":{"TxResult":${place.slice(0, -1)},"result":`,
+        ...result,
+        "}}}",
+      ]);
     },
   };
 }
@@ -170,6 +180,6 @@ function plainEvent(kind: string, type: string, data: () => unknown): PublishedE
   };
 }
 
-function typed(kind: string, value: unknown): string {
-  return JSON.stringify({ type: `tendermint/event/${kind}`, value });
+function typed(kind: string, value: unknown): JsonPieces {
+  return new JsonPieces([JSON.stringify({ type: `tendermint/event/${kind}`, value })]);
 }

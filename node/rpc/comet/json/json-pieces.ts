@@ -1,4 +1,5 @@
 /** JSON texts that are too long for one string: made, kept and sent in pieces. */
+import { breathe } from "../../../../runtime/process/main-thread.js";
 
 /** A result that is JSON already, in pieces that follow each other. */
 export class JsonPieces {
@@ -19,4 +20,14 @@ export function piecesOfList(items: readonly JsonPieces[]): (string | Buffer)[] 
   }
   pieces.push("]");
   return pieces;
+}
+
+/** Pieces as one row of bytes. A text of megabytes is encoded bit by bit, and others have their turns. */
+export async function bytesInTurn(pieces: Iterable<string | Buffer>): Promise<Buffer> {
+  const bytes: Buffer[] = [];
+  for (const piece of pieces) {
+    bytes.push(typeof piece === "string" ? Buffer.from(piece) : piece);
+    await breathe();
+  }
+  return Buffer.concat(bytes);
 }

@@ -30,7 +30,7 @@ it("hears once of a client's end, and sends it nothing behind that", async () =>
   const hub = new SubscriptionHub(chain.ports, texts, log);
   const routes = new Map(hub.routes());
   const closings: (() => void)[] = [];
-  const pushed: string[] = [];
+  const pushed: Buffer[] = [];
   const connection: EventReceiver = {
     push(text) {
       pushed.push(text);
