@@ -21,8 +21,7 @@ export class PipelineBound {
   /** Takes a request in, until its response is closed. */
   count(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
-    const open = this.#unanswered.get(socket) ?? new Set();
-    this.#unanswered.set(socket, open.add(response));
+    const open = this.#openOf(socket).add(response);
     const isTooMuch = () => open.size >= MAX_UNANSWERED;
     request.once("end", () => {
       if (!isTooMuch()) return;
@@ -35,6 +34,16 @@ export class PipelineBound {
       open.delete(response);
       if (!isTooMuch() && socket.isPaused()) socket.resume();
     });
+  }
+
+  #openOf(socket: Duplex): Set<ServerResponse> {
+    const known = this.#unanswered.get(socket);
+    if (known !== undefined) return known;
+    const open = new Set<ServerResponse>();
+    this.#unanswered.set(socket, open);
+    // Behind Node, which tells only the response whose turn it is that its connection is gone.
+    socket.once("close", () => setImmediate(() => closeAll(open)));
+    return open;
   }
 
   /**
@@ -58,5 +67,13 @@ export class PipelineBound {
         if (left === 0 && socket.writable) refuse();
       });
     }
+  }
+}
+
+/** Closes responses that wait behind others, and that nobody will get any more. */
+function closeAll(open: ReadonlySet<ServerResponse>): void {
+  for (const response of open) {
+    response.destroy();
+    response.emit("close");
   }
 }

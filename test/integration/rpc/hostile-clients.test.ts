@@ -16,9 +16,10 @@ import { startRestServer } from "../../../node/rpc/rest/server.js";
 import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
+import { createGate } from "../../helpers/gate.js";
 import { until } from "../../helpers/until.js";
 import { TestClock } from "../../unit/p2p/clock.js";
-import { ALICE, createTestNode, signLegacy } from "../../unit/rpc/evm/fixture.js";
+import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/evm/fixture.js";
 
 /** Bounds of the test: a few of the answers below at once. */
 const UNSENT_BYTES = 24_000_000;
@@ -44,7 +45,7 @@ async function startNode(unreadBytes = UNREAD_BYTES) {
   const http = await startEvmHttpServer(node.api, options);
   const sockets = await startEvmSocketServer(node.api, options);
   cleanups.push(() => Promise.all([http.stop(), sockets.stop()]));
-  return { clock, memory, httpPort: http.address.port, socketPort: sockets.address.port };
+  return { clock, memory, node, httpPort: http.address.port, socketPort: sockets.address.port };
 }
 
 /** A batch whose answer takes some five megabytes: blocks of 200 KB. */
@@ -220,6 +221,28 @@ describe("clients that begin large requests and do not end them", () => {
     memory.unread.sweep();
     expect(memory.unread.totalBytes).toBe(0);
     await until(() => ended === CROWD, WAIT);
+  });
+
+  it("are none: whole ones that wait behind another on a connection that ends", async () => {
+    const { memory, node, httpPort } = await startNode();
+    const answered = createGate();
+    node.calls.call = async () => {
+      await answered.opened;
+      return node.calls.result;
+    };
+    const call = { jsonrpc: "2.0", id: 1, method: "eth_call", params: [{ to: BOB.address }] };
+    const body = JSON.stringify(call) + " ".repeat(300_000);
+    const socket = connect(httpPort, "127.0.0.1");
+    cleanups.push(() => socket.destroy());
+    const head = `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`;
+    socket.write((head + body).repeat(3));
+    await until(() => memory.unread.totalBytes >= 3 * body.length, WAIT);
+    socket.destroy();
+    await until(() => memory.unread.totalBytes <= 2 * body.length, WAIT);
+    answered.open();
+    // Others are served meanwhile; by then all three were answered.
+    for (let count = 0; count < 20; count++) await post(httpPort, SMALL_CALL);
+    expect([memory.unread.totalBytes, memory.unsent.totalBytes]).toEqual([0, 0]);
   });
 
   it("are none: whole messages, however many, leave nothing behind", async () => {
