@@ -36,7 +36,7 @@ describe("before the genesis time", () => {
     const { clock, said, stop } = await start(50);
     await pause(500);
     expect([node.height, said.length]).toEqual([0, 0]);
-    clock.nowMs = systemClock.nowMs;
+    clock.nowMs = () => systemClock.nowMs();
     await until(() => node.height >= 2, { timeoutMs: 20_000, what: "the second block" });
     expect([await stop(), node.halts]).toEqual(["stopped", []]);
   });
