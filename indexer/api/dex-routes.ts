@@ -34,10 +34,14 @@ interface PairRow {
   readonly decimals1: number | null;
 }
 
-const PAIR_SELECT = `WITH ${dayBounds(s)}
+/**
+ * @param pairs rows of `pair` as a source: what is looked up beside each, its day's volume above all, is so for
+ *   every one of them
+ */
+const pairSelect = (pairs: string) => `WITH ${dayBounds(s)}
   SELECT p.*, b.time, l.supply_logged AS lp_supply, d.day0, d.day1, k0.symbol AS symbol0,
     k0.decimals AS decimals0, k1.symbol AS symbol1, k1.decimals AS decimals1
-  FROM ${s}.pair p JOIN ${s}.block b ON b.height = p.height
+  FROM ${pairs} p JOIN ${s}.block b ON b.height = p.height
   LEFT JOIN ${s}.token l ON l.address = p.address
   LEFT JOIN ${s}.token k0 ON k0.address = p.token0
   LEFT JOIN ${s}.token k1 ON k1.address = p.token1
@@ -93,16 +97,18 @@ const PAIRS: ListKind<PairRow> = {
   filters: ["token"],
   rows: ({ snapshot, filters, ceiling, after, limit }) => {
     const where = new Where().and("p.height <= ?", ceiling);
-    if (filters["token"] !== undefined) {
-      const token = bytesOf(readAddressText(filters["token"], "token"));
-      where.and("(p.token0 = ? OR p.token1 = ?)", token, token);
-    }
     if (after !== undefined) where.and("(p.height, p.log_index) < (?, ?)", ...after);
-    return snapshot.sql.query(
-      `${PAIR_SELECT} ${where.text()}
-       ORDER BY p.height DESC, p.log_index DESC LIMIT ${limit}`,
-      where.parameters,
-    );
+    const page = `ORDER BY p.height DESC, p.log_index DESC LIMIT ${limit}`;
+    const pairs = (condition: string) =>
+      `(SELECT p.* FROM ${s}.pair p ${where.text()}${condition} ${page})`;
+    let source = pairs("");
+    if (filters["token"] !== undefined) {
+      const token = where.bind(bytesOf(readAddressText(filters["token"], "token")));
+      // Of either side as many as the page may have: some tokens are in nearly every pair.
+      const sides = ["token0", "token1"].map((side) => pairs(` AND p.${side} = ${token}`));
+      source = `(${sides.join(" UNION ")})`;
+    }
+    return snapshot.sql.query(`${pairSelect(source)} ${page}`, where.parameters);
   },
   item: pairJson,
   position: ({ height, log_index }) => [height, log_index],
@@ -279,9 +285,10 @@ export function dexRoutes(context: ApiContext): readonly HttpRoute[] {
       path: "/v1/dex/pairs/{pair}",
       handler: ({ params }) =>
         atOneMoment(context, async (snapshot) => {
-          const [row] = await snapshot.sql.query<PairRow>(`${PAIR_SELECT} WHERE p.address = $1`, [
-            pairOf(params),
-          ]);
+          const [row] = await snapshot.sql.query<PairRow>(
+            `${pairSelect(`${s}.pair`)} WHERE p.address = $1`,
+            [pairOf(params)],
+          );
           if (row !== undefined) return { body: { meta: metaOf(snapshot), pair: pairJson(row) } };
           const details = { indexedHeight: snapshot.progress.height };
           throw new IndexerError("NOT_FOUND", "no such pair", { details });

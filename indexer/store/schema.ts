@@ -252,8 +252,10 @@ export function indexStatements(s: IndexSchema): readonly string[] {
     `CREATE INDEX IF NOT EXISTS token_metadata ON ${s}.token (metadata_height NULLS FIRST)`,
     `CREATE INDEX IF NOT EXISTS pair_unasked
       ON ${s}.pair (address) WHERE is_confirmed IS NULL`,
-    `CREATE INDEX IF NOT EXISTS pair_token0 ON ${s}.pair (token0)`,
-    `CREATE INDEX IF NOT EXISTS pair_token1 ON ${s}.pair (token1)`,
+    ...["token0", "token1"].flatMap((side) => [
+      `DROP INDEX IF EXISTS ${s}.pair_${side}`,
+      `CREATE INDEX IF NOT EXISTS pair_${side}_place ON ${s}.pair (${side}, height, log_index)`,
+    ]),
     `CREATE INDEX IF NOT EXISTS swap_pair ON ${s}.swap (pair, height, log_index)`,
     `CREATE INDEX IF NOT EXISTS swap_sender ON ${s}.swap (sender, height, log_index)`,
     `CREATE INDEX IF NOT EXISTS swap_recipient ON ${s}.swap (recipient, height, log_index)`,

@@ -22,6 +22,9 @@ import { createTestDatabase, type TestDatabase } from "../../helpers/services/po
 
 const HEIGHTS = 20_000;
 const PAIR = parseAddress(`0x${"77".repeat(20)}`);
+/** In nearly every pair, as the wrapped coin is, and in three. */
+const COMMON = parseAddress(`0x${"c0".repeat(20)}`);
+const RARE = parseAddress(`0x${"d0".repeat(20)}`);
 /** Traded thrice, long ago. */
 const TRADER = parseAddress(`0x${"a1".repeat(20)}`);
 
@@ -110,8 +113,12 @@ beforeAll(async () => {
   // Anybody can log a pair, and be a token.
   await client.query(
     `INSERT INTO indexer.pair
-     SELECT substr(sha256(int8send(h)), 1, 20), '\\x01', '\\x02', '\\x03', h, 0, 0, 0, 0, 0, 0, false
-     FROM generate_series(1, ${HEIGHTS}) h`,
+     SELECT substr(sha256(int8send(h)), 1, 20), '\\x01', CASE WHEN h % 2 = 0 THEN $1 ELSE other END,
+       CASE WHEN h % 2 = 1 THEN $1 ELSE other END, h, 0, 0, 0, 0, 0, 0, false
+     FROM (SELECT h, CASE WHEN h BETWEEN 11 AND 13 THEN $2::bytea
+         ELSE substr(sha256(int8send(-h)), 1, 20) END AS other
+       FROM generate_series(1, ${HEIGHTS}) h) x`,
+    [hexToBytes(COMMON), hexToBytes(RARE)],
   );
   await client.query(
     `INSERT INTO indexer.token
@@ -160,6 +167,26 @@ it("are few for an account's swaps, however many others have swapped since", asy
   expect(items).toMatchObject([{ height: 13 }]);
   const behind = await ask("/v1/dex/swaps", { cursor: next, limit: 7 });
   expect(behind).toMatchObject({ items: [{ height: 12 }, { height: 11 }], next: null });
+});
+
+it("are few for a token's pairs, be it in three of them or in nearly all", async () => {
+  const heightsOf = async (query: Readonly<Record<string, unknown>>) => {
+    const body = (await ask("/v1/dex/pairs", query)) as {
+      readonly items: readonly { readonly createdHeight: number }[];
+      readonly next: string | null;
+    };
+    expect({ query, isFew: rowsRead < 1_000, rowsRead }).toMatchObject({ query, isFew: true });
+    return { heights: body.items.map(({ createdHeight }) => createdHeight), next: body.next };
+  };
+  expect(await heightsOf({ token: RARE, limit: 25 })).toEqual({
+    heights: [13, 12, 11],
+    next: null,
+  });
+  const first = await heightsOf({ token: COMMON, limit: 3 });
+  expect(first.heights).toEqual([HEIGHTS, HEIGHTS - 1, HEIGHTS - 2]);
+  const second = await heightsOf({ cursor: first.next, limit: 2 });
+  expect(second.heights).toEqual([HEIGHTS - 3, HEIGHTS - 4]);
+  expect((await heightsOf({ limit: 2 })).heights).toEqual([HEIGHTS, HEIGHTS - 1]);
 });
 
 it("are few for what is asked of pairs and tokens, where nearly all were asked already", async () => {
