@@ -2,6 +2,7 @@
  * "Verify in this browser": the reader's trusted header lies in the browser's own storage, proofs and
  * headers come from the explorer and are believed in nothing (light/verify-proof.mjs).
  */
+import { jsonOf } from "./answers.mjs";
 import { toHex } from "./light/bytes.mjs";
 import { checkSelf, followFrom, readSigned } from "./light/headers.mjs";
 import { verifyProof } from "./light/verify-proof.mjs";
@@ -10,15 +11,9 @@ const PIN_KEY = "causeway-trusted-header";
 
 /** Answers of a node, as the explorer passes them on. */
 const source = {
-  header: (height) => get(`/proof/header/${height}`),
-  headers: (to) => get(`/proof/headers/${to}`),
+  header: (height) => jsonOf(`/proof/header/${height}`),
+  headers: (to) => jsonOf(`/proof/headers/${to}`),
 };
-
-async function get(path) {
-  const answer = await fetch(path, { headers: { accept: "application/json" } });
-  if (!answer.ok) throw new Error(`${path}: HTTP ${answer.status}`);
-  return answer.json();
-}
 
 /** Shows a sentence and, below it, what is proven. */
 function show(place, kind, sentence, proven = {}) {
@@ -61,7 +56,7 @@ function prepareControl(control) {
     try {
       const { chainId } = pin;
       const expected = { chainId, nowMs: Date.now(), kind, subject };
-      const proof = await get(url);
+      const proof = await jsonOf(url);
       show(result, "held", held, await verifyProof(proof, pin, source, expected));
     } catch (error) {
       show(result, "refused", `${refused} ${error.message}`);

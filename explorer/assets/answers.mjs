@@ -1,0 +1,22 @@
+/**
+ * Answers of the explorer's own server, as parsed JSON. A proof may need hundreds of headers, and a reader has so
+ * many pages in a minute: that these are used up refutes nothing.
+ */
+
+/** Refusals of one answer that are waited out, each for at most so long as a reader's share takes to fill up. */
+const MAX_WAITS = 20;
+const MAX_WAIT_SECONDS = 60;
+
+/** The answer of a path; where a reader's share is used up, asked for again when the server says. */
+export async function jsonOf(path) {
+  for (let waits = 0; ; waits++) {
+    const answer = await fetch(path, { headers: { accept: "application/json" } });
+    if (answer.ok) return answer.json();
+    const seconds = Number(answer.headers.get("retry-after"));
+    const isSoon = answer.status === 429 && seconds > 0 && seconds <= MAX_WAIT_SECONDS;
+    if (!isSoon || waits >= MAX_WAITS) {
+      throw new Error(`${path}: HTTP ${answer.status}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
+  }
+}
