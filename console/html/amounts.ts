@@ -6,9 +6,12 @@ import { badge, time } from "../../web/html/parts.js";
 /** Decimals of each asset by its symbol. */
 export type AssetDecimals = ReadonlyMap<string, number>;
 
-/** "1.5 TOKEN", exactly; in units where an asset is not known. */
+/** "1.5 TOKEN", exactly; where an asset's decimals are not known its smallest units, and that they are. */
 export function amount(units: bigint, asset: string, decimals: AssetDecimals): string {
-  return `${unitsAmount(units, decimals.get(asset))} ${asset}`;
+  const places = decimals.get(asset);
+  return places === undefined
+    ? `${units} units of ${asset}`
+    : `${unitsAmount(units, places)} ${asset}`;
 }
 
 const GOOD = new Set(["credited", "settled", "active", "delivered", "done", "none"]);

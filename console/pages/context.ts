@@ -1,4 +1,6 @@
 /** What pages are made from, and what many of them need. */
+import { errorCode } from "../../chain/errors.js";
+import { TOKEN_DECIMALS, TOKEN_SYMBOL } from "../../chain/units.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { badRequest } from "../../web/errors.js";
@@ -22,11 +24,19 @@ export interface PageContext {
 /** Rows of a list's page. */
 export const PAGE_ROWS = 50;
 
-/** Decimals of all assets. */
+/**
+ * Decimals of all assets; of the chain's own coin alone while the API that knows them does not answer: who has
+ * to stop a payment then does not need it.
+ */
 export async function decimalsOf({ api, signal }: ConsoleRequest): Promise<AssetDecimals> {
   const question = { api: "deposit", path: "/v1/assets", schema: assetList } as const;
-  const { assets } = await api.get(question, signal);
-  return new Map(assets.map(({ asset, decimals }) => [asset, decimals]));
+  try {
+    const { assets } = await api.get(question, signal);
+    return new Map(assets.map(({ asset, decimals }) => [asset, decimals]));
+  } catch (error) {
+    if (errorCode(error) !== "UNAVAILABLE") throw error;
+    return new Map([[TOKEN_SYMBOL, TOKEN_DECIMALS]]);
+  }
 }
 
 /** What was just done, told once more by the address. */

@@ -1,9 +1,16 @@
 /** Wallets, the comparison of books and chain, and fees. */
+import { errorCode } from "../../chain/errors.js";
 import { el } from "../../web/html/element.js";
 import { badge, code, section, table } from "../../web/html/parts.js";
 import { amount, moment, momentText, statusBadge } from "../html/amounts.js";
 import type { ConsolePage, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
-import { feeList, figures, reconciliationPage, walletList } from "../sources/answers.js";
+import {
+  type CoinsView,
+  feeList,
+  figures,
+  reconciliationPage,
+  walletList,
+} from "../sources/answers.js";
 import { cursorOf, decimalsOf, olderPager, segment, warning } from "./context.js";
 import { accountName, balanceChart } from "./figures.js";
 
@@ -31,7 +38,7 @@ async function wallets(request: ConsoleRequest): Promise<ConsolePage> {
   const { api, t, signal } = request;
   const [found, charts, decimals] = await Promise.all([
     api.get({ api: "withdrawal", path: "/v1/wallets", schema: walletList }, signal),
-    api.get({ api: "deposit", path: "/v1/figures", schema: figures }, signal),
+    coinsOf(request),
     decimalsOf(request),
   ]);
   const show = (units: bigint | null) => (units === null ? "—" : amount(units, NATIVE, decimals));
@@ -83,9 +90,21 @@ async function wallets(request: ConsoleRequest): Promise<ConsolePage> {
           wallet.leaseHolder === null ? t("no") : t("yes"),
         ]),
       }),
-      section(t("balances"), balanceChart(charts.coins, { t, decimals })),
+      charts === undefined
+        ? undefined
+        : section(t("balances"), balanceChart(charts, { t, decimals })),
     ],
   };
+}
+
+/** What there was of coins; undefined while the API that knows it does not answer. */
+async function coinsOf({ api, signal }: ConsoleRequest): Promise<readonly CoinsView[] | undefined> {
+  try {
+    return (await api.get({ api: "deposit", path: "/v1/figures", schema: figures }, signal)).coins;
+  } catch (error) {
+    if (errorCode(error) !== "UNAVAILABLE") throw error;
+    return undefined;
+  }
 }
 
 async function reconciliation(request: ConsoleRequest): Promise<ConsolePage> {
