@@ -34,10 +34,7 @@ interface PairRow {
   readonly decimals1: number | null;
 }
 
-/**
- * @param pairs rows of `pair` as a source: what is looked up beside each, its day's volume above all, is so for
- *   every one of them
- */
+/** @param pairs rows of `pair`: beside every one of them its day's volume is looked up, which costs most */
 const pairSelect = (pairs: string) => `WITH ${dayBounds(s)}
   SELECT p.*, b.time, l.supply_logged AS lp_supply, d.day0, d.day1, k0.symbol AS symbol0,
     k0.decimals AS decimals0, k1.symbol AS symbol1, k1.decimals AS decimals1
