@@ -9,6 +9,7 @@ import type { TokenEntry } from "../../chain/token-list.js";
 import {
   readTokenAssets,
   registerTokens,
+  storeLost,
   type TokenAsset,
 } from "../../ledger/assets/asset-registry.js";
 import { bookOpening, type OpeningBalance } from "../../ledger/assets/token-opening.js";
@@ -44,14 +45,16 @@ export interface TokenBookParts {
 /** See the head of the file. */
 export class TokenBook {
   readonly #parts: TokenBookParts;
+  /** The home's list. */
+  readonly #entries: readonly TokenEntry[];
   readonly #assets = new Map<Address, string>();
   #tokens: readonly TokenAsset[] = [];
   #next = 0;
   #checkedHeight = -1;
 
-  private constructor(parts: TokenBookParts, tokens: readonly TokenAsset[]) {
+  private constructor(parts: TokenBookParts, entries: readonly TokenEntry[]) {
     this.#parts = parts;
-    this.#follow(tokens);
+    this.#entries = entries;
   }
 
   /** Those that are followed. */
@@ -70,7 +73,8 @@ export class TokenBook {
     entries: readonly TokenEntry[],
     options: { readonly signal: AbortSignal },
   ): Promise<TokenBook> {
-    const book = new TokenBook(parts, await registerTokens(parts.database, entries));
+    const book = new TokenBook(parts, entries);
+    book.#follow(await registerTokens(parts.database, entries));
     if ((await openIncident(parts.database))?.kind === "RECOVERY") return book;
     await retry(() => book.openWaiting(options), {
       signal: options.signal,
@@ -109,9 +113,12 @@ export class TokenBook {
     }
   }
 
-  /** Follows the ledger's tokens: a recovery, or a watcher whose list is newer, may have stored some. */
+  /**
+   * Follows the ledger's tokens: a recovery, or a watcher whose list is newer, may have stored some, and of
+   * the list's a standby that took over may lack some.
+   */
   async refresh(): Promise<void> {
-    this.#follow(await readTokenAssets(this.#parts.database));
+    this.#follow(await storeLost(this.#parts.database, this.#entries));
   }
 
   #follow(tokens: readonly TokenAsset[]): void {

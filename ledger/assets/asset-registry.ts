@@ -93,6 +93,24 @@ export function registerTokens(
   });
 }
 
+/**
+ * Stores tokens that the ledger has not got any more, where a standby took over without them: what came of
+ * them would be nobody's. Their movements count from the next block on.
+ * @returns all tokens of the ledger
+ */
+export async function storeLost(
+  database: SqlDatabase,
+  entries: readonly TokenEntry[],
+): Promise<TokenAsset[]> {
+  if ((await unknownTokens(database, entries)).length > 0) {
+    await database.transaction(async (tx) => {
+      await lockCursor(tx);
+      await storeTokens(tx, await unknownTokens(tx, entries));
+    });
+  }
+  return readTokenAssets(database);
+}
+
 /** Those of a list that the ledger knows neither by their symbols nor by their contracts. */
 export async function unknownTokens(
   sql: Sql,

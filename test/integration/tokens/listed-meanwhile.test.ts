@@ -37,3 +37,25 @@ it("counts in these blocks: they are looked at again", async () => {
   expect(balances?.find(({ asset }) => asset === "PLAIN")?.availableUnits).toBe(70n);
   expect((await bench.reconcile()).clean).toBe(true);
 });
+
+it("is stored again by a watcher that runs on where a standby has not got it", async () => {
+  await bench.watch();
+  const alice = await bench.register("alice");
+  await bench.caughtUp();
+  await bench.ledger.owner.transaction(async (tx) => {
+    for (const table of ["token_state_change", "token_state", "asset"]) {
+      await tx.query(`ALTER TABLE ${table} DISABLE TRIGGER USER`);
+      const column = table === "asset" ? "symbol" : "asset";
+      await tx.query(`DELETE FROM ${table} WHERE ${column} = 'PLAIN'`);
+      await tx.query(`ALTER TABLE ${table} ENABLE TRIGGER USER`);
+    }
+  });
+  await bench.mine([]);
+  await bench.caughtUp();
+  await bench.mine([callOf("PlainToken", "mint", [alice, 70n])]);
+  await bench.mine([]);
+  await bench.caughtUp();
+  const balances = await customerBalances(bench.database, parseCustomerId("alice"));
+  expect(balances?.find(({ asset }) => asset === "PLAIN")?.availableUnits).toBe(70n);
+  expect((await bench.reconcile()).clean).toBe(true);
+});
