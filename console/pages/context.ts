@@ -25,8 +25,8 @@ export interface PageContext {
 export const PAGE_ROWS = 50;
 
 /**
- * Decimals of all assets; of the chain's own coin alone while the API that knows them does not answer: who has
- * to stop a payment then does not need it.
+ * Decimals of all assets; of the chain's own coin alone while the API that knows them does not answer: who
+ * has to stop a payment then does not need it.
  */
 export async function decimalsOf({ api, signal }: ConsoleRequest): Promise<AssetDecimals> {
   const question = { api: "deposit", path: "/v1/assets", schema: assetList } as const;

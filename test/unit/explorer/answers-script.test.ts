@@ -8,7 +8,8 @@ interface AnswersScript {
   readonly jsonOf: (path: string) => Promise<unknown>;
 }
 
-const { jsonOf }: AnswersScript = await import("../../../explorer/assets/answers.mjs");
+const ASSETS = "../../../explorer/assets";
+const { jsonOf }: AnswersScript = await import(`${ASSETS}/answers.mjs`);
 
 /** Refusals before the answer; the answer's status, and what is said of when to come again. */
 let refusals = 0;
