@@ -1,9 +1,9 @@
 /**
- * Answers of the explorer's own server, as parsed JSON. A proof may need hundreds of headers, and a reader has so
- * many pages in a minute: that these are used up refutes nothing.
+ * Answers of the explorer's own server, as parsed JSON. A proof may need hundreds of headers, and a reader
+ * has so many pages in a minute: that these are used up refutes nothing.
  */
 
-/** Refusals of one answer that are waited out, each for at most so long as a reader's share takes to fill up. */
+/** Refusals of one answer that are waited out, each for at most as long as a share takes to fill up. */
 const MAX_WAITS = 20;
 const MAX_WAIT_SECONDS = 60;
 
