@@ -3,7 +3,7 @@
  * checked, then logged, then handled; everything that is signed is logged and forced to disk
  * before it is handled and sent. Calls must not overlap.
  */
-import { type BlockId, msToNs } from "../../chain/consensus/block-id.js";
+import { type BlockId, isSameBlockId, msToNs } from "../../chain/consensus/block-id.js";
 import { PART_BYTES } from "../../chain/consensus/consensus-block.js";
 import {
   type Proposal,
@@ -394,6 +394,14 @@ export class HeightRun {
     const { signer, wal, failpoint } = this.context;
     if (signer === undefined) return;
     const { voteType: type, round, blockId } = effect;
+    const { address } = signer;
+    const validatorIndex = this.current.validators.indexOf(address);
+    const heard = this.current.votes.of(type, round).firstOf(validatorIndex);
+    // Of an older home, or a copied one, peers know what it has signed at this height.
+    if (heard !== undefined && !isSameBlockId(heard.blockId, blockId)) {
+      this.context.log.error({ round, type }, "nothing is signed: its key has another vote here");
+      return;
+    }
     // What led here must be read back before the same vote can be asked for again.
     await wal.sync();
     const content = { type, height: this.height, round, blockId, timeNs: this.voteTimeNs() };
@@ -401,8 +409,6 @@ export class HeightRun {
     const signed = await this.signedOrRefused(place, () => signer.signVote(content));
     if (signed === undefined) return;
     failpoint(`consensus.after-${VOTE_NAME[type]}-signature`);
-    const { address } = signer;
-    const validatorIndex = this.current.validators.indexOf(address);
     const vote: Vote = { ...content, ...signed, validatorAddress: address, validatorIndex };
     this.own.push({ type: "message", message: { type: "vote", vote } });
   }

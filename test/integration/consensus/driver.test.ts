@@ -276,6 +276,18 @@ describe("double signing", () => {
     expect(new Set(guilty)).toEqual(new Set([genesis.validators[3]?.address]));
   });
 
+  it("is not done where peers have shown what the key signed, and its home does not know", async () => {
+    const { tell, offer, vote, votes, own, others } = await listener();
+    const { blockId, proposal, parts } = offer();
+    // What it said before its home came back older: nothing.
+    expect(await tell({ type: "vote", vote: vote(own) })).toBe("new");
+    for (const message of [proposal, ...parts]) await tell(message);
+    for (const one of others) await tell({ type: "vote", vote: vote(one, { blockId }) });
+    await until(() => votes().length > 0, { timeoutMs: 10_000, what: "its precommit" });
+    const said = votes().map((one) => [one.type, one.blockId]);
+    expect(said).toEqual([[VOTE_TYPE.precommit, blockId]]);
+  });
+
   it("is made unlikely by a look at the last blocks before the start", async () => {
     const { genesis, seeds } = validatorGenesis(1);
     const node = await ValidatorNode.open({ genesis, seed: seeds[0] });
