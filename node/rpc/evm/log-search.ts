@@ -11,6 +11,7 @@ import type { ChainView, LogTerm, LogTest, PlacedLog } from "../../view/chain-vi
 import type { BlockJson } from "./json/block-json.js";
 import { logJson, placeOf } from "./encode.js";
 import { invalidParams, RpcFault } from "./errors.js";
+import type { LogPosition } from "./filters.js";
 import { LARGE_BYTES } from "./large-lane.js";
 import { type HeightRange, type LogCriteria, mayContain } from "./log-filter.js";
 import { type CallContext, RawJson } from "./method.js";
@@ -97,6 +98,46 @@ export async function searchLogs(
   return { logs: found, next: undefined, exceeded };
 }
 
+/**
+ * Matching logs from a position on, in order: as many as the bounds allow, which they may exceed by one, so
+ * that a block is given in parts however much is in it.
+ * @param to the last height that is looked at
+ * @returns with the position to go on from
+ * @throws the signal's reason
+ */
+export async function logsFrom(
+  view: ChainView,
+  criteria: LogCriteria,
+  { from, to }: { readonly from: LogPosition; readonly to: Height },
+  options: Omit<SearchOptions, "isFirstWhole">,
+): Promise<{ readonly logs: readonly string[]; readonly next: LogPosition }> {
+  const { maxResults, maxBytes, signal } = options;
+  const isWanted = logTest(criteria);
+  const logs: string[] = [];
+  const size: SearchSize = { logs: 0, bytes: 0, isLarge: false };
+  const range = { from: from.height, to };
+  for await (const { height, starts } of candidates(view, criteria, range, signal)) {
+    const given = height === from.height ? from.given : 0;
+    let before = 0;
+    for (const start of starts) {
+      await breathe(signal);
+      const page = { view, height, start, isWanted, most: Number.MAX_SAFE_INTEGER };
+      const matches: PlacedLog[] = [];
+      await findMatches(page, matches, signal);
+      const behind = before + matches.length;
+      let place = Math.min(Math.max(given, before), behind);
+      for await (const text of pageTexts(page, matches, options, size, place - before)) {
+        logs.push(text);
+        place += 1;
+        const isFull = logs.length >= maxResults || size.bytes >= maxBytes;
+        if (isFull) return { logs, next: { height, given: place } };
+      }
+      before = behind;
+    }
+  }
+  return { logs, next: { height: to + 1, given: 0 } };
+}
+
 /** How much a search has found so far. */
 interface SearchSize {
   logs: number;
@@ -133,18 +174,20 @@ async function findMatches(
  * a large answer waits for its place, and read again.
  * @param matches what `findMatches` found; emptied meanwhile
  * @param size counts what is given
+ * @param first place of the match that the texts begin with
  */
 async function* pageTexts(
   page: SearchedPage,
   matches: PlacedLog[],
-  { becameLarge, signal }: SearchOptions,
+  { becameLarge, signal }: Pick<SearchOptions, "becameLarge" | "signal">,
   size: SearchSize,
+  first = 0,
 ): AsyncGenerator<string> {
   const { view, height } = page;
   const outline = view.outline(height);
   if (outline === undefined) throw new Error(`block ${height} is missing`);
   const place = placeOf(outline);
-  for (let index = 0; index < matches.length; index++) {
+  for (let index = first; index < matches.length; index++) {
     const nextBytes = () => HEX_DIGITS * (matches[index]?.log.data.length ?? 0);
     if (!size.isLarge && size.bytes + nextBytes() > LARGE_BYTES) {
       matches.length = 0;

@@ -67,6 +67,8 @@ export interface Subscriber {
   tooSlow(): void;
   /** Ends the connection: a subscription of it cannot go on. @param why told to the client */
   failed(why: string): void;
+  /** So much is waiting to be sent that it is to be waited for before there is more. */
+  readonly isBehind: boolean;
   /** Resolves when little is waiting to be sent; rejects when the connection is gone. */
   drained(): Promise<void>;
   /** Calls back once when the connection ends. */

@@ -79,6 +79,10 @@ export class SocketConnection implements Subscriber {
     if (this.isOpen) this.close(FAILED, closeReason(`subscription ended: ${why}`));
   }
 
+  get isBehind(): boolean {
+    return this.socket.bufferedAmount > this.api.limits.backlogBytes / 2;
+  }
+
   drained(): Promise<void> {
     if (!this.isOpen) return Promise.reject(new Error("connection closed"));
     if (this.socket.bufferedAmount <= DRAINED_BYTES) {

@@ -20,8 +20,8 @@ import {
 } from "../encode.js";
 import { historyPruned, INTERNAL_ERROR, toRpcError } from "../errors.js";
 import { LARGE_BYTES, type LargeLane } from "../large-lane.js";
-import { matches, mayContain } from "../log-filter.js";
-import { searchLogs } from "../log-search.js";
+import { type LogCriteria, matches, mayContain } from "../log-filter.js";
+import { logsFrom } from "../log-search.js";
 import type { Subscriber } from "../method.js";
 import { assertBlocks } from "../reads.js";
 import type { LiveBlock } from "./live-block.js";
@@ -35,10 +35,15 @@ export interface Subscription {
   readonly prefix: string;
   /** First height that was not sent yet. */
   next: Height;
+  /** Matching logs of that height that were sent: more than 0 where they are sent in parts. */
+  given: number;
   /** Nothing of a block above this height is sent. */
   readonly last: Height;
-  /** The newest block when it was made: what others were sent of that knows nothing of it. */
-  readonly lastPast: Height;
+  /**
+   * Up to here blocks are read from the chain. At first the newest block when it was made: what others
+   * were sent of that knows nothing of it.
+   */
+  lastPast: Height;
   /** Its id has been answered: only then something is sent. */
   isStarted: boolean;
   /** Ends whatever is being made for it. */
@@ -69,7 +74,6 @@ const HEIGHTS_AT_ONCE = 1_000;
 const PAST_LOGS_AT_ONCE = {
   maxResults: 1_000,
   maxBytes: 4 * 1024 * 1024,
-  isFirstWhole: true,
 };
 
 /**
@@ -226,19 +230,39 @@ export class ClientLane {
     topic: ChainTopic,
     block: LiveBlock<Subscription>,
   ): Promise<void> {
-    const { signal } = subscription.ending;
     if (topic.kind === "newHeads") {
       this.send(subscription, block.header());
     } else if (topic.kind === "logs") {
-      const { criteria } = topic.filter;
-      if (!mayContain(criteria, block.logsBloom)) return;
-      for (const { log, text } of await block.logs()) {
-        if (matches(criteria, log)) this.send(subscription, text());
-        await breathe(signal);
-      }
+      await this.sendLiveLogs(subscription, topic.filter.criteria, block);
     } else if (block.transactionCount > 0) {
       if (topic.hashes.size === 0) return this.sendReceipts(subscription, block.height);
       await this.sendReceiptList(subscription, block.receipts(subscription));
+    }
+  }
+
+  /**
+   * Sends logs of the newest block. Where the client is behind the others come in parts, as of the past,
+   * and it is waited for in between: at once they may be more than is kept for it, and it would be dropped
+   * at this block whenever it comes again.
+   */
+  private async sendLiveLogs(
+    subscription: Subscription,
+    criteria: LogCriteria,
+    block: LiveBlock<Subscription>,
+  ): Promise<void> {
+    const { height, logsBloom } = block;
+    if (!mayContain(criteria, logsBloom)) return;
+    let given = 0;
+    for (const { log, text } of await block.logs()) {
+      if (matches(criteria, log)) {
+        if (this.subscriber.isBehind) {
+          Object.assign(subscription, { next: height, given, lastPast: height });
+          return;
+        }
+        this.send(subscription, text());
+        given += 1;
+      }
+      await breathe(subscription.ending.signal);
     }
   }
 
@@ -265,12 +289,14 @@ export class ClientLane {
     };
     try {
       const bounds = { ...PAST_LOGS_AT_ONCE, signal, becameLarge };
-      const found = await searchLogs(view, topic.filter.criteria, { from: next, to }, bounds);
+      const from = { height: next, given: subscription.given };
+      const found = await logsFrom(view, topic.filter.criteria, { from, to }, bounds);
       for (const text of found.logs) {
         this.send(subscription, text);
         await breathe(signal);
       }
-      subscription.next = found.next ?? to + 1;
+      subscription.next = found.next.height;
+      subscription.given = found.next.given;
     } finally {
       leave?.();
     }

@@ -104,7 +104,7 @@ export class SubscriptionHub {
       `"${id}","result":`;
     const ending = new AbortController();
     const { height: lastPast } = view.head();
-    const span = { next, last, lastPast };
+    const span = { next, given: 0, last, lastPast };
     const subscription = { id, topic, prefix, ...span, isStarted: false, ending };
     if (topic.kind === "transactionReceipts") this.waiting.add(subscription, topic.hashes);
     if (topic.kind === "logs") this.room.take(topic.filter.criteria);

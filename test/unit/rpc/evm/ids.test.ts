@@ -28,6 +28,7 @@ it("finds filters by ids that were kept as numbers", async () => {
 it("ends subscriptions by ids that were kept as numbers", async () => {
   const { api } = createTestNode();
   const subscriber: Subscriber = {
+    isBehind: false,
     notify: () => undefined,
     tooSlow: () => undefined,
     failed: () => undefined,

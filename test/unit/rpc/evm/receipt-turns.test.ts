@@ -61,6 +61,7 @@ describe("others get their turns", () => {
 async function firstTold(api: EvmApi, params: readonly unknown[]): Promise<unknown> {
   const told = new Promise<string>((resolve, reject) => {
     const subscriber: Subscriber = {
+      isBehind: false,
       notify: resolve,
       tooSlow: () => reject(new Error("too slow")),
       failed: (why) => reject(new Error(why)),

@@ -12,10 +12,16 @@ import { ALICE, createTestNode, signLegacy } from "./fixture.js";
 
 const LOGS = 2_000;
 const SUBSCRIPTIONS = 20;
+/** What may wait for a client; some of the parts in which logs of the past are sent. */
+const FAR_BYTES = 16 * 1024 * 1024;
 const CONTRACT = parseAddress(`0x${"aa".repeat(20)}`);
 
 interface Notification {
   readonly params: { readonly result: unknown };
+}
+
+interface PlacedNotification {
+  readonly params: { readonly result: { readonly blockNumber: string; readonly logIndex: string } };
 }
 
 /** A client that takes whatever it is sent, at once. */
@@ -24,6 +30,9 @@ class TestSubscriber implements Subscriber {
   isDropped = false;
   private readonly closings: (() => void)[] = [];
 
+  get isBehind(): boolean {
+    return false;
+  }
   notify(text: string): void {
     this.texts.push(text);
   }
@@ -47,6 +56,24 @@ class TestSubscriber implements Subscriber {
     return this.texts
       .filter((text) => text.includes(`"subscription":"${String(id)}"`))
       .map((text) => (JSON.parse(text) as Notification).params.result);
+  }
+}
+
+/** A client that takes what it is sent as slowly as it comes over a line. */
+class FarSubscriber extends TestSubscriber {
+  private unsentBytes = 0;
+
+  override get isBehind(): boolean {
+    return this.unsentBytes > FAR_BYTES / 2;
+  }
+  override notify(text: string): void {
+    this.unsentBytes += text.length;
+    if (this.unsentBytes > FAR_BYTES) this.tooSlow();
+    super.notify(text);
+  }
+  override async drained(): Promise<void> {
+    await super.drained();
+    this.unsentBytes = 0;
   }
 }
 
@@ -122,6 +149,30 @@ it("misses no block and repeats none where more blocks come than it has sent", a
   await turnsUntil(() => client.texts.length >= 3 * (LOGS * SUBSCRIPTIONS + 1));
   const numbers = (client.results(heads) as { number: string }[]).map(({ number }) => number);
   expect(numbers).toEqual(["0x1", "0x2", "0x3"]);
+});
+
+it("sends a block of more logs than may wait for a client in parts, live and of the past", async () => {
+  const { chain, subscribe } = startNode();
+  const data = new Uint8Array(20_000);
+  const raw = await signLegacy(ALICE, { nonce: 0 });
+  const logs = Array.from({ length: 500 }, () => ({ address: CONTRACT, topics: [], data }));
+  const early = new FarSubscriber();
+  await subscribe(early, "logs");
+  chain.add([{ raw, logs }]);
+  chain.add([{ raw, logs: logs.slice(0, 3) }]);
+  const late = new FarSubscriber();
+  await subscribe(late, "logs", { fromBlock: "0x1" });
+  for (const client of [early, late]) {
+    await turnsUntil(() => client.isDropped || client.texts.length >= 503);
+    expect(client.isDropped).toBe(false);
+    const places = client.texts.map((text) => {
+      const { blockNumber, logIndex } = (JSON.parse(text) as PlacedNotification).params.result;
+      return Number(blockNumber) * 10_000 + Number(logIndex);
+    });
+    const ofBlock = (number: number, count: number) =>
+      Array.from({ length: count }, (_, index) => number * 10_000 + index);
+    expect(places).toEqual([...ofBlock(1, 500), ...ofBlock(2, 3)]);
+  }
 });
 
 it("stops at once with eth_unsubscribe, and with the connection", async () => {
