@@ -8,6 +8,7 @@ import { endServer } from "../../runtime/http/http-ending.js";
 import { discardRest } from "../../runtime/http/http-body.js";
 import { PipelineBound } from "../../runtime/http/http-pipeline.js";
 import { endSocket } from "../../runtime/http/http-reply.js";
+import { takeOriginForm } from "../../runtime/http/request-checks.js";
 import { COUNTED_BYTES, type HeldBytes, type Holding } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
 
@@ -50,6 +51,7 @@ export async function listen(
   server.headersTimeout = REQUEST_TIMEOUT_MS;
   server.requestTimeout = REQUEST_TIMEOUT_MS;
   server.maxConnections ||= MAX_CONNECTIONS;
+  server.prependListener("request", takeOriginForm);
   boundPipelines(server);
   return bind(server, name, wanted);
 }

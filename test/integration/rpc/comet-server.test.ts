@@ -266,6 +266,17 @@ describe("errors", () => {
     socket.destroy();
   });
 
+  it("take a target with scheme and host for what it means", async () => {
+    const { hostname, port } = new URL(chain.url);
+    const socket = connect(Number(port), hostname);
+    let text = "";
+    socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
+    socket.write("GET http://node.example/block?height=2 HTTP/1.1\r\nHost: node.example\r\n\r\n");
+    await until(() => /\r\n\r\n./.test(text), { timeoutMs: 10_000 });
+    expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*"height":"2"/);
+    socket.destroy();
+  });
+
   it("refuse a proof that they do not have, instead of an answer without one", async () => {
     const path = "/cosmos.bank.v1beta1.Query/TotalSupply";
     const response = async (prove: boolean) => {
