@@ -19,9 +19,8 @@ afterEach(() => desk.close());
 
 const FIELDS = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
 
-/** A request that equals a payment which the ledger lost and a recovery found; two persons decide. */
+/** A request that equals a payment which the ledger lost and a recovery found. */
 async function frozenBesideLost() {
-  desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
   const first = await desk.backup();
   await desk.request({ key: "lost", ...FIELDS });
   await desk.work();
@@ -35,18 +34,15 @@ async function frozenBesideLost() {
   return other;
 }
 
+/** The same where two persons decide. */
+function frozenForTwoPersons() {
+  desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
+  return frozenBesideLost();
+}
+
 describe("a second loss", () => {
   it("pays nothing again that a person cleared in the first one", async () => {
-    const first = await desk.backup();
-    await desk.request({ key: "lost", ...FIELDS });
-    await desk.work();
-    await desk.register("bob");
-    await desk.useDatabase(first);
-    await desk.watch();
-    await desk.causeway("recover", "--apply");
-    await desk.watch();
-    const other = await desk.request({ key: "other", ...FIELDS });
-    await desk.work(1);
+    const other = await frozenBesideLost();
     expect((await desk.read(other.id)).status).toBe("frozen");
     await desk.causeway("ledger", "pay-withdrawal", other.id, "--reason", "a new order");
     const second = await desk.backup();
@@ -69,7 +65,7 @@ describe("a second loss", () => {
   });
 
   it("pays nothing again by a second person's word that was proposed before it", async () => {
-    const other = await frozenBesideLost();
+    const other = await frozenForTwoPersons();
     const pay = [
       "ledger",
       "pay-withdrawal",
@@ -108,7 +104,7 @@ describe("a second loss", () => {
 
 describe("a second person's word", () => {
   it("pays nothing that a transaction may have paid which was seen behind the proposal", async () => {
-    const other = await frozenBesideLost();
+    const other = await frozenForTwoPersons();
     const who = ["--operator", "ann", "--reason", "a new one"];
     await desk.causeway("ledger", "pay-withdrawal", other.id, ...who);
     // Somebody pays it by hand, and another one lets the wallet go on.
@@ -134,7 +130,7 @@ describe("a second person's word", () => {
   });
 
   it("is not carried out over a cause that comes behind the look at what it is about", async () => {
-    const other = await frozenBesideLost();
+    const other = await frozenForTwoPersons();
     const who = ["--operator", "ann", "--reason", "a new one"];
     await desk.causeway("ledger", "pay-withdrawal", other.id, ...who);
     const { database } = desk;

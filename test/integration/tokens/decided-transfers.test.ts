@@ -159,54 +159,42 @@ it("is not decided by a word of before the chain lost its block", async () => {
   expect([await statusOf(id), await bench.units(destination, "MOODY")]).toEqual(["frozen", 100n]);
 });
 
-it("is not decided by what the chain said before the watcher went back", async () => {
-  const { id, kept } = await unproven();
+/** Proposes that it paid; while the chain is asked about the block in which it was found, something happens. */
+async function proposeWhile(id: WithdrawalId, happens: () => Promise<unknown>): Promise<unknown> {
   const { owner } = bench.bench.ledger;
   const [found] = await owner.query<{ hash: Hash32 }>(
     `SELECT block_hash AS hash FROM nonce_slot WHERE withdrawal_id = $1`,
     [id],
   );
   const terms = { action: "decide-transfer", withdrawalId: id, isPaid: true } as const;
-  const said = propose(
+  return propose(
     owner,
     { terms, reason: "it moved", operator: "ann", needsSecond: false },
     {
       hasDone: async () => true,
       paidBy: async () => undefined,
       async blockOf() {
-        await loseAbove(kept);
+        await happens();
         return found?.hash;
       },
     },
   );
-  await expect(said).rejects.toThrow("went back");
+}
+
+it("is not decided by what the chain said before the watcher went back", async () => {
+  const { id, kept } = await unproven();
+  await expect(proposeWhile(id, () => loseAbove(kept))).rejects.toThrow("went back");
   expect(await statusOf(id)).toBe("frozen");
 });
 
 it("is not decided by what the chain said of the block in which it was found before", async () => {
   const { id } = await unproven();
-  const { owner } = bench.bench.ledger;
-  const [found] = await owner.query<{ hash: Hash32 }>(
-    `SELECT block_hash AS hash FROM nonce_slot WHERE withdrawal_id = $1`,
-    [id],
-  );
-  const terms = { action: "decide-transfer", withdrawalId: id, isPaid: true } as const;
-  const said = propose(
-    owner,
-    { terms, reason: "it moved", operator: "ann", needsSecond: false },
-    {
-      hasDone: async () => true,
-      paidBy: async () => undefined,
-      async blockOf() {
-        // Another one had it looked at again, and it was found elsewhere.
-        await owner.query(`UPDATE nonce_slot SET block_hash = $2 WHERE withdrawal_id = $1`, [
-          id,
-          `0x${"0b".repeat(32)}`,
-        ]);
-        return found?.hash;
-      },
-    },
-  );
-  await expect(said).rejects.toThrow("changed while this was looked at");
+  // Another one had it looked at again, and it was found elsewhere.
+  const elsewhere = () =>
+    bench.bench.ledger.owner.query(
+      `UPDATE nonce_slot SET block_hash = $2 WHERE withdrawal_id = $1`,
+      [id, `0x${"0b".repeat(32)}`],
+    );
+  await expect(proposeWhile(id, elsewhere)).rejects.toThrow("changed while this was looked at");
   expect(await statusOf(id)).toBe("frozen");
 });

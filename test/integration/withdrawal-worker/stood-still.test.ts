@@ -147,6 +147,21 @@ it("freezes no wallet for receipts that another worker has found meanwhile", asy
   expect([await house.isFrozen(), (await house.read(id)).status]).toEqual([false, "settled"]);
 });
 
+/** A lane whose payments are sent and mined; in its next round it stops behind its look at receipts. */
+async function minedBefore(stop: ReturnType<typeof once>): Promise<Lane> {
+  const context = house.context();
+  const node = deafNode(
+    context.node,
+    () => false,
+    () => stop.spring(),
+  );
+  const lane = house.laneWith({ ...context, node });
+  await lane.runRound(house.signal);
+  house.chain.mine();
+  stop.isSet = true;
+  return lane;
+}
+
 it("lets nothing go on that another worker has frozen meanwhile", async () => {
   const { id } = await house.accept();
   const context = house.context();
@@ -166,36 +181,19 @@ it("lets nothing go on that another worker has frozen meanwhile", async () => {
     for (let round = 0; round < 2; round += 1) await other.runRound(house.signal);
     expect((await house.read(id)).status).toBe("frozen");
   });
-  const node = deafNode(
-    context.node,
-    () => false,
-    () => stop.spring(),
-  );
-  const lane = house.laneWith({ ...context, node });
-  await lane.runRound(house.signal);
-  house.chain.mine();
-  stop.isSet = true;
+  const lane = await minedBefore(stop);
   await lane.runRound(house.signal).catch(() => undefined);
   expect([stop.isSet, (await house.read(id)).status]).toEqual([false, "frozen"]);
 });
 
 it("records no block that was read before the watcher went back behind it", async () => {
   const { id } = await house.accept();
-  const context = house.context();
   const stop = once(async () => {
     await house.ledger.owner.query(`ALTER TABLE watch_cursor DISABLE TRIGGER ALL`);
     await house.ledger.owner.query(`UPDATE watch_cursor SET rewinds = rewinds + 1`);
     await house.ledger.owner.query(`ALTER TABLE watch_cursor ENABLE TRIGGER ALL`);
   });
-  const node = deafNode(
-    context.node,
-    () => false,
-    () => stop.spring(),
-  );
-  const lane = house.laneWith({ ...context, node });
-  await lane.runRound(house.signal);
-  house.chain.mine();
-  stop.isSet = true;
+  const lane = await minedBefore(stop);
   await lane.runRound(house.signal);
   // It would be sent no more, were it gone with its block.
   expect([stop.isSet, (await house.read(id)).status]).toEqual([false, "broadcast"]);

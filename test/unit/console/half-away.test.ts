@@ -3,12 +3,11 @@ import { expect, it } from "@jest/globals";
 import { approvalRoutes } from "../../../console/pages/approvals.js";
 import { treasuryRoutes } from "../../../console/pages/treasury.js";
 import { withdrawalRoutes } from "../../../console/pages/withdrawals.js";
-import type { ConsoleRequest, ConsoleRoutes } from "../../../console/server/route.js";
+import type { ConsoleRoutes } from "../../../console/server/route.js";
 import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
-import { textsOf } from "../../../console/text/catalogue.js";
 import { PageError } from "../../../web/errors.js";
-import { el, renderDocument } from "../../../web/html/element.js";
-import { all, parseHtml, textOf } from "../../helpers/pages/html.js";
+import { shownPage } from "../../helpers/pages/console-page.js";
+import { all } from "../../helpers/pages/html.js";
 
 const ID = "0b0e7a52-5f0e-4c6e-9a52-8f6f0a3d1c11";
 
@@ -34,7 +33,7 @@ const withdrawal = (asset: string) => ({
 });
 
 /** The page of a path, of an admin, where only the withdrawal API answers, and of payments in an asset. */
-async function shown({ pages }: ConsoleRoutes, path: string, asset: string) {
+async function shown(routes: ConsoleRoutes, path: string, asset: string) {
   const own = `/v1/withdrawals/${ID}`;
   const answers: Readonly<Record<string, unknown>> = {
     "/v1/withdrawals": { withdrawals: [withdrawal(asset)], next: null },
@@ -50,27 +49,16 @@ async function shown({ pages }: ConsoleRoutes, path: string, asset: string) {
     },
     "/v1/wallets": { wallets: [] },
   };
-  const get = async (question: ApiQuestion<unknown>) => {
+  const answer = (question: ApiQuestion<unknown>) => {
     if (question.api === "deposit") throw new PageError("UNAVAILABLE", "no answer");
-    return question.schema.parse(answers[question.path]);
+    return answers[question.path];
   };
-  const request = {
-    params: { id: ID },
-    query: new URLSearchParams(),
-    user: "ann",
-    role: "admin",
-    api: { get },
-    hiddenFields: () => undefined,
-    language: "en",
-    t: textsOf("en"),
-    signal: new AbortController().signal,
-  } as unknown as ConsoleRequest;
-  const page = await pages.find((one) => one.path === path)?.show(request);
-  const root = parseHtml(renderDocument(el("main", {}, page?.content)));
+  const params = { id: ID };
+  const { text, root } = await shownPage(routes, path, { role: "admin", params, answer });
   const forms = all(root, "form").flatMap(({ attributes }) =>
     attributes.get("method") === "post" ? [attributes.get("action")] : [],
   );
-  return { text: textOf(root), forms };
+  return { text, forms };
 }
 
 it("are there, with what can be done about a payment", async () => {

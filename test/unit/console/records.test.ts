@@ -2,34 +2,20 @@
 import { expect, it } from "@jest/globals";
 import { recordRoutes } from "../../../console/pages/records.js";
 import { treasuryRoutes } from "../../../console/pages/treasury.js";
-import type { ConsoleRequest, ConsoleRoutes } from "../../../console/server/route.js";
+import type { ConsoleRoutes } from "../../../console/server/route.js";
 import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
-import { textsOf } from "../../../console/text/catalogue.js";
-import { el, renderDocument } from "../../../web/html/element.js";
-import { all, parseHtml, textOf } from "../../helpers/pages/html.js";
+import { shownPage } from "../../helpers/pages/console-page.js";
+import { all } from "../../helpers/pages/html.js";
 
 /** The page of a path, of an operator whose APIs answer so by their paths. */
 async function shown(
-  { pages }: ConsoleRoutes,
+  routes: ConsoleRoutes,
   path: string,
   answers: Readonly<Record<string, unknown>>,
 ) {
-  const get = async (question: ApiQuestion<unknown>) =>
-    question.schema.parse(answers[question.path]);
-  const request = {
-    params: {},
-    query: new URLSearchParams(),
-    user: "ann",
-    role: "operator",
-    api: { get },
-    hiddenFields: () => undefined,
-    language: "en",
-    t: textsOf("en"),
-    signal: new AbortController().signal,
-  } as unknown as ConsoleRequest;
-  const page = await pages.find((one) => one.path === path)?.show(request);
-  const root = parseHtml(renderDocument(el("main", {}, page?.content)));
-  return { text: textOf(root), forms: all(root, "form").length };
+  const answer = (question: ApiQuestion<unknown>) => answers[question.path];
+  const { text, root } = await shownPage(routes, path, { role: "operator", answer });
+  return { text, forms: all(root, "form").length };
 }
 
 const incident = (id: number, kind: string, message: string, remedy: string) => ({

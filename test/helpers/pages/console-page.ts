@@ -1,0 +1,37 @@
+/** Pages of the console as somebody is shown them, from answers of the APIs. */
+import type { ConsoleRequest, ConsoleRoutes } from "../../../console/server/route.js";
+import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
+import { textsOf } from "../../../console/text/catalogue.js";
+import { el, renderDocument } from "../../../web/html/element.js";
+import { parseHtml, textOf } from "./html.js";
+
+/** Who asks for a page, and how the APIs answer. */
+export interface ShownRequest {
+  readonly role: ConsoleRequest["role"];
+  readonly params?: ConsoleRequest["params"];
+  /** What the APIs answer, unparsed. */
+  readonly answer: (question: ApiQuestion<unknown>) => unknown;
+}
+
+/** The page of a path: its text, and its elements. */
+export async function shownPage(
+  { pages }: ConsoleRoutes,
+  path: string,
+  { role, params = {}, answer }: ShownRequest,
+) {
+  const get = async (question: ApiQuestion<unknown>) => question.schema.parse(answer(question));
+  const request = {
+    params,
+    query: new URLSearchParams(),
+    user: "ann",
+    role,
+    api: { get },
+    hiddenFields: () => undefined,
+    language: "en",
+    t: textsOf("en"),
+    signal: new AbortController().signal,
+  } as unknown as ConsoleRequest;
+  const page = await pages.find((one) => one.path === path)?.show(request);
+  const root = parseHtml(renderDocument(el("main", {}, page?.content)));
+  return { text: textOf(root), root };
+}
