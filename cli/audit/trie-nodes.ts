@@ -17,6 +17,7 @@ import {
 import { decodeRlp, type RlpItem } from "../../chain/encoding/rlp.js";
 import type { AuditNode, ProofQuery, TrieProof } from "./audit-node.js";
 import { AuditError } from "./errors.js";
+import { decodeTriePath } from "./trie-path.js";
 
 /** Nodes kept between blocks; some 500 bytes each. */
 const MAX_NODES = 400_000;
@@ -171,10 +172,8 @@ export class TrieNodes implements DB<string> {
     }
     const [encoded, reference] = item;
     if (!(encoded instanceof Uint8Array)) return;
-    // The first nibble tells leaves (2, 3) from extensions (0, 1), and odd lengths (1, 3).
-    const digits = Buffer.from(encoded).toString("hex");
-    const isLeaf = digits[0] === "2" || digits[0] === "3";
-    if (!isLeaf) child(reference, digits.slice(digits[0] === "1" ? 1 : 2));
+    const { isLeaf, digits } = decodeTriePath(encoded);
+    if (!isLeaf) child(reference, digits);
   }
 
   /** A key whose proof passes the place: the one that is being read, else one that is searched. */

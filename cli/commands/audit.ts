@@ -10,9 +10,7 @@ import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
 import { homePaths } from "../home/home.js";
 import { loadKitConfig } from "../home/kit-config.js";
-
-/** Progress lines; no command of the kit is silent for longer than 30 s. */
-const PROGRESS_MS = 5_000;
+import { progressLines } from "../progress.js";
 
 /** A block of many transactions and its proofs take a node a while. */
 const REQUEST_TIMEOUT_MS = 60_000;
@@ -72,15 +70,11 @@ async function runAudit(
   }
 }
 
-/** Says where the walk is, at most once per interval. */
+/** Says where the walk is. */
 function progressPrinter(warn: (line: string) => void): (progress: AuditProgress) => void {
-  let saidMs = performance.now();
-  return ({ height, to, transactions }) => {
-    const nowMs = performance.now();
-    if (nowMs - saidMs < PROGRESS_MS) return;
-    saidMs = nowMs;
-    warn(`audit: block ${height} of ${to}, ${transactions} transactions`);
-  };
+  const say = progressLines(warn);
+  return ({ height, to, transactions }) =>
+    say(() => `audit: block ${height} of ${to}, ${transactions} transactions`);
 }
 
 function toWire({ difference, gasUsed, ...report }: AuditReport): Record<string, unknown> {

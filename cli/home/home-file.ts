@@ -24,7 +24,7 @@ export async function replaceFile(path: string, content: string, mode: number): 
  */
 export async function createFileOnce(
   path: string,
-  content: string,
+  content: string | Iterable<string>,
   mode: number,
 ): Promise<boolean> {
   try {
@@ -38,8 +38,8 @@ export async function createFileOnce(
 export interface NewFile {
   readonly path: string;
   readonly mode: number;
-  /** Made when its turn comes: of many files no more than one is held. */
-  readonly content: () => string;
+  /** Made when its turn comes: of many files no more than one is held, of a long one a piece. */
+  readonly content: () => string | Iterable<string>;
 }
 
 /**

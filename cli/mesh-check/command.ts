@@ -4,6 +4,7 @@ import { setMaxListeners } from "node:events";
 import { readObject } from "../../rpc-client/answer-fields.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { sentenceOf } from "../errors.js";
+import { progressLines } from "../progress.js";
 import { parseBlockId } from "./block-check.js";
 import { MeshCheckError } from "./errors.js";
 import { FaultList } from "./faults.js";
@@ -26,9 +27,6 @@ export interface MeshCheckContext {
 
 /** Exit codes: every balance is explained, a fault was found, the check could not be made. */
 export const MESH_CHECK_EXIT = { clean: 0, faults: 1, cannotRun: 2 } as const;
-
-/** Progress lines; no command of the kit is silent for longer than 30 s. */
-const PROGRESS_MS = 5_000;
 
 const MAX_CONCURRENCY = 256;
 
@@ -101,17 +99,13 @@ async function lastBlock(client: MeshClient, text: string): Promise<number> {
   );
 }
 
-/** Says where the walk is, at most once per interval. */
+/** Says where the walk is. */
 function progressPrinter(context: MeshCheckContext): (progress: WalkProgress) => void {
-  let saidMs = context.clock.monotonicMs();
-  return ({ index, to, balanceCount, faultCount }) => {
-    const nowMs = context.clock.monotonicMs();
-    if (nowMs - saidMs < PROGRESS_MS) return;
-    saidMs = nowMs;
-    context.printProgress(
-      `mesh-check: block ${index} of ${to}, ${balanceCount} balances, ${faultCount} faults`,
+  const say = progressLines(context.printProgress, context.clock);
+  return ({ index, to, balanceCount, faultCount }) =>
+    say(
+      () => `mesh-check: block ${index} of ${to}, ${balanceCount} balances, ${faultCount} faults`,
     );
-  };
 }
 
 function readNumber(name: string, text: string, max: number): number {

@@ -24,6 +24,9 @@ export const SECRET_MODE = 0o600;
 /** Mode of files that hold no secret. */
 export const PLAIN_MODE = 0o644;
 
+/** Pieces of a new file that are gathered before they are written. */
+const WRITE_CHARACTERS = 262_144;
+
 /**
  * Replaces a file's content; a crash leaves the former content or the new one, never a part, and
  * the new one is on disk when the promise resolves. Throws the system's fault, with nothing left
@@ -59,14 +62,14 @@ export async function writeNewFile(file: string, content: Uint8Array): Promise<v
 
 /**
  * Creates a file whole if the name is free, on disk when it returns; an existing file is never
- * touched, and of two processes at once one wins.
+ * touched, and of two processes at once one wins. What pieces throw is thrown, with nothing left.
  * @param options `isPassing`: not forced to disk, for what says nothing after a power cut, as a
  *   lock; after one it may be gone or empty
  * @returns false where a file was there already; throws the system's fault otherwise
  */
 export function createFileOnce(
   file: string,
-  content: string,
+  content: string | Iterable<string>,
   mode: number,
   { isPassing = false }: { readonly isPassing?: boolean } = {},
 ): boolean {
@@ -75,7 +78,9 @@ export function createFileOnce(
     const handle = openSync(draft, "wx", mode);
     try {
       fchmodSync(handle, mode);
-      writeFileSync(handle, content);
+      for (const piece of typeof content === "string" ? [content] : gathered(content)) {
+        writeFileSync(handle, piece);
+      }
       if (!isPassing) fsyncSync(handle);
     } finally {
       closeSync(handle);
@@ -151,6 +156,18 @@ function giveBack(taken: string, file: string): void {
 /** How names begin under which files are looked at that were taken from this one. */
 function takenBefore(file: string): string {
   return join(dirname(file), `.${basename(file)}.taken-`);
+}
+
+/** Small pieces together: each write is a call of the system. */
+function* gathered(pieces: Iterable<string>): Generator<string> {
+  let waiting = "";
+  for (const piece of pieces) {
+    waiting += piece;
+    if (waiting.length < WRITE_CHARACTERS) continue;
+    yield waiting;
+    waiting = "";
+  }
+  yield waiting;
 }
 
 /** A name that no other writer of the file takes. */

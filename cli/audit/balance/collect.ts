@@ -38,13 +38,11 @@ export interface CollectOptions extends CollectSource {
   readonly address: Address;
 }
 
-/** Proofs of several accounts in one block. */
-export interface CollectedProofs extends Omit<BundleContents, "address" | "accountProof"> {
-  readonly accounts: readonly {
-    readonly address: Address;
-    readonly accountProof: readonly Uint8Array[];
-  }[];
-}
+/** A block with the way from the genesis to it. */
+export type CollectedBlock = Omit<BundleContents, "address" | "accountProof">;
+
+/** An account with its proof. */
+export type AccountProof = Pick<BundleContents, "address" | "accountProof">;
 
 /** Accounts whose proofs are asked for at once. */
 const PROOF_BATCH = 200;
@@ -55,35 +53,40 @@ const PROOF_BATCH = 200;
  * answers
  */
 export async function collectBundle(options: CollectOptions): Promise<BundleContents> {
-  const { accounts, ...block } = await collectProofs(options, [options.address]);
-  const [account] = accounts;
-  if (account === undefined) throw leftOut();
-  return { ...block, ...account };
+  const block = await collectBlock(options);
+  for await (const account of collectProofs(options, block.height, [options.address])) {
+    return { ...block, ...account };
+  }
+  throw leftOut();
 }
 
-/** The same for many accounts in one block, with one way from the genesis to it. */
-export async function collectProofs(
-  source: CollectSource,
-  addresses: readonly Address[],
-): Promise<CollectedProofs> {
-  const { node, headers, genesis, signal } = source;
+/** The block, with one way from the genesis to it. */
+export async function collectBlock(source: CollectSource): Promise<CollectedBlock> {
+  const { node, headers, genesis } = source;
   const height = await provableHeight(source);
   const [header] = await node.rawHeaders([height]);
   if (header === undefined) throw leftOut();
-  const accounts: CollectedProofs["accounts"][number][] = [];
+  const path = await collectPath(headers, height + 1, genesis);
+  return { chainId: genesis.cosmosChainId, height, path, header };
+}
+
+/** Proofs of accounts in a block, in their order; no more are held than are asked for at once. */
+export async function* collectProofs(
+  { node, signal }: Pick<CollectSource, "node" | "signal">,
+  height: Height,
+  addresses: readonly Address[],
+): AsyncGenerator<AccountProof> {
   for (let start = 0; start < addresses.length; start += PROOF_BATCH) {
     const batch = addresses.slice(start, start + PROOF_BATCH);
     const queries = batch.map((address) => ({ address, slots: [] }));
     const proofs = await node.proofs(queries, height);
+    signal.throwIfAborted();
     for (const [index, address] of batch.entries()) {
       const proof = proofs[index];
       if (proof === undefined) throw leftOut();
-      accounts.push({ address, accountProof: proof.account });
+      yield { address, accountProof: proof.account };
     }
-    signal.throwIfAborted();
   }
-  const path = await collectPath(headers, height + 1, genesis);
-  return { chainId: genesis.cosmosChainId, height, path, header, accounts };
 }
 
 function leftOut(): AuditError {

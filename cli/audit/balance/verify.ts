@@ -107,7 +107,10 @@ export async function provenAccount(
   }
   let leaf: Uint8Array | null;
   try {
-    leaf = await verifyMerkleProof(keccak256(addressToBytes(address)), [...accountProof]);
+    leaf = await verifyMerkleProof(keccak256(addressToBytes(address)), [...accountProof], {
+      // The library's own takes three times as long: a proof of reserves has many accounts.
+      useKeyHashingFunction: keccak256,
+    });
   } catch (cause) {
     throw notProven(`the proof of the account does not hold: ${errorMessage(cause)}`, cause);
   }

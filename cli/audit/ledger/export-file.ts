@@ -3,7 +3,6 @@
  * ledger, the last one has the count of lines before it and the SHA-256 of their bytes.
  */
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { z } from "zod";
 import { schemaFaultText } from "../../../runtime/config/schema-faults.js";
@@ -11,6 +10,7 @@ import type { CanonicalValue } from "../../../ledger/tamper/link-rules.js";
 import { LINK_KINDS } from "../../../ledger/tamper/link-rules.js";
 import { fileCause } from "../../errors.js";
 import { AuditError } from "../errors.js";
+import { linesOf } from "../json-lines.js";
 
 /** First field of the file. */
 export const EXPORT_FORMAT = "causeway-ledger-export/1";
@@ -175,9 +175,10 @@ async function onDisk({ path }: NewFile, work: () => Promise<void>): Promise<voi
  */
 export async function* readExport(path: string): AsyncGenerator<ExportLine> {
   const digest = createHash("sha256");
+  const bound = { maxLength: MAX_LINE_LENGTH, tooLong: (place: number) => tooLong(path, place) };
   let [lines, isOver] = [0, false];
   try {
-    for await (const text of linesOf(path)) {
+    for await (const text of linesOf(path, bound)) {
       if (isOver) throw unreadable(path, "there are lines behind its end");
       const parsed = parseLine(path, text, lines + 1);
       if (parsed.type === "end") {
@@ -195,29 +196,6 @@ export async function* readExport(path: string): AsyncGenerator<ExportLine> {
     throw unreadable(path, fileCause(cause), cause);
   }
   if (!isOver) throw unreadable(path, "it breaks off");
-}
-
-/**
- * What stands between line feeds, and nothing else: JSON leaves other line ends in texts. No more is
- * held than the longest line.
- */
-async function* linesOf(path: string): AsyncGenerator<string> {
-  let [rest, place] = ["", 1];
-  for await (const chunk of createReadStream(path, { encoding: "utf8" })) {
-    const lines = `${rest}${String(chunk)}`.split("\n");
-    rest = lines.pop() ?? "";
-    for (const text of lines) {
-      yield withoutReturn(text);
-      place += 1;
-    }
-    if (rest.length > MAX_LINE_LENGTH) throw tooLong(path, place);
-  }
-  if (rest !== "") yield withoutReturn(rest);
-}
-
-/** A copy that was made as a text may have both characters at the end of its lines. */
-function withoutReturn(text: string): string {
-  return text.endsWith("\r") ? text.slice(0, -1) : text;
 }
 
 function tooLong(path: string, place: number): AuditError {

@@ -8,11 +8,13 @@ import { readLiabilities } from "../../../ledger/books/liabilities.js";
 import { readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
 import { loadGenesis } from "../../../node/settings/genesis.js";
 import { readSecretFile } from "../../../runtime/config/secret-file.js";
+import { breathe } from "../../../runtime/process/main-thread.js";
 import { amountText } from "../../amount-text.js";
 import { type CommandContext, printJson } from "../../command-context.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { sentenceOf } from "../../errors.js";
 import { homePaths } from "../../home/home.js";
+import { progressLines } from "../../progress.js";
 import {
   type ProofSourceOptions,
   readProofFile,
@@ -27,12 +29,8 @@ import {
   verifyLiability,
 } from "./liability-file.js";
 import { type LeftOut, makeReserves } from "./make-reserves.js";
-import {
-  encodeReserves,
-  MAX_RESERVES_BYTES,
-  parseReserves,
-  type ReservesFile,
-} from "./reserves-file.js";
+import { parseReserves, readReservesFile } from "./read-reserves.js";
+import { encodeReserves, type ReservesFile } from "./reserves-file.js";
 import { assertPartOf, type ProvenReserves, verifyReserves } from "./verify-reserves.js";
 import { assertFree, writeReserves } from "./write-reserves.js";
 
@@ -66,6 +64,7 @@ export async function runAuditReserves(
 ): Promise<number> {
   return guarded("audit", { context, warn }, async () => {
     const nonce = options.nonce ?? new Date().toISOString();
+    const progress = accountsPrinter((line) => warn(`audit: ${line}`));
     if (!/^[\x20-\x7e]{1,100}$/.test(nonce)) throw badOption("--nonce", nonce);
     const file = resolve(options.out);
     assertFree(file);
@@ -74,16 +73,24 @@ export async function runAuditReserves(
     const made = await withLedgerAlone(context, ({ database }) =>
       withProofSource(context, options, async (source) => {
         const books = await readLiabilities(database, { height: source.height });
-        return makeReserves({ source, books, ...keys, nonce });
+        const onProgress = progress("collected");
+        return makeReserves({ source, books, ...keys, nonce, onProgress });
       }),
     );
-    const proven = await verifyReserves(parseReserves(encodeReserves(made.contents)), genesis);
-    for (const liability of made.liabilities) {
-      verifyLiability(parseLiability(encodeLiability(liability)));
+    const written = await parseReserves(encodeReserves(made.contents));
+    const proven = await verifyReserves(written, genesis, {
+      signal: context.signal,
+      onProgress: progress("checked"),
+    });
+    for (const { file: make } of made.liabilities) {
+      verifyLiability(parseLiability(encodeLiability(make())));
+      const pause = breathe(context.signal);
+      if (pause !== undefined) await pause;
     }
     await writeReserves(made, { out: file, customers: options.customers });
-    const { leftOut, coldLeftOut } = made;
-    show(context, proven, { file, customers: made.liabilities.length, leftOut, coldLeftOut });
+    const { leftOut, coldLeftOut, emptyLeftOut } = made;
+    const customers = made.liabilities.length;
+    show(context, proven, { file, customers, leftOut, coldLeftOut, emptyLeftOut });
     for (const { asset, units } of leftOut) warn(`audit: ${leftOutText(asset, units)}`);
     for (const address of coldLeftOut) warn(`audit: ${coldLeftOutText(address)}`);
     return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
@@ -98,7 +105,7 @@ export async function runVerifyReserves(
   warn: (line: string) => void,
 ): Promise<number> {
   return guarded("verify", { context, warn }, async () => {
-    const { proven } = await readReserves(context, file, options);
+    const { proven } = await readReserves(context, { ...options, file }, warn);
     show(context, proven, { file });
     return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
   });
@@ -116,7 +123,8 @@ export async function runVerifyLiability(
     const { root, liabilitiesRoot } = verifyLiability(liability);
     const { reserves } = options;
     if (reserves !== undefined) {
-      assertPartOf(liability, await readReserves(context, reserves, options));
+      const of = await readReserves(context, { ...options, file: reserves }, warn);
+      assertPartOf(liability, of);
     }
     const { asset, customerId, units, height, blockHash } = liability;
     if (context.json) {
@@ -149,12 +157,21 @@ export async function runVerifyLiability(
 /** A proof of reserves from its file, verified. */
 async function readReserves(
   context: CommandContext,
-  file: string,
-  options: VerifyReservesOptions,
+  options: VerifyReservesOptions & { readonly file: string },
+  warn: (line: string) => void,
 ): Promise<{ readonly reserves: ReservesFile; readonly proven: ProvenReserves }> {
   const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
-  const reserves = parseReserves(await readProofFile(file, MAX_RESERVES_BYTES));
-  return { reserves, proven: await verifyReserves(reserves, genesis) };
+  const reserves = await readReservesFile(options.file);
+  const onProgress = accountsPrinter((line) => warn(`verify: ${line}`))("checked");
+  const { signal } = context;
+  return { reserves, proven: await verifyReserves(reserves, genesis, { signal, onProgress }) };
+}
+
+/** Says how far it is with the accounts. */
+function accountsPrinter(say: (line: string) => void) {
+  const sayNow = progressLines(say);
+  return (what: string) => (done: number, of: number) =>
+    sayNow(() => `${done} of ${of} accounts are ${what}`);
 }
 
 /** The home's hot wallets, where their keys lie here, and those that are named. */
@@ -179,6 +196,7 @@ function show(
     readonly customers?: number;
     readonly leftOut?: readonly LeftOut[];
     readonly coldLeftOut?: readonly Address[];
+    readonly emptyLeftOut?: number;
   },
 ): void {
   const { leftOut, coldLeftOut, ...more } = made;
@@ -208,6 +226,9 @@ function show(
     ["block", `${block.height}, ${block.blockHash}`],
     ["time", new Date(block.timestampSeconds * 1_000).toISOString()],
     ["accounts", `${proven.accounts}, of which ${proven.wallets} wallets signed`],
+    ...(made.emptyLeftOut === undefined || made.emptyLeftOut === 0
+      ? []
+      : [["left out", `${made.emptyLeftOut} deposit addresses that hold nothing`] as const]),
     ["reserves", `${atokenToToken(proven.reservesAtoken)} TOKEN`],
     ["of wallets", `${atokenToToken(proven.signedAtoken)} TOKEN, whose keys signed`],
     [

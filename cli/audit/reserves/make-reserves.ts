@@ -6,27 +6,43 @@ import type { WalletKey } from "../../../chain/signing/keystore.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import type { LiabilityBooks } from "../../../ledger/books/liabilities.js";
-import { type CollectSource, collectProofs } from "../balance/collect.js";
+import {
+  type CollectedBlock,
+  type CollectSource,
+  collectBlock,
+  collectProofs,
+} from "../balance/collect.js";
+import { provenAccount } from "../balance/verify.js";
 import { AuditError } from "../errors.js";
 import type { LiabilityFile } from "./liability-file.js";
 import {
   MAX_ACCOUNTS,
-  RESERVES_FORMAT,
+  type ReserveAccount,
   type ReservesContents,
+  RESERVES_FORMAT,
   reservesText,
   signsItself,
 } from "./reserves-file.js";
+import { StateNodes } from "./state-nodes.js";
 import { buildTree, liabilitiesRoot, type LiabilityLeaf, MAX_UNITS } from "./sum-tree.js";
 
 /** What was made. */
 export interface MadeReserves {
   readonly contents: ReservesContents;
   /** One for each liability. */
-  readonly liabilities: readonly LiabilityFile[];
+  readonly liabilities: readonly MadeLiability[];
   /** Tokens that the proof says nothing of. */
   readonly leftOut: readonly LeftOut[];
   /** Cold storage whose keys are elsewhere: what it holds is not in the proof. */
   readonly coldLeftOut: readonly Address[];
+  /** Deposit addresses that hold nothing in the block: there is nothing to prove of them. */
+  readonly emptyLeftOut: number;
+}
+
+/** What one customer gets. */
+export interface MadeLiability extends Pick<LiabilityLeaf, "asset" | "customerId"> {
+  /** Made when its turn comes: of a million files no more than one is held. */
+  readonly file: () => LiabilityFile;
 }
 
 /** A token of which more is owed than there can be of any: its contract lies, and no sum holds it. */
@@ -45,6 +61,8 @@ export interface ReservesParts {
   /** Keys that somebody has named, each of which has to sign. */
   readonly named?: readonly WalletKey[];
   readonly nonce: string;
+  /** Told of so many accounts whose proofs are there. */
+  readonly onProgress?: ((done: number, of: number) => void) | undefined;
 }
 
 /**
@@ -62,52 +80,83 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
   const coldLeftOut = books.addresses.flatMap(({ address, role }) =>
     role === "cold-storage" && !hasKey(address) ? [address] : [],
   );
-  const addresses = books.addresses.filter(({ address }) => !coldLeftOut.includes(address));
-  if (addresses.length > MAX_ACCOUNTS) {
-    throw new AuditError("BAD_OPTION", `More than ${MAX_ACCOUNTS} accounts do not fit one file.`);
-  }
+  const cold = new Set(coldLeftOut);
+  const addresses = books.addresses.filter(({ address }) => !cold.has(address));
   await assertSameChain(source, books);
-  const list = addresses.map(({ address }) => address);
-  const { accounts, ...block } = await collectProofs({ ...source, height }, list);
+  const block = await collectBlock({ ...source, height });
+  const { accounts, nodes } = await collectAccounts(parts, block, addresses);
   const blockHash = keccak256Hex(block.header);
   const { trees, leftOut } = treesOf(books);
   const roots = trees.map(({ tree }) => tree.root);
-  const head = { format: RESERVES_FORMAT, ledgerId, nonce };
   const text = reservesText({
-    ...head,
+    format: RESERVES_FORMAT,
+    ledgerId,
+    nonce,
     chainId: block.chainId,
     height,
     blockHash,
-    accounts: addresses,
+    accounts,
     liabilities: liabilitiesRoot(roots),
   });
-  const wallets = addresses.filter(signsItself);
-  const signatures = wallets.map(({ address }) => {
+  const signatures = accounts.filter(signsItself).map(({ address }) => {
     const key = keys.find((one) => one.address === address);
     if (key === undefined) {
       throw new AuditError("BAD_OPTION", `The key of ${address} is needed: see --keystore.`);
     }
     return { address, signature: signPersonalMessage(text, key.privateKey) };
   });
-  const proven = accounts.map((account, index) => ({
-    ...account,
-    role: addresses[index]?.role ?? ("deposit-address" as const),
-  }));
+  const head = { ledgerId, height, blockHash, roots };
   return {
-    contents: { ...head, ...block, accounts: proven, liabilities: roots, signatures },
+    contents: { ledgerId, nonce, ...block, accounts, nodes, liabilities: roots, signatures },
     liabilities: trees.flatMap(({ leaves, tree }) =>
       leaves.map((leaf, place) => ({
-        ...leaf,
-        ledgerId,
-        height,
-        blockHash,
-        steps: tree.proofOf(place),
-        roots,
+        asset: leaf.asset,
+        customerId: leaf.customerId,
+        file: () => ({ ...leaf, ...head, steps: tree.proofOf(place) }),
       })),
     ),
     leftOut,
     coldLeftOut,
+    emptyLeftOut: addresses.length - accounts.length,
   };
+}
+
+/**
+ * The accounts that are in the proof, with the nodes of the state that prove them. A deposit address whose
+ * coins have been swept has nothing to prove; a wallet signs, whatever it holds.
+ * @throws BAD_OPTION where more accounts hold something than fit one file
+ */
+async function collectAccounts(
+  { source, onProgress }: Pick<ReservesParts, "source" | "onProgress">,
+  { height }: CollectedBlock,
+  all: readonly ReserveAccount[],
+): Promise<Pick<ReservesContents, "accounts" | "nodes">> {
+  const nodes = new StateNodes();
+  const accounts: ReserveAccount[] = [];
+  let done = 0;
+  const list = all.map(({ address }) => address);
+  for await (const { address, accountProof } of collectProofs(source, height, list)) {
+    const account = { address, role: all[done]?.role ?? "deposit-address" };
+    done += 1;
+    onProgress?.(done, all.length);
+    if (!signsItself(account) && !(await holdsCoins(address, accountProof))) continue;
+    if (accounts.length === MAX_ACCOUNTS) {
+      const message =
+        `More than ${MAX_ACCOUNTS} accounts hold coins, and do not fit one file: have deposit ` +
+        "addresses swept, and take a later block.";
+      throw new AuditError("BAD_OPTION", message);
+    }
+    accounts.push(account);
+    for (const node of accountProof) nodes.add(node);
+  }
+  return { accounts, nodes };
+}
+
+/** By the node's own root, which whoever verifies the file holds against the block's. */
+async function holdsCoins(address: Address, accountProof: readonly Uint8Array[]): Promise<boolean> {
+  const root = keccak256Hex(accountProof[0] ?? new Uint8Array(0));
+  const { balanceAtoken } = await provenAccount({ address, accountProof }, root);
+  return balanceAtoken > 0n;
 }
 
 /** A key that signs nothing is of an account that somebody takes for proven. */

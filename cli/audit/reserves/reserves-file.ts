@@ -1,61 +1,63 @@
 /**
- * The file that proves reserves: the way from the genesis to one block, the proof of every account of
- * the exchange in that block's state, the roots of what it owes, and the wallets' signatures over all
- * of it. Balances are not written down: whoever checks the file computes them.
+ * The file that proves reserves: the way from the genesis to one block, the accounts of the exchange with
+ * the nodes that prove them in that block's state, the roots of what it owes, and the wallets' signatures
+ * over all of it. Balances are not written down: whoever checks the file computes them.
+ *
+ * JSON lines: a head, which counts the others; the nodes, each once; the accounts. An exchange has hundreds
+ * of thousands of accounts, of which most share all nodes but the last one or two.
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { LightBlock } from "../../../chain/consensus/light.js";
 import { type Address, parseAddress } from "../../../chain/address.js";
-import { type Height, hexToBytes, parseHash32, parseHex } from "../../../chain/hex.js";
+import { bytesToHex, type Height, hexToBytes, parseHash32, parseHex } from "../../../chain/hex.js";
 import { OWN_ROLES, type OwnAddress } from "../../../ledger/books/liabilities.js";
-import { schemaFaultText } from "../../../runtime/config/schema-faults.js";
-import { type LightBlockJson, MAX_PATH_HEADERS, parseLightBlock } from "../balance/bundle.js";
-import { AuditError } from "../errors.js";
+import { type LightBlockJson, MAX_PATH_HEADERS } from "../balance/bundle.js";
+import type { StateNodes } from "./state-nodes.js";
 import { MAX_LEVELS, type SumRoot } from "./sum-tree.js";
 
+/** First field of the file, in the form that is written. */
+export const RESERVES_FORMAT = "causeway-reserves/3";
+
 /**
- * First field of the file. In those of former releases, the first format, wallets did not sign for which
- * accounts these are, nor of which ledger: whoever passed one on may have put others' accounts to it.
+ * Forms of former releases. In the first one wallets did not sign for which accounts these are, nor of which
+ * ledger: whoever passed one on may have put others' accounts to it.
  */
-const FORMATS = ["causeway-reserves/1", "causeway-reserves/2"] as const;
-
-/** One of the forms that are read. */
-export type ReservesFormat = (typeof FORMATS)[number];
-
-/** The form that is written. */
-export const RESERVES_FORMAT: ReservesFormat = "causeway-reserves/2";
+export const FORMER_FORMATS = ["causeway-reserves/1", "causeway-reserves/2"] as const;
 
 /** Whether an account signs by its own key; those of deposit addresses sign nothing. */
 export function signsItself({ role }: Pick<ReserveAccount, "role">): boolean {
   return role !== "deposit-address";
 }
 
-/** Accounts of one file. */
-export const MAX_ACCOUNTS = 100_000;
+/** Accounts of one file: whoever checks it holds some kilobyte for each. */
+export const MAX_ACCOUNTS = 2_000_000;
 
-/** A hundred thousand proofs of accounts stay below. */
-export const MAX_RESERVES_BYTES = 1_024 * 1_024 * 1_024;
+/** Some four for each account in a state of billions. */
+const MAX_NODES = 8_000_000;
 
-const MAX_PROOF_NODES = 65;
+/** A branch with sixteen children has 532 bytes, a leaf fewer. */
+const MAX_NODE_CHARACTERS = 2 + 2 * 1_024;
+
 const MAX_ASSETS = 1_000;
 
-/** An account of the exchange with its proof. */
+/** An account of the exchange. */
 export interface ReserveAccount {
   readonly address: Address;
   readonly role: OwnAddress["role"];
-  readonly accountProof: readonly Uint8Array[];
 }
 
 /** What a file says, before any of it is believed. */
 export interface ReservesFile {
-  readonly format: ReservesFormat;
+  readonly format: typeof RESERVES_FORMAT | (typeof FORMER_FORMATS)[number];
   readonly chainId: string;
   readonly ledgerId: string;
   readonly height: Height;
   readonly path: readonly LightBlock[];
   readonly header: Uint8Array;
   readonly accounts: readonly ReserveAccount[];
+  /** Of the state's trie: the ways to all accounts. */
+  readonly nodes: StateNodes;
   readonly liabilities: readonly SumRoot[];
   /** Chosen by the auditor: signatures are of his day. */
   readonly nonce: string;
@@ -63,7 +65,7 @@ export interface ReservesFile {
 }
 
 /** What a file is written from; `path` as it was answered. */
-export interface ReservesContents extends Omit<ReservesFile, "path"> {
+export interface ReservesContents extends Omit<ReservesFile, "format" | "path"> {
   readonly path: readonly LightBlockJson[];
 }
 
@@ -94,8 +96,8 @@ export const rootsSchema = z
 /** A part of the text that wallets sign: a line of it. */
 const line = z.string().regex(/^[\x20-\x7e]{0,100}$/);
 
-const file = z.object({
-  format: z.enum(FORMATS),
+/** Fields of every form. */
+export const proofFields = {
   chainId: z.string().max(50),
   ledgerId: line,
   height: z.int().min(0),
@@ -104,54 +106,47 @@ const file = z.object({
     .min(1)
     .max(MAX_PATH_HEADERS),
   header: bytes,
-  accounts: z
-    .array(
-      z.object({
-        address,
-        role: z.enum(OWN_ROLES),
-        accountProof: z.array(bytes).max(MAX_PROOF_NODES),
-      }),
-    )
-    .max(MAX_ACCOUNTS),
   liabilities: rootsSchema,
   nonce: line,
   signatures: z.array(z.object({ address, signature: z.string().max(200) })).max(MAX_ACCOUNTS),
+};
+
+/** An account as files write it. */
+export const accountSchema = z.object({ address, role: z.enum(OWN_ROLES) });
+
+/** The first line. */
+export const headSchema = z.object({
+  format: z.literal(RESERVES_FORMAT),
+  nodes: z.int().min(0).max(MAX_NODES),
+  accounts: z.int().min(0).max(MAX_ACCOUNTS),
+  ...proofFields,
 });
 
-/** The text of the file. */
-export function encodeReserves(contents: ReservesContents): string {
-  const hex = (value: Uint8Array) => `0x${Buffer.from(value).toString("hex")}`;
-  const { format, ...rest } = contents;
-  const document = {
-    format,
+/** A line of a node. */
+export const nodeSchema = z.string().max(MAX_NODE_CHARACTERS).pipe(bytes);
+
+/** The lines of the file, each with its end. */
+export function* encodeReserves(contents: ReservesContents): Generator<string> {
+  const { nodes, accounts, header, liabilities, path, ...rest } = contents;
+  const counts = { nodes: nodes.size, accounts: accounts.length };
+  const head = {
     ...rest,
-    header: hex(contents.header),
-    accounts: contents.accounts.map(({ accountProof, ...account }) => ({
-      ...account,
-      accountProof: accountProof.map(hex),
-    })),
-    liabilities: contents.liabilities.map(rootJson),
+    header: bytesToHex(header),
+    liabilities: liabilities.map(rootJson),
+    path,
   };
-  return `${JSON.stringify(document, null, 1)}\n`;
+  yield lineOf({ format: RESERVES_FORMAT, ...counts, ...head });
+  for (const node of nodes.values()) yield lineOf(bytesToHex(node));
+  for (const account of accounts) yield lineOf(account);
+}
+
+function lineOf(value: unknown): string {
+  return `${JSON.stringify(value)}\n`;
 }
 
 /** A root with its sum as text. */
 export function rootJson({ sumUnits, ...root }: SumRoot) {
   return { ...root, sumUnits: sumUnits.toString() };
-}
-
-/**
- * The file's text as typed values; nothing in it is checked against anything yet.
- * @throws BUNDLE_UNREADABLE naming the field
- */
-export function parseReserves(text: string): ReservesFile {
-  try {
-    const parsed = file.parse(JSON.parse(text));
-    return { ...parsed, path: parsed.path.map(parseLightBlock) };
-  } catch (cause) {
-    const message = `The file is no proof of reserves (${RESERVES_FORMAT}): ${schemaFaultText(cause)}.`;
-    throw new AuditError("BUNDLE_UNREADABLE", message, { cause });
-  }
 }
 
 /** What wallets sign for. */

@@ -4,6 +4,7 @@ import { recoverPersonalMessage } from "../../../chain/signing/personal-message.
 import type { Atoken } from "../../../chain/units.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
+import { breathe } from "../../../runtime/process/main-thread.js";
 import { notProven, type ProvenBlock, provenAccount, verifyBlock } from "../balance/verify.js";
 import type { LiabilityFile } from "./liability-file.js";
 import {
@@ -37,13 +38,21 @@ export interface ProvenReserves {
   readonly nonce: string;
 }
 
+/** Hundreds of thousands of accounts take minutes. */
+export interface LongWork {
+  readonly signal?: AbortSignal | undefined;
+  /** Told of so many accounts that are verified. */
+  readonly onProgress?: ((done: number, of: number) => void) | undefined;
+}
+
 /**
  * Verifies block, accounts and signatures.
- * @throws NOT_PROVEN naming the step that does not hold
+ * @throws NOT_PROVEN naming the step that does not hold; the signal's reason
  */
 export async function verifyReserves(
   file: ReservesFile,
   genesis: Genesis,
+  { signal, onProgress }: LongWork = {},
 ): Promise<ProvenReserves> {
   const block = verifyBlock(file, genesis);
   const seen = new Set<Address>();
@@ -52,7 +61,12 @@ export async function verifyReserves(
     // An account that is named twice would be counted twice.
     if (seen.has(account.address)) throw notProven(`${account.address} is named twice`);
     seen.add(account.address);
-    const { balanceAtoken } = await provenAccount(account, block.stateRoot);
+    const { address } = account;
+    const accountProof = file.nodes.wayTo(address, block.stateRoot);
+    const { balanceAtoken } = await provenAccount({ address, accountProof }, block.stateRoot);
+    onProgress?.(seen.size, file.accounts.length);
+    const pause = breathe(signal);
+    if (pause !== undefined) await pause;
     reservesAtoken += balanceAtoken;
     if (signsItself(account)) signedAtoken += balanceAtoken;
   }

@@ -37,7 +37,7 @@ export async function writeReserves(
     ...ofCustomers.map((liability) => ({
       path: join(customers ?? "", liabilityFileName(liability)),
       mode: SECRET_MODE,
-      content: () => encodeLiability(liability),
+      content: () => encodeLiability(liability.file()),
     })),
     { path: out, mode: PLAIN_MODE, content: () => encodeReserves(contents) },
   ]);

@@ -1,4 +1,5 @@
 /** Proofs of reserves where more is held or owed than in one wallet's books: each test adds to the last. */
+import { Wallet } from "ethers";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import {
@@ -20,6 +21,40 @@ beforeAll(async () => {
   stage = await ReservesStage.open();
 }, 120_000);
 afterAll(() => stage?.close());
+
+describe("deposit addresses whose coins have been swept", () => {
+  it("are left out: nothing is to be proven of them", async () => {
+    // An address for each customer who ever paid in, of an exchange that sweeps.
+    const swept = Array.from({ length: 1_000 }, (_, index) => ({
+      address: parseAddress(`0x${(index + 1).toString(16).padStart(40, "0e")}`),
+      role: "deposit-address" as const,
+    }));
+    const before = await stage.make();
+    const told: number[] = [];
+    const { contents, emptyLeftOut } = await stage.make(keys, swept, {}, [], (done) =>
+      told.push(done),
+    );
+    expect(emptyLeftOut).toBe(swept.length);
+    expect(contents.accounts).toEqual(before.contents.accounts);
+    expect(contents.nodes.size).toBe(before.contents.nodes.size);
+    expect(await stage.verify(contents)).toMatchObject({ accounts: 2, isCovered: true });
+    expect(told.at(-1)).toBe(swept.length + 2);
+  }, 60_000);
+
+  it("are no wallets: a wallet that holds nothing signs", async () => {
+    const empty = Wallet.createRandom();
+    const address = parseAddress(empty.address);
+    const key = { address, privateKey: Buffer.from(empty.privateKey.slice(2), "hex") };
+    const { contents, emptyLeftOut } = await stage.make(
+      keys,
+      [{ address, role: "hot-wallet" }],
+      {},
+      [key],
+    );
+    expect(emptyLeftOut).toBe(0);
+    expect(await stage.verify(contents)).toMatchObject({ accounts: 3, wallets: 2 });
+  });
+});
 
 // From here on the ledger owes what cannot be.
 describe("a token of which more is owed than there can be", () => {

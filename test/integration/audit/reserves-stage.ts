@@ -1,4 +1,5 @@
 /** A real chain and the books of an exchange on it, of which proofs of reserves are made. */
+import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,9 +8,9 @@ import { parseAddress } from "../../../chain/address.js";
 import type { WalletKey } from "../../../chain/signing/keystore.js";
 import { headerSource } from "../../../cli/audit/balance/collect.js";
 import { type MadeReserves, makeReserves } from "../../../cli/audit/reserves/make-reserves.js";
+import { parseReserves } from "../../../cli/audit/reserves/read-reserves.js";
 import {
   encodeReserves,
-  parseReserves,
   type ReservesContents,
 } from "../../../cli/audit/reserves/reserves-file.js";
 import { verifyReserves } from "../../../cli/audit/reserves/verify-reserves.js";
@@ -86,6 +87,7 @@ export class ReservesStage {
     others: readonly OwnAddress[] = [],
     changes: Partial<LiabilityBooks> = {},
     named: readonly WalletKey[] = [],
+    onProgress?: (done: number, of: number) => void,
   ): Promise<MadeReserves> {
     const read = await readLiabilities(this.ledger.owner, { height: HEIGHT });
     const books = { ...read, addresses: [...read.addresses, ...others], ...changes };
@@ -93,13 +95,67 @@ export class ReservesStage {
     const headers = headerSource({ url: this.chain.url, oldestHeight: async () => 1, signal });
     const node = proofNodeOf(() => this.chain);
     const source = { node, headers, genesis: this.genesis, height: HEIGHT, signal };
-    return makeReserves({ source, books, keys: signers, named, nonce: "auditor 7" });
+    return makeReserves({ source, books, keys: signers, named, nonce: "auditor 7", onProgress });
   }
 
   /** What the file of a proof shows. */
   verify(contents: ReservesContents): ReturnType<typeof verifyReserves> {
-    return verifyReserves(parseReserves(encodeReserves(contents)), this.genesis);
+    return this.verifyText(textOf(contents));
   }
+
+  /** The same of a file's text. */
+  async verifyText(text: string): ReturnType<typeof verifyReserves> {
+    return verifyReserves(await parseReserves(text.split(/(?<=\n)/)), this.genesis);
+  }
+
+  /** A proof as former releases wrote it: one document, in which each account has a proof of its own. */
+  async formerText(
+    contents: ReservesContents,
+    format: "causeway-reserves/1" | "causeway-reserves/2",
+  ): Promise<string> {
+    const { block, liabilitiesRoot } = await this.verify(contents);
+    const about = [
+      `chain: ${this.genesis.cosmosChainId}`,
+      `height: ${HEIGHT}`,
+      `block: ${block.blockHash}`,
+    ];
+    const owed = [`liabilities: ${liabilitiesRoot}`, "nonce: auditor 7"];
+    const listed = contents.accounts.map(({ address, role }) => `${address} ${role}`).toSorted();
+    const accounts = ["causeway-reserves-accounts/1", ...listed].join("\n");
+    const accountsHash = createHash("sha256").update(accounts).digest("hex");
+    const text =
+      format === "causeway-reserves/1"
+        ? [
+            `${format}: we hold the key of this address, and owe what this root stands for.`,
+            ...about,
+          ]
+        : [
+            `${format}: we hold the keys of these accounts, and owe what this root stands for.`,
+            ...about,
+            `ledger: ${contents.ledgerId}`,
+            `accounts: ${listed.length}, ${accountsHash}`,
+          ];
+    const signature = await wallet.signMessage([...text, ...owed].join("\n"));
+    const hex = (bytes: Uint8Array) => `0x${Buffer.from(bytes).toString("hex")}`;
+    const { nodes, header, liabilities, ...rest } = contents;
+    const document = {
+      format,
+      ...rest,
+      header: hex(header),
+      accounts: contents.accounts.map((account) => ({
+        ...account,
+        accountProof: nodes.wayTo(account.address, block.stateRoot).map(hex),
+      })),
+      liabilities: liabilities.map((root) => ({ ...root, sumUnits: root.sumUnits.toString() })),
+      signatures: [{ address: HOT, signature }],
+    };
+    return `${JSON.stringify(document, null, 1)}\n`;
+  }
+}
+
+/** The file of a proof. */
+export function textOf(contents: ReservesContents): string {
+  return [...encodeReserves(contents)].join("");
 }
 
 /** Credits of block 2, a hold, coins of nobody, a deposit on its way, and a credit of block 5. */

@@ -23,10 +23,8 @@ import {
   verifyLiability,
 } from "../../../cli/audit/reserves/liability-file.js";
 import type { MadeReserves } from "../../../cli/audit/reserves/make-reserves.js";
-import {
-  encodeReserves,
-  type ReservesContents,
-} from "../../../cli/audit/reserves/reserves-file.js";
+import type { ReservesContents } from "../../../cli/audit/reserves/reserves-file.js";
+import { StateNodes } from "../../../cli/audit/reserves/state-nodes.js";
 import { writeReserves } from "../../../cli/audit/reserves/write-reserves.js";
 import { SUSPENSE_HOLDER } from "../../../ledger/journal/accounts.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
@@ -41,6 +39,7 @@ import {
   keys,
   PAID,
   ReservesStage,
+  textOf,
   wallet,
 } from "./reserves-stage.js";
 
@@ -63,7 +62,7 @@ afterAll(() => stage?.close());
 const liabilityOf = (customerId: string) => {
   const found = made.liabilities.find((liability) => liability.customerId === customerId);
   if (found === undefined) throw new Error(`no liability to ${customerId}`);
-  return found;
+  return found.file();
 };
 
 describe("liabilities", () => {
@@ -160,7 +159,7 @@ describe("a proof of reserves", () => {
     const listed = [`${DEPOSITS} deposit-address`, `${HOT} hot-wallet`].toSorted();
     const accounts = ["causeway-reserves-accounts/1", ...listed].join("\n");
     const text = [
-      "causeway-reserves/2: we hold the keys of these accounts, and owe what this root stands for.",
+      "causeway-reserves/3: we hold the keys of these accounts, and owe what this root stands for.",
       `chain: ${genesis.cosmosChainId}`,
       `height: ${HEIGHT}`,
       `block: ${proven.block.blockHash}`,
@@ -189,8 +188,8 @@ describe("a proof of reserves", () => {
     if (hot === undefined || deposits === undefined || root === undefined) throw new Error("parts");
     const changed: readonly ReservesContents[] = [
       { ...good, accounts: [hot, hot] },
-      { ...good, accounts: [hot, { ...deposits, accountProof: hot.accountProof }] },
-      { ...good, accounts: [hot, { ...deposits, accountProof: [] }] },
+      ...[...good.nodes.values()].map((left) => ({ ...good, nodes: without(good.nodes, left) })),
+      { ...good, nodes: new StateNodes() },
       { ...good, liabilities: [{ ...root, sumUnits: 1n }] },
       { ...good, liabilities: [] },
       { ...good, nonce: "auditor 8" },
@@ -217,32 +216,78 @@ describe("a proof of reserves", () => {
   });
 });
 
-/** As former releases made it: the wallets signed for less. */
-async function ofFormerRelease(): Promise<ReservesContents> {
-  const { block, liabilitiesRoot } = await stage.verify(made.contents);
-  const text = [
-    "causeway-reserves/1: we hold the key of this address, and owe what this root stands for.",
-    `chain: ${genesis.cosmosChainId}`,
-    `height: ${HEIGHT}`,
-    `block: ${block.blockHash}`,
-    `liabilities: ${liabilitiesRoot}`,
-    "nonce: auditor 7",
-  ].join("\n");
-  const signatures = [{ address: HOT, signature: await wallet.signMessage(text) }];
-  return { ...made.contents, format: "causeway-reserves/1", signatures };
+function without(nodes: StateNodes, left: Uint8Array): StateNodes {
+  const others = new StateNodes();
+  for (const node of nodes.values()) if (node !== left) others.add(node);
+  return others;
+}
+
+describe("the lines of the file", () => {
+  it("are a head, each node once, and the accounts", () => {
+    const [head = "", ...lines] = textOf(made.contents).trimEnd().split("\n");
+    const { format, nodes, accounts } = JSON.parse(head);
+    expect({ format, accounts }).toEqual({ format: "causeway-reserves/3", accounts: 2 });
+    expect(lines).toHaveLength(nodes + accounts);
+    expect(new Set(lines).size).toBe(lines.length);
+    // Both ways begin at the root.
+    const { nodes: kept } = made.contents;
+    expect(nodes).toBeLessThan(2 * kept.wayTo(HOT, stateRoot()).length);
+  });
+
+  it("are all there, and nothing behind them", async () => {
+    const text = textOf(made.contents);
+    const lines = text.split(/(?<=\n)/);
+    const swapped = [lines[0], lines.at(-1), ...lines.slice(1, -1)].join("");
+    for (const [changed, says] of [
+      [lines.slice(0, -1).join(""), `line ${lines.length - 1}: it breaks off`],
+      [lines[0] ?? "", "it breaks off"],
+      [`${text}"0x"\n`, "lines behind its end"],
+      [text.replace('"accounts":2', '"accounts":3'), "it breaks off"],
+      [text.replace('"accounts":2', '"accounts":1'), "lines behind its end"],
+      [text.replace('"accounts":2', '"accounts":2000001'), "accounts: "],
+      [swapped, "line 2: "],
+      [text.replace("causeway-reserves/3", "causeway-reserves/4"), "format: "],
+      ["", "JSON"],
+      [text.slice(0, 100), "JSON"],
+    ] as const) {
+      await expect(stage.verifyText(changed)).rejects.toMatchObject({
+        code: "BUNDLE_UNREADABLE",
+        message: expect.stringContaining(says),
+      });
+    }
+    expect(await stage.verifyText(text.replaceAll("\n", "\r\n"))).toMatchObject({ accounts: 2 });
+  });
+});
+
+function stateRoot() {
+  const block = chain.chain.view.block(HEIGHT);
+  if (block === undefined) throw new Error("no block");
+  return block.block.header.stateRoot;
 }
 
 describe("a proof of reserves of a former release", () => {
-  it("is read still, and is no proof of the new form by its name", async () => {
-    const former = await ofFormerRelease();
-    expect(await stage.verify(former)).toMatchObject({ isCovered: true, areAccountsSigned: false });
-    expect(await stage.verify(made.contents)).toMatchObject({ areAccountsSigned: true });
-    for (const [of, format] of [
-      [former, "causeway-reserves/2"],
-      [made.contents, "causeway-reserves/1"],
-    ] as const) {
-      await expect(stage.verify({ ...of, format })).rejects.toMatchObject({ code: "NOT_PROVEN" });
-    }
+  it.each([
+    ["causeway-reserves/1", false],
+    ["causeway-reserves/2", true],
+  ] as const)("is read still: %s", async (format, areAccountsSigned) => {
+    const text = await stage.formerText(made.contents, format);
+    const held = { accounts: 2, wallets: 1, isCovered: true, areAccountsSigned };
+    expect(await stage.verifyText(text)).toMatchObject(held);
+    // As programs write it that know no lines.
+    expect(await stage.verifyText(JSON.stringify(JSON.parse(text)))).toMatchObject(held);
+    // It is no proof of another form by its name.
+    const other = format === "causeway-reserves/1" ? "causeway-reserves/2" : "causeway-reserves/1";
+    await expect(stage.verifyText(text.replace(format, other))).rejects.toMatchObject({
+      code: "NOT_PROVEN",
+    });
+  });
+
+  it("proves nothing without an account's proof", async () => {
+    const document = JSON.parse(await stage.formerText(made.contents, "causeway-reserves/2"));
+    for (const account of document.accounts) account.accountProof = [];
+    await expect(stage.verifyText(JSON.stringify(document))).rejects.toMatchObject({
+      code: "NOT_PROVEN",
+    });
   });
 });
 
@@ -320,8 +365,8 @@ describe("the commands", () => {
       return join(folder, name);
     };
     const genesisFile = write("genesis.json", encodeGenesis(genesis));
-    const reserves = write("reserves.json", encodeReserves(made.contents));
-    const other = write("other.json", encodeReserves((await stage.make()).contents));
+    const reserves = write("reserves.json", textOf(made.contents));
+    const other = write("other.json", textOf((await stage.make()).contents));
     const alice = write("alice.json", encodeLiability(liabilityOf("alice")));
     const printed: string[] = [];
     const context = { home: folder, portOffset: 0, json: false, env: {}, signal };
@@ -337,7 +382,10 @@ describe("the commands", () => {
       ` ${atokenToToken(reservesAtoken - signedAtoken)} TOKEN, which the wallets call deposit`,
     );
     expect(printed.at(-2)).not.toContain("did not sign for which accounts");
-    const former = write("former.json", encodeReserves(await ofFormerRelease()));
+    const former = write(
+      "former.json",
+      await stage.formerText(made.contents, "causeway-reserves/1"),
+    );
     expect(await runVerifyReserves(shown, former, { genesis: genesisFile }, warn)).toBe(0);
     expect(printed.at(-2)).toContain("did not sign for which accounts");
     const check = (options: VerifyLiabilityOptions) =>
@@ -351,7 +399,7 @@ describe("the commands", () => {
     const options = { genesis: genesisFile, reserves: other };
     expect(await runVerifyLiability(forPrograms, alice, options, warn)).toBe(1);
     const { signatures } = made.contents;
-    const unsigned = encodeReserves({ ...made.contents, signatures: signatures.slice(1) });
+    const unsigned = textOf({ ...made.contents, signatures: signatures.slice(1) });
     const falseFile = write("false.json", unsigned);
     expect(await runVerifyReserves(forPrograms, falseFile, options, warn)).toBe(1);
     const documents = printed.filter((line) => line.startsWith("{"));
