@@ -6,10 +6,14 @@ import { join } from "node:path";
 import { type Address, toChecksumAddress } from "../../chain/address.js";
 import { createAddressDerivation } from "../../chain/derivation/address-derivation.js";
 import type { TokenEntry } from "../../chain/token-list.js";
-import type { Height } from "../../chain/hex.js";
 import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
-import { closeIfBehind, declareRecovery } from "../../ledger/guard/ledger-guard.js";
+import { closeIfBehind } from "../../ledger/guard/ledger-guard.js";
 import { listOpenPayments } from "../../ledger/requests/recovered-payments.js";
+import {
+  declareLost,
+  keepUnremembered,
+  UNREMEMBERED_ADDRESSES,
+} from "../../ledger/recovery/lost-addresses.js";
 import { applyRecovery, type RecoveryResult } from "../../ledger/recovery/recovery.js";
 import {
   type MinedPayment,
@@ -38,8 +42,13 @@ export interface RecoverOptions {
   readonly apply?: boolean;
   /** The operator says that the ledger is older than what was answered, and why. */
   readonly declare?: string;
+  /** With `declare`: the last address that the operator's own records know. */
+  readonly lastAddressIndex?: string;
   readonly operator?: string;
 }
+
+/** The last index of BIP-32 that an xpub derives. */
+const MAX_INDEX = 2 ** 31 - 1;
 
 /** Lines of one kind that are printed to a person at most; the JSON document has all. */
 const MAX_LINES = 50;
@@ -52,6 +61,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
   if (options.declare?.trim() === "") {
     throw new CliError("USAGE", "--declare needs a reason.");
   }
+  const lastAddressIndex = readLastAddressIndex(options);
   const recover = async (opened: OpenedLedger): Promise<number> => {
     const { database, wallets } = opened;
     const tokens = loadExchangeTokens(command.home);
@@ -59,11 +69,14 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
     // No service may have met it yet: they can stand still until it is recovered. Also where a person
     // declares it lost: of itself it knows neither the last epoch nor the last number.
     await closeIfBehind(database, command.home);
-    if (options.declare !== undefined) {
-      await declareRecovery(database, { reason: options.declare, operator });
-    }
+    const loss = options.declare === undefined ? undefined : { reason: options.declare, operator };
+    if (loss !== undefined) await declareLost(database, loss, lastAddressIndex);
     await refuseBehind(command, opened);
     const chain = recoveryChain(command, opened, tokens);
+    if (loss !== undefined && lastAddressIndex === undefined) {
+      await keepUnremembered(database, chain, loss);
+      if (!command.json) command.print(UNREMEMBERED);
+    }
     const context: RecoveryContext = { database, chain, wallets, tokens };
     const plan = await planRecovery(context);
     const result =
@@ -105,6 +118,8 @@ function recoveryChain(
   const { home, signal } = command;
   const xpub = readSecretFile(join(home, "config", "deposit.xpub"));
   const derivation = createAddressDerivation(xpub);
+  // The search and the plan ask for the same ones, and each is derived twice.
+  const derived = new Map<number, Address>();
   return {
     headHeight: () => node.blockNumber({ signal }),
     nonceAt: (wallet, at) => node.getTransactionCount(wallet, at, { signal }),
@@ -114,23 +129,51 @@ function recoveryChain(
         signal,
         maxBlocks: MAX_RECOVERED_BLOCKS,
       }),
-    addressAt: (index) => derivation.addressAt(index),
-    async hasActivity(address: Address, upTo: Height) {
+    addressAt(index) {
+      const address = derived.get(index) ?? derivation.addressAt(index);
+      derived.set(index, address);
+      return address;
+    },
+    async areActive(addresses, upTo) {
       // Tokens come without any movement of coins; they leave with a fee.
-      const queries = tokens.map(({ contractAddress: token }) => {
-        return { token, account: address, at: upTo };
-      });
+      const queries = addresses.flatMap((account) =>
+        tokens.map(({ contractAddress: token }) => ({ token, account, at: upTo })),
+      );
       const held = await node.tokenBalances(queries, { signal });
-      if (held.some((units = 0n) => units > 0n)) return true;
-      let from: Height | undefined = 0;
-      while (from !== undefined && from <= upTo) {
-        const page = await node.accountJournal(address, { from, to: upTo }, { signal });
-        if (page.entries.length > 0) return true;
-        from = page.next;
-      }
-      return false;
+      const range = { from: 0, to: upTo };
+      const pages = await node.manyAccountHeights(addresses, range, { signal });
+      return Promise.all(
+        addresses.map(async (address, place) => {
+          const units = held.slice(place * tokens.length, (place + 1) * tokens.length);
+          if (units.some((each = 0n) => each > 0n)) return true;
+          let page = pages[place];
+          while (page?.heights.length === 0 && page.next !== undefined) {
+            const rest = { from: page.next, to: upTo };
+            [page] = await node.manyAccountHeights([address], rest, { signal });
+          }
+          return page !== undefined && page.heights.length > 0;
+        }),
+      );
     },
   };
+}
+
+/** What a declared recovery does about addresses that no record names. */
+const UNREMEMBERED =
+  "Nobody remembers how many addresses were given out: up to the last one that the chain knows, and " +
+  `${UNREMEMBERED_ADDRESSES} behind it, none is given out again. Where your own records of what 8082 answered ` +
+  "know a later one, say its index with --last-address-index before you apply this.";
+
+/** @throws USAGE */
+function readLastAddressIndex({ lastAddressIndex, declare }: RecoverOptions): number | undefined {
+  if (lastAddressIndex === undefined) return undefined;
+  if (declare === undefined) {
+    throw new CliError("USAGE", "--last-address-index goes with --declare.");
+  }
+  if (!/^(0|[1-9][0-9]{0,9})$/.test(lastAddressIndex) || Number(lastAddressIndex) > MAX_INDEX) {
+    throw new CliError("USAGE", `--last-address-index takes 0 to ${MAX_INDEX}.`);
+  }
+  return Number(lastAddressIndex);
 }
 
 const USES = { paid: "was paid", failed: "failed", cancelled: "was cancelled" };

@@ -465,6 +465,10 @@ function addRecoveryCommands(program: Command, run: Runner): void {
     )
     .option("--apply", "carry the plan out and open the ledger again")
     .option("--declare <reason>", "close the ledger first: it is older than the home knows")
+    .option(
+      "--last-address-index <index>",
+      "with --declare: the last address of your own records; else 1,000 are left out",
+    )
     .option("--operator <name>", "who does it, for the record (else the user)")
     .action(
       run<SharedOptions & RecoverOptions>(async (context, own) => {

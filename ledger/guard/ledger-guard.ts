@@ -154,10 +154,15 @@ const NUMBERS_OF_EPOCH = 100_000;
  * An operator's word that a ledger is older than what was answered from it, where no home remembers:
  * it is closed like one that was found. Nobody knows the last epoch and number that were told: both go on
  * behind what the time alone says of any life of the ledger, also of one that began at the same backup.
+ * @param declared.nextAddressIndex all lower ones may have been given out
  */
 export async function declareRecovery(
   database: SqlDatabase,
-  declared: { readonly reason: string; readonly operator: string },
+  declared: {
+    readonly reason: string;
+    readonly operator: string;
+    readonly nextAddressIndex: number;
+  },
 ): Promise<void> {
   const state = await readLedgerState(database);
   const [row] = await database.query<{ number: string }>(`SELECT number_behind_all() AS number`);
@@ -165,6 +170,7 @@ export async function declareRecovery(
   const mark = {
     ...toMark(state),
     epoch: Math.max(state.epoch, Math.floor(toldBelow / NUMBERS_OF_EPOCH)),
+    nextAddressIndex: Math.max(state.nextAddressIndex, declared.nextAddressIndex),
     eventSeq: Math.max(state.eventSeq, toldBelow),
   };
   const { operator } = declared;

@@ -23,12 +23,7 @@ import { type HotWallet, walletStatus } from "../wallets/wallet.js";
 import { readHotWallet } from "../wallets/wallet-lease.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { type LedgerState, readLedgerState } from "../guard/ledger-guard.js";
-
-/** Addresses without activity, one after the other, at which the search for more ends. */
-export const ADDRESS_GAP = 20;
-
-/** Addresses that one recovery finds at most; a ledger with more needs its backup. */
-const MAX_ADDRESSES = 1_000_000;
+import { type AddressChain, findLostAddresses, type LostAddress } from "./lost-addresses.js";
 
 /** A mined transaction of the hot wallet with its block. */
 export interface MinedPayment extends WalletTransaction {
@@ -38,8 +33,7 @@ export interface MinedPayment extends WalletTransaction {
 }
 
 /** What a recovery asks of the chain. */
-export interface RecoveryChain {
-  readonly headHeight: () => Promise<Height>;
+export interface RecoveryChain extends AddressChain {
   /** A wallet's next nonce after a block, or behind everything that waits in the node's pool. */
   readonly nonceAt: (wallet: Address, at: Height | "pending") => Promise<bigint>;
   /** What a wallet signed in these blocks, both included, in order. */
@@ -50,16 +44,6 @@ export interface RecoveryChain {
       readonly to: Height;
     },
   ) => Promise<readonly MinedPayment[]>;
-  /** Whether anything ever moved the address's coins, up to a block, or it holds a token of the list then. */
-  readonly hasActivity: (address: Address, upTo: Height) => Promise<boolean>;
-  /** The deposit address of an index. */
-  readonly addressAt: (index: number) => Address;
-}
-
-/** An address that was given out, or may have been, and that the ledger does not know. */
-export interface LostAddress {
-  readonly index: number;
-  readonly address: Address;
 }
 
 /** A slot of the ledger whose nonce the chain shows used for its own withdrawal. */
@@ -249,24 +233,6 @@ export async function highestRemembered(
     nextAddressIndex: Math.max(state.nextAddressIndex, storedInteger(rows[0]?.addresses)),
     eventSeq: Math.max(state.eventSeq, storedInteger(rows[0]?.seq)),
   };
-}
-
-/** All that the home remembers, and beyond it up to the last address that the chain knows. */
-async function findLostAddresses(
-  chain: RecoveryChain,
-  range: { readonly known: number; readonly remembered: number; readonly headHeight: Height },
-): Promise<LostAddress[]> {
-  const lost: LostAddress[] = [];
-  let end = range.remembered;
-  for (let index = range.known; index < end + ADDRESS_GAP; index += 1) {
-    if (index - range.known > MAX_ADDRESSES) {
-      throw new LedgerError("CORRUPT_ROW", `more than ${MAX_ADDRESSES} addresses are lost`);
-    }
-    const address = chain.addressAt(index);
-    lost.push({ index, address });
-    if (index >= end && (await chain.hasActivity(address, range.headHeight))) end = index + 1;
-  }
-  return lost.slice(0, end - range.known);
 }
 
 interface OpenSlot {

@@ -27,9 +27,9 @@ import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js"
 import { freezeRecovered } from "../requests/recovered-payments.js";
 import { closeRecovery, readLedgerState } from "../guard/ledger-guard.js";
 import { registerInside } from "../wallets/wallet-registry.js";
+import type { LostAddress } from "./lost-addresses.js";
 import {
   highestRemembered,
-  type LostAddress,
   type MinedPayment,
   type RecoveryPlan,
   type WalletPlan,

@@ -57,6 +57,13 @@ export function fakeChainMethods(chain: FakeChain): Record<string, Method> {
     eth_getLogs: ([filter]) => logsOf(chain, filter as LogFilter),
     causeway_getAccountJournal: ([account, from, to]) =>
       accountJournal(chain, parseAddress(account), [from, to].map(heightOf)),
+    // A height on each page: records are written where an operation is.
+    causeway_getAccountHeights: ([account, from, to]) => {
+      const range = [from, to].map(heightOf);
+      const { entries, next } = accountJournal(chain, parseAddress(account), range);
+      const heights = entries.map(({ blockNumber }) => Number(blockNumber));
+      return { heights: [...new Set(heights)], next };
+    },
     causeway_getBlockJournal: ([hash]) => {
       const block = chain.blocks.find((entry) => entry.hash === hash);
       return block === undefined ? null : journalJson(block, chain.gasPerPayment);
@@ -210,7 +217,7 @@ function accountJournal(
   chain: FakeChain,
   address: Address,
   [from = 0, to = 0]: readonly number[],
-): unknown {
+): { readonly entries: readonly { readonly blockNumber: string }[]; readonly next: number | null } {
   for (let height = from; height <= to; height += 1) {
     const block = chain.blocks[height];
     if (block === undefined) break;

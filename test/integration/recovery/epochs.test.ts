@@ -51,7 +51,7 @@ it("is not given again where a person declares a ledger lost that the home remem
   await tell();
   const { epoch, nextAddressIndex } = await readLedgerState(desk.database);
   expect(epoch).toBeGreaterThan(2);
-  expect(nextAddressIndex).toBe(2);
+  expect(nextAddressIndex).toBeGreaterThanOrEqual(2);
 });
 
 /** The chain as a command asks it; nothing is lost on it here. */
@@ -60,7 +60,7 @@ function chainOf(): RecoveryChain {
     headHeight: async () => desk.chain.head,
     nonceAt: async () => 0n,
     transactions: async () => [],
-    hasActivity: async () => false,
+    areActive: async (addresses) => addresses.map(() => false),
     addressAt: (index) => derivation.addressAt(index),
   };
 }

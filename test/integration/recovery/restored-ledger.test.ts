@@ -344,9 +344,9 @@ describe("an empty database", () => {
     rmSync(`${desk.home}/data`, { recursive: true });
     await desk.causeway("recover", "--declare", "both are gone");
     const plan = await desk.causeway("recover", "--apply");
-    expect(plan.text).toContain("register 10 addresses without a customer, indexes 0 to 9");
+    expect(plan.text).toContain("register 1010 addresses without a customer, indexes 0 to 1009");
     await desk.watch();
     expect(await desk.breaks()).toBe("");
-    expect((await desk.register("dave")).index).toBe(10);
+    expect((await desk.register("dave")).index).toBe(1_010);
   });
 });

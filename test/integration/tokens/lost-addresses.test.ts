@@ -48,12 +48,14 @@ it("are registered up to the last one that holds a token of the list", async () 
   const known = await bench.database.query(
     `SELECT max(index)::integer AS last, count(*)::integer AS count FROM deposit_address`,
   );
-  expect(known).toEqual([{ last: INDEX, count: INDEX + 1 }]);
+  // With those behind it, which may have been told as well.
+  const last = INDEX + 1_000;
+  expect(known).toEqual([{ last, count: last + 1 }]);
   await bench.watch();
   await bench.caughtUp();
   expect(await bench.database.query(`SELECT address, asset, status FROM deposit`)).toEqual([
     { address: ADDRESS, asset: "PLAIN", status: "suspense" },
   ]);
   expect((await bench.reconcile()).clean).toBe(true);
-  expect(await bench.register("bob")).toBe(derivation.addressAt(INDEX + 1));
+  expect(await bench.register("bob")).toBe(derivation.addressAt(last + 1));
 });

@@ -47,14 +47,18 @@ afterEach(() => bench.close());
 /** The empty ledger is closed; `between` is done before a person recovers it. */
 async function recover(between: () => Promise<unknown>): Promise<void> {
   const database = bench.ledger.owner;
-  await declareRecovery(database, { reason: "all is lost", operator: "test" });
+  await declareRecovery(database, {
+    reason: "all is lost",
+    operator: "test",
+    nextAddressIndex: 0,
+  });
   await between();
   const chain: RecoveryChain = {
     headHeight: () => bench.node.blockNumber({ signal }),
     nonceAt: (wallet, at) => bench.node.getTransactionCount(wallet, at, { signal }),
     transactions: (wallet, range) =>
       readWalletTransactions(bench.node, wallet, { ...range, signal }),
-    hasActivity: async (address) => address === ALICE,
+    areActive: async (addresses) => addresses.map((address) => address === ALICE),
     addressAt: (index) => derivation.addressAt(index),
   };
   const wallets = await listWallets(database);

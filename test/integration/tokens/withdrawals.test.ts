@@ -200,13 +200,17 @@ describe("withdrawals of tokens", () => {
     const genesisHash = bench.chain.chain.view.genesis().block.hash;
     const identity = { chainId: 6940n, genesisHash };
     const restored = await openLedger({ url, log: silentLog, signal, identity });
-    await declareRecovery(restored, { reason: "a backup", operator: "test" });
+    await declareRecovery(restored, {
+      reason: "a backup",
+      operator: "test",
+      nextAddressIndex: 0,
+    });
     const chain: RecoveryChain = {
       headHeight: () => bench.node.blockNumber({ signal }),
       nonceAt: (wallet, at) => bench.node.getTransactionCount(wallet, at, { signal }),
       transactions: (wallet, range) =>
         readWalletTransactions(bench.node, wallet, { ...range, signal }),
-      hasActivity: async () => false,
+      areActive: async (addresses) => addresses.map(() => false),
       addressAt: (index) => derivation.addressAt(index),
     };
     const plan = await planRecovery({
