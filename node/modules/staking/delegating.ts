@@ -9,6 +9,7 @@ import type { Address } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/abci-event.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import type { Atoken } from "../../../chain/units.js";
+import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { ONE } from "../../settings/module-params.js";
 import { noteMovedShares } from "../gov/counting.js";
 import { bookRewards, closeRewards, payRewards } from "../distribution/rewards.js";
@@ -321,16 +322,17 @@ export function bearSlashesOf(context: ModuleContext, entry: QueueEntry): bigint
   const source = new Validators(context.state).of(entry.source);
   const { slashCount } = source;
   let leftAtoken = entry.amountAtoken;
-  let missingAtoken = 0n;
+  const missing: Missing[] = [];
   for (let index = entry.borneSlashes; index < slashCount; index++) {
-    const { infractionHeight, fraction } = source.slashAt(index);
-    if (entry.height < infractionHeight) continue;
+    const slash = source.slashAt(index);
+    if (!answersFor(entry, slash)) continue;
     if (entry.kind === ENTRY_KIND.redelegation) {
-      missingAtoken += slashDestination(context, entry, fraction);
-    } else leftAtoken -= burn(context, slashPart(entry, leftAtoken, { fraction }));
+      const missingAtoken = slashDestination(context, entry, slash.fraction);
+      if (missingAtoken > 0n) missing.push({ slash, missingAtoken });
+    } else leftAtoken -= burn(context, slashPart(entry, leftAtoken, slash));
   }
   // Of all slashes together: it looks at all that the account has under way.
-  if (missingAtoken > 0n) slashLeaving(context, entry, missingAtoken);
+  if (missing.length > 0) slashLeaving(context, entry, missing);
   if (slashCount > entry.borneSlashes) {
     const next = { amountAtoken: leftAtoken, borneSlashes: slashCount };
     new Delegations(context.state).update(entry, next);
@@ -346,9 +348,20 @@ export function unbondingLeft(source: ValidatorRecord, entry: QueueEntry): bigin
   let leftAtoken = entry.amountAtoken;
   for (let index = entry.borneSlashes; index < source.slashCount; index++) {
     const slash = source.slashAt(index);
-    if (entry.height >= slash.infractionHeight) leftAtoken -= slashPart(entry, leftAtoken, slash);
+    if (answersFor(entry, slash)) leftAtoken -= slashPart(entry, leftAtoken, slash);
   }
   return leftAtoken;
+}
+
+/**
+ * Whether a slash is an entry's, too: it left no sooner than the fault, and was not over yet, though it
+ * may still wait for a block that has room for its end.
+ */
+function answersFor(
+  { height, endMs }: QueueEntry,
+  { infractionHeight, timeMs }: SlashEvent,
+): boolean {
+  return height >= infractionHeight && timeMs < endMs;
 }
 
 /** What a slash takes of an unbonding: a part of what it began with, at most what is left. */
@@ -392,20 +405,35 @@ function slashDestination(context: ModuleContext, entry: QueueEntry, fraction: b
   return (dueAtoken * (due - taken)) / due;
 }
 
-/** Burns so much of what an account has taken off a redelegation's destination since, oldest first. */
-function slashLeaving(context: ModuleContext, entry: QueueEntry, dueAtoken: Atoken): void {
+/** What a slash did not find of a redelegation at its destination any more. */
+interface Missing {
+  readonly slash: SlashEvent;
+  missingAtoken: bigint;
+}
+
+/**
+ * Burns what is missing of what an account has taken off a redelegation's destination since, oldest first.
+ */
+function slashLeaving(
+  context: ModuleContext,
+  entry: QueueEntry,
+  missing: readonly Missing[],
+): void {
   const delegations = new Delegations(context.state);
   const leaving = delegations
     .entriesOf(entry.delegator)
     .filter((one) => one.kind === ENTRY_KIND.unbonding && one.source === entry.destination)
     .filter(({ id }) => id > entry.id)
     .toSorted((left, right) => (left.id < right.id ? -1 : 1));
-  let leftAtoken = dueAtoken;
   for (const one of leaving) {
-    const { amountAtoken: restAtoken } = one;
-    const burnAtoken = burn(context, restAtoken < leftAtoken ? restAtoken : leftAtoken);
-    leftAtoken -= burnAtoken;
-    const amountAtoken = restAtoken - burnAtoken;
+    let { amountAtoken } = one;
+    for (const due of missing) {
+      if (!answersFor(one, due.slash)) continue;
+      const partAtoken = least(amountAtoken, due.missingAtoken);
+      due.missingAtoken -= partAtoken;
+      amountAtoken -= partAtoken;
+    }
+    burn(context, one.amountAtoken - amountAtoken);
     delegations.update(one, { amountAtoken, borneSlashes: one.borneSlashes });
   }
 }
@@ -430,7 +458,9 @@ export function slashValidator(
     context.moveCoins("SLASH", MODULE_ACCOUNTS.staking, undefined, burnAtoken);
   }
   const { infractionHeight } = fault;
-  validator.addSlash({ height: context.height, infractionHeight, fraction });
+  const { height, appVersion } = context;
+  const timeMs = appVersion < SDK_REFUSALS_VERSION ? 0 : context.timeMs;
+  validator.addSlash({ height, timeMs, infractionHeight, fraction });
   return burnAtoken;
 }
 

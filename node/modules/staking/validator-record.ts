@@ -9,7 +9,8 @@
  * 6 power in consensus, 7 to 9 commission rate, highest rate and highest change (10^-18), 10 time
  * of its last change (ms), 11 least self-delegation, 12 height and 13 time (ms) of the end of
  * unbonding, 14 number of slashes, 15 to 19 texts of the description, 20 entry of its unbonding;
- * from 32 on slashes, each: height, height of the infraction, fraction.
+ * from 32 on slashes, each: height and from bit 64 on time (ms) of its block, height of the
+ * infraction, fraction.
  */
 import type { Address } from "../../../chain/address.js";
 import { bigintToWord } from "../../../chain/hex.js";
@@ -44,9 +45,11 @@ export interface Commission {
   readonly updateTimeMs: number;
 }
 
-/** A slash that entries begun before it have to bear, too. */
+/** A slash that entries begun before it have to bear, too, unless they were over. */
 export interface SlashEvent {
   readonly height: number;
+  /** Of its block, Unix milliseconds; 0 by the first rules: then all have to bear it. */
+  readonly timeMs: number;
   readonly infractionHeight: number;
   /** 10^-18. */
   readonly fraction: bigint;
@@ -61,6 +64,7 @@ const CONSENSUS_SET = 6n;
 const FIRST_TEXT = 15n;
 const FIRST_SLASH = 32n;
 const SLASH_WORDS = 3n;
+const TIME_UNIT = 1n << 64n;
 
 /** Atoken of one unit of voting power. */
 export const ATOKEN_PER_POWER = ATOKEN_PER_TOKEN;
@@ -232,17 +236,19 @@ export class ValidatorRecord {
 
   slashAt(index: number): SlashEvent {
     const first = this.slashSlot(index);
+    const place = this.storage.word(first);
     return {
-      height: Number(this.storage.word(first)),
+      height: Number(place % TIME_UNIT),
+      timeMs: Number(place / TIME_UNIT),
       infractionHeight: Number(this.storage.word(first + 1n)),
       fraction: this.storage.word(first + 2n),
     };
   }
 
-  addSlash({ height, infractionHeight, fraction }: SlashEvent): void {
+  addSlash({ height, timeMs, infractionHeight, fraction }: SlashEvent): void {
     const index = this.slashCount;
     const first = this.slashSlot(index);
-    this.storage.setWord(first, BigInt(height));
+    this.storage.setWord(first, BigInt(height) + BigInt(timeMs) * TIME_UNIT);
     this.storage.setWord(first + 1n, BigInt(infractionHeight));
     this.storage.setWord(first + 2n, fraction);
     this.setWord(14, BigInt(index + 1));

@@ -7,12 +7,16 @@ import {
   delegate,
   redelegate,
   slashValidator,
+  tokensOf,
   undelegate,
   validatorOf,
 } from "../../../node/modules/staking/delegating.js";
+import type { Misbehavior } from "../../../node/modules/slashing/signing.js";
 import { Delegations } from "../../../node/modules/staking/delegation-record.js";
 import { MODULE_ACCOUNTS, SystemStorage } from "../../../node/modules/system-storage.js";
+import { entriesOf } from "../../../node/modules/reads/staking-reads.js";
 import { FIRST_APP_VERSION } from "../../../node/settings/app-version.js";
+import type { Genesis } from "../../../node/settings/genesis.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 import { createRandom } from "../../helpers/random.js";
 
@@ -46,6 +50,12 @@ function leave(chain: ModuleChain, person: Address, amount = 10n * TOKEN): numbe
     ({ endMs } = undelegate(context, person, validatorOf(context, FIRST), amount));
   });
   return (endMs - chain.timeMs) / 1_000;
+}
+
+/** The first validator signs the present block twice. */
+function signedTwice(chain: ModuleChain): Misbehavior {
+  const { consensusAddress } = validatorOf(chain.context(), FIRST);
+  return { consensusAddress, height: chain.height + 1, power: 1_000n };
 }
 
 const closedParts = ({ state }: ModuleChain) => new SystemStorage(state, "staking").word(26n);
@@ -106,6 +116,21 @@ describe("stake that leaves after the unbonding time was shortened", () => {
     expect(chain.balance(MODULE_ACCOUNTS.staking)).toBe(80n * TOKEN + 50n * TOKEN);
   });
 
+  it("bears nothing of it that comes in the block that pays it out", () => {
+    const chain = newChain([ALICE]);
+    setTime(chain, 1_000);
+    done(chain, (context) => {
+      const [source, destination] = [validatorOf(context, FIRST), validatorOf(context, SECOND)];
+      redelegate(context, ALICE, { source, destination }, 10n * TOKEN);
+    });
+    setTime(chain, 10);
+    done(chain, (context) => {
+      undelegate(context, ALICE, validatorOf(context, SECOND), 10n * TOKEN);
+    });
+    chain.endBlock({ seconds: 10, facts: { misbehavior: [signedTwice(chain)] } });
+    expect(chain.balance(ALICE)).toBe(10n * TOKEN);
+  });
+
   it("waits as it did by the first rules", () => {
     const genesis = { ...stakedGenesis([100, 50]), appVersion: FIRST_APP_VERSION };
     const chain = newChain([ALICE, BOB], genesis);
@@ -146,5 +171,76 @@ describe("stake that leaves after the unbonding time was shortened", () => {
     expect(chain.balance(MODULE_ACCOUNTS.staking)).toBe(150n * TOKEN + cancelled);
     chain.endBlock({ seconds: 1_000 });
     expect(closedParts(chain)).toBe(0n);
+  });
+});
+
+describe("stake whose unbonding time is over", () => {
+  /** More than the hundred that end in a block. */
+  const CROWD = Array.from({ length: 130 }, (_, index) => accountAt(100 + index));
+
+  /** A crowd's stake leaves, then a person's; the time is over, and the person's has to wait. */
+  function waiting(leaves: (chain: ModuleChain) => void, genesis?: Genesis): ModuleChain {
+    const chain = newChain([...CROWD, ALICE], genesis);
+    setTime(chain, 10);
+    for (const person of CROWD) leave(chain, person);
+    leaves(chain);
+    chain.endBlock({ seconds: 10 });
+    const isBack = CROWD.filter((person) => chain.balance(person) > 0n);
+    expect(isBack.length).toBe(100);
+    return chain;
+  }
+
+  /** A fifth is lost for a fault of before all of them left. */
+  function slash(chain: ModuleChain): void {
+    done(chain, (context) => {
+      const fault = { infractionHeight: 0, stakeAtoken: 10_000n * TOKEN };
+      slashValidator(context, validatorOf(context, FIRST), fault, TOKEN / 5n);
+    });
+  }
+
+  it("bears no slash that comes while it waits for a block that pays it out", () => {
+    const chain = waiting((on) => void leave(on, ALICE));
+    slash(chain);
+    const [entry] = entriesOf(chain.state, ALICE, "unbonding");
+    expect(entry?.leftAtoken).toBe(10n * TOKEN);
+    chain.endBlock();
+    const late = [...CROWD.slice(100), ALICE].map((person) => chain.balance(person));
+    expect(new Set(late)).toEqual(new Set([10n * TOKEN]));
+  });
+
+  it("bears it by the first rules", () => {
+    const genesis = { ...stakedGenesis([100, 50]), appVersion: FIRST_APP_VERSION };
+    const chain = waiting((on) => void leave(on, ALICE), genesis);
+    slash(chain);
+    chain.endBlock();
+    expect(chain.balance(ALICE)).toBe(8n * TOKEN);
+  });
+
+  it("bears none of the very block, as in x/staking, whose mature entries are passed over", () => {
+    const chain = newChain([ALICE, BOB]);
+    setTime(chain, 10);
+    leave(chain, ALICE);
+    chain.endBlock({ seconds: 1 });
+    leave(chain, BOB);
+    const misbehavior = [{ ...signedTwice(chain), height: 1 }];
+    chain.endBlock({ seconds: 9, facts: { misbehavior } });
+    chain.endBlock({ seconds: 1 });
+    const back = [ALICE, BOB].map((person) => chain.balance(person));
+    expect(back).toEqual([10n * TOKEN, (95n * TOKEN) / 10n]);
+  });
+
+  it("is not slashed at the validator to which it went, either", () => {
+    const chain = waiting((on) => {
+      done(on, (context) => {
+        const [source, destination] = [validatorOf(context, FIRST), validatorOf(context, SECOND)];
+        redelegate(context, ALICE, { source, destination }, 10n * TOKEN);
+      });
+    });
+    slash(chain);
+    chain.endBlock();
+    const delegations = new Delegations(chain.state);
+    expect(delegations.entriesOf(ALICE)).toEqual([]);
+    const shares = delegations.shares(SECOND, ALICE);
+    expect(tokensOf(validatorOf(chain.context(), SECOND), shares)).toBe(10n * TOKEN);
   });
 });
