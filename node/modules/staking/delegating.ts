@@ -420,12 +420,14 @@ function slashLeaving(
   missing: readonly Missing[],
 ): void {
   const delegations = new Delegations(context.state);
+  const isFirst = context.appVersion < SDK_REFUSALS_VERSION;
   const leaving = delegations
     .entriesOf(entry.delegator)
     .filter((one) => one.kind === ENTRY_KIND.unbonding && one.source === entry.destination)
     .filter(({ id }) => id > entry.id)
     .toSorted((left, right) => (left.id < right.id ? -1 : 1));
-  for (const one of leaving) {
+  for (const listed of leaving) {
+    const one = isFirst ? listed : borne(context, listed);
     let { amountAtoken } = one;
     for (const due of missing) {
       if (!answersFor(one, due.slash)) continue;
@@ -436,6 +438,12 @@ function slashLeaving(
     burn(context, one.amountAtoken - amountAtoken);
     delegations.update(one, { amountAtoken, borneSlashes: one.borneSlashes });
   }
+}
+
+/** An unbonding once it has borne what its own validator has lost: that is no longer there for others. */
+function borne(context: ModuleContext, entry: QueueEntry): QueueEntry {
+  bearSlashesOf(context, entry);
+  return new Delegations(context.state).entry(entry.id);
 }
 
 /**

@@ -3,11 +3,13 @@
  * redelegation and an unbonding from there (GHSA-86h5-xcpx-cfqc).
  */
 import { describe, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
 import { punish } from "../../../node/modules/slashing/signing.js";
 import {
   cancelUnbonding,
   delegate,
   redelegate,
+  slashValidator,
   undelegate,
   validatorOf,
 } from "../../../node/modules/staking/delegating.js";
@@ -97,6 +99,30 @@ describe("stake that was moved from a validator that had signed twice", () => {
       undelegate(context, PERSON, validatorOf(context, OTHER), (STAKE * 95n) / 100n);
     });
     expect(endOf(chain)).toBe((STAKE * 95n) / 100n);
+  });
+
+  it("bears it beside what the second one has lost, each once", () => {
+    const { chain, guiltHeight: infractionHeight } = movedChain();
+    const slash = (operator: Address, percent: bigint) => {
+      chain.run((context) => {
+        const fault = { infractionHeight, stakeAtoken: 10_000n * TOKEN };
+        slashValidator(context, validatorOf(context, operator), fault, (TOKEN * percent) / 100n);
+      });
+    };
+    const leave = (amountAtoken: bigint) => {
+      expect(
+        chain.run((context) => {
+          undelegate(context, PERSON, validatorOf(context, OTHER), amountAtoken);
+        }),
+      ).toBeUndefined();
+    };
+    leave(50n * TOKEN);
+    slash(OTHER, 60n);
+    // What is left of the other half.
+    leave(20n * TOKEN);
+    slash(GUILTY, 30n);
+    // 60 by the second validator, 30 by the first one.
+    expect(endOf(chain)).toBe(10n * TOKEN);
   });
 
   it("bears nothing by what left the second one before it came there", () => {
