@@ -140,8 +140,9 @@ export function redelegate(
   const answers = source.status !== BOND_STATUS.unbonded;
   const borneSlashes = source.slashCount;
   const taken = takeStake(context, source, delegator, amountAtoken);
-  const shares = addShares(context, destination, delegator, taken);
   const { height, timeMs, appVersion } = context;
+  if (taken === 0n && appVersion >= SDK_REFUSALS_VERSION) throw stakingFailure("tinyRedelegation");
+  const shares = addShares(context, destination, delegator, taken);
   const begun = () => ({
     kind: ENTRY_KIND.redelegation,
     delegator,

@@ -12,6 +12,7 @@ import { encodeGenesis, type Genesis, parseGenesis } from "../../../node/setting
 import { NEWEST_APP_VERSION } from "../../../node/settings/app-version.js";
 import { setModuleParams } from "../../../node/modules/params/param-changes.js";
 import { handlerOf } from "../../../node/modules/message-router.js";
+import { delegate, slashValidator, validatorOf } from "../../../node/modules/staking/delegating.js";
 import { appVersion, completePlan } from "../../../node/modules/upgrade/plan.js";
 import { assertUpgraded, UPGRADE_HANDLERS } from "../../../node/modules/upgrade/upgrades.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
@@ -171,6 +172,23 @@ describe("failures of messages", () => {
     expect(refusalOn(new ModuleChain(genesisOf(undefined)), message)).toEqual(first);
     expect(refusalOn(new ModuleChain(genesisOf(1)), message)).toEqual(first);
     expect(refusalOn(new ModuleChain(genesisOf(2)), message)).toEqual(now);
+  });
+});
+
+describe("a redelegation of what is worth less than an atoken", () => {
+  it.each([
+    [1, [22, "staking"]],
+    [2, [30, "staking"]],
+  ] as const)("has the code of the chain's rules: version %i", (version, code) => {
+    const chain = new ModuleChain(genesisOf(version));
+    chain.mint(ALICE, 1n);
+    chain.run((context) => {
+      const validator = validatorOf(context, accountAt(0));
+      delegate(context, ALICE, validator, 1n);
+      const fault = { infractionHeight: 0, stakeAtoken: validator.tokens };
+      slashValidator(context, validator, fault, 10n ** 17n);
+    });
+    expect(refusalOn(chain, moved(one, operatorOf(1)))).toEqual(code);
   });
 });
 
