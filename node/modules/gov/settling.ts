@@ -96,6 +96,9 @@ function settle(
   const moved = burnsDeposits ? burnDeposits(context, proposal) : refundDeposits(context, proposal);
   new Proposals(context.state).endWaiting(proposal);
   proposal.result = result;
+  // It is over when it acts: it takes neither itself back nor a deposit that nobody would give back.
+  const isOver = isPassed && context.appVersion >= SDK_REFUSALS_VERSION;
+  if (isOver) proposal.status = PROPOSAL_STATUS.passed;
   const failure = isPassed ? execute(context, proposal, handlerOf) : undefined;
   const [status, outcome, log] = !isPassed
     ? ([PROPOSAL_STATUS.rejected, "proposal_rejected", "rejected"] as const)

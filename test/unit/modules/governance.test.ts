@@ -224,6 +224,31 @@ describe("a proposal", () => {
     expect(chain.balance(MODULE_ACCOUNTS.gov)).toBe(70n * TOKEN);
   });
 
+  it.each([
+    ["MsgCancelProposal", { proposer: GOV }, /should be in the deposit or voting period/],
+    [
+      "MsgDeposit",
+      { depositor: GOV, amount: [{ denom: "atoken", amount: `${TOKEN}` }] },
+      /inactive proposal/,
+    ],
+  ])("is over when it acts: no %s is for itself", (name, fields, reason) => {
+    const chain = newChain();
+    chain.mint(MODULE_ACCOUNTS.gov, 200n * TOKEN);
+    const proposal_id = new Proposals(chain.state).lastId + 1n;
+    const message = anyOf(`/cosmos.gov.v1.${name}`, { proposal_id, ...fields });
+    const first = submit(chain, { by: MODULE_ACCOUNTS.gov, messages: [message] });
+    // Of the same account, and over in the same block: what is counted of both has to hold.
+    const second = submit(chain, { by: MODULE_ACCOUNTS.gov });
+    pass(chain, first);
+    expect([first.status, second.status]).toEqual([
+      PROPOSAL_STATUS.failed,
+      PROPOSAL_STATUS.rejected,
+    ]);
+    expect(first.failedReason).toMatch(reason);
+    const proposals = new Proposals(chain.state);
+    expect([proposals.waitingOf(MODULE_ACCOUNTS.gov), proposals.heldAtoken]).toEqual([0, 0n]);
+  });
+
   it("loses its deposits by a veto", () => {
     const chain = newChain();
     const before = chain.balance(ALICE);
