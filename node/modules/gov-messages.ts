@@ -116,10 +116,10 @@ function anysOf(value: ProtoValue): readonly AnyMessage[] {
 /** A proposal of v1beta1 has one content; executing it is its only message. */
 function legacyParts(
   message: ProtoMessage,
-  { appVersion }: Pick<MessageContext, "appVersion">,
+  version: Pick<MessageContext, "appVersion">,
 ): SubmissionParts {
   const { content } = message;
-  const isFirst = appVersion < SDK_REFUSALS_VERSION;
+  const isFirst = version.appVersion < SDK_REFUSALS_VERSION;
   if (!isAny(content)) {
     const text = "missing content";
     throw isFirst
@@ -129,7 +129,7 @@ function legacyParts(
   const title = textOf(content.message, "title");
   const summary = textOf(content.message, "description");
   if (!isFirst) assertContentTexts(title, summary);
-  assertLegacyContent(content);
+  assertLegacyContent(version, content);
   const typeUrl = `/${EXEC_LEGACY_CONTENT}`;
   const schema = schemaOf(typeUrl);
   if (schema === undefined) throw new RangeError(`${typeUrl} is not described`);

@@ -89,11 +89,14 @@ const LEGACY: ReadonlyMap<string, Act> = new Map<string, Act>([
 ]);
 
 /** Throws `MessageFailure` for a content that can never be executed: better now than after votes. */
-export function assertLegacyContent({ typeUrl, message }: AnyMessage): void {
+export function assertLegacyContent(
+  version: Pick<MessageContext, "appVersion">,
+  { typeUrl, message }: AnyMessage,
+): void {
   if (!LEGACY.has(typeUrl)) throw govFailure("noHandler", typeUrl);
   if (typeUrl !== PARAM_CHANGES) return;
   try {
-    legacyChanges(listOf(message["changes"]));
+    legacyChanges(version, listOf(message["changes"]));
   } catch (error) {
     if (!(error instanceof MessageFailure)) throw error;
     throw govFailure("invalidContent", error.fault.log);

@@ -215,7 +215,10 @@ function paramOf(subspace: Module, key: string): LegacyParam | undefined {
  * @param changes `ParamChange` messages
  * @throws MessageFailure where one of them cannot be made at any time
  */
-export function legacyChanges(changes: readonly ProtoMessage[]): readonly LegacyChange[] {
+export function legacyChanges(
+  version: Pick<ModuleContext, "appVersion">,
+  changes: readonly ProtoMessage[],
+): readonly LegacyChange[] {
   if (changes.length === 0) {
     throw moduleFailure("params", PARAMS_CODE.empty, "submitted parameter changes are empty");
   }
@@ -230,7 +233,7 @@ export function legacyChanges(changes: readonly ProtoMessage[]): readonly Legacy
     const param = paramOf(subspace, key);
     if (param === undefined) throw refuse(`${subspace} has no parameter ${key.slice(0, 60)}`);
     const values = param.parse(jsonOf(textOf(change, "value"), key));
-    const fault = paramValuesFault(subspace, values);
+    const fault = paramValuesFault(version, subspace, values);
     if (fault !== undefined) throw refuse(fault);
     return { module: subspace, values };
   });
@@ -238,7 +241,7 @@ export function legacyChanges(changes: readonly ProtoMessage[]): readonly Legacy
 
 /** Makes the changes of a proposal, in their order. Throws `MessageFailure`. */
 export function changeLegacyParams(context: ModuleContext, changes: readonly ProtoMessage[]): void {
-  for (const { module, values } of legacyChanges(changes)) {
+  for (const { module, values } of legacyChanges(context, changes)) {
     setModuleParams(context, module, values);
   }
 }

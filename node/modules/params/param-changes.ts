@@ -35,10 +35,9 @@ export function fixedParamsReason(name: string): string | undefined {
   return FIXED_PARAMS.get(module);
 }
 
-/**
- * Why parameters of a module cannot have these values; undefined where they can.
- */
+/** Why parameters of a module cannot have these values at any time; undefined where they can. */
 export function paramValuesFault(
+  { appVersion }: Pick<ModuleContext, "appVersion">,
   module: keyof Rules,
   values: Readonly<Record<string, bigint>>,
 ): string | undefined {
@@ -46,7 +45,7 @@ export function paramValuesFault(
     const fault = moduleParamFault(module, name, value);
     if (fault !== undefined) return fault;
   }
-  return undefined;
+  return appVersion < SDK_REFUSALS_VERSION ? undefined : nothingFault(module, values);
 }
 
 /** Parameters of governance that the SDK does not let be zero: anybody could decide then, or nobody. */
@@ -66,14 +65,13 @@ function nothingFault(module: keyof Rules, values: Readonly<Record<string, bigin
 
 /** Sets parameters of a module; all of them, or none where one is out of its bounds. */
 export function setModuleParams<Module extends keyof Rules>(
-  { state, appVersion }: Pick<ModuleContext, "state" | "appVersion">,
+  context: Pick<ModuleContext, "state" | "appVersion">,
   module: Module,
   values: ParamValues<Module>,
 ): void {
+  const { state } = context;
   const given = values as Readonly<Record<string, bigint>>;
-  const fault =
-    paramValuesFault(module, given) ??
-    (appVersion < SDK_REFUSALS_VERSION ? undefined : nothingFault(module, given));
+  const fault = paramValuesFault(context, module, given);
   if (fault !== undefined) throw messageFailure(SDK_CODE.invalidRequest, fault);
   for (const [name, value] of Object.entries(given)) setModuleParam(state, module, name, value);
   // Another number of validators changes who is in the set.

@@ -360,6 +360,7 @@ describe("a proposal", () => {
       [/no time in nanoseconds/, [change("staking", "UnbondingTime", "9s")]],
       [/there is no field vote/, [change("gov", "tallyparams", { vote: "1" })]],
       [/is no list of one coin/, [change("gov", "depositparams", { min_deposit: [] })]],
+      [/gov.threshold must be above zero/, [change("gov", "tallyparams", { threshold: "0" })]],
       [/is no JSON/, [{ subspace: "gov", key: "votingparams", value: "{" }]],
       // Deeper than a stack: how deep that is differs from node to node, what is refused must not.
       ...["BondDenom", "MaxValidators", "UnbondingTime"].map(
