@@ -37,8 +37,12 @@ export function authQueries(sources: QuerySources): QueryHandlers {
       name: one.name,
       permissions: one.permissions,
     });
+  const moduleOf = (text: string) => {
+    const address = accountOf(text);
+    return moduleAccounts.find((one) => one.address === address);
+  };
   const account = async (text: string, { height, signal }: QueryContext) => {
-    const own = moduleAccounts.find(({ address }) => address === accountOf(text));
+    const own = moduleOf(text);
     if (own !== undefined) return moduleAny(own, height);
     const base = await baseAccount(sources, text, height, false);
     const locked = await sources.vesting.account(accountOf(text), height, signal);
@@ -56,9 +60,11 @@ export function authQueries(sources: QuerySources): QueryHandlers {
       const accounts = await Promise.all(items.map((one) => account(one, context)));
       return { accounts, pagination: response };
     },
-    [`${SERVICE}/AccountInfo`]: async (request, { height }) => ({
-      info: await baseAccount(sources, request.text("address"), height, false),
-    }),
+    [`${SERVICE}/AccountInfo`]: async (request, { height }) => {
+      const text = request.text("address");
+      const isKnown = moduleOf(text) !== undefined;
+      return { info: await baseAccount(sources, text, height, isKnown) };
+    },
     // The chain numbers no accounts: no number is one of a single account.
     [`${SERVICE}/AccountAddressByID`]: (request) => {
       if (request.bigint("id") !== 0n) {
