@@ -78,6 +78,17 @@ export function toSqlError(error: unknown): AppError {
   });
 }
 
+/**
+ * Holds what the server says it has done at a COMMIT: where a statement of the transaction failed, and its
+ * work went on all the same, the server takes everything back, and says so without a fault.
+ * @throws DATABASE_FAULT
+ */
+export function assertCommitted(command: string): void {
+  if (command === "COMMIT") return;
+  const message = `the commit ended in ${command}: a statement of the transaction had failed before`;
+  throw new SqlError("DATABASE_FAULT", `DATABASE_FAULT: ${message}`);
+}
+
 function classify(sqlState: string, message: string): SqlErrorCode {
   if (message === STALE_PLAN) return "CONFLICT";
   switch (sqlState) {

@@ -10,7 +10,7 @@ import type { Logger } from "../process/logger.js";
 import type { CopyRows } from "./copy-rows.js";
 import { sessionSettings } from "./session-settings.js";
 import type { Sql } from "./sql.js";
-import { SqlError, toSqlError } from "./sql-errors.js";
+import { assertCommitted, SqlError, toSqlError } from "./sql-errors.js";
 
 /** Statements of a transaction, and COPY into it. */
 export interface CopySql extends Sql {
@@ -100,13 +100,22 @@ class ClientSession implements SqlSession {
         query: (text, parameters) => this.query(text, parameters),
         copyIn: (target, rows) => this.copyIn(target, rows),
       });
-      await this.query("COMMIT");
+      await this.commit();
       return result;
     } catch (error) {
       await this.query("ROLLBACK").catch((ending: unknown) => {
         if (!(ending instanceof SqlError)) throw ending;
       });
       throw error;
+    }
+  }
+
+  private async commit(): Promise<void> {
+    try {
+      const { command } = await this.client.query("COMMIT");
+      assertCommitted(command);
+    } catch (error) {
+      throw toSqlError(error);
     }
   }
 

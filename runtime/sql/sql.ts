@@ -13,7 +13,7 @@ import { openPatiently, type PatienceOptions } from "./opening.js";
 import { assertOwnSessions } from "./own-sessions.js";
 import { PreparedNames } from "./prepared.js";
 import { sessionSettings } from "./session-settings.js";
-import { isStalePlan, SqlError, toSqlError } from "./sql-errors.js";
+import { assertCommitted, isStalePlan, SqlError, toSqlError } from "./sql-errors.js";
 import { retry, sleep } from "../process/task.js";
 
 /** Runs single statements. NUMERIC and BIGINT come back as strings, timestamps as `Date`. */
@@ -171,7 +171,7 @@ class PooledDatabase implements SqlDatabase {
         query: <Row>(text: string, parameters: readonly unknown[] = []) =>
           this.#run<Row>(runner, text, parameters),
       });
-      await runQuery(runner, "COMMIT", []);
+      await commit(runner);
       return result;
     } catch (error) {
       await rollback(runner);
@@ -190,9 +190,7 @@ class PooledDatabase implements SqlDatabase {
     const name = parameters.length === 0 ? undefined : this.#names?.nameOf(text);
     try {
       if (name === undefined) return await runQuery<Row>(runner, text, parameters);
-      // A runner that was given back would open a connection that nobody ends.
-      if (runner.isReleased) throw new QueryRunnerAlreadyReleasedError();
-      const connection = (await runner.connect()) as ClientBase;
+      const connection = await connectionOf(runner);
       const { rows } = await connection.query({ name, text, values: [...parameters] });
       return rows as Row[];
     } catch (error) {
@@ -321,6 +319,22 @@ async function runQuery<Row>(
   try {
     const result = await runner.query(text, [...parameters], true);
     return result.records as Row[];
+  } catch (error) {
+    throw toSqlError(error);
+  }
+}
+
+/** The driver's own connection of a runner. */
+async function connectionOf(runner: QueryRunner): Promise<ClientBase> {
+  // A runner that was given back would open a connection that nobody ends.
+  if (runner.isReleased) throw new QueryRunnerAlreadyReleasedError();
+  return (await runner.connect()) as ClientBase;
+}
+
+async function commit(runner: QueryRunner): Promise<void> {
+  try {
+    const { command } = await (await connectionOf(runner)).query("COMMIT");
+    assertCommitted(command);
   } catch (error) {
     throw toSqlError(error);
   }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { MigrationInterface, QueryRunner } from "typeorm";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
+import { openSqlSession } from "../../../runtime/sql/sql-session.js";
 import { type Sql, type SqlDatabase, openDatabase } from "../../../runtime/sql/sql.js";
 import { retry } from "../../../runtime/process/task.js";
 import { createGate } from "../../helpers/gate.js";
@@ -111,6 +112,20 @@ describe("openDatabase", () => {
       throw fault;
     });
     await expect(failing).rejects.toBe(fault);
+    const rows = await db.query("SELECT total FROM counter WHERE name = 'left'");
+    expect(rows).toEqual([{ total: "10" }]);
+  });
+
+  it("does not call a transaction committed of which a statement failed", async () => {
+    const swallowing = async (tx: Sql) => {
+      await tx.query("UPDATE counter SET total = 99 WHERE name = 'left'");
+      await tx.query("SELECT 1/0").catch(() => undefined);
+    };
+    const fault = { code: "DATABASE_FAULT", message: expect.stringContaining("ROLLBACK") };
+    await expect(db.transaction(swallowing)).rejects.toMatchObject(fault);
+    const session = await openSqlSession({ url: database.url, applicationName: "sql-test", log });
+    await expect(session.transaction(swallowing)).rejects.toMatchObject(fault);
+    await session.close();
     const rows = await db.query("SELECT total FROM counter WHERE name = 'left'");
     expect(rows).toEqual([{ total: "10" }]);
   });
