@@ -1,6 +1,13 @@
 /** What every connection says to the server once it is open, whatever the server's own settings are. */
 
 /**
+ * How a connection learns that its server is gone without a word, with its machine or the way to it: after
+ * ten seconds of silence it is asked every second, and ended after ten questions. With the system's own
+ * times a statement would be waited for two hours, and a notification for ever.
+ */
+export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const;
+
+/**
  * Statements that set a session: one text, sent once. Not asked for as the connection opens: poolers
  * refuse connections that do.
  *

@@ -8,7 +8,7 @@ import { Client } from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
 import type { Logger } from "../process/logger.js";
 import type { CopyRows } from "./copy-rows.js";
-import { sessionSettings } from "./session-settings.js";
+import { KEEP_ALIVE, sessionSettings } from "./session-settings.js";
 import type { Sql } from "./sql.js";
 import { assertCommitted, SqlError, toSqlError } from "./sql-errors.js";
 
@@ -53,7 +53,7 @@ export async function openSqlSession(options: SqlSessionOptions): Promise<SqlSes
     connectionString: options.url,
     application_name: options.applicationName,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    keepAlive: true,
+    ...KEEP_ALIVE,
   });
   const session = new ClientSession(client, options.log);
   try {

@@ -12,7 +12,7 @@ import { asNumberTaken, NUMBERINGS, untilNumbered } from "./numbering.js";
 import { openPatiently, type PatienceOptions } from "./opening.js";
 import { assertOwnSessions } from "./own-sessions.js";
 import { PreparedNames } from "./prepared.js";
-import { sessionSettings } from "./session-settings.js";
+import { KEEP_ALIVE, sessionSettings } from "./session-settings.js";
 import { assertCommitted, isStalePlan, SqlError, toSqlError } from "./sql-errors.js";
 import { retry, sleep } from "../process/task.js";
 
@@ -223,7 +223,7 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
     poolErrorHandler: (error: unknown) =>
       options.log.warn({ reason: errorMessage(error) }, "database connection lost"),
     extra: {
-      keepAlive: true,
+      ...KEEP_ALIVE,
       verify: (client: ClientBase, done: (error?: Error) => void) =>
         client.query(sessionSettings(IDLE_IN_TRANSACTION_MS), (error) => done(error)),
       types: { getTypeParser: exactTypeParser },

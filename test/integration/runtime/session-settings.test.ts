@@ -1,4 +1,5 @@
 /** What connections say of themselves to a server whose own settings are PostgreSQL's defaults. */
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { openSqlSession } from "../../../runtime/sql/sql-session.js";
@@ -8,6 +9,7 @@ import {
   runOnServer,
   type TestDatabase,
 } from "../../helpers/services/postgres.js";
+import { until } from "../../helpers/until.js";
 
 const log = createLogger({ component: "test", level: "silent" });
 const { signal } = new AbortController();
@@ -57,4 +59,32 @@ it("has no statement of a connection of its own compiled either", async () => {
   const session = await openSqlSession({ ...common, url: database.url });
   expect(await session.query(JIT)).toEqual([{ jit: "off" }]);
   await session.close();
+});
+
+/** The client's port of a connection. */
+const PORT = "SELECT inet_client_port() AS port";
+
+/** How the kernel's table of connections names the timer that asks a silent peer whether it is there. */
+const KEEP_ALIVE_TIMER = "02";
+
+/** Hundredths of a second until the system does so; undefined while it waits for something else. */
+function silenceTicks(port: number | undefined): number | undefined {
+  const ending = `:${(port ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+  const rows = readFileSync("/proc/net/tcp", "utf8").split("\n");
+  const row = rows.map((line) => line.trim().split(/\s+/)).find(([, own]) => own?.endsWith(ending));
+  const [timer, ticks = ""] = (row?.[5] ?? "").split(":");
+  return timer === KEEP_ALIVE_TIMER ? Number.parseInt(ticks, 16) : undefined;
+}
+
+it("learns soon that a server is gone without a word", async () => {
+  const options = { ...common, url: database.url, migrations: [], poolSize: 2, signal };
+  const db = await openDatabase(options);
+  const session = await openSqlSession({ ...common, url: database.url });
+  for (const sql of [db, session]) {
+    const [row] = await sql.query<{ port: number }>(PORT);
+    await until(() => silenceTicks(row?.port) !== undefined, { timeoutMs: 5_000 });
+    expect(silenceTicks(row?.port)).toBeLessThanOrEqual(1_000);
+  }
+  await session.close();
+  await db.close();
 });
