@@ -11,6 +11,7 @@ import {
   ConfigError,
   type ConfigFault,
   type Environment,
+  MAX_PORT_OFFSET,
   readPortOffset,
 } from "../../runtime/config/config.js";
 import { startGuardian } from "../../runtime/process/guardian.js";
@@ -25,6 +26,7 @@ import { keptByNpm } from "../home/npm-flags.js";
 import { homeFileFaults } from "../home/file-faults.js";
 import { lockHome } from "../home/home-lock.js";
 import { type ChainPlan, planChain, planEnvironment } from "../home/network/attach.js";
+import type { KitNode } from "../home/network/kit-nodes.js";
 import { blockIntervalOf, hotWalletAddress, initAttachedHome, initHome } from "../home/init.js";
 import { assertNodeOfPlan, type InspectedNode, inspectNode } from "../probe/node-inspection.js";
 import { createKit, type Kit, usesEmbeddedPostgres } from "./kit.js";
@@ -143,6 +145,7 @@ function checkSettings(
       without: leftOut(args),
     }),
   );
+  if (config !== undefined) faults.push(...offsetFaults(portOffset, config.nodes));
   faults.push(...homeFileFaults(paths));
   if (plan?.kind === "local" && config !== undefined) {
     faults.push(
@@ -152,6 +155,15 @@ function checkSettings(
   }
   if (faults.length > 0 || plan === undefined) throw new ConfigError(faults);
   return plan;
+}
+
+/** Each node of a network has an offset of its own, above the kit's. */
+function offsetFaults(portOffset: number, nodes: readonly KitNode[]): readonly ConfigFault[] {
+  const highest = MAX_PORT_OFFSET - Math.max(0, ...nodes.map(({ portStep }) => portStep));
+  if (portOffset <= highest) return [];
+  const value = JSON.stringify(String(portOffset));
+  const allowed = `a whole number from 0 to ${highest} with ${nodes.length} validators`;
+  return [{ file: "flag", key: "--port-offset", value, allowed }];
 }
 
 /** A flag that says of a chain what is decided when it is made. */

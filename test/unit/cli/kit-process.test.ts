@@ -206,6 +206,21 @@ describe("npm start, before anything is started", () => {
     expect(existsSync(home)).toBe(false);
   });
 
+  it("refuses an offset that puts the last validator's beyond what a node takes", async () => {
+    const home = newHome();
+    const stopping = new AbortController();
+    const stop = { signal: stopping.signal, onLine: () => stopping.abort(new Error("stopped")) };
+    const argv = ["--home", home, "--validators", "3", "--port-offset"];
+    expect(await start([...argv, "37801"], {}, stop)).toMatchObject({
+      exitCode: 1,
+      err:
+        'causeway: settings are wrong:\n  flag: --port-offset = "37801" (allowed: a whole number ' +
+        "from 0 to 37800 with 3 validators)",
+    });
+    expect(existsSync(home)).toBe(false);
+    expect(await start([...argv, "37800"], {}, stop)).toMatchObject({ exitCode: 0, err: "" });
+  });
+
   it("has no main job and no new chain on a chain that exists", async () => {
     const url = await serveNode(() => undefined);
     const argv = ["--once", "--node-url", url, "--validators", "2", "--block-interval-ms", "500"];
