@@ -4,6 +4,7 @@
  * stops them in order; they end by themselves when the channel to the kit closes.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { errorMessage } from "../../chain/errors.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Environment } from "../../runtime/config/config.js";
 import { sleep } from "../../runtime/process/task.js";
@@ -92,7 +93,8 @@ const LAST_WORDS_MS = 500;
 
 /** One life of the child, from spawn to the end of its output. */
 interface Incarnation {
-  readonly child: ChildProcess;
+  /** Undefined where the system could not even begin to start it. */
+  readonly child: ChildProcess | undefined;
   /** Resolves with the reason in words when it is gone. */
   readonly ended: Promise<string>;
 }
@@ -115,11 +117,17 @@ function spawnOnce(
   log: LogFile,
   told: { readonly onReady: () => void; readonly onPortTaken: () => void },
 ): Incarnation {
-  const child = spawn(process.execPath, [...(spec.flags ?? []), spec.script, ...spec.args], {
-    env: { ...spec.env, CAUSEWAY_SUPERVISED: "1" },
-    stdio: ["ignore", "pipe", "pipe", "ipc"],
-    detached: true,
-  });
+  let child: ChildProcess;
+  try {
+    child = spawn(process.execPath, [...(spec.flags ?? []), spec.script, ...spec.args], {
+      env: { ...spec.env, CAUSEWAY_SUPERVISED: "1" },
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      detached: true,
+    });
+  } catch (error) {
+    // Node tells some faults of the system by an event, and throws others: that there is no memory, for one.
+    return { child: undefined, ended: Promise.resolve(notStarted(error)) };
+  }
   child.stdout?.on("data", (chunk: Buffer) => log.write(chunk));
   child.stderr?.on("data", (chunk: Buffer) => log.write(chunk));
   child.on("message", (message) => {
@@ -131,7 +139,7 @@ function spawnOnce(
     const finish = (): void => resolve(reason);
     child.once("error", (error) => {
       // Emitted instead of "exit" where the spawn itself failed; later ones are harmless.
-      if (child.pid === undefined) resolve(`it could not be started (${error.message})`);
+      if (child.pid === undefined) resolve(notStarted(error));
     });
     child.once("exit", (code, signal) => {
       reason = signal === null ? `it ended with code ${String(code)}` : `it was ended by ${signal}`;
@@ -141,6 +149,10 @@ function spawnOnce(
     child.once("close", finish);
   });
   return { child, ended };
+}
+
+function notStarted(error: unknown): string {
+  return `it could not be started (${errorMessage(error)})`;
 }
 
 class Supervision implements SupervisedProcess {
@@ -188,8 +200,8 @@ class Supervision implements SupervisedProcess {
     const incarnation = this.current;
     if (incarnation !== undefined) {
       const { child } = incarnation;
-      child.kill("SIGTERM");
-      const timer = setTimeout(() => child.kill("SIGKILL"), graceMs);
+      child?.kill("SIGTERM");
+      const timer = setTimeout(() => child?.kill("SIGKILL"), graceMs);
       await incarnation.ended;
       clearTimeout(timer);
     }
@@ -252,19 +264,19 @@ class Supervision implements SupervisedProcess {
     const { readyTimeoutMs } = this.spec;
     const onLate = (limitMs: number): void => {
       lateMs = limitMs;
-      child.kill("SIGKILL");
+      child?.kill("SIGKILL");
     };
     const timer =
       readyTimeoutMs === undefined
         ? undefined
         : setTimeout(() => onLate(readyTimeoutMs), readyTimeoutMs);
     this.current = incarnation;
-    if (child.pid !== undefined) events.spawned(this.name, child.pid);
+    if (child?.pid !== undefined) events.spawned(this.name, child.pid);
     const reason = await incarnation.ended;
     clearTimeout(timer);
     this.ready = false;
     this.current = undefined;
-    if (child.pid !== undefined) events.ended(this.name, child.pid);
+    if (child?.pid !== undefined) events.ended(this.name, child.pid);
     return lateMs === undefined ? reason : `it was not ready within ${lateMs / 1_000} s`;
   }
 }

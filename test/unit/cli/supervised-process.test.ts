@@ -142,6 +142,18 @@ describe("a supervised process", () => {
     await child.stop({ graceMs: 1_000 });
   });
 
+  it("is given up, and ends nothing else, where the system cannot even begin to start it", async () => {
+    // As where there is no memory for another process, Node throws what Linux says of so long a variable.
+    const { child, seen } = supervise("ready-child", { env: { LONG: "x".repeat(200_000) } });
+    await expect(child.start({ signal })).rejects.toMatchObject({
+      code: "CHILD_FAILED",
+      message: expect.stringContaining("it could not be started (spawn E2BIG)"),
+    });
+    expect(seen.gaveUp).toHaveLength(1);
+    expect(seen.spawned).toEqual([]);
+    await child.stop({ graceMs: 100 });
+  });
+
   it("waits for a port on which it served before, and is given up at once for one on which it never did", async () => {
     const folder = mkdtempSync(join(tmpdir(), "causeway-port-"));
     const file = join(folder, "taken");
