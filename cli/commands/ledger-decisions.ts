@@ -3,7 +3,7 @@
  * are the flags, and who said so.
  */
 import { userInfo } from "node:os";
-import { toChecksumAddress } from "../../chain/address.js";
+import { parseStrictAddress, toChecksumAddress } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import { atokenToToken } from "../../chain/units.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
@@ -62,13 +62,32 @@ export async function runDecide(
   const operator = operatorName(options.operator);
   const config = loadConfig({ home, env, portOffset }, watcherConfigFile);
   const needsSecond = config.ledger["two-persons"];
+  const inLowerCase = withAccounts(terms);
   return withLedgerAlone(command, async ({ database }) => {
     await closeIfBehind(database, home);
-    const proposal = { terms, reason, operator, needsSecond };
+    const proposal = { terms: inLowerCase, reason, operator, needsSecond };
     const decision = await propose(database, proposal, chainOf(command));
     printDecision(command, decision);
     return 0;
   });
+}
+
+/** Wallets are shown with their checksum, and their accounts are called in lower case. @throws USAGE */
+function withAccounts(terms: StoredTerms): StoredTerms {
+  if (terms.action === "adjust") {
+    return { ...terms, debit: accountOf(terms.debit), credit: accountOf(terms.credit) };
+  }
+  return "account" in terms ? { ...terms, account: accountOf(terms.account) } : terms;
+}
+
+function accountOf(text: string): string {
+  const [, prefix, address] = /^(asset:wallet:)(0x[0-9a-fA-F]{40})$/.exec(text) ?? [];
+  if (prefix === undefined) return text;
+  try {
+    return `${prefix}${parseStrictAddress(address)}`;
+  } catch (cause) {
+    throw new CliError("USAGE", `${text}: the checksum of the address is wrong.`, { cause });
+  }
 }
 
 /** Approves or refuses a proposal. @returns 0 */

@@ -1,6 +1,6 @@
 /** What persons decide about the books: booked once, with reason and evidence, by two where asked. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import type { Address } from "../../../chain/address.js";
+import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { derivation, Desk, destination, STRANGER, TOKEN, WALLET } from "./desk.js";
 
 let desk: Desk;
@@ -112,6 +112,24 @@ describe("decisions about the books", () => {
     }
     const silent = ["ledger", "adjust", "--key", "k", ...sides(suspense, alice, 1n)];
     await expect(desk.causeway(...silent, "--reason", " ")).rejects.toThrow("--reason");
+  });
+
+  it("take the account of a wallet as every command shows the wallet, with its checksum", async () => {
+    await desk.watch();
+    const hash = takeFrom(WALLET, STRANGER, TOKEN);
+    await desk.watch();
+    const before = await totals(`asset:wallet:${WALLET}`);
+    const shown = toChecksumAddress(WALLET);
+    const adjust = (wallet: string) => {
+      const sides = ["--debit", "asset:break", "--credit", `asset:wallet:${wallet}`];
+      const proof = ["--tx", hash, "--block", "1", "--amount-atoken", "7"];
+      return desk.causeway("ledger", "adjust", "--key", "seven", ...sides, ...proof, ...REASON);
+    };
+    const digit = /[A-F]/.exec(shown)?.[0] ?? "";
+    const mistyped = shown.replace(digit, digit.toLowerCase());
+    await expect(adjust(mistyped)).rejects.toThrow("checksum");
+    expect((await adjust(shown)).code).toBe(0);
+    expect(await totals(`asset:wallet:${WALLET}`)).toBe(before - 7n);
   });
 
   it("wait for a second person where two are asked for", async () => {
