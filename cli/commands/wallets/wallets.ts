@@ -93,6 +93,7 @@ export async function runAddWallet(
     const key = await keystoreFor(options);
     // Before it lies in the home, where every process would take it up at its next start.
     await refuseDepositAddresses(database, [keystoreAddress(key.keystore)]);
+    refuseSecondFile(command.home, keystoreAddress(key.keystore));
     const folder = join(command.home, WALLETS_FOLDER);
     await createSecretFolder(folder);
     const file = join(folder, `${label}.json`);
@@ -111,6 +112,17 @@ export async function runAddWallet(
     else for (const line of addedLines(address, file, isKnown)) command.print(line);
     return 0;
   });
+}
+
+/** A home in which two files hold one wallet is none that a worker starts on. @throws USAGE */
+function refuseSecondFile(home: string, address: HotWallet["address"]): void {
+  const there = readHomeWallets(home).find((wallet) => wallet.address === address);
+  if (there === undefined) return;
+  const name = toChecksumAddress(address);
+  throw new CliError(
+    "USAGE",
+    `${name} is a wallet of this home already, by ${there.keystore}: nothing was added.`,
+  );
 }
 
 function addedLines(address: HotWallet["address"], file: string, isKnown: boolean): string[] {

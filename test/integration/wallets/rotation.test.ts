@@ -241,3 +241,16 @@ it("leaves no keystore of a customer's address in the home: every process would 
   expect(existsSync(join(desk.home, "config", "wallets", "own.json"))).toBe(false);
   await desk.restart();
 });
+
+it("leaves no second file of a wallet in the home: no worker would start on it any more", async () => {
+  const [keystore, passphrase] = [join(desk.home, "own.json"), join(desk.home, "own.passphrase")];
+  writeFileSync(keystore, await encryptKeystore(KEY, "of a test"), { mode: 0o600 });
+  writeFileSync(passphrase, "of a test\n", { mode: 0o600 });
+  const files = ["--keystore", keystore, "--passphrase-file", passphrase];
+  await expect(
+    desk.causeway("wallets", "add", "--label", "again", "--reason", "a test", ...files),
+  ).rejects.toMatchObject({ code: "USAGE", message: expect.stringContaining("hot-wallet.json") });
+  expect(existsSync(join(desk.home, "config", "wallets", "again.json"))).toBe(false);
+  await desk.restart();
+  expect((await desk.causeway("wallets", "list")).code).toBe(0);
+});
