@@ -156,15 +156,16 @@ interface LinkFlags {
 
 function linkTerms(hash: string, own: LinkFlags): StoredTerms {
   const { withdrawal, customer, idempotencyKey } = own;
-  // What is missing or superfluous is refused where terms are parsed.
-  return withdrawal === undefined
-    ? {
-        action: "claim-payment",
-        hash,
-        customerId: customer ?? "",
-        idempotencyKey: idempotencyKey ?? "",
-      }
-    : { action: "link-payment", hash, withdrawalId: withdrawal };
+  if (withdrawal === undefined) {
+    // What is missing is refused where terms are parsed.
+    const request = { customerId: customer ?? "", idempotencyKey: idempotencyKey ?? "" };
+    return { action: "claim-payment", hash, ...request };
+  }
+  if (customer === undefined && idempotencyKey === undefined) {
+    return { action: "link-payment", hash, withdrawalId: withdrawal };
+  }
+  // Whose the request is the ledger knows: a customer who is named beside it may be another one.
+  throw new CliError("USAGE", "say --withdrawal, or --customer and --idempotency-key.");
 }
 
 function transferTerms(

@@ -60,10 +60,8 @@ export async function runReleaseWithdrawals(
   command: LedgerCommand,
   options: ReleaseOptions,
 ): Promise<number> {
-  const { id, paidBy, notPaid } = options;
-  if (id === undefined && (paidBy !== undefined || notPaid === true)) {
-    throw new CliError("USAGE", "--paid-by and --not-paid need the id of a withdrawal.");
-  }
+  refuseContradictions(options);
+  const { id } = options;
   return withLedger(command, async (opened) => {
     // Neither switch nor nonces nor requests are touched before the ledger knows what it paid.
     await closeIfBehind(opened.database, command.home);
@@ -108,6 +106,30 @@ export async function runReleaseWithdrawals(
     }
     return remaining.length === 0 ? 0 : 1;
   });
+}
+
+/**
+ * A word that is not heard is none: whoever acknowledges a transaction beside a withdrawal's id would take
+ * it for looked at, and of two words about one payment the other would be dropped.
+ * @throws USAGE
+ */
+function refuseContradictions(options: ReleaseOptions): void {
+  const { id, paidBy, notPaid, acknowledge, acceptForeign, wallet } = options;
+  const isDecided = paidBy !== undefined || notPaid === true;
+  if (id === undefined && isDecided) {
+    throw new CliError("USAGE", "--paid-by and --not-paid need the id of a withdrawal.");
+  }
+  if (paidBy !== undefined && notPaid === true) {
+    throw new CliError("USAGE", "say --paid-by or --not-paid.");
+  }
+  const isOfWallets = acknowledge !== undefined || acceptForeign === true || wallet !== undefined;
+  if (id !== undefined && isOfWallets) {
+    throw new CliError(
+      "USAGE",
+      "--acknowledge, --accept-foreign and --wallet are about wallets, and an id is about one withdrawal: " +
+        "type them one after the other.",
+    );
+  }
 }
 
 /**

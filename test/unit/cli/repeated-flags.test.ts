@@ -1,4 +1,7 @@
-/** A flag that is typed twice: one of two different values would count, and the other be forgotten. */
+/**
+ * Words of a command line that would be forgotten without a word: of a flag that is typed twice one value, of
+ * two that say different things one.
+ */
 import { tmpdir } from "node:os";
 import type { Command } from "commander";
 import { expect, it } from "@jest/globals";
@@ -41,4 +44,15 @@ it("takes the same value twice, another home, and what gathers its values", asyn
   expect(await run(["keys", "create", ...twice, ...homes])).toContain("--rate takes");
   const several = ["--acknowledge", "0x1", "--acknowledge", "0x2"];
   expect(await run(["withdrawals", "release", ...several, ...homes])).not.toContain("twice");
+});
+
+it.each([
+  ["withdrawals release wd_1 --paid-by 0x1 --not-paid", "say --paid-by or --not-paid"],
+  ["withdrawals release wd_1 --paid-by 0x1 --acknowledge 0x1 --reason a", "one after the other"],
+  ["withdrawals release wd_1 --not-paid --accept-foreign", "one after the other"],
+  ["withdrawals release wd_1 --wallet 0x1", "one after the other"],
+  ["ledger link-payment 0x1 --withdrawal wd_1 --customer bob --reason a", "say --withdrawal, or"],
+  ["ledger link-payment 0x1 --withdrawal wd_1 --idempotency-key k --reason a", "say --withdrawal, or"],
+])("%s is refused: one of two words would not be heard", async (text, said) => {
+  expect(await run([...text.split(" "), "--home", tmpdir()])).toContain(said);
 });
