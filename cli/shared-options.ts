@@ -47,6 +47,24 @@ export function refuseRepeats(command: Command): void {
   for (const below of command.commands) refuseRepeats(below);
 }
 
+/** How flags name a folder or a file. */
+const PATH_VALUE = /<(dir|file)(\.\.\.)?>$/;
+
+/**
+ * Refuses an empty text for a folder or a file, as of a variable of a script that was never set: what is
+ * written there would lie wherever somebody stands, keys among it.
+ */
+export function refuseEmptyPaths(command: Command): void {
+  for (const option of command.options) {
+    if (!PATH_VALUE.test(option.flags)) continue;
+    command.on(`option:${option.name()}`, (value?: string) => {
+      if (value !== "") return;
+      command.error(`error: ${option.long ?? option.flags} is empty: it names a folder or a file`);
+    });
+  }
+  for (const below of command.commands) refuseEmptyPaths(below);
+}
+
 /** Exit code of a check that could not be made. */
 const NOT_MADE = 2;
 

@@ -38,6 +38,7 @@ import {
   addShared,
   faultCodeOf,
   judging,
+  refuseEmptyPaths,
   refuseRepeats,
   type Runner,
   type SharedOptions,
@@ -100,6 +101,7 @@ export function createProgram(options: ProgramOptions): Command {
   for (const command of program.commands) {
     if (!likeTheSdk.includes(command.name())) refuseRepeats(command);
   }
+  refuseEmptyPaths(program);
   return program;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Words of a command line that would be forgotten without a word: of a flag that is typed twice one value, of
- * two that say different things one.
+ * two that say different things one. And a folder that is named by nothing.
  */
 import { tmpdir } from "node:os";
 import type { Command } from "commander";
@@ -55,4 +55,12 @@ it.each([
   ["ledger link-payment 0x1 --withdrawal wd_1 --idempotency-key k --reason a", "say --withdrawal, or"],
 ])("%s is refused: one of two words would not be heard", async (text, said) => {
   expect(await run([...text.split(" "), "--home", tmpdir()])).toContain(said);
+});
+
+it.each([
+  ["console user list --console-home=", "--console-home is empty"],
+  ["init --role-homes=", "--role-homes is empty"],
+  ["audit reserves --out a --customers=", "--customers is empty"],
+])("%s is refused: nothing is looked for or written wherever somebody stands", async (text, said) => {
+  expect(await run([...text.split(" "), "--home", "/nowhere/of/a/kit"])).toContain(said);
 });
