@@ -22,6 +22,9 @@ import { cometRpcUrl, type NodeStatus, readNodeStatus } from "./node-status.js";
 /** Where the log of a node in the foreground is. */
 const NODE_LOG = "its standard output";
 
+/** Peers of a node below which somebody should look (spec: Limits). */
+const FEWEST_PEERS = 3;
+
 /** Settings of a node's home; undefined where a file is wrong. */
 interface NodeSettings {
   readonly node: NodeConfig;
@@ -33,6 +36,15 @@ export async function checkNodeHome(context: DoctorContext): Promise<readonly Fi
   const { findings, settings } = readSettings(context);
   if (settings === undefined) return findings;
   return [...findings, ...(await checkNode(context, settings))];
+}
+
+/** Whether a node has as many peers as it should; of a network that is smaller, as many as it names. */
+export function checkPeers({ peers }: Pick<NodeStatus, "peers">, node: NodeConfig): Finding {
+  const { seeds, persistent_peers: named } = node.p2p;
+  const wanted = seeds.length > 0 ? FEWEST_PEERS : Math.min(FEWEST_PEERS, named.length);
+  if (peers >= wanted) return finding("peers", "pass", `${peers}`);
+  const remedy = "look at the network; name more seeds or persistent_peers in config.toml, section p2p";
+  return finding("peers", "warn", `${peers}, expected ${wanted} at least`, remedy);
 }
 
 /** What of the past a node has, and whether that is enough for an exchange. */
@@ -77,7 +89,7 @@ function readSettings(context: DoctorContext): {
 /** Whether the node answers, is of this home's chain, has peers, and keeps up. */
 async function checkNode(
   context: DoctorContext,
-  { app }: NodeSettings,
+  { node, app }: NodeSettings,
 ): Promise<readonly Finding[]> {
   const { paths, env, portOffset, clock, signal } = context;
   const url = cometRpcUrl({ home: paths.home, env, portOffset });
@@ -94,7 +106,7 @@ async function checkNode(
       ? finding("node", "warn", `catching up at height ${status.height}`, behind)
       : finding("node", "pass", `height ${status.height} at ${url}`),
     checkBlockAge(status.blockAgeSeconds, NODE_LOG),
-    finding("peers", "pass", `${status.peers}`),
+    checkPeers(status, node),
     checkHistory(status, app, false),
     await checkJsonRpc(context, app),
   ];

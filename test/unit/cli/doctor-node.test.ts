@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { runDoctorChecks } from "../../../cli/probe/doctor.js";
-import { checkHistory } from "../../../cli/probe/doctor-node.js";
+import { checkHistory, checkPeers } from "../../../cli/probe/doctor-node.js";
 import { homePaths } from "../../../cli/home/home.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
-import { APP_FILE } from "../../../node/settings/config.js";
+import { APP_FILE, CONFIG_FILE } from "../../../node/settings/config.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { type Environment, loadConfig } from "../../../runtime/config/config.js";
 import { freePort } from "../../helpers/ports.js";
@@ -83,6 +83,17 @@ describe("the doctor of a node's home", () => {
     ]);
     expect(faults[1]?.remedy).toBe('set it to at least 2 with pruning = "custom"');
     expect(findings.some(({ id }) => id === "node")).toBe(false);
+  });
+
+  it.each([
+    [0, {}, "pass"],
+    [2, { CAUSEWAY_CONFIG_P2P_SEEDS: "seed1.example.org:26656" }, "warn"],
+    [3, { CAUSEWAY_CONFIG_P2P_SEEDS: "seed1.example.org:26656" }, "pass"],
+    [0, { CAUSEWAY_CONFIG_P2P_PERSISTENT_PEERS: `${"ab".repeat(20)}@127.0.0.1:26656` }, "warn"],
+    [1, { CAUSEWAY_CONFIG_P2P_PERSISTENT_PEERS: `${"ab".repeat(20)}@127.0.0.1:26656` }, "pass"],
+  ])("warns where a node of a network has few peers: %p, %p", (peers, env, severity) => {
+    const node = loadConfig({ home: "/nonexistent", env }, CONFIG_FILE);
+    expect(checkPeers({ peers }, node)).toMatchObject({ id: "peers", severity });
   });
 
   it.each([
