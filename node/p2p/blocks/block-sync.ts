@@ -102,6 +102,8 @@ export class BlockSync {
   private queue: BlockQueue;
   private claims: HeightClaims;
   private catchingUp = true;
+  /** Whether what peers claim kept the node catching up when that was looked at last. */
+  private isHeld = true;
   /** Since when the block that comes next is waited for, or since it was last asked from one more. */
   private overdueSinceMs = 0;
   /** When it may next be said that a block is nowhere to be had. */
@@ -124,6 +126,7 @@ export class BlockSync {
    */
   async run(options: CatchUpOptions): Promise<void> {
     this.catchingUp = true;
+    this.isHeld = true;
     this.queue = new BlockQueue(this.ports.target.height() + 1);
     this.claims = this.newClaims();
     const ending = new AbortController();
@@ -194,7 +197,9 @@ export class BlockSync {
       }
     }
     const nowMs = this.ports.clock.monotonicMs();
-    const hasWork = this.ports.target.height() < this.peerHeight();
+    // With a claim that does not count nothing is left to do: asked seldom, some peer's answer would be old
+    // whenever it is looked whether all are new.
+    const hasWork = this.isHeld && this.ports.target.height() < this.peerHeight();
     const intervalMs = hasWork ? RANGE_INTERVAL_MS : LAST_RANGE_INTERVAL_MS;
     for (const peer of peers) {
       const state = this.states.get(peer) ?? new BlockPeer(peer, this.ports.clock);
@@ -246,8 +251,8 @@ export class BlockSync {
     const claimed = speaking.flatMap(({ peer: { nodeId }, range }) => {
       return range === undefined ? [] : [{ nodeId, height: range.height }];
     });
-    const isHeld = this.claims.hold(claimed, this.ports.target.height());
-    return speaking.length > 0 && isFresh && !isHeld && this.queue.next() === undefined;
+    this.isHeld = this.claims.hold(claimed, this.ports.target.height());
+    return speaking.length > 0 && isFresh && !this.isHeld && this.queue.next() === undefined;
   }
 
   private isSilent({ isAsked, askedAtMs }: BlockPeer, nowMs: number): boolean {

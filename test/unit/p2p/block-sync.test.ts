@@ -139,6 +139,29 @@ describe("catching up", () => {
       expect(sync.isCatchingUp()).toBe(false);
     }));
 
+  it("ends beside a liar who puts it off for ever, whenever each of the others has come", () =>
+    inVirtualTime(async () => {
+      const liar = new FakePeer("liar", { height: 21 });
+      liar.source.blocks = async (_request, { signal, onLater }) => {
+        const saying = setInterval(() => onLater?.(), 50);
+        return ended(signal).finally(() => clearInterval(saying));
+      };
+      const { chain, connected, run } = stage([liar], new FakeChain(0), {
+        claimMs: 200,
+        laterMs: 3_000,
+        strangersMs: 3_000,
+      });
+      const stopping = new AbortController();
+      setTimeout(() => stopping.abort(new Error("still catching up")), 60_000);
+      let names = 0;
+      const comings = setInterval(() => {
+        connected.add(new FakePeer(`honest ${names++}`, { height: 20 }));
+        if (names === 8) clearInterval(comings);
+      }, 250);
+      await run(false, stopping.signal);
+      expect(chain.height()).toBe(20);
+    }));
+
   it("does not end while a peer is ahead that is slow to give, but proves it", () =>
     inVirtualTime(async () => {
       // Blocks take a second to come; the newest one is shown at once.
