@@ -53,6 +53,8 @@ export interface BlockSyncLimits {
   readonly laterMs: number;
   /** How long such claims of strangers count in all while nothing else is missing. */
   readonly strangersMs: number;
+  /** The same of peers that gave blocks, while none comes and nobody proves that many are missing. */
+  readonly nearMs: number;
 }
 
 const USUAL_LIMITS: BlockSyncLimits = {
@@ -66,6 +68,7 @@ const USUAL_LIMITS: BlockSyncLimits = {
   claimMs: 6_000,
   laterMs: 30_000,
   strangersMs: 15_000,
+  nearMs: 60_000,
 };
 
 /** How catching up ends. */
@@ -236,8 +239,8 @@ export class BlockSync {
   }
 
   private newClaims(): HeightClaims {
-    const { claimMs: patienceMs, laterMs, strangersMs } = this.limits;
-    return new HeightClaims(this.ports.clock, { patienceMs, laterMs, strangersMs });
+    const { claimMs: patienceMs, ...others } = this.limits;
+    return new HeightClaims(this.ports.clock, { patienceMs, ...others });
   }
 
   private isDone(startMs: number, mayBeFirst: boolean): boolean {

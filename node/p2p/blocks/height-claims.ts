@@ -1,12 +1,14 @@
 /**
  * Which of the heights that peers name keep a node catching up. A name costs nothing: it counts for
  * a while, then only if blocks of that peer were applied, or a commit proved it. Else a few liars
- * who claim one block more and give nothing keep a validator from deciding for ever.
+ * who claim one block more and give nothing keep a validator from deciding for ever. Blocks cost as
+ * little where others have them: who passes each on, late, and claims one more is waited for a while in all.
  */
 import { LRUCache } from "lru-cache";
 import type { Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { NodeId } from "../node-key.js";
+import { FAR_BEHIND_BLOCKS } from "./lag-watch.js";
 
 /** What claims are judged by. */
 export interface ClaimLimits {
@@ -19,6 +21,11 @@ export interface ClaimLimits {
    * liars come back under new keys.
    */
   readonly strangersMs: number;
+  /**
+   * The same of peers that gave blocks, while none comes and nobody proves that more are missing than
+   * consensus makes up by itself.
+   */
+  readonly nearMs: number;
 }
 
 /** Peers whose standing is remembered: who catches up for days meets ever new keys. */
@@ -38,7 +45,10 @@ interface Standing {
 export class HeightClaims {
   private readonly standings = new LRUCache<NodeId, Standing>({ max: MAX_REMEMBERED });
   private heldByStrangersMs = 0;
+  private heldNearMs = 0;
   private lookedAtMs: number;
+  /** Own height when it was looked last. */
+  private lookedAt: Height | undefined;
 
   constructor(
     private readonly clock: Clock,
@@ -65,13 +75,16 @@ export class HeightClaims {
     standing.provedHeight = Math.max(standing.provedHeight, height);
   }
 
-  /** Whether the peer should be asked for a proof: half of the patience with it is used up. */
+  /**
+   * Whether the peer should be asked for a proof: half of the patience with it is used up, or as much
+   * time has gone by without blocks.
+   */
   isDoubtful(nodeId: NodeId, claimed: Height, own: Height): boolean {
     if (claimed <= own) return false;
     const { provedHeight, sinceMs, backedAtMs } = this.standingOf(nodeId);
     if (provedHeight > own || sinceMs === undefined) return false;
     const waitedMs = this.clock.monotonicMs() - Math.max(sinceMs, backedAtMs);
-    return waitedMs >= this.limits.patienceMs / 2;
+    return Math.max(waitedMs, this.heldNearMs) >= this.limits.patienceMs / 2;
   }
 
   /**
@@ -84,10 +97,17 @@ export class HeightClaims {
   ): boolean {
     const nowMs = this.clock.monotonicMs();
     const passedMs = nowMs - this.lookedAtMs;
-    this.lookedAtMs = nowMs;
-    const holding = claims.filter(({ nodeId, height }) => this.counts(nodeId, height, own));
-    if (holding.some(({ nodeId }) => this.isKnown(nodeId, own))) return true;
+    const isIdle = own === this.lookedAt;
+    [this.lookedAtMs, this.lookedAt] = [nowMs, own];
+    const holding = claims
+      .filter(({ nodeId, height }) => this.counts(nodeId, height, own))
+      .map(({ nodeId }) => this.standingOf(nodeId));
     if (holding.length === 0) return false;
+    if (holding.some(({ provedHeight }) => provedHeight >= own + FAR_BEHIND_BLOCKS)) return true;
+    if (holding.some((standing) => isKnown(standing, own))) {
+      if (isIdle) this.heldNearMs += passedMs;
+      return this.heldNearMs < this.limits.nearMs;
+    }
     this.heldByStrangersMs += passedMs;
     return this.heldByStrangersMs < this.limits.strangersMs;
   }
@@ -106,11 +126,6 @@ export class HeightClaims {
     return nowMs - Math.max(standing.sinceMs, standing.backedAtMs) < countsMs;
   }
 
-  private isKnown(nodeId: NodeId, own: Height): boolean {
-    const { backedAtMs, provedHeight } = this.standingOf(nodeId);
-    return backedAtMs > Number.NEGATIVE_INFINITY || provedHeight > own;
-  }
-
   private standingOf(nodeId: NodeId): Standing {
     const known = this.standings.get(nodeId);
     if (known !== undefined) return known;
@@ -123,4 +138,9 @@ export class HeightClaims {
     this.standings.set(nodeId, fresh);
     return fresh;
   }
+}
+
+/** Whether it gave a block, or proved that one is missing. */
+function isKnown({ backedAtMs, provedHeight }: Standing, own: Height): boolean {
+  return backedAtMs > Number.NEGATIVE_INFINITY || provedHeight > own;
 }

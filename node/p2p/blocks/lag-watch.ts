@@ -62,7 +62,7 @@ const USUAL_LIMITS: LagLimits = {
  * Decided heights that a node must lack to go back to block sync. Fewer are repaired by messages of
  * consensus, some a second, sooner than block sync has settled.
  */
-const FAR_BEHIND_BLOCKS = 16;
+export const FAR_BEHIND_BLOCKS = 16;
 
 /** Peers asked at once; each may answer with the largest block there is. */
 const MAX_ASKED_AT_ONCE = 4;

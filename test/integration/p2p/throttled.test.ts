@@ -75,7 +75,7 @@ describe("a server without time", () => {
       clock,
       log,
       // Much less than what each request waits for its turn.
-      limits: { settleMs: 0, stallMs: 50, laterMs: 600_000, strangersMs: 600_000 },
+      limits: { settleMs: 0, stallMs: 50, laterMs: 600_000, strangersMs: 600_000, nearMs: 600_000 },
     });
     const startMs = clock.timeMs;
     await sync.run({ signal, mayBeFirst: false });

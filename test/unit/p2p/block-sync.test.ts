@@ -162,6 +162,38 @@ describe("catching up", () => {
       expect(chain.height()).toBe(20);
     }));
 
+  it.each([0, 150])("ends beside a liar who gives each block, %i ms late", (lateMs) =>
+    inVirtualTime(async () => {
+      const network = { height: 20 };
+      const growing = setInterval(() => network.height++, 100);
+      const honest = new FakePeer("honest", network);
+      honest.source.range = async () => ({ base: 1, ...network });
+      const liar = new FakePeer("liar", network);
+      liar.source.range = async () => ({ base: 1, height: network.height + 100 });
+      liar.source.blocks = async ({ from, count }, { signal, onBlock }) => {
+        for (let next = from; next < from + count; next++) {
+          while (next > network.height) await new Promise((resolve) => setTimeout(resolve, 5));
+          await new Promise((resolve) => setTimeout(resolve, lateMs));
+          signal.throwIfAborted();
+          onBlock(trueBlock(next), 500);
+        }
+        return count;
+      };
+      const { chain, reports, run } = stage([liar, honest], new FakeChain(0), {
+        claimMs: 600,
+        strangersMs: 600,
+        nearMs: 3_000,
+        stallMs: 5_000,
+        overdueMs: 200,
+      });
+      const stopping = new AbortController();
+      setTimeout(() => stopping.abort(new Error("still catching up")), 20_000);
+      await run(false, stopping.signal).finally(() => clearInterval(growing));
+      // What consensus makes up by itself may be missing.
+      expect([chain.height() > network.height - 16, reports]).toEqual([true, []]);
+    }),
+  );
+
   it("does not end while a peer is ahead that is slow to give, but proves it", () =>
     inVirtualTime(async () => {
       // Blocks take a second to come; the newest one is shown at once.

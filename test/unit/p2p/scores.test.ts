@@ -109,7 +109,7 @@ describe("a budget", () => {
 describe("claims of heights", () => {
   it("are remembered of 10,000 peers, those of the connected ones first", () => {
     const clock = new TestClock();
-    const limits = { patienceMs: 1_000, laterMs: 1_000, strangersMs: 1_000 };
+    const limits = { patienceMs: 1_000, laterMs: 1_000, strangersMs: 1_000, nearMs: 1_000 };
     const claims = new HeightClaims(clock, limits);
     const claim = (nodeId: NodeId) => ({ nodeId, height: 10 });
     claims.hold([claim(peer), claim(other)], 5);

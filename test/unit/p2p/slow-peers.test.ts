@@ -19,6 +19,7 @@ const LIMITS = {
   claimMs: 600_000,
   laterMs: 600_000,
   strangersMs: 600_000,
+  nearMs: 600_000,
 };
 
 const WAIT = { timeoutMs: 20_000 };
