@@ -96,7 +96,8 @@ export class LagWatch {
 
   /**
    * Resolves when a peer has proved that the network has decided `FAR_BEHIND_BLOCKS` heights more
-   * than this node has; rejects with the signal's reason.
+   * than this node has, or where all of them were deleted since, still more; rejects with the signal's
+   * reason.
    */
   async proved(witness: HeightWitness, signal: AbortSignal): Promise<void> {
     await this.rest(signal);
@@ -124,7 +125,7 @@ export class LagWatch {
     const height = this.ports.height() + FAR_BEHIND_BLOCKS;
     const proofs = claims.map(async (claim) => {
       const commit = await this.ask(claim, height, inner);
-      if (commit?.height === height && witness.isProof(commit)) return;
+      if (commit !== undefined && witness.isProof(commit)) return;
       this.doubt(claim);
       throw new Error("no proof");
     });
@@ -175,6 +176,7 @@ export class LagWatch {
     return sorted.slice(0, MAX_ASKED_AT_ONCE).map(({ claim }) => claim);
   }
 
+  /** The commit of a height, or of the oldest that the peer has not deleted, where that is a later one. */
   private async ask(
     { nodeId, source }: HeightClaim,
     height: Height,
@@ -188,15 +190,21 @@ export class LagWatch {
     }, proofMs);
     const limit = limitedSignal([signal, ending.signal], proofMs * LATER_FACTOR);
     let commit: Commit | undefined;
-    try {
-      await source.blocks(
-        { from: height, count: 1 },
+    const askFor = (from: Height) =>
+      source.blocks(
+        { from, count: 1 },
         {
           signal: limit,
-          onBlock: (received) => (commit = received.commit),
+          onBlock: (received) => {
+            if (received.commit.height === from) ({ commit } = received);
+          },
           onLater: () => (isLater = true),
         },
       );
+    try {
+      const count = await askFor(height);
+      const oldest = count > 0 ? height : (await source.range(limit)).base;
+      if (oldest > height) await askFor(oldest);
     } catch (error) {
       signal.throwIfAborted();
       this.ports.log.debug({ peer: nodeId, err: error }, "no proof of a peer's height");

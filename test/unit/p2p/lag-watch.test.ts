@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import type { Height } from "../../../chain/hex.js";
 import type { DecidedBlock } from "../../../node/consensus/consensus-ports.js";
+import type { BlockSource } from "../../../node/p2p/blocks/block-protocol.js";
 import { type HeightClaim, LagWatch } from "../../../node/p2p/blocks/lag-watch.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { P2pError } from "../../../node/p2p/p2p-error.js";
@@ -30,7 +31,9 @@ function answerOf(height: Height, mode: Mode): DecidedBlock {
 function claimOf(name: string, options: { height: Height; mode?: Mode }) {
   const asked: Height[] = [];
   const { mode = "honest" } = options;
-  const claim: HeightClaim & { source: { blocks: HeightClaim["source"]["blocks"] } } = {
+  const claim: HeightClaim & {
+    source: { range: BlockSource["range"]; blocks: BlockSource["blocks"] };
+  } = {
     nodeId: name as NodeId,
     height: options.height,
     source: {
@@ -114,6 +117,23 @@ describe("the watch over the own height", () => {
     claims.push(brief.claim);
     await pass(999);
     expect([...near.asked, ...brief.asked]).toEqual([]);
+  });
+
+  it("believes the oldest block of a peer that has deleted those between", async () => {
+    const { claim, asked } = claimOf("pruned", { height: 90_000 });
+    const give = claim.source.blocks;
+    claim.source.range = async () => ({ base: 50_000, height: 89_999 });
+    claim.source.blocks = async (request, options) => {
+      if (request.from >= 50_000) return give(request, options);
+      asked.push(request.from);
+      return 0;
+    };
+    const { run, pass } = stage(10, [claim]);
+    const done = run();
+    await pass(0);
+    await pass(1_000);
+    await done;
+    expect(asked).toEqual([26, 50_000]);
   });
 
   it("waits longer for a peer that says that its proof comes later, and not for ever", async () => {
