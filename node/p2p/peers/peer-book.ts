@@ -89,7 +89,9 @@ export class PeerBook {
 
   /**
    * Notes an address that somebody told. One that has proved good is not overwritten, and a full
-   * book makes room only by dropping one that has not.
+   * book makes room only by dropping one that has not. Of a node that is in the book others are only
+   * believed where its address has failed: else who tells of all nodes at his own address would hide
+   * them. The node itself, whose key is proved, may name another one.
    * @param source who told; what a private node tells is private too
    */
   add(address: KnownPeerAddress, source: AddressSource): void {
@@ -97,7 +99,8 @@ export class PeerBook {
     const { unlistedIds } = this.options;
     if (unlistedIds.has(nodeId) || unlistedIds.has(source.nodeId)) return;
     const known = this.entries.get(nodeId);
-    if (known !== undefined && known.seenAtMs > 0) return;
+    const isOpen = known === undefined || known.failures > 0 || source.nodeId === nodeId;
+    if (!isOpen || (known !== undefined && known.seenAtMs > 0)) return;
     const sourceGroup = groupOf(source.remoteIp);
     const group = groupOf(address.host);
     const unproved = { seenAtMs: 0, failures: 0, triedAtMs: 0, sourceGroup };

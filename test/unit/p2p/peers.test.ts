@@ -62,6 +62,20 @@ describe("the address book", () => {
     expect(book.sample(1)).toEqual([addressOf(1, 1)]);
   });
 
+  it("lets nobody hide others at an address of his own, unless theirs has failed", () => {
+    const book = open();
+    const own = { nodeId: idOf(1), remoteIp: "10.0.0.1" };
+    book.add(addressOf(1, 1), own);
+    book.add(addressOf(1, 2), SOURCE);
+    expect(book.sample(1)).toEqual([addressOf(1, 1)]);
+    // What it says of itself counts, as when it has moved.
+    book.add(addressOf(1, 3), own);
+    expect(book.sample(1)).toEqual([addressOf(1, 3)]);
+    book.markFailed(idOf(1));
+    book.add(addressOf(1, 4), SOURCE);
+    expect(book.sample(1)).toEqual([addressOf(1, 4)]);
+  });
+
   it("holds no private node, nor what a private node tells, nor one from the file", () => {
     const file = join(folder, "addrbook.json");
     const before = open(file);
