@@ -31,6 +31,10 @@ interface Entry {
   readonly seenAtMs: number;
   /** Dials that failed since then. */
   readonly failures: number;
+  /**
+   * When it was dialled last, by the clock that nobody sets: pauses would be days where that of the day is
+   * put right by days.
+   */
   readonly triedAtMs: number;
   /** Group of the address of who told it; "" for what this node found itself. */
   readonly sourceGroup: string;
@@ -61,6 +65,9 @@ const MAX_FAILURES = 10;
 /** Pause before the same address is tried again; doubles with each failure. */
 const RETRY_MS = 10_000;
 const MAX_RETRY_MS = 3_600_000;
+
+/** Not dialled since the start. */
+const NEVER_MS = Number.NEGATIVE_INFINITY;
 
 const bookFile = z.object({
   addrs: z.array(
@@ -103,7 +110,7 @@ export class PeerBook {
     if (!isOpen || (known !== undefined && known.seenAtMs > 0)) return;
     const sourceGroup = groupOf(source.remoteIp);
     const group = groupOf(address.host);
-    const unproved = { seenAtMs: 0, failures: 0, triedAtMs: 0, sourceGroup };
+    const unproved = { seenAtMs: 0, failures: 0, triedAtMs: NEVER_MS, sourceGroup };
     const entry = { ...unproved, ...known, address, group };
     if (known === undefined && !this.makeRoomFor(entry)) return;
     this.set(entry);
@@ -111,10 +118,10 @@ export class PeerBook {
 
   /** A connection to the address came up. */
   markGood(address: KnownPeerAddress): void {
-    const nowMs = this.options.clock.nowMs();
+    const { clock } = this.options;
     const group = groupOf(address.host);
-    const tried = { seenAtMs: nowMs, failures: 0, triedAtMs: nowMs, sourceGroup: "" };
-    const entry = { ...tried, address, group };
+    const [seenAtMs, triedAtMs] = [clock.nowMs(), clock.monotonicMs()];
+    const entry = { seenAtMs, failures: 0, triedAtMs, sourceGroup: "", address, group };
     this.entries.delete(address.nodeId);
     if (this.makeRoomFor(entry)) this.set(entry);
   }
@@ -125,7 +132,7 @@ export class PeerBook {
     if (entry === undefined) return;
     const failures = entry.failures + 1;
     if (failures >= MAX_FAILURES && entry.seenAtMs === 0) this.entries.delete(nodeId);
-    else this.set({ ...entry, failures, triedAtMs: this.options.clock.nowMs() });
+    else this.set({ ...entry, failures, triedAtMs: this.options.clock.monotonicMs() });
     this.isChanged = true;
   }
 
@@ -138,7 +145,7 @@ export class PeerBook {
     isWanted: (nodeId: NodeId) => boolean,
     present: ReadonlySet<string> = new Set(),
   ): KnownPeerAddress | undefined {
-    const nowMs = this.options.clock.nowMs();
+    const nowMs = this.options.clock.monotonicMs();
     const due = [...this.entries.values()].filter(({ address, failures, triedAtMs }) => {
       const pauseMs = failures === 0 ? 0 : Math.min(RETRY_MS * 2 ** failures, MAX_RETRY_MS);
       return isWanted(address.nodeId) && nowMs - triedAtMs >= pauseMs;
@@ -221,7 +228,7 @@ export class PeerBook {
         if (unlistedIds.has(address.nodeId)) continue;
         const { last_success_ms: seenAtMs, attempts: failures, source_group: sourceGroup } = one;
         const group = groupOf(address.host);
-        const entry = { address, group, seenAtMs, failures, triedAtMs: 0, sourceGroup };
+        const entry = { address, group, seenAtMs, failures, triedAtMs: NEVER_MS, sourceGroup };
         this.entries.set(address.nodeId, entry);
       }
     } catch (error) {

@@ -156,6 +156,18 @@ describe("the address book", () => {
     expect(book.size).toBe(0);
   });
 
+  it("dials again what it knows when the clock of the day was put back", () => {
+    let dayMs = 1_700_000_000_000;
+    const nowMs = () => dayMs;
+    const ofDay = { nowMs, monotonicMs: () => clock.monotonicMs() };
+    const unlistedIds = new Set<NodeId>();
+    const random = () => 0;
+    const book = new PeerBook({ file: undefined, unlistedIds, clock: ofDay, log, random });
+    book.markGood(addressOf(1));
+    dayMs -= 86_400_000;
+    expect(pickAny(book)).toEqual(addressOf(1));
+  });
+
   it("tells private addresses from public ones", () => {
     const isPrivate = ["127.0.0.1", "10.1.2.3", "192.168.0.1", "172.31.0.1", "::1", "fd00::1"];
     const isPublic = ["8.8.8.8", "172.32.0.1", "2001:4860:4860::8888", "example.org"];
