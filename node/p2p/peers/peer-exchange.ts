@@ -3,6 +3,7 @@ import { isIP } from "node:net";
 import { LRUCache } from "lru-cache";
 import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/protobuf/wire.js";
 import type { Clock } from "../../../runtime/process/clock.js";
+import { isLoopbackAddress } from "../../../runtime/http/outgoing/public-address.js";
 import { withTimeout } from "../../../runtime/process/task.js";
 import type { ProtocolHandler } from "../host.js";
 import type { NodeId } from "../node-key.js";
@@ -94,6 +95,8 @@ export function listenAddressOf(
 ): KnownPeerAddress | undefined {
   try {
     const { host, port } = parsePeerAddress(listenAddress);
+    // Who takes connections of its own machine alone is dialled in vain from any other.
+    if (isLoopbackAddress(host) && !isLoopbackAddress(link.remoteIp)) return undefined;
     const isOwn = isUsable(host, link) && host !== "0.0.0.0" && host !== "::";
     return { nodeId: link.nodeId, host: isOwn ? host : link.remoteIp, port };
   } catch {

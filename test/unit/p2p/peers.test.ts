@@ -9,6 +9,8 @@ import { groupOf, isPrivateIp, siteOf } from "../../../node/p2p/peers/address-gr
 import { AddressStrikes } from "../../../node/p2p/peers/address-strikes.js";
 import { placeFor } from "../../../node/p2p/peers/inbound-places.js";
 import { PeerBook } from "../../../node/p2p/peers/peer-book.js";
+import { listenAddressOf } from "../../../node/p2p/peers/peer-exchange.js";
+import type { PeerLink } from "../../../node/p2p/peers/peer-link.js";
 import { type DialledLink, keepConnected } from "../../../node/p2p/peers/persistent-dialer.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
@@ -173,6 +175,27 @@ describe("the address book", () => {
     const isPublic = ["8.8.8.8", "172.32.0.1", "2001:4860:4860::8888", "example.org"];
     expect(isPrivate.map(isPrivateIp)).toEqual(isPrivate.map(() => true));
     expect(isPublic.map(isPrivateIp)).toEqual(isPublic.map(() => false));
+  });
+});
+
+describe("where a peer takes connections", () => {
+  const at = (remoteIp: string, told: string) => {
+    const found = listenAddressOf({ nodeId: idOf(1), remoteIp } as unknown as PeerLink, told);
+    return found === undefined ? undefined : `${found.host}:${found.port}`;
+  };
+
+  it("is where it says, at the address that it comes from where that means nothing here", () => {
+    expect(at("8.8.8.8", "tcp://9.9.9.9:1")).toBe("9.9.9.9:1");
+    expect(at("8.8.8.8", "tcp://0.0.0.0:2")).toBe("8.8.8.8:2");
+    expect(at("8.8.8.8", "tcp://10.0.0.5:3")).toBe("8.8.8.8:3");
+    expect(at("8.8.8.8", "node.example.org:4")).toBe("8.8.8.8:4");
+    expect(at("8.8.8.8", "")).toBeUndefined();
+  });
+
+  it("is nowhere for others where it listens to its own machine alone", () => {
+    expect(at("127.0.0.1", "tcp://127.0.0.1:5")).toBe("127.0.0.1:5");
+    expect(at("8.8.8.8", "tcp://127.0.0.1:5")).toBeUndefined();
+    expect(at("10.0.0.7", "tcp://127.0.0.1:5")).toBeUndefined();
   });
 });
 
