@@ -39,7 +39,7 @@ export interface NetworkOptions {
   readonly externalAddress: string;
   /** Kept connected for ever. */
   readonly persistentPeers: readonly KnownPeerAddress[];
-  /** Asked for addresses when nobody is known; only with `pex`. */
+  /** Asked for addresses when nobody is connected, or nobody else is left to dial; only with `pex`. */
   readonly seeds: readonly PeerAddress[];
   /**
    * Whether peers beyond the persistent ones are looked for. Who asks for addresses gets them

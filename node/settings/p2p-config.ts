@@ -33,7 +33,9 @@ export const P2P_SECTION = {
     style: "comma",
     pattern: SEED,
     allowed: "a list of <host>:<port>, separated by commas",
-    help: "Nodes that are asked for addresses when nobody is known. Used only with pex.",
+    help:
+      "Nodes that are asked for addresses when nobody is connected, or nobody else is left to dial. " +
+      "Used only with pex.",
   }),
   pex: field.boolean({
     default: true,

@@ -47,9 +47,12 @@ const ASK_AGAIN_MS = 6_000;
 /** With fewer than this they are asked again as soon: a seed that has just met us knows nobody. */
 const FEW_ADDRESSES = 8;
 
-/** How often seeds are asked while nobody is connected, and how often one that fails is named. */
+/** How often seeds are asked while nobody is connected, and how often one that fails is named then. */
 const SEED_INTERVAL_MS = 10_000;
 const SEED_WARNING_INTERVAL_MS = 60_000;
+
+/** How often while there is room for more peers and nobody to dial, as in CometBFT. */
+const SEED_AGAIN_INTERVAL_MS = 30_000;
 
 /** How long a seed keeps a connection that asks for nothing, and one that has its answer. */
 const SEED_PATIENCE_MS = 20_000;
@@ -62,6 +65,8 @@ const SAVE_INTERVAL_MS = 60_000;
 export class Discovery {
   /** Nodes that answered at a seed's address: for addresses, not for company. */
   private readonly seedIds = new Set<NodeId>();
+  /** Which of them did last. */
+  private readonly seedAt = new Map<PeerAddress, NodeId>();
   private readonly servedAtMs = new WeakMap<PeerLink, number>();
   private askDueMs = Number.NEGATIVE_INFINITY;
   private seedsAskedAtMs = Number.NEGATIVE_INFINITY;
@@ -105,7 +110,7 @@ export class Discovery {
     const { host, book, clock, isSeed } = this.options;
     const nowMs = clock.monotonicMs();
     if (isSeed) this.letGo(nowMs);
-    if (host.peers().length === 0 && nowMs - this.seedsAskedAtMs >= SEED_INTERVAL_MS) {
+    if (this.needsSeeds(nowMs)) {
       this.seedsAskedAtMs = nowMs;
       for (const seed of this.options.seeds) await this.visit(seed, signal);
     }
@@ -123,6 +128,18 @@ export class Discovery {
       if (address === undefined) return;
       await this.connect(address, signal);
     }
+  }
+
+  /**
+   * Who is connected may know nobody else, or tell of nobody: where all others are gone, or came up
+   * before the seeds did, only those lead back to the network.
+   */
+  private needsSeeds(nowMs: number): boolean {
+    const { host, book } = this.options;
+    const passedMs = nowMs - this.seedsAskedAtMs;
+    if (host.peers().length === 0) return passedMs >= SEED_INTERVAL_MS;
+    if (passedMs < SEED_AGAIN_INTERVAL_MS || this.outboundRoom() <= 0) return false;
+    return book.pick((nodeId) => this.isWanted(nodeId)) === undefined;
   }
 
   /** Whether a stranger is worth a dial. */
@@ -166,9 +183,12 @@ export class Discovery {
    */
   private async visit(seed: PeerAddress, signal: AbortSignal): Promise<void> {
     const { host, book, clock, persistentIds } = this.options;
+    const seedId = seed.nodeId ?? this.seedAt.get(seed);
+    if (seedId !== undefined && host.linkTo(seedId) !== undefined) return;
     try {
       const link = await host.dial(seed, { signal });
       this.seedIds.add(link.nodeId);
+      this.seedAt.set(seed, link.nodeId);
       await this.takeAddresses(link, signal);
       this.askDueMs = clock.monotonicMs() + ASK_AGAIN_MS;
       const hasOthers = book.pick((nodeId) => this.isWanted(nodeId)) !== undefined;
@@ -181,9 +201,10 @@ export class Discovery {
 
   /** Names a seed that does not help, now and then: without it this node may be alone. */
   private warnOf(seed: PeerAddress, error: unknown): void {
-    const nowMs = this.options.clock.monotonicMs();
+    const { clock, host } = this.options;
+    const nowMs = clock.monotonicMs();
     const warnedAtMs = this.seedWarnedAtMs.get(seed) ?? Number.NEGATIVE_INFINITY;
-    if (nowMs - warnedAtMs < SEED_WARNING_INTERVAL_MS) return;
+    if (host.peers().length > 0 || nowMs - warnedAtMs < SEED_WARNING_INTERVAL_MS) return;
     this.seedWarnedAtMs.set(seed, nowMs);
     this.options.log.warn(
       {
