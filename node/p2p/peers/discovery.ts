@@ -164,16 +164,19 @@ export class Discovery {
   }
 
   private async connect(address: KnownPeerAddress, signal: AbortSignal): Promise<void> {
-    const { host, book, isSeed } = this.options;
+    const { host, sessions, book, isSeed } = this.options;
     try {
       const link = await host.dial(address, { signal });
+      // Who has no room, or is of another chain, lets go only when the connection is up.
+      await sessions.whenReady(link, signal);
       book.markGood(address);
       if (!isSeed) return;
       await this.ask(link, signal);
       link.close("this is a seed: addresses were taken");
     } catch {
       signal.throwIfAborted();
-      book.markFailed(address.nodeId);
+      // One that dialled at the same time is here.
+      if (host.linkTo(address.nodeId) === undefined) book.markFailed(address.nodeId);
     }
   }
 

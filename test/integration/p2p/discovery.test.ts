@@ -1,9 +1,11 @@
 /** Finding peers through a seed, and finding none where that is not wanted. */
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randomBytes } from "node:crypto";
+import { pipeline } from "node:stream";
 import { nodeKeyOf } from "../../../node/p2p/node-key.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { freePort } from "../../helpers/ports.js";
@@ -85,6 +87,34 @@ describe("discovery", () => {
     const seeds = [{ nodeId: undefined, host: "127.0.0.1", port: await freePort() }];
     await startNode({ seeds, log });
     expect(written).toMatchObject([{ msg: expect.stringMatching(/set p2p\.pex to true/) }]);
+  });
+
+  it("dials a node that has no room once, and then not for a while", async () => {
+    const full = await startNode({ maxInboundPeers: 0 });
+    let dials = 0;
+    const door = createServer((socket) => {
+      dials++;
+      const { host, port } = full.address;
+      const behind = connect(port, host);
+      for (const end of [socket, behind]) end.on("error", () => undefined);
+      pipeline(socket, behind, socket, () => undefined);
+    });
+    const port = await freePort();
+    await new Promise<void>((resolve) => door.listen(port, "127.0.0.1", resolve));
+    const folder = mkdtempSync(join(tmpdir(), "p2p-"));
+    const addressBookFile = join(folder, "addrbook.json");
+    const addr = `${full.key.nodeId}@127.0.0.1:${port}`;
+    const addrs = [{ addr, last_success_ms: 0, attempts: 0 }];
+    writeFileSync(addressBookFile, JSON.stringify({ addrs }));
+    const joiner = await startNode({ pex: true, addressBookFile });
+    await until(() => dials > 0, { timeoutMs: 10_000, what: "a dial" });
+    // Two looks for peers.
+    await new Promise((resolve) => setTimeout(resolve, 4_500));
+    expect(dials).toBe(1);
+    await stopNode(joiner);
+    expect(readFileSync(addressBookFile, "utf8")).toContain('"last_success_ms": 0');
+    door.close();
+    rmSync(folder, { recursive: true });
   });
 
   it("has room for an unconditional peer, and tells nobody of a private one", async () => {
