@@ -15,6 +15,7 @@ const MAX_PREFIX_BYTES = 5;
 /** A stream of messages. Faults are P2pErrors; after one the channel is of no use. */
 export class Channel {
   private readonly frames;
+  private readonly ended = new AbortController();
 
   /**
    * @param maxMessageBytes a longer message is the peer's fault
@@ -29,6 +30,16 @@ export class Channel {
       maxDataLength: maxMessageBytes,
       maxBufferSize: Math.max(maxUnreadBytes, maxMessageBytes) + READ_SLACK_BYTES,
     });
+    const end = () => {
+      this.ended.abort(new P2pError("PEER_GONE", "the stream is over", { retriable: true }));
+    };
+    if (OVER.has(stream.status)) end();
+    else stream.addEventListener("close", end, { once: true });
+  }
+
+  /** Fires when the stream is over: nobody waits any more for what it was opened for. */
+  get signal(): AbortSignal {
+    return this.ended.signal;
   }
 
   /** Bytes that are waiting to be sent. */
@@ -137,6 +148,9 @@ export class Channel {
     this.stream.abort(reason instanceof Error ? reason : new Error("closed"));
   }
 }
+
+/** What libp2p says of streams of which nothing more comes. */
+const OVER: ReadonlySet<string> = new Set(["closed", "aborted", "reset"]);
 
 const FAULT_NAMES = new Set([
   "InvalidMessageLengthError",

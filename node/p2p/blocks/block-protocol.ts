@@ -91,13 +91,15 @@ export function blockHandler(
     maxMessageBytes: MAX_REQUEST_BYTES,
     maxInboundStreams: MAX_REQUESTS_PER_PEER,
     async serve(link, channel) {
-      const limits = { timeoutMs: requestMs, signal: link.signal };
-      const request = parseRequest(await channel.readRequest(limits));
+      const request = parseRequest(
+        await channel.readRequest({ timeoutMs: requestMs, signal: link.signal }),
+      );
       const give = (signal: AbortSignal) =>
         answer(archive, { link, channel, request, laterMs, untaken, signal });
       await withTimeout(give, {
         timeoutMs: ANSWER_TIMEOUT_MS,
-        signal: link.signal,
+        // Whoever opens streams and gives them up must not leave more behind than he may have open.
+        signal: AbortSignal.any([link.signal, channel.signal]),
         what: "answer",
       });
     },

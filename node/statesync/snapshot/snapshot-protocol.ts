@@ -57,7 +57,8 @@ export function snapshotHandler(library: SnapshotLibrary): ProtocolHandler {
       const request = parsed(() => decodeRequest(bytes));
       await withTimeout((inner) => answer(library, { link, channel, request, signal: inner }), {
         timeoutMs: ANSWER_TIMEOUT_MS,
-        signal: link.signal,
+        // As with blocks: what was given up is not waited for.
+        signal: AbortSignal.any([link.signal, channel.signal]),
         what: "answer",
       });
     },

@@ -17,12 +17,20 @@ const { signal } = new AbortController();
 async function throttled() {
   const loadLimits = { servedMsPerSecond: 1_000, servedBurstMs: 10_000 };
   const [server, joiner] = [await startHost({ loadLimits }), await startHost()];
-  await server.host.handle(blockHandler(new FakeChain(HEIGHT), { laterMs: 10 }));
+  const handler = blockHandler(new FakeChain(HEIGHT), { laterMs: 10 });
+  const answers = { waiting: 0, most: 0 };
+  await server.host.handle({
+    ...handler,
+    async serve(link, channel) {
+      answers.most = Math.max(answers.most, ++answers.waiting);
+      await handler.serve(link, channel).finally(() => answers.waiting--);
+    },
+  });
   const link = await joiner.host.dial(server.address, { signal });
   await until(() => server.host.linkTo(joiner.key.nodeId) !== undefined, { timeoutMs: 10_000 });
   const spend = () => server.host.load.served(joiner.key.nodeId, 60_000);
   spend();
-  return { server, joiner, link, spend };
+  return { server, joiner, link, spend, answers };
 }
 
 describe("a server without time", () => {
@@ -40,6 +48,26 @@ describe("a server without time", () => {
     expect(count).toBe(3);
     expect(came[0]).toBe("later");
     expect(came.filter((one) => one !== "later")).toEqual([1, 2, 3].map((one) => trueBlock(one)));
+  });
+
+  it("lets go of what a peer asked for and has given up, however often it does so", async () => {
+    const { link, spend, answers } = await throttled();
+    for (let count = 0; count < 40; count++) {
+      const giving = new AbortController();
+      const asked = blockSource(link).blocks(
+        { from: 1, count: 1 },
+        {
+          signal: giving.signal,
+          onBlock: () => undefined,
+          onLater: () => giving.abort(new Error("given up")),
+        },
+      );
+      await expect(asked).rejects.toThrow("given up");
+      spend();
+    }
+    // As many as it may have open, and those of which the server has not heard yet that they are over.
+    expect(answers.most).toBeLessThan(20);
+    await until(() => answers.waiting === 0, { timeoutMs: 5_000, what: "nothing is waited for" });
   });
 
   it("serves a node that catches up without a point against it, however often it is late", async () => {

@@ -51,6 +51,7 @@ function stage() {
       send: () => undefined,
       close: async () => undefined,
       unsentBytes: 0,
+      signal,
     };
     return handler.serve(link, channel as unknown as Channel);
   };
