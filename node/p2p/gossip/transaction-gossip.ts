@@ -185,12 +185,13 @@ export class TransactionGossip {
     const answers = await this.submit(raws, from);
     // What was refused now may come again from one of this node's own clients.
     hashes.forEach((hash, index) => answers[index] instanceof Error && this.heard.delete(hash));
-    if (answers.some(isSendersFault)) return "invalid";
     const taken = raws.filter((_, index) => !(answers[index] instanceof Error));
-    if (taken.length === 0) return "drop";
-    if (!answers.some(isUnjudged)) return "relay";
+    const isInvalid = answers.some(isSendersFault);
+    if (taken.length === 0) return isInvalid ? "invalid" : "drop";
+    if (!isInvalid && !answers.some(isUnjudged)) return "relay";
+    // Also of a liar: others' transactions that he sends with a false one would end here.
     this.ports.publish(encodeTransactions(taken));
-    return "used";
+    return isInvalid ? "invalid" : "used";
   }
 
   /** Whether batches of a peer are looked at now: it may have sent too much that was useless. */

@@ -106,6 +106,12 @@ describe("gossip of transactions", () => {
     expect(reports).toEqual(["invalidMessage"]);
   });
 
+  it("passes on what is true of a batch that is invalid", async () => {
+    const batch = [raw("fine"), Buffer.from([0]), raw("as well")];
+    expect(await gossip.onGossip(encodeTransactions(batch), peer)).toBe("invalid");
+    expect(published).toEqual([[raw("fine"), raw("as well")]]);
+  });
+
   it("holds nothing against a peer whose head, state or settings are others", async () => {
     const seconds = new ProtoWriter().integer(1, 1_800_000_000).finish();
     const price = { numerator: 1n, denominator: 1n };
