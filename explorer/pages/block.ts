@@ -14,6 +14,7 @@ import type { PageContext } from "./context.js";
 import { cosmosOf, cosmosTable, type JournaledCosmosTransaction } from "./cosmos-transaction.js";
 import { transactionTable } from "./home.js";
 import { changeTable } from "./moves.js";
+import { noMovesNote } from "./transaction-parts.js";
 
 /** Transactions on a page. */
 const PER_PAGE = 50;
@@ -72,7 +73,7 @@ async function block(context: PageContext, request: PageRequest): Promise<PageAn
   );
   const pages = Math.max(1, Math.ceil(found.transactionCount / PER_PAGE));
   // What was not told may be told later.
-  const isWhole = journal !== undefined && validators.length > 0;
+  const isWhole = journal !== undefined && journal !== "pruned" && validators.length > 0;
   return {
     title: `${t("block")} ${found.height}`,
     isFinal: isFinal && (commit?.isCanonical ?? false) && isWhole,
@@ -99,7 +100,7 @@ async function block(context: PageContext, request: PageRequest): Promise<PageAn
               ]),
               changeTable(journal.blockChanges, t),
             ]
-          : note("warning", t("journalTooLarge")),
+          : noMovesNote(journal, t),
       ),
       section(t("commit"), commitContent(commit, validators, t)),
     ],

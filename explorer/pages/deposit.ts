@@ -1,6 +1,5 @@
 /** "Where is my deposit?": what support needs to know of one hash, and can send to the customer. */
 import type { Address } from "../../chain/address.js";
-import type { BalanceChange } from "../../chain/balance-change.js";
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
@@ -23,7 +22,7 @@ import {
   type MinedTransaction,
   outcomeNote,
 } from "./transaction.js";
-import { confirmationText, statusBadge } from "./transaction-parts.js";
+import { confirmationText, type Moves, noMovesNote, statusBadge } from "./transaction-parts.js";
 
 /** "/deposit" and "/deposit?tx=<hash>". */
 export function depositRoutes(context: PageContext): readonly PageRoute[] {
@@ -136,7 +135,7 @@ function cosmosAnswer(found: MinedCosmos, t: Texts): Content {
   ];
 }
 
-function movedSection(changes: readonly BalanceChange[] | undefined, t: Texts): Content {
+function movedSection(changes: Moves, t: Texts): Content {
   const intro = el("p", {}, t("everythingMovedText"));
   return section(t("everythingMoved"), intro, netTable(changes, t));
 }
@@ -169,8 +168,8 @@ function minedAnswer(context: PageContext, found: MinedTransaction, t: Texts): C
 }
 
 /** What each account gained or lost in native coins, internal moves and fee included. */
-function netTable(changes: readonly BalanceChange[] | undefined, t: Texts): Content {
-  if (changes === undefined) return note("warning", t("journalTooLarge"));
+function netTable(changes: Moves, t: Texts): Content {
+  if (typeof changes !== "object") return noMovesNote(changes, t);
   const net = new Map<Address, bigint>();
   const add = (account: Address | undefined, amountAtoken: Atoken) => {
     if (account !== undefined) net.set(account, (net.get(account) ?? 0n) + amountAtoken);

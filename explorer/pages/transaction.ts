@@ -1,7 +1,6 @@
 /**
  * A transaction with both of its sides on one page: what the EVM did, and what the Cosmos side tells.
  */
-import type { BalanceChange } from "../../chain/balance-change.js";
 import { confirmationsOf, CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
@@ -21,7 +20,13 @@ import type { Texts } from "../text/catalogue.js";
 import { type PageContext, verifiedAbis } from "./context.js";
 import { cosmosPage, type MinedCosmos, minedCosmos } from "./cosmos-transaction.js";
 import { decodedContent, eventSection, logList, rawData, tokenTable } from "./moves.js";
-import { confirmationText, movesContent, statusBadge, upperHash } from "./transaction-parts.js";
+import {
+  confirmationText,
+  type Moves,
+  movesContent,
+  statusBadge,
+  upperHash,
+} from "./transaction-parts.js";
 import { verifyControl } from "./verify.js";
 
 /** "/tx/<hash>". */
@@ -44,9 +49,8 @@ export interface MinedTransaction {
   readonly block: BlockSummary;
   readonly headHeight: number;
   readonly confirmations: number;
-  /** Undefined where the block's journal is too large to be shown. */
-  readonly changes: readonly BalanceChange[] | undefined;
-  /** How much of the fee ceased to be; undefined where the journal is too large. */
+  readonly changes: Moves;
+  /** How much of the fee ceased to be; undefined where the journal is not told. */
   readonly burnedAtoken: Atoken | undefined;
   /** Why it failed; undefined for a successful one, and where the node does not know. */
   readonly failure: string | undefined;
@@ -151,7 +155,7 @@ async function mined(
         headHeight: Math.max(headHeight, receiptHeight),
         receiptHeight,
       }),
-      changes: own?.changes,
+      changes: typeof journal === "string" ? journal : own?.changes,
       burnedAtoken:
         whole === undefined || own === undefined
           ? undefined
@@ -340,7 +344,7 @@ function feeFacts(
 
 /** Whether all that its pages show was told: a busy node may say later what moved, and why it failed. */
 export function isToldWhole({ receipt, changes, failure }: MinedTransaction): boolean {
-  return changes !== undefined && (receipt.isSuccess || failure !== undefined);
+  return typeof changes === "object" && (receipt.isSuccess || failure !== undefined);
 }
 
 /** Why a transaction failed, where it did. */

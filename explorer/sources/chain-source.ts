@@ -62,6 +62,9 @@ const CLAIMS = [
   ERC20_SELECTORS.totalSupply,
 ] as const;
 
+/** Why a block's moves are not told: they are longer than pages are made of, or not at the node. */
+export type NoJournal = "too large" | "pruned";
+
 /** Reads of one node; unknown things are undefined. Throws NodeFault and RpcError. */
 export class ChainSource {
   constructor(
@@ -139,18 +142,16 @@ export class ChainSource {
     return sdkTransactionHash(decodeTransaction(hexToBytes(raw)), from);
   }
 
-  /**
-   * Every native coin that a block moved; "too large" where the answer would be longer than pages
-   * are made of.
-   */
+  /** Every native coin that a block moved; a node that joined by a snapshot has its first block without. */
   async journal(
     hash: Hash32,
     options: RpcOptions,
-  ): Promise<JournaledBlock | undefined | "too large"> {
+  ): Promise<JournaledBlock | undefined | NoJournal> {
     try {
       return await this.evm.blockJournal(hash, options);
     } catch (error) {
       if (error instanceof NodeFault && error.code === "ANSWER_TOO_LARGE") return "too large";
+      if (isPruned(error)) return "pruned";
       throw error;
     }
   }

@@ -28,6 +28,7 @@ const HEADER = {
 function contextOf(told: {
   readonly validators?: () => Promise<unknown>;
   readonly failure?: string;
+  readonly journal?: "pruned";
 }): PageContext {
   const answer = (value: unknown) => () => Promise.resolve(value);
   const sent = { hash: HASH, from: PAYER, to: PAYER, input: "0x", valueAtoken: 0n, nonce: 0n };
@@ -49,7 +50,7 @@ function contextOf(told: {
       transaction: answer(transaction),
       transactionsAt: answer([]),
       receipts: answer([receipt]),
-      journal: answer(journal),
+      journal: answer(told.journal ?? journal),
       failure: answer(told.failure),
       cosmosHash: answer(HASH),
     },
@@ -84,6 +85,16 @@ it("keeps no block's page for good that lacks its validators", async () => {
   const validators = () => Promise.reject(new Error("the consensus RPC does not answer"));
   expect(await isFinal(blockRoutes(contextOf({})), "7")).toBe(true);
   expect(await isFinal(blockRoutes(contextOf({ validators })), "7")).toBe(false);
+});
+
+it("keeps no page for good whose moves the node has not got", async () => {
+  const context = contextOf({ failure: "execution reverted", journal: "pruned" });
+  const kept = [
+    await isFinal(blockRoutes(context), "7"),
+    await isFinal(transactionRoutes(context), HASH),
+    await isFinal(depositRoutes(context), "", `tx=${HASH}`),
+  ];
+  expect(kept).toEqual([false, false, false]);
 });
 
 it("keeps no failed transaction's page for good that does not say why it failed", async () => {

@@ -1,6 +1,7 @@
 /** Lists and the head of a node that has deleted its oldest blocks, as one that joined by a snapshot has none. */
 import { expect, it } from "@jest/globals";
 import { keccak256Hex } from "../../../chain/hashes.js";
+import { blockRoutes } from "../../../explorer/pages/block.js";
 import { homeRoutes } from "../../../explorer/pages/home.js";
 import type { PageContext } from "../../../explorer/pages/context.js";
 import type { Page } from "../../../explorer/server/page.js";
@@ -55,26 +56,39 @@ class PrunedNode {
   } as unknown as JsonRpcClient;
 }
 
-async function shown(node: PrunedNode, path: "/" | "/blocks", query = "") {
+/** Of its oldest block, which it got by a snapshot, it knows all but what it moved. */
+const withoutJournal = {
+  blockJournal: () =>
+    Promise.reject(new RpcError("pruned", { rpcCode: 4444, method: "causeway_getBlockJournal" })),
+} as unknown as EvmClient;
+
+async function shown(
+  node: PrunedNode,
+  path: "/" | "/blocks" | "/block",
+  query = "",
+  parameter = "",
+) {
   const away = () => Promise.reject(new Error("no consensus RPC"));
   const context = {
-    chain: new ChainSource(node.rpc, {} as EvmClient),
-    consensus: { supplies: away, transactionCounts: away },
+    chain: new ChainSource(node.rpc, withoutJournal),
+    consensus: { supplies: away, transactionCounts: away, commit: away, validators: away },
     clock: { nowMs: () => 1_000, monotonicMs: () => 1_000 },
     network: { evmChainId: 6940n, cosmosChainId: "chain_6940-1" },
   } as unknown as PageContext;
-  const route = homeRoutes(context).find((one) => one.path === path);
-  const page = (await route?.handle({
-    parameter: "",
-    query: new URLSearchParams(query),
-    isSent: false,
-    language: "en",
-    t: textsOf("en"),
-    signal,
-  })) as Page;
+  const routes = [...homeRoutes(context), ...blockRoutes(context)];
+  const page = (await routes
+    .find((one) => one.path === path)
+    ?.handle({
+      parameter,
+      query: new URLSearchParams(query),
+      isSent: false,
+      language: "en",
+      t: textsOf("en"),
+      signal,
+    })) as Page;
   const root = parseHtml(renderDocument(el("main", {}, page.content)));
   const links = all(root, "a").map(({ attributes }) => attributes.get("href") ?? "");
-  return { text: textOf(root), links };
+  return { text: textOf(root), links, isFinal: page.isFinal === true };
 }
 
 it("has a first page and a list of the blocks that it has", async () => {
@@ -91,6 +105,18 @@ it("has a first page and a list of the blocks that it has", async () => {
   expect(list.links.filter((href) => href.startsWith("/blocks?"))).toEqual([]);
   const before = await shown(node, "/blocks", "before=50");
   expect(before.text).toContain("The node has deleted data that is so old.");
+});
+
+it("shows its oldest block, of which it has all but the moves", async () => {
+  const node = new PrunedNode();
+  node.oldest = 100;
+  node.newest = 110;
+  const { text, links, isFinal } = await shown(node, "/block", "", "100");
+  expect(text).toContain(keccak256Hex(Buffer.from("100")));
+  expect(text).toContain("The node has deleted data that is so old.");
+  expect(links).toContain("/block/101");
+  // Another node may have them.
+  expect(isFinal).toBe(false);
 });
 
 it("is followed on, where the block that was its head is deleted meanwhile", async () => {
