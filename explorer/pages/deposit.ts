@@ -15,6 +15,7 @@ import type { PageContext } from "./context.js";
 import { MAX_ROWS, more, tokenTable } from "./moves.js";
 import { cosmosFacts, cosmosOutcome, type MinedCosmos } from "./cosmos-transaction.js";
 import {
+  bareContent,
   endContent,
   isToldWhole,
   type Lookup,
@@ -80,6 +81,7 @@ function isSettled(found: Lookup): boolean {
 function answerTo(context: PageContext, found: Lookup, t: Texts): Content {
   if (found.kind === "mined") return minedAnswer(context, found.mined, t);
   if (found.kind === "cosmos") return cosmosAnswer(found.cosmos, t);
+  if (found.kind === "bare") return bareContent(found, t);
   const said = el("p", {}, answerText(found, t));
   return found.kind === "unknown" ? [said, endContent(found, t)] : said;
 }
@@ -88,7 +90,10 @@ function linkTo({ publicUrl }: PageContext, hash: Hash32): string {
   return `${publicUrl.replace(/\/$/, "")}/deposit?tx=${hash}`;
 }
 
-function answerText(found: Exclude<Lookup, { kind: "mined" | "cosmos" }>, t: Texts): string {
+function answerText(
+  found: Exclude<Lookup, { kind: "mined" | "cosmos" | "bare" }>,
+  t: Texts,
+): string {
   switch (found.kind) {
     case "pending":
       return t("notInBlocks", { height: found.headHeight, pending: t("yes") });

@@ -62,6 +62,8 @@ export type Lookup =
   | { readonly kind: "cosmos"; readonly cosmos: MinedCosmos; readonly headHeight: number }
   | { readonly kind: "pending"; readonly transaction: TransactionView; readonly headHeight: number }
   | { readonly kind: "block"; readonly height: number }
+  /** In a block, and the node has nothing more of it. */
+  | { readonly kind: "bare"; readonly height: number; readonly headHeight: number }
   | {
       readonly kind: "unknown";
       readonly headHeight: number;
@@ -110,8 +112,10 @@ export async function lookUp(
   const block = await chain.headerByHash(hash, { signal });
   if (block !== undefined) return { kind: "block", height: block.height };
   const fate = await chain.evm.transactionStatus(hash, { signal });
+  const isMined = fate.status === "included" && fate.height <= headHeight;
   // Who was not asked may have it: "in no block" would be said of coins that came.
-  if (fault !== undefined && fate.status === "unknown") throw fault;
+  if (fault !== undefined && (isMined || fate.status === "unknown")) throw fault;
+  if (isMined) return { kind: "bare", height: fate.height, headHeight };
   const by = fate.status === "replaced" ? fate.by : undefined;
   return { kind: "unknown", headHeight, fate: FATES[fate.status], by };
 }
@@ -187,6 +191,8 @@ async function transaction(context: PageContext, request: PageRequest): Promise<
       return pendingPage(found, t);
     case "block":
       return { location: `/block/${found.height}` };
+    case "bare":
+      return { title: t("transaction"), content: [el("p", {}, code(hash)), bareContent(found, t)] };
     default:
       return missingTransaction(found, hash, t);
   }
@@ -226,6 +232,21 @@ export function endContent(
       ? undefined
       : el("p", {}, t("replacedBy"), " ", el("a", { href: `/tx/${by}` }, code(by))),
     fate === "dropped" ? el("p", {}, t("droppedText")) : undefined,
+  ];
+}
+
+/** Where one is of which the node does not say more. */
+export function bareContent(
+  { height, headHeight }: Extract<Lookup, { kind: "bare" }>,
+  t: Texts,
+): Content {
+  const confirmations = confirmationsOf({ headHeight, receiptHeight: height });
+  return [
+    note("info", t("prunedText")),
+    facts([
+      [t("includedIn"), blockLink(height)],
+      [t("confirmations"), confirmationText(confirmations, t)],
+    ]),
   ];
 }
 

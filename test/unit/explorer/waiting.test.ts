@@ -26,6 +26,8 @@ function contextOf(status: object): PageContext {
   } as unknown as PageContext;
 }
 
+const MINED = { status: "included", height: 7, index: 0 };
+
 async function open(context: PageContext, path: "/tx" | "/deposit") {
   const routes = [...transactionRoutes(context), ...depositRoutes(context)];
   const page = (await routes
@@ -74,6 +76,19 @@ describe("a transaction in no block", () => {
     }
   });
 
+  it("is in one where the node knows that, though it has nothing more of it", async () => {
+    for (const path of ["/tx", "/deposit"] as const) {
+      const { status, text } = await open(contextOf(MINED), path);
+      expect({ path, status }).toEqual({ path, status: 200 });
+      expect(text).toContain("Included in block7");
+      expect(text).toContain("The node has deleted data that is so old.");
+      expect(text).not.toContain("not in blocks");
+      // A block that came between two questions.
+      const next = await open(contextOf({ ...MINED, height: 10 }), path);
+      expect(next.text).toContain("not in blocks up to 9; pending: yes");
+    }
+  });
+
   it("is not called unknown while nobody says whether the Cosmos side has it", async () => {
     const silent = (status: string): PageContext => {
       const fault = () => Promise.reject(new NodeFault("NODE_UNREACHABLE", "no answer"));
@@ -81,6 +96,8 @@ describe("a transaction in no block", () => {
     };
     for (const path of ["/tx", "/deposit"] as const) {
       await expect(open(silent("unknown"), path)).rejects.toThrow("no answer");
+      const mined = { ...silent("unknown"), chain: contextOf(MINED).chain };
+      await expect(open(mined, path)).rejects.toThrow("no answer");
       expect((await open(silent("pending"), path)).text).toContain("pending: yes");
     }
   });
