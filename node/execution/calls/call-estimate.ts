@@ -1,6 +1,8 @@
 /**
  * Gas estimation in as few executions as geth needs: what the message spends at the cap nearly
- * always is the answer; only where a frame keeps a 64th back (EIP-150) does a search follow.
+ * always is the answer; only where a frame keeps a 64th back (EIP-150) does a search follow. A message
+ * whose code takes the failure of a call for an answer succeeds with less than that call needs, and
+ * does not do what it was sent for: no more of its calls may fail than at the cap.
  */
 import type { Address } from "../../../chain/address.js";
 import { PRECOMPILE_ADDRESSES } from "../../../chain/evm/precompiles.js";
@@ -32,7 +34,8 @@ export type Estimate =
   | Exclude<CallResult, { outcome: "success" }>;
 
 /**
- * Smallest gas limit with which the message succeeds (within a 64th above a million gas).
+ * Smallest gas limit with which the message succeeds (within a 64th above a million gas), and all of
+ * its calls that succeed with the most gas.
  * @throws INSUFFICIENT_FUNDS, GAS_ALLOWANCE_EXCEEDED with `allowance` in its details
  */
 export async function estimateGas(
@@ -41,10 +44,10 @@ export async function estimateGas(
 ): Promise<Estimate> {
   const highest = highestGas(request, options);
   const { runner } = options;
-  const succeeds = (gasLimit: bigint) =>
-    inGethsWords(gasLimit, () => runner.succeeds(request, gasLimit));
+  const succeedsWith = (mostFailedFrames: number) => (gasLimit: bigint) =>
+    inGethsWords(gasLimit, () => runner.succeeds(request, gasLimit, mostFailedFrames));
   if (await isPlainTransfer(request, options.reader)) {
-    const isEnough = highest >= TRANSFER_GAS && succeeds(TRANSFER_GAS);
+    const isEnough = highest >= TRANSFER_GAS && succeedsWith(0)(TRANSFER_GAS);
     if (isEnough) return { outcome: "success", gas: TRANSFER_GAS };
   }
   const first = inGethsWords(highest, () => runner.run(request, { gasLimit: highest }));
@@ -52,8 +55,10 @@ export async function estimateGas(
     if (first.isGas) throw allowanceExceeded(highest);
     return { outcome: "error", error: failedWith(highest, first.error), gasUsed: 0n };
   }
-  const { error, returnData, gasUsed } = first;
-  if (error === undefined) return { outcome: "success", gas: smallest(first, highest, succeeds) };
+  const { error, returnData, gasUsed, failedFrames } = first;
+  if (error === undefined) {
+    return { outcome: "success", gas: smallest(first, highest, succeedsWith(failedFrames)) };
+  }
   if (first.isOutOfGas) throw allowanceExceeded(highest);
   return first.isRevert
     ? { outcome: "revert", returnData, gasUsed }

@@ -24,7 +24,8 @@ import type { CallRequest } from "./call-port.js";
 import type { WorkerSettings } from "./call-protocol.js";
 import { Engine } from "../interpreter/engine.js";
 import { OUT_OF_COMPUTE } from "../interpreter/halt.js";
-import { EXACT_STEPS, type Watcher } from "../interpreter/watcher.js";
+import { EXACT_STEPS, type MessageEnd, type Watcher } from "../interpreter/watcher.js";
+import type { Message } from "../interpreter/frame-message.js";
 import type { BlockContext } from "../message.js";
 import type { AnyPrecompile } from "../native/table.js";
 import type { RunResult } from "../transaction-engine.js";
@@ -46,6 +47,8 @@ export interface RanOutcome {
   /** More gas would have helped. */
   readonly isOutOfGas: boolean;
   readonly isOutOfCompute: boolean;
+  /** Messages of its code that failed, whatever came of it; not counted where somebody watches. */
+  readonly failedFrames: number;
 }
 
 /** What a run came to. */
@@ -110,10 +113,14 @@ export class MessageRunner {
     return outcome.error === undefined && !outcome.isOutOfCompute ? outcome : undefined;
   }
 
-  /** As `run`, where nobody asks why it failed: only success or not is to be relied on. */
-  succeeds(request: CallRequest, gasLimit: bigint): boolean {
+  /**
+   * As `run`, where nobody asks why it failed: only success or not is to be relied on.
+   * @param mostFailedFrames with more of them it has not done what was wanted
+   */
+  succeeds(request: CallRequest, gasLimit: bigint, mostFailedFrames: number): boolean {
     const outcome = this.attempt(request, { gasLimit });
-    return outcome.kind === "ran" && outcome.error === undefined;
+    if (outcome.kind === "invalid" || outcome.error !== undefined) return false;
+    return outcome.failedFrames <= mostFailedFrames;
   }
 
   /** What of a sender's balance it may spend in this block; locked coins are left out. */
@@ -123,7 +130,9 @@ export class MessageRunner {
 
   private attempt(request: CallRequest, options: RunOptions): RunOutcome {
     const { state, block, settings } = this.environment;
-    const { gasLimit, watcher } = options;
+    const { gasLimit } = options;
+    const frames = new FailedFrames();
+    const { watcher = frames } = options;
     const accessList = options.accessList ?? request.accessList;
     const intrinsic = intrinsicGas({ ...request, accessList });
     const gasPriceAtoken = effectiveGasPriceAtoken(feesOf(request), block.baseFeeAtoken);
@@ -140,7 +149,7 @@ export class MessageRunner {
       const mostNs = maxTransactionComputeNs - leastComputeNs(message, computeWeights);
       const limitNs = Math.min(options.limitNs ?? mostNs, mostNs);
       const result = this.engine.run(message, block, { limitNs, watcher });
-      const outcome = outcomeOf(result, intrinsic);
+      const outcome = outcomeOf(result, intrinsic, frames.count);
       if (options.afterwards !== undefined) {
         this.settle(request.from, { gasLimit, gasUsed: outcome.gasUsed, gasPriceAtoken }, result);
         options.afterwards(outcome);
@@ -259,7 +268,16 @@ function refusalOf(
   return undefined;
 }
 
-function outcomeOf(result: RunResult, intrinsic: bigint): RanOutcome {
+/** Counts messages of code that fail. */
+class FailedFrames implements Watcher {
+  count = 0;
+
+  leave({ depth }: Message, { halt }: MessageEnd): void {
+    if (depth > 0 && halt !== undefined) this.count += 1;
+  }
+}
+
+function outcomeOf(result: RunResult, intrinsic: bigint, failedFrames: number): RanOutcome {
   const spent = intrinsic + result.gasUsed;
   const most = spent / MAX_REFUND_QUOTIENT;
   const refundedGas = result.gasRefund < most ? result.gasRefund : most;
@@ -273,5 +291,6 @@ function outcomeOf(result: RunResult, intrinsic: bigint): RanOutcome {
     isRevert,
     isOutOfGas: errorText !== undefined && errorText.startsWith(EVM_FAILURE.outOfGas),
     isOutOfCompute,
+    failedFrames,
   };
 }

@@ -261,6 +261,28 @@ describe("eth_estimateGas", () => {
     expect([name, outcome.outcome]).toEqual([name, "error"]);
   });
 
+  it("is enough for a call whose failure the code takes for an answer", async () => {
+    // As a multicall that may fail in parts: without its 64th the frame would not have stored anything.
+    const state = withCode(`${callCode("f1", OTHER)}5000`, { [OTHER]: { code: spend } });
+    const result = await estimate(state, {});
+    if (result.outcome !== "success") throw new Error(result.outcome);
+    const storedWith = async (gasLimit: bigint) => {
+      const after = await execute(state, [transaction({ gasLimit })]);
+      return bytesToBigint(after.state.storageNow(OTHER, slot(0)));
+    };
+    expect(await storedWith(result.gas)).toBe(1n);
+    expect(await storedWith(result.gas - 1n)).toBe(0n);
+  });
+
+  it("does not look for gas that a call fails with as well", async () => {
+    const state = withCode(`${callCode("f1", OTHER, { gas: "6103e8" })}5000`, {
+      [OTHER]: { code: spend },
+    });
+    const result = await estimate(state, {});
+    expect(result).toMatchObject({ outcome: "success" });
+    expect(result.outcome === "success" && result.gas < 30_000n).toBe(true);
+  });
+
   it("covers a creation", async () => {
     const data = hexToBytes("0x6160005ff3");
     const state = withCode("");
