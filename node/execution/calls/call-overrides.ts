@@ -4,7 +4,12 @@
  */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
-import { bigintToBytes, EMPTY_CODE_HASH, type Hash32 } from "../../../chain/hex.js";
+import {
+  bigintToBytes,
+  EMPTY_CODE_HASH,
+  EMPTY_TRIE_ROOT,
+  type Hash32,
+} from "../../../chain/hex.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { type AccountRecord, EMPTY_ACCOUNT } from "../../store/account-record.js";
 import { type MaybePromise, type StateReader, ZERO_VALUE } from "../../store/state-reader.js";
@@ -46,6 +51,8 @@ export class OverlaidState implements StateReader {
         nonce: nonce ?? account.nonce,
         balanceAtoken: balanceAtoken ?? account.balanceAtoken,
         codeHash: code === undefined ? account.codeHash : this.putCode(code),
+        // What is replaced is in nobody's way: a contract may be made there again (geth's SetStorage).
+        storageRoot: state === undefined ? account.storageRoot : EMPTY_TRIE_ROOT,
       });
       if (state !== undefined) {
         this.replaced.add(address);

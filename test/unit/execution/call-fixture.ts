@@ -64,6 +64,8 @@ export interface FixtureAccount {
   /** Hex without prefix. */
   readonly code?: string;
   readonly storage?: Readonly<Record<number, bigint>>;
+  /** Of a trie that is not there; absent: of an empty one. */
+  readonly storageRoot?: Hash32;
 }
 
 export const slot = (key: number | bigint): Hash32 => bytesToHash32(bigintToWord(BigInt(key)));
@@ -81,8 +83,8 @@ export class MemoryState implements StateReader {
       const code = hexToBytes(`0x${account.code ?? ""}`);
       const codeHash = code.length === 0 ? EMPTY_CODE_HASH : keccak256Hex(code);
       this.codes.set(codeHash, code);
-      const { nonce = 0n, balanceAtoken = 0n } = account;
-      this.accounts.set(address, { nonce, balanceAtoken, codeHash, storageRoot: EMPTY_TRIE_ROOT });
+      const { nonce = 0n, balanceAtoken = 0n, storageRoot = EMPTY_TRIE_ROOT } = account;
+      this.accounts.set(address, { nonce, balanceAtoken, codeHash, storageRoot });
       for (const [index, value] of Object.entries(account.storage ?? {})) {
         this.slots.set(`${address}${slot(Number(index))}`, bigintToBytes(value));
       }

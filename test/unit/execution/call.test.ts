@@ -2,6 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { AbiCoder, getAddress } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
+import { contractAddressOf } from "../../../chain/evm/contract-address.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { bytesToBigint, bytesToHex, hexToBytes, type Hash32 } from "../../../chain/hex.js";
 import { callInPlace } from "../../../node/execution/calls/call-jobs.js";
@@ -213,6 +214,22 @@ describe("state overrides", () => {
     const slots = new Map<Hash32, bigint>([[slot(1), 5n]]);
     expect(await words(new Map([[CONTRACT, { state: slots }]]))).toEqual([0n, 5n]);
     expect(await words(new Map([[CONTRACT, { stateDiff: slots }]]))).toEqual([11n, 5n]);
+  });
+
+  it("clear the way for a contract that is made anew where one is", async () => {
+    const made = contractAddressOf(ALICE, 0n);
+    const there = { code: "00", nonce: 1n, storage: { 0: 7n }, storageRoot: slot(1) };
+    const state = new MemoryState({ [made]: there });
+    // Returns its slot 0.
+    const creation = { to: undefined, data: hexToBytes(`0x5f54${RETURN_TOP}`) };
+    const gone = { code: new Uint8Array(0), nonce: 0n };
+    const collision = "contract address collision";
+    expect(await call(state, creation, new Map([[made, gone]]))).toMatchObject({
+      error: collision,
+    });
+    const created = await call(state, creation, new Map([[made, { ...gone, state: new Map() }]]));
+    expect(created).toMatchObject({ outcome: "success" });
+    expect(created.outcome === "success" && bytesToBigint(created.returnData)).toBe(0n);
   });
 
   it("replace balance, nonce and code", async () => {
