@@ -413,4 +413,14 @@ describe("calls that are no transactions", () => {
       "cannot move",
     );
   });
+
+  it("let stake go at a time for which there is no text", async () => {
+    const sent = to(staking, "undelegate", accountOf(2), operatorText(0), TOKEN);
+    const result = await work({
+      kind: "call",
+      request: request(sent),
+      blockOverrides: { timestampSeconds: Number.MAX_SAFE_INTEGER },
+    });
+    expect(result).toMatchObject({ outcome: "success" });
+  });
 });
