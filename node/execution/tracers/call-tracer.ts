@@ -8,7 +8,13 @@ import { type Message, MESSAGE_OPCODES } from "../interpreter/frame-message.js";
 import { REVERTED } from "../interpreter/halt.js";
 import { EXACT_STEPS, type MessageEnd, type Watcher } from "../interpreter/watcher.js";
 import { opcodeName } from "./opcode-names.js";
-import type { TraceBudget, TracedMessage, Tracer, TraceSummary } from "./tracer.js";
+import {
+  MAX_JSON_UNIT_BYTES,
+  type TraceBudget,
+  type TracedMessage,
+  type Tracer,
+  type TraceSummary,
+} from "./tracer.js";
 
 /** JSON of a frame without its data, and of a log. */
 const FRAME_BYTES = 320;
@@ -135,7 +141,9 @@ export class CallTracer implements Tracer {
     if (halt === undefined) return;
     frame.error = halt.text;
     if (frame.isCreation) frame.to = undefined;
-    if (halt === REVERTED) frame.revertReason = revertReason(output);
+    if (halt !== REVERTED) return;
+    frame.revertReason = revertReason(output);
+    this.budget.take(MAX_JSON_UNIT_BYTES * (frame.revertReason?.length ?? 0));
   }
 
   private selfDestruct(self: Address, heir: Address, balanceAtoken: Atoken): void {

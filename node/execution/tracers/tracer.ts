@@ -7,6 +7,9 @@ import type { Watcher } from "../interpreter/watcher.js";
 /** Most bytes of one answer, about as JSON: what a worker holds of it as objects is several times that. */
 const MAX_TRACE_BYTES = 16 * 1024 * 1024;
 
+/** What JSON makes of a unit of a text that others have written, at most: an escape. */
+export const MAX_JSON_UNIT_BYTES = 6;
+
 /** Room of one answer; all its transactions share it. */
 export class TraceBudget {
   private leftBytes: number;

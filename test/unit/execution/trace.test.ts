@@ -201,6 +201,14 @@ describe("callTracer", () => {
     expect(JSON.stringify(failed)).not.toContain("logs");
   });
 
+  it("gives up where reasons alone are too large: each of their bytes may be six in JSON", async () => {
+    // Error(string) of 60,000 zero bytes, a hundred times.
+    const reverts = `6308c379a05f52602060205261ea6060405261eaa4601cfd`;
+    const loop = `60645b${callCode("f1", OTHER)}50600190038060025700`;
+    const trace = traceCall(chain(loop, reverts), {}, CALLS);
+    await expect(trace).rejects.toMatchObject({ code: "TRACE_TOO_LARGE" });
+  });
+
   it("shows only the top frame when asked", async () => {
     const nested = chain(`${callCode("f1", OTHER)}5000`, callCode("f1", BOB));
     const result = await traceCall(nested, {}, { ...CALLS, onlyTopCall: true });
