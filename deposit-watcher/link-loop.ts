@@ -1,5 +1,6 @@
 /** Links what the ledger has written, off the path of payments, and tells how far the chain is. */
 import { linkRows, readHead } from "../ledger/tamper/chainer.js";
+import { SettledKeys } from "../ledger/tamper/settled-keys.js";
 import type { Clock } from "../runtime/process/clock.js";
 import type { Metrics } from "../runtime/process/metrics.js";
 import { type LeasedLoop, runLeased } from "../ledger/leased-loop.js";
@@ -17,8 +18,8 @@ const PAUSE_MS = 2_000;
 const LEASE_MS = 30_000;
 
 /**
- * Time between two looks for rows that committed late. They read all that is younger than the longest
- * transaction, which is much after a busy time; the other rounds read what is new.
+ * Time between two looks for rows that committed late. They read all behind what was settled at the one
+ * before, which is much in a busy time; the other rounds read what is new.
  */
 const THOROUGH_MS = 60_000;
 
@@ -38,12 +39,14 @@ export async function runLinkLoop(parts: LinkLoopParts, signal: AbortSignal): Pr
   );
   let witnessedMs = Number.NEGATIVE_INFINITY;
   let thoroughMs = Number.NEGATIVE_INFINITY;
+  const settledKeys = new SettledKeys();
   const loop = { database, task: "link-chain" as const, owner, log };
   const round = async (): Promise<boolean> => {
     // A few rows at a time would cost more than their links: what is written now waits for the next.
     if ((await linkRows(database, "recent")).hasMore) return true;
     if (clock.monotonicMs() - thoroughMs >= THOROUGH_MS) {
-      if ((await linkRows(database, "all")).linked > 0) return true;
+      const settled = await settledKeys.look(database);
+      if ((await linkRows(database, "all", settled)).linked > 0) return true;
       thoroughMs = clock.monotonicMs();
       linkedAt.set(clock.nowMs() / 1_000);
     }

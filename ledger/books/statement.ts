@@ -7,6 +7,7 @@ import { sleep } from "../../runtime/process/task.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { storedAtoken, storedInteger, storedTime } from "../stored-values.js";
+import { writersOf } from "../table-writers.js";
 import { type CustomerId, customerAccount, heldAccount } from "../journal/accounts.js";
 
 /** A customer's coins of one asset, in its smallest unit. */
@@ -134,20 +135,12 @@ async function behindWriters(
   sql: Sql,
   { signal }: { readonly signal: AbortSignal },
 ): Promise<void> {
-  const writers = async () => {
-    const rows = await sql.query<{ writer: string }>(
-      `SELECT virtualtransaction AS writer FROM pg_locks
-        WHERE locktype = 'relation' AND relation = 'journal_entry'::regclass AND granted
-          AND mode = 'RowExclusiveLock'
-          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-    );
-    return rows.map(({ writer }) => writer);
-  };
-  let open = new Set(await writers());
+  const writers = () => writersOf(sql, ["journal_entry"]);
+  let open = await writers();
   while (open.size > 0) {
     await sleep(LOOK_PAUSE_MS, { signal });
     const present = await writers();
-    open = new Set(present.filter((writer) => open.has(writer)));
+    open = new Set([...open].filter((writer) => present.has(writer)));
   }
 }
 

@@ -11,6 +11,7 @@ import {
   type ChainRoot,
   type Link,
   LINK_KINDS,
+  type LinkKind,
   nextLink,
   rootHash,
   rowDigest,
@@ -55,11 +56,13 @@ export async function readHead(sql: Sql): Promise<ChainHead> {
 
 /**
  * Links one batch of each kind: events first, because they are in the order of commits.
- * @param reach "recent" looks among the last rows alone, and leaves the cursors where they are
+ * @param reach "recent" looks among the last rows alone
+ * @param settled keys that were settled before this round began: cursors move up to them
  */
 export async function linkRows(
   database: SqlDatabase,
   reach: LinkReach = "all",
+  settled: ReadonlyMap<LinkKind, number> = new Map(),
 ): Promise<LinkRound> {
   let linked = 0;
   let hasMore = false;
@@ -78,8 +81,11 @@ export async function linkRows(
       linked += links.length;
       hasMore ||= rows.length === BATCH_ROWS;
     }
+    const settledKey = settled.get(kind);
     // What is left over is looked for in the next batch.
-    if (reach === "all" && rows.length < BATCH_ROWS) await advanceCursor(database, kind);
+    if (settledKey !== undefined && reach === "all" && rows.length < BATCH_ROWS) {
+      await advanceCursor(database, kind, settledKey);
+    }
   }
   return { linked, hasMore };
 }

@@ -7,7 +7,7 @@
  */
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedInteger, timeTextSql } from "../stored-values.js";
-import type { CanonicalValue, LinkKind } from "./link-rules.js";
+import { type CanonicalValue, LINK_KINDS, type LinkKind } from "./link-rules.js";
 
 /** A row before it is linked. */
 export interface LinkableRow {
@@ -21,8 +21,6 @@ interface RowSource {
   readonly from: string;
   /** Rising key. */
   readonly key: string;
-  /** When the row's transaction began, or later. */
-  readonly time: string;
   /** The fields, in the order in which they are hashed: texts, NULL and arrays of them. */
   readonly fields: readonly string[];
 }
@@ -36,13 +34,11 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   event: {
     from: "event r",
     key: "r.seq",
-    time: "r.at",
     fields: ["r.seq::text", "r.epoch::text", "r.type", "r.data::text", timeTextSql("r.at")],
   },
   entry: {
     from: "journal_entry r",
     key: "r.id",
-    time: "r.posted_at",
     fields: [
       "r.id::text",
       "r.kind",
@@ -56,7 +52,6 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   deposit: {
     from: "deposit r",
     key: "r.seq",
-    time: "r.seen_at",
     fields: [
       "r.seq::text",
       "r.id",
@@ -75,7 +70,6 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   withdrawal: {
     from: "withdrawal r",
     key: "r.position",
-    time: "r.created_at",
     fields: [
       "r.position::text",
       "r.id",
@@ -93,7 +87,6 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   asset: {
     from: "asset r",
     key: "r.id",
-    time: "r.registered_at",
     fields: [
       "r.id::text",
       "r.symbol",
@@ -106,7 +99,6 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   token_state: {
     from: "token_state_change r",
     key: "r.id",
-    time: "r.at",
     fields: [
       "r.id::text",
       "r.asset",
@@ -121,7 +113,6 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   sighting: {
     from: "token_sighting r",
     key: "r.id",
-    time: "r.seen_at",
     fields: [
       "r.id::text",
       "r.tx_hash",
@@ -143,19 +134,16 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   activation: {
     from: "policy_activation r",
     key: "r.id",
-    time: "r.at",
     fields: ["r.id::text", "r.policy_hash", timeTextSql("r.at")],
   },
   listing: {
     from: "policy_listing r",
     key: "r.id",
-    time: "r.at",
     fields: ["r.id::text", "r.customer_id", "r.destination", "r.listed::text", timeTextSql("r.at")],
   },
   decision: {
     from: "policy_decision r",
     key: "r.id",
-    time: "r.at",
     fields: [
       "r.id::text",
       "r.withdrawal_id",
@@ -169,7 +157,6 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   approval: {
     from: "withdrawal_approval r",
     key: "r.id",
-    time: "r.at",
     fields: [
       "r.id::text",
       "r.withdrawal_id",
@@ -186,20 +173,17 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   verdict: {
     from: "screening_verdict r",
     key: "r.id",
-    time: "r.at",
     fields: ["r.id::text", "r.withdrawal_id", "r.verdict", "r.reference", timeTextSql("r.at")],
   },
   kill_switch: {
     from: "kill_switch r",
     key: "r.id",
-    time: "r.at",
     fields: ["r.id::text", "r.level", "r.reason", "r.set_by", timeTextSql("r.at")],
   },
   address: {
     from: "deposit_address r",
     // Indexes begin at 0, and keys of links at 1.
     key: "(r.index + 1)",
-    time: "r.registered_at",
     fields: [
       "r.index::text",
       "r.address",
@@ -211,14 +195,12 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   assignment: {
     from: "address_assignment r",
     key: "r.id",
-    time: "r.assigned_at",
     fields: ["r.id::text", "r.address", "r.customer_id", timeTextSql("r.assigned_at")],
   },
   // What is proposed never changes; what became of it is a row of its own.
   proposal: {
     from: "operator_decision r",
     key: "r.id",
-    time: "r.proposed_at",
     fields: [
       "r.id::text",
       "r.kind",
@@ -233,20 +215,17 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   outcome: {
     from: "operator_decision_outcome r",
     key: "r.id",
-    time: "r.at",
     fields: ["r.id::text", "r.decision_id::text", "r.status", "r.decided_by", timeTextSql("r.at")],
   },
   // Its status has changes of its own.
   wallet: {
     from: "wallet r",
     key: "r.place",
-    time: "(SELECT min(c.at) FROM wallet_change c WHERE c.address = r.address)",
     fields: ["r.place::text", "r.address", "r.label", "r.from_height::text"],
   },
   wallet_change: {
     from: "wallet_change r",
     key: "r.id",
-    time: "r.at",
     fields: [
       "r.id::text",
       "r.address",
@@ -260,7 +239,6 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   acknowledgement: {
     from: "foreign_transaction_acknowledged r",
     key: "r.id",
-    time: "r.at",
     fields: [
       "r.id::text",
       "r.tx_hash",
@@ -273,7 +251,6 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   rewind: {
     from: "chain_rewind r",
     key: "r.id",
-    time: "r.at",
     fields: [
       "r.id::text",
       "r.operator",
@@ -287,11 +264,10 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
   },
 };
 
-/**
- * No transaction of the ledger takes so long: a row that commits late lies, by its key, among rows
- * that are younger than this.
- */
-const LONGEST_TRANSACTION = "interval '10 minutes'";
+/** Tables that the rows lie in. */
+export const LINKED_TABLES: readonly string[] = LINK_KINDS.map((kind) =>
+  SOURCES[kind].from.replace(/ r$/, ""),
+);
 
 /**
  * Where rows without a link are looked for: behind the cursor, or, in a small part of the time, among
@@ -364,15 +340,24 @@ export async function readNeverLinked(
   return rows.map((found) => ({ ...toLinkable(kind, found), isLate: found.is_late }));
 }
 
-/** Moves the cursor of a kind over rows that are linked and that nothing can come before any more. */
-export async function advanceCursor(sql: Sql, kind: LinkKind): Promise<void> {
-  const { from, key, time } = SOURCES[kind];
-  await sql.query(
-    `UPDATE chain_cursor SET row_key = old.key
-       FROM (SELECT ${key} AS key FROM ${from}
-              WHERE ${time} < now() - ${LONGEST_TRANSACTION} ORDER BY ${key} DESC LIMIT 1) AS old
-      WHERE kind = '${kind}' AND row_key < old.key`,
+/** The newest key of each kind; kinds without a row are left out. */
+export async function newestKeys(sql: Sql): Promise<ReadonlyMap<LinkKind, number>> {
+  const newest = LINK_KINDS.map((kind) => {
+    const { from, key } = SOURCES[kind];
+    return `SELECT '${kind}' AS kind, max(${key})::text AS key FROM ${from}`;
+  });
+  const rows = await sql.query<{ kind: LinkKind; key: string | null }>(newest.join(" UNION ALL "));
+  return new Map(
+    rows.flatMap(({ kind, key }) => (key === null ? [] : [[kind, storedInteger(key)] as const])),
   );
+}
+
+/** Moves the cursor of a kind over rows that are linked and that nothing can come before any more. */
+export async function advanceCursor(sql: Sql, kind: LinkKind, settledKey: number): Promise<void> {
+  await sql.query(`UPDATE chain_cursor SET row_key = $2 WHERE kind = $1 AND row_key < $2`, [
+    kind,
+    settledKey,
+  ]);
 }
 
 /** Each field as a column: written as JSON and read again, a row costs twice as much. */

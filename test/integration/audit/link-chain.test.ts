@@ -1,6 +1,8 @@
 /** The chain of links: every row of the books gets one, in time, and none is changed. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { linkRows, type LinkRound, readHead } from "../../../ledger/tamper/chainer.js";
+import { SettledKeys } from "../../../ledger/tamper/settled-keys.js";
+import type { Sql } from "../../../runtime/sql/sql.js";
 import { ExportedBooks } from "./exported-books.js";
 
 let books: ExportedBooks;
@@ -38,6 +40,37 @@ describe("the chain of links", () => {
     expect((await linkRows(database, "recent")).linked).toBe(0);
     expect((await linkRows(database)).linked).toBe(1);
     expect((await linkRows(database)).linked).toBe(0);
+  });
+
+  it("waits for who was writing as others committed, however long that takes", async () => {
+    const { database, owner } = books.bench.ledger;
+    const settledKeys = new SettledKeys();
+    const link = async () => linkRows(database, "all", await settledKeys.look(database));
+    const cursor = async () => {
+      const [row] = await owner.query<{ row_key: string }>(
+        `SELECT row_key FROM chain_cursor WHERE kind = 'listing'`,
+      );
+      return Number(row?.row_key);
+    };
+    const list = async (sql: Sql, customer: string) => {
+      const [row] = await sql.query<{ id: string }>(
+        `INSERT INTO policy_listing (customer_id, destination, listed, at)
+         VALUES ($1, '0x${"5".repeat(40)}', true, now() - interval '1 hour') RETURNING id`,
+        [customer],
+      );
+      return Number(row?.id);
+    };
+    const quick = await owner.transaction(async (tx) => {
+      await tx.query("SET LOCAL idle_in_transaction_session_timeout = 0");
+      const slow = await list(tx, "slow");
+      const key = await list(owner, "quick");
+      for (let round = 0; round < 3; round += 1) await link();
+      expect(await cursor()).toBeLessThan(slow);
+      return key;
+    });
+    expect((await link()).linked).toBe(1);
+    await link();
+    expect(await cursor()).toBe(quick);
   });
 
   it("is appended to by one at a time, and never changed", async () => {
