@@ -15,8 +15,11 @@ import { linesOf } from "../json-lines.js";
 /** First field of the file. */
 export const EXPORT_FORMAT = "causeway-ledger-export/1";
 
-/** An entry with a thousand postings stays below. */
-const MAX_LINE_LENGTH = 1_048_576;
+/**
+ * The longest row is that of a rewind: its evidence names all that the chain had lost. As many rows as one
+ * plan holds (`ledger/recovery`), a hundred thousand of each kind, stay below.
+ */
+const MAX_LINE_LENGTH = 64 * 1_048_576;
 
 /** Customers' names and sums are in it. */
 const FILE_MODE = 0o600;

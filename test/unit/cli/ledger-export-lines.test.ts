@@ -28,10 +28,15 @@ function written(text: string): string {
 
 /** An export of balances of customers with these names, in the bytes that were sealed. */
 function sealed(names: readonly string[]): string {
-  const lines = names.map((customerId) => {
-    const balance = { type: "balance", customerId, asset: "TOKEN", available: "1", held: "0" };
-    return `${JSON.stringify(balance)}\n`;
-  });
+  return sealedLines(
+    names.map((customerId) => {
+      return { type: "balance", customerId, asset: "TOKEN", available: "1", held: "0" };
+    }),
+  );
+}
+
+function sealedLines(documents: readonly object[]): string {
+  const lines = documents.map((document) => `${JSON.stringify(document)}\n`);
   const sha256 = createHash("sha256").update(lines.join("")).digest("hex");
   return `${lines.join("")}${JSON.stringify({ type: "end", lines: lines.length, sha256 })}\n`;
 }
@@ -53,6 +58,23 @@ it("are refused where there is none, an empty one, or one behind the end", async
     await expect(read(written(wrong))).rejects.toMatchObject({ code: "BUNDLE_UNREADABLE" });
   }
 });
+
+it("hold all that a chain had lost, as much as one plan of a rewind has", async () => {
+  const hash = `0x${"ab".repeat(32)}`;
+  // As the database writes it.
+  const list = (count: number, ...fields: readonly string[]) =>
+    `[${`["${fields.join('", "')}"], `.repeat(count)}[]]`;
+  const most = 100_000;
+  const text = [
+    `{"deposits": ${list(most, "1000000-100-2000001", hash, "1".repeat(26))}`,
+    `"inflows": ${list(most, `reversal:sweep-out:${hash}:0x${"5e".repeat(20)}-r1`, hash)}`,
+    // Those that were mined above the block, and those whose nonces are free.
+    `"payments": ${list(2 * most, `wd_${"x".repeat(26)}`, hash)}}`,
+  ].join(", ");
+  const row = ["1", "ann", "2000000", hash, "1000000", hash, text, "2026-11-01T00:00:00Z"];
+  const line = { type: "unlinked", kind: "rewind", key: 1, isLate: false, row };
+  expect(await read(written(sealedLines([line])))).toEqual(["unlinked", "end"]);
+}, 60_000);
 
 it("are refused where one is longer than any text can be", async () => {
   const file = path.join(folder, "sparse.jsonl");
