@@ -1,9 +1,10 @@
 /** Answers of the exchange's APIs as pages read them: the fields that are shown, parsed once. */
 import { z } from "zod";
 
+/** Amounts and their sums, which may be above 2^256: as long as the API files let them be. */
 const units = z
   .string()
-  .regex(/^(0|-?[1-9][0-9]{0,80})$/)
+  .regex(/^(0|-?[1-9][0-9]{0,99})$/)
   .transform((text) => BigInt(text));
 const time = z.string();
 const next = z.string().nullable();

@@ -29,7 +29,8 @@ const WRITE_BYTES = 262_144;
 
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
 const count = z.int().min(0);
-const units = z.string().regex(/^-?(0|[1-9][0-9]{0,79})$/);
+/** Sums of as many payments as there are: no payment is above 2^256, and a balance may be. */
+const units = z.string().regex(/^-?(0|[1-9][0-9]{0,99})$/);
 const canonical: z.ZodType<CanonicalValue> = z.lazy(() =>
   z.union([z.string(), z.null(), z.array(canonical)]),
 );

@@ -52,6 +52,13 @@ it("are what stands between two line feeds, as JSON writes texts", async () => {
   expect(await read(written(sealed(many)))).toHaveLength(5_001);
 });
 
+it("hold balances of a token whose contract makes up what arrives, above any payment", async () => {
+  // A thousand deposits of 2^256 - 1.
+  const available = `${(2n ** 256n - 1n) * 1_000n}`;
+  const balance = { type: "balance", customerId: "a", asset: "LIE", available, held: "0" };
+  expect(await read(written(sealedLines([balance])))).toEqual(["balance", "end"]);
+});
+
 it("are refused where there is none, an empty one, or one behind the end", async () => {
   const text = sealed(["a"]);
   for (const wrong of ["", "\n", `\n${text}`, `${text}\n`, `${text}${text}`, text.slice(0, 30)]) {

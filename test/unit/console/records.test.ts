@@ -58,3 +58,28 @@ it("says since when fees are counted: of a busy ledger older days are left out",
   });
   expect(text).toContain("Counted from 2026-01-30 00:00:00 UTC on.");
 });
+
+it("shows what a token's contract makes up, above any payment, beside what is true", async () => {
+  // Ten thousand deposits of 2^256 - 1.
+  const units = `${(2n ** 256n - 1n) * 10_000n}`;
+  const account = {
+    account: "asset:deposit_addresses",
+    chainUnits: "7",
+    ledgerUnits: units,
+    inFlightUnits: "0",
+  };
+  const assets = [
+    { asset: "LIE", accounts: [account], availableUnits: units, heldUnits: "0" },
+    { asset: "TOKEN", accounts: [], availableUnits: "3", heldUnits: "0" },
+  ];
+  const run = { id: 1, at: "2026-01-01T00:00:00Z", blockNumber: 9, clean: false };
+  const { text } = await shown(treasuryRoutes(), "/reconciliation", {
+    "/v1/assets": { assets: [{ asset: "LIE", decimals: 0, paused: false, reason: null }] },
+    "/v1/reconciliations": {
+      reconciliations: [{ ...run, findings: ["LIE differs"], assets }],
+      next: null,
+    },
+  });
+  expect(text).toContain("LIE differs");
+  expect(text.replaceAll(/[^0-9]/g, "")).toContain(units);
+});
