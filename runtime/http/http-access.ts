@@ -44,7 +44,7 @@ export interface RecordedCall {
 export interface HttpAccess {
   /**
    * The caller behind a bearer key.
-   * @throws requestError 401 for no valid key, 429 for too many calls; faults of where keys lie
+   * @throws requestError 401 for no valid key, 429 for too many calls in a second; faults of where keys lie
    */
   identify(bearerKey: string | undefined): Promise<Caller>;
   /**

@@ -115,6 +115,9 @@ const DRAIN_TIMEOUT_MS = 2_000;
 /** Connections at once; beyond it new ones are refused instead of starving the rest. */
 const MAX_CONNECTIONS = 4_096;
 
+/** Who has made too many calls may make the next one a second later (`HttpAccess`). */
+const PACE_SECONDS = "1";
+
 /** Paths outside the API file, open without a key. */
 const PROBE_PATHS = new Set(["/health", "/ready", "/metrics"]);
 
@@ -432,6 +435,9 @@ class OpenApiServer implements HttpServer {
       response.setHeader("www-authenticate", "Bearer");
     }
     if (normalised instanceof HttpError && normalised.status === 405) this.#allow(response);
+    if (normalised instanceof HttpError && normalised.status === 429) {
+      response.setHeader("retry-after", PACE_SECONDS);
+    }
     discardRest(response.req, response);
     sendJson(response, reply.status, reply.body);
   }

@@ -199,6 +199,7 @@ describe("an API key", () => {
     expect((await read(key)).status).toBe(200);
     const refused = await read(key);
     expect(refused.body).toMatchObject({ code: "RATE_LIMITED", details: { callsPerSecond: 3 } });
+    expect(refused.headers["retry-after"]).toBe("1");
     expect((await read(FILE_KEY)).status).toBe(200);
   });
 
