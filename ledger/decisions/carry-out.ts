@@ -231,9 +231,23 @@ async function acceptOutflow(
       effectiveHeight: storedHeight(own[0]?.height),
       memo: evidence(hash, wallet),
       postings: sides.filter(({ amountUnits }) => amountUnits > 0n),
+    }).catch((error: unknown) => {
+      throw notBorne(error, account);
     });
   }
   return events;
+}
+
+/** What a request holds is its customer's again when it has ended, and is no one's to bear before. */
+function notBorne(error: unknown, account: AccountCode): unknown {
+  if (!(error instanceof LedgerError && error.code === "INSUFFICIENT_BALANCE")) return error;
+  return new LedgerError(
+    "INSUFFICIENT_BALANCE",
+    `${account} has less than it took. Where a request of theirs that is frozen holds it: accept it with ` +
+      "--account asset:break; causeway withdrawals cancel and causeway withdrawals release --not-paid end " +
+      `the request; then causeway ledger adjust --debit ${account} --credit asset:break`,
+    { cause: error },
+  );
 }
 
 function sumByAsset(

@@ -433,10 +433,10 @@ async function adopt(
 function notAlone(id: WithdrawalId, hash: Hash32, why: string): LedgerError {
   return new LedgerError(
     "NO_WALLET_TRANSACTION",
-    `${hash} ${why}. Where it paid ${id} by a contract or by Cosmos: causeway withdrawals cancel ${id}, ` +
-      `causeway ledger accept-outflow ${hash} --account liability:customer:<customer>, causeway ` +
-      `withdrawals release ${id} --not-paid. Where it paid several: accept-outflow with asset:break, and ` +
-      `for each causeway ledger adjust --debit liability:customer:<customer> --credit asset:break`,
+    `${hash} ${why}. Where it paid ${id} by a contract, by Cosmos or among others: causeway withdrawals ` +
+      `cancel ${id}, causeway ledger accept-outflow ${hash} --account asset:break, causeway withdrawals ` +
+      `release ${id} --not-paid, which gives its hold back, and at once causeway ledger adjust --debit ` +
+      `liability:customer:<customer> --credit asset:break`,
     { details: { hash } },
   );
 }

@@ -2,6 +2,7 @@
  * What somebody pays by hand with the wallet's key and a Cosmos transaction (`causeway tx bank send`): it
  * uses a nonce like any other, and has no receipt that could settle a request.
  */
+import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Hash32 } from "../../../chain/hex.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
@@ -129,4 +130,39 @@ it("is not linked to a recovered payment whose block the chain has lost", async 
   await desk.watch();
   expect((await desk.causeway(...link)).code).toBe(0);
   expect((await desk.read(id)).status).toBe("settled");
+});
+
+it("is taken from a customer whose request holds all that there is, as page and refusals say", async () => {
+  const page = readFileSync("docs/restore.md", "utf8");
+  const { id } = await desk.request({ ...WISH, amountAtoken: 10n * TOKEN });
+  const payment = desk.chain.cosmosPayment(WALLET, destination(1), 10n * TOKEN);
+  const { hash } = payment;
+  desk.chain.mine([payment]);
+  await desk.watch();
+  await desk.causeway("withdrawals", "cancel", id, ...REASON);
+  const accept = ["ledger", "accept-outflow", hash, ...REASON];
+  await expect(
+    desk.causeway(...accept, "--account", "liability:customer:alice"),
+  ).rejects.toMatchObject({
+    code: "INSUFFICIENT_BALANCE",
+    message: expect.stringMatching(/asset:break.*cancel.*--not-paid.*adjust --debit .*:alice/),
+  });
+  await expect(
+    desk.causeway("withdrawals", "release", id, "--paid-by", hash),
+  ).rejects.toMatchObject({ message: expect.stringMatching(/asset:break.*--not-paid.*adjust/) });
+  await desk.causeway(...accept);
+  expect(page).toContain("npm run causeway -- withdrawals release <id> --not-paid\n");
+  await desk.causeway("withdrawals", "release", id, "--not-paid");
+  expect((await desk.read(id)).status).toBe("cancelled");
+  const sides = ["--debit", "liability:customer:alice", "--credit", "asset:break"];
+  const amount = ["--amount-atoken", String(10n * TOKEN)];
+  expect(page).toContain(`ledger adjust --key by-hand:<id> --debit liability:customer:<customer> `);
+  await desk.causeway("ledger", "adjust", "--key", `by-hand:${id}`, ...sides, ...amount, ...REASON);
+  await desk.causeway("withdrawals", "release", "--acknowledge", hash, ...REASON);
+  await desk.work(4);
+  await desk.watch();
+  expect(desk.paidAtoken(destination(1))).toBe(10n * TOKEN);
+  expect(await desk.availableAtoken("alice")).toBe(0n);
+  expect(await desk.breakAtoken()).toBe(0n);
+  expect(await desk.breaks()).toBe("");
 });
