@@ -39,6 +39,7 @@ import { ExchangeApi, type ExchangeApiOptions } from "../sources/exchange-api.js
 import { textsOf } from "../text/catalogue.js";
 import { isAble } from "../users/roles.js";
 import type { UserDesk } from "../users/desk.js";
+import { isUserName } from "../users/user-files.js";
 import { contentOf, type FormFields, readForm } from "./form-body.js";
 import { checkHost, checkOrigin } from "./request-guards.js";
 import type { ConsolePage, ConsoleRequest, ConsoleRoutes } from "./route.js";
@@ -347,7 +348,8 @@ class Pages implements ConsoleServer {
   /** @throws RATE_LIMITED */
   private limitTries(request: IncomingMessage, name: string): void {
     this.clientLimit.take(clientOf(request.socket.remoteAddress), 1);
-    this.nameLimit.take(name, 1);
+    // What no user can be called is not remembered: a form has room for 16 KiB of it.
+    if (isUserName(name)) this.nameLimit.take(name, 1);
   }
 
   private enter<T>(work: () => Promise<T>): Promise<T> {

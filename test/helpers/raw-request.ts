@@ -16,12 +16,22 @@ export function rawRequest(
     readonly method?: string;
     readonly headers?: Readonly<Record<string, string>>;
     readonly body?: string | undefined;
+    /** Address of this machine that it comes from. */
+    readonly from?: string | undefined;
   } = {},
 ): Promise<RawReply> {
-  const { method = "GET", headers = {}, body } = given;
+  const { method = "GET", headers = {}, body, from } = given;
   return new Promise((resolve, reject) => {
     const request = httpRequest(
-      { host: "127.0.0.1", port, path: target, headers: { ...headers }, method, agent: false },
+      {
+        host: "127.0.0.1",
+        port,
+        path: target,
+        headers: { ...headers },
+        method,
+        agent: false,
+        ...(from === undefined ? {} : { localAddress: from }),
+      },
       (response) => {
         const chunks: Buffer[] = [];
         response.on("data", (chunk: Buffer) => chunks.push(chunk));

@@ -62,6 +62,8 @@ export class Browser {
   constructor(
     readonly port: number,
     private readonly extra: Readonly<Record<string, string>> = {},
+    /** Address of this machine that it comes from. */
+    private readonly from?: string,
   ) {}
 
   get page(): SeenPage {
@@ -104,6 +106,7 @@ export class Browser {
     const reply = await rawRequest(this.port, target, {
       method,
       body,
+      from: this.from,
       headers: {
         ...(cookie === "" ? {} : { cookie }),
         ...(body === undefined ? {} : { "content-type": "application/x-www-form-urlencoded" }),

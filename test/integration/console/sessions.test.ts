@@ -176,6 +176,26 @@ describe("a console of its own settings", () => {
     }
   });
 
+  it("counts tries at a user's name wherever they come from, and keeps no other words", async () => {
+    const clock = { nowMs: () => Date.now(), monotonicMs: () => 0 };
+    const env = { CAUSEWAY_CONSOLE_LOGIN_TRIES_PER_MINUTE: "1" };
+    await stage.add("target", "viewer");
+    const opened = await stage.openConsole(env, clock);
+    try {
+      let clients = 1;
+      const status = async (name: string) => {
+        clients += 1;
+        const browser = new Browser(opened.server.port, {}, `127.0.0.${clients}`);
+        return (await stage.enter(browser, name, "a guess")).status;
+      };
+      expect([await status("target"), await status("target")]).toEqual([401, 429]);
+      const words = "no name of anybody's ".repeat(500);
+      expect([await status(words), await status(words)]).toEqual([401, 401]);
+    } finally {
+      for (const service of opened.services.toReversed()) await service.stop();
+    }
+  });
+
   it("keeps cookies to https where it is reached that way, under its own name alone", async () => {
     const opened = await stage.openConsole({
       CAUSEWAY_CONSOLE_SERVER_PUBLIC_URL: "https://console.example",
