@@ -4,6 +4,14 @@
  * stands for faults of the node, and `data` only ever is what a REVERT gave back.
  */
 
+/** Numbers of JSON-RPC errors of calls that were executed and failed. */
+export const EVM_ERROR_NUMBERS = {
+  /** Its data is what the REVERT gave back. */
+  reverted: 3,
+  /** Whatever else went wrong in a simulated call; of any other call it is -32000. */
+  failedInSimulation: -32_015,
+} as const;
+
 /** Whole texts. */
 export const EVM_FAILURE = {
   outOfGas: "out of gas",

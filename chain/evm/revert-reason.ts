@@ -26,6 +26,12 @@ const PANICS = new Map<bigint, string>([
   [0x51n, "uninitialized function"],
 ]);
 
+/** What clients are told of a call that reverted: that it did, and why where that can be read. */
+export function revertText(data: Uint8Array): string {
+  const reason = revertReason(data);
+  return reason === undefined ? "execution reverted" : `execution reverted: ${reason}`;
+}
+
 /** Reason in `Error(string)` or `Panic(uint256)`; undefined for anything else. */
 export function revertReason(data: Uint8Array): string | undefined {
   const selector = bytesToHex(data.subarray(0, SELECTOR_BYTES));

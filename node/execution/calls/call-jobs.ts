@@ -7,11 +7,10 @@ import type { StateReader } from "../../store/state-reader.js";
 import { createAccessList, type AccessListResult } from "./call-access-list.js";
 import { type Estimate, estimateGas } from "./call-estimate.js";
 import type {
+  AnswerJson,
   CallOverrides,
   CallRequest,
   CallResult,
-  SimulatedBlock,
-  TraceJson,
   TransactionTrace,
 } from "./call-port.js";
 import type { TracedTransaction, Job, WorkerSettings } from "./call-protocol.js";
@@ -21,6 +20,7 @@ import { MessageRunner, type RunOutcome, withFundsText } from "./call-run.js";
 import { stateOf } from "./call-state.js";
 import { traceMessage, traceTransactions } from "./call-trace.js";
 import { simulate } from "./simulation/simulate.js";
+import { simulationJson } from "./simulation/simulation-json.js";
 import type { BlockContext } from "../message.js";
 import type { AnyPrecompile } from "../native/table.js";
 
@@ -42,9 +42,9 @@ export interface JobResults {
   readonly call: CallResult;
   readonly estimateGas: Estimate;
   readonly createAccessList: AccessListResult;
-  readonly traceCall: TraceJson;
+  readonly traceCall: AnswerJson;
   readonly traceBlock: readonly TransactionTrace[];
-  readonly simulate: readonly SimulatedBlock[];
+  readonly simulate: AnswerJson;
 }
 
 /**
@@ -63,11 +63,9 @@ export async function runJob(job: Job, environment: JobEnvironment): Promise<unk
     return traceTransactions(work.transactions, work.index, work.trace, traced);
   }
   if (work.kind === "simulate") {
-    return simulate(work.request, {
-      settings,
-      reader: remembering,
-      base: { ...job.block, ...block },
-    });
+    const base = { ...job.block, ...block };
+    const simulated = await simulate(work.request, { settings, reader: remembering, base });
+    return simulationJson(simulated, work.request.returnFullTransactions);
   }
   const seen = await overridden({ reader: remembering, block }, work);
   const gasLimit = callGas(work.request, settings);

@@ -1,8 +1,6 @@
 /** Read-only execution at a fixed height, done in worker threads (design point 9). */
 import type { Address } from "../../../chain/address.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
-import type { Block } from "../../../chain/block.js";
-import type { Log } from "../../../chain/receipt.js";
 import type { AccessListEntry, GasFees } from "../../../chain/transaction.js";
 import type { Atoken } from "../../../chain/units.js";
 
@@ -74,22 +72,8 @@ export interface SimulationRequest {
   readonly traceTransfers: boolean;
   /** True: nonces are checked, and a price must reach the base fee, if one was named. */
   readonly validation: boolean;
-}
-
-/** A call of a simulated block. */
-export interface SimulatedCall {
-  readonly result: CallResult;
-  /** Gas used at its highest, before the refund. */
-  readonly maxUsedGas: bigint;
-  /** In the order of execution, those of moved coins included; none where the call failed. */
-  readonly logs: readonly Log[];
-}
-
-/** A block that was only simulated; its state root is not worked out and zero. */
-export interface SimulatedBlock {
-  readonly block: Block;
-  /** One for each transaction. */
-  readonly calls: readonly SimulatedCall[];
+  /** True: the answer has whole transactions, in place of their hashes. */
+  readonly returnFullTransactions: boolean;
 }
 
 /** Why a simulation cannot be carried out at all. */
@@ -158,15 +142,16 @@ export type CallErrorCode =
   | "SIMULATION_REFUSED";
 
 /**
- * A trace: JSON text in UTF-8. As objects one of some megabytes would hold up the thread that decides
- * blocks for a fifth of a second, while they are copied there and become text.
+ * An answer of a worker that may be large, as its client gets it: JSON text in UTF-8. As objects one of some
+ * megabytes would hold up the thread that decides blocks for a fifth of a second, while they are copied there
+ * and become text.
  */
-export type TraceJson = Uint8Array;
+export type AnswerJson = Uint8Array;
 
 /** Trace of one mined transaction. */
 export interface TransactionTrace {
   readonly transactionHash: Hash32;
-  readonly json: TraceJson;
+  readonly json: AnswerJson;
 }
 
 /**
@@ -198,11 +183,11 @@ export interface CallWorkers {
     height: Height,
     kind: TraceKind,
     options: CallOptions,
-  ): Promise<TraceJson>;
-  /** Blocks that would follow the block at `height`, gaps between their numbers filled. */
+  ): Promise<AnswerJson>;
+  /** A list of the blocks that would follow the block at `height`, gaps between their numbers filled. */
   simulate(
     request: SimulationRequest,
     height: Height,
     options: { signal: AbortSignal },
-  ): Promise<readonly SimulatedBlock[]>;
+  ): Promise<AnswerJson>;
 }

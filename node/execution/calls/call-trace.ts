@@ -22,7 +22,7 @@ import { TraceBudget, type Tracer, type TraceSummary } from "../tracers/tracer.j
 import type { RunResult } from "../transaction-engine.js";
 import { executeTransaction } from "../transaction-executor.js";
 import { CallError } from "./call-error.js";
-import type { CallRequest, TraceJson, TraceKind, TransactionTrace } from "./call-port.js";
+import type { AnswerJson, CallRequest, TraceKind, TransactionTrace } from "./call-port.js";
 import type { WorkerSettings } from "./call-protocol.js";
 import { MessageRunner, type RanOutcome, withFundsText } from "./call-run.js";
 
@@ -125,7 +125,7 @@ export function traceMessage(
   gasLimit: bigint,
   kind: TraceKind,
   environment: TraceEnvironment,
-): TraceJson {
+): AnswerJson {
   const { state, block, settings } = environment;
   const runner = new MessageRunner(environment);
   // Who names no price pays nobody.
@@ -135,7 +135,7 @@ export function traceMessage(
   const { from, to } = request;
   const { nonce } = state.accountNow(from) ?? EMPTY_ACCOUNT;
   const target = to ?? contractAddressOf(from, nonce);
-  let json: TraceJson | undefined;
+  let json: AnswerJson | undefined;
   const options = {
     gasLimit,
     watcher: tracer.watcher,
@@ -153,7 +153,7 @@ export function traceMessage(
   return json;
 }
 
-function jsonOf(trace: unknown): TraceJson {
+function jsonOf(trace: unknown): AnswerJson {
   return new TextEncoder().encode(JSON.stringify(trace));
 }
 

@@ -1,7 +1,8 @@
 /** JSON-RPC errors: the codes and texts that Ethereum clients match on (go-ethereum's). */
 import { AppError, errorCode, errorMessage } from "../../../chain/errors.js";
 import { bytesToHex, type Hex } from "../../../chain/hex.js";
-import { revertReason } from "../../../chain/evm/revert-reason.js";
+import { EVM_ERROR_NUMBERS } from "../../../chain/evm/evm-failure.js";
+import { revertText } from "../../../chain/evm/revert-reason.js";
 import type { SimulationRefusal } from "../../execution/calls/call-port.js";
 
 /** Faults that these servers report by themselves, with their JSON-RPC numbers. */
@@ -16,9 +17,8 @@ export const RPC_ERROR_NUMBERS = {
   REQUEST_TIMED_OUT: -32002,
   RESPONSE_TOO_LARGE: -32003,
   LIMIT_EXCEEDED: -32005,
-  VM_EXECUTION: -32015,
   CLIENT_LIMIT_EXCEEDED: -38026,
-  EXECUTION_REVERTED: 3,
+  EXECUTION_REVERTED: EVM_ERROR_NUMBERS.reverted,
   HISTORY_PRUNED: 4444,
 } as const;
 
@@ -57,9 +57,7 @@ export function invalidParams(message: string): RpcFault {
 
 /** The error of a reverted call: code 3, the reason where it can be read, the bytes as data. */
 export function revertFault(returnData: Uint8Array): RpcFault {
-  const reason = revertReason(returnData);
-  const message = reason === undefined ? "execution reverted" : `execution reverted: ${reason}`;
-  return new RpcFault("EXECUTION_REVERTED", message, bytesToHex(returnData));
+  return new RpcFault("EXECUTION_REVERTED", revertText(returnData), bytesToHex(returnData));
 }
 
 /** State of a block that this node does not have. */

@@ -13,6 +13,11 @@ export type JsonValue =
 /** A result that is JSON text already; it is spliced into the answer as it is. */
 export class RawJson {
   constructor(readonly content: Buffer | string) {}
+
+  /** Of UTF-8 bytes, which are not copied. */
+  static of({ buffer, byteOffset, byteLength }: Uint8Array): RawJson {
+    return new RawJson(Buffer.from(buffer, byteOffset, byteLength));
+  }
 }
 
 /** Bytes of the first piece, and of the largest. */

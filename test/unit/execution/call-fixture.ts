@@ -14,11 +14,11 @@ import {
   ZERO_HASH,
 } from "../../../chain/hex.js";
 import type {
+  AnswerJson,
   CallOverrides,
   CallRequest,
   CallWorkers,
   StateOverrides,
-  TraceJson,
   TraceKind,
 } from "../../../node/execution/calls/call-port.js";
 import type { Job, JobWork, WorkerSettings } from "../../../node/execution/calls/call-protocol.js";
@@ -174,7 +174,7 @@ export const estimate = (state: StateReader, changes: Partial<CallRequest>) =>
   work(state, { kind: "estimateGas", request: request(changes) });
 
 /** A trace as its client reads it. */
-const readTrace = (json: TraceJson) => JSON.parse(Buffer.from(json).toString()) as never;
+const readTrace = (json: AnswerJson) => JSON.parse(Buffer.from(json).toString()) as never;
 
 export const traceCall = async (
   state: StateReader,

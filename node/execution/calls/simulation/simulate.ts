@@ -9,10 +9,10 @@ import type { StateReader } from "../../../store/state-reader.js";
 import type { BlockContext } from "../../message.js";
 import { TraceBudget } from "../../tracers/tracer.js";
 import { OverlaidState } from "../call-overrides.js";
-import type { SimulatedBlock, SimulationRequest } from "../call-port.js";
+import type { SimulationRequest } from "../call-port.js";
 import type { WorkerSettings } from "../call-protocol.js";
 import { planBlocks } from "./block-plan.js";
-import { GasBudget, simulateBlock } from "./simulated-block.js";
+import { GasBudget, type SimulatedBlock, simulateBlock } from "./simulated-block.js";
 
 /** The block that a simulation starts from. */
 export interface BaseBlock extends BlockContext {

@@ -7,9 +7,11 @@ import {
   hashHeader,
 } from "../../../../chain/block.js";
 import { intrinsicGas } from "../../../../chain/transaction-rules.js";
+import { revertText } from "../../../../chain/evm/revert-reason.js";
 import { type Hash32, ZERO_HASH } from "../../../../chain/hex.js";
 import {
   encodeReceipt,
+  type Log,
   mergeBlooms,
   receiptBehind,
   type Receipt,
@@ -19,11 +21,11 @@ import { orderedTrieRoot } from "../../../state/ordered-trie.js";
 import { EMPTY_ACCOUNT } from "../../../store/account-record.js";
 import { Engine } from "../../interpreter/engine.js";
 import type { BlockContext } from "../../message.js";
-import type { TraceBudget } from "../../tracers/tracer.js";
+import { MAX_JSON_UNIT_BYTES, type TraceBudget } from "../../tracers/tracer.js";
 import type { RunResult } from "../../transaction-engine.js";
 import { type ExecutionEnvironment, executeTransaction } from "../../transaction-executor.js";
 import { type OverlaidState, overriddenBlock, precompilesUnder } from "../call-overrides.js";
-import type { CallRequest, CallResult, SimulatedBlock, SimulatedCall } from "../call-port.js";
+import type { CallRequest, CallResult } from "../call-port.js";
 import type { WorkerSettings } from "../call-protocol.js";
 import { feesOf } from "../call-run.js";
 import { stateOf } from "../call-state.js";
@@ -36,6 +38,22 @@ const CALL_BYTES = 1_000;
 
 /** What geth adds where the node's cap, not the caller, has bounded a call that failed. */
 const CAPPED_TEXT = " (gas limit was capped by the RPC server's global gas cap)";
+
+/** A call of a simulated block. */
+export interface SimulatedCall {
+  readonly result: CallResult;
+  /** Gas used at its highest, before the refund. */
+  readonly maxUsedGas: bigint;
+  /** In the order of execution, those of moved coins included; none where the call failed. */
+  readonly logs: readonly Log[];
+}
+
+/** A block that was only simulated; its state root is not worked out and zero. */
+export interface SimulatedBlock {
+  readonly block: Block;
+  /** One for each transaction. */
+  readonly calls: readonly SimulatedCall[];
+}
 
 /** What a block is simulated with; state and budgets are shared by all blocks. */
 export interface BlockEnvironment {
@@ -153,6 +171,9 @@ class BlockRun {
     this.gasUsed += gasUsed;
     const result = callResult(executed, gasUsed, isCapped);
     if (result.outcome !== "error") budget.take(2 * result.returnData.length);
+    if (result.outcome === "revert") {
+      budget.take(MAX_JSON_UNIT_BYTES * revertText(result.returnData).length);
+    }
     const maxUsedGas = intrinsicGas(tx) + executed.gasUsed;
     this.executed.push({
       transaction,

@@ -40,13 +40,10 @@ export function simulationParser(
       blocks,
       traceTransfers: optionalField(fields, "traceTransfers", parseBoolean) ?? false,
       validation: optionalField(fields, "validation", parseBoolean) ?? false,
+      returnFullTransactions:
+        optionalField(fields, "returnFullTransactions", parseBoolean) ?? false,
     };
   };
-}
-
-/** Whether whole transactions are wanted in the answer. */
-export function wantsFullTransactions(value: unknown): boolean {
-  return optionalField(parseObject(value), "returnFullTransactions", parseBoolean) ?? false;
 }
 
 function callsOf(block: Readonly<Record<string, unknown>>): readonly unknown[] {

@@ -19,7 +19,7 @@ import {
   minedTransactionJson,
   placeOf,
   receiptTexts,
-} from "../encode.js";
+} from "../../../view/evm-json.js";
 import { cosmosJson, journalEndJson, journalStartJson, pageJournalJson } from "./journal-json.js";
 import { LARGE_BYTES, LargeLane } from "../large-lane.js";
 import { RawJson } from "../method.js";

@@ -6,7 +6,7 @@ import type { MinedCosmosTransaction } from "../../../../chain/cosmos/cosmos-res
 import { bytesToHex, toQuantity } from "../../../../chain/hex.js";
 import type { Log, Receipt } from "../../../../chain/receipt.js";
 import type { BlockPage } from "../../../view/block-pages.js";
-import { addressOrNull } from "../encode.js";
+import { addressOrNull } from "../../../view/evm-json.js";
 import type { JsonValue } from "../method.js";
 
 /** One change: quantities as hex, missing sides as null. */

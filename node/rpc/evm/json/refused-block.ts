@@ -7,7 +7,7 @@ import { bytesToHex, EMPTY_TRIE_ROOT, ZERO_HASH } from "../../../../chain/hex.js
 import { EMPTY_BLOOM } from "../../../../chain/receipt.js";
 import { decodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction-decode.js";
 import type { RefusedBlock } from "../../../consensus/consensus-ports.js";
-import { blockJson, encodeRawBlock } from "../encode.js";
+import { blockJson, encodeRawBlock } from "../../../view/evm-json.js";
 
 /**
  * A refused block. Execution makes the EVM header, and this block was not executed to its end:

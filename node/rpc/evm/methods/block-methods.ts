@@ -1,8 +1,8 @@
 /** eth_blockNumber, blocks, headers, receipts of blocks, counts, uncles (there are none). */
 import { type Height, toQuantity } from "../../../../chain/hex.js";
 import type { ChainView } from "../../../view/chain-view.js";
+import { headerJson } from "../../../view/evm-json.js";
 import type { BlockJson } from "../json/block-json.js";
-import { headerJson } from "../encode.js";
 import { type MethodEntries, method, RawJson, type RpcResult } from "../method.js";
 import {
   parseBlockNumberOrTag,

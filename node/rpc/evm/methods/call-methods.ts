@@ -11,8 +11,7 @@ import { type MethodEntries, method, RawJson } from "../method.js";
 import { parseBlockOverrides, parseStateOverrides } from "../arguments/overrides.js";
 import { type Params, parseBlockRef } from "../params.js";
 import { stateHeight } from "../reads.js";
-import { simulationParser, wantsFullTransactions } from "../arguments/simulation.js";
-import { simulationJson } from "../json/simulation.js";
+import { simulationParser } from "../arguments/simulation.js";
 
 /** The error of a call that did not succeed: a revert with its data, or the EVM's own text. */
 export function executionFault(result: Exclude<CallResult, { outcome: "success" }>): RpcFault {
@@ -65,10 +64,8 @@ export function callMethods(view: ChainView, calls: CallWorkers, chainId: bigint
     }),
     method("eth_simulateV1", 2, async (params, { signal }) => {
       const request = params.required(0, parseSimulation);
-      const isFull = params.required(0, wantsFullTransactions);
       const height = stateHeight(view, params.optional(1, parseBlockRef));
-      const blocks = await calls.simulate(request, height, { signal });
-      return new RawJson(await simulationJson(blocks, isFull));
+      return RawJson.of(await calls.simulate(request, height, { signal }));
     }),
   ];
 }

@@ -2,11 +2,11 @@
 import { type BlockOutline, type BlockTransaction, encodeHeader } from "../../../../chain/block.js";
 import { bytesToHex, type Height } from "../../../../chain/hex.js";
 import type { ChainView } from "../../../view/chain-view.js";
+import { encodeRawBlock } from "../../../view/evm-json.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import type { CallWorkers, TraceJson, TraceKind } from "../../../execution/calls/call-port.js";
+import type { CallWorkers, TraceKind } from "../../../execution/calls/call-port.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import { callRequestParser } from "../arguments/call.js";
-import { encodeRawBlock } from "../encode.js";
 import { RpcFault } from "../errors.js";
 import { LARGE_BYTES } from "../large-lane.js";
 import { JsonPieces, type MethodEntries, method, RawJson } from "../method.js";
@@ -64,7 +64,7 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
       const { height, index } = location;
       const [trace] = await calls.traceBlock(height, index, kind, { signal });
       if (trace === undefined) throw new RpcFault("SERVER_ERROR", "transaction not found");
-      return rawJson(trace.json);
+      return RawJson.of(trace.json);
     }),
     method("debug_traceBlockByNumber", 2, (params, { signal }) => {
       const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
@@ -83,13 +83,9 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
         overrides: optionalField(parseObject(value), "stateOverrides", parseStateOverrides),
         blockOverrides: optionalField(parseObject(value), "blockOverrides", parseBlockOverrides),
       }));
-      return rawJson(await calls.traceCall(request, height, kind, { ...overrides, signal }));
+      return RawJson.of(await calls.traceCall(request, height, kind, { ...overrides, signal }));
     }),
   ];
-}
-
-function rawJson({ buffer, byteOffset, byteLength }: TraceJson): RawJson {
-  return new RawJson(Buffer.from(buffer, byteOffset, byteLength));
 }
 
 /** Not ignored: the state within a block is another one than that behind it. */

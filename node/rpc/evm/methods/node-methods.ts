@@ -2,7 +2,7 @@
 import { keccak256Hex } from "../../../../chain/hashes.js";
 import { toQuantity } from "../../../../chain/hex.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
-import { pendingTransactionJson } from "../encode.js";
+import { pendingTransactionJson } from "../../../view/evm-json.js";
 import { contentFromJson, contentJson, poolHashesJson, summary } from "../json/pool-content.js";
 import { type JsonValue, type MethodEntries, method } from "../method.js";
 import type { EvmApiOptions } from "../options.js";

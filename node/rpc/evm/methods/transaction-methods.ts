@@ -15,7 +15,7 @@ import {
   pendingTransactionJson,
   placeOf,
   receiptTexts,
-} from "../encode.js";
+} from "../../../view/evm-json.js";
 import { LARGE_BYTES } from "../large-lane.js";
 import {
   type CallContext,

@@ -10,14 +10,14 @@ import type { Logger } from "../../../../runtime/process/logger.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
-import type { BlockJson } from "../json/block-json.js";
 import {
   headerJson,
   type MinedReceipt,
   pendingTransactionJson,
   placeOf,
   receiptTexts,
-} from "../encode.js";
+} from "../../../view/evm-json.js";
+import type { BlockJson } from "../json/block-json.js";
 import { historyPruned, INTERNAL_ERROR, toRpcError } from "../errors.js";
 import { LARGE_BYTES, type LargeLane } from "../large-lane.js";
 import { type LogCriteria, matches, mayContain } from "../log-filter.js";

@@ -4,7 +4,7 @@ import type { Log } from "../../../../chain/receipt.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import { placedReceipt } from "../../../view/block-pages.js";
 import type { CommittedBlock } from "../../../view/event-bus.js";
-import { headerJson, logJson, type MinedReceipt, placeOf } from "../encode.js";
+import { headerJson, logJson, type MinedReceipt, placeOf } from "../../../view/evm-json.js";
 import type { WaitingHashes } from "./waiting-hashes.js";
 
 /** A log of a new block; its text is made when the first subscription wants it. */

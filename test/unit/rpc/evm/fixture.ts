@@ -53,8 +53,6 @@ import type {
   CallRequest,
   CallResult,
   CallWorkers,
-  SimulatedBlock,
-  SimulationRequest,
 } from "../../../../node/execution/calls/call-port.js";
 import type { RefusedBlock } from "../../../../node/consensus/consensus-ports.js";
 import type { SenderContent, TransactionPool } from "../../../../node/mempool/pool-port.js";
@@ -399,8 +397,7 @@ export class FakeCalls implements CallWorkers {
   ];
   traceCall = async (request: CallRequest, _height: Height, kind: unknown) =>
     Buffer.from(JSON.stringify({ to: request.to ?? ZERO_ADDRESS, kind }));
-  simulation: (request: SimulationRequest) => readonly SimulatedBlock[] = () => [];
-  simulate = async (request: SimulationRequest) => this.simulation(request);
+  simulate = async () => Buffer.from("[]");
 }
 
 /** What a JSON-RPC answer looks like to a test. */

@@ -4,7 +4,7 @@
  * No base fee, blob or withdrawal fields: the chain has none, and clients choose legacy
  * transactions by their absence (D7).
  */
-import type { Address } from "../../../chain/address.js";
+import type { Address } from "../../chain/address.js";
 import {
   type Block,
   type BlockHeader,
@@ -13,16 +13,16 @@ import {
   type BlockTransaction,
   EMPTY_UNCLES_HASH,
   encodeHeader,
-} from "../../../chain/block.js";
-import { bytesToHex, type Hash32, toQuantity } from "../../../chain/hex.js";
-import type { Log } from "../../../chain/receipt.js";
-import { encodeRlp, encodeRlpListOfEncoded } from "../../../chain/encoding/rlp-writer.js";
+} from "../../chain/block.js";
+import { bytesToHex, type Hash32, toQuantity } from "../../chain/hex.js";
+import type { Log } from "../../chain/receipt.js";
+import { encodeRlp, encodeRlpListOfEncoded } from "../../chain/encoding/rlp-writer.js";
 import {
   type AccessListEntry,
   effectiveGasPriceAtoken,
   type SignedTransaction,
-} from "../../../chain/transaction.js";
-import { outlineOf, type PlacedReceipt } from "../../view/block-pages.js";
+} from "../../chain/transaction.js";
+import { outlineOf, type PlacedReceipt } from "./block-pages.js";
 
 /** The block that a transaction or log is in, with the repeated texts made once. */
 export interface BlockPlace {
