@@ -6,26 +6,22 @@ import type { AccountRecord } from "../../store/account-record.js";
 import type { StateReader } from "../../store/state-reader.js";
 import { createAccessList, type AccessListResult } from "./call-access-list.js";
 import { type Estimate, estimateGas } from "./call-estimate.js";
-import type {
-  AnswerJson,
-  CallOverrides,
-  CallRequest,
-  CallResult,
-  TransactionTrace,
-} from "./call-port.js";
+import type { AnswerJson, CallOverrides, CallRequest, CallResult } from "./call-port.js";
 import type { TracedTransaction, Job, WorkerSettings } from "./call-protocol.js";
 import { OverlaidState, overriddenBlock, precompilesUnder } from "./call-overrides.js";
 import { RememberingReader } from "./call-reader.js";
 import { MessageRunner, type RunOutcome, withFundsText } from "./call-run.js";
 import { stateOf } from "./call-state.js";
 import { traceMessage, traceTransactions } from "./call-trace.js";
+import { type PackedTraces, packTraces } from "./packed-traces.js";
 import { simulate } from "./simulation/simulate.js";
 import { simulationJson } from "./simulation/simulation-json.js";
 import type { BlockContext } from "../message.js";
 import type { AnyPrecompile } from "../native/table.js";
 
-/** Accounts asked for in one go before a block is repeated. */
+/** Accounts asked for before a block is repeated, and how many of them in one request. */
 const PREFETCH_ACCOUNTS = 10_000;
+const PREFETCHED_AT_ONCE = 1_024;
 
 /** State and facts that jobs are done with. */
 export interface JobEnvironment {
@@ -43,7 +39,7 @@ export interface JobResults {
   readonly estimateGas: Estimate;
   readonly createAccessList: AccessListResult;
   readonly traceCall: AnswerJson;
-  readonly traceBlock: readonly TransactionTrace[];
+  readonly traceBlock: PackedTraces;
   readonly simulate: AnswerJson;
 }
 
@@ -60,7 +56,7 @@ export async function runJob(job: Job, environment: JobEnvironment): Promise<unk
     prefetch(work.transactions, block, remembering, environment);
     const state = stateOf(remembering, block, settings);
     const traced = { settings, state, block, blockHash: job.block.hash };
-    return traceTransactions(work.transactions, work.index, work.trace, traced);
+    return packTraces(await traceTransactions(work.transactions, work.index, work.trace, traced));
   }
   if (work.kind === "simulate") {
     const base = { ...job.block, ...block };
@@ -185,8 +181,11 @@ function prefetch(
     if (isEvm(transaction) && transaction.tx.to !== undefined) wanted.add(transaction.tx.to);
   }
   const addresses = [...wanted];
-  for (const [index, account] of accounts(addresses).entries()) {
-    const address = addresses[index];
-    if (address !== undefined) reader.put(address, account);
+  for (let at = 0; at < addresses.length; at += PREFETCHED_AT_ONCE) {
+    const some = addresses.slice(at, at + PREFETCHED_AT_ONCE);
+    for (const [index, account] of accounts(some).entries()) {
+      const address = some[index];
+      if (address !== undefined) reader.put(address, account);
+    }
   }
 }

@@ -3,6 +3,7 @@
  * Whatever a client asks, the main thread only passes messages, answers small reads, and executes
  * calls of the head that are smaller than that.
  */
+import type { Address } from "../../../chain/address.js";
 import { type BlockOutline, type BlockTransaction, isEvm } from "../../../chain/block.js";
 import { inDataOrder } from "../../../chain/cosmos/cosmos-result.js";
 import { type Height, ZERO_HASH } from "../../../chain/hex.js";
@@ -12,6 +13,7 @@ import { Turns } from "../../../runtime/process/turns.js";
 import type { ChainView } from "../../view/chain-view.js";
 import { cosmosOf } from "../../view/cosmos-items.js";
 import type { ChainParams } from "../../settings/genesis.js";
+import type { AccountRecord } from "../../store/account-record.js";
 import type { MaybePromise, StateReader } from "../../store/state-reader.js";
 import { CallError } from "./call-error.js";
 import { callInPlace, type JobResults } from "./call-jobs.js";
@@ -21,6 +23,7 @@ import type {
   CallWorkers,
   SimulationRequest,
   TraceKind,
+  TransactionTrace,
 } from "./call-port.js";
 import type {
   TracedTransaction,
@@ -31,6 +34,7 @@ import type {
   WorkerSettings,
 } from "./call-protocol.js";
 import { CallSlot, type SlotJob } from "./call-slot.js";
+import { unpackTraces } from "./packed-traces.js";
 
 /**
  * Compute units of a call that is executed on the main thread: several times a look at a token's
@@ -40,6 +44,9 @@ export const IN_PLACE_NS = 400_000;
 
 /** Jobs that may wait: two full JSON-RPC batches. */
 const MAX_QUEUED_JOBS = 2_000;
+
+/** Accounts that are asked of the store at a stretch. */
+const READ_AT_ONCE = 64;
 
 /** What the pool is made with. */
 export interface CallPoolOptions {
@@ -183,13 +190,14 @@ export class CallPool implements CallWorkers {
     index: number | undefined,
     trace: TraceKind,
     { signal }: { signal: AbortSignal },
-  ): Promise<JobResults["traceBlock"]> {
+  ): Promise<readonly TransactionTrace[]> {
     if (this.outlineAt(height).transactionCount === 0) return [];
     const leave = await this.traces.enter(signal);
     try {
       if (this.isClosed) throw closed();
       const transactions = await this.tracedTransactions(height, index, signal);
-      return await this.submit({ kind: "traceBlock", transactions, index, trace }, height, signal);
+      const work = { kind: "traceBlock", transactions, index, trace } as const;
+      return unpackTraces(await this.submit(work, height, signal));
     } finally {
       leave();
     }
@@ -334,5 +342,19 @@ function answerRead(
   if (request.kind === "storage") return reader.storage(request.address, request.slot);
   if (request.kind === "code") return reader.code(request.codeHash);
   if (request.kind === "blockHash") return view.blockHash(request.height) ?? ZERO_HASH;
-  return Promise.all(request.addresses.map(async (address) => reader.account(address)));
+  return accountsOf(request.addresses, reader);
+}
+
+/** Many accounts, read with turns in between. */
+async function accountsOf(
+  addresses: readonly Address[],
+  reader: StateReader,
+): Promise<(AccountRecord | undefined)[]> {
+  const found: (AccountRecord | undefined)[] = [];
+  for (let at = 0; at < addresses.length; at += READ_AT_ONCE) {
+    const some = addresses.slice(at, at + READ_AT_ONCE);
+    found.push(...(await Promise.all(some.map(async (address) => reader.account(address)))));
+    await breathe();
+  }
+  return found;
 }

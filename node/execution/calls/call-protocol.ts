@@ -63,6 +63,14 @@ export interface Job {
   readonly work: JobWork;
 }
 
+/** Transactions of the block that the next job repeats, in order: they are not in the job itself. */
+export interface JobPart {
+  readonly transactions: readonly TracedTransaction[];
+}
+
+/** What the main thread posts to a worker. */
+export type WorkerRequest = Job | JobPart;
+
 /** Fixed facts that a worker is started with. */
 export interface WorkerSettings {
   readonly chainId: bigint;

@@ -4,12 +4,14 @@
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { errorMessage } from "../../../chain/errors.js";
+import { breathe } from "../../../runtime/process/main-thread.js";
 import type { MaybePromise } from "../../store/state-reader.js";
 import { CallError } from "./call-error.js";
 import type {
   Job,
   ReadRequest,
   WorkerMessage,
+  WorkerRequest,
   WorkerSettings,
   WorkerStart,
 } from "./call-protocol.js";
@@ -20,6 +22,9 @@ const WORKER_HEAP_MEGABYTES = 512;
 const WORKER_YOUNG_MEGABYTES = 24;
 /** Time that a job goes on after its caller left: most end by themselves, a new worker is dear. */
 const ABANDONED_JOB_MS = 250;
+
+/** Transactions that are copied for a worker at a stretch: a millisecond. A full block takes a hundred. */
+const SENT_AT_ONCE = 128;
 
 /** Answers a worker's reads at the height of its job. */
 export type ReadAnswerer = (request: ReadRequest) => MaybePromise<unknown>;
@@ -109,7 +114,25 @@ export class CallSlot {
     const onAbort = () => this.abandoned();
     this.current = { ...slotJob, timer, onAbort };
     slotJob.signal.addEventListener("abort", onAbort, { once: true });
-    thread.worker.postMessage(slotJob.job, []);
+    void this.send(thread, slotJob.job);
+  }
+
+  /** The job; ahead of it, with turns in between, the transactions that it repeats. */
+  private async send(thread: Thread, job: Job): Promise<void> {
+    const post = (request: WorkerRequest) => thread.worker.postMessage(request, []);
+    const { work } = job;
+    if (work.kind !== "traceBlock") {
+      post(job);
+      return;
+    }
+    const { transactions } = work;
+    for (let at = 0; at < transactions.length; at += SENT_AT_ONCE) {
+      post({ transactions: transactions.slice(at, at + SENT_AT_ONCE) });
+      await breathe();
+      // The job was given up, and its worker with it.
+      if (thread !== this.thread) return;
+    }
+    post({ ...job, work: { ...work, transactions: [] } });
   }
 
   /** Ends the worker; a job that it has is rejected. */

@@ -10,7 +10,15 @@ import type { Hash32 } from "../../../chain/hex.js";
 import type { StateReader } from "../../store/state-reader.js";
 import { CallError } from "./call-error.js";
 import { runJob } from "./call-jobs.js";
-import type { Job, ReadAnswers, ReadRequest, WorkerMessage, WorkerStart } from "./call-protocol.js";
+import type {
+  Job,
+  ReadAnswers,
+  ReadRequest,
+  TracedTransaction,
+  WorkerMessage,
+  WorkerRequest,
+  WorkerStart,
+} from "./call-protocol.js";
 
 /** Contract code that a worker keeps between jobs: some 700 contracts of the largest size. */
 const CODE_CACHE_BYTES = 16 * 1024 * 1024;
@@ -80,7 +88,18 @@ function post(message: WorkerMessage): void {
   parentPort?.postMessage(message, []);
 }
 
-parentPort?.on("message", (job: Job) => {
-  void work(job).then(post);
+/** Came ahead of the job that repeats them. */
+let ahead: TracedTransaction[] = [];
+
+/** The job with what came ahead of it. */
+function whole(job: Job): Job {
+  const transactions = ahead;
+  ahead = [];
+  return job.work.kind === "traceBlock" ? { ...job, work: { ...job.work, transactions } } : job;
+}
+
+parentPort?.on("message", (request: WorkerRequest) => {
+  if ("transactions" in request) ahead.push(...request.transactions);
+  else void work(whole(request)).then(post);
 });
 post({ type: "ready" });

@@ -23,6 +23,7 @@ import type {
 } from "../../../node/execution/calls/call-port.js";
 import type { Job, JobWork, WorkerSettings } from "../../../node/execution/calls/call-protocol.js";
 import { type JobResults, runJob } from "../../../node/execution/calls/call-jobs.js";
+import { unpackTraces } from "../../../node/execution/calls/packed-traces.js";
 import { Engine } from "../../../node/execution/interpreter/engine.js";
 import { executeTransaction } from "../../../node/execution/transaction-executor.js";
 import { transactionLimitsOf } from "../../../node/settings/genesis.js";
@@ -235,8 +236,11 @@ export const traceBlock = async (
   trace: TraceKind,
   index?: number,
 ) => {
-  const traces = await work(reader, { kind: "traceBlock", transactions, index, trace });
-  return traces.map(({ transactionHash, json }) => ({ transactionHash, result: readTrace(json) }));
+  const packed = await work(reader, { kind: "traceBlock", transactions, index, trace });
+  return unpackTraces(packed).map(({ transactionHash, json }) => ({
+    transactionHash,
+    result: readTrace(json),
+  }));
 };
 
 /** Minimal PUSH of a value. */
