@@ -55,7 +55,7 @@ function linesOf(figures: TreasuryFigures): readonly string[] {
   ];
 }
 
-/** `sweeps list`. @returns 0, or 1 while one of those shown is frozen @throws USAGE */
+/** `sweeps list`. @returns 0, or 1 while any sweep is frozen, shown or not @throws USAGE */
 export async function runListSweeps(
   command: LedgerCommand,
   options: ListSweepsOptions,
@@ -64,13 +64,18 @@ export async function runListSweeps(
   if (options.state !== undefined && state === undefined) {
     throw new CliError("USAGE", `--state must be one of ${SWEEP_STATES.join(", ")}.`);
   }
-  const limit = readNumber("--limit", options.limit ?? DEFAULT_ROWS, MAX_ROWS);
-  const afterId = readNumber("--after", options.after ?? "0", Number.MAX_SAFE_INTEGER);
+  const limit = readNumber("--limit", options.limit ?? DEFAULT_ROWS, { least: 1, most: MAX_ROWS });
+  const afterId = readNumber("--after", options.after ?? "0", ANY_NUMBER);
   return withLedgerAlone(command, async ({ database }) => {
     const sweeps = await listSweeps(database, { state, afterId, limit });
     if (command.json) command.print(toJson({ sweeps }));
-    else for (const sweep of sweeps) command.print(rowOf(sweep));
-    return sweeps.some((sweep) => sweep.state === "frozen") ? 1 : 0;
+    else {
+      for (const sweep of sweeps) command.print(rowOf(sweep));
+      if (sweeps.length === limit) command.print(`more: --after ${sweeps.at(-1)?.id}`);
+    }
+    // Those that are shown first are the oldest, which have ended long since.
+    const frozen = await listSweeps(database, { state: "frozen", afterId: 0, limit: 1 });
+    return frozen.length > 0 ? 1 : 0;
   });
 }
 
@@ -94,7 +99,7 @@ export async function runReleaseSweep(
   idText: string,
   { reason }: ReleaseSweepOptions,
 ): Promise<number> {
-  const id = readNumber("<id>", idText, Number.MAX_SAFE_INTEGER);
+  const id = readNumber("<id>", idText, ANY_NUMBER);
   const { signal } = command;
   return withLedger(command, async ({ database, node }) => {
     // A sweep that has been made behind a backup is frozen in it still.
@@ -122,8 +127,14 @@ export async function runReleaseSweep(
   });
 }
 
-function readNumber(name: string, text: string, most: number): number {
+const ANY_NUMBER = { least: 0, most: Number.MAX_SAFE_INTEGER };
+
+function readNumber(
+  name: string,
+  text: string,
+  { least, most }: { readonly least: number; readonly most: number },
+): number {
   const value = Number(text);
-  if (/^\d{1,16}$/.test(text) && Number.isSafeInteger(value) && value <= most) return value;
-  throw new CliError("USAGE", `${name} must be a whole number up to ${most}.`);
+  if (/^\d{1,16}$/.test(text) && value >= least && value <= most) return value;
+  throw new CliError("USAGE", `${name} must be a whole number from ${least} to ${most}.`);
 }

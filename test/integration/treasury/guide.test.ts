@@ -74,3 +74,22 @@ it("lists sweeps, and lets a frozen one go on", async () => {
   expect([released.code, released.text]).toEqual([0, expect.stringContaining("sent again")]);
   expect(await run("sweeps list")).toMatchObject({ code: 0 });
 });
+
+it("says that a sweep is frozen, and that there are more, where it is none of the oldest", async () => {
+  const { address } = await desk.register("bob");
+  await desk.database.query(
+    `INSERT INTO sweep (address, asset, wallet, amount_units, gas_limit, nonce, gas_price_atoken,
+       state) VALUES ($1, 'TOKEN', $2, 10, 21000, 0, 1, 'ready')`,
+    [address, WALLET],
+  );
+  await desk.database.query(
+    `UPDATE sweep SET state = 'frozen', reason = 'a test' WHERE address = $1`,
+    [address],
+  );
+  const oldest = await desk.causeway("sweeps", "list", "--limit", "1");
+  const [shown, more] = oldest.text.split("\n");
+  expect([oldest.code, shown]).toEqual([1, expect.stringContaining("signed")]);
+  const rest = await desk.causeway("sweeps", "list", ...String(more).replace("more: ", "").split(" "));
+  expect([rest.code, rest.text]).toEqual([1, expect.stringContaining("frozen")]);
+  await expect(desk.causeway("sweeps", "list", "--limit", "0")).rejects.toThrow("from 1 to");
+});
