@@ -1,6 +1,7 @@
 /** The ledger without its node: the kill switch must work when everything else is down. */
 import { type OlderTables, openLedger, readStoredIdentity } from "../../ledger/database.js";
 import { listKnownWallets } from "../../ledger/wallets/home-wallets.js";
+import type { HotWallet } from "../../ledger/wallets/wallet.js";
 import { createLogger } from "../../runtime/process/logger.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
 import { CliError } from "../errors.js";
@@ -8,7 +9,13 @@ import { assertDatabaseAnswers } from "../probe/outside-services.js";
 import type { LedgerCommand, OpenedLedger } from "./ledger-tools.js";
 
 /** What can be had without a node. */
-export interface LedgerAlone extends Pick<OpenedLedger, "database" | "wallets"> {
+export interface LedgerAlone extends Pick<OpenedLedger, "database"> {
+  /**
+   * All hot wallets, as `OpenedLedger` has them. Asked for where they are needed: a keystore that cannot be
+   * read keeps nobody from stopping payments or from taking a key back.
+   * @throws INVALID_WALLET_FILE
+   */
+  readonly listWallets: () => Promise<readonly HotWallet[]>;
   /** The chain that the ledger was made for. */
   readonly chainId: bigint;
 }
@@ -44,8 +51,8 @@ export async function withLedgerAlone<T>(
   }
   const database = await openLedger({ ...options, identity, olderTables });
   try {
-    const wallets = await listKnownWallets(database, home);
-    return await work({ database, wallets, chainId: identity.chainId });
+    const listWallets = () => listKnownWallets(database, home);
+    return await work({ database, listWallets, chainId: identity.chainId });
   } finally {
     await database.close();
   }

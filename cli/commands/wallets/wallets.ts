@@ -63,7 +63,8 @@ const DEFAULT_DUST_ATOKEN = 10n * 21_000n * 25_000_000n;
 
 /** `wallets list`: every wallet with what it holds. @returns 0 */
 export async function runListWallets(command: LedgerCommand): Promise<number> {
-  return withLedgerAlone(command, async ({ database, wallets }) => {
+  return withLedgerAlone(command, async ({ database, listWallets }) => {
+    const wallets = await listWallets();
     const board = await readWalletBoard(database);
     const keys = new Set(readHomeWallets(command.home).map(({ address }) => address));
     const shown = board.map((wallet) => ({ ...wallet, isInHome: keys.has(wallet.address) }));

@@ -5,8 +5,9 @@
 import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { LedgerError } from "../../../ledger/errors.js";
 import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
-import type { HotWallet } from "../../../ledger/wallets/wallet.js";
+import { type HotWallet, listWallets } from "../../../ledger/wallets/wallet.js";
 import {
   freezeSigning,
   readFreeze,
@@ -61,7 +62,7 @@ export async function runListWithdrawals(
   return withLedgerAlone(command, async (opened) => {
     const page = { customerId: options.customer, status, limit, afterPosition };
     const withdrawals = await listWithdrawals(opened.database, page);
-    const switches = await readSwitches(opened.database, opened.wallets);
+    const switches = await readSwitches(opened.database, await opened.listWallets());
     if (command.json)
       command.print(toJson({ signing: summaryOf(switches), switches, withdrawals }));
     else {
@@ -127,7 +128,9 @@ export async function runFreezeWithdrawals(
   options: { readonly reason?: string; readonly wallet?: string },
 ): Promise<number> {
   const reason = options.reason ?? "an operator froze it";
-  const freeze = async ({ database, wallets }: LedgerAlone): Promise<number> => {
+  const freeze = async (opened: LedgerAlone): Promise<number> => {
+    const { database } = opened;
+    const { wallets, homeFault } = await walletsToStop(opened);
     const meant = walletsMeant(wallets, options.wallet);
     let changed = false;
     for (const { address } of meant) {
@@ -137,9 +140,27 @@ export async function runFreezeWithdrawals(
     if (command.json) {
       command.print(toJson({ changed, signing: summaryOf(switches), switches }));
     } else for (const line of switches.map(switchLine)) command.print(line);
+    if (homeFault !== undefined) throw homeFault;
     return 0;
   };
   return withLedgerAlone(command, freeze, AT_ONCE);
+}
+
+/** A wallet that a file of the home hides pays nothing before the ledger knows it: all others are stopped. */
+async function walletsToStop({
+  database,
+  listWallets: listKnown,
+}: LedgerAlone): Promise<{
+  readonly wallets: readonly HotWallet[];
+  /** Told when they are. */
+  readonly homeFault?: LedgerError;
+}> {
+  try {
+    return { wallets: await listKnown() };
+  } catch (homeFault) {
+    if (!(homeFault instanceof LedgerError)) throw homeFault;
+    return { wallets: await listWallets(database), homeFault };
+  }
 }
 
 /**
