@@ -157,27 +157,36 @@ export async function checkCluster(options: {
   } catch (error) {
     throw folderError(place.folder, error);
   }
-  if (!existsSync(postgresPasswordPath(options.home))) {
-    const password = ensurePassword(options.home);
+  const passwordPath = postgresPasswordPath(options.home);
+  if (!existsSync(passwordPath)) {
+    const password = makePassword();
     await runSingleUser(place.folder, options, [
       `ALTER ROLE ${EMBEDDED_POSTGRES_DATABASE} PASSWORD '${password}'`,
     ]);
+    // Behind it: a file that is there is taken for the role's own, also where this start was cut off.
+    keepPassword(passwordPath, password);
   }
 }
 
 /** The password of the home, made on first use: 32 random bytes as hex, mode 600. */
 function ensurePassword(home: string): string {
   const path = postgresPasswordPath(home);
-  if (!existsSync(path)) {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    writeNewSecretFile(path, randomBytes(32).toString("hex"));
-  }
+  if (!existsSync(path)) keepPassword(path, makePassword());
   const password = readSecretFile(path);
   // It becomes part of an SQL text and of a URL.
   if (!/^[0-9a-f]{64}$/.test(password)) {
     throw new EmbeddedPostgresError("START_FAILED", `${path} must hold 64 hexadecimal digits`);
   }
   return password;
+}
+
+function makePassword(): string {
+  return randomBytes(32).toString("hex");
+}
+
+function keepPassword(path: string, password: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  writeNewSecretFile(path, password);
 }
 
 function findCluster(path: string, isLink: boolean): ClusterPlace {

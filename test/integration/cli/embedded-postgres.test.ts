@@ -192,6 +192,18 @@ describe("embedded PostgreSQL", () => {
     expect(await queryOne(second.url, "SELECT 1 AS value")).toBe(1);
   });
 
+  it("makes it anew also behind a start that was cut off while it did", async () => {
+    const first = await start();
+    await first.stop();
+    rmSync(join(home, "config", "postgres.password"));
+    const controller = new AbortController();
+    const starting = startEmbeddedPostgres({ home, port, log, signal: controller.signal });
+    controller.abort(new Error("stopping"));
+    await expect(starting).rejects.toThrow("stopping");
+    const second = await start();
+    expect(await queryOne(second.url, "SELECT 1 AS value")).toBe(1);
+  });
+
   it("leaves at once when told to stop during the start", async () => {
     home = makeHome();
     const controller = new AbortController();
