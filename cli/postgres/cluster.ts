@@ -15,13 +15,14 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { AppError } from "../../chain/errors.js";
+import { AppError, errorCode } from "../../chain/errors.js";
 import { readSecretFile, writeNewSecretFile } from "../../runtime/config/secret-file.js";
 import {
   EMBEDDED_POSTGRES_DATABASE,
   postgresPasswordPath,
 } from "../../runtime/config/service-urls.js";
 import { syncFolderSync } from "../../runtime/files/folder.js";
+import { retry } from "../../runtime/process/task.js";
 import { type PostgresAccount, accountFor, canEnter, giveTree } from "./account.js";
 import { type PostgresBinaries, SHARED_FOLDER } from "./binaries.js";
 import { claimCluster, sharedPlaceOf } from "./cluster-owner.js";
@@ -40,6 +41,9 @@ export interface ClusterPlace {
 
 /** Longest that making a cluster may take; slow disks need some seconds. */
 const INIT_TIMEOUT_MS = 120_000;
+
+/** Some seconds: a program that writes into what is being removed fails at its next file. */
+const REMOVAL_ATTEMPTS = 50;
 
 /** Output of server programs kept for a fault's message. */
 const MAX_OUTPUT_BYTES = 1_048_576;
@@ -85,7 +89,7 @@ export async function createCluster(options: {
   const password = ensurePassword(options.home);
   const draft = `${place.folder}.init-${process.pid}`;
   try {
-    removeDrafts(place.folder);
+    await removeDrafts(place.folder, signal);
     mkdirSync(draft, { mode: 0o700 });
     const passwordFile = join(draft, "password");
     writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
@@ -139,7 +143,7 @@ export async function checkCluster(options: {
 }): Promise<void> {
   const { place, binaries } = options;
   try {
-    removeDrafts(place.folder);
+    await removeDrafts(place.folder, options.signal);
     const found = readFileSync(join(place.folder, "PG_VERSION"), "utf8").trim();
     if (found !== String(binaries.majorVersion)) {
       throw new EmbeddedPostgresError(
@@ -230,14 +234,22 @@ function placeOutside(
   return { folder, isNew: true, link, account };
 }
 
-/** Removes what starts that were killed left behind. */
-function removeDrafts(folder: string): void {
+/**
+ * Removes what starts that were killed left behind. Their program may still be at work in it, until it
+ * finds its files gone.
+ */
+async function removeDrafts(folder: string, signal: AbortSignal): Promise<void> {
   const parent = dirname(folder);
   const prefix = `${basename(folder)}.init-`;
   for (const name of readdirSync(parent)) {
-    if (name.startsWith(prefix)) {
-      rmSync(join(parent, name), { recursive: true, force: true });
-    }
+    if (!name.startsWith(prefix)) continue;
+    await retry(async () => rmSync(join(parent, name), { recursive: true, force: true }), {
+      signal,
+      attempts: REMOVAL_ATTEMPTS,
+      minDelayMs: 100,
+      maxDelayMs: 100,
+      isRetriable: (error) => errorCode(error) === "ENOTEMPTY",
+    });
   }
 }
 
@@ -260,7 +272,7 @@ async function runSingleUser(
   });
 }
 
-/** Runs a server program to its end. */
+/** Runs a server program to its end, which a stop brings about at once and waits for. */
 async function runProgram(run: {
   readonly path: string;
   readonly args: readonly string[];
@@ -269,6 +281,7 @@ async function runProgram(run: {
   readonly signal: AbortSignal;
 }): Promise<void> {
   const { place, signal } = run;
+  signal.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
     const child = execFile(
       run.path,
@@ -279,9 +292,10 @@ async function runProgram(run: {
         env: { LC_ALL: "C", TZ: "UTC", PATH: "/usr/bin:/bin" },
         maxBuffer: MAX_OUTPUT_BYTES,
         timeout: INIT_TIMEOUT_MS,
-        signal,
+        killSignal: "SIGKILL",
       },
       (error, stdout, stderr) => {
+        signal.removeEventListener("abort", onAbort);
         if (error === null) {
           resolve();
         } else if (signal.aborted) {
@@ -291,6 +305,11 @@ async function runProgram(run: {
         }
       },
     );
+    // With a signal of its own `execFile` would not wait until all that was started has let go of the folder.
+    const onAbort = (): void => {
+      child.kill("SIGKILL");
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
     child.stdin?.on("error", () => undefined);
     child.stdin?.end(run.input ?? "");
   });

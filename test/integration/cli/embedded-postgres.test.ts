@@ -53,6 +53,22 @@ function makeHome(): string {
   return folder;
 }
 
+/** Whether the programs that make the cluster of a home are at work. */
+function isBeingMade(home: string): boolean {
+  const data = join(home, "data");
+  if (!existsSync(data)) return false;
+  return readdirSync(data).some((name) => existsSync(join(data, name, "cluster", "base", "1")));
+}
+
+/** Command lines of running programs that name a home. */
+function programsIn(home: string): string[] {
+  const pids = readdirSync("/proc").filter((name) => /^[0-9]+$/.test(name));
+  return pids
+    .filter((pid) => identifyProcess(Number(pid)) !== undefined)
+    .map((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8"))
+    .filter((line) => line.includes(home));
+}
+
 describe("embedded PostgreSQL", () => {
   /** Home with a finished cluster, shared by the tests that do not look at its making. */
   let sharedHome: string;
@@ -70,6 +86,23 @@ describe("embedded PostgreSQL", () => {
     });
     running.push(server);
     return server;
+  }
+
+  /** Starts the server in a process of its own, which tells the server's id. */
+  async function startInKit() {
+    const folder = await compiledFolder();
+    const script = `
+      const { startEmbeddedPostgres } = await import(${JSON.stringify(`${folder}/cli/postgres/embedded-postgres.js`)});
+      const { createLogger } = await import(${JSON.stringify(`${folder}/runtime/process/logger.js`)});
+      const server = await startEmbeddedPostgres({
+        home: ${JSON.stringify(home)}, port: ${port}, signal: new AbortController().signal,
+        log: createLogger({ component: "kit", level: "silent" }),
+      });
+      process.stdout.write(String(server.pid));
+    `;
+    return spawn(process.execPath, ["--input-type=module", "-e", script], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
   }
 
   beforeAll(() => {
@@ -213,20 +246,30 @@ describe("embedded PostgreSQL", () => {
     expect(readdirSync(join(home, "data"))).toEqual([]);
   });
 
+  it("leaves no program and no draft when it is told to stop in the middle of its making", async () => {
+    home = makeHome();
+    const controller = new AbortController();
+    const starting = startEmbeddedPostgres({ home, port, log, signal: controller.signal });
+    const ended = expect(starting).rejects.toThrow("stopping");
+    await until(() => isBeingMade(home), { timeoutMs: 30_000 });
+    controller.abort(new Error("stopping"));
+    await ended;
+    expect(programsIn(home)).toEqual([]);
+    expect(readdirSync(join(home, "data"))).toEqual([]);
+  });
+
+  it("is made anew at once where the kit was killed in the middle of its making", async () => {
+    home = makeHome();
+    const kit = await startInKit();
+    await until(() => isBeingMade(home), { timeoutMs: 30_000 });
+    kit.kill("SIGKILL");
+    const server = await start();
+    expect(await queryOne(server.url, "SELECT 1 AS value")).toBe(1);
+    expect(readdirSync(join(home, "data"))).toEqual(["postgres"]);
+  });
+
   it("is gone within 5 s when the kit is killed, and its port is free for the next start", async () => {
-    const folder = await compiledFolder();
-    const script = `
-      const { startEmbeddedPostgres } = await import(${JSON.stringify(`${folder}/cli/postgres/embedded-postgres.js`)});
-      const { createLogger } = await import(${JSON.stringify(`${folder}/runtime/process/logger.js`)});
-      const server = await startEmbeddedPostgres({
-        home: ${JSON.stringify(home)}, port: ${port}, signal: new AbortController().signal,
-        log: createLogger({ component: "kit", level: "silent" }),
-      });
-      process.stdout.write(String(server.pid));
-    `;
-    const kit = spawn(process.execPath, ["--input-type=module", "-e", script], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
+    const kit = await startInKit();
     const [output] = await once(kit.stdout, "data");
     const server = identifyProcess(Number(String(output)));
     expect(server).toBeDefined();
