@@ -2,9 +2,11 @@
 import { readFileSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import {
+  childrenOf,
   type ProcessIdentity,
   identifyProcess,
   isRunning,
+  runningProcesses,
   signalProcess,
 } from "../../runtime/process/process-identity.js";
 import { sleep } from "../../runtime/process/task.js";
@@ -39,19 +41,20 @@ export function readPostmasterFile(folder: string): PostmasterFile | undefined {
 }
 
 /**
- * Stops a server that still runs on this folder and removes a stale `postmaster.pid`, whose process
- * id may by now belong to a stranger. The caller holds the home's lock and has claimed a folder that
- * the home links to, so no other kit uses it.
+ * Stops a server that still runs on this folder, kills what a killed one has left running, and removes
+ * a stale `postmaster.pid`, whose process id may by now belong to a stranger. The caller holds the home's
+ * lock and has claimed a folder that the home links to, so no other kit uses it.
  * @throws SURVIVOR_STUCK when it cannot be ended, or the signal's reason
  */
 export async function stopSurvivor(folder: string, signal: AbortSignal): Promise<void> {
-  const file = readPostmasterFile(folder);
-  if (file === undefined) {
-    return;
-  }
   const server = findServer(folder);
   if (server !== undefined) {
     await endServer(server, signal);
+  }
+  await kill(runningProcesses().filter((one) => isPartOf(one.pid, folder)), signal);
+  const file = readPostmasterFile(folder);
+  if (file === undefined) {
+    return;
   }
   if (process.platform === "linux" || identifyProcess(file.pid) === undefined) {
     rmSync(join(folder, "postmaster.pid"), { force: true });
@@ -67,37 +70,51 @@ export function findServer(folder: string): ProcessIdentity | undefined {
 
 /**
  * Ends a server: fast shutdown, then SIGKILL after 5 s; its work is safe in the write-ahead log
- * either way.
+ * either way. What it has made is killed with it: one of these that hangs would keep the memory that the
+ * next server is refused for, and the output that this process waits for.
  * @throws SURVIVOR_STUCK
  */
 export async function endServer(identity: ProcessIdentity, signal: AbortSignal): Promise<void> {
   signalProcess(identity, "SIGINT");
-  if (await isGoneWithin(identity, STOP_GRACE_MS, signal)) {
-    return;
-  }
-  signalProcess(identity, "SIGKILL");
-  if (!(await isGoneWithin(identity, KILL_GRACE_MS, signal))) {
-    throw new EmbeddedPostgresError(
-      "SURVIVOR_STUCK",
-      `a PostgreSQL server of this home (process ${identity.pid}) cannot be ended`,
-      { details: { pid: identity.pid } },
-    );
-  }
+  const left = await stillRunning([identity], STOP_GRACE_MS, signal);
+  if (left.length > 0) await kill([identity, ...childrenOf(identity.pid)], signal);
 }
 
-async function isGoneWithin(
-  identity: ProcessIdentity,
+async function kill(processes: readonly ProcessIdentity[], signal: AbortSignal): Promise<void> {
+  for (const one of processes) signalProcess(one, "SIGKILL");
+  const [stuck] = await stillRunning(processes, KILL_GRACE_MS, signal);
+  if (stuck === undefined) return;
+  throw new EmbeddedPostgresError(
+    "SURVIVOR_STUCK",
+    `a PostgreSQL server of this home (process ${stuck.pid}) cannot be ended`,
+    { details: { pid: stuck.pid } },
+  );
+}
+
+/** Waits until all of them are gone. @returns those that are not after `graceMs` */
+async function stillRunning(
+  processes: readonly ProcessIdentity[],
   graceMs: number,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<readonly ProcessIdentity[]> {
   const deadlineMs = performance.now() + graceMs;
-  while (isRunning(identity)) {
-    if (performance.now() > deadlineMs) {
-      return false;
-    }
+  let left = processes.filter(isRunning);
+  while (left.length > 0 && performance.now() <= deadlineMs) {
     await sleep(POLL_MS, { signal });
+    left = left.filter(isRunning);
   }
-  return true;
+  return left;
+}
+
+/** True for any process of a server of this folder: all of them work in it. */
+function isPartOf(pid: number, folder: string): boolean {
+  try {
+    // A shell may stand in the folder, too. Of a program that was replaced since, the system says so.
+    const isServer = /\/postgres( \(deleted\))?$/.test(readlinkSync(`/proc/${pid}/exe`));
+    return isServer && readlinkSync(`/proc/${pid}/cwd`) === folder;
+  } catch {
+    return false; // Gone, or another user's.
+  }
 }
 
 /** True when the process is the server of this folder, by its arguments or working folder. */

@@ -4,7 +4,7 @@
  * Lines on stdin: "watch <pid> <signal> <startTicks|->", "forget <pid>", "quit".
  * Plain JavaScript, because it must run from the sources and from dist/ alike.
  */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 /** The contract gives orphans 5 s; what still runs after this is killed. */
 const GRACE_MS = 3_500;
@@ -45,6 +45,10 @@ async function endAll() {
   while (performance.now() < deadlineMs && [...watched.keys()].some(isAlive)) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
+  // With what it has made: of a database server that hangs, a part would keep the next one from starting.
+  for (const [pid, child] of childrenOf([...watched.keys()].filter(isAlive))) {
+    watched.set(pid, child);
+  }
   for (const pid of watched.keys()) {
     send(pid, "SIGKILL");
   }
@@ -68,10 +72,36 @@ function isAlive(pid) {
     if (expected === "-") {
       return process.kill(pid, 0);
     }
-    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    const fields = readStat(pid);
     return fields[0] !== "Z" && fields[19] === expected;
   } catch {
     return false;
   }
+}
+
+/** Entries for `watched` of the running processes that these have made; none where there is no /proc. */
+function childrenOf(pids) {
+  try {
+    return readdirSync("/proc").flatMap((name) => {
+      const fields = /^[0-9]+$/.test(name) ? readStatIfPresent(name) : undefined;
+      const isChild = fields !== undefined && pids.includes(Number(fields[1]));
+      return isChild ? [[Number(name), { startTicks: fields[19] }]] : [];
+    });
+  } catch {
+    return [];
+  }
+}
+
+function readStatIfPresent(pid) {
+  try {
+    return readStat(pid);
+  } catch {
+    return undefined; // Ended in between.
+  }
+}
+
+/** State, parent's id and, as number 19, start time of a process; the name before them may hold anything. */
+function readStat(pid) {
+  const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+  return text.slice(text.lastIndexOf(")") + 2).split(" ");
 }

@@ -2,7 +2,7 @@
  * Which process a process id means: ids are reused, ids plus start times are not. The one owner of
  * that; `bin/lock.mjs` has a few lines of its own, because it runs before anything is built.
  */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 /** A process, told apart from a later one with the same id. */
 export interface ProcessIdentity {
@@ -22,6 +22,23 @@ export function identifyProcess(pid: number): ProcessIdentity | undefined {
   return process.platform !== "linux" && answersSignal(pid)
     ? { pid, startTicks: undefined }
     : undefined;
+}
+
+/** All processes that run; none where there is no /proc. */
+export function runningProcesses(): readonly ProcessIdentity[] {
+  try {
+    return readdirSync("/proc").flatMap((name) => {
+      const identity = /^[0-9]+$/.test(name) ? identifyProcess(Number(name)) : undefined;
+      return identity === undefined ? [] : [identity];
+    });
+  } catch {
+    return []; // Not Linux.
+  }
+}
+
+/** The running processes that a process has made itself. */
+export function childrenOf(pid: number): readonly ProcessIdentity[] {
+  return runningProcesses().filter((child) => readStat(child.pid)?.parentPid === pid);
 }
 
 /** True while exactly this process runs. */
@@ -88,14 +105,19 @@ function bootId(): string {
   }
 }
 
-/** State and start time from /proc/<pid>/stat; the name in it may contain spaces and brackets. */
-function readStat(
-  pid: number,
-): { readonly state: string; readonly startTicks: string } | undefined {
+/** What /proc/<pid>/stat says of a process. */
+interface ProcessStat {
+  readonly state: string;
+  readonly parentPid: number;
+  readonly startTicks: string;
+}
+
+/** The name in it may contain spaces and brackets. */
+function readStat(pid: number): ProcessStat | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-    return { state: fields[0] ?? "", startTicks: fields[19] ?? "" };
+    return { state: fields[0] ?? "", parentPid: Number(fields[1]), startTicks: fields[19] ?? "" };
   } catch {
     return undefined;
   }

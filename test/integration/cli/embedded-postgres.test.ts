@@ -25,7 +25,12 @@ import {
 import { preparePostgresBinaries } from "../../../cli/postgres/binaries.js";
 import { createCluster } from "../../../cli/postgres/cluster.js";
 import { createLogger } from "../../../runtime/process/logger.js";
-import { identifyProcess, isRunning } from "../../../runtime/process/process-identity.js";
+import {
+  childrenOf,
+  identifyProcess,
+  isRunning,
+  type ProcessIdentity,
+} from "../../../runtime/process/process-identity.js";
 import { freePort } from "../../helpers/ports.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { itForRoot } from "../../helpers/for-root.js";
@@ -51,6 +56,16 @@ function makeHome(): string {
   // mkdtemp closes the folder; the server's account must pass through it.
   chmodSync(folder, 0o711);
   return folder;
+}
+
+/** Stops a process that a server has made, as a debugger does: it hears of no end. */
+function hangPart(pid: number): ProcessIdentity {
+  const isCheckpointer = (part: ProcessIdentity) =>
+    readFileSync(`/proc/${part.pid}/cmdline`, "utf8").includes("checkpointer");
+  const part = childrenOf(pid).find(isCheckpointer);
+  if (part === undefined) throw new Error("the server has no checkpointer");
+  process.kill(part.pid, "SIGSTOP");
+  return part;
 }
 
 /** Whether the programs that make the cluster of a home are at work. */
@@ -182,6 +197,23 @@ describe("embedded PostgreSQL", () => {
     expect(await queryOne(second.url, "SELECT value FROM kept_8")).toBe(8);
   });
 
+  it("is stopped although a part of it hangs, which goes with it", async () => {
+    const server = await start();
+    const part = hangPart(server.pid);
+    await server.stop();
+    expect(isRunning(part)).toBe(false);
+  });
+
+  it("starts again although a part of a killed server hangs", async () => {
+    const first = await start();
+    await queryOne(first.url, "CREATE TABLE kept_9 AS SELECT 9 AS value");
+    const part = hangPart(first.pid);
+    process.kill(first.pid, "SIGKILL");
+    const second = await start();
+    expect(isRunning(part)).toBe(false);
+    expect(await queryOne(second.url, "SELECT value FROM kept_9")).toBe(9);
+  });
+
   it("is not stopped by a stale pid file whose process id now belongs to a stranger", async () => {
     const first = await start();
     await first.stop();
@@ -268,13 +300,15 @@ describe("embedded PostgreSQL", () => {
     expect(readdirSync(join(home, "data"))).toEqual(["postgres"]);
   });
 
-  it("is gone within 5 s when the kit is killed, and its port is free for the next start", async () => {
+  it("is gone within 5 s when the kit is killed, also what hangs of it, and its port is free for the next start", async () => {
     const kit = await startInKit();
     const [output] = await once(kit.stdout, "data");
     const server = identifyProcess(Number(String(output)));
     expect(server).toBeDefined();
+    const part = hangPart(Number(String(output)));
     kit.kill("SIGKILL");
     await until(() => server === undefined || !isRunning(server), { timeoutMs: 5_000 });
+    await until(() => !isRunning(part), { timeoutMs: 1_000 });
     const next = await start();
     expect(await queryOne(next.url, "SELECT 1 AS value")).toBe(1);
   });
