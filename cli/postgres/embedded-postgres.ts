@@ -30,7 +30,7 @@ export interface EmbeddedPostgres {
   readonly pid: number;
   /** Resolves when the server process is gone, for whatever reason; never rejects. */
   readonly exited: Promise<PostgresExit>;
-  /** Fast shutdown, SIGKILL after 5 s; may be called again. */
+  /** Fast shutdown, SIGKILL after 3.5 s; may be called again. */
   stop(): Promise<void>;
 }
 

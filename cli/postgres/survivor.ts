@@ -12,8 +12,11 @@ import {
 import { sleep } from "../../runtime/process/task.js";
 import { EmbeddedPostgresError } from "./errors.js";
 
-/** Time for an orderly end (fast shutdown with a checkpoint) before SIGKILL. */
-const STOP_GRACE_MS = 5_000;
+/**
+ * Time for an orderly end (fast shutdown with a checkpoint) before SIGKILL: as much as the guardian gives,
+ * and with the stages of the kit that are stopped before it less than the contract's 10 s.
+ */
+const STOP_GRACE_MS = 3_500;
 
 /** Time for the kernel to take away a killed process. */
 const KILL_GRACE_MS = 3_000;
@@ -69,7 +72,7 @@ export function findServer(folder: string): ProcessIdentity | undefined {
 }
 
 /**
- * Ends a server: fast shutdown, then SIGKILL after 5 s; its work is safe in the write-ahead log
+ * Ends a server: fast shutdown, then SIGKILL after 3.5 s; its work is safe in the write-ahead log
  * either way. What it has made is killed with it: one of these that hangs would keep the memory that the
  * next server is refused for, and the output that this process waits for.
  * @throws SURVIVOR_STUCK
