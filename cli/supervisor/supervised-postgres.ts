@@ -1,12 +1,13 @@
 /** The embedded server under supervision: started again when it dies, given up when it keeps dying. */
 import { join } from "node:path";
+import { errorCode } from "../../chain/errors.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Guardian } from "../../runtime/process/guardian.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { sleep } from "../../runtime/process/task.js";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded-postgres.js";
 import { CliError, sentenceOf } from "../errors.js";
-import { HEALTHY_AFTER_MS, MAX_QUICK_DEATHS } from "./supervised-process.js";
+import { HEALTHY_AFTER_MS, MAX_PORT_WAITS, MAX_QUICK_DEATHS } from "./supervised-process.js";
 
 /** What the supervision works with. */
 export interface PostgresSupervisionOptions {
@@ -53,16 +54,20 @@ export async function superviseEmbeddedPostgres(
       const livedMs = options.clock.monotonicMs() - startedMs;
       quickDeaths = livedMs > HEALTHY_AFTER_MS ? 1 : quickDeaths + 1;
       notice(`postgres: ${reason}; starting it again`);
+      let portWaits = 0;
       for (;;) {
         if (quickDeaths >= MAX_QUICK_DEATHS) throw tooManyDeaths(reason, home);
-        const delayMs = Math.min(FIRST_DELAY_MS * 2 ** quickDeaths, MAX_DELAY_MS);
+        const delayMs = Math.min(FIRST_DELAY_MS * 2 ** (quickDeaths + portWaits), MAX_DELAY_MS);
         await sleep(delayMs, { signal: stopping.signal });
         try {
           server = await startOne(stopping.signal);
           break;
         } catch (error) {
           if (stopping.signal.aborted) return;
-          quickDeaths += 1;
+          // It served there before: as its clients may have that port for a while, so may any program.
+          const isWaiting = errorCode(error) === "PORT_TAKEN" && portWaits < MAX_PORT_WAITS;
+          if (isWaiting) portWaits += 1;
+          else quickDeaths += 1;
           reason = sentenceOf(error);
           notice(`postgres: ${reason}`);
         }

@@ -22,7 +22,7 @@ export const HEALTHY_AFTER_MS = 10_000;
  * outgoing connection of any program may have that very port for a while, where ports lie in the
  * system's range for such connections. With the usual delays a minute and a half.
  */
-const MAX_PORT_WAITS = 15;
+export const MAX_PORT_WAITS = 15;
 
 /** What to run and under which name. */
 export interface ProcessSpec {

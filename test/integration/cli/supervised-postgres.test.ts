@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import {
   chmodSync,
   closeSync,
@@ -9,6 +10,7 @@ import {
   rmSync,
   writeSync,
 } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
@@ -18,6 +20,7 @@ import {
   type SupervisedPostgres,
   superviseEmbeddedPostgres,
 } from "../../../cli/supervisor/supervised-postgres.js";
+import { MAX_QUICK_DEATHS } from "../../../cli/supervisor/supervised-process.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { type Guardian, startGuardian } from "../../../runtime/process/guardian.js";
 import { createLogger } from "../../../runtime/process/logger.js";
@@ -77,6 +80,24 @@ describe("the supervised PostgreSQL", () => {
       `postgres died 5 times in a row (the database folder ${folder} cannot be used: permission denied); ` +
         `see ${join(home, "logs", "postgres.log")}.`,
     ]);
+  });
+
+  it("waits for its port, which another program has for a while when it is to be started again", async () => {
+    const folder = await supervise(home);
+    const holder = createServer();
+    process.kill(readPostmasterFile(folder)?.pid ?? 0, "SIGKILL");
+    await until(() => notices.some((line) => line.endsWith("; starting it again")), {
+      timeoutMs: 30_000,
+    });
+    holder.listen(port, "127.0.0.1");
+    await once(holder, "listening");
+    const isTold = (line: string) => line.startsWith(`postgres: port ${port} `);
+    await until(() => notices.filter(isTold).length > MAX_QUICK_DEATHS || faults.length > 0, {
+      timeoutMs: 60_000,
+    });
+    expect(faults).toEqual([]);
+    holder.close();
+    await until(() => readPostmasterFile(folder)?.status === "ready", { timeoutMs: 30_000 });
   });
 
   const forRoot = itForRoot();
