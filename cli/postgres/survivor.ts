@@ -55,11 +55,11 @@ export async function stopSurvivor(folder: string, signal: AbortSignal): Promise
     await endServer(server, signal);
   }
   await kill(runningProcesses().filter((one) => isPartOf(one.pid, folder)), signal);
+  // Where all processes can be seen no server is left, whatever the file says: of a machine that lost its
+  // power nothing, and of a program that worked on the folder alone an id below zero.
   const file = readPostmasterFile(folder);
-  if (file === undefined) {
-    return;
-  }
-  if (process.platform === "linux" || identifyProcess(file.pid) === undefined) {
+  const isStale = file !== undefined && identifyProcess(file.pid) === undefined;
+  if (process.platform === "linux" || isStale) {
     rmSync(join(folder, "postmaster.pid"), { force: true });
   }
 }

@@ -226,6 +226,20 @@ describe("embedded PostgreSQL", () => {
     stranger.kill("SIGKILL");
   });
 
+  it("is not stopped by a pid file that a lost power left empty, or a killed repair behind", async () => {
+    await (await start()).stop();
+    const stranger = spawn("sleep", ["60"], isRoot ? { uid: 65_534, gid: 65_534, cwd: "/" } : {});
+    const folder = join(home, "data", "postgres");
+    for (const text of ["", `-${stranger.pid}\n${folder}\n1\n0\n\n\n`]) {
+      writeFileSync(join(folder, "postmaster.pid"), text);
+      const server = await start();
+      expect(await queryOne(server.url, "SELECT 1 AS value")).toBe(1);
+      await server.stop();
+    }
+    expect(stranger.exitCode).toBeNull();
+    stranger.kill("SIGKILL");
+  });
+
   it("redoes an initialisation that was killed half way", async () => {
     home = makeHome();
     const half = join(home, "data", "postgres.init-999999");
