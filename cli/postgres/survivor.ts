@@ -54,7 +54,8 @@ export async function stopSurvivor(folder: string, signal: AbortSignal): Promise
   if (server !== undefined) {
     await endServer(server, signal);
   }
-  await kill(runningProcesses().filter((one) => isPartOf(one.pid, folder)), signal);
+  const left = runningProcesses().filter(({ pid }) => isPartOf(pid, folder));
+  await kill(left, signal);
   // Where all processes can be seen no server is left, whatever the file says: of a machine that lost its
   // power nothing, and of a program that worked on the folder alone an id below zero.
   const file = readPostmasterFile(folder);
