@@ -125,8 +125,9 @@ const IS_LATE = `(s.state IN ('signed', 'sent')
 export const MAX_SWEEP_FAILURES = 3;
 
 /**
- * Writes intents; an address that has an open sweep, or a nonce that was used before, gets none. A
- * deposit above the block that was looked at makes it due again, also one that is booked already.
+ * Writes intents; an address that has an open sweep, or a nonce that was used before, gets none. Nor does
+ * what is not due any more as it was looked at: another treasury has swept it since, or put it off. A deposit
+ * above the block that was looked at makes it due again, also one that is booked already.
  * @param height the block whose state they were decided by
  * @returns how many were written; none while signing is stopped
  * @throws RECOVERY
@@ -149,6 +150,8 @@ export function intendSweeps(
            FROM unnest($1::text[], $2::text[], $3::text[], $4::numeric[], $5::numeric[],
                        $6::numeric[], $7::numeric[])
                 AS input (address, asset, wallet, amount, gas, nonce, price)
+           JOIN sweep_due due USING (address, asset)
+          WHERE due.due_at <= now() AND due.height <= $8
           ORDER BY address
          ON CONFLICT DO NOTHING RETURNING address, asset)
        SELECT address, asset FROM written`,
@@ -160,6 +163,7 @@ export function intendSweeps(
         sweeps.map(({ gasLimit }) => gasLimit.toString()),
         sweeps.map(({ gas }) => gas?.nonce.toString() ?? null),
         sweeps.map(({ gas }) => gas?.gasPriceAtoken.toString() ?? null),
+        height,
       ],
     );
     const begun = rows.map(({ address, asset }) => ({ address: storedAddress(address), asset }));

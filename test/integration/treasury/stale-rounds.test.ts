@@ -172,6 +172,23 @@ describe("a treasury that stood still", () => {
     ]);
   });
 
+  it("begins no sweep of units that another one has swept meanwhile, and asks for no gas", async () => {
+    const address = await tokenDeposit(5n, 0n);
+    let isOver = false;
+    const estimate: TreasuryBench["node"]["estimate"] = async (wallet, payments, options) => {
+      const answer = await bench.node.estimate(wallet, payments, options);
+      if (isOver || wallet !== address) return answer;
+      isOver = true;
+      await bench.rounds(8);
+      return answer;
+    };
+    await bench.sweeper({ node: { ...bench.node, estimate } }).round(signal);
+    expect(isOver).toBe(true);
+    await bench.rounds(6);
+    expect((await sweepsOf(address)).map(({ state }) => state)).toEqual(["settled"]);
+    expect(await bench.nonce(address)).toBe(1n);
+  });
+
   it("moves nothing to cold storage that has been moved meanwhile", async () => {
     await bench.bench.mine([callOf("PlainToken", "mint", [WALLET, 1_000n])]);
     await bench.mine();
