@@ -251,7 +251,7 @@ export class Sweeper {
 
   /** The stored bytes, as often as needed. */
   async #send(sweeps: readonly Sweep[], { signal }: Round): Promise<void> {
-    const { database, node, clock, settings, log, killSwitch } = this.#context;
+    const { database, node, clock, settings, log } = this.#context;
     const nowMs = clock.monotonicMs();
     const late = sweeps.flatMap(({ id, state, attempts }) => {
       const last = attempts.at(-1);
@@ -261,9 +261,7 @@ export class Sweeper {
       const isLate = sentMs === undefined || nowMs - sentMs >= settings.rebroadcastIntervalMs;
       return state === "signed" || isNew || isLate ? [{ id, attempts }] : [];
     });
-    if (late.length === 0) return;
-    // A round may be long: what was read at its beginning is old by now.
-    if (stops((await killSwitch.read()).level, "stop-broadcast")) return;
+    if (late.length === 0 || !(await this.#maySend())) return;
     const wallets = await this.#payableWallets();
     // The newest that may go out: where an earlier one is for the only wallet left, it is worth as much.
     const due = late.flatMap(({ id, attempts }) => {
@@ -286,6 +284,13 @@ export class Sweeper {
       else log.info({ sweep: id, answer: meaning.kind }, "a node did not take a sweep");
     });
     await markSweepsSent(database, sent);
+  }
+
+  /** A round may be long: what was read at its beginning is old by now. */
+  async #maySend(): Promise<boolean> {
+    const { database, killSwitch } = this.#context;
+    if (stops((await killSwitch.read()).level, "stop-broadcast")) return false;
+    return (await openIncident(database)) === undefined;
   }
 
   /** Begins sweeps of what is due, as many as may be under way. @returns true when more is due */
@@ -341,7 +346,7 @@ export class Sweeper {
     looked: readonly SeenAddress[],
     round: Round,
   ): Promise<readonly StoredPlace[]> {
-    const { database, node, log, killSwitch } = this.#context;
+    const { database, node, log } = this.#context;
     const free = looked.flatMap(({ address, nextNonce, state }) => {
       const isFree = state.nonce < nextNonce && state.pendingNonce === state.nonce;
       return isFree ? [{ address, nonce: state.nonce }] : [];
@@ -350,8 +355,7 @@ export class Sweeper {
     const places = await readStoredPlaces(database, free, await this.#payableWallets());
     this.#tellStuck(places);
     const raws = places.flatMap((place) => place.raws);
-    if (raws.length === 0) return places;
-    if (stops((await killSwitch.read()).level, "stop-broadcast")) return places;
+    if (raws.length === 0 || !(await this.#maySend())) return places;
     await node.send(raws, { signal: round.signal });
     log.warn({ sweeps: raws.length }, "sweeps that the chain has lost are sent again");
     return places;

@@ -104,14 +104,17 @@ it("signs nothing for a token whose code changed when its nonce was taken", asyn
 });
 
 /** A treasury that knows the ledger's switch alone, and stands still behind its look while something happens. */
-function stillBehindView(happens: () => Promise<unknown>): Sweeper {
+function stillBehindView(
+  happens: () => Promise<unknown>,
+  send: TreasuryBench["node"]["send"] = bench.node.send,
+): Sweeper {
   const view: TreasuryBench["node"]["view"] = async (wallet, options) => {
     const answer = await bench.node.view(wallet, options);
     await happens();
     return answer;
   };
   const killSwitch = { read: () => readKillSwitch(bench.worker) };
-  return bench.sweeper({ killSwitch, node: { ...bench.node, view } });
+  return bench.sweeper({ killSwitch, node: { ...bench.node, view, send } });
 }
 
 it("signs nothing behind a kill switch that the ledger was told in the middle of a round", async () => {
@@ -126,13 +129,32 @@ it("signs nothing behind a kill switch that the ledger was told in the middle of
   expect(await statesOf(address)).toEqual([["ready", 0]]);
 });
 
+/** As the watcher does where the chain is in doubt. */
+function openDrill(): Promise<unknown> {
+  const incident = { kind: "NODES_DISAGREE", height: 1, message: "drill", details: {} } as const;
+  return bench.bench.ledger.owner.transaction((tx) => writeIncident(tx, incident));
+}
+
 it("signs nothing behind an incident that was opened in the middle of a round", async () => {
   const address = await deposit("coins");
   await bench.sweeper().round(signal);
   expect(await statesOf(address)).toEqual([["ready", 0]]);
-  const { owner } = bench.bench.ledger;
-  const incident = { kind: "NODES_DISAGREE", height: 1, message: "drill", details: {} } as const;
-  await stillBehindView(() => owner.transaction((tx) => writeIncident(tx, incident))).round(signal);
-  expect(await resumeCrediting(owner, "ann")).toBe(1);
+  await stillBehindView(openDrill).round(signal);
+  expect(await resumeCrediting(bench.bench.ledger.owner, "ann")).toBe(1);
   expect(await statesOf(address)).toEqual([["ready", 0]]);
+});
+
+it("sends nothing behind an incident that was opened in the middle of a round", async () => {
+  const address = await deposit("coins");
+  const raws: string[] = [];
+  const note: TreasuryBench["node"]["send"] = async (sent) => {
+    raws.push(...sent);
+    return [];
+  };
+  const mute = bench.sweeper({ node: { ...bench.node, send: note } });
+  for (let round = 0; round < 2; round += 1) await mute.round(signal);
+  expect([await statesOf(address), raws.length]).toEqual([[["signed", 1]], 1]);
+  await stillBehindView(openDrill, note).round(signal);
+  expect(await resumeCrediting(bench.bench.ledger.owner, "ann")).toBe(1);
+  expect(raws).toHaveLength(1);
 });
