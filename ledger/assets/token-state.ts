@@ -137,50 +137,71 @@ async function pin(
 }
 
 async function pause(tx: Sql, seen: ObservedCode): Promise<NewEvent> {
-  const { asset, height, codeHash, implementation } = seen;
-  const reason =
-    `its contract runs other code after block ${height} than was accepted (code ${codeHash}, ` +
-    `implementation ${implementation}): causeway tokens accept-code ${asset}`;
-  await tx.query(
-    `UPDATE token_state SET paused = true, reason = $2, changed_by = 'watcher', changed_at = now()
-      WHERE asset = $1`,
-    [asset, reason],
-  );
+  const event = await stopFor(tx, seen, "watcher");
   await tx.query(
     `UPDATE deposit SET status = 'held', held_for = $2 WHERE asset = $1 AND status = 'detected'`,
-    [asset, HELD_FOR_TOKEN],
+    [seen.asset, HELD_FOR_TOKEN],
+  );
+  return event;
+}
+
+/** The token stands still for this code: that is what persons are told to look at. */
+async function stopFor(tx: Sql, seen: ObservedCode, by: string): Promise<NewEvent> {
+  const { asset, height } = seen;
+  const reason =
+    `its contract runs other code after block ${height} than was accepted (${nameCode(seen)}): ` +
+    `causeway tokens accept-code ${asset}`;
+  await tx.query(
+    `UPDATE token_state SET paused = true, reason = $2, changed_by = $3, changed_at = now()
+      WHERE asset = $1`,
+    [asset, reason, by],
   );
   return { type: "token.paused", data: { asset, reason, blockNumber: height } };
 }
 
+function nameCode({ codeHash, implementation }: TokenCode): string {
+  return `code ${codeHash}, implementation ${implementation}`;
+}
+
 /**
- * A person's word that a token may go on with the code that it runs now. Held deposits are credited
- * by the watcher's next commit, as far as their confirmations allow.
+ * A person's word that a token may go on with the code that it stands still for, or went on with before. Held
+ * deposits are credited by the watcher's next commit, as far as their confirmations allow. Where the contract
+ * runs yet another by now, of which nobody was told, it stands still for that one.
  * @param accepted what the chain shows at this moment
- * @throws INVALID_DECISION when it does not stand still
+ * @throws INVALID_DECISION when it does not stand still, or not for this code
  */
-export function acceptCode(
+export async function acceptCode(
   database: SqlDatabase,
   accepted: ObservedCode & { readonly by: string },
 ): Promise<void> {
   const { asset, codeHash, implementation, by, height } = accepted;
-  return database.transaction(async (tx) => {
+  const isTold = await database.transaction(async (tx) => {
     // The watcher writes states under the cursor's lock.
     await lockCursor(tx);
-    const rows = await tx.query<{ changed: number }>(
-      `WITH changed AS (
-         UPDATE token_state SET paused = false, reason = '', code_hash = $2, implementation = $3,
-                changed_by = $4, changed_at = now()
-          WHERE asset = $1 AND paused RETURNING 1
-       ) SELECT count(*)::integer AS changed FROM changed`,
-      [asset, codeHash, implementation, by],
-    );
-    if (rows[0]?.changed !== 1) {
+    const state = (await readTokenStates(tx)).get(asset);
+    if (state?.isPaused !== true) {
       throw new LedgerError("INVALID_DECISION", `${asset} is no token that stands still`);
     }
+    const isFormer = state.codeHash === codeHash && state.implementation === implementation;
+    if (!isFormer && !state.reason.includes(nameCode(accepted))) {
+      await appendEvents(tx, [await stopFor(tx, accepted, by)]);
+      return false;
+    }
+    await tx.query(
+      `UPDATE token_state SET paused = false, reason = '', code_hash = $2, implementation = $3,
+              changed_by = $4, changed_at = now() WHERE asset = $1`,
+      [asset, codeHash, implementation, by],
+    );
     const data = { asset, codeHash, implementation, blockNumber: height };
     await appendEvents(tx, [{ type: "token.resumed", data }]);
+    return true;
   });
+  if (isTold) return;
+  throw new LedgerError(
+    "INVALID_DECISION",
+    `${asset} runs other code by now than it stood still for (${nameCode(accepted)}): look at that, ` +
+      "and type this again",
+  );
 }
 
 /** Which of these assets stand still. */

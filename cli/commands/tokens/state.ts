@@ -40,9 +40,10 @@ export async function runTokenStates(command: LedgerCommand): Promise<number> {
 }
 
 /**
- * Lets a token go on with the code that its contract runs at this moment.
+ * Lets a token go on with the code that its contract runs at this moment, where that is what it stands still
+ * for: nobody has read any other.
  * @returns 0
- * @throws USAGE for an unknown token and one without code; INVALID_DECISION when it does not stand still
+ * @throws USAGE for an unknown token and one without code; INVALID_DECISION of `acceptCode`
  */
 export async function runAcceptCode(
   command: LedgerCommand,
