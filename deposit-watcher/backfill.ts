@@ -7,7 +7,7 @@ import { NATIVE_ASSET } from "../ledger/journal/accounts.js";
 import type { Height } from "../chain/hex.js";
 import { readTokenAssets, type TokenAsset } from "../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../ledger/assets/token-opening.js";
-import { readTokenStates } from "../ledger/assets/token-state.js";
+import { readTokenStates, type TokenState } from "../ledger/assets/token-state.js";
 import { commitBackfill, type PastOutflow } from "../ledger/blocks/backfill.js";
 import type { NewDeposit } from "../ledger/blocks/new-deposits.js";
 import { bookWalletPast } from "../ledger/blocks/wallet-flows.js";
@@ -38,6 +38,7 @@ export interface BackfillParts {
 /** What a past is read by: a chain that loses blocks moves first blocks, of addresses and of tokens. */
 interface PastBasis {
   readonly tokens: readonly (TokenAsset & { readonly isOpened: boolean })[];
+  readonly openedTokens: number;
   readonly rewinds: number;
 }
 
@@ -78,19 +79,22 @@ async function readBasis(database: SqlDatabase): Promise<PastBasis> {
   const tokens = await readTokenAssets(database);
   return {
     rewinds,
+    openedTokens: countOpened(states),
     tokens: tokens.map((token) => {
       return { ...token, isOpened: states.get(token.symbol)?.isOpened === true };
     }),
   };
 }
 
+/** Tokens whose opening is booked: with a wallet of the same block only where its past was booked before. */
+function countOpened(states: ReadonlyMap<string, Pick<TokenState, "isOpened">>): number {
+  return [...states.values()].filter(({ isOpened }) => isOpened).length;
+}
+
 /** Without tokens of the wallet's own first block that are still to be opened: with what it holds, too. */
-function notOpening(
-  { rewinds, tokens }: PastBasis,
-  { fromHeight }: { readonly fromHeight: Height },
-): PastBasis {
-  const counted = tokens.filter((token) => token.isOpened || token.fromHeight < fromHeight);
-  return { rewinds, tokens: counted };
+function notOpening(basis: PastBasis, { fromHeight }: { readonly fromHeight: Height }): PastBasis {
+  const tokens = basis.tokens.filter((token) => token.isOpened || token.fromHeight < fromHeight);
+  return { ...basis, tokens };
 }
 
 async function bookWalletPasts(
@@ -108,8 +112,9 @@ async function bookWalletPasts(
     const tokens = await readTokens(parts, { owner, basis: notOpening(basis, owner) }, { signal });
     const isBooked = await database.transaction(async (tx) => {
       await proveWatchLease(tx, lease);
-      // Where the chain lost blocks meanwhile it is looked at again.
+      // Where the chain lost blocks meanwhile it is looked at again, or a token was opened without it.
       if ((await lockCursor(tx)).rewinds !== basis.rewinds) return false;
+      if (countOpened(await readTokenStates(tx)) !== basis.openedTokens) return false;
       return bookWalletPast(tx, { wallet, height, amountAtoken, tokens });
     });
     if (isBooked) done += 1;

@@ -12,7 +12,11 @@ import {
   storeLost,
   type TokenAsset,
 } from "../../ledger/assets/asset-registry.js";
-import { bookOpening, type OpeningBalance } from "../../ledger/assets/token-opening.js";
+import {
+  bookOpening,
+  countBookedPasts,
+  type OpeningBalance,
+} from "../../ledger/assets/token-opening.js";
 import { observeCodesNow, readTokenStates } from "../../ledger/assets/token-state.js";
 import { watchedAddressesFrom } from "../../ledger/deposits/deposit-addresses.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
@@ -96,8 +100,10 @@ export class TokenBook {
   async openWaiting({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     const { database, node, log } = this.#parts;
     for (;;) {
-      // First: what is read of a chain that loses blocks in between is not booked.
+      // First: what is read of a chain that loses blocks in between is not booked, nor what another process
+      // has left out of a wallet's past meanwhile.
       const { rewinds } = await readCursor(database);
+      const bookedPasts = await countBookedPasts(database);
       const states = await readTokenStates(database);
       const waiting = (await readTokenAssets(database)).filter(
         ({ symbol }) => states.get(symbol)?.isOpened === false,
@@ -107,7 +113,7 @@ export class TokenBook {
       const token = waiting.find(({ fromHeight }) => fromHeight <= headHeight + 1);
       if (token === undefined) return;
       const balances = await readHeld(this.#parts, token, { signal });
-      if (!(await bookOpening(database, token, { balances, rewinds }))) continue;
+      if (!(await bookOpening(database, token, { balances, rewinds, bookedPasts }))) continue;
       const { symbol: asset, contract, fromHeight: height } = token;
       log.info({ asset, contract, height }, "a token is watched from this block on");
     }

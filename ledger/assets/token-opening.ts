@@ -1,7 +1,7 @@
 /** What our addresses held of a token before the ledger knew it: booked once, as sums. */
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
-import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { lockCursor } from "../watch/watch-cursor.js";
 import {
   DEPOSIT_ADDRESSES,
@@ -10,6 +10,7 @@ import {
   walletAccount,
 } from "../journal/accounts.js";
 import { type JournalEntry, postJournals } from "../journal/journal.js";
+import { storedInteger } from "../stored-values.js";
 import { noteFound } from "./sweep-due.js";
 import type { TokenAsset } from "./asset-registry.js";
 
@@ -34,15 +35,22 @@ export const TOKEN_OPENING = "deposit.token_opening";
  * go to suspense until a person says whose they are. A repeat does nothing.
  * @param read.rewinds losses of blocks that the watcher had gone back for when they were read: each
  *   moves the token's first block
- * @returns false when the chain lost blocks since
+ * @param read.bookedPasts `countBookedPasts` before they were read
+ * @returns false when the chain lost blocks since, or what a wallet held was booked without the token
  */
 export function bookOpening(
   database: SqlDatabase,
   { symbol, fromHeight }: TokenAsset,
-  { balances, rewinds }: { readonly balances: readonly OpeningBalance[]; readonly rewinds: number },
+  read: {
+    readonly balances: readonly OpeningBalance[];
+    readonly rewinds: number;
+    readonly bookedPasts: number;
+  },
 ): Promise<boolean> {
+  const { balances, rewinds, bookedPasts } = read;
   return database.transaction(async (tx) => {
     if ((await lockCursor(tx)).rewinds !== rewinds) return false;
+    if ((await countBookedPasts(tx)) !== bookedPasts) return false;
     const rows = await tx.query<{ opened: boolean }>(
       `SELECT opened FROM token_state WHERE asset = $1 FOR UPDATE`,
       [symbol],
@@ -64,6 +72,14 @@ export function bookOpening(
     );
     return true;
   });
+}
+
+/** Hot wallets whose past is booked: with a token of the same block only where that was opened before. */
+export async function countBookedPasts(sql: Sql): Promise<number> {
+  const rows = await sql.query<{ count: string }>(
+    `SELECT count(*)::text AS count FROM wallet WHERE past_booked`,
+  );
+  return storedInteger(rows[0]?.count);
 }
 
 /**
