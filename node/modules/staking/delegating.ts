@@ -409,7 +409,7 @@ function slashDestination(context: ModuleContext, entry: QueueEntry, fraction: b
 /** What a slash did not find of a redelegation at its destination any more. */
 interface Missing {
   readonly slash: SlashEvent;
-  missingAtoken: bigint;
+  missingAtoken: Atoken;
 }
 
 /**
