@@ -43,7 +43,8 @@ export function checkPeers({ peers }: Pick<NodeStatus, "peers">, node: NodeConfi
   const { seeds, persistent_peers: named } = node.p2p;
   const wanted = seeds.length > 0 ? FEWEST_PEERS : Math.min(FEWEST_PEERS, named.length);
   if (peers >= wanted) return finding("peers", "pass", `${peers}`);
-  const remedy = "look at the network; name more seeds or persistent_peers in config.toml, section p2p";
+  const remedy =
+    "look at the network; name more seeds or persistent_peers in config.toml, section p2p";
   return finding("peers", "warn", `${peers}, expected ${wanted} at least`, remedy);
 }
 

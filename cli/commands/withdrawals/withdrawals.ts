@@ -147,10 +147,7 @@ export async function runFreezeWithdrawals(
 }
 
 /** A wallet that a file of the home hides pays nothing before the ledger knows it: all others are stopped. */
-async function walletsToStop({
-  database,
-  listWallets: listKnown,
-}: LedgerAlone): Promise<{
+async function walletsToStop({ database, listWallets: listKnown }: LedgerAlone): Promise<{
   readonly wallets: readonly HotWallet[];
   /** Told when they are. */
   readonly homeFault?: LedgerError;

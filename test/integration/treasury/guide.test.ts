@@ -89,7 +89,11 @@ it("says that a sweep is frozen, and that there are more, where it is none of th
   const oldest = await desk.causeway("sweeps", "list", "--limit", "1");
   const [shown, more] = oldest.text.split("\n");
   expect([oldest.code, shown]).toEqual([1, expect.stringContaining("signed")]);
-  const rest = await desk.causeway("sweeps", "list", ...String(more).replace("more: ", "").split(" "));
+  const rest = await desk.causeway(
+    "sweeps",
+    "list",
+    ...String(more).replace("more: ", "").split(" "),
+  );
   expect([rest.code, rest.text]).toEqual([1, expect.stringContaining("frozen")]);
   await expect(desk.causeway("sweeps", "list", "--limit", "0")).rejects.toThrow("from 1 to");
 });

@@ -52,7 +52,10 @@ it.each([
   ["withdrawals release wd_1 --not-paid --accept-foreign", "one after the other"],
   ["withdrawals release wd_1 --wallet 0x1", "one after the other"],
   ["ledger link-payment 0x1 --withdrawal wd_1 --customer bob --reason a", "say --withdrawal, or"],
-  ["ledger link-payment 0x1 --withdrawal wd_1 --idempotency-key k --reason a", "say --withdrawal, or"],
+  [
+    "ledger link-payment 0x1 --withdrawal wd_1 --idempotency-key k --reason a",
+    "say --withdrawal, or",
+  ],
 ])("%s is refused: one of two words would not be heard", async (text, said) => {
   expect(await run([...text.split(" "), "--home", tmpdir()])).toContain(said);
 });
@@ -61,6 +64,9 @@ it.each([
   ["console user list --console-home=", "--console-home is empty"],
   ["init --role-homes=", "--role-homes is empty"],
   ["audit reserves --out a --customers=", "--customers is empty"],
-])("%s is refused: nothing is looked for or written wherever somebody stands", async (text, said) => {
-  expect(await run([...text.split(" "), "--home", "/nowhere/of/a/kit"])).toContain(said);
-});
+])(
+  "%s is refused: nothing is looked for or written wherever somebody stands",
+  async (text, said) => {
+    expect(await run([...text.split(" "), "--home", "/nowhere/of/a/kit"])).toContain(said);
+  },
+);
