@@ -1,9 +1,11 @@
 /** `causeway query ...`: reads the flags, asks the node, prints the answer. */
+import { toBech32 } from "../../chain/address.js";
 import type { CommandContext } from "../command-context.js";
 import { CliError } from "../errors.js";
 import { readChainOrigin } from "../home/network/chain-origin.js";
 import { homePaths } from "../home/home.js";
 import { cometRpcUrl } from "../probe/node-status.js";
+import { accountIn } from "../transactions/values.js";
 import { showValue } from "../../runtime/config/config-toml.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
 import { queryNode, type QueryTarget } from "./node-query.js";
@@ -100,8 +102,10 @@ async function transactionByEvent(
 }
 
 function eventOf(given: string, type: string): string {
-  if (type === "acc_seq" && /^[a-z0-9]+\/[0-9]{1,20}$/.test(given)) {
-    return `tx.acc_seq='${given}'`;
+  const [, account, sequence] = /^(\w+)\/([0-9]{1,20})$/.exec(given) ?? [];
+  if (type === "acc_seq" && account !== undefined && sequence !== undefined) {
+    // Events have one spelling: whoever types another one would be told that there is no such transaction.
+    return `tx.acc_seq='${toBech32(accountIn(account, "ADDRESS"))}/${BigInt(sequence)}'`;
   }
   if (type === "signature" && /^[A-Za-z0-9+/=]+(,[A-Za-z0-9+/=]+)*$/.test(given)) {
     const conditions = given.split(",").map((signature) => `tx.signature='${signature}'`);

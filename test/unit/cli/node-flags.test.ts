@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "@jest/globals";
+import { parseAddress, toBech32, toChecksumAddress } from "../../../chain/address.js";
 import { ConfigError } from "../../../runtime/config/config.js";
 import { homePaths } from "../../../cli/home/home.js";
 import { planChain } from "../../../cli/home/network/attach.js";
@@ -46,4 +47,31 @@ it("asks for --node on a home without a node, where another chain's may listen",
     expect(refused.err).toContain("--node must name the node's consensus RPC");
   }
   rmSync(home, { recursive: true });
+});
+
+it("asks for the transaction of a sequence by the one spelling that events have of an account", async () => {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    request.setEncoding("utf8").on("data", (text: string) => asked.push(text));
+    request.on("end", () => response.end("{}"));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  const node = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const ask = (account: string, sequence: string) => {
+    const words = ["query", "tx", "--type=acc_seq", `${account}/${sequence}`, "--node", node];
+    return runCommand(tmpdir(), words);
+  };
+  const address = parseAddress(`0x${"ab".repeat(20)}`);
+  const account = toBech32(address);
+  const mistyped = await ask(`${account.slice(0, -1)}${account.endsWith("q") ? "p" : "q"}`, "7");
+  expect([mistyped.code, mistyped.err]).toEqual([1, expect.stringContaining("must be an account")]);
+  expect(asked).toEqual([]);
+  for (const spelling of [account, address, toChecksumAddress(address)]) {
+    await ask(spelling, "07");
+    const { params } = JSON.parse(asked.pop() ?? "");
+    const query = Buffer.from(params.data, "hex").toString("latin1");
+    expect([spelling, query]).toEqual([spelling, expect.stringContaining(`'${account}/7'`)]);
+  }
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
 });
