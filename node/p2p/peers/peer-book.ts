@@ -98,7 +98,8 @@ export class PeerBook {
    * Notes an address that somebody told. One that has proved good is not overwritten, and a full
    * book makes room only by dropping one that has not. Of a node that is in the book others are only
    * believed where its address has failed: else who tells of all nodes at his own address would hide
-   * them. The node itself, whose key is proved, may name another one.
+   * them. The node itself, whose key is proved, may name another one; in the place of one that has
+   * proved good, too, where that fails since: the node has moved.
    * @param source who told; what a private node tells is private too
    */
   add(address: KnownPeerAddress, source: AddressSource): void {
@@ -106,12 +107,13 @@ export class PeerBook {
     const { unlistedIds } = this.options;
     if (unlistedIds.has(nodeId) || unlistedIds.has(source.nodeId)) return;
     const known = this.entries.get(nodeId);
-    const isOpen = known === undefined || known.failures > 0 || source.nodeId === nodeId;
-    if (!isOpen || (known !== undefined && known.seenAtMs > 0)) return;
+    const isOwnWord = source.nodeId === nodeId;
+    if (known !== undefined && !mayMove(known, address, isOwnWord)) return;
     const sourceGroup = groupOf(source.remoteIp);
     const group = groupOf(address.host);
     const unproved = { seenAtMs: 0, failures: 0, triedAtMs: NEVER_MS, sourceGroup };
-    const entry = { ...unproved, ...known, address, group };
+    const tried = known !== undefined && known.seenAtMs > 0 ? undefined : known;
+    const entry = { ...unproved, ...tried, address, group };
     if (known === undefined && !this.makeRoomFor(entry)) return;
     this.set(entry);
   }
@@ -236,6 +238,14 @@ export class PeerBook {
       log.warn({ file, err: error }, "the address book cannot be read; a new one is begun");
     }
   }
+}
+
+/** Whether another address may take the place of one. */
+function mayMove(known: Entry, to: KnownPeerAddress, isOwnWord: boolean): boolean {
+  const { host, port } = known.address;
+  if (host === to.host && port === to.port) return false;
+  if (known.seenAtMs > 0) return isOwnWord && known.failures > 0;
+  return isOwnWord || known.failures > 0;
 }
 
 function grouped(entries: readonly Entry[]): ReadonlyMap<string, readonly Entry[]> {

@@ -64,6 +64,22 @@ describe("the address book", () => {
     expect(book.sample(1)).toEqual([addressOf(1, 1)]);
   });
 
+  it("follows a node that has moved, once it does not answer where it was", () => {
+    const book = open();
+    const own = { nodeId: idOf(1), remoteIp: "10.0.0.1" };
+    book.markGood(addressOf(1, 1));
+    book.add(addressOf(1, 2), own);
+    expect(book.sample(1)).toEqual([addressOf(1, 1)]);
+    book.markFailed(idOf(1));
+    // Nobody else tells where it is, and what it says again is nothing new.
+    book.add(addressOf(1, 3), SOURCE);
+    book.add(addressOf(1, 1), own);
+    expect(book.sample(1)).toEqual([addressOf(1, 1)]);
+    expect(pickAny(book)).toBeUndefined();
+    book.add(addressOf(1, 2), own);
+    expect(pickAny(book)).toEqual(addressOf(1, 2));
+  });
+
   it("lets nobody hide others at an address of his own, unless theirs has failed", () => {
     const book = open();
     const own = { nodeId: idOf(1), remoteIp: "10.0.0.1" };
