@@ -12,11 +12,8 @@ import {
 import { sleep } from "../../runtime/process/task.js";
 import { EmbeddedPostgresError } from "./errors.js";
 
-/**
- * Time for an orderly end (fast shutdown with a checkpoint) before SIGKILL: as much as the guardian gives,
- * and with the stages of the kit that are stopped before it less than the contract's 10 s.
- */
-const STOP_GRACE_MS = 3_500;
+/** Time for an orderly end (fast shutdown with a checkpoint) before SIGKILL: as much as the guardian gives. */
+export const STOP_GRACE_MS = 3_500;
 
 /** Time for the kernel to take away a killed process. */
 const KILL_GRACE_MS = 3_000;

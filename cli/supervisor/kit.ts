@@ -1,4 +1,5 @@
 /** The kit: every process of the network and the exchange side, started in order, stopped in reverse. */
+import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,6 +9,7 @@ import type { Guardian } from "../../runtime/process/guardian.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { EMBEDDED_POSTGRES_PORT } from "../../runtime/config/service-urls.js";
 import type { CliError } from "../errors.js";
+import { STOP_GRACE_MS } from "../postgres/survivor.js";
 import type { HomePaths } from "../home/home.js";
 import { OPTIONAL_PARTS } from "../home/kit-config.js";
 import { nodeEnvironment } from "../home/network/kit-network.js";
@@ -40,9 +42,12 @@ const SCRIPTS = {
 /** A process of the kit. */
 export type KitPart = keyof typeof SCRIPTS;
 
+/** The contract's 10 s from a signal to the last process gone, but for what killing takes. */
+const STOP_LIMIT_MS = 9_000;
+
 /**
  * Parts that start together, in order: what a later stage needs is ready when it starts. The time
- * for an orderly stop of a stage adds up, with the database's, to less than the contract's 10 s.
+ * for an orderly stop of a stage adds up, with the database's, to less than the limit.
  */
 const STAGES: readonly { readonly parts: readonly KitPart[]; readonly stopMs: number }[] = [
   { parts: ["node"], stopMs: 1_500 },
@@ -147,6 +152,8 @@ class KitRun implements Kit {
   private readonly stamp: string | undefined;
 
   constructor(private readonly options: KitOptions) {
+    const stopMs = STAGES.reduce((sum, stage) => sum + stage.stopMs, STOP_GRACE_MS);
+    assert(stopMs < STOP_LIMIT_MS, "a kit of which everything hangs is gone in time");
     this.stampFile = options.stampFile ?? STAMP_FILE;
     this.stamp = readStamp(this.stampFile);
   }
