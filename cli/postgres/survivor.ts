@@ -12,7 +12,7 @@ import {
 import { sleep } from "../../runtime/process/task.js";
 import { EmbeddedPostgresError } from "./errors.js";
 
-/** Time for an orderly end (fast shutdown with a checkpoint) before SIGKILL: as much as the guardian gives. */
+/** Time for an orderly end (fast shutdown, with a checkpoint) before SIGKILL; the guardian gives as much. */
 export const STOP_GRACE_MS = 3_500;
 
 /** Time for the kernel to take away a killed process. */
