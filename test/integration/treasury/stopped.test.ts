@@ -106,7 +106,7 @@ it("signs nothing for a token whose code changed when its nonce was taken", asyn
 /** A treasury that knows the ledger's switch alone, and stands still behind its look while something happens. */
 function stillBehindView(
   happens: () => Promise<unknown>,
-  send: TreasuryBench["node"]["send"] = bench.node.send,
+  send: TreasuryBench["node"]["send"] = (raws, options) => bench.node.send(raws, options),
 ): Sweeper {
   const view: TreasuryBench["node"]["view"] = async (wallet, options) => {
     const answer = await bench.node.view(wallet, options);
