@@ -161,8 +161,8 @@ function recoveryChain(
 /** What a declared recovery does about addresses that no record names. */
 const UNREMEMBERED =
   "Nobody remembers how many addresses were given out: up to the last one that the chain knows, and " +
-  `${UNREMEMBERED_ADDRESSES} behind it, none is given out again. Where your own records of what 8082 answered ` +
-  "know a later one, say its index with --last-address-index before you apply this.";
+  `${UNREMEMBERED_ADDRESSES} behind it, none is given out again. Where your own records of what 8082 ` +
+  "answered know a later one, say its index with --last-address-index before you apply this.";
 
 /** @throws USAGE */
 function readLastAddressIndex({ lastAddressIndex, declare }: RecoverOptions): number | undefined {
