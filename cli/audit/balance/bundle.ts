@@ -55,7 +55,8 @@ export interface BundleContents extends Pick<BalanceBundle, "chainId" | "address
   readonly accountProof: readonly Uint8Array[];
 }
 
-const bytes = z.string().transform((text) => hexToBytes(parseHex(text)));
+/** Bytes as files of proofs write them: hex with its prefix. */
+export const bytesSchema = z.string().transform((text) => hexToBytes(parseHex(text)));
 
 const bundle = z.object({
   format: z.literal(FORMAT),
@@ -66,8 +67,8 @@ const bundle = z.object({
     .array(z.object({ commit: z.unknown(), validators: z.array(z.unknown()).min(1).max(100) }))
     .min(1)
     .max(MAX_PATH_HEADERS),
-  header: bytes,
-  accountProof: z.array(bytes).max(MAX_PROOF_NODES),
+  header: bytesSchema,
+  accountProof: z.array(bytesSchema).max(MAX_PROOF_NODES),
 });
 
 /** The text of the file. */

@@ -3,8 +3,7 @@
  * its own. They are read, and no longer written.
  */
 import { z } from "zod";
-import { hexToBytes, parseHex } from "../../../chain/hex.js";
-import { parseLightBlock } from "../balance/bundle.js";
+import { bytesSchema, parseLightBlock } from "../balance/bundle.js";
 import { accountSchema, FORMER_FORMATS, proofFields, type ReservesFile } from "./reserves-file.js";
 import { StateNodes } from "./state-nodes.js";
 
@@ -13,13 +12,11 @@ const MAX_ACCOUNTS = 100_000;
 
 const MAX_PROOF_NODES = 65;
 
-const bytes = z.string().transform((text) => hexToBytes(parseHex(text)));
-
 const file = z.object({
   format: z.enum(FORMER_FORMATS),
   ...proofFields,
   accounts: z
-    .array(accountSchema.extend({ accountProof: z.array(bytes).max(MAX_PROOF_NODES) }))
+    .array(accountSchema.extend({ accountProof: z.array(bytesSchema).max(MAX_PROOF_NODES) }))
     .max(MAX_ACCOUNTS),
 });
 

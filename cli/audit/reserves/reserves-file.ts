@@ -10,9 +10,9 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { LightBlock } from "../../../chain/consensus/light.js";
 import { type Address, parseAddress } from "../../../chain/address.js";
-import { bytesToHex, type Height, hexToBytes, parseHash32, parseHex } from "../../../chain/hex.js";
+import { bytesToHex, type Height, parseHash32 } from "../../../chain/hex.js";
 import { OWN_ROLES, type OwnAddress } from "../../../ledger/books/liabilities.js";
-import { type LightBlockJson, MAX_PATH_HEADERS } from "../balance/bundle.js";
+import { bytesSchema, type LightBlockJson, MAX_PATH_HEADERS } from "../balance/bundle.js";
 import type { StateNodes } from "./state-nodes.js";
 import { MAX_LEVELS, type SumRoot } from "./sum-tree.js";
 
@@ -69,7 +69,6 @@ export interface ReservesContents extends Omit<ReservesFile, "format" | "path"> 
   readonly path: readonly LightBlockJson[];
 }
 
-const bytes = z.string().transform((text) => hexToBytes(parseHex(text)));
 const address = z.string().transform((text) => parseAddress(text));
 const units = z
   .string()
@@ -105,7 +104,7 @@ export const proofFields = {
     .array(z.object({ commit: z.unknown(), validators: z.array(z.unknown()).min(1).max(100) }))
     .min(1)
     .max(MAX_PATH_HEADERS),
-  header: bytes,
+  header: bytesSchema,
   liabilities: rootsSchema,
   nonce: line,
   signatures: z.array(z.object({ address, signature: z.string().max(200) })).max(MAX_ACCOUNTS),
@@ -123,7 +122,7 @@ export const headSchema = z.object({
 });
 
 /** A line of a node. */
-export const nodeSchema = z.string().max(MAX_NODE_CHARACTERS).pipe(bytes);
+export const nodeSchema = z.string().max(MAX_NODE_CHARACTERS).pipe(bytesSchema);
 
 /** The lines of the file, each with its end. */
 export function* encodeReserves(contents: ReservesContents): Generator<string> {
