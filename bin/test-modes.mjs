@@ -4,14 +4,20 @@ import { availableParallelism, totalmem } from "node:os";
 /** Folders that are run when they are asked for. */
 const APART = ["browser", "faults", "mesh", "network", "soak"];
 
+/** Test files that run at once, at most: whole kits have ports for so many (`test/helpers/kit.ts`). */
+export const MOST_WORKERS = 8;
+
 /**
- * Test files at a time where they mostly wait, for the database and for blocks: one more than there
- * are cores, two at least, and 4 GiB for each with the processes that it starts.
+ * Test files at a time where they mostly wait, for the database and for blocks: two for each core, which
+ * a single one leaves idle for half of its time, and 4 GiB for each with the processes that it starts.
  */
-const WAITING_WORKERS = Math.max(
-  2,
-  Math.min(availableParallelism() + 1, Math.floor(totalmem() / (4 * 2 ** 30))),
-);
+export const waitingWorkers = ({ cores, memoryBytes }) =>
+  Math.max(2, Math.min(2 * cores, Math.floor(memoryBytes / (4 * 2 ** 30)), MOST_WORKERS));
+
+const WAITING_WORKERS = waitingWorkers({
+  cores: availableParallelism(),
+  memoryBytes: totalmem(),
+});
 
 const ignoring = (folders) => ["/node_modules/", ...folders.map((folder) => `/test/${folder}/`)];
 

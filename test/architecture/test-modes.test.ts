@@ -4,10 +4,15 @@ import { type SourceFile, testSources } from "../helpers/source-tree.js";
 
 interface TestModes {
   readonly MODES: { readonly services: { readonly paths: readonly string[] } };
+  readonly MOST_WORKERS: number;
+  readonly waitingWorkers: (machine: {
+    readonly cores: number;
+    readonly memoryBytes: number;
+  }) => number;
 }
 
 const BIN = "../../bin";
-const { MODES }: TestModes = await import(`${BIN}/test-modes.mjs`);
+const { MODES, MOST_WORKERS, waitingWorkers }: TestModes = await import(`${BIN}/test-modes.mjs`);
 
 /** Where tests take databases of the run's server. */
 const DATABASES = "test/helpers/services/postgres.ts";
@@ -37,4 +42,18 @@ describe("test:services", () => {
     expect(wanted.length).toBeGreaterThan(100);
     expect(left).toEqual([]);
   });
+});
+
+describe("npm test", () => {
+  it.each([
+    { cores: 2, gibibytes: 24, workers: 4 },
+    { cores: 2, gibibytes: 8, workers: 2 },
+    { cores: 1, gibibytes: 2, workers: 2 },
+    { cores: 32, gibibytes: 128, workers: MOST_WORKERS },
+  ])(
+    "runs $workers files at a time on $cores cores with $gibibytes GiB",
+    ({ cores, gibibytes, workers }) => {
+      expect(waitingWorkers({ cores, memoryBytes: gibibytes * 2 ** 30 })).toBe(workers);
+    },
+  );
 });

@@ -8,6 +8,9 @@ import { findBlockedPorts } from "../../cli/home/ports.js";
 import { compiledFolder } from "./services/services.js";
 import { until } from "./until.js";
 
+const BIN = "../../bin";
+const { MOST_WORKERS }: { readonly MOST_WORKERS: number } = await import(`${BIN}/test-modes.mjs`);
+
 /** Time for a kit to come up on a busy machine: initdb, migrations, six processes. */
 const START_TIMEOUT_MS = 240_000;
 
@@ -51,11 +54,8 @@ export interface RunningKit {
 /** Kits that one test file may have at once. */
 const SLOTS_PER_WORKER = 5;
 
-/** Test files that run at once, at most. */
-const MOST_WORKERS = 4;
-
 /** Runs of the tests on one machine that have places of their own. */
-const RUNS = 14;
+const RUNS = 7;
 
 const PLACES = RUNS * MOST_WORKERS * SLOTS_PER_WORKER;
 
