@@ -63,6 +63,8 @@ export interface AuditNode {
   rawHeaders(heights: readonly Height[]): Promise<Uint8Array[]>;
   receipts(height: Height): Promise<AuditedReceipt[]>;
   journal(hash: Hash32): Promise<JournaledBlock>;
+  /** Atoken of each address, unproven. @throws STATE_UNPROVEN as `proofs` does */
+  balances(addresses: readonly Address[], height: Height): Promise<Atoken[]>;
   /** @throws STATE_UNPROVEN where the node no longer has the state of that height */
   proofs(queries: readonly ProofQuery[], height: Height): Promise<TrieProof[]>;
   code(address: Address, height: Height): Promise<Uint8Array>;
@@ -94,6 +96,14 @@ export function createAuditNode(rpc: JsonRpcClient, signal: AbortSignal): AuditN
       return readList(answer, "receipts").map(parseReceipt);
     },
     journal: async (hash) => parseJournaledBlock(await ask("causeway_getBlockJournal", [hash])),
+    async balances(addresses, height) {
+      const at = toQuantity(height);
+      const answers = await askAll(
+        "eth_getBalance",
+        addresses.map((address) => [address, at]),
+      );
+      return answers.map((answer) => readQuantity(answer, "balance"));
+    },
     async proofs(queries, height) {
       const at = toQuantity(height);
       const params = queries.map(({ address, slots }) => [address, slots, at]);
@@ -104,13 +114,16 @@ export function createAuditNode(rpc: JsonRpcClient, signal: AbortSignal): AuditN
   };
 }
 
+/** What a node refuses of a state that it no longer has. */
+const STATE_METHODS: ReadonlySet<string> = new Set(["eth_getProof", "eth_getBalance"]);
+
 /** A refusal names the method: a pruned state and a method that is switched off look like that. */
 async function asking<T>(method: string, request: () => Promise<T>): Promise<T> {
   try {
     return await request();
   } catch (cause) {
     if (!(cause instanceof RpcError)) throw cause;
-    const code = method === "eth_getProof" ? "STATE_UNPROVEN" : "NODE_REFUSED";
+    const code = STATE_METHODS.has(method) ? "STATE_UNPROVEN" : "NODE_REFUSED";
     throw new AuditError(code, `The node refuses ${method}: ${cause.message}.`, { cause });
   }
 }

@@ -25,7 +25,7 @@ const MAX_POLLS = 240;
 
 /** Whom to ask, and for which block. */
 export interface CollectSource {
-  readonly node: Pick<AuditNode, "headHeight" | "rawHeaders" | "proofs">;
+  readonly node: Pick<AuditNode, "headHeight" | "rawHeaders" | "balances" | "proofs">;
   readonly headers: HeaderSource;
   readonly genesis: Genesis;
   /** Undefined: the newest block that validators have signed for by now. */
@@ -87,6 +87,25 @@ export async function* collectProofs(
       yield { address, accountProof: proof.account };
     }
   }
+}
+
+/**
+ * Those that hold coins in a block, in their order, as the node says without a proof: a hundredth of a
+ * proof's work for each of the addresses that hold nothing.
+ */
+export async function withCoins<Account extends { readonly address: Address }>(
+  { node, signal }: Pick<CollectSource, "node" | "signal">,
+  height: Height,
+  accounts: readonly Account[],
+): Promise<Account[]> {
+  if (accounts.length === 0) return [];
+  const balances = await node.balances(
+    accounts.map(({ address }) => address),
+    height,
+  );
+  signal.throwIfAborted();
+  if (balances.length !== accounts.length) throw leftOut();
+  return accounts.filter((_, index) => balances[index] !== 0n);
 }
 
 function leftOut(): AuditError {

@@ -4,6 +4,7 @@ import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { signPersonalMessage } from "../../../chain/signing/personal-message.js";
 import type { WalletKey } from "../../../chain/signing/keystore.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
+import type { Height } from "../../../chain/hex.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import type { LiabilityBooks } from "../../../ledger/books/liabilities.js";
 import {
@@ -11,6 +12,7 @@ import {
   type CollectSource,
   collectBlock,
   collectProofs,
+  withCoins,
 } from "../balance/collect.js";
 import { provenAccount } from "../balance/verify.js";
 import { AuditError } from "../errors.js";
@@ -25,6 +27,9 @@ import {
 } from "./reserves-file.js";
 import { StateNodes } from "./state-nodes.js";
 import { buildTree, liabilitiesRoot, type LiabilityLeaf, MAX_UNITS } from "./sum-tree.js";
+
+/** Accounts that are looked at together. */
+const ACCOUNTS_AT_ONCE = 500;
 
 /** What was made. */
 export interface MadeReserves {
@@ -134,22 +139,42 @@ async function collectAccounts(
   const nodes = new StateNodes();
   const accounts: ReserveAccount[] = [];
   let done = 0;
-  const list = all.map(({ address }) => address);
-  for await (const { address, accountProof } of collectProofs(source, height, list)) {
-    const account = { address, role: all[done]?.role ?? "deposit-address" };
-    done += 1;
-    onProgress?.(done, all.length);
-    if (!signsItself(account) && !(await holdsCoins(address, accountProof))) continue;
-    if (accounts.length === MAX_ACCOUNTS) {
-      const message =
-        `More than ${MAX_ACCOUNTS} accounts hold coins, and do not fit one file: have deposit ` +
-        "addresses swept, and take a later block.";
-      throw new AuditError("BAD_OPTION", message);
+  const tell = (count: number) => onProgress?.((done += count), all.length);
+  for (let start = 0; start < all.length; start += ACCOUNTS_AT_ONCE) {
+    const part = all.slice(start, start + ACCOUNTS_AT_ONCE);
+    const wanted = await worthProving(source, height, part);
+    tell(part.length - wanted.length);
+    const roles = new Map(wanted.map(({ address, role }) => [address, role]));
+    for await (const { address, accountProof } of collectProofs(source, height, [
+      ...roles.keys(),
+    ])) {
+      const account = { address, role: roles.get(address) ?? "deposit-address" };
+      tell(1);
+      if (!signsItself(account) && !(await holdsCoins(address, accountProof))) continue;
+      if (accounts.length === MAX_ACCOUNTS) throw tooMany();
+      accounts.push(account);
+      for (const node of accountProof) nodes.add(node);
     }
-    accounts.push(account);
-    for (const node of accountProof) nodes.add(node);
   }
   return { accounts, nodes };
+}
+
+/** Wallets, and what holds coins: most deposit addresses of an exchange that sweeps hold nothing. */
+async function worthProving(
+  source: CollectSource,
+  height: Height,
+  accounts: readonly ReserveAccount[],
+): Promise<readonly ReserveAccount[]> {
+  const deposits = accounts.filter((account) => !signsItself(account));
+  const held = new Set(await withCoins(source, height, deposits));
+  return accounts.filter((account) => signsItself(account) || held.has(account));
+}
+
+function tooMany(): AuditError {
+  const message =
+    `More than ${MAX_ACCOUNTS} accounts hold coins, and do not fit one file: have deposit ` +
+    "addresses swept, and take a later block.";
+  return new AuditError("BAD_OPTION", message);
 }
 
 /** By the node's own root, which whoever verifies the file holds against the block's. */

@@ -7,7 +7,7 @@ import type { CometTestChain } from "./comet-chain.js";
 /** The port of `collectProofs` over a chain. */
 export function proofNodeOf(
   chain: () => CometTestChain,
-): Pick<AuditNode, "headHeight" | "rawHeaders" | "proofs"> {
+): Pick<AuditNode, "headHeight" | "rawHeaders" | "balances" | "proofs"> {
   const { signal } = new AbortController();
   const view = () => chain().chain.view;
   return {
@@ -18,6 +18,13 @@ export function proofNodeOf(
         if (block === undefined) throw new Error(`no block ${height}`);
         return encodeHeader(block.block.header);
       }),
+    balances: (addresses, height) =>
+      Promise.all(
+        addresses.map(async (address) => {
+          const account = await view().account(address, height);
+          return account?.balanceAtoken ?? 0n;
+        }),
+      ),
     proofs: (queries, height) =>
       Promise.all(
         queries.map(async ({ address }) => {

@@ -35,6 +35,7 @@ describe("deposit addresses whose coins have been swept", () => {
       told.push(done),
     );
     expect(emptyLeftOut).toBe(swept.length);
+    expect(stage.provenCount).toBe(contents.accounts.length);
     expect(contents.accounts).toEqual(before.contents.accounts);
     expect(contents.nodes.size).toBe(before.contents.nodes.size);
     expect(await stage.verify(contents)).toMatchObject({ accounts: 2, isCovered: true });

@@ -81,6 +81,9 @@ export class ReservesStage {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
+  /** Accounts of which the last proof's making asked for a way through the state. */
+  provenCount = 0;
+
   /** A proof of what the books say now. */
   async make(
     signers = keys,
@@ -94,7 +97,15 @@ export class ReservesStage {
     const { signal } = new AbortController();
     const headers = headerSource({ url: this.chain.url, oldestHeight: async () => 1, signal });
     const node = proofNodeOf(() => this.chain);
-    const source = { node, headers, genesis: this.genesis, height: HEIGHT, signal };
+    this.provenCount = 0;
+    const counting: typeof node = {
+      ...node,
+      proofs: (queries, height) => {
+        this.provenCount += queries.length;
+        return node.proofs(queries, height);
+      },
+    };
+    const source = { node: counting, headers, genesis: this.genesis, height: HEIGHT, signal };
     return makeReserves({ source, books, keys: signers, named, nonce: "auditor 7", onProgress });
   }
 
