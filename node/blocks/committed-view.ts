@@ -39,7 +39,7 @@ import type { BlockStore } from "../store/blocks/block-store.js";
 import type { Database } from "../store/database.js";
 import type { StateStore } from "../store/state-store.js";
 import type { StoreBase } from "../store/store-base.js";
-import { withTrieAt } from "../store/tries/trie-past.js";
+import { SharedWalks } from "../store/tries/shared-walks.js";
 
 /** Stores behind the view. */
 export interface CommittedStores {
@@ -52,12 +52,14 @@ export interface CommittedStores {
 /** ChainView whose head is moved by the committer after each durable write. */
 export class CommittedView implements ChainView {
   private current: Head;
+  private readonly past: SharedWalks;
 
   constructor(
     private readonly stores: CommittedStores,
     head: Head,
   ) {
     this.current = head;
+    this.past = new SharedWalks(stores.database, stores.base);
   }
 
   /** Publishes a block: from here on every reader sees it. */
@@ -195,7 +197,6 @@ export class CommittedView implements ChainView {
     height: Height,
     signal: AbortSignal,
   ): Promise<AccountProof> {
-    const { database, base } = this.stores;
     const account = (await this.stores.state.accountAt(address, height)) ?? EMPTY_ACCOUNT;
     const accountKey = keccak256(addressToBytes(address));
     // An account without storage has no trie, and proves nothing about any slot.
@@ -205,7 +206,7 @@ export class CommittedView implements ChainView {
       { owner: ACCOUNT_TRIE, nibbles: keyNibbles(accountKey) },
       ...slotKeys.map((key) => ({ owner: address, nibbles: keyNibbles(key) })),
     ];
-    return withTrieAt(database, wanted, { height, base, signal }, async (reader) => {
+    return this.past.with(wanted, { height, signal }, async (reader) => {
       const prove = (owner: string, key: Uint8Array) =>
         proveKey(reader, owner, key).map((node) => bytesToHex(node));
       const accountProof = prove(ACCOUNT_TRIE, accountKey);

@@ -43,7 +43,8 @@ export async function withTrieAt<Result>(
     };
     for await (const [key, names] of database.entries(range)) {
       const height = readHeight(key, 1);
-      for (const page of past.pagesOf(rlpList(decodeRlp(names)).map(rlpBytes))) {
+      const firsts = rlpList(decodeRlp(names)).map(rlpBytes);
+      for (const page of await past.pagesOf(firsts, at.signal)) {
         await breathe(at.signal);
         const bytes = database.get(diffPageKey(height, page), snapshot);
         if (bytes === undefined) {
@@ -65,6 +66,9 @@ export async function withTrieAt<Result>(
   }
 }
 
+/** Paths whose pages are looked up without a pause. */
+const PATHS_AT_ONCE = 64;
+
 /** What the diffs that were looked at tell of one node. */
 interface PastNode {
   /** What it was before the first of them that tells the whole; empty where there was none. */
@@ -82,8 +86,8 @@ function damagedDiff(cause?: unknown): StoreError {
 /** What nodes on the way to some keys were, as far as the diffs that were looked at tell. */
 class PastNodes {
   private readonly nodes = new Map<string, PastNode>();
-  /** Names that the paths end in, sorted, each with how many of its leading depths are known. */
-  private readonly paths: { readonly name: Buffer; readonly rootLength: number; known: number }[];
+  /** Sorted by name. */
+  private readonly paths: NamedPath[];
 
   constructor(keys: readonly TrieKey[]) {
     this.paths = keys
@@ -109,9 +113,11 @@ class PastNodes {
   }
 
   /** Pages of a diff that may have nodes that are not known yet, by the names they begin with. */
-  pagesOf(firsts: readonly Uint8Array[]): Set<number> {
+  async pagesOf(firsts: readonly Uint8Array[], signal: AbortSignal): Promise<Set<number>> {
     const pages = new Set<number>();
-    for (const path of this.paths) {
+    for (const [index, path] of this.paths.entries()) {
+      if (pages.size === firsts.length) break;
+      if (index % PATHS_AT_ONCE === 0) await breathe(signal);
       const deepest = pageOf(firsts, path.name);
       // The names on a path follow each other: from the deepest one's page on it is always that.
       for (let length = path.rootLength + path.known; length <= path.name.length; length++) {
@@ -130,19 +136,12 @@ class PastNodes {
     } catch (cause) {
       throw damagedDiff(cause);
     }
-    for (const path of this.paths) {
-      while (
-        path.rootLength + path.known < path.name.length &&
-        this.isWhole(path.name.subarray(0, path.rootLength + path.known))
-      ) {
-        path.known += 1;
-      }
-    }
   }
 
   private learnNode(reader: RlpReader): void {
     const name = reader.bytes();
-    if (!this.isOnPath(name)) {
+    const place = this.firstBelow(name);
+    if (place === undefined) {
       while (reader.hasMore) reader.skip();
       return;
     }
@@ -151,7 +150,9 @@ class PastNodes {
     this.nodes.set(text, known);
     const first = reader.bytes();
     if (!reader.hasMore) {
-      known.whole ??= new Uint8Array(first);
+      if (known.whole !== undefined) return;
+      known.whole = new Uint8Array(first);
+      this.advance(place, name);
       return;
     }
     const mask = Number(bytesToBigint(first));
@@ -167,12 +168,26 @@ class PastNodes {
     if (next !== items.length) throw new RangeError("a mask does not fit its items");
   }
 
+  /** Looks how far the paths below a node are known now; they follow each other. */
+  private advance(place: number, name: Uint8Array): void {
+    for (let index = place; ; index++) {
+      const path = this.paths[index];
+      if (path === undefined || !isBelow(path, name)) return;
+      while (
+        path.rootLength + path.known < path.name.length &&
+        this.isWhole(path.name.subarray(0, path.rootLength + path.known))
+      ) {
+        path.known += 1;
+      }
+    }
+  }
+
   private isWhole(name: Buffer): boolean {
     return this.nodes.get(name.toString("latin1"))?.whole !== undefined;
   }
 
-  /** Whether a name begins one of the paths, its owner included. */
-  private isOnPath(name: Uint8Array): boolean {
+  /** Place of the first path that a name begins, its owner included; undefined where it begins none. */
+  private firstBelow(name: Uint8Array): number | undefined {
     let [low, high] = [0, this.paths.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
@@ -182,12 +197,23 @@ class PastNodes {
     }
     // Of the names that are not smaller, those that begin with this one come first.
     const path = this.paths[low];
-    return (
-      path !== undefined &&
-      name.length >= path.rootLength &&
-      Buffer.compare(path.name.subarray(0, name.length), name) === 0
-    );
+    return path !== undefined && isBelow(path, name) ? low : undefined;
   }
+}
+
+/** A name that a path ends in. */
+interface NamedPath {
+  readonly name: Buffer;
+  /** Bytes before the first nibble. */
+  readonly rootLength: number;
+  /** Leading depths whose nodes are known as wholes. */
+  known: number;
+}
+
+function isBelow(path: NamedPath, name: Uint8Array): boolean {
+  return (
+    name.length >= path.rootLength && Buffer.compare(path.name.subarray(0, name.length), name) === 0
+  );
 }
 
 /** The last page that begins with a name not above the given one; -1 where there is none. */

@@ -20,8 +20,9 @@ import {
 import { listChange, withItems } from "../../../node/store/tries/list-change.js";
 import { StoreBase } from "../../../node/store/store-base.js";
 import { addTrieWrites } from "../../../node/store/tries/trie-diff.js";
+import { SharedWalks } from "../../../node/store/tries/shared-walks.js";
 import { withTrieAt } from "../../../node/store/tries/trie-past.js";
-import type { TrieWrite } from "../../../node/store/tries/trie-port.js";
+import type { TrieNodeReader, TrieWrite } from "../../../node/store/tries/trie-port.js";
 import { createTrieReader } from "../../../node/store/tries/trie-store.js";
 import { MemoryStore, Random, seedOf, toHex } from "../state/trie-fixtures.js";
 
@@ -192,6 +193,121 @@ describe("tries after a block of the past", () => {
       ],
       { durable: false },
     );
+  });
+});
+
+describe("proofs of one block that are asked for at the same time", () => {
+  /** The store, some of whose methods are others. */
+  function changed(methods: Partial<Database>): Database {
+    const whole: Partial<Database> = {
+      get: (...read) => database.get(...read),
+      entries: (range) => database.entries(range),
+      snapshot: () => database.snapshot(),
+    };
+    return Object.assign(Object.create(database), whole, methods);
+  }
+
+  /** A store that counts the ways through its diffs. */
+  function counted(): { readonly counting: Database; readonly walks: () => number } {
+    let walks = 0;
+    const counting = changed({
+      entries(range) {
+        walks += 1;
+        return database.entries(range);
+      },
+    });
+    return { counting, walks: () => walks };
+  }
+  const height = 3;
+  const someKey = (random: Random) => {
+    const owner = random.pick(OWNERS);
+    return { owner, nibbles: nibblesOf(random.pick(pools.get(owner) ?? [])) };
+  };
+  type Key = ReturnType<typeof someKey>;
+  /** Nodes on the way to a key, and what they were. */
+  const wayTo = (reader: TrieNodeReader, { owner, nibbles }: Key) =>
+    Array.from(nibbles, (_, depth) => {
+      const node = reader.get(owner, nibbles.subarray(0, depth));
+      return node && toHex(node);
+    });
+  const keptWay = ({ owner, nibbles }: Key) =>
+    Array.from(nibbles, (_, depth) => kept[height]?.get(nameOf(owner, nibbles.subarray(0, depth))));
+
+  it("share a way through the diffs, and each gets what was", async () => {
+    const random = new Random(seed + 4);
+    const { counting, walks } = counted();
+    const shared = new SharedWalks(counting, await StoreBase.open(database));
+    const keys = Array.from({ length: 300 }, () => someKey(random));
+    const ask = (key: Key) =>
+      shared.with([key], { height, signal }, async (reader) => wayTo(reader, key));
+    const first = Promise.all(keys.slice(0, 200).map(ask));
+    // These come while that way is gone.
+    await new Promise((resolve) => setImmediate(resolve));
+    const ways = (await Promise.all([first, Promise.all(keys.slice(200).map(ask))])).flat();
+    expect(ways).toEqual(keys.map(keptWay));
+    expect(walks()).toBe(2);
+    await ask(keys[0] ?? someKey(random));
+    expect(walks()).toBe(3);
+  });
+
+  it("do not go all together where their keys are too many", async () => {
+    const random = new Random(seed + 5);
+    const { counting, walks } = counted();
+    const shared = new SharedWalks(counting, await StoreBase.open(database));
+    const keys = Array.from({ length: 1_500 }, () => someKey(random));
+    const ask = () =>
+      shared.with(keys, { height, signal }, async (reader) =>
+        wayTo(reader, keys[7] ?? someKey(random)),
+      );
+    const ways = await Promise.all([ask(), ask(), ask()]);
+    expect(ways).toEqual(Array(3).fill(keptWay(keys[7] ?? someKey(random))));
+    expect(walks()).toBe(3);
+  });
+
+  it("end each for itself: one that nobody wants any more, and one that fails", async () => {
+    const random = new Random(seed + 6);
+    const shared = new SharedWalks(database, await StoreBase.open(database));
+    const key = someKey(random);
+    const gone = new AbortController();
+    const asked = [
+      shared.with([key], { height, signal: gone.signal }, async () => {
+        gone.signal.throwIfAborted();
+      }),
+      shared.with([key], { height, signal }, async () => {
+        throw new Error("of this one");
+      }),
+      shared.with([key], { height, signal }, async (reader) => wayTo(reader, key)),
+    ];
+    gone.abort(new Error("gone"));
+    expect(await Promise.allSettled(asked)).toEqual([
+      { status: "rejected", reason: new Error("gone") },
+      { status: "rejected", reason: new Error("of this one") },
+      { status: "fulfilled", value: keptWay(key) },
+    ]);
+  });
+
+  it("are given up where nobody is left who wants them, and by what the store says", async () => {
+    const random = new Random(seed + 7);
+    const base = await StoreBase.open(database);
+    const { counting, walks } = counted();
+    const shared = new SharedWalks(counting, base);
+    const gone = new AbortController();
+    const ask = (own: AbortSignal) =>
+      shared.with([someKey(random)], { height, signal: own }, async () => "used");
+    const asked = [ask(gone.signal), ask(gone.signal)];
+    gone.abort(new Error("gone"));
+    expect(await Promise.allSettled(asked)).toEqual(
+      Array(2).fill({ status: "rejected", reason: new Error("gone") }),
+    );
+    const damaged = changed({ get: () => undefined });
+    const broken = new SharedWalks(damaged, base);
+    const use = async () => "used";
+    await expect(broken.with([someKey(random)], { height, signal }, use)).rejects.toMatchObject({
+      code: "STORE_CORRUPT",
+    });
+    // What failed is in nobody's way.
+    expect(await ask(signal)).toBe("used");
+    expect(walks()).toBe(1);
   });
 });
 
