@@ -5,6 +5,7 @@ import type { Atoken } from "../../chain/units.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
+import { isExecutionFailure } from "../../rpc-client/token-balances.js";
 import { LIGHT_READ_TIMEOUT_MS } from "../index/head-ticker.js";
 import { revertDetails, SidecarError } from "../rosetta/errors.js";
 import { currencyAmount, tokenAmount } from "../rosetta/identifiers.js";
@@ -192,5 +193,6 @@ function estimateError(error: RpcError): SidecarError | RpcError {
   if (/gas required exceeds allowance|out of compute/i.test(reason)) {
     return new SidecarError("GAS_LIMIT_EXCEEDED", { reason }, error);
   }
-  return error;
+  // Code that is older than REVERT refuses by a jump to nowhere or by what is no instruction.
+  return isExecutionFailure(error) ? new SidecarError("CALL_REVERTED", { reason }, error) : error;
 }

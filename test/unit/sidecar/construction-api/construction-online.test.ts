@@ -145,6 +145,18 @@ describe("/construction/metadata", () => {
       false,
     ],
     [
+      "code that refuses by what is no instruction",
+      () => refuse("eth_estimateGas", -32000, "invalid opcode: INVALID"),
+      315,
+      false,
+    ],
+    [
+      "code that refuses by a jump to nowhere",
+      () => refuse("eth_estimateGas", -32000, "invalid jump destination"),
+      315,
+      false,
+    ],
+    [
       "a call dearer than the chain allows",
       () => refuse("eth_estimateGas", -32000, "gas required exceeds allowance (600000000)"),
       406,
