@@ -103,8 +103,9 @@ export function createTransactionSearch(store: PostingStore): TransactionSearch 
     const key = keyOf(query, [only, ...more]);
     let search = known.get(key);
     if (search === undefined) {
+      // What one list holds is known without reading it.
       search =
-        query.operator === "and"
+        query.operator === "and" && lists.length > 1
           ? await markAll(combine(), maxHeight)
           : { totalCount: await countUnion(lists, maxHeight), marks: [] };
       known.set(key, search);

@@ -18,6 +18,7 @@ import {
   uniteRuns,
 } from "../../../../sidecar/index/search/posting-codec.js";
 import {
+  ANY_TRANSACTION,
   addressTerm,
   currencyTerm,
   postingWrites,
@@ -325,6 +326,12 @@ describe("a search", () => {
     // One condition is never too broad.
     const one = { ...query, conditions: conditions.slice(0, 1), offset: 2_000 };
     expect((await search(one, { signal, maxScannedPostings: 500 })).places).toHaveLength(1);
+    // Nor is an account that some transactions name by its sub-accounts alone.
+    const except = typeTerm("CALL");
+    const condition = { kind: "term", term: ANY_TRANSACTION, except } as const;
+    const account = { ...query, conditions: [condition] };
+    const found = await search(account, { signal, maxScannedPostings: 500 });
+    expect(found.places).toHaveLength(1);
   });
 
   it("ends when its client has gone", async () => {
