@@ -60,7 +60,7 @@ export interface ReceiptTransfer {
   readonly units: bigint;
 }
 
-/** What became of a transaction hash. */
+/** What became of a transaction hash; `index` is its place among the block's, as the journal has them. */
 export type NodeTransactionStatus =
   | { readonly status: "pending" }
   | { readonly status: "queued"; readonly missingNonce: bigint }

@@ -1,7 +1,8 @@
 /** The node's own methods: the balance journal, and what became of a transaction hash. */
 import type { Address } from "../../../../chain/address.js";
 import type { BalanceChange } from "../../../../chain/balance-change.js";
-import { type Height, toQuantity } from "../../../../chain/hex.js";
+import { transactionAt } from "../../../../chain/cosmos/cosmos-result.js";
+import { type Hash32, type Height, toQuantity } from "../../../../chain/hex.js";
 import { type Operation, operationsOf } from "../../../../chain/operations.js";
 import type { Atoken } from "../../../../chain/units.js";
 import type { AccountJournalEntry, ChainView } from "../../../view/chain-view.js";
@@ -72,13 +73,28 @@ export function journalMethods(
     }),
     method("causeway_getTransactionStatus", 1, (params) => {
       const hash = params.required(0, parseHashParam);
-      const location = view.locate(hash) ?? view.locateBySdkHash(hash);
+      const location = view.locate(hash) ?? placeBySdkHash(view, hash);
       if (location !== undefined) {
-        return statusJson({ status: "included", ...location });
+        const { height, index } = location;
+        return statusJson({ status: "included", height, index });
       }
       return statusJson(pool.status(hash));
     }),
   ];
+}
+
+/** Where the block's journal has it: a Cosmos one behind all of the EVM's, which `data.txs` mixes. */
+function placeBySdkHash(
+  view: ChainView,
+  hash: Hash32,
+): { readonly height: Height; readonly index: number } | undefined {
+  const found = view.locateBySdkHash(hash);
+  if (found === undefined) return undefined;
+  const { height, index } = found;
+  const outline = view.outline(height);
+  if (outline === undefined) return undefined;
+  const at = transactionAt(index, outline.cosmosPlaces);
+  return { height, index: "evm" in at ? at.evm : outline.transactionCount + at.cosmos };
 }
 
 /** Status with its numbers as quantities. */

@@ -267,7 +267,7 @@ export class FakeChain implements ChainView {
   }
   heightOfHash = (hash: Hash32) => this.byHash.get(hash);
   locate = (hash: Hash32) => this.places.get(hash);
-  locateBySdkHash = () => undefined;
+  locateBySdkHash: ChainView["locateBySdkHash"] = () => undefined;
   supply = () => undefined;
 
   async *blooms(from: Height, to: Height) {

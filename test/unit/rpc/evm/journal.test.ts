@@ -406,4 +406,23 @@ describe("causeway_getTransactionStatus", () => {
       missingNonce: "0x4",
     });
   });
+
+  it("names places as the journal has them, by the hash of consensus too", async () => {
+    const node = await nodeWithJournal();
+    const { chain } = node;
+    const outline = chain.outline(1);
+    if (outline === undefined) throw new Error("no block");
+    // `data.txs`: a Cosmos transaction, one of the EVM, a Cosmos one.
+    const mixed = { ...outline, transactionCount: 1, cosmosPlaces: [0, 2] };
+    jest.spyOn(chain, "outline").mockReturnValue(mixed);
+    const places: unknown[] = [];
+    for (const index of [0, 1, 2]) {
+      const { hash: blockHash } = outline;
+      jest.spyOn(chain, "locateBySdkHash").mockReturnValue({ height: 1, index, blockHash });
+      places.push(await node.call("causeway_getTransactionStatus", ZERO_HASH));
+    }
+    expect(places).toEqual(
+      ["0x1", "0x0", "0x2"].map((index) => ({ status: "included", height: "0x1", index })),
+    );
+  });
 });
