@@ -92,7 +92,9 @@ export async function explainTransaction(
   // Mined again, it has a deposit of its own beside the reversed one.
   const standing = deposits.filter(({ status: state }) => state !== "reversed");
   const [first] = standing;
-  if (first !== undefined) return ofDeposits(parts, standing, first);
+  if (first !== undefined) {
+    return besideDeposits(database, hash, await ofDeposits(parts, standing, first));
+  }
   if (deposits.length > 0) {
     const message =
       "The chain came back without its block and what it brought was undone; mined again, it is " +
@@ -149,7 +151,19 @@ async function ofDeposits(
         "operator decides whose they are.",
     );
   }
-  return found("CREDITED", "Everything that it brought is credited.");
+  return found("CREDITED", "Its deposits are credited.");
+}
+
+/** One transaction may bring coins and what is not credited: whoever asks may mean the latter. */
+async function besideDeposits(
+  database: SqlDatabase,
+  txHash: Hash32,
+  explained: Explanation,
+): Promise<Explanation> {
+  const [sighting] = await listSightings(database, { txHash, afterId: 0, limit: 1 });
+  if (sighting === undefined) return explained;
+  const [, words] = ofSighting(sighting);
+  return { ...explained, message: `${explained.message} Beside that: ${words}` };
 }
 
 async function ofIncluded(

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
 import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
+import { recordSightings, type SightingReason } from "../../../ledger/assets/token-sightings.js";
 import { insertDeposits } from "../../../ledger/blocks/new-deposits.js";
 import { registerAddress } from "../../../ledger/deposits/deposit-addresses.js";
 import type { DepositStatus } from "../../../ledger/deposits/deposit-queries.js";
@@ -39,6 +40,15 @@ async function book(states: readonly DepositStatus[], lastAsset = "TOKEN"): Prom
     },
   }));
   await ledger.database.transaction((tx) => insertDeposits(tx, rows));
+}
+
+/** What the same transaction brought, or claimed to bring, and what is not credited. */
+async function sight(reason: SightingReason): Promise<void> {
+  const place = { height: 5, blockHash: HASH, txHash: HASH, txIndex: 0, opIndex: 1_000_000_000 };
+  const contract = parseAddress(`0x${"02".repeat(20)}`);
+  const claim = { contract, standard: "erc20", address, sender: undefined, claimed: 7n } as const;
+  const sightings = [{ ...place, ...claim, reason }];
+  await ledger.database.transaction((tx) => recordSightings(tx, sightings, 0));
 }
 
 /** The ledger knows the answer: nobody else is asked. */
@@ -90,4 +100,17 @@ it("a token's deposit that is held is explained by its own token, whatever else 
     "HELD",
     "The deposit is held: GOLD stands still: it runs other code.",
   ]);
+});
+
+it.each([
+  ["UNKNOWN_TOKEN", "which is not listed here: it is recorded, not credited."],
+  ["SHORTFALL", "The token claims 7 units that the balance of the address did not rise by."],
+] as const)("a credited deposit does not hide what came beside it: %s", async (reason, words) => {
+  await book(["credited"]);
+  expect((await explain()).message).toBe("Its deposits are credited.");
+  await sight(reason);
+  const { code, message } = await explain();
+  expect(code).toBe("CREDITED");
+  expect(message).toMatch(/^Its deposits are credited\. Beside that: /);
+  expect(message.endsWith(words)).toBe(true);
 });
