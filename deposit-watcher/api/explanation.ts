@@ -60,6 +60,9 @@ export interface Explanation {
   readonly height: Height | undefined;
 }
 
+/** A transaction as the journal of its block tells it. */
+type OwnTransaction = Pick<JournaledTransaction, "hash" | "index" | "status">;
+
 /** Where explanations come from. */
 export interface ExplanationParts {
   readonly database: SqlDatabase;
@@ -67,13 +70,11 @@ export interface ExplanationParts {
     EvmClient,
     "transactionStatus" | "getTransactionReceipt" | "getBlockHeader"
   > & {
-    /** Of the journal of a block only the hashes are looked at. */
+    /** Of the journal of a block only these are looked at. */
     blockJournal(
       hash: Hash32,
       options: { readonly signal: AbortSignal },
-    ): Promise<
-      { readonly transactions: readonly Pick<JournaledTransaction, "hash" | "index">[] } | undefined
-    >;
+    ): Promise<{ readonly transactions: readonly OwnTransaction[] } | undefined>;
   };
   readonly source: BlockSource;
   readonly watched: Watched;
@@ -178,11 +179,9 @@ async function ofIncluded(
 ): Promise<Explanation> {
   const { database, node, source, watched } = parts;
   const receipt = await node.getTransactionReceipt(hash, options);
-  if (receipt === undefined) {
-    const own = await ownHash(node, { height, index }, options);
-    if (own !== undefined && own !== hash) return explainTransaction(parts, own, options);
-  }
-  if (receipt?.status === 0) {
+  const own = receipt === undefined ? await journaled(node, { height, index }, options) : undefined;
+  if (own !== undefined && own.hash !== hash) return explainTransaction(parts, own.hash, options);
+  if ((receipt ?? own)?.status === 0) {
     return answer("FAILED", "The transaction is in a block and failed: it moved nothing.", height);
   }
   const cursor = await readCursor(database);
@@ -208,18 +207,18 @@ async function ofIncluded(
 }
 
 /**
- * The hash by which the books know a transaction of a block: an EVM transaction has another one in consensus,
- * by which explorers and wallets of Cosmos name it, and the node finds it by both. Undefined where the node
- * has deleted the block's journal.
+ * A transaction that has no receipt by the hash that was asked for: one of the Cosmos side has none, and one
+ * of the EVM has another hash in consensus, by which explorers and wallets of Cosmos name it, and the node
+ * finds it by both. Undefined where the node has deleted the block's journal.
  */
-async function ownHash(
+async function journaled(
   node: ExplanationParts["node"],
   { height, index }: { readonly height: Height; readonly index: number },
   options: { readonly signal: AbortSignal },
-): Promise<Hash32 | undefined> {
+): Promise<OwnTransaction | undefined> {
   const header = await node.getBlockHeader(height, options);
   const block = header && (await node.blockJournal(header.hash, options));
-  return block?.transactions.find((one) => one.index === index)?.hash;
+  return block?.transactions.find((one) => one.index === index);
 }
 
 function ofUnlisted(contract: Address): [ExplanationCode, string] {

@@ -32,6 +32,8 @@ let alice: Address;
 /** What the node says of transactions in no block; those in blocks it finds itself. */
 const statuses = new Map<string, NodeTransactionStatus>();
 const failed = new Set<string>();
+/** Those of the Cosmos side, which have no receipts: the journal of their block says so. */
+const failedCosmos = new Set<string>();
 /** Hashes that transactions have in consensus, by which the node finds them, too, but no receipt. */
 const consensusHashes = new Map<string, Hash32>();
 /** Transfers of tokens in the logs of transactions that succeeded. */
@@ -78,7 +80,13 @@ function nodeOf({ node, chain }: WatcherBench): DepositApiParts["chain"]["node"]
     getBlockHeader: (at, options) => up(() => node.getBlockHeader(at, options)),
     async blockJournal(hash) {
       const block = up(() => chain.blocks.find((one) => one.hash === hash));
-      return block && { transactions: block.transactions.map((one, index) => ({ ...one, index })) };
+      if (block === undefined) return undefined;
+      const statusOf = (one: Hash32) => (failed.has(one) || failedCosmos.has(one) ? 0 : 1);
+      return {
+        transactions: block.transactions.map((one, index) => {
+          return { ...one, index, status: statusOf(one.hash) };
+        }),
+      };
     },
     getBalances: (queries, options) => up(() => node.getBalances(queries, options)),
     tokenBalances: (queries, options) => up(() => node.tokenBalances(queries, options)),
@@ -286,13 +294,17 @@ describe("GET /v1/deposits/explain", () => {
     );
     const reverted = chain.payment(STRANGER, HOT, 1n);
     failed.add(reverted.hash);
-    const { height } = chain.mine([elsewhere, empty, itself, undone, reverted]);
+    // A message that failed leaves its fee, and nothing at the address that it was for.
+    const ofCosmos = chain.payment(STRANGER, HOT, 1n);
+    failedCosmos.add(ofCosmos.hash);
+    const { height } = chain.mine([elsewhere, empty, itself, undone, reverted, ofCosmos]);
     await bench.caughtUp();
     expect(await explain(elsewhere.hash)).toMatchObject({ code: "NOT_OURS", blockNumber: height });
     for (const { hash } of [empty, itself, undone]) {
       expect([hash, (await explain(hash)).code]).toEqual([hash, "NOTHING_ARRIVED"]);
     }
     expect(await explain(reverted.hash)).toMatchObject({ code: "FAILED" });
+    expect(await explain(ofCosmos.hash)).toMatchObject({ code: "FAILED", blockNumber: height });
   });
 
   it("names a token that nobody listed also where its block had too many to record each", async () => {
