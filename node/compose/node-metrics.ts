@@ -1,4 +1,6 @@
 /** Metrics of the node; names as CometBFT has them where it has them, ours begin with causeway_. */
+import { transactionCountOf } from "../../chain/abci-event.js";
+import type { Block } from "../../chain/block.js";
 import { secp256k1 } from "../../chain/crypto.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
 import type { ChainView } from "../view/chain-view.js";
@@ -120,10 +122,16 @@ function registerBlockMetrics(metrics: Metrics, { bus }: NodeMetricSources): voi
   );
   let lastTimeMs: number | undefined;
   bus.on("block", ({ block }) => {
-    count.set(block.transactions.length);
-    total.inc(block.transactions.length);
-    gas.inc(Number(block.header.gasUsed));
+    const transactions = transactionCountOf({ block });
+    count.set(transactions);
+    total.inc(transactions);
+    gas.inc(Number(gasUsedOf(block)));
     if (lastTimeMs !== undefined) interval.observe((block.timeMs - lastTimeMs) / 1000);
     lastTimeMs = block.timeMs;
   });
+}
+
+/** Gas of both kinds of transactions; the header tells of the EVM's alone. */
+function gasUsedOf({ header, cosmos = [] }: Block): bigint {
+  return cosmos.reduce((sum, { result }) => sum + result.gasUsed, header.gasUsed);
 }
