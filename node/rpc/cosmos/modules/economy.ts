@@ -5,6 +5,7 @@
 import type { Height } from "../../../../chain/hex.js";
 import { BLOCKS_PER_YEAR } from "../../../../chain/networks.js";
 import { BASE_DENOM, parseMinimumGasPrices } from "../../../../chain/units.js";
+import { cosmosOf } from "../../../view/cosmos-items.js";
 import type { QueryHandlers } from "../registry.js";
 import { type QuerySources, supplyAtoken } from "../sources.js";
 
@@ -20,7 +21,7 @@ const LATER_PERCENT = 8n;
 
 /** The queries of these services. */
 export function economyQueries(sources: QuerySources): QueryHandlers {
-  const { chain, node } = sources;
+  const { node } = sources;
   const inflation = (height: Height) => (sources.inflationPercent(height + 1) * ONE) / 100n;
   const price = parseMinimumGasPrices(node.minimumGasPrices);
   const minGasPrice = (price.numerator * ONE) / price.denominator;
@@ -50,11 +51,22 @@ export function economyQueries(sources: QuerySources): QueryHandlers {
       },
     }),
     [`${FEE_MARKET}/BaseFee`]: () => ({ base_fee: 0n }),
-    [`${FEE_MARKET}/BlockGas`]: (_request, { height }) => ({
-      gas: chain.view.outline(height)?.header.gasUsed ?? 0n,
+    [`${FEE_MARKET}/BlockGas`]: async (_request, { height, signal }) => ({
+      gas: await blockGas(sources, height, signal),
     }),
     "/causeway.supply.v1.Query/Supply": (_request, { height }) => supply(sources, height),
   };
+}
+
+/** Gas of both kinds of transactions; the header tells of the EVM's alone. */
+async function blockGas(
+  { chain: { view } }: QuerySources,
+  height: Height,
+  signal: AbortSignal,
+): Promise<bigint> {
+  let gas = view.outline(height)?.header.gasUsed ?? 0n;
+  for await (const { result } of cosmosOf(view, height, signal)) gas += result.gasUsed;
+  return gas;
 }
 
 /** Total, burned, locked and circulating (D14). */
