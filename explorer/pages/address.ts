@@ -13,7 +13,7 @@ import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { IndexedBalance, IndexedTransfer } from "../sources/indexer-source.js";
 import type { Texts } from "../text/catalogue.js";
 import { listedToken, type PageContext, tokenLink } from "./context.js";
-import { ask, type Indexed, indexedNote } from "./indexed.js";
+import { ask, type Indexed, indexedNote, isNoIndex } from "./indexed.js";
 import { contractSection } from "./contracts/contract.js";
 import { amountOf, amountOfId } from "./moves.js";
 import { STAKE_PLACE, stakeSection } from "./staking/account-stake.js";
@@ -66,8 +66,8 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
       chain.evm.getCode(account, head.height, { signal }),
       journalBefore(context, account, beforeHeight ?? head.height + 1, signal),
       history(context, account, head.height, signal),
-      ask(indexer.transfers(account, query.get("cursor") ?? undefined, signal)),
-      ask(indexer.balances(account, query.get("tokens") ?? undefined, signal)),
+      ask(context, indexer.transfers(account, query.get("cursor") ?? undefined, signal), signal),
+      ask(context, indexer.balances(account, query.get("tokens") ?? undefined, signal), signal),
       stakeSection(context, account, request),
     ]);
   const own = `/address/${toChecksumAddress(account)}`;
@@ -97,7 +97,7 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
       section(
         t("tokens"),
         await tokensContent(context, { account, balances, t, signal }),
-        balances !== "unavailable" && balances.next !== undefined
+        !isNoIndex(balances) && balances.next !== undefined
           ? pager(t, {
               of: t("tokens"),
               older: `${own}?tokens=${encodeURIComponent(balances.next)}`,
@@ -105,7 +105,7 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
           : undefined,
       ),
       section(t("transfers"), indexedNote(transfers, t), transfersContent(context, transfers, t)),
-      transfers !== "unavailable" && transfers.next !== undefined
+      !isNoIndex(transfers) && transfers.next !== undefined
         ? pager(t, {
             of: t("transfers"),
             older: `${own}?cursor=${encodeURIComponent(transfers.next)}`,
@@ -306,7 +306,7 @@ async function tokensContent(
   },
 ): Promise<Content> {
   const { account, balances, t, signal } = about;
-  if (balances !== "unavailable") {
+  if (!isNoIndex(balances)) {
     const rows = balances.items.flatMap(({ contract, units, tokenId, decimals, symbol }) => {
       if (contract === undefined) return [];
       const listed = listedToken(context, contract);
@@ -349,7 +349,7 @@ export function transfersContent(
   found: Indexed<IndexedTransfer>,
   t: Texts,
 ): Content {
-  if (found === "unavailable") return undefined;
+  if (isNoIndex(found)) return undefined;
   return table({
     caption: t("transfers"),
     columns: [t("block"), t("time"), t("transaction"), t("kind"), t("from"), t("to"), t("amount")],

@@ -15,7 +15,7 @@ import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { IndexedCandle } from "../sources/indexer-source.js";
 import type { Texts } from "../text/catalogue.js";
 import { listedToken, type PageContext, tokenLink } from "./context.js";
-import { ask, type Indexed, indexedNote } from "./indexed.js";
+import { ask, type Indexed, indexedNote, isNoIndex } from "./indexed.js";
 import { amountOf } from "./moves.js";
 
 /** Gas of one question. */
@@ -44,12 +44,16 @@ export function pairRoutes(context: PageContext): readonly PageRoute[] {
 }
 
 async function pairs(context: PageContext, { t, query, signal }: PageRequest): Promise<Page> {
-  const found = await ask(context.indexer.pairs(query.get("cursor") ?? undefined, signal));
+  const found = await ask(
+    context,
+    context.indexer.pairs(query.get("cursor") ?? undefined, signal),
+    signal,
+  );
   return {
     title: t("pairs"),
     content: [
       indexedNote(found, t),
-      found === "unavailable"
+      isNoIndex(found)
         ? undefined
         : table({
             caption: t("pairs"),
@@ -68,7 +72,7 @@ async function pairs(context: PageContext, { t, query, signal }: PageRequest): P
               ],
             ),
           }),
-      found !== "unavailable" && found.next !== undefined
+      !isNoIndex(found) && found.next !== undefined
         ? pager(t, { older: `/pairs?cursor=${encodeURIComponent(found.next)}` })
         : undefined,
     ],
@@ -83,21 +87,21 @@ async function pair(context: PageContext, request: PageRequest): Promise<Page> {
   if (interval === undefined) throw badRequest("no such interval");
   const [state, candles, indexed] = await Promise.all([
     pairState(context, address, signal),
-    ask(context.indexer.candles(address, interval, signal)),
-    ask(context.indexer.pair(address, signal)),
+    ask(context, context.indexer.candles(address, interval, signal), signal),
+    ask(context, context.indexer.pair(address, signal), signal),
   ]);
   if (state === undefined) {
     const content = [note("warning", t("notAPair")), el("p", {}, addressLink(address, t, false))];
     return { status: 404, title: t("notFoundTitle"), content };
   }
   const { token0, token1, reserve0, reserve1 } = state;
-  const known = indexed === "unavailable" ? undefined : indexed.items[0];
+  const known = isNoIndex(indexed) ? undefined : indexed.items[0];
   const decimalsOf = (token: Address, claimed: number | undefined) =>
     listedToken(context, token).decimals ?? claimed;
   return {
     title: t("pair"),
     content: [
-      indexed === "unavailable" || known?.isConfirmed === true
+      isNoIndex(indexed) || known?.isConfirmed === true
         ? undefined
         : note("warning", t("unconfirmedPairText")),
       facts([
@@ -168,7 +172,7 @@ function candleContent(
   shift: number | undefined,
   t: Texts,
 ): Content {
-  if (found === "unavailable") return undefined;
+  if (isNoIndex(found)) return undefined;
   const items = found.items.map(({ timestampSeconds, open, high, low, close }) => {
     const prices = [open, high, low, close].map((price) => shiftPoint(price, shift ?? 0));
     return { timestampSeconds, prices };

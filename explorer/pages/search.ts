@@ -8,7 +8,7 @@ import { addressLink } from "../html/chain-links.js";
 import type { PageAnswer, PageRequest, PageRoute } from "../server/page.js";
 import type { Texts } from "../text/catalogue.js";
 import { type PageContext, tokenLink } from "./context.js";
-import { ask } from "./indexed.js";
+import { ask, isNoIndex } from "./indexed.js";
 import { askModules, isNoAnswer } from "./modules-asked.js";
 import { validatorLink } from "./staking/validator-parts.js";
 import { lookUp, missingTransaction } from "./transaction.js";
@@ -85,11 +85,11 @@ async function byName(
     .filter(({ symbol }) => symbol.toLowerCase().includes(wanted))
     .slice(0, MAX_FOUND);
   const [met, asked] = await Promise.all([
-    ask(context.indexer.tokens(undefined, signal, wanted.slice(0, MAX_NAME))),
+    ask(context, context.indexer.tokens(undefined, signal, wanted.slice(0, MAX_NAME)), signal),
     askModules(context.staking.validators(undefined, signal)),
   ]);
   const known = new Set(listed.map(({ contractAddress }) => contractAddress));
-  const others = met === "unavailable" ? [] : met.items.filter((one) => !known.has(one.contract));
+  const others = isNoIndex(met) ? [] : met.items.filter((one) => !known.has(one.contract));
   const validators = isNoAnswer(asked)
     ? []
     : asked.items

@@ -8,7 +8,7 @@ import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { SupplyParts } from "../sources/consensus-source.js";
 import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";
-import { ask, indexedNote } from "./indexed.js";
+import { ask, indexedNote, isNoIndex } from "./indexed.js";
 
 /** Places of the charts. */
 const POINTS = 40;
@@ -33,7 +33,7 @@ async function supply(context: PageContext, { t, signal }: PageRequest): Promise
   const [totals, parts, indexed, newest] = await Promise.all([
     consensus.supplies(heights, { signal }).catch(nothing),
     consensus.supplyParts(heights, { signal }).catch(nothing),
-    ask(indexer.supply(signal)),
+    ask(context, indexer.supply(signal), signal),
     chain.journal(head.hash, { signal }),
   ]);
   const points = heights.flatMap((x, index): Point[] => {
@@ -42,7 +42,7 @@ async function supply(context: PageContext, { t, signal }: PageRequest): Promise
   });
   const [first, last] = [points[0], points.at(-1)];
   const journal = typeof newest === "object" ? newest : undefined;
-  const rows = indexed === "unavailable" ? [] : indexed.items;
+  const rows = isNoIndex(indexed) ? [] : indexed.items;
   const burned = rows.map(({ height, burnedAtoken }) => ({ x: height, value: burnedAtoken }));
   const minted = rows.map(({ height, mintedAtoken }) => ({ x: height, value: mintedAtoken }));
   return {

@@ -10,7 +10,7 @@ import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { Texts } from "../text/catalogue.js";
 import { transfersContent } from "./address.js";
 import { listedToken, type PageContext, tokenLink } from "./context.js";
-import { ask, indexedNote } from "./indexed.js";
+import { ask, indexedNote, isNoIndex } from "./indexed.js";
 import { amountOfId } from "./moves.js";
 
 /** "/tokens" and "/token/<contract>". */
@@ -33,7 +33,11 @@ export function tokenRoutes(context: PageContext): readonly PageRoute[] {
 }
 
 async function tokens(context: PageContext, { t, query, signal }: PageRequest): Promise<Page> {
-  const found = await ask(context.indexer.tokens(query.get("cursor") ?? undefined, signal));
+  const found = await ask(
+    context,
+    context.indexer.tokens(query.get("cursor") ?? undefined, signal),
+    signal,
+  );
   return {
     title: t("tokens"),
     content: [
@@ -55,7 +59,7 @@ async function tokens(context: PageContext, { t, query, signal }: PageRequest): 
       section(
         t("allTokens"),
         indexedNote(found, t),
-        found === "unavailable"
+        isNoIndex(found)
           ? undefined
           : table({
               caption: t("allTokens"),
@@ -70,7 +74,7 @@ async function tokens(context: PageContext, { t, query, signal }: PageRequest): 
               ]),
             }),
       ),
-      found !== "unavailable" && found.next !== undefined
+      !isNoIndex(found) && found.next !== undefined
         ? pager(t, { older: `/tokens?cursor=${encodeURIComponent(found.next)}` })
         : undefined,
     ],
@@ -87,8 +91,8 @@ async function token(context: PageContext, request: PageRequest): Promise<Page> 
   const cursor = query.get("cursor") ?? undefined;
   const [claims, holders, transfers] = await Promise.all([
     chain.tokenClaims(contract, { signal }),
-    ask(indexer.holders(contract, query.get("holders") ?? undefined, signal)),
-    ask(indexer.tokenTransfers(contract, cursor, signal)),
+    ask(context, indexer.holders(contract, query.get("holders") ?? undefined, signal), signal),
+    ask(context, indexer.tokenTransfers(contract, cursor, signal), signal),
   ]);
   const listed = listedToken(context, contract);
   const decimals = listed.decimals ?? claims.decimals;
@@ -119,7 +123,7 @@ async function token(context: PageContext, request: PageRequest): Promise<Page> 
       section(
         t("holders"),
         indexedNote(holders, t),
-        holders === "unavailable"
+        isNoIndex(holders)
           ? undefined
           : table({
               caption: t("holders"),
@@ -132,14 +136,14 @@ async function token(context: PageContext, request: PageRequest): Promise<Page> 
               ]),
             }),
       ),
-      holders !== "unavailable" && holders.next !== undefined
+      !isNoIndex(holders) && holders.next !== undefined
         ? pager(t, {
             of: t("holders"),
             older: `/token/${contract}?holders=${encodeURIComponent(holders.next)}`,
           })
         : undefined,
       section(t("transfers"), indexedNote(transfers, t), transfersContent(context, transfers, t)),
-      transfers !== "unavailable" && transfers.next !== undefined
+      !isNoIndex(transfers) && transfers.next !== undefined
         ? pager(t, {
             of: t("transfers"),
             older: `/token/${contract}?cursor=${encodeURIComponent(transfers.next)}`,

@@ -98,8 +98,9 @@ export interface IndexedPage<Item> {
   readonly items: readonly Item[];
   /** Cursor of the next page. */
   readonly next: string | undefined;
-  /** Newest height that the indexer has. */
+  /** Newest block that the indexer has. */
   readonly indexedHeight: number | undefined;
+  readonly indexedHash: Hash32 | undefined;
 }
 
 /** How an indexer is asked. */
@@ -170,8 +171,7 @@ export class IndexerSource {
   async pair(pair: Address, signal: AbortSignal): Promise<IndexedPage<IndexedPair>> {
     const answer = await this.get(`/v1/dex/pairs/${pair}`, {}, signal);
     const found = answer === undefined ? undefined : readPair(fields(answer["pair"]));
-    const indexedHeight = integerOf(fields(answer?.["meta"])["indexedHeight"]);
-    return { items: found === undefined ? [] : [found], next: undefined, indexedHeight };
+    return { items: found === undefined ? [] : [found], next: undefined, ...newestOf(answer) };
   }
 
   /** Candles of a pair, oldest first. */
@@ -197,15 +197,14 @@ export class IndexerSource {
     signal: AbortSignal,
   ): Promise<IndexedPage<Item>> {
     const answer = await this.get(path, query, signal);
-    if (answer === undefined) return { items: [], next: undefined, indexedHeight: undefined };
+    if (answer === undefined) return { items: [], next: undefined, ...newestOf(answer) };
     const rows = Array.isArray(answer["items"]) ? answer["items"] : [];
     const items = rows.slice(0, LIMIT).flatMap((row: unknown) => {
       const item = read(fields(row));
       return item === undefined ? [] : [item];
     });
     const next = answer["next"];
-    const indexedHeight = integerOf(fields(answer["meta"])["indexedHeight"]);
-    return { items, next: typeof next === "string" ? next : undefined, indexedHeight };
+    return { items, next: typeof next === "string" ? next : undefined, ...newestOf(answer) };
   }
 
   /** Undefined for what the indexer does not know. @throws UNAVAILABLE, BAD_REQUEST */
@@ -239,6 +238,14 @@ export class IndexerSource {
       throw unavailable(cause);
     }
   }
+}
+
+/** The newest block that an answer names. */
+function newestOf(
+  answer: AnswerObject | undefined,
+): Pick<IndexedPage<unknown>, "indexedHeight" | "indexedHash"> {
+  const { indexedHeight, indexedHash } = fields(answer?.["meta"]);
+  return { indexedHeight: integerOf(indexedHeight), indexedHash: hashOf(indexedHash) };
 }
 
 function unavailable(cause: unknown): PageError {

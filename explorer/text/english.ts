@@ -121,7 +121,13 @@ export const ENGLISH = {
     "places are the numbers that the compiler gave to the variables.",
   inTheDownload: "Too long for this page: it is in the download.",
   includedIn: "Included in block",
+  indexedAhead:
+    "From the indexer, which has read up to block {height}: the node does not have that block. What is in " +
+    "blocks above the newest one may be of blocks that the chain has lost.",
   indexedTo: "From the indexer, which has read up to block {height}.",
+  indexerForeign:
+    "The indexer has other blocks than the node: nothing of it is shown. What the node itself " +
+    "knows is shown.",
   indexerUnavailable:
     "The indexer does not answer: this part is missing. What the node itself knows is shown.",
   internal: "inside, call {path}",

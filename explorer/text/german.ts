@@ -124,7 +124,13 @@ export const GERMAN: Catalogue = {
     "Stellen sind die Nummern, die der Compiler den Variablen gab.",
   inTheDownload: "Zu lang für diese Seite: es steht in der heruntergeladenen Datei.",
   includedIn: "Enthalten in Block",
+  indexedAhead:
+    "Vom Indexer, der bis Block {height} gelesen hat: Diesen Block hat der Knoten nicht. Was in Blöcken " +
+    "über dem neuesten steht, kann aus Blöcken sein, die die Kette verloren hat.",
   indexedTo: "Vom Indexer, der bis Block {height} gelesen hat.",
+  indexerForeign:
+    "Der Indexer hat andere Blöcke als der Knoten: Nichts davon wird gezeigt. Gezeigt wird, was " +
+    "der Knoten selbst weiß.",
   indexerUnavailable:
     "Der Indexer antwortet nicht: Dieser Teil fehlt. Gezeigt wird, was der Knoten selbst " +
     "weiß.",

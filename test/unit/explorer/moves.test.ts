@@ -70,7 +70,8 @@ describe("transfers of an index", () => {
       contract,
       units: 1_500_000n,
     }));
-    const found = { items, next: undefined, indexedHeight: 9 };
+    const index = { indexedHeight: 9, indexedHash: undefined, isAhead: false };
+    const found = { items, next: undefined, ...index };
     const root = parseHtml(
       renderDocument(el("main", {}, transfersContent(context, found, textsOf("en")))),
     );
