@@ -15,6 +15,7 @@ import { code, facts, note, section, time } from "../../web/html/parts.js";
 import { addressLink, blockLink } from "../html/chain-links.js";
 import type { Page, PageAnswer, PageRequest, PageRoute } from "../server/page.js";
 import type { BlockSummary } from "../sources/chain-source.js";
+import type { CosmosTransaction } from "../sources/consensus-source.js";
 import type { Place, ReceiptView, TransactionView } from "../sources/evm-json.js";
 import type { Texts } from "../text/catalogue.js";
 import { type PageContext, verifiedAbis } from "./context.js";
@@ -99,15 +100,11 @@ export async function lookUp(
     return undefined;
   });
   if (cosmos !== undefined) {
-    const [around] = await chain.transactionsAt([cosmos], { signal });
-    const isSame = around !== undefined && (await chain.cosmosHash(around, { signal })) === hash;
-    if (!isSame) {
-      const own = await minedCosmos(context, { told: cosmos, hash, headHeight }, signal);
-      if (own === undefined) return { kind: "unknown", headHeight, fate: "unknown", by: undefined };
-      return { kind: "cosmos", cosmos: own, headHeight };
-    }
-    const { height, index } = cosmos;
-    return mined(context, { transaction: around, place: { height, index }, headHeight }, signal);
+    const inside = await evmInside(context, { told: cosmos, hash }, signal);
+    if (inside !== undefined) return mined(context, { ...inside, headHeight }, signal);
+    const own = await minedCosmos(context, { told: cosmos, hash, headHeight }, signal);
+    if (own === undefined) return { kind: "unknown", headHeight, fate: "unknown", by: undefined };
+    return { kind: "cosmos", cosmos: own, headHeight };
   }
   const block = await chain.headerByHash(hash, { signal });
   if (block !== undefined) return { kind: "block", height: block.height };
@@ -118,6 +115,25 @@ export async function lookUp(
   if (isMined) return { kind: "bare", height: fate.height, headHeight };
   const by = fate.status === "replaced" ? fate.by : undefined;
   return { kind: "unknown", headHeight, fate: FATES[fate.status], by };
+}
+
+/**
+ * The EVM transaction that a transaction of the Cosmos side is around; undefined for one without. By the
+ * hash that its events name: its place counts Cosmos transactions, too, which the EVM's places do not.
+ */
+async function evmInside(
+  { chain }: PageContext,
+  { told, hash }: { readonly told: CosmosTransaction; readonly hash: Hash32 },
+  signal: AbortSignal,
+): Promise<Pick<MinedTransaction, "transaction" | "place"> | undefined> {
+  const named = told.events
+    .find(({ type }) => type === "ethereum_tx")
+    ?.attributes.find(({ key }) => key === "ethereumTxHash");
+  const evmHash = readHash(named?.value ?? "");
+  const found = evmHash === undefined ? undefined : await chain.transaction(evmHash, { signal });
+  if (found?.place === undefined) return undefined;
+  const isSame = (await chain.cosmosHash(found, { signal })) === hash;
+  return isSame ? { transaction: found, place: found.place } : undefined;
 }
 
 /** What a pool says of what JSON-RPC does not give: of the Cosmos side, or gone meanwhile. */
