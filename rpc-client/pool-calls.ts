@@ -19,8 +19,10 @@ export interface PoolHashes {
 
 /** A transaction in the pool. */
 export interface PoolTransaction extends SentTransaction {
-  /** The nonce that a queued one waits for; undefined for an executable one. */
+  /** The nonce that a queued one waits for; undefined for an executable one, and where none is missing. */
   readonly missingNonce: bigint | undefined;
+  /** Why a queued one waits although no nonce is missing before it, in the node's words. */
+  readonly waitReason: string | undefined;
 }
 
 /** Reads of the pool. */
@@ -44,11 +46,13 @@ export function poolCalls(rpc: JsonRpcClient): PoolCalls {
       const [found, fate] = await rpc.batch(calls, options);
       const status = parseTransactionStatus(resultOf(fate));
       if (status.status !== "pending" && status.status !== "queued") return undefined;
-      const missingNonce = status.status === "queued" ? status.missingNonce : undefined;
+      const queued = status.status === "queued" ? status : undefined;
+      const waitReason = queued?.reason;
+      const missingNonce = waitReason === undefined ? queued?.missingNonce : undefined;
       const fields = readOptional(resultOf(found), "transaction", parseSentTransaction);
       if (fields === undefined) return undefined;
       if (fields.hash !== hash) throw badAnswer("another transaction");
-      return { ...fields, missingNonce };
+      return { ...fields, missingNonce, waitReason };
     },
   };
 }

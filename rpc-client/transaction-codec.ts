@@ -63,7 +63,13 @@ export interface ReceiptTransfer {
 /** What became of a transaction hash; `index` is its place among the block's, as the journal has them. */
 export type NodeTransactionStatus =
   | { readonly status: "pending" }
-  | { readonly status: "queued"; readonly missingNonce: bigint }
+  | {
+      readonly status: "queued";
+      /** The first nonce of its sender that is not executable: its own one where there is a reason. */
+      readonly missingNonce: bigint;
+      /** Why it waits although no nonce is missing before it. */
+      readonly reason?: string;
+    }
   | { readonly status: "included"; readonly height: Height; readonly index: number }
   | { readonly status: "replaced"; readonly by: Hash32 }
   | { readonly status: "dropped"; readonly reason: string }
@@ -136,11 +142,11 @@ export function parseTransactionStatus(value: unknown): NodeTransactionStatus {
       return { status: "pending" };
     case "unknown":
       return { status: "unknown" };
-    case "queued":
-      return {
-        status: "queued",
-        missingNonce: readQuantity(answer["missingNonce"], "missingNonce"),
-      };
+    case "queued": {
+      const missingNonce = readQuantity(answer["missingNonce"], "missingNonce");
+      const reason = readOptional(answer["reason"], "reason", readReason);
+      return { status: "queued", missingNonce, ...(reason === undefined ? {} : { reason }) };
+    }
     case "included":
       return {
         status: "included",
@@ -150,11 +156,12 @@ export function parseTransactionStatus(value: unknown): NodeTransactionStatus {
     case "replaced":
       return { status: "replaced", by: readHash(answer["by"], "by") };
     case "dropped":
-      return {
-        status: "dropped",
-        reason: cleanForeignText(readString(answer["reason"], "reason"), MAX_NODE_TEXT_CHARACTERS),
-      };
+      return { status: "dropped", reason: readReason(answer["reason"], "reason") };
     default:
       throw badAnswer("the transaction status is not a known one");
   }
+}
+
+function readReason(value: unknown, name: string): string {
+  return cleanForeignText(readString(value, name), MAX_NODE_TEXT_CHARACTERS);
 }

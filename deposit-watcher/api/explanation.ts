@@ -112,7 +112,11 @@ export async function explainTransaction(
     case "pending":
       return answer("PENDING", "The transaction waits in the pool for a block.");
     case "queued": {
-      const message = `The sender's transaction with nonce ${status.missingNonce} is missing before it.`;
+      const { missingNonce, reason } = status;
+      const message =
+        reason === undefined
+          ? `It waits for the sender's transaction with nonce ${missingNonce}.`
+          : `It is the sender's next one, and no block can have it yet: ${reason}.`;
       return answer("QUEUED", message);
     }
     case "replaced":

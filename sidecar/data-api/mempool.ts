@@ -144,11 +144,13 @@ function movementsOf(pending: PoolTransaction, registry: TokenRegistry): Movemen
 
 /** Numbers as decimal strings, as in the metadata of mined transactions. */
 function metadataOf(pending: PoolTransaction): Readonly<Record<string, string | number>> {
-  const { nonce, gasLimit, gasPriceAtoken, missingNonce, input, to } = pending;
+  const { nonce, gasLimit, gasPriceAtoken, missingNonce, waitReason, input, to } = pending;
+  const isQueued = missingNonce !== undefined || waitReason !== undefined;
   const memo = to === undefined ? undefined : memoOfData(input);
   return {
-    pool_status: missingNonce === undefined ? "pending" : "queued",
+    pool_status: isQueued ? "queued" : "pending",
     ...(missingNonce === undefined ? {} : { missing_nonce: missingNonce.toString() }),
+    ...(waitReason === undefined ? {} : { wait_reason: waitReason }),
     nonce: nonce.toString(),
     gas_price: gasPriceAtoken.toString(),
     gas_limit: gasLimit.toString(),

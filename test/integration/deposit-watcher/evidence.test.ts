@@ -279,6 +279,13 @@ describe("GET /v1/deposits/explain", () => {
     statuses.set(hashOf("5"), { status: "dropped", reason: "underpriced" });
     expect(await explain(hashOf("1"))).toMatchObject({ code: "PENDING", blockNumber: null });
     expect((await explain(hashOf("2"))).message).toContain("41");
+    const reason = "insufficient funds for gas * price + value";
+    statuses.set(hashOf("7"), { status: "queued", missingNonce: 42n, reason });
+    const { code, message } = await explain(hashOf("7"));
+    expect([code, message]).toEqual([
+      "QUEUED",
+      `It is the sender's next one, and no block can have it yet: ${reason}.`,
+    ]);
     expect((await explain(hashOf("3"))).message).toContain(hashOf("4"));
     expect((await explain(hashOf("5"))).message).toContain("underpriced");
     expect(await explain(hashOf("6"))).toMatchObject({ code: "UNKNOWN_TRANSACTION", deposits: [] });

@@ -284,6 +284,10 @@ describe("typed calls", () => {
         { status: "queued", missingNonce: 5n },
       ],
       [
+        { status: "queued", missingNonce: "0x5", reason: "insufficient\u001b funds" },
+        { status: "queued", missingNonce: 5n, reason: "insufficient\ufffd funds" },
+      ],
+      [
         { status: "included", height: "0x5", index: "0x1" },
         { status: "included", height: 5, index: 1 },
       ],

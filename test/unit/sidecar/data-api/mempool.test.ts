@@ -112,6 +112,14 @@ describe("the pool's endpoints", () => {
     });
   });
 
+  it("names no nonce as missing where the sender's next one waits for something else", async () => {
+    const reason = "insufficient funds for gas * price + value";
+    serve({}, { status: "queued", missingNonce: "0x7", reason });
+    const { metadata } = (await ask()).body.transaction;
+    expect(metadata).toMatchObject({ pool_status: "queued", wait_reason: reason, nonce: "7" });
+    expect(metadata).not.toHaveProperty("missing_nonce");
+  });
+
   it("shows the contract that a creation would make", async () => {
     serve({ to: null, input: "0x6001", value: "0x0" });
     const { transaction } = (await ask()).body;
