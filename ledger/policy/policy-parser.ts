@@ -4,6 +4,7 @@ import { isAnybodysKey } from "../../chain/consensus/ed25519.js";
 import { errorMessage } from "../../chain/errors.js";
 import { MAX_ATOKEN } from "../../chain/units.js";
 import type { ConfigFault } from "../../runtime/config/config.js";
+import { isUrl } from "../../runtime/config/config-values.js";
 import {
   type ApprovalRule,
   type Approver,
@@ -42,6 +43,7 @@ const CUSTOMER_PATTERN = /^[A-Za-z0-9_.:-]{1,64}$/;
 const UNITS_PATTERN = /^(0|[1-9][0-9]{0,77})$/;
 const NAME_PATTERN = /^[\x20-\x7e]{1,64}$/;
 const PUBLIC_KEY_PATTERN = /^[0-9a-f]{64}$/;
+const URL_PATTERN = /^https?:\/\/\S{1,2000}$/;
 const WINDOW_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
 
 /** Reads a policy file's text. */
@@ -260,7 +262,7 @@ class Reader {
     const at = "screening";
     const fields = this.fields(value, at, ["url", "timeoutMs", "reviewApprovals"]);
     return {
-      url: this.text(fields["url"], `${at}.url`, /^https?:\/\/\S{1,2000}$/, "a URL of HTTP(S)"),
+      url: this.url(fields["url"], `${at}.url`),
       timeoutMs: this.integer(fields["timeoutMs"], `${at}.timeoutMs`, { min: 100, max: 60_000 }),
       reviewApprovals: this.integer(fields["reviewApprovals"], `${at}.reviewApprovals`, {
         min: 1,
@@ -340,6 +342,14 @@ class Reader {
   private text(value: unknown, at: string, pattern: RegExp, allowed: string): string {
     if (typeof value === "string" && pattern.test(value)) return value;
     this.fault(at, value, allowed);
+    return "";
+  }
+
+  /** One that nothing can be asked at would end the worker with its first question. */
+  private url(value: unknown, at: string): string {
+    const isShort = typeof value === "string" && URL_PATTERN.test(value);
+    if (isShort && isUrl(value, ["http", "https"])) return value;
+    this.fault(at, value, "a URL of HTTP(S), at most 2,000 characters behind its scheme");
     return "";
   }
 

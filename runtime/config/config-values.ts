@@ -38,11 +38,25 @@ export function formatListenAddress(address: ListenAddress, scheme = ""): string
  * @throws InvalidValueError
  */
 export function parseUrl(text: string, schemes: readonly string[]): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !schemes.includes(url.protocol.replace(/:$/, ""))) {
-    throw new InvalidValueError(`expected a URL starting with ${schemes.join(":// or ")}://`);
+  if (isUrl(text, schemes)) return text;
+  throw new InvalidValueError(`expected a URL starting with ${schemes.join(":// or ")}://`);
+}
+
+/** Whether a text is an absolute URL of one of the schemes, to which a connection can be tried. */
+export function isUrl(text: string, schemes: readonly string[]): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return schemes.includes(protocol.replace(/:$/, "")) && [username, password].every(isEscaped);
+}
+
+/** False where a percent sign stands for itself: what makes Basic authorisation of it throws. */
+function isEscaped(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
   }
-  return text;
 }
 
 /** True for hosts that only this machine can reach. */

@@ -14,6 +14,7 @@ import {
 } from "../../../ledger/policy/policy.js";
 import { PolicyFile } from "../../../ledger/policy/policy-file.js";
 import { parsePolicy } from "../../../ledger/policy/policy-parser.js";
+import { createHttpPoster } from "../../../rpc-client/http-post.js";
 import { ConfigError } from "../../../runtime/config/config.js";
 import { freshFile } from "../../helpers/signing.js";
 
@@ -150,6 +151,27 @@ describe("a policy's text", () => {
     );
     for (const broken of ["{", "[]", "null", "3"]) {
       expect(parsePolicy(broken).faults.length).toBeGreaterThan(0);
+    }
+  });
+
+  it("asks no screening service at what is no address of one", () => {
+    const faultsOf = (url: unknown) => {
+      const text = { ...plain(), screening: { url, timeoutMs: 1_000, reviewApprovals: 1 } };
+      return parsePolicy(JSON.stringify(text)).faults.map(({ key }) => key);
+    };
+    for (const url of ["http://127.0.0.1:8085/v1?of=us", "https://ann:p%40ss@screen.example"]) {
+      expect([url, faultsOf(url)]).toEqual([url, []]);
+      expect(() => createHttpPoster({ url, timeoutMs: 1, maxResponseBytes: 1 })).not.toThrow();
+    }
+    // A port beyond all, half an address, no host, and a percent sign that is to be a percent sign.
+    for (const url of [
+      "http://127.0.0.1:80855/",
+      "http://[::1/",
+      "https://:8443/",
+      "https://ann:50%off@screen.example/",
+      8085,
+    ]) {
+      expect([url, faultsOf(url)]).toEqual([url, ["screening.url"]]);
     }
   });
 

@@ -124,6 +124,16 @@ describe("settings", () => {
     expect(text.split("\n").every((line) => line.length <= 100)).toBe(true);
   });
 
+  it("takes a percent sign of a password in a URL as it has to be written there", () => {
+    const withPassword = (password: string) => ({
+      env: { CAUSEWAY_WORKER_API_NODE_URL: `http://ann:${password}@node.example:8545` },
+    });
+    expect(load(withPassword("50%25off")).api["node-url"]).toContain("50%25off");
+    const faults = faultsOf(() => load(withPassword("50%off")));
+    expect(faults).toContain("CAUSEWAY_WORKER_API_NODE_URL");
+    expect(faults).not.toContain("50%off");
+  });
+
   it("shows of a wrong URL neither user and password nor what follows the host", () => {
     const wrong = {
       CAUSEWAY_WORKER_API_NODE_URL: "htp://ann:s3cret@node.example:8545/v2/s3cret?key=s3cret",
