@@ -4,6 +4,7 @@ import { isAnybodysKey } from "../../chain/consensus/ed25519.js";
 import { errorMessage } from "../../chain/errors.js";
 import { MAX_ATOKEN } from "../../chain/units.js";
 import type { ConfigFault } from "../../runtime/config/config.js";
+import { withoutAccess } from "../../runtime/config/config-toml.js";
 import { isUrl } from "../../runtime/config/config-values.js";
 import {
   type ApprovalRule,
@@ -363,7 +364,8 @@ class Reader {
   }
 
   private fault(key: string, value: unknown, allowed: string): void {
-    const shown = (JSON.stringify(value) ?? "nothing").slice(0, MAX_SHOWN_CHARACTERS);
-    this.faults.push({ key, value: shown, allowed });
+    // A fault is logged, and told on /ready: not what opens the screening service.
+    const shown = withoutAccess(JSON.stringify(value) ?? "nothing");
+    this.faults.push({ key, value: shown.slice(0, MAX_SHOWN_CHARACTERS), allowed });
   }
 }

@@ -175,6 +175,18 @@ describe("a policy's text", () => {
     }
   });
 
+  it("shows of a wrong URL neither user and password nor what follows the host", () => {
+    const url = "htps://ann:s3cret@screen.example:8443/v2/s3cret?key=s3cret";
+    const text = { ...plain(), screening: { url, timeoutMs: 1_000, reviewApprovals: 1 } };
+    const shown = JSON.stringify([
+      ...parsePolicy(JSON.stringify(text)).faults,
+      ...parsePolicy(JSON.stringify({ ...text, screening: url })).faults,
+      ...parsePolicy(JSON.stringify({ ...text, review: text.screening })).faults,
+    ]);
+    expect(shown).not.toContain("s3cret");
+    expect(shown).toContain("htps://***@screen.example:8443/***");
+  });
+
   it("that says a term twice is refused: of two lists or bounds one would be lost", () => {
     const text = policyFileText(PERMISSIVE_POLICY);
     const list = (customers: string) =>
