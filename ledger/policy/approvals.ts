@@ -17,6 +17,7 @@ import {
   approverOf,
   isSignedByApprover,
 } from "./approval-digest.js";
+import type { ApprovalRow } from "./approval-rows.js";
 import type { HashedPolicy } from "./policy.js";
 
 /** What a person says about a withdrawal. */
@@ -30,7 +31,7 @@ export interface NewApproval {
   readonly signature?: ApprovalSignature | undefined;
 }
 
-/** What became of it; `done` also where the same was said before. */
+/** What became of it; `done` also where the same was said before, with a signature of the same key. */
 export type ApprovalOutcome =
   | "done"
   | "unknown"
@@ -141,14 +142,17 @@ async function insert(
   const publicKey = signature?.publicKey ?? null;
   const ownKeys = decision === "approve" ? keysOfPerson(policy, publicKey) : [];
   // Asked first and not left to the keys: the withdrawal is held, and a row has a number as well.
-  const before = await tx.query<{ key_id: string; decision: string }>(
-    `SELECT key_id, decision FROM withdrawal_approval
+  const before = await tx.query<Pick<ApprovalRow, "key_id" | "decision" | "public_key">>(
+    `SELECT key_id, decision, public_key FROM withdrawal_approval
       WHERE withdrawal_id = $1 AND policy_hash = $2
         AND (key_id = $3 OR public_key = $4 OR public_key = ANY ($5::text[]))`,
     [id, policy.hash, keyId, publicKey, ownKeys],
   );
   if (before.length > 0) {
-    const isSame = before.some((row) => row.key_id === keyId && row.decision === decision);
+    // Of another person's signature it would seem to be counted.
+    const isSame = before.some(
+      (row) => row.key_id === keyId && row.decision === decision && row.public_key === publicKey,
+    );
     return isSame ? "repeated" : "said-otherwise";
   }
   const digest = bytesToHex(approvalDigest(terms, { policyHash: policy.hash, decision })).slice(2);

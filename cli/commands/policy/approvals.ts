@@ -34,7 +34,8 @@ const SENTENCES: Readonly<Record<ApprovalOutcome, string>> = {
   unknown: "no withdrawal has this id",
   "not-pending": "it does not wait for approvals",
   "own-request": "who asked for a withdrawal cannot approve it",
-  "said-otherwise": "this operator or key has said something else about it",
+  "said-otherwise":
+    "this operator, key or person has decided about it already: --operator says who",
   "signature-needed": "the policy wants signed approvals: --signing-key",
   "bad-signature": "the key is none of the policy's approvers",
   "policy-changed": "the policy has changed: look at the withdrawal again in a moment",

@@ -153,6 +153,17 @@ describe("a signed approval", () => {
     expect(await statusOf(asked)).toBe("rejected");
   });
 
+  it("by another person through the same API key is refused, and not taken for a repeat", async () => {
+    const asked = await pending(SIGNED);
+    const [ann, ben] = [signatureOf(0, asked, SIGNED), signatureOf(1, asked, SIGNED)];
+    expect(await say(asked, "desk", { signature: ann })).toBe("done");
+    expect(await say(asked, "desk", { signature: ann })).toBe("done");
+    expect(await say(asked, "desk", { signature: ben })).toBe("said-otherwise");
+    expect(countingApprovals((await house.read(asked.id)).approval)).toHaveLength(1);
+    expect(await say(asked, "ben", { signature: ben })).toBe("done");
+    expect(await statusOf(asked)).toBe("accepted");
+  });
+
   it("counts only by an approver of the policy, over this withdrawal, policy and decision", async () => {
     const asked = await pending(SIGNED);
     const other = await pending(SIGNED);
