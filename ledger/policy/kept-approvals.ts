@@ -1,7 +1,8 @@
 /**
  * What persons said under a former policy counts under the present one where that asks for the same:
- * as many persons, and no signatures. They looked at the same request, whose terms never change. A
- * signature names its policy, so signed approvals are asked for again.
+ * as many persons, and no signatures. They looked at the same request, whose terms never change; what a
+ * review is about they know only behind its answer. A signature names its policy, so signed approvals are
+ * asked for again.
  */
 import { bytesToHex } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
@@ -39,6 +40,10 @@ interface Row {
   readonly units: string;
   readonly needed: number;
   readonly verdict: string | null;
+  /** Said before screening had answered; null where it has not. */
+  readonly is_before: boolean | null;
+  /** Approvals that are written down under the later policy already. */
+  readonly had: number;
   readonly chain_id: string;
   readonly key_id: string;
   readonly reason: string;
@@ -55,7 +60,14 @@ export async function keepApprovals(
 ): Promise<void> {
   const rows = await tx.query<Row>(
     `SELECT w.id, w.customer_id, w.asset, w.destination, w.amount_units::text AS units,
-            w.approvals_needed AS needed, v.verdict, m.value AS chain_id, a.key_id, a.reason
+            w.approvals_needed AS needed, v.verdict, m.value AS chain_id, a.key_id, a.reason,
+            -- Said first under whichever policy: one that was kept is no later for that.
+            v.at >= (SELECT min(f.at) FROM withdrawal_approval f
+                      WHERE f.withdrawal_id = w.id AND f.key_id = a.key_id
+                        AND f.decision = 'approve') AS is_before,
+            (SELECT count(*)::integer FROM withdrawal_approval h
+              WHERE h.withdrawal_id = w.id AND h.policy_hash = $2
+                AND h.decision = 'approve') AS had
        FROM withdrawal w
        JOIN withdrawal_approval a ON a.withdrawal_id = w.id AND a.policy_hash = w.approval_policy
         AND a.decision = 'approve'
@@ -65,12 +77,20 @@ export async function keepApprovals(
         AND w.approvals_needed > 0 ORDER BY a.id`,
     [ids, hash],
   );
+  const early = new Map<string, number>();
   const kept = rows.flatMap((row) => {
     const { id, customer_id: customerId, asset } = row;
     const amountUnits = storedAtoken(row.units);
     const { verdict } = row;
-    const asked = approvalsAsked(policy, { customerId, asset, amountUnits, verdict });
+    const request = { customerId, asset, amountUnits };
+    const asked = approvalsAsked(policy, { ...request, verdict });
     if (asked.signed || asked.needed !== row.needed) return [];
+    if (verdict === "review" && row.is_before === true) {
+      const count = (early.get(id) ?? row.had) + 1;
+      early.set(id, count);
+      // Of a review they knew nothing: beyond what the amount asks for they count for nobody.
+      if (count > approvalsFor(policy, request).needed) return [];
+    }
     const destination = storedAddress(row.destination);
     const chainId = storedAtoken(row.chain_id);
     const terms = { chainId, withdrawalId: id, customerId, asset, destination, amountUnits };

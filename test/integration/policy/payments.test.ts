@@ -460,6 +460,29 @@ describe("screening", () => {
     expect(await statusOf({ id })).toBe("settled");
   });
 
+  it("asks them also where an earlier policy had asked for as many, for the amount alone", async () => {
+    const rules = (needed: number) => ({ approvals: [{ aboveUnits: 0n, needed, signed: false }] });
+    const lane = house.lane();
+    for (const [earlier, later] of [
+      [["ann"], {}],
+      [["ann", "ben"], rules(1)],
+    ] as const) {
+      house.files.policy = policyOf(rules(earlier.length));
+      const { id } = await acceptTo(200, `{"decision":"review"}`);
+      for (const person of earlier) await approve(id, person);
+      house.files.policy = policyOf(later, { screening });
+      await pass(lane);
+      expect(await statusOf({ id })).toBe("pending_approval");
+      // Written down anew under a third policy, what was said is no later.
+      house.files.policy = policyOf({ ...later, maximumUnits: 90n * TOKEN }, { screening });
+      await rejudgePending(house.database, house.files.policy);
+      expect(await statusOf({ id })).toBe("pending_approval");
+      await approve(id, "cleo");
+      await pass(lane);
+      expect(await statusOf({ id })).toBe("settled");
+    }
+  });
+
   it("decides by its answer, and pays nothing while there is none", async () => {
     const silent = await acceptTo(500, "");
     const unclear = await acceptTo(200, `{"decision":"maybe"}`);
