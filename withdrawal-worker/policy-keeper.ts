@@ -88,8 +88,9 @@ export class PolicyKeeper implements PolicySource {
   }
 
   /**
-   * Brings the file's policy into force, unless it was there before and another home's came since. A home
-   * without one gets the permissive one, unless the ledger has known another: then the file was lost.
+   * Brings the file's policy into force, unless it was there before, or is a new home's, and another home's
+   * came since. A home without one gets the permissive one, unless the ledger has known another: then the
+   * file was lost.
    * @throws POLICY_UNREADABLE; ConfigError with every fault of the file; database faults
    */
   static async open(parts: PolicyKeeperParts): Promise<PolicyKeeper> {
@@ -148,10 +149,10 @@ export class PolicyKeeper implements PolicySource {
 
   async #isInForce(policy: HashedPolicy): Promise<boolean> {
     const active = this.#active;
-    if (active?.hash !== policy.hash) return false;
+    if (active !== undefined && active.hash !== policy.hash) return false;
     const { database, clock } = this.#parts;
     const askedMs = clock.monotonicMs();
-    if (askedMs - active.askedMs < ACTIVE_LIFE_MS) return true;
+    if (active !== undefined && askedMs - active.askedMs < ACTIVE_LIFE_MS) return true;
     const found = await standingOf(database, policy, active);
     if (found.standing === "lost") return false;
     if (found.standing === "replaced") throw this.#refuse(policy, found);
@@ -181,9 +182,10 @@ export class PolicyKeeper implements PolicySource {
   /** Nobody forbade here what is forbidden where a person changed the policy: nothing is paid. */
   #refuse({ hash }: HashedPolicy, { by, at }: { readonly by: string; readonly at: string }) {
     const { home, log } = this.#parts;
+    const whose = this.#active === undefined ? "is a former one, or a new home's" : "was in force";
     const message =
-      `the policy cannot be used: ${policyPath(home)} (${shown(hash)}) was in force, and since ${at} ` +
-      `another worker's is (${shown(by)}): put that one here, or change this one`;
+      `the policy cannot be used: ${policyPath(home)} (${shown(hash)}) ${whose}, and since ${at} ` +
+      `another worker's is in force (${shown(by)}): put that one here, or change this one`;
     if (this.#replaced === undefined) log.error({ message }, "nothing is paid");
     this.#replaced = message;
     return new WorkerError("POLICY_UNREADABLE", message, { retriable: true });

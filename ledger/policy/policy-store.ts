@@ -3,7 +3,7 @@ import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { storedInteger, storedTime } from "../stored-values.js";
 import type { WithdrawalId } from "../requests/withdrawal-id.js";
-import type { HashedPolicy } from "./policy.js";
+import { type HashedPolicy, hashPolicy, PERMISSIVE_POLICY } from "./policy.js";
 
 /** When a decision was taken. */
 export type DecisionStage = "accept" | "change" | "slot";
@@ -102,27 +102,35 @@ export async function isReplaced(tx: Sql, { hash }: Pick<HashedPolicy, "hash">):
   return latest !== undefined && latest.hash !== hash;
 }
 
-/** What has become of a policy that was brought into force. */
+/** What has become of a policy that was brought into force, or of one that a home has only a copy of. */
 export type PolicyStanding =
   /** By this activation; the same policy may have come again. */
   | { readonly standing: "in-force"; readonly id: number }
   /** Another one came into force since. */
   | { readonly standing: "replaced"; readonly by: string; readonly at: string }
-  /** The ledger does not know of it: one that was put back may have lost it. */
+  /** The ledger does not know of it: it is a new one, or a ledger that was put back has lost it. */
   | { readonly standing: "lost" };
 
-/** The standing of the policy of an activation. */
+/** What every new home has: nobody has decided it. */
+const UNDECIDED = hashPolicy(PERMISSIVE_POLICY).hash;
+
+/**
+ * The standing of the policy of an activation. Without one a home does not say that a person chose its
+ * policy: one that was in force before, or that every new home has, is a copy that stayed behind.
+ */
 export async function standingOf(
   sql: Sql,
   { hash }: Pick<HashedPolicy, "hash">,
-  { id }: Pick<Activation, "id">,
+  activation: Pick<Activation, "id"> | undefined,
 ): Promise<PolicyStanding> {
   const [latest] = await sql.query<{ id: string; hash: string; at: unknown; is_known: boolean }>(
     `SELECT id::text, policy_hash AS hash, at,
-            EXISTS (SELECT 1 FROM policy_activation own
-                     WHERE own.id = $1 AND own.policy_hash = $2) AS is_known
+            CASE WHEN $1::bigint IS NULL
+                 THEN $3 OR EXISTS (SELECT 1 FROM policy_activation own WHERE own.policy_hash = $2)
+                 ELSE EXISTS (SELECT 1 FROM policy_activation own
+                               WHERE own.id = $1 AND own.policy_hash = $2) END AS is_known
        FROM policy_activation latest ORDER BY latest.id DESC LIMIT 1`,
-    [id, hash],
+    [activation?.id ?? null, hash, hash === UNDECIDED],
   );
   if (latest?.hash === hash) return { standing: "in-force", id: storedInteger(latest.id) };
   return latest?.is_known === true

@@ -182,7 +182,7 @@ describe("the keeper of the policy", () => {
   });
 
   it("judges nothing by a policy that another one has taken the place of", async () => {
-    write(policyOf({}));
+    write(policyOf({ feeUnits: 6n }));
     const other = await keeper();
     const [older, newer] = [policyOf({ feeUnits: 5n }), asking(2)];
     // Behind its activation, before it judges.
@@ -213,7 +213,7 @@ describe("the keeper of the policy", () => {
   });
 
   it("answers nothing while the file is wrong or gone, and says so until it is mended", async () => {
-    const text = policyFileText(policyOf({}).policy);
+    const text = policyFileText(policyOf({ feeUnits: 7n }).policy);
     writeFileSync(policyPath(home), text);
     const opened = await keeper();
     writeFileSync(policyPath(home), "{");

@@ -154,6 +154,26 @@ describe("a worker whose policy another worker's has taken the place of", () => 
     expect(keepers[0].trouble()).toContain("put that one here, or change this one");
   });
 
+  it("is an added one with what every new home has, or whose home remembers nothing", async () => {
+    const [first, second] = [policyOf({}), loose];
+    for (const policy of [first, second]) {
+      const added = homeWith(policy);
+      const keeper = await keeperOf(added);
+      await expect(keeper.current()).rejects.toMatchObject({ code: "POLICY_UNREADABLE" });
+      expect(keeper.trouble()).toContain("is a former one, or a new home's");
+      await expect((await keeperOf(added)).current()).rejects.toThrow(strict.hash.slice(0, 12));
+      expect((await keepers[0].current()).hash).toBe(strict.hash);
+      write(added, strict);
+      expect((await keeper.current()).hash).toBe(strict.hash);
+      expect((await (await keeperOf(added)).current()).hash).toBe(strict.hash);
+    }
+    expect(await active()).toEqual([loose.hash, strict.hash]);
+    // What nobody has seen before a person has written.
+    const changed = policyOf({ maximumUnits: 6n });
+    expect((await (await keeperOf(homeWith(changed))).current()).hash).toBe(changed.hash);
+    expect(await active()).toEqual([loose.hash, strict.hash, changed.hash]);
+  });
+
   it("gives no nonce by it, also where it asked just before which one is in force", async () => {
     house.files.policy = loose;
     const big = await house.accept({ amountUnits: 10n });
