@@ -203,7 +203,10 @@ export class Lane {
   }
 
   async #work(round: Round, wallet: ShownWallet): Promise<boolean> {
-    if (!(await this.#context.guard.mayGoOn(round.view))) return false;
+    if (!(await this.#context.guard.mayGoOn(round.view))) {
+      this.#wayOut.forget();
+      return false;
+    }
     const { ledger, signer } = this.#context;
     // The row was read after the chain.
     await freezeIfBehind(this.#context, signer.address, round.view, wallet);
@@ -213,6 +216,8 @@ export class Lane {
     const hasMoreExpired = await this.#endExpired(round);
     if (wallet.status === "retired") return hasMoreMined;
     const isStopped = await this.#isStopped();
+    // What may be neither sent nor made dearer is not given up for the time that this takes.
+    if (isStopped) this.#wayOut.forget();
     if (stops(this.#killSwitch.level, "stop-broadcast")) return hasMoreMined;
     if (isStopped) return this.#sendStored(round, hasMoreMined);
     if (!this.#context.hasKey()) return this.#sendStored(round, hasMoreMined);

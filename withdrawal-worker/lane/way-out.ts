@@ -53,7 +53,7 @@ export class WayOut {
     this.#context = context;
   }
 
-  /** Another worker had the wallet: how long it has waited since is not known here. */
+  /** Another worker had the wallet, or nothing could be done for it: the wait begins anew. */
   forget(): void {
     this.#stall = undefined;
   }
@@ -80,7 +80,9 @@ export class WayOut {
       limit: 1,
     });
     const view = { nonce, height, nowMs, isOpen: lowest !== undefined };
-    this.#stall = nextStall(this.#stall, view);
+    // Nobody could mine it while a person looked: once that is over it is waited for anew.
+    const isReleased = this.#status === "frozen" && lowest?.status !== "frozen";
+    this.#stall = nextStall(isReleased ? undefined : this.#stall, view);
     if (this.#stall === undefined || lowest === undefined) return;
     this.#status = lowest.status;
     if (lowest.status === "frozen") return;

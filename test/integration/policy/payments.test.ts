@@ -278,6 +278,24 @@ describe("the kill switch", () => {
     expect(await house.balance("alice")).toEqual({ available: 97n * TOKEN, held: 0n });
   });
 
+  it("has no nonce given up for as long as it stopped: what was signed is paid behind it", async () => {
+    const lane = house.lane();
+    const { id } = await house.accept();
+    house.chain.wireFault = (methods) =>
+      methods.includes("eth_sendRawTransaction") ? "reset-before" : undefined;
+    for (let round = 0; round < 2; round += 1) {
+      await lane.runRound(house.signal).catch(() => undefined);
+    }
+    expect(await statusOf({ id })).toBe("signed");
+    house.chain.wireFault = () => undefined;
+    await set("stop-broadcast");
+    await house.pass(lane, { rounds: 3, stepMs: 300_000 });
+    expect(house.chain.arrived).toEqual([]);
+    await set("none");
+    await house.pass(lane, { rounds: 1, stepMs: 2_000 });
+    expect(await house.read(id)).toMatchObject({ status: "settled", nonce: 0n });
+  });
+
   it("in the signer's own file stops signing though the ledger knows nothing of it", async () => {
     const lane = house.lane();
     const { id } = await house.accept();

@@ -195,6 +195,22 @@ describe("causeway withdrawals", () => {
     expect(await house.balance("alice")).toEqual(before);
   });
 
+  it("has its nonce waited for anew: no block could have it while a person looked", async () => {
+    const lane = house.lane();
+    house.chain.wireFault = (methods) =>
+      methods.includes("eth_sendRawTransaction") ? "reset-before" : undefined;
+    const { id, to } = await house.acceptTo();
+    await lane.runRound(house.signal).catch(() => undefined);
+    await freezeWithdrawals(house.database, [{ id, reason: "looked at by a person" }]);
+    house.chain.wireFault = () => undefined;
+    await house.pass(lane, { rounds: 3, stepMs: 300_000 });
+    expect((await house.read(id)).status).toBe("frozen");
+    expect(await release()).toBe(0);
+    await house.pass(lane, { rounds: 1, stepMs: 2_000 });
+    expect(await house.read(id)).toMatchObject({ status: "settled", nonce: 0n });
+    expect(house.chain.balances.get(to)).toBe(TOKEN);
+  });
+
   it("does not send what is cancelled while the release looks at the chain", async () => {
     const lane = house.lane();
     house.chain.gasPriceAtoken = 1n;
