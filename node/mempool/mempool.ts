@@ -234,7 +234,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
         yield;
       }
       const draft = this.newDraft();
-      draft.expire(this.ports.clock.nowMs() - this.limits.queuedLifetimeMs);
+      draft.expire(this.ports.clock.monotonicMs() - this.limits.queuedLifetimeMs);
       this.apply(draft);
       yield* this.contents.dropVoid(this.ports.rules, (hash, why) => this.drop(hash, why));
       yield* eachInSteps(transactions.keys(), (hash) => this.history.delete(hash));
@@ -405,7 +405,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
 
   /** Makes a draft visible, records what became of the removed ones and tells the bus. */
   private apply(draft: PoolDraft, dropped: readonly DroppedEntry[] = []): void {
-    const { removed, executable } = draft.commit(this.ports.clock.nowMs());
+    const { removed, executable } = draft.commit(this.ports.clock.monotonicMs());
     this.draft = undefined;
     this.recordRemovals(removed, dropped);
     if (executable.length > 0) this.ports.bus.emit("pendingTransactions", executable);

@@ -10,7 +10,7 @@ import type { SenderDraft } from "./sender-draft.js";
 import { isTimed, voidFault } from "./admission/cosmos-admission.js";
 import { SenderQueue } from "./order/sender-queue.js";
 
-/** A gapped transaction and when it became one, Unix milliseconds. */
+/** A gapped transaction and when it became one, by the clock that nobody sets. */
 export interface QueuedSince {
   readonly entry: PoolEntry;
   readonly sinceMs: number;
@@ -58,11 +58,11 @@ export class PoolContents {
     return this.senders.values();
   }
 
-  /** Executable ones received before a time that pass, each sender's in nonce order. */
+  /** Executable ones held since before a time that pass, each sender's in nonce order. */
   *executableBefore(beforeMs: number, passes: (entry: PoolEntry) => boolean): Iterable<PoolEntry> {
     for (const queue of this.senders.values()) {
       for (const entry of queue.pending()) {
-        if (entry.receivedAtMs < beforeMs && passes(entry)) yield entry;
+        if (entry.heldSinceMs < beforeMs && passes(entry)) yield entry;
       }
     }
   }
@@ -81,8 +81,8 @@ export class PoolContents {
     }
   }
 
-  /** Makes a sender's draft visible. `nowMs` becomes the age of newly gapped transactions. */
-  commit(draft: SenderDraft, nowMs: number): void {
+  /** Makes a sender's draft visible: what it has newly gapped is that since `monotonicMs`. */
+  commit(draft: SenderDraft, monotonicMs: number): void {
     const { base, bounds } = draft;
     for (const { entry } of draft.removed) {
       this.byHash.delete(entry.tx.hash);
@@ -96,7 +96,9 @@ export class PoolContents {
       this.bySdkHash.set(entry.sdkHash, entry);
       if (isTimed(entry.tx)) this.timedOnes.add(entry.tx);
       if (entry.tx.nonce < bounds.pendingEnd) this.queuedByAge.delete(entry);
-      else if (!this.queuedByAge.has(entry)) this.queuedByAge.set(entry, { entry, sinceMs: nowMs });
+      else if (!this.queuedByAge.has(entry)) {
+        this.queuedByAge.set(entry, { entry, sinceMs: monotonicMs });
+      }
     }
     this.bytes += draft.bytesDelta;
     if (base.count === 0) this.senders.delete(base.address);

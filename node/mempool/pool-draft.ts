@@ -109,7 +109,7 @@ export class PoolDraft {
     this.change(sender, () => sender.remove(entry.tx.nonce, outcome));
   }
 
-  /** Drops what has been gapped since before the given time. */
+  /** Drops what has been gapped since before a time, by the clock that nobody sets. */
   expire(beforeMs: number): void {
     for (const { entry, sinceMs } of this.basis.contents.queuedOldestFirst()) {
       if (sinceMs >= beforeMs) return;
@@ -156,11 +156,11 @@ export class PoolDraft {
   }
 
   /** Makes everything visible. The contents must not have changed since the draft was made. */
-  commit(nowMs: number): PoolDraftOutcome {
+  commit(monotonicMs: number): PoolDraftOutcome {
     const removed: RemovedEntry[] = [];
     const executable: PoolEntry[] = [];
     for (const sender of this.senders.values()) {
-      this.basis.contents.commit(sender, nowMs);
+      this.basis.contents.commit(sender, monotonicMs);
       removed.push(...sender.removed);
       for (const entry of sender.executable) {
         // A later one of the same draft may have replaced it.

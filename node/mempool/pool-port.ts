@@ -76,8 +76,9 @@ export interface TransactionPool {
 /** The mempool as the network sees it. */
 export interface NetworkPool extends Pick<TransactionPool, "submit" | "senders"> {
   /**
-   * Executable transactions that clients sent to this node before a time, Unix milliseconds, one sender
-   * after the other as `senders` has them: this node alone answers for them.
+   * Executable transactions that clients sent to this node before a time, one sender after the other as
+   * `senders` has them: this node alone answers for them.
+   * @param beforeMs by the clock that nobody sets: what was sent before the day's was put right counts, too
    */
   promised(beforeMs: number): Iterable<PendingTransaction>;
 }

@@ -140,7 +140,8 @@ class Intake {
     origin: TransactionOrigin,
     use: (prepared: readonly Prepared[]) => Result,
   ): Promise<Result> {
-    const receivedAtMs = this.ports.clock.nowMs();
+    const { clock } = this.ports;
+    const receipt = { receivedAtMs: clock.nowMs(), heldSinceMs: clock.monotonicMs() };
     const before = this.last;
     const decoded = this.decoding.then(() => this.decodeAll(raws, origin, before));
     const recovered = decoded.then((items) => this.recoverAll(items));
@@ -149,7 +150,7 @@ class Intake {
     recovered.catch(() => undefined);
     const turn = before.then(async () => {
       try {
-        return use(await this.number(await recovered, receivedAtMs, origin));
+        return use(await this.number(await recovered, receipt, origin));
       } finally {
         this.decodedAhead -= raws.length;
       }
@@ -272,7 +273,7 @@ class Intake {
 
   private async number(
     recovered: readonly (Recovered | KnownTransaction | PoolError)[],
-    receivedAtMs: number,
+    receipt: { readonly receivedAtMs: number; readonly heldSinceMs: number },
     origin: TransactionOrigin,
   ): Promise<Prepared[]> {
     const prepared: Prepared[] = [];
@@ -283,7 +284,7 @@ class Intake {
       }
       const sequence = this.ports.nextSequence();
       const isGapless = origin === "client" && item.tx.type === "cosmos";
-      prepared.push(createPoolEntry(item.tx, item.from, { sequence, receivedAtMs, isGapless }));
+      prepared.push(createPoolEntry(item.tx, item.from, { ...receipt, sequence, isGapless }));
       if (++this.numbered % NUMBERED_PER_TURN === 0) await nextTurn();
     }
     return prepared;

@@ -29,6 +29,8 @@ export interface PoolEntry {
   readonly sequence: number;
   /** Unix milliseconds. */
   readonly receivedAtMs: number;
+  /** The same by the clock that nobody sets; long ago for what comes out of the journal. */
+  readonly heldSinceMs: number;
   /** Refused unless it is the sender's next one: SDK chains keep no transactions behind a gap. */
   readonly isGapless: boolean;
 }
@@ -40,6 +42,7 @@ export function createPoolEntry(
   receipt: {
     readonly sequence: number;
     readonly receivedAtMs: number;
+    readonly heldSinceMs?: number;
     readonly isGapless?: boolean;
   },
 ): PoolEntry {
@@ -55,6 +58,7 @@ export function createPoolEntry(
     sizeBytes: tx.raw.length,
     sequence: receipt.sequence,
     receivedAtMs: receipt.receivedAtMs,
+    heldSinceMs: receipt.heldSinceMs ?? Number.NEGATIVE_INFINITY,
     isGapless: receipt.isGapless ?? false,
   };
 }

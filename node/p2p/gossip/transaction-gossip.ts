@@ -251,7 +251,7 @@ export class TransactionGossip {
     const from = this.againCount;
     let [count, sizeBytes] = [0, 0];
     this.againCount = 0;
-    for (const { tx } of pool.promised(clock.nowMs() - AGAIN_INTERVAL_MS)) {
+    for (const { tx } of pool.promised(clock.monotonicMs() - AGAIN_INTERVAL_MS)) {
       const pause = breathe(signal);
       if (pause !== undefined) await pause;
       if (count++ < from) continue;

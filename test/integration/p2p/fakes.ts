@@ -247,7 +247,11 @@ export class FakePool implements NetworkPool {
   /** What `promised` gives, whatever the time. */
   promises: readonly Uint8Array[] = [];
 
-  promised(): Iterable<PendingTransaction> {
+  /** The time that was asked for last. */
+  promisedBeforeMs = 0;
+
+  promised(beforeMs: number): Iterable<PendingTransaction> {
+    this.promisedBeforeMs = beforeMs;
     return this.promises.map(pending);
   }
 }

@@ -3,6 +3,7 @@ import { describe, expect, it, jest } from "@jest/globals";
 import type { SignedTransaction } from "../../../chain/transaction.js";
 import { replacementPriceAtoken } from "../../../chain/transaction-rules.js";
 import type { Hash32 } from "../../../chain/hex.js";
+import type { Mempool } from "../../../node/mempool/mempool.js";
 import { OutcomeHistory } from "../../../node/mempool/outcome-history.js";
 import { SenderQueue } from "../../../node/mempool/order/sender-queue.js";
 import {
@@ -350,6 +351,35 @@ describe("bounds", () => {
     clock.atMs += 4 * HOUR_MS;
     mine([{ tx: transfer(alice, 0), from: alice.address }]);
     expect(pool.status(gapped.hash)).toEqual({ status: "pending" });
+  });
+
+  it("expires nothing because the clock of the day was put forward", async () => {
+    const { pool, clock, mine } = await createFixture();
+    const gapped = transfer(alice, 1);
+    await submit(pool, gapped);
+    clock.setByMs = 24 * HOUR_MS;
+    mine([]);
+    expect(pool.status(gapped.hash).status).toBe("queued");
+    clock.atMs += 3 * HOUR_MS + 1;
+    mine([]);
+    expect(pool.status(gapped.hash).status).toBe("dropped");
+  });
+
+  it("names what clients were promised, wherever the clock of the day is put", async () => {
+    const { pool, clock, restart } = await createFixture();
+    const tx = transfer(alice, 0);
+    const promisedIn = (from: Mempool) => {
+      return [...from.promised(clock.atMs - 1_000)].map((one) => one.tx.hash);
+    };
+    // It was a day ahead when the transaction came, and is put right then.
+    clock.setByMs = 24 * HOUR_MS;
+    await submit(pool, tx);
+    clock.setByMs = 0;
+    expect(promisedIn(pool)).toEqual([]);
+    clock.atMs += 1_001;
+    expect(promisedIn(pool)).toEqual([tx.hash]);
+    await pool.close();
+    expect(promisedIn(await restart())).toEqual([tx.hash]);
   });
 
   it("forgets the outcome that was recorded longest ago", () => {

@@ -172,7 +172,8 @@ export interface Fixture {
   readonly state: FakeState;
   readonly journal: FakeJournal;
   readonly bus: EventBus;
-  readonly clock: { atMs: number };
+  /** Time that passes, and by how much the clock of the day is set beside it. */
+  readonly clock: { atMs: number; setByMs: number };
   readonly mined: Map<Hash32, { height: number; index: number; blockHash: Hash32 }>;
   readonly faults: unknown[];
   readonly announced: Hash32[];
@@ -222,7 +223,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
   const announced: Hash32[] = [];
   const bus = new EventBus((error) => faults.push(error));
   bus.on("pendingTransactions", (list) => announced.push(...list.map(({ tx }) => tx.hash)));
-  const clock = { atMs: 1_700_000_000_000 };
+  const clock = { atMs: 1_700_000_000_000, setByMs: 0 };
   const mined: Fixture["mined"] = new Map();
   const halt: Fixture["halt"] = { reason: undefined };
   const rules: PoolRules = {
@@ -237,7 +238,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
       state,
       journal,
       bus,
-      clock: { nowMs: () => clock.atMs, monotonicMs: () => clock.atMs },
+      clock: { nowMs: () => clock.atMs + clock.setByMs, monotonicMs: () => clock.atMs },
       rules,
       limits: options.limits ?? {},
       locate: (hash) => mined.get(hash),
