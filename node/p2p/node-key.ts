@@ -2,7 +2,7 @@
 import { createPrivateKey, createPublicKey, randomBytes } from "node:crypto";
 import { z } from "zod";
 import { sha256 } from "../../chain/hashes.js";
-import { errorCode } from "../../chain/errors.js";
+import { errorCode, errorMessage } from "../../chain/errors.js";
 import { readSecretFile, writeNewSecretFile } from "../../runtime/config/secret-file.js";
 import { P2pError } from "./p2p-error.js";
 
@@ -71,7 +71,7 @@ function readKeyFile(file: string): string | undefined {
   } catch (error) {
     const cause = error instanceof Error ? error.cause : undefined;
     if (errorCode(cause) === "ENOENT") return undefined;
-    throw invalidKey(`cannot read ${file}`, error);
+    throw invalidKey(errorMessage(error), error);
   }
 }
 
@@ -83,7 +83,7 @@ function createKeyFile(file: string): string {
     // Another process may have made one in the meantime: what the file holds counts.
     return writeNewSecretFile(file, text) ? text : readSecretFile(file);
   } catch (error) {
-    throw invalidKey(`cannot write ${file}`, error);
+    throw invalidKey(errorMessage(error), error);
   }
 }
 

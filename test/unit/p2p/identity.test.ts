@@ -44,6 +44,12 @@ describe("a node key", () => {
     expect(parsed).toMatchObject({ priv_key: { type: "tendermint/PrivKeyEd25519" } });
   });
 
+  it("that cannot be read or made is told of with file and cause", () => {
+    const missing = join(folder, "missing", "node_key.json");
+    expect(() => openNodeKey(missing)).toThrow(`cannot write ${missing} (ENOENT)`);
+    expect(() => openNodeKey(folder)).toThrow(`cannot read ${folder} (EISDIR)`);
+  });
+
   it("that is damaged is refused without telling any of it", () => {
     const file = join(folder, "node_key.json");
     const type = "tendermint/PrivKeyEd25519";
