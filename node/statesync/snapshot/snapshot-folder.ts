@@ -2,7 +2,7 @@
  * The snapshots on disk: `<height>/` with `manifest` and chunks. A folder comes to its name whole,
  * and leaves it before it is deleted; what a crash left between is removed at the next start.
  */
-import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { sha256Hex } from "../../../chain/hashes.js";
 import { errorCode, errorMessage } from "../../../chain/errors.js";
@@ -78,7 +78,7 @@ export class SnapshotFolder implements SnapshotLibrary {
 
   /**
    * Opens the folder, which may be missing: removes what is half there, damaged, or of another
-   * chain.
+   * chain. What cannot be read now stays where it is.
    */
   static async open(options: SnapshotFolderOptions): Promise<SnapshotFolder> {
     const { folder } = options;
@@ -112,7 +112,7 @@ export class SnapshotFolder implements SnapshotLibrary {
 
   async manifest(height: Height, id: Hash32): Promise<Uint8Array | undefined> {
     if (this.kept.get(height)?.id !== id) return undefined;
-    const bytes = await this.read(path.join(`${height}`, MANIFEST_FILE), MAX_MANIFEST_BYTES);
+    const bytes = await this.readNow(path.join(`${height}`, MANIFEST_FILE), MAX_MANIFEST_BYTES);
     return bytes !== undefined && snapshotIdOf(bytes) === id ? bytes : undefined;
   }
 
@@ -120,7 +120,7 @@ export class SnapshotFolder implements SnapshotLibrary {
     const snapshot = this.kept.get(height);
     const expected = snapshot?.manifest.chunkHashes[index];
     if (snapshot?.id !== id || expected === undefined) return undefined;
-    const bytes = await this.read(path.join(`${height}`, chunkFileName(index)), MAX_CHUNK_BYTES);
+    const bytes = await this.readNow(path.join(`${height}`, chunkFileName(index)), MAX_CHUNK_BYTES);
     if (bytes === undefined) return undefined;
     // Whoever hands out a false chunk is taken for an attacker.
     if (sha256Hex(bytes) === expected) return bytes;
@@ -184,7 +184,13 @@ export class SnapshotFolder implements SnapshotLibrary {
 
   private async load(height: Height): Promise<void> {
     const { genesisHash, log } = this.options;
-    const bytes = await this.read(path.join(`${height}`, MANIFEST_FILE), MAX_MANIFEST_BYTES);
+    let bytes: Uint8Array | undefined;
+    try {
+      bytes = await this.read(path.join(`${height}`, MANIFEST_FILE), MAX_MANIFEST_BYTES);
+    } catch (err) {
+      log.warn({ height, err }, "a snapshot cannot be read now: it stays, and is not offered");
+      return;
+    }
     try {
       const manifest = bytes === undefined ? undefined : decodeManifest(bytes);
       const isOurs = manifest?.height === height && manifest.genesisHash === genesisHash;
@@ -207,10 +213,28 @@ export class SnapshotFolder implements SnapshotLibrary {
     return [...this.kept.keys()].toSorted((left, right) => left - right);
   }
 
-  /** A file's bytes; undefined when it is not there (any more) or longer than it may be. */
+  /** The same for a peer: what the system does not let be read now is not here. */
+  private async readNow(name: string, maxBytes: number): Promise<Uint8Array | undefined> {
+    try {
+      return await this.read(name, maxBytes);
+    } catch (err) {
+      this.options.log.debug({ name, err }, "a file of a snapshot cannot be read now");
+      return undefined;
+    }
+  }
+
+  /**
+   * A file's bytes; undefined when it is not there (any more) or longer than it may be. Throws the
+   * system's fault.
+   */
   private async read(name: string, maxBytes: number): Promise<Uint8Array | undefined> {
-    const handle = await open(path.join(this.folder, name), "r").catch(() => undefined);
-    if (handle === undefined) return undefined;
+    let handle: FileHandle;
+    try {
+      handle = await open(path.join(this.folder, name), "r");
+    } catch (error) {
+      if (errorCode(error) === "ENOENT") return undefined;
+      throw error;
+    }
     try {
       const { size: sizeBytes } = await handle.stat();
       return sizeBytes > maxBytes ? undefined : await handle.readFile();

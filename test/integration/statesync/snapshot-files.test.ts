@@ -236,6 +236,29 @@ describe("the folder", () => {
     expect(fs.readdirSync(folder)).toEqual([]);
   });
 
+  it("keeps a snapshot that cannot be read now, and offers it when it can", async () => {
+    const files = await open();
+    await chain.addTo(files);
+    const [offer] = files.list();
+    if (offer === undefined) throw new Error("no snapshot");
+    const { height, id } = offer;
+    const manifest = path.join(folder, `${height}`, "manifest");
+    const aside = path.join(folder, "aside");
+    fs.renameSync(manifest, aside);
+    // A fault when it is opened, as with too many open files, and one when it is read, as of a bad disk.
+    for (const spoil of [
+      () => fs.symlinkSync("manifest", manifest),
+      () => fs.mkdirSync(manifest),
+    ]) {
+      spoil();
+      expect((await open()).list()).toEqual([]);
+      expect(await files.manifest(height, id)).toBeUndefined();
+      fs.rmSync(manifest, { recursive: true });
+    }
+    fs.renameSync(aside, manifest);
+    expect((await open()).list()).toEqual([offer]);
+  });
+
   it("throws away snapshots of another chain and what has no height for a name", async () => {
     await chain.addTo(await open());
     fs.mkdirSync(path.join(folder, "writing-7"));
