@@ -4,6 +4,7 @@
  */
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { errorCode } from "../../chain/errors.js";
 import { sha256Hex } from "../../chain/hashes.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
@@ -63,12 +64,21 @@ export class ChunkFolder {
     return sha256Hex(bytes) === this.manifest.chunkHashes[index];
   }
 
-  /** Keeps a chunk. Not synced to disk: its hash is looked at whenever it is read. */
+  /**
+   * Keeps a chunk. Not synced to disk: its hash is looked at whenever it is read.
+   * @throws CHUNK_WRITE_FAILED
+   */
   async keep(index: number, bytes: Uint8Array): Promise<void> {
+    const { folder } = this;
     const temporary = `${this.file(index)}.new`;
-    await mkdir(this.folder, { recursive: true, mode: 0o700 });
-    await writeFile(temporary, bytes);
-    await rename(temporary, this.file(index));
+    try {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await writeFile(temporary, bytes);
+      await rename(temporary, this.file(index));
+    } catch (cause) {
+      const message = `cannot keep chunks of a snapshot in ${folder} (${errorCode(cause)})`;
+      throw new StateSyncError("CHUNK_WRITE_FAILED", message, { details: { folder }, cause });
+    }
   }
 
   /** Deletes all. */
@@ -102,8 +112,8 @@ export class ChunkFetch {
   /**
    * Resolves when the chunks of a range are on disk; to be called for each range once.
    * @param range.to the first one that is not wanted any more
-   * @throws SNAPSHOT_UNAVAILABLE when no peer has had it for a while; what `check` throws; faults
-   * of the disk; or the signal's reason
+   * @throws SNAPSHOT_UNAVAILABLE when no peer has had it for a while; what `check` throws;
+   * CHUNK_WRITE_FAILED; or the signal's reason
    */
   async run(
     range: { readonly from: number; readonly to: number },

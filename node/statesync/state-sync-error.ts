@@ -12,7 +12,9 @@ export type StateSyncErrorCode =
   /** Too few servers answer, or they lack the height; may pass. */
   | "SERVER_UNAVAILABLE"
   /** No peer gives what the chosen snapshot needs; may pass. */
-  | "SNAPSHOT_UNAVAILABLE";
+  | "SNAPSHOT_UNAVAILABLE"
+  /** A chunk cannot be kept (disk full, read-only). */
+  | "CHUNK_WRITE_FAILED";
 
 /** A fault of state sync. */
 export class StateSyncError extends AppError<StateSyncErrorCode> {}

@@ -1,6 +1,6 @@
 /** Snapshots from peers that are slow, wrong or gone. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.js";
@@ -168,6 +168,17 @@ describe("chunks", () => {
     const fetching = new ChunkFetch(OFFER, chunks, { ...parts, clock: systemClock, log });
     await fetching.run(ALL, new AbortController().signal);
     expect(peer.mostBusy).toBe(4);
+  });
+
+  it("that cannot be written are told of with folder and cause", async () => {
+    // Of a write that fails the system says nothing but why.
+    for (const index of CHUNKS.keys()) {
+      symlinkSync("/dev/full", path.join(folder, `chunk-${index}.new`));
+    }
+    await expect(fetchAll([new FakePeer("peer", honest)])).rejects.toMatchObject({
+      code: "CHUNK_WRITE_FAILED",
+      message: expect.stringMatching(new RegExp(`${folder}.*ENOSPC`)),
+    });
   });
 
   it("that are on disk are not fetched again, damaged ones are", async () => {
