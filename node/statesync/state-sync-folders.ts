@@ -3,7 +3,7 @@
  * the last one before a crash.
  */
 import { existsSync } from "node:fs";
-import { readdir, rename, rm, statfs } from "node:fs/promises";
+import { readdir, rename, rm, stat, statfs } from "node:fs/promises";
 import path from "node:path";
 import { syncFolder } from "../../runtime/files/folder.js";
 import { restoredHeight } from "./snapshot/snapshot-restore.js";
@@ -34,10 +34,24 @@ export class StateSyncFolders {
     return path.join(this.data, NAMES.chunks, name);
   }
 
-  /** Bytes that may still be written beside what is there. */
-  async freeBytes(): Promise<number> {
+  /**
+   * Whether a snapshot may take so many bytes: those that are free, and those of chunks that are here,
+   * which it goes on with or deletes. Else one that was cut off would lack the room that it has taken.
+   */
+  async hasRoom(neededBytes: number): Promise<boolean> {
     const { bavail, bsize } = await statfs(this.data);
-    return bavail * bsize;
+    const freeBytes = bavail * bsize;
+    return neededBytes <= freeBytes || neededBytes <= freeBytes + (await this.chunkBytes());
+  }
+
+  private async chunkBytes(): Promise<number> {
+    const folder = this.at("chunks");
+    let sizeBytes = 0;
+    for (const name of await readdir(folder, { recursive: true }).catch(() => [])) {
+      const stats = await stat(path.join(folder, name)).catch(() => undefined);
+      if (stats?.isFile() === true) sizeBytes += stats.size;
+    }
+    return sizeBytes;
   }
 
   /** Deletes the chunks of all snapshots but one. */

@@ -188,9 +188,9 @@ export class StateSync {
     if (sizeBytes > settings.maxSnapshotBytes) {
       return `the snapshot of height ${height} is larger than statesync.max_snapshot_bytes`;
     }
-    const freeBytes = await folders.freeBytes();
-    if (sizeBytes * ROOM_PER_BYTE <= freeBytes) return undefined;
-    return `the snapshot of height ${height} may need ${sizeBytes * ROOM_PER_BYTE} bytes of disk`;
+    const neededBytes = sizeBytes * ROOM_PER_BYTE;
+    if (await folders.hasRoom(neededBytes)) return undefined;
+    return `the snapshot of height ${height} may need ${neededBytes} bytes of disk`;
   }
 
   private async prove(height: Height, signal: AbortSignal): Promise<TrustedState> {

@@ -1,6 +1,15 @@
 /** How a restored store takes the place of the chain, whatever step a crash leaves it at. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { openDatabase, storeKey } from "../../../node/store/database.js";
@@ -93,5 +102,21 @@ describe("chunks", () => {
     expect(readdirSync(path.join(data, "statesync"))).toEqual(["10-cd"]);
     await folders.keepOnlyChunks(undefined);
     expect(names()).toEqual([]);
+  });
+});
+
+describe("room for a snapshot", () => {
+  it("is what is free, and what chunks take that it goes on with or deletes", async () => {
+    const { bavail, bsize } = statfsSync(data);
+    const neededBytes = bavail * bsize + 2 ** 29;
+    expect(await folders.hasRoom(0)).toBe(true);
+    expect(await folders.hasRoom(neededBytes)).toBe(false);
+    // Half of it lies in each of two snapshots' folders, in files that take no room here.
+    for (const name of ["9-ab", "8-cd"]) {
+      put(`statesync/${name}`, "chunk-0");
+      truncateSync(path.join(data, "statesync", name, "chunk-0"), 2 ** 29);
+    }
+    expect(await folders.hasRoom(neededBytes)).toBe(true);
+    expect(await folders.hasRoom(neededBytes + 2 ** 31)).toBe(false);
   });
 });
