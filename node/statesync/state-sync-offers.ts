@@ -1,6 +1,6 @@
 /** Which peers have which snapshots now; asked again and again while state sync runs. */
 import { errorCode } from "../../chain/errors.js";
-import type { Hash32 } from "../../chain/hex.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { limitedSignal, sleep } from "../../runtime/process/task.js";
@@ -32,6 +32,9 @@ const LOOK_INTERVAL_MS = 250;
 /** A peer is asked again after so long: it writes new snapshots and deletes old ones. */
 const LIST_INTERVAL_MS = 5_000;
 
+/** Headers that may have to be read for a snapshot of the usual kind: 500 answers of a server. */
+const NEAR_HEADERS = 10_000;
+
 /** Time for a peer to list what it has. */
 const LIST_TIMEOUT_MS = 5_000;
 
@@ -57,9 +60,10 @@ export class SnapshotOffers {
 
   /**
    * What may be restored, best first: what more than one peer has (nodes that take a snapshot of a
-   * height take the same), then the newest, then what most peers have.
+   * height take the same), then the newest, then what most peers have. Of those far below the trusted
+   * height, to which all headers between lead, the newest, after all others: a liar may be several peers.
    */
-  candidates(isRejected: (id: Hash32) => boolean): readonly SnapshotOffer[] {
+  candidates(isRejected: (id: Hash32) => boolean, trustHeight: Height): readonly SnapshotOffer[] {
     const found = new Map<string, { readonly offer: SnapshotOffer; peers: number }>();
     for (const offer of [...this.known.values()].flatMap(({ offers }) => offers)) {
       if (offer.format !== SNAPSHOT_FORMAT || isRejected(offer.id)) continue;
@@ -69,8 +73,13 @@ export class SnapshotOffers {
     }
     return [...found.values()]
       .toSorted((one, other) => {
-        const byAgreement = Number(other.peers > 1) - Number(one.peers > 1);
-        return byAgreement || other.offer.height - one.offer.height || other.peers - one.peers;
+        const isNear = ({ offer }: { readonly offer: SnapshotOffer }) =>
+          offer.height >= trustHeight - NEAR_HEADERS;
+        const byWay = Number(isNear(other)) - Number(isNear(one));
+        const byAgreement = isNear(one) ? Number(other.peers > 1) - Number(one.peers > 1) : 0;
+        return (
+          byWay || byAgreement || other.offer.height - one.offer.height || other.peers - one.peers
+        );
       })
       .map(({ offer }) => offer);
   }

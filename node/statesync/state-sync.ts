@@ -148,7 +148,7 @@ export class StateSync {
     // What failed goes behind what did not: else peers whose best snapshot is damaged are asked
     // for that one for ever, whatever else they have.
     const candidates = this.offers
-      .candidates((id) => this.rejected.has(id))
+      .candidates((id) => this.rejected.has(id), this.parts.settings.trustHeight)
       .toSorted((one, other) => this.failuresOf(one) - this.failuresOf(other));
     if (candidates.length === 0) this.logSeldom("no peer has a snapshot");
     for (const offer of candidates) {

@@ -219,10 +219,12 @@ describe("offers", () => {
       const offers = new SnapshotOffers({ peers: () => peers, report, clock: systemClock, log });
       const ending = new AbortController();
       const watching = offers.watch(ending.signal).catch(() => undefined);
-      await until(async () => offers.candidates(() => false).length === 5, { timeoutMs: 10_000 });
+      await until(async () => offers.candidates(() => false, 0).length === 5, {
+        timeoutMs: 10_000,
+      });
       const rejected = new Set([offer(40, 4).id, OFFER.id]);
       const found = offers
-        .candidates((id) => rejected.has(id))
+        .candidates((id) => rejected.has(id), 0)
         .map(({ height, id }) => [height, id.slice(2, 4)]);
       expect(found).toEqual([
         [20, "03"],
@@ -235,6 +237,29 @@ describe("offers", () => {
       ]);
       peers.splice(1, 1);
       await until(async () => offers.holders(offer(20, 3)).length === 1, { timeoutMs: 10_000 });
+      ending.abort();
+      await watching;
+    }));
+
+  it("from far below the trusted height come last, whoever makes them: all headers lead there", () =>
+    inVirtualTime(async () => {
+      const trustHeight = 100_000;
+      // Two that agree come first else, and cost nothing to him who runs both.
+      const liars = ["a", "b"].map(
+        (name) => new FakePeer(name, honest, [offer(1, 1), offer(2, 2)]),
+      );
+      const near = [offer(95_000, 5), offer(120_000, 7)];
+      const peers = [
+        ...liars,
+        new FakePeer("c", honest, [...near, offer(89_999, 4)]),
+        new FakePeer("d", honest, near.slice(0, 1)),
+      ];
+      const offers = new SnapshotOffers({ peers: () => peers, report, clock: systemClock, log });
+      const ending = new AbortController();
+      const watching = offers.watch(ending.signal).catch(() => undefined);
+      const found = () => offers.candidates(() => false, trustHeight).map(({ height }) => height);
+      await until(async () => found().length === 5, { timeoutMs: 10_000 });
+      expect(found()).toEqual([95_000, 120_000, 89_999, 2, 1]);
       ending.abort();
       await watching;
     }));
