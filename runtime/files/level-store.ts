@@ -4,6 +4,7 @@
  * its own over whole blocks, but its Node binding cannot turn them on for reads, and compaction
  * would carry a flipped bit on under a new one.
  */
+import { readdir } from "node:fs/promises";
 import { Level } from "level";
 import { AppError, type ErrorDetails, errorMessage } from "../../chain/errors.js";
 import { openValue, sealValue } from "./sealed-value.js";
@@ -124,21 +125,38 @@ export async function openLevelStore(
   folder: string,
   options: LevelStoreOptions,
 ): Promise<LevelStore> {
-  const level = new Level<Buffer, Buffer>(folder, {
-    keyEncoding: "buffer",
-    valueEncoding: "buffer",
-    cacheSize: options.cacheBytes,
-    writeBufferSize: options.writeBufferBytes,
-    ...(options.fileBytes === undefined ? {} : { maxFileSize: options.fileBytes }),
-    ...(options.openFiles === undefined ? {} : { maxOpenFiles: options.openFiles }),
-  });
   try {
+    await assertNamed(folder);
+    const level = new Level<Buffer, Buffer>(folder, {
+      keyEncoding: "buffer",
+      valueEncoding: "buffer",
+      cacheSize: options.cacheBytes,
+      writeBufferSize: options.writeBufferBytes,
+      ...(options.fileBytes === undefined ? {} : { maxFileSize: options.fileBytes }),
+      ...(options.openFiles === undefined ? {} : { maxOpenFiles: options.openFiles }),
+    });
     await level.open();
+    return new CheckedStore(folder, level, options);
   } catch (cause) {
     const fault = openFault(folder, cause);
     throw options.inOwnTerms?.(fault) ?? fault;
   }
-  return new CheckedStore(folder, level, options);
+}
+
+/** The file that names the list of a store's tables. */
+const NAMING_FILE = "CURRENT";
+
+const TABLE_NAME = /\.(ldb|sst)$/;
+
+/**
+ * Where the file is gone that names all others, level makes a new store in their place and deletes them.
+ * No table is ever made before it, so that one without it is what an unfinished copy or a bad disk has left.
+ */
+async function assertNamed(folder: string): Promise<void> {
+  // What cannot be listed is level's to tell.
+  const names = await readdir(folder).catch((): string[] => []);
+  if (names.includes(NAMING_FILE) || !names.some((name) => TABLE_NAME.test(name))) return;
+  throw new Error(`Corruption: its file ${NAMING_FILE} is gone`);
 }
 
 function openFault(folder: string, cause: unknown): LevelStoreError {

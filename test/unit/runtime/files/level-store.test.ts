@@ -63,6 +63,26 @@ describe("a store in a folder whose name has a lock in it", () => {
     }
   });
 
+  it("is not made anew over its records where the file that names them is gone", async () => {
+    const key = Buffer.from("kept");
+    const store = await openLevelStore(folder, OPTIONS);
+    await store.write([{ key, value: key }], { durable: true });
+    await store.close();
+    await (await openLevelStore(folder, OPTIONS)).close();
+    const current = join(folder, "CURRENT");
+    renameSync(current, `${folder}.current`);
+    const left = readdirSync(folder);
+    await expect(openLevelStore(folder, OPTIONS)).rejects.toMatchObject({
+      code: "CORRUPT",
+      message: expect.stringContaining("CURRENT is gone"),
+    });
+    expect(readdirSync(folder)).toEqual(left);
+    renameSync(`${folder}.current`, current);
+    const again = await openLevelStore(folder, OPTIONS);
+    expect(again.get(key)).toEqual(key);
+    await again.close();
+  });
+
   it("is not damaged where a file of it cannot be opened for another reason", async () => {
     const key = Buffer.from("kept");
     const store = await openLevelStore(folder, OPTIONS);
