@@ -10,6 +10,8 @@ import {
   type RewindPlan,
 } from "../../ledger/recovery/older-chain.js";
 import { applyRewind, type RewindResult } from "../../ledger/recovery/rewind.js";
+import type { SendOutcome } from "../../rpc-client/evm-client.js";
+import { submitRefusalOf } from "../../rpc-client/submit-refusal.js";
 import { amountText } from "../amount-text.js";
 import { type LedgerCommand, type OpenedLedger, toJson } from "../ledger/ledger-tools.js";
 
@@ -21,12 +23,14 @@ interface Resent {
   readonly hash: string;
   /** "sent", or the node's refusal. */
   readonly outcome: string;
+  /** The node has them now, whoever brought them. */
+  readonly isSent: boolean;
 }
 
 /**
  * Shows what the chain lost; with `apply` it goes back and sends the stored bytes again, unless sending
  * is stopped.
- * @returns 0 when nothing is missing, or it was done; else 1
+ * @returns 0 when nothing is missing, or all was done; else 1, also where the node refuses bytes
  */
 export async function recoverChain(
   command: LedgerCommand,
@@ -63,7 +67,9 @@ export async function recoverChain(
     for (const line of rewindLines(plan, { result, resent, stopped })) command.print(line);
   }
   const isHeldBack =
-    plan.paidOtherwise.size > 0 || (stopped !== undefined && plan.payments.length > 0);
+    plan.paidOtherwise.size > 0 ||
+    (stopped !== undefined && plan.payments.length > 0) ||
+    resent?.some(({ isSent }) => !isSent) === true;
   return options.apply === true && !isHeldBack ? 0 : 1;
 }
 
@@ -113,13 +119,19 @@ async function resend(
       { signal },
     );
     part.forEach(({ hash }, index) => {
-      const outcome = outcomes[index];
-      const isSent = outcome?.outcome === "accepted";
-      const why = outcome?.outcome === "refused" ? outcome.error.message : "no answer";
-      resent.push({ hash, outcome: isSent ? "sent" : why });
+      resent.push({ hash, ...resentAs(outcomes[index]) });
     });
   }
   return resent;
+}
+
+function resentAs(outcome: SendOutcome | undefined): Omit<Resent, "hash"> {
+  if (outcome === undefined) return { outcome: "no answer", isSent: false };
+  if (outcome.outcome === "accepted") return { outcome: "sent", isSent: true };
+  if (submitRefusalOf(outcome.error) === "ALREADY_KNOWN") {
+    return { outcome: "already known", isSent: true };
+  }
+  return { outcome: `the node refuses it (${outcome.error.nodeMessage})`, isSent: false };
 }
 
 function rewindLines(
@@ -161,7 +173,11 @@ function rewindLines(
         `missing payment ${hash} (nonce ${nonce}): ${amountText(asset, amountUnits)} of ` +
         `${withdrawalId ?? "a recovered payment"}${raw === undefined ? ": its bytes are not here" : ""}`,
     ),
-    ...(resent ?? []).map(({ hash, outcome }) => `sent again: ${hash}: ${outcome}`),
+    ...(resent ?? []).map(({ hash, outcome, isSent }) =>
+      isSent
+        ? `sent again: ${hash}: ${outcome}`
+        : `NOT SENT: ${hash}: ${outcome}; once that is mended: causeway recover --apply`,
+    ),
     ...[...plan.paidOtherwise].map(([hash, reason]) => `NOT SENT: ${hash}: ${reason}`),
     ...(stopped === undefined || payments.length === 0
       ? []

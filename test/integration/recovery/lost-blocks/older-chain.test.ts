@@ -108,6 +108,44 @@ describe("a chain that lost blocks", () => {
     expect(await desk.breaks()).toBe("");
   });
 
+  it("is not done with while the node refuses a payment's bytes: the command says so, and tries again", async () => {
+    const alice = await desk.register("alice");
+    desk.pay([alice.address, 110n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    const kept = desk.chain.head;
+    // What fills the wallet is in the blocks that are lost.
+    desk.pay([WALLET, 10n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    const terms = { customer: "alice", to: destination(1), amountAtoken: 105n * TOKEN };
+    await desk.request({ key: "a1", ...terms });
+    await desk.work();
+    await desk.watch();
+    const [hash] = desk.ownHashes();
+    await desk.loseAbove(kept);
+
+    const refused = await desk.causeway("recover", "--apply");
+    expect(refused.code).toBe(1);
+    expect(refused.text).toContain(`NOT SENT: ${hash}: the node refuses it (insufficient funds`);
+    expect(refused.text).toContain("once that is mended: causeway recover --apply");
+    expect(refused.text).not.toContain("sent again");
+    desk.pay([WALLET, 10n * TOKEN]);
+    desk.chain.mine();
+    const sent = await desk.causeway("recover", "--apply");
+    expect(sent.text).toContain(`sent again: ${hash}: sent`);
+    expect(sent.code).toBe(0);
+    // Nobody knows whether the first one arrived: the same bytes are no fault.
+    const again = await desk.causeway("recover", "--apply");
+    expect(again.text).toContain(`sent again: ${hash}: already known`);
+    expect(again.code).toBe(0);
+    desk.chain.mine();
+    desk.chain.mine();
+    await desk.watch();
+    expect(desk.paidAtoken(destination(1))).toBe(105n * TOKEN);
+    expect(await desk.breaks()).toBe("");
+  });
+
   it("is looked through from below where the worker was paid by it before the watcher met it", async () => {
     const alice = await desk.register("alice");
     const bob = await desk.register("bob");
