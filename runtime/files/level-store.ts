@@ -49,8 +49,16 @@ export interface LevelBatch {
 export type LevelSnapshot = ReturnType<Level<Buffer, Buffer>["snapshot"]>;
 
 /** What is read of an iterator of level. */
-interface LevelIterator {
-  nextv(count: number): Promise<[Buffer, Buffer][]>;
+interface LevelIterator<Item> {
+  nextv(count: number): Promise<Item[]>;
+  seek(key: Buffer): void;
+  close(): Promise<void>;
+}
+
+/** Makes an iterator of level, and says where what it gives lies. */
+interface PartsOf<Item> {
+  readonly open: (options: RangeOptions) => LevelIterator<Item>;
+  readonly keyOf: (item: Item) => Buffer;
 }
 
 /** Range of keys, both ends included. */
@@ -76,6 +84,7 @@ export interface LevelStore {
   write(writes: readonly LevelWrite[], options: LevelWriteOptions): Promise<void>;
   /** The same in parts, for writes that are many and are made one by one. */
   batch(): LevelBatch;
+  /** One after the other; where one cannot be read the walk ends before those behind it are given. */
   entries(range: LevelRange): AsyncIterable<[Buffer, Buffer]>;
   /** All entries of a range that has few, read together: half the work of a walk through them. */
   few(range: LevelRange): Promise<[Buffer, Buffer][]>;
@@ -113,8 +122,8 @@ export interface LevelStoreOptions {
   readonly openFiles?: number;
 }
 
-/** Entries that are taken from level at a time; it gives the first of a range alone. */
-const ENTRIES_PER_TURN = 256;
+/** Entries that are taken from level at a time; the first of a range is taken alone. */
+const ENTRIES_PER_PART = 256;
 
 /**
  * Opens the store in a folder, creating it where missing.
@@ -243,42 +252,71 @@ class CheckedStore implements LevelStore {
   }
 
   async *entries(range: LevelRange): AsyncGenerator<[Buffer, Buffer], void> {
-    const iterator = this.level.iterator(rangeOptions(range));
-    try {
-      for (let count = 1; ; count = ENTRIES_PER_TURN) {
-        const entries = await this.taken(iterator, count);
-        for (const [key, stored] of entries) yield [key, this.checked(key, stored)];
-        if (entries.length === 0) return;
-      }
-    } finally {
-      await iterator.close();
+    const open = (options: RangeOptions) => this.level.iterator(options);
+    for await (const part of this.parts(range, { open, keyOf: ([key]) => key })) {
+      for (const [key, stored] of part) yield [key, this.checked(key, stored)];
     }
   }
 
   async few(range: LevelRange): Promise<[Buffer, Buffer][]> {
-    const iterator = this.level.iterator(rangeOptions(range));
-    const found: [Buffer, Buffer][] = [];
+    const entries = await this.taken(this.level.iterator(rangeOptions(range)), range);
+    return entries.map(([key, stored]) => [key, this.checked(key, stored)]);
+  }
+
+  async *keys(range: LevelRange): AsyncGenerator<Buffer, void> {
+    const open = (options: RangeOptions) => this.level.keys(options);
+    for await (const part of this.parts(range, { open, keyOf: (key) => key })) yield* part;
+  }
+
+  /** A range in parts, each read to its end: see `taken`. */
+  private async *parts<Item>(
+    range: LevelRange,
+    { open, keyOf }: PartsOf<Item>,
+  ): AsyncGenerator<Item[], void> {
+    const own = range.snapshot === undefined ? this.level.snapshot() : undefined;
+    const whole = { ...range, snapshot: range.snapshot ?? own };
+    let left = range.limit ?? Number.POSITIVE_INFINITY;
+    let after: Buffer | undefined;
+    let count = 1;
     try {
-      for (;;) {
-        const entries = await this.taken(iterator, ENTRIES_PER_TURN);
-        if (entries.length === 0) return found;
-        for (const [key, stored] of entries) found.push([key, this.checked(key, stored)]);
+      while (left > 0) {
+        const limit = Math.min(count, left);
+        const part = await this.taken(open(rangeOptions(whole, after)), { ...range, limit });
+        yield part;
+        const last = part.at(-1);
+        if (last === undefined || part.length < limit) return;
+        left -= limit;
+        [count, after] = [ENTRIES_PER_PART, keyOf(last)];
       }
+    } finally {
+      await own?.close();
+    }
+  }
+
+  /**
+   * What an iterator gives of a range, up to the limit. Level passes over what the system does not let be
+   * read, and says so where the iterator ends: it is taken there.
+   */
+  private async taken<Item>(
+    iterator: LevelIterator<Item>,
+    { from, to, reverse, limit = Number.POSITIVE_INFINITY }: LevelRange,
+  ): Promise<Item[]> {
+    const found: Item[] = [];
+    try {
+      while (found.length < limit) {
+        const count = Math.min(limit - found.length, ENTRIES_PER_PART);
+        const items = await iterator.nextv(count);
+        if (items.length === 0) return found;
+        for (const item of items) found.push(item);
+      }
+      iterator.seek(reverse === true ? from : to);
+      await iterator.nextv(2);
+      return found;
+    } catch (cause) {
+      throw this.readFault(cause, undefined);
     } finally {
       await iterator.close();
     }
-  }
-
-  private async taken(iterator: LevelIterator, count: number): Promise<[Buffer, Buffer][]> {
-    try {
-      return await iterator.nextv(count);
-    } catch (cause) {
-      throw this.readFault(cause, undefined);
-    }
-  }
-
-  keys(range: LevelRange): AsyncIterable<Buffer> {
-    return this.level.keys(rangeOptions(range));
   }
 
   snapshot(): LevelSnapshot {
@@ -356,12 +394,14 @@ function onNode(level: object): NodeLevel {
   return level;
 }
 
-function rangeOptions({ from, to, reverse, limit, snapshot }: LevelRange) {
+type RangeOptions = ReturnType<typeof rangeOptions>;
+
+/** @param after a key of the range: what follows it is meant, in the range's direction */
+function rangeOptions({ from, to, reverse = false, snapshot }: LevelRange, after?: Buffer) {
   return {
-    gte: from,
-    lte: to,
-    reverse: reverse ?? false,
-    limit: limit ?? -1,
+    ...(after === undefined || reverse ? { gte: from } : { gt: after }),
+    ...(after === undefined || !reverse ? { lte: to } : { lt: after }),
+    reverse,
     ...(snapshot === undefined ? {} : { snapshot }),
   };
 }

@@ -15,7 +15,14 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openLevelStore } from "../../../../runtime/files/level-store.js";
+import { type LevelStore, openLevelStore } from "../../../../runtime/files/level-store.js";
+
+/** What a walk over keys alone gives. */
+async function keysOf(store: LevelStore, key: Buffer): Promise<Buffer[]> {
+  const found: Buffer[] = [];
+  for await (const one of store.keys({ from: key, to: key })) found.push(one);
+  return found;
+}
 
 const OPTIONS = { cacheBytes: 1 << 20, writeBufferBytes: 1 << 20 };
 
@@ -58,6 +65,7 @@ describe("a store in a folder whose name has a lock in it", () => {
     const torn = await openLevelStore(folder, OPTIONS);
     try {
       expect(() => torn.get(key)).toThrow(expect.objectContaining({ code: "CORRUPT" }));
+      await expect(keysOf(torn, key)).rejects.toMatchObject({ code: "CORRUPT" });
     } finally {
       await torn.close();
     }
@@ -97,10 +105,63 @@ describe("a store in a folder whose name has a lock in it", () => {
       const refused = { code: "READ_FAILED", message: expect.stringContaining("symbolic links") };
       expect(() => later.get(key)).toThrow(expect.objectContaining(refused));
       await expect(later.few({ from: key, to: key })).rejects.toMatchObject(refused);
+      await expect(keysOf(later, key)).rejects.toMatchObject(refused);
       renameSync(`${table}.away`, table);
       expect(later.get(key)).toEqual(key);
     } finally {
       await later.close();
+    }
+  });
+
+  it("gives nothing from behind what cannot be read, to whoever would stop there, too", async () => {
+    const key = (letter: string, index: number) => Buffer.from(`${letter}${1_000 + index}`);
+    const tables: string[] = [];
+    // What is written between two openings becomes a table of its own.
+    for (const letter of ["a", "b", "c"]) {
+      const store = await openLevelStore(folder, OPTIONS);
+      const writes = Array.from({ length: 300 }, (_, index) => {
+        return { key: key(letter, index), value: Buffer.from([index & 255]) };
+      });
+      await store.write(writes, { durable: true });
+      await store.close();
+      await (await openLevelStore(folder, OPTIONS)).close();
+      const names = readdirSync(folder).filter((name) => name.endsWith(".ldb"));
+      tables.push(...names.filter((name) => !tables.includes(name)));
+    }
+    expect(tables).toHaveLength(3);
+    const store = await openLevelStore(folder, OPTIONS);
+    const range = { from: key("a", 0), to: key("c", 299) };
+    const seen: string[] = [];
+    const walk = async (walked: AsyncIterable<[Buffer, Buffer] | Buffer>) => {
+      seen.length = 0;
+      for await (const one of walked) {
+        const letter = (Array.isArray(one) ? one[0] : one).toString().slice(0, 1);
+        if (seen.at(-1) !== letter) seen.push(letter);
+        if (seen.length === 2) return;
+      }
+    };
+    try {
+      await walk(store.entries(range));
+      expect(seen).toEqual(["a", "b"]);
+      await store.close();
+      const table = join(folder, tables[1] ?? "");
+      renameSync(table, `${table}.away`);
+      symlinkSync(table, table);
+      const torn = await openLevelStore(folder, OPTIONS);
+      const refused = { code: "READ_FAILED" };
+      for (const reverse of [false, true]) {
+        const behind = reverse ? "a" : "c";
+        await expect(walk(torn.entries({ ...range, reverse }))).rejects.toMatchObject(refused);
+        expect(seen).not.toContain(behind);
+        await expect(walk(torn.keys({ ...range, reverse }))).rejects.toMatchObject(refused);
+        expect(seen).not.toContain(behind);
+      }
+      // As an account's newest version up to a height: what is older must not be taken for it.
+      const newest = { from: key("a", 0), to: key("b", 299), reverse: true, limit: 1 };
+      await expect(torn.few(newest)).rejects.toMatchObject(refused);
+      await torn.close();
+    } finally {
+      await store.close();
     }
   });
 
