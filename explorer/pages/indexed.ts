@@ -50,9 +50,9 @@ async function placeOf(
 ): Promise<"known" | "ahead" | "foreign"> {
   if (indexedHeight === undefined || indexedHash === undefined) return "known";
   try {
-    const block = await chain.evm.getBlockHeader(indexedHeight, { signal });
-    if (block === undefined) return "ahead";
-    return block.hash === indexedHash ? "known" : "foreign";
+    const hash = await chain.hashAt(indexedHeight, { signal });
+    if (hash === undefined) return "ahead";
+    return hash === indexedHash ? "known" : "foreign";
   } catch (error) {
     if (error instanceof NodeFault || error instanceof RpcError) return "known";
     throw error;

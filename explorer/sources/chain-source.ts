@@ -78,6 +78,13 @@ export class ChainSource {
     return parseHeader(await this.rpc.request("eth_getHeaderByNumber", ["latest"], options));
   }
 
+  /** Hash of a block; undefined above the head. One that the node has deleted is refused. */
+  async hashAt(height: number, options: RpcOptions): Promise<Hash32 | undefined> {
+    const params = [toQuantity(height)];
+    const answer = await this.rpc.request("eth_getHeaderByNumber", params, options);
+    return readOptional(answer, "header", parseHeader)?.hash;
+  }
+
   /**
    * Headers with their numbers of transactions, in the order of the heights; unknown ones left out. One that
    * the node has deleted is refused.

@@ -20,8 +20,8 @@ let status = 200;
 const INDEXED = `0x${"9a".repeat(32)}`;
 
 /** What the node says of the index's newest block. */
-let header: () => Promise<unknown> = () => Promise.resolve({ hash: INDEXED });
-const node = { chain: { evm: { getBlockHeader: () => header() } } } as unknown as PageContext;
+let hashAt: () => Promise<unknown> = () => Promise.resolve(INDEXED);
+const node = { chain: { hashAt: () => hashAt() } } as unknown as PageContext;
 const asked: URL[] = [];
 
 beforeAll(async () => {
@@ -45,22 +45,22 @@ const holders = () => ask(node, source.holders(TOKEN, undefined, signal), signal
 
 it("shows nothing of an index whose newest block is another one at the node", async () => {
   const t = textsOf("en");
-  header = () => Promise.resolve({ hash: INDEXED });
+  hashAt = () => Promise.resolve(INDEXED);
   expect(await holders()).toMatchObject({ items: [], indexedHeight: 9, isAhead: false });
-  header = () => Promise.resolve({ hash: `0x${"0b".repeat(32)}` });
+  hashAt = () => Promise.resolve(`0x${"0b".repeat(32)}`);
   expect(await holders()).toBe("foreign");
   expect(JSON.stringify(indexedNote("foreign", t))).toContain("other blocks than the node");
 });
 
 it("says of an index that is ahead of the node that its blocks may be lost", async () => {
-  header = () => Promise.resolve(undefined);
+  hashAt = () => Promise.resolve(undefined);
   const found = await holders();
   expect(found).toMatchObject({ isAhead: true });
   expect(JSON.stringify(indexedNote(found, textsOf("en")))).toContain("does not have that block");
 });
 
 it("shows what the index has where the node cannot tell", async () => {
-  header = () => Promise.reject(new NodeFault("NODE_UNREACHABLE", "no answer"));
+  hashAt = () => Promise.reject(new NodeFault("NODE_UNREACHABLE", "no answer"));
   expect(await holders()).toMatchObject({ indexedHeight: 9, isAhead: false });
 });
 
