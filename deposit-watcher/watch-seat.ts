@@ -78,15 +78,17 @@ export class WatchSeat {
   /**
    * Writes an incident under the lease: what a watcher without it believes halts nobody. Blocks that are
    * being booked are booked before it counts, and none behind it.
+   * @returns whether this watcher has the lease
    */
-  async record(incident: NewIncident): Promise<void> {
+  async record(incident: NewIncident): Promise<boolean> {
     const lease = this.#lease;
-    if (lease === undefined) return;
+    if (lease === undefined) return false;
     await this.#parts.database.transaction(async (tx) => {
       await proveWatchLease(tx, lease);
       await lockCursor(tx);
       await writeIncident(tx, incident);
     });
+    return true;
   }
 
   /** The lease went to another. */

@@ -390,7 +390,8 @@ export class Watcher {
     this.#isTrusted = false;
     this.#staleHeads = 0;
     try {
-      await this.#seat.record(incident);
+      // Another watcher books, and looks with its own node: nothing is halted by what this one sees.
+      if (!(await this.#seat.record(incident))) return this.#lookAgain(incident);
       failpoint("watcher.after-incident");
       this.#update({ incident: await openIncident(database) });
     } catch (error) {

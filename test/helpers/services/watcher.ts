@@ -11,7 +11,7 @@ import {
   createAddressDerivation,
 } from "../../../chain/derivation/address-derivation.js";
 import type { CheckedNode } from "../../../deposit-watcher/chain-check.js";
-import { Watcher } from "../../../deposit-watcher/watcher.js";
+import { Watcher, type WatcherParts } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import {
@@ -114,6 +114,7 @@ export class WatcherBench {
     database: SqlDatabase = this.ledger.database,
     guard = this.guard,
     leaseMs = 3_000,
+    own: Partial<Pick<WatcherParts, "node" | "metrics">> = {},
   ): RunningWatcher {
     const watcher = new Watcher({
       database,
@@ -133,6 +134,7 @@ export class WatcherBench {
         leaseMs,
         owner: randomUUID(),
       },
+      ...own,
     });
     const controller = new AbortController();
     const faults: unknown[] = [];

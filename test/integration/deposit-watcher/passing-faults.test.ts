@@ -1,7 +1,11 @@
 /** What passes by itself: a single odd answer is no incident, a database that refuses is waited for. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { parseHash32 } from "../../../chain/hex.js";
 import { readinessOf } from "../../../deposit-watcher/readiness.js";
+import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { openIncident } from "../../../ledger/incidents.js";
+import type { EvmClient } from "../../../rpc-client/evm-client.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
 import { WatcherBench } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 
@@ -35,6 +39,37 @@ async function oddHeader(height: string): Promise<unknown> {
   const { result } = (await answer.json()) as { result: Record<string, unknown> };
   return { ...result, hash: `0x${"ab".repeat(32)}` };
 }
+
+describe("what a watcher sees that stands by", () => {
+  it("halts nobody, and nobody is told that it does", async () => {
+    const { address } = await bench.register("alice");
+    const first = bench.start();
+    await bench.caughtUp();
+    // A node of its own, which has another block where the ledger has booked one.
+    let looks = 0;
+    const getBlockHeader: EvmClient["getBlockHeader"] = async (at, options) => {
+      looks += 1;
+      const header = await bench.node.getBlockHeader(at, options);
+      return header && { ...header, hash: parseHash32(`0x${"ab".repeat(32)}`) };
+    };
+    const halts: boolean[] = [];
+    const metrics = {
+      ...createWatcherMetrics(createMetrics({ processMetrics: false })),
+      halted: (isHalted: boolean) => void halts.push(isHalted),
+    };
+    const node = { ...bench.node, getBlockHeader };
+    const standby = bench.start(undefined, undefined, undefined, { node, metrics });
+    await until(() => looks > 4, { timeoutMs: 20_000, what: "it has looked often enough" });
+    expect(standby.watcher.status.problem).toContain("is not the one that is booked");
+    expect(halts).not.toContain(true);
+    expect(await openIncident(bench.ledger.database)).toBeUndefined();
+    bench.pay([address, 5n]);
+    bench.chain.mine();
+    await bench.caughtUp();
+    expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5"]);
+    expect([...first.faults, ...standby.faults]).toEqual([]);
+  });
+});
 
 describe("a single odd answer", () => {
   it.each([1, 2])("about a balance, told %s times, is looked at again", async (count) => {
