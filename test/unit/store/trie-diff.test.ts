@@ -297,7 +297,7 @@ describe("proofs of one block that are asked for at the same time", () => {
     const asked = [ask(gone.signal), ask(gone.signal)];
     gone.abort(new Error("gone"));
     expect(await Promise.allSettled(asked)).toEqual(
-      Array(2).fill({ status: "rejected", reason: new Error("gone") }),
+      asked.map(() => ({ status: "rejected", reason: new Error("gone") })),
     );
     const damaged = changed({ get: () => undefined });
     const broken = new SharedWalks(damaged, base);
