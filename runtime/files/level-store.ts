@@ -273,9 +273,10 @@ class CheckedStore implements LevelStore {
     range: LevelRange,
     { open, keyOf }: PartsOf<Item>,
   ): AsyncGenerator<Item[], void> {
-    const own = range.snapshot === undefined ? this.level.snapshot() : undefined;
-    const whole = { ...range, snapshot: range.snapshot ?? own };
     let left = range.limit ?? Number.POSITIVE_INFINITY;
+    // One iterator is of one state by itself; all parts have to be of the same.
+    const own = range.snapshot === undefined && left > 1 ? this.level.snapshot() : undefined;
+    const whole = { ...range, snapshot: range.snapshot ?? own };
     let after: Buffer | undefined;
     let count = 1;
     try {
