@@ -202,11 +202,12 @@ function summaryOf(switches: readonly WalletSwitch[]): SigningFreeze {
 }
 
 /** One line about a switch. */
-export function switchLine({ wallet, frozen, changedAt, reason }: WalletSwitch): string {
+export function switchLine(walletSwitch: WalletSwitch): string {
+  const { wallet, frozen, changedAt, reason, behindElsewhere } = walletSwitch;
   const name = toChecksumAddress(wallet);
-  return frozen
-    ? `signing for ${name} is FROZEN since ${changedAt}: ${reason}`
-    : `signing for ${name} goes on`;
+  if (frozen) return `signing for ${name} is FROZEN since ${changedAt}: ${reason}`;
+  const but = behindElsewhere === undefined ? "" : `, but it pays nothing new: ${behindElsewhere}`;
+  return `signing for ${name} goes on${but}`;
 }
 
 function rowOf(withdrawal: Withdrawal): string {
