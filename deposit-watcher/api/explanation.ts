@@ -12,6 +12,7 @@ import { findDeposit, type StoredDeposit } from "../../ledger/deposits/deposit-q
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
 import type { DataTransaction } from "../../rpc-client/data-api/data-block.js";
+import { isPruned } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { JournaledTransaction } from "../../rpc-client/journal-codec.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
@@ -221,7 +222,12 @@ async function journaled(
   options: { readonly signal: AbortSignal },
 ): Promise<OwnTransaction | undefined> {
   const header = await node.getBlockHeader(height, options);
-  const block = header && (await node.blockJournal(header.hash, options));
+  const block =
+    header &&
+    (await node.blockJournal(header.hash, options).catch((error: unknown) => {
+      if (isPruned(error)) return undefined;
+      throw error;
+    }));
   return block?.transactions.find((one) => one.index === index);
 }
 

@@ -11,7 +11,7 @@ import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes, type DepositApiParts } from "../../../deposit-watcher/api/routes.js";
 import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
 import { resumeCrediting } from "../../../ledger/incidents.js";
-import { NodeFault } from "../../../rpc-client/errors.js";
+import { NodeFault, RpcError } from "../../../rpc-client/errors.js";
 import type { NodeReceipt, NodeTransactionStatus } from "../../../rpc-client/transaction-codec.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
@@ -39,6 +39,7 @@ const consensusHashes = new Map<string, Hash32>();
 /** Transfers of tokens in the logs of transactions that succeeded. */
 const logged = new Map<string, NodeReceipt["transfers"]>();
 let isNodeDown = false;
+let isJournalPruned = false;
 
 beforeAll(async () => {
   bench = await WatcherBench.open();
@@ -79,6 +80,10 @@ function nodeOf({ node, chain }: WatcherBench): DepositApiParts["chain"]["node"]
   return {
     getBlockHeader: (at, options) => up(() => node.getBlockHeader(at, options)),
     async blockJournal(hash) {
+      if (isJournalPruned) {
+        const rpc = { rpcCode: 4444, method: "causeway_getBlockJournal" };
+        throw new RpcError("pruned history unavailable", rpc);
+      }
       const block = up(() => chain.blocks.find((one) => one.hash === hash));
       if (block === undefined) return undefined;
       const statusOf = (one: Hash32) => (failed.has(one) || failedCosmos.has(one) ? 0 : 1);
@@ -312,6 +317,11 @@ describe("GET /v1/deposits/explain", () => {
     }
     expect(await explain(reverted.hash)).toMatchObject({ code: "FAILED" });
     expect(await explain(ofCosmos.hash)).toMatchObject({ code: "FAILED", blockNumber: height });
+    // A node keeps blocks for longer than their journals: the rest is told without.
+    isJournalPruned = true;
+    expect(await explain(ofCosmos.hash)).toMatchObject({ code: "NOT_OURS", blockNumber: height });
+    expect(await explain(empty.hash)).toMatchObject({ code: "NOTHING_ARRIVED" });
+    isJournalPruned = false;
   });
 
   it("names a token that nobody listed also where its block had too many to record each", async () => {
