@@ -162,9 +162,13 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
     return end > nonce ? end : nonce;
   }
 
-  /** `missingNonce` of a queued one is the first nonce of its sender that is not executable. */
+  /**
+   * By either hash of what the pool has. `missingNonce` of a queued one is the first nonce of its sender that
+   * is not executable.
+   */
   status(hash: Hash32): TransactionStatus {
-    const entry = this.visible(this.contents.get(hash));
+    const { contents } = this;
+    const entry = this.visible(contents.get(hash) ?? contents.getBySdkHash(hash));
     if (entry !== undefined) {
       const bounds = this.contents.sender(entry.from)?.bounds;
       const missingNonce = bounds?.pendingEnd ?? entry.tx.nonce;

@@ -104,6 +104,10 @@ describe("a transaction in the pool", () => {
     const hash = `0x${createHash("sha256").update(bytes).digest("hex")}` as never;
     expect(pool.getBySdkHash(hash)).toBe(pool.get(tx.hash));
     expect(pool.getBySdkHash(tx.hash)).toBeUndefined();
+    expect([pool.status(hash), pool.status(tx.hash)]).toEqual([
+      { status: "pending" },
+      { status: "pending" },
+    ]);
     mine([{ tx, from: alice.address }]);
     expect(pool.getBySdkHash(hash)).toBeUndefined();
   });
