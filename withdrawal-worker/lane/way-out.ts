@@ -48,6 +48,8 @@ export class WayOut {
   readonly #context: LaneContext;
   #stall: Stall | undefined;
   #status: WithdrawalStatus = "slotted";
+  /** At the last look something that was signed for it could be sent. */
+  #isMinable = false;
 
   constructor(context: LaneContext) {
     this.#context = context;
@@ -80,9 +82,11 @@ export class WayOut {
       limit: 1,
     });
     const view = { nonce, height, nowMs, isOpen: lowest !== undefined };
-    // Nobody could mine it while a person looked: once that is over it is waited for anew.
-    const isReleased = this.#status === "frozen" && lowest?.status !== "frozen";
-    this.#stall = nextStall(isReleased ? undefined : this.#stall, view);
+    // Nobody could mine it while it was not signed, or a person looked: from then on it is waited for anew.
+    const isMinable =
+      lowest !== undefined && lowest.status !== "frozen" && lowest.attempts.length > 0;
+    this.#stall = nextStall(isMinable && !this.#isMinable ? undefined : this.#stall, view);
+    this.#isMinable = isMinable;
     if (this.#stall === undefined || lowest === undefined) return;
     this.#status = lowest.status;
     if (lowest.status === "frozen") return;

@@ -169,6 +169,31 @@ describe("a payment that is not mined", () => {
     await expectEvenBooks();
   });
 
+  it("is waited for from its signature on, however long who signs said nothing", async () => {
+    let isSilent = true;
+    const { signer } = house.context();
+    const lane = house.laneWith({
+      signer: {
+        address: signer.address,
+        review: (payments) => signer.review(payments),
+        trouble: () => undefined,
+        sign: async (intents, options) =>
+          isSilent
+            ? intents.map(() => ({ kind: "unanswered", reason: "silent" }) as const)
+            : signer.sign(intents, options),
+      },
+    });
+    const { id, to } = await house.acceptTo();
+    await house.pass(lane, { rounds: 5, stepMs: 300_000 });
+    expect((await house.read(id)).status).toBe("slotted");
+    isSilent = false;
+    // Signed and sent; then looked at before the next block.
+    for (let round = 0; round < 3; round += 1) await lane.runRound(house.signal);
+    await house.pass(lane, { rounds: 2, stepMs: 2_000 });
+    expect(await house.read(id)).toMatchObject({ status: "settled", nonce: 0n });
+    expect(house.chain.balances.get(to)).toBe(TOKEN);
+  });
+
   it("makes the lane say that it does not move, with the nonce and the node's answer", async () => {
     const { to } = await house.acceptTo();
     house.chain.unmined.add(to);
