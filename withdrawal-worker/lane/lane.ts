@@ -84,6 +84,8 @@ export class Lane {
   #noFeesUntilMs = 0;
   /** Who signs has said nothing to the last that were asked for. */
   #isSignerSilent = false;
+  /** The guard let nothing go on at the last look. */
+  #isHeld = false;
   /** The lease lies free for whoever can sign, and nobody has taken it. */
   #isOnOffer = false;
 
@@ -203,10 +205,11 @@ export class Lane {
   }
 
   async #work(round: Round, wallet: ShownWallet): Promise<boolean> {
-    if (!(await this.#context.guard.mayGoOn(round.view))) {
-      this.#wayOut.forget();
-      return false;
-    }
+    const mayGoOn = await this.#context.guard.mayGoOn(round.view);
+    // One look may be a late node's behind a balancer: the wait goes on over it.
+    if (!mayGoOn && this.#isHeld) this.#wayOut.forget();
+    this.#isHeld = !mayGoOn;
+    if (!mayGoOn) return false;
     const { ledger, signer } = this.#context;
     // The row was read after the chain.
     await freezeIfBehind(this.#context, signer.address, round.view, wallet);

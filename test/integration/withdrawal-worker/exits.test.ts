@@ -194,6 +194,27 @@ describe("a payment that is not mined", () => {
     expect(house.chain.balances.get(to)).toBe(TOKEN);
   });
 
+  it("is waited for anew behind a time in which the lane might not work, and not behind one look", async () => {
+    let isOpen = true;
+    const lane = house.laneWith({ guard: { mayGoOn: async () => isOpen } });
+    const { id, to } = await house.acceptTo();
+    house.chain.unmined.add(to);
+    for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
+    house.clock.ms += 20_000;
+    for (const may of [false, true]) {
+      isOpen = may;
+      await lane.runRound(house.signal);
+    }
+    expect(lane.status().stalledMs).toBe(20_000);
+    isOpen = false;
+    await house.pass(lane, { rounds: 3, stepMs: 300_000 });
+    isOpen = true;
+    for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
+    house.chain.unmined.clear();
+    await house.pass(lane, { rounds: 2, stepMs: 2_000 });
+    expect(await house.read(id)).toMatchObject({ status: "settled", nonce: 0n });
+  });
+
   it("makes the lane say that it does not move, with the nonce and the node's answer", async () => {
     const { to } = await house.acceptTo();
     house.chain.unmined.add(to);
