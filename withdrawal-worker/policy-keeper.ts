@@ -173,7 +173,7 @@ export class PolicyKeeper implements PolicySource {
     try {
       await writePolicyMark(policyMarkPath(home), active);
     } catch (error) {
-      // This process knows it all the same; the next one takes the file for one that was changed.
+      // This process knows it all the same; the next one knows of the file what the ledger does.
       const reason = errorCode(error);
       log.warn({ reason }, "the home cannot remember which policy it brought into force");
     }
