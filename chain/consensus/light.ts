@@ -18,6 +18,8 @@ import { voteSignBytes } from "./vote.js";
 export type LightErrorCode =
   /** What was trusted is older than the trusting period. */
   | "LIGHT_EXPIRED"
+  /** The header is of a time that is to come: the clock here is behind, or somebody made it up. */
+  | "LIGHT_FUTURE"
   /** The header, its commit or its validators contradict a rule: somebody made it up. */
   | "LIGHT_INVALID"
   /** Too little of the trusted power signed it: a header in between may lead there. */
@@ -67,7 +69,7 @@ export function isLightExpired(
  * Verifies a newer header, by the next validators of the trusted one where it is the very next,
  * else by more than a third of the trusted validators.
  * @param trusted its validators may be those of its height or of the next one
- * @throws LIGHT_EXPIRED, LIGHT_INVALID, LIGHT_UNTRUSTED
+ * @throws LIGHT_EXPIRED, LIGHT_FUTURE, LIGHT_INVALID, LIGHT_UNTRUSTED
  */
 export function verifyLightBlock(trusted: LightBlock, next: LightBlock, rules: LightRules): void {
   const isAdjacent = next.header.height === trusted.header.height + 1;
@@ -75,7 +77,7 @@ export function verifyLightBlock(trusted: LightBlock, next: LightBlock, rules: L
   else verifyNonAdjacent(trusted, next, rules);
 }
 
-/** Verifies the header of the next height. Throws LIGHT_EXPIRED, LIGHT_INVALID. */
+/** Verifies the header of the next height. Throws LIGHT_EXPIRED, LIGHT_FUTURE, LIGHT_INVALID. */
 export function verifyAdjacent(trusted: SignedHeader, next: LightBlock, rules: LightRules): void {
   if (next.header.height !== trusted.header.height + 1) {
     throw invalid("headers must be adjacent in height");
@@ -87,7 +89,7 @@ export function verifyAdjacent(trusted: SignedHeader, next: LightBlock, rules: L
   verifyTwoThirds(next, rules);
 }
 
-/** Verifies a header further up. Throws LIGHT_EXPIRED, LIGHT_INVALID, LIGHT_UNTRUSTED. */
+/** Verifies a header further up. Throws as `verifyLightBlock`. */
 export function verifyNonAdjacent(trusted: LightBlock, next: LightBlock, rules: LightRules): void {
   if (next.header.height === trusted.header.height + 1) {
     throw invalid("headers must be non adjacent in height");
@@ -134,7 +136,11 @@ function verifyNewHeader(trusted: SignedHeader, next: LightBlock, rules: LightRu
     throw invalid("the new header's time is not after the trusted one's");
   }
   if (next.header.timeNs >= rules.nowNs + MAX_CLOCK_DRIFT_NS) {
-    throw invalid("the new header has a time from the future");
+    throw new LightError(
+      "LIGHT_FUTURE",
+      "header refused: the new header has a time from the future by this machine's clock",
+      { details: { height: next.header.height } },
+    );
   }
   checkValidators(next);
 }

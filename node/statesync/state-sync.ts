@@ -48,6 +48,7 @@ const PASSING_CODES: readonly string[] = [
   "SERVER_UNAVAILABLE",
   "SERVER_ANSWER_INVALID",
   "SNAPSHOT_UNAVAILABLE",
+  "LIGHT_FUTURE",
 ];
 
 /** More snapshots, false or incomplete, than peers bring up before they are banned. */

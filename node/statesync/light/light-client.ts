@@ -58,8 +58,8 @@ export class LightClient {
 
   /**
    * The verified header of a height.
-   * @throws LIGHT_DIVERGENCE, TRUST_HASH_MISMATCH, LIGHT_EXPIRED, LIGHT_INVALID, LIGHT_UNTRUSTED,
-   * SERVER_UNAVAILABLE, or the signal's reason
+   * @throws LIGHT_DIVERGENCE, TRUST_HASH_MISMATCH, LIGHT_EXPIRED, LIGHT_INVALID, LIGHT_UNTRUSTED;
+   * LIGHT_FUTURE, SERVER_UNAVAILABLE, or the signal's reason
    */
   async verify(height: Height, signal: AbortSignal): Promise<LightBlock> {
     await this.trustRoot(signal);

@@ -23,6 +23,7 @@ import { SnapshotOffers, type SnapshotPeer } from "../../../node/statesync/state
 import type { SnapshotOffer } from "../../../node/statesync/statesync-ports.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
+import { sleep } from "../../../runtime/process/task.js";
 import { LIGHT_CHAIN_ID, lightChain, START_NS } from "../../helpers/chains/light-blocks.js";
 import { FakeLightServer } from "../../helpers/chains/light-server.js";
 import { until } from "../../helpers/until.js";
@@ -265,8 +266,14 @@ describe("offers", () => {
     }));
 });
 
+const START_MS = Number(START_NS / 1_000_000n);
+
 /** State sync of a chain of nine blocks, with peers that offer what they like. */
-function syncFrom(peers: readonly FakePeer[], maxSnapshotBytes: number): StateSync {
+function syncFrom(
+  peers: readonly FakePeer[],
+  maxSnapshotBytes: number,
+  nowMs: () => number = () => START_MS + 600_000,
+): StateSync {
   const { genesis } = validatorGenesis(1);
   const chain = lightChain(9, { validators: 3, change: 0 });
   const trusted = chain.get(2);
@@ -290,7 +297,7 @@ function syncFrom(peers: readonly FakePeer[], maxSnapshotBytes: number): StateSy
     window: { maxAgeBlocks: 1, maxAgeNs: 1n },
     peers: () => peers,
     report,
-    clock: { ...systemClock, nowMs: () => Number(START_NS / 1_000_000n) + 600_000 },
+    clock: { ...systemClock, nowMs },
     log,
   });
 }
@@ -317,6 +324,34 @@ describe("a snapshot that is larger than the operator allows", () => {
         await running;
       }
       expect(new Set(asked)).toEqual(new Set([5]));
+    }));
+});
+
+describe("a clock that is behind", () => {
+  it("is waited for: put right, the node goes on by itself", () =>
+    inVirtualTime(async () => {
+      const tried: number[] = [];
+      const offered = [{ height: 6, format: 1, chunks: 1, id: ZERO_HASH }];
+      const holder = new FakePeer("holder", honest, offered, ({ height }) => {
+        tried.push(height);
+        return undefined;
+      });
+      const ending = new AbortController();
+      let fault: unknown;
+      // Blocks are a minute apart.
+      let nowMs = START_MS + 120_000;
+      const running = syncFrom([holder], 2 ** 30, () => nowMs)
+        .run(ending.signal)
+        .catch((error: unknown) => (fault ??= error));
+      try {
+        await sleep(5_000, { signal: ending.signal });
+        expect([tried, fault]).toEqual([[], undefined]);
+        nowMs += 480_000;
+        await until(() => tried.length > 0, { timeoutMs: 20_000 });
+      } finally {
+        ending.abort(new Error("enough"));
+        await running;
+      }
     }));
 });
 
