@@ -21,6 +21,9 @@ const KEEP_ALIVE_MS = 15_000;
 /** Time between two looks: another process that writes the index does not wake this one. */
 const LOOK_MS = 1_000;
 
+/** The id of an event. */
+const EVENT_ID = /^(?<height>-1|[0-9]{1,9})(?::(?<hash>0x[0-9a-f]{64}))?$/;
+
 /** The readers of one process. */
 export class BlockStream {
   private readonly bells = new Set<Wakeup>();
@@ -38,13 +41,11 @@ export class BlockStream {
   /** @throws TOO_MANY_STREAMS */
   async open({ headers, signal }: HttpRequest): Promise<HttpReply> {
     this.assertRoom();
-    const last = headers["last-event-id"];
-    const isHeight = typeof last === "string" && /^(-1|[0-9]{1,9})$/.test(last);
+    const known = placeOf(headers["last-event-id"]);
     const progress = await readProgress(this.context.database, s);
     // Others may have come meanwhile.
     this.assertRoom();
-    const end = { height: progress?.height ?? -1, hash: progress?.hash };
-    const start = isHeight ? { height: Number(last), hash: undefined } : end;
+    const start = known ?? { height: progress?.height ?? -1, hash: progress?.hash };
     const ending = AbortSignal.any([signal, this.options.signal]);
     return {
       headers: { "content-type": "text/event-stream", "cache-control": "no-store" },
@@ -73,7 +74,7 @@ export class BlockStream {
         if (last.height >= 0 && !isSame(known, last)) {
           last = await this.end();
           const data = { height: last.height, hash: last.hash ?? null };
-          yield event("rewound", last.height, data);
+          yield event("rewound", last, data);
           silentMs = 0;
           // Tables that are being put in place of others may be seen in part: nobody is told in a loop.
           await bell.wait({ signal, timeoutMs: LOOK_MS });
@@ -82,8 +83,8 @@ export class BlockStream {
         const rows = found.slice(0, PAGE_BLOCKS);
         for (const row of rows) {
           const hash = hexOf(row.hash);
-          yield event("block", row.height, { ...row, hash, time: row.time.toISOString() });
           last = { height: row.height, hash };
+          yield event("block", last, { ...row, hash, time: row.time.toISOString() });
         }
         silentMs = rows.length > 0 ? 0 : silentMs + LOOK_MS;
         if (silentMs >= KEEP_ALIVE_MS) {
@@ -135,6 +136,17 @@ function isSame(row: BlockRow | undefined, { height, hash }: Place): boolean {
   return hash === undefined || hexOf(row.hash) === hash;
 }
 
-function event(name: "block" | "rewound", id: number, data: unknown): Buffer {
+/** What a reader was told last: a height, and the hash of its block where he gives the whole id. */
+function placeOf(id: string | readonly string[] | undefined): Place | undefined {
+  const parts = typeof id === "string" ? EVENT_ID.exec(id)?.groups : undefined;
+  return parts && { height: Number(parts["height"]), hash: parts["hash"] };
+}
+
+/**
+ * The id has the hash, too: a reader comes back with it, and by the height alone an index that was made anew
+ * meanwhile, and has grown past it again, would pass for the one that he knows.
+ */
+function event(name: "block" | "rewound", { height, hash }: Place, data: unknown): Buffer {
+  const id = hash === undefined ? `${height}` : `${height}:${hash}`;
   return Buffer.from(`id: ${id}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
 }

@@ -428,7 +428,7 @@ describe("an index that was made anew of a chain that has lost blocks", () => {
 
   /** A reader of the stream, who gathers what comes. */
   async function reader(
-    lastEventId: number,
+    lastEventId: number | string,
     work: (told: (text: string) => Promise<string>) => Promise<void>,
   ) {
     const ending = new AbortController();
@@ -452,14 +452,33 @@ describe("an index that was made anew of a chain that has lost blocks", () => {
   }
 
   const rewoundAt = (height: number) =>
-    `id: ${height}\nevent: rewound\ndata: {"height":${height},"hash":"0x`;
+    new RegExp(
+      `id: ${height}:(0x[0-9a-f]{64})\nevent: rewound\ndata: {"height":${height},"hash":"\\1"}`,
+    );
 
   it("tells a reader of the stream who comes back with a block that it does not have", async () => {
     await stage.indexed();
     const top = stage.height;
     await withChanged(shorter(3), () =>
       reader(top, async (told) => {
-        expect(await told("event: rewound\n")).toContain(rewoundAt(top - 3));
+        expect(await told("event: rewound\n")).toMatch(rewoundAt(top - 3));
+      }),
+    );
+  });
+
+  it("tells a reader who comes back when other blocks are in the place of those he has", async () => {
+    await stage.indexed();
+    const top = stage.height;
+    let lastId = "";
+    await reader(top - 2, async (told) => {
+      lastId = /id: (.*)\nevent: block/.exec(await told(`"height":${top - 1},`))?.[1] ?? "";
+    });
+    await reader(lastId, async (told) => {
+      expect(await told(`"height":${top},`)).not.toContain("rewound");
+    });
+    await withChanged(otherBlocks, () =>
+      reader(lastId, async (told) => {
+        expect(await told("event: rewound\n")).toMatch(rewoundAt(top));
       }),
     );
   });
@@ -473,9 +492,9 @@ describe("an index that was made anew of a chain that has lost blocks", () => {
       await stage.indexed();
       const top = stage.height;
       await reader(top - 1, async (told) => {
-        await told(`id: ${top}\nevent: block\n`);
+        expect(await told("event: block\n")).toContain(`id: ${top}:0x`);
         await withChanged(change, async () => {
-          expect(await told("event: rewound\n")).toContain(rewoundAt(top - by));
+          expect(await told("event: rewound\n")).toMatch(rewoundAt(top - by));
         });
       });
     },

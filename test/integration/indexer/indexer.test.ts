@@ -452,9 +452,9 @@ describe("the indexer", () => {
     let text = "";
     for await (const piece of reply.body ?? []) {
       text += Buffer.from(piece).toString("utf8");
-      if (text.includes(`id: ${stage.height}\n`)) break;
+      if (text.includes(`id: ${stage.height}:0x`)) break;
     }
     ending.abort();
-    expect(text).toContain(`id: ${stage.height - 1}\n`);
+    expect(text).toContain(`id: ${stage.height - 1}:0x`);
   });
 });
