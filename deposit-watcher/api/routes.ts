@@ -12,7 +12,6 @@ import { amountFields } from "../../ledger/journal/amount-fields.js";
 import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
 import { listSightings, type StoredSighting } from "../../ledger/assets/token-sightings.js";
 import { readTokenStates } from "../../ledger/assets/token-state.js";
-import { registerAddress } from "../../ledger/deposits/deposit-addresses.js";
 import {
   type CustomerBalance,
   customerBalances,
@@ -23,13 +22,13 @@ import {
 } from "../../ledger/deposits/deposit-queries.js";
 import { listEvents } from "../../ledger/events.js";
 import type { LedgerGuard } from "../../ledger/guard/ledger-guard.js";
-import { failpoint } from "../../runtime/process/failpoint.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { AddressDerivation } from "../../chain/derivation/address-derivation.js";
 import { confirmationsOf } from "../../chain/confirmations.js";
 import { DepositError } from "../errors.js";
+import { AddressDesk } from "./address-desk.js";
 import { type ChainEvidence, collectEvidence, type EvidenceParts } from "./evidence.js";
 import { nextCursor, readListQuery } from "./list-query.js";
 import { type ExplanationParts, explainTransaction } from "./explanation.js";
@@ -52,12 +51,13 @@ export interface DepositApiParts {
 
 /** Routes of `openapi/deposit.yaml`. */
 export function createDepositRoutes(parts: DepositApiParts): readonly HttpRoute[] {
+  const desk = new AddressDesk(parts);
   return [
     {
       method: "post",
       path: "/v1/addresses",
       scope: "addresses:write",
-      handler: (request) => createAddress(parts, request),
+      handler: (request) => createAddress(desk, request),
     },
     reading("/v1/deposits", (request) => getDeposits(parts, request)),
     reading("/v1/deposits/explain", (request) => explain(parts, request)),
@@ -79,7 +79,7 @@ function reading(path: string, handler: HttpRoute["handler"]): HttpRoute {
   return { method: "get", path, scope: "deposits:read", handler };
 }
 
-async function createAddress(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
+async function createAddress(desk: AddressDesk, request: HttpRequest): Promise<HttpReply> {
   const body = request.body;
   const given: unknown =
     typeof body === "object" && body !== null ? Reflect.get(body, "customerId") : undefined;
@@ -87,14 +87,7 @@ async function createAddress(parts: DepositApiParts, request: HttpRequest): Prom
   if (standsForNobody(customerId)) {
     throw invalidField("customerId", "this identifier stands for nobody");
   }
-  const registered = await registerAddress(parts.database, customerId, {
-    deriveAddress: (index) => parts.derivation.addressAt(index),
-    issuedBelow: parts.guard.nextAddressIndex,
-  });
-  failpoint("watcher.after-register");
-  // In the home before anybody pays to it: a database from a backup would give it out again.
-  await parts.guard.beforeTelling({ address: registered });
-  parts.onRegistered();
+  const registered = await desk.give(customerId);
   return {
     status: 201,
     body: {

@@ -1,12 +1,13 @@
 /** Deposit addresses: who gets which index, from which block on they count, and their past. */
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
+import { breathe } from "../../runtime/process/main-thread.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type CustomerId, parseCustomerId } from "../journal/accounts.js";
 import { storedAddress, storedHeight, storedInteger } from "../stored-values.js";
 import { LedgerError } from "../errors.js";
 import { inRecovery, refuseInRecovery } from "../guard/ledger-guard.js";
-import { lockCursor } from "../watch/watch-cursor.js";
+import { lockCursor, readCursor } from "../watch/watch-cursor.js";
 
 /** One registered address. */
 export interface DepositAddress {
@@ -31,21 +32,28 @@ const SELECT_ADDRESS = `
     FROM deposit_address d LEFT JOIN address_assignment a ON a.address = d.address`;
 
 /**
- * Registers the next address for a customer; each call gives a new index. The cursor row is
- * locked meanwhile, so every block after the commit is matched against the new address.
+ * Registers the next addresses, one for each customer that is named, in their order; all in one commit.
+ * The cursor row is locked meanwhile, so every block after the commit is matched against them.
  * @param issue.deriveAddress address of an index; throws when its two derivations disagree
  * @param issue.issuedBelow all lower indexes were given out before, whatever the ledger says
- * @throws RECOVERY; OWN_ADDRESS where the next one is a hot wallet's: what came there would be nobody's
+ * @throws RECOVERY; OWN_ADDRESS where one of them is a hot wallet's: what came there would be nobody's
  */
-export async function registerAddress(
+export async function registerAddresses(
   database: SqlDatabase,
-  customerId: CustomerId,
+  customerIds: readonly CustomerId[],
   issue: {
     readonly deriveAddress: (index: number) => Address;
     readonly issuedBelow: number;
   },
-): Promise<DepositAddress> {
+): Promise<DepositAddress[]> {
   const { deriveAddress, issuedBelow } = issue;
+  // Ahead of the lock, for which the watcher's blocks wait: mostly nobody else gives any out meanwhile.
+  const ahead = new Map<number, Address>();
+  const { nextAddressIndex } = await readCursor(database);
+  for (const place of customerIds.keys()) {
+    await breathe();
+    ahead.set(nextAddressIndex + place, deriveAddress(nextAddressIndex + place));
+  }
   return database.transaction(async (tx) => {
     const cursor = await lockCursor(tx);
     await refuseInRecovery(tx);
@@ -55,26 +63,52 @@ export async function registerAddress(
           "given out; to see what the chain proves: causeway recover",
       );
     }
-    const index = cursor.nextAddressIndex;
-    const address = deriveAddress(index);
-    await refuseWallet(tx, address, index);
     const fromHeight = cursor.height + 1;
-    await tx.query(`UPDATE watch_cursor SET next_address_index = $1`, [index + 1]);
-    await tx.query(`INSERT INTO customer (id) VALUES ($1) ON CONFLICT DO NOTHING`, [customerId]);
-    await tx.query(
-      `INSERT INTO deposit_address (index, address, customer_id, from_height, backfilled)
-       VALUES ($1, $2, $3, $4, $5)`,
-      // Nothing can lie before block 0, so such an address has no past to look for.
-      [index, address, customerId, fromHeight, fromHeight === 0],
-    );
-    return { index, address, customerId, fromHeight };
+    const given = customerIds.map((customerId, place) => {
+      const index = cursor.nextAddressIndex + place;
+      const address = ahead.get(index) ?? deriveAddress(index);
+      return { index, address, customerId, fromHeight };
+    });
+    await refuseWallets(tx, given);
+    await insertAddresses(tx, given);
+    await tx.query(`UPDATE watch_cursor SET next_address_index = next_address_index + $1`, [
+      given.length,
+    ]);
+    return given;
   });
 }
 
+async function insertAddresses(tx: Sql, given: readonly DepositAddress[]): Promise<void> {
+  const customerIds = given.map(({ customerId }) => customerId);
+  await tx.query(
+    `INSERT INTO customer (id) SELECT DISTINCT unnest($1::text[]) ON CONFLICT DO NOTHING`,
+    [customerIds],
+  );
+  await tx.query(
+    // Nothing can lie before block 0, so such an address has no past to look for.
+    `INSERT INTO deposit_address (index, address, customer_id, from_height, backfilled)
+     SELECT index, address, customer_id, from_height, from_height = 0
+       FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[])
+            AS given (index, address, customer_id, from_height)`,
+    [
+      given.map(({ index }) => index),
+      given.map(({ address }) => address),
+      customerIds,
+      given.map(({ fromHeight }) => fromHeight),
+    ],
+  );
+}
+
 /** Under the cursor's lock, which whoever registers a wallet holds, too. */
-async function refuseWallet(tx: Sql, address: Address, index: number): Promise<void> {
-  const rows = await tx.query(`SELECT 1 FROM wallet WHERE address = $1`, [address]);
-  if (rows.length === 0) return;
+async function refuseWallets(tx: Sql, given: readonly DepositAddress[]): Promise<void> {
+  const addresses = given.map(({ address }) => address);
+  const rows = await tx.query<{ address: string }>(
+    `SELECT address FROM wallet WHERE address = ANY($1::text[])`,
+    [addresses],
+  );
+  const wallet = given.find(({ address }) => rows.some((row) => row.address === address));
+  if (wallet === undefined) return;
+  const { address, index } = wallet;
   throw new LedgerError(
     "OWN_ADDRESS",
     `address ${index} of the deposit key is the hot wallet ${address}: both are of one seed, and no ` +

@@ -228,8 +228,8 @@ export async function closeIfBehind(database: SqlDatabase, home: string): Promis
 /** What is to be told. */
 interface Told {
   /** Highest number of the events. */
-  readonly eventSeq?: number | undefined;
-  readonly address?: { readonly index: number; readonly customerId: string } | undefined;
+  readonly eventSeq?: number;
+  readonly addresses?: readonly { readonly index: number; readonly customerId: string }[];
 }
 
 /** The guard of one process. */
@@ -282,28 +282,34 @@ export class LedgerGuard {
    * @throws COMMIT_LOST, RECOVERY, HOME_MARK_UNUSABLE
    */
   async beforeTelling(told: Told): Promise<void> {
-    const { eventSeq = 0, address } = told;
+    const { eventSeq = 0, addresses = [] } = told;
     const known = this.#mark.value;
     const isKnown =
       known !== undefined &&
       known.eventSeq >= eventSeq &&
-      known.nextAddressIndex > (address?.index ?? -1);
-    if (isKnown && address === undefined) return;
+      addresses.every(({ index }) => known.nextAddressIndex > index);
+    if (isKnown && addresses.length === 0) return;
     const reason = isKnown ? undefined : await this.keep();
     if (reason !== undefined) throw inRecovery(`${reason}; see causeway recover`);
     // Behind the mark: by what is lost from here on the ledger is behind it.
-    if (await this.#has({ eventSeq, address })) return;
+    if (await this.#has({ eventSeq, addresses })) return;
     throw new LedgerError("COMMIT_LOST", "the ledger has lost what it had just written", {
       retriable: true,
     });
   }
 
-  async #has({ eventSeq, address }: Told): Promise<boolean> {
+  async #has({ eventSeq, addresses }: Required<Told>): Promise<boolean> {
     const rows = await this.#database.query(
       `SELECT 1 FROM event_counter
-        WHERE seq >= $1 AND ($2::bigint IS NULL OR EXISTS (
-          SELECT 1 FROM deposit_address WHERE index = $2::bigint AND customer_id = $3))`,
-      [eventSeq ?? 0, address?.index ?? null, address?.customerId ?? null],
+        WHERE seq >= $1 AND NOT EXISTS (
+          SELECT 1 FROM unnest($2::bigint[], $3::text[]) AS told (index, customer_id)
+           WHERE NOT EXISTS (SELECT 1 FROM deposit_address d
+                              WHERE d.index = told.index AND d.customer_id = told.customer_id))`,
+      [
+        eventSeq,
+        addresses.map(({ index }) => index),
+        addresses.map(({ customerId }) => customerId),
+      ],
     );
     return rows.length > 0;
   }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { HDNodeWallet, Mnemonic } from "ethers";
 import type { Address } from "../../../chain/address.js";
+import { present } from "../../../chain/errors.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import {
   type AddressDerivation,
@@ -13,10 +14,10 @@ import {
 import type { CheckedNode } from "../../../deposit-watcher/chain-check.js";
 import { Watcher, type WatcherParts } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
-import { parseCustomerId } from "../../../ledger/journal/accounts.js";
+import { type CustomerId, parseCustomerId } from "../../../ledger/journal/accounts.js";
 import {
   type DepositAddress,
-  registerAddress,
+  registerAddresses,
 } from "../../../ledger/deposits/deposit-addresses.js";
 import { listDeposits } from "../../../ledger/deposits/deposit-queries.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
@@ -55,6 +56,16 @@ const account = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(phrase), "m/44'/60
 
 /** Derivation of the addresses of every test. */
 export const derivation: AddressDerivation = createAddressDerivation(account.neuter().extendedKey);
+
+/** Registers one address. */
+export async function registerAddress(
+  database: SqlDatabase,
+  customerId: CustomerId,
+  issue: Parameters<typeof registerAddresses>[2],
+): Promise<DepositAddress> {
+  const [address] = await registerAddresses(database, [customerId], issue);
+  return present(address, "address that was registered");
+}
 
 /** A watcher that runs until it is stopped. */
 export interface RunningWatcher {

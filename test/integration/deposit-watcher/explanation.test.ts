@@ -5,10 +5,10 @@ import { parseHash32 } from "../../../chain/hex.js";
 import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import { recordSightings, type SightingReason } from "../../../ledger/assets/token-sightings.js";
 import { insertDeposits } from "../../../ledger/blocks/new-deposits.js";
-import { registerAddress } from "../../../ledger/deposits/deposit-addresses.js";
 import type { DepositStatus } from "../../../ledger/deposits/deposit-queries.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
+import { registerAddress } from "../../helpers/services/watcher.js";
 
 const ALICE = parseCustomerId("alice");
 const HASH = parseHash32(`0x${"ab".repeat(32)}`);

@@ -5,7 +5,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
-import { registerAddress } from "../../../ledger/deposits/deposit-addresses.js";
 import { commitBlockStep } from "../../../ledger/blocks/block-step.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
@@ -27,7 +26,7 @@ import {
 } from "../../helpers/services/ledger.js";
 import { copyTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 import { until } from "../../helpers/until.js";
-import { derivation } from "../../helpers/services/watcher.js";
+import { derivation, registerAddress } from "../../helpers/services/watcher.js";
 
 const { signal } = new AbortController();
 let ledger: TestLedger;
@@ -54,7 +53,7 @@ const guardOf = (database: LedgerDatabase) =>
 /** One address as the API gives it: told only when the home knows it. */
 async function give(database: LedgerDatabase, guard: LedgerGuard): Promise<number> {
   const address = await register(database, guard, "alice");
-  await guard.beforeTelling({ address });
+  await guard.beforeTelling({ addresses: [address] });
   return address.index;
 }
 
@@ -108,13 +107,13 @@ describe("a ledger and what its home remembers", () => {
     // Of the process that wrote it: its next question goes to the standby.
     const guard = await guardOf(standby);
     const isLost = { code: "COMMIT_LOST", retriable: true };
-    await expect(guard.beforeTelling({ address: lost })).rejects.toMatchObject(isLost);
+    await expect(guard.beforeTelling({ addresses: [lost] })).rejects.toMatchObject(isLost);
     await expect(guard.beforeTelling({ eventSeq: 1 })).rejects.toMatchObject(isLost);
     // By then the address may be somebody else's, whom it is told.
     const given = await register(standby, guard, "bob");
     expect(given.address).toBe(lost.address);
-    await guard.beforeTelling({ address: given });
-    await expect(guard.beforeTelling({ address: lost })).rejects.toMatchObject(isLost);
+    await guard.beforeTelling({ addresses: [given] });
+    await expect(guard.beforeTelling({ addresses: [lost] })).rejects.toMatchObject(isLost);
     expect(await guard.check()).toBeUndefined();
   });
 

@@ -22,10 +22,7 @@ import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.j
 import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { type ChainIdentity, type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
-import {
-  type DepositAddress,
-  registerAddress,
-} from "../../../ledger/deposits/deposit-addresses.js";
+import type { DepositAddress } from "../../../ledger/deposits/deposit-addresses.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { grantLedgerRoles } from "../../../ledger/roles.js";
@@ -60,6 +57,7 @@ import {
   TEST_PASSWORDS,
 } from "../../helpers/services/ledger.js";
 import { copyTestDatabase } from "../../helpers/services/postgres.js";
+import { registerAddress } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 import { GAS, LANE, TOKEN } from "./desk-settings.js";
 
@@ -207,7 +205,7 @@ export class Desk {
       deriveAddress: (index) => derivation.addressAt(index),
       issuedBelow: guard.nextAddressIndex,
     });
-    await guard.beforeTelling({ address });
+    await guard.beforeTelling({ addresses: [address] });
     return address;
   }
 

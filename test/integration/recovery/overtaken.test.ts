@@ -2,7 +2,6 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes } from "../../../deposit-watcher/api/routes.js";
-import { registerAddress } from "../../../ledger/deposits/deposit-addresses.js";
 import { listEvents, type StoredEvent } from "../../../ledger/events.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
@@ -11,6 +10,7 @@ import { addWebhook, findWebhook } from "../../../ledger/webhooks/subscriptions.
 import { createDataApiClient } from "../../../rpc-client/data-api/data-api-client.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { registerAddress } from "../../helpers/services/watcher.js";
 import { derivation, Desk, destination, TOKEN } from "./desk.js";
 
 let desk: Desk;

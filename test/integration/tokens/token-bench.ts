@@ -17,7 +17,6 @@ import { Watcher } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
-import { registerAddress } from "../../../ledger/deposits/deposit-addresses.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { planRewind, type RewindPlan } from "../../../ledger/recovery/older-chain.js";
@@ -47,7 +46,7 @@ import {
   silentLog,
   type TestLedger,
 } from "../../helpers/services/ledger.js";
-import { derivation } from "../../helpers/services/watcher.js";
+import { derivation, registerAddress } from "../../helpers/services/watcher.js";
 import { type CompiledContract, compileFixture } from "../../helpers/contracts/solidity.js";
 import { until } from "../../helpers/until.js";
 import { type Online, onlineServer } from "../../unit/sidecar/servers.js";
