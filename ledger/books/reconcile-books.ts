@@ -31,14 +31,12 @@ import { readCursor, type WatchCursor, watchedFromHeight } from "../watch/watch-
 /** Mismatches of one kind that a report lists at most; the rest is counted. */
 export const MAX_LISTED = 20;
 
-/** What the books say about one deposit address. */
+/** A deposit address, whatever the asset. */
 export interface BookedAddress {
   readonly address: Address;
   readonly fromHeight: Height;
   /** False while coins from before the registration are not booked. */
   readonly backfilled: boolean;
-  /** Deposits of every status minus what left before the registration. */
-  readonly bookedUnits: bigint;
 }
 
 /** What the books say about one hot wallet. */
@@ -85,6 +83,8 @@ export interface Books {
   /** First block that is watched: what was before is in the opening capital. */
   readonly watchedFrom: Height;
   readonly incident: Incident | undefined;
+  /** In the order of their indexes. */
+  readonly addresses: readonly BookedAddress[];
   readonly native: AssetBooks;
   /** Tokens in the order of their symbols; none that is not opened yet. */
   readonly tokens: readonly (AssetBooks & { readonly contract: Address })[];
@@ -102,7 +102,11 @@ export interface AssetBooks {
   readonly depositAddressesUnits: bigint;
   /** Deposits that are detected or held: on the chain, not posted yet. */
   readonly unpostedDepositsUnits: bigint;
-  readonly addresses: readonly BookedAddress[];
+  /**
+   * Of each deposit address: deposits of every status minus what left before the registration. Where that is
+   * nothing there is none: most addresses have none of most tokens, and all of them are held in memory.
+   */
+  readonly unitsOf: ReadonlyMap<Address, bigint>;
   readonly unsettled: readonly UnsettledAttempt[];
   /** Operators' entries about coins on the chain, newest first, at most `MAX_LISTED`. */
   readonly decided: readonly DecidedEntry[];
@@ -137,6 +141,7 @@ export async function readBooks(
       cursor,
       watchedFrom,
       incident: await openIncident(tx),
+      addresses: await readAddresses(tx),
       native: await readAssetBooks(tx, native),
       tokens,
       recoveredPayments: await readUndecided(tx),
@@ -161,7 +166,7 @@ async function readAssetBooks(tx: Sql, scope: Scope): Promise<AssetBooks> {
     fromHeight: scope.fromHeight,
     ...(await readAssets(tx, scope)),
     unpostedDepositsUnits: await readUnposted(tx, scope),
-    addresses: await readAddresses(tx, scope),
+    unitsOf: await readUnitsOf(tx, scope),
     decided: await readDecidedEntries(tx, scope),
     unsettled: await readUnsettled(tx, scope),
     availableUnits: totals.availableUnits,
@@ -216,32 +221,36 @@ async function readUnposted(tx: Sql, { asset }: Scope): Promise<bigint> {
   return storedAtoken(rows[0]?.amount);
 }
 
-async function readAddresses(tx: Sql, { asset, height }: Scope): Promise<BookedAddress[]> {
-  const rows = await tx.query<{
-    address: string;
-    from_height: string;
-    backfilled: boolean;
-    booked: string;
-  }>(
+async function readAddresses(tx: Sql): Promise<BookedAddress[]> {
+  const rows = await tx.query<{ address: string; from_height: string; backfilled: boolean }>(
     `${WITH_LOSSES}
-     SELECT d.address, ${WATCHED_FROM} AS from_height, d.backfilled,
-            coalesce(inflow.amount, 0) + coalesce(other.amount, 0) AS booked
-       FROM deposit_address d
-       LEFT JOIN (SELECT address, sum(amount_units) AS amount FROM deposit
-                   WHERE asset = $3 AND status <> 'reversed' GROUP BY address)
-              AS inflow ON inflow.address = d.address
-       LEFT JOIN (SELECT address, sum(delta) AS amount FROM (${ADDRESS_ENTRIES}) AS entries
-                   WHERE asset = $3 AND effective_height <= $2 GROUP BY address)
-              AS other ON other.address = d.address
-      ORDER BY d.index`,
-    [DEPOSIT_ADDRESSES, height, asset],
+     SELECT d.address, ${WATCHED_FROM} AS from_height, d.backfilled
+       FROM deposit_address d ORDER BY d.index`,
   );
   return rows.map((row) => ({
     address: storedAddress(row.address),
     fromHeight: storedHeight(row.from_height),
     backfilled: row.backfilled,
-    bookedUnits: storedAtoken(row.booked),
   }));
+}
+
+async function readUnitsOf(
+  tx: Sql,
+  { asset, height }: Scope,
+): Promise<ReadonlyMap<Address, bigint>> {
+  const rows = await tx.query<Record<"address" | "units", string>>(
+    `SELECT address, sum(amount) AS units FROM (
+       SELECT address, amount_units AS amount FROM deposit
+        WHERE asset = $3 AND status <> 'reversed'
+       UNION ALL
+       SELECT address, delta FROM (${ADDRESS_ENTRIES}) AS entries
+        WHERE asset = $3 AND effective_height <= $2) AS booked
+       -- Some entries name no address.
+       JOIN deposit_address USING (address)
+      GROUP BY address HAVING sum(amount) <> 0`,
+    [DEPOSIT_ADDRESSES, height, asset],
+  );
+  return new Map(rows.map(({ address, units }) => [storedAddress(address), storedAtoken(units)]));
 }
 
 /**

@@ -163,15 +163,16 @@ export async function reconcile(
   const { height, blockHash } = books.cursor;
   const chainHash = blockHash === undefined ? undefined : await chain.blockHash(height);
   const otherBlockHash = chainHash === blockHash ? undefined : chainHash;
+  const { addresses } = books;
   const tokens: TokenReport[] = [];
   for (const token of books.tokens) {
     const { asset, contract, availableUnits, heldUnits, decided, internalBreaks } = token;
-    const sides = { database, books: token, height, chain: tokenSide(chain, contract) };
+    const sides = { database, books: token, addresses, height, chain: tokenSide(chain, contract) };
     const lines = blockHash === undefined ? [] : await linesOf(sides);
     const totals = { availableUnits, heldUnits, decided };
     tokens.push({ asset, contract, lines, internalBreaks, ...totals });
   }
-  const sides = { database, books: books.native, height, chain: nativeSide(chain) };
+  const sides = { database, books: books.native, addresses, height, chain: nativeSide(chain) };
   const lines = blockHash === undefined ? [] : await linesOf(sides);
   const { incident } = books;
   const { availableUnits, heldUnits, decided, internalBreaks } = books.native;
@@ -259,6 +260,8 @@ interface Sides {
   readonly database: SqlDatabase;
   readonly chain: AssetSide;
   readonly books: AssetBooks;
+  /** All deposit addresses. */
+  readonly addresses: Books["addresses"];
   /** The cursor's. */
   readonly height: Height;
 }
@@ -336,14 +339,14 @@ async function minedButUnsettled({ chain, books, height }: Sides): Promise<Mined
 }
 
 async function depositLine(sides: Sides): Promise<AccountLine> {
-  const { chain, books, height } = sides;
+  const { chain, books, addresses, height } = sides;
   const items: InFlightItem[] = [];
   if (books.unpostedDepositsUnits > 0n) {
     const amountUnits = books.unpostedDepositsUnits;
     items.push({ what: "deposits detected, not credited yet", amountUnits });
   }
   // What an address held of a token before the token itself counted is booked with the token.
-  const waiting = books.addresses.filter(
+  const waiting = addresses.filter(
     (entry) => !entry.backfilled && entry.fromHeight >= books.fromHeight,
   );
   const past = await askBalances(
@@ -359,12 +362,13 @@ async function depositLine(sides: Sides): Promise<AccountLine> {
   }
   const balances = await askBalances(
     chain,
-    books.addresses.map(({ address }) => ({ address, height })),
+    addresses.map(({ address }) => ({ address, height })),
   );
   const chainUnits = balances.reduce((sum, balance) => sum + balance, 0n);
   const line = accountLine(DEPOSIT_ADDRESSES, books.depositAddressesUnits, items, chainUnits);
-  const uneven = books.addresses.flatMap((entry, index) => {
-    const expectedUnits = entry.bookedUnits + (pastOf.get(entry.address) ?? 0n);
+  const uneven = addresses.flatMap((entry, index) => {
+    const { address } = entry;
+    const expectedUnits = (books.unitsOf.get(address) ?? 0n) + (pastOf.get(address) ?? 0n);
     const balance = present(balances[index], "balance of a deposit address");
     return balance === expectedUnits ? [] : [{ entry, expectedUnits, chainUnits: balance }];
   });
