@@ -1,6 +1,7 @@
 /** Background work that one of several watchers does, in rounds; whatever fails is tried again. */
 import { errorMessage } from "../chain/errors.js";
-import { holdLease, type LeaseHolder, releaseLease } from "./task-lease.js";
+import { holdLease, type LeaseHolder, releaseLease, TaskLeaseLostError } from "./task-lease.js";
+import { whileHolding } from "../runtime/process/lease-keeper.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { sleep } from "../runtime/process/task.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
@@ -10,7 +11,7 @@ export interface LeasedLoop extends LeaseHolder {
   readonly database: SqlDatabase;
   /** Pause between rounds; a round that says there is more is followed at once. */
   readonly pauseMs: number;
-  /** Time that a round may take before another process may begin one. */
+  /** Time after which another process may begin a round; while one lasts the lease is renewed. */
   readonly leaseMs: number;
   readonly log: Logger;
 }
@@ -18,7 +19,7 @@ export interface LeasedLoop extends LeaseHolder {
 /**
  * Runs rounds until the signal fires, while this process holds the lease. A round is safe beside
  * another one: the lease only saves work.
- * @param round resolves to true when there is more to do now
+ * @param round resolves to true when there is more to do now; its signal fires when the lease is lost, too
  */
 export async function runLeased(
   loop: LeasedLoop,
@@ -26,11 +27,16 @@ export async function runLeased(
   signal: AbortSignal,
 ): Promise<void> {
   const { database, task, owner, leaseMs, pauseMs, log } = loop;
+  const holding = {
+    renew: () => holdLease(database, { task, owner, leaseMs }),
+    lost: () => new TaskLeaseLostError("TASK_LEASE_LOST", "another process does this work now"),
+    leaseMs,
+    signal,
+  };
   while (!signal.aborted) {
     let isMore = false;
     try {
-      const isHeld = await holdLease(database, { task, owner, leaseMs });
-      isMore = isHeld && (await round(signal));
+      isMore = (await holding.renew()) && (await whileHolding(holding, round));
     } catch (error) {
       if (!signal.aborted) log.warn({ task, reason: errorMessage(error) }, "background work waits");
     }

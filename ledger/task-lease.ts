@@ -3,7 +3,11 @@
  * for its end. A lease only saves work: what it does is compare-and-set by itself, so that a holder
  * that was stopped and comes back changes nothing twice.
  */
+import { AppError } from "../chain/errors.js";
 import type { Sql } from "../runtime/sql/sql.js";
+
+/** Another process does the work now. */
+export class TaskLeaseLostError extends AppError<"TASK_LEASE_LOST"> {}
 
 /** Work that has a lease. */
 const LEASED_TASKS = ["webhooks", "link-chain", "reconcile", "treasury"] as const;
