@@ -80,6 +80,7 @@ export function balanceChart(seen: readonly CoinsView[], { t, decimals }: Words)
 /** An account of the books in the words of people. */
 export function accountName(account: string, t: Texts): string {
   if (account === "asset:deposit_addresses") return t("depositAddresses");
+  if (account === "asset:wallet:others") return t("otherWallets");
   return account.replace(/^asset:wallet:/, `${t("wallet")} `);
 }
 

@@ -81,6 +81,7 @@ export const ENGLISH = {
   deliveries: "Deliveries",
   deposit: "Deposit",
   depositAddresses: "deposit addresses",
+  otherWallets: "other wallets",
   depositDelay: "Deposits: from seen to credited",
   deposits: "Deposits",
   description: "Description",

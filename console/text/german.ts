@@ -84,6 +84,7 @@ export const GERMAN: Catalogue = {
   deliveries: "Zustellungen",
   deposit: "Einzahlung",
   depositAddresses: "Einzahlungsadressen",
+  otherWallets: "weitere Wallets",
   depositDelay: "Einzahlungen: von der Sichtung bis zur Gutschrift",
   deposits: "Einzahlungen",
   description: "Beschreibung",

@@ -122,7 +122,7 @@ async function resume(database: SqlDatabase, request: HttpRequest): Promise<Http
 
 async function figures(database: SqlDatabase): Promise<HttpReply> {
   const [runs, durations] = await Promise.all([
-    listRuns(database, { afterId: 0, limit: FIGURE_RUNS, order: "newest" }),
+    listRuns(database, { afterId: 0, limit: FIGURE_RUNS, order: "newest", asset: NATIVE_ASSET }),
     readDurations(database),
   ]);
   return {

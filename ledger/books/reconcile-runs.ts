@@ -39,15 +39,18 @@ export interface ReconcileRun {
 /** Findings that are kept of one run: they are for people. */
 const MAX_FINDINGS = 50;
 
-/** Accounts that are kept of one asset: more than anybody pays from, few enough to be kept each time. */
+/** Accounts that are kept of one asset, few enough to be kept each time. */
 const MAX_ACCOUNTS = 50;
+
+/** The wallets together that are not kept one by one: without them an asset would have less than it has. */
+export const OTHER_WALLETS = "asset:wallet:others";
 
 /** What a report says of each asset. */
 export function reconciledAssets(report: ReconcileReport): readonly ReconciledAsset[] {
   return [{ asset: NATIVE_ASSET, ...pick(report) }, ...report.tokens].map(
     ({ asset, lines, availableUnits, heldUnits }) => ({
       asset,
-      accounts: lines.filter(isUsed).slice(-MAX_ACCOUNTS).map(accountOf),
+      accounts: keptAccounts(lines.filter(isUsed)),
       availableUnits: availableUnits.toString(),
       heldUnits: heldUnits.toString(),
     }),
@@ -59,13 +62,26 @@ function isUsed({ chainUnits, ledgerUnits, inFlight }: AccountLine): boolean {
   return chainUnits !== 0n || ledgerUnits !== 0n || inFlight.length > 0;
 }
 
-function accountOf({ account, chainUnits, ledgerUnits, inFlight }: AccountLine): ReconciledAccount {
-  const inFlightUnits = inFlight.reduce((sum, { amountUnits }) => sum + amountUnits, 0n);
+/** The last ones: deposit addresses, and the wallets that were registered last. */
+function keptAccounts(lines: readonly AccountLine[]): readonly ReconciledAccount[] {
+  if (lines.length <= MAX_ACCOUNTS) return lines.map((line) => accountOf(line.account, [line]));
+  const first = lines.length - (MAX_ACCOUNTS - 1);
+  return [
+    accountOf(OTHER_WALLETS, lines.slice(0, first)),
+    ...lines.slice(first).map((line) => accountOf(line.account, [line])),
+  ];
+}
+
+function accountOf(account: string, lines: readonly AccountLine[]): ReconciledAccount {
+  const sumOf = (read: (line: AccountLine) => bigint) =>
+    lines.reduce((sum, line) => sum + read(line), 0n).toString();
   return {
     account,
-    chainUnits: chainUnits.toString(),
-    ledgerUnits: ledgerUnits.toString(),
-    inFlightUnits: inFlightUnits.toString(),
+    chainUnits: sumOf(({ chainUnits }) => chainUnits),
+    ledgerUnits: sumOf(({ ledgerUnits }) => ledgerUnits),
+    inFlightUnits: sumOf(({ inFlight }) =>
+      inFlight.reduce((sum, { amountUnits }) => sum + amountUnits, 0n),
+    ),
   };
 }
 
@@ -116,15 +132,27 @@ function toRun(row: RunRow): ReconcileRun {
   return { ...row, id: storedInteger(row.id), height: storedHeight(row.height) };
 }
 
-/** Runs behind a position. */
+/**
+ * Runs behind a position.
+ * @param page.asset of this asset alone: of many tokens in many wallets one run has a tenth of a megabyte
+ */
 export async function listRuns(
   sql: Sql,
-  page: { readonly afterId: number; readonly limit: number; readonly order: ListOrder },
+  page: {
+    readonly afterId: number;
+    readonly limit: number;
+    readonly order: ListOrder;
+    readonly asset?: string;
+  },
 ): Promise<readonly ReconcileRun[]> {
   const rows = await sql.query<RunRow>(
-    `SELECT ${RUN_COLUMNS} FROM reconcile_run
+    `SELECT id, at, height, clean, findings,
+            CASE WHEN $3::text IS NULL THEN assets
+                 ELSE jsonb_path_query_array(assets, '$[*] ? (@.asset == $asset)',
+                                             jsonb_build_object('asset', $3::text)) END AS assets
+       FROM reconcile_run
       WHERE ${listedBehind("id", page.order)} ORDER BY ${listedBy("id", page.order)} LIMIT $2`,
-    [page.afterId, page.limit],
+    [page.afterId, page.limit, page.asset ?? null],
   );
   return rows.map(toRun);
 }

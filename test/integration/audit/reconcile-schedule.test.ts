@@ -10,7 +10,13 @@ import { bisectBreaks, divergenceText } from "../../../ledger/books/break-bisect
 import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accounts.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
-import { lastRun } from "../../../ledger/books/reconcile-runs.js";
+import {
+  lastRun,
+  listRuns,
+  OTHER_WALLETS,
+  reconciledAssets,
+  recordRun,
+} from "../../../ledger/books/reconcile-runs.js";
 import { renderReport } from "../../../cli/ledger/reconcile-report.js";
 import { RpcError } from "../../../rpc-client/errors.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
@@ -250,4 +256,50 @@ describe("a break", () => {
     expect(found).toMatchObject([{ height: undefined, causes: [] }]);
     expect(found.map(divergenceText).join("")).toMatch(/before the first block/);
   });
+});
+
+/** A report of so many wallets, each with as many units as its place, and of deposit addresses with 1,000. */
+const reportOf = (wallets: number): Parameters<typeof reconciledAssets>[0] => {
+  const line = (account: string, units: bigint) => {
+    const inFlight = [{ what: "on its way", amountUnits: 1n }];
+    const even = { differenceUnits: 0n, breaks: [], moreBreaks: 0 };
+    return { account, ledgerUnits: units - 1n, inFlight, chainUnits: units, ...even };
+  };
+  const books = {
+    lines: [
+      ...Array.from({ length: wallets }, (_, place) => line(`wallet ${place}`, BigInt(place + 1))),
+      line(DEPOSIT_ADDRESSES, 1_000n),
+    ],
+    internalBreaks: [],
+    availableUnits: 0n,
+    heldUnits: 0n,
+    decided: [],
+  };
+  const nobody = { recoveredPayments: { count: 0, amountUnits: 0n }, halted: undefined };
+  const block = { height: 1, blockHash: undefined, otherBlockHash: undefined, clean: true };
+  return { ...books, ...block, ...nobody, tokens: [{ ...books, asset: "USD", contract: HOT }] };
+};
+
+it.each([49, 50, 200])("loses no coins of %i wallets in what is kept of a run", (wallets) => {
+  for (const { asset, accounts } of reconciledAssets(reportOf(wallets))) {
+    const sum = (read: (account: (typeof accounts)[number]) => string) =>
+      accounts.reduce((total, account) => total + BigInt(read(account)), 0n);
+    const units = BigInt((wallets * (wallets + 1)) / 2) + 1_000n;
+    expect([asset, sum(({ chainUnits }) => chainUnits)]).toEqual([asset, units]);
+    expect(sum(({ inFlightUnits }) => inFlightUnits)).toBe(BigInt(wallets + 1));
+    expect(sum(({ ledgerUnits }) => ledgerUnits)).toBe(units - BigInt(wallets + 1));
+    expect(accounts.length).toBe(50);
+    expect(accounts.some(({ account }) => account === OTHER_WALLETS)).toBe(wallets > 49);
+    expect(accounts.at(-1)?.account).toBe(DEPOSIT_ADDRESSES);
+  }
+});
+
+it("is read for charts without what it found of other assets", async () => {
+  const { database } = bench.ledger;
+  const assets = reconciledAssets(reportOf(3));
+  await recordRun(database, { height: 1, clean: true, findings: [], assets });
+  const page = { afterId: 0, limit: 1, order: "newest" } as const;
+  expect((await listRuns(database, page))[0]?.assets).toEqual(assets);
+  const [coins] = await listRuns(database, { ...page, asset: "TOKEN" });
+  expect(coins?.assets).toEqual(assets.filter(({ asset }) => asset === "TOKEN"));
 });
