@@ -23,10 +23,10 @@ import type { Watched } from "../deposit-match.js";
  * Why. CREDITED, CONFIRMING, HELD and SUSPENSE: there is a deposit, in that state. REVERSED: there
  * was one, and the chain came back without its block. PENDING, QUEUED, REPLACED, DROPPED and
  * UNKNOWN_TRANSACTION: it is in no block. FAILED: it is, and was reverted. NOT_READ_YET: the
- * watcher is below its block. HALTED: crediting stands still. TOKEN_NOT_CREDITED: it brought one of
- * our addresses tokens or NFTs that nobody listed. TOKEN_NOT_ARRIVED: a listed token claimed more
- * than came. NOTHING_ARRIVED: it touched our addresses and left them no
- * richer. NOT_OURS: it touched none.
+ * watcher, or by now the Data API, is below its block. HALTED: crediting stands still.
+ * TOKEN_NOT_CREDITED: it brought one of our addresses tokens or NFTs that nobody listed.
+ * TOKEN_NOT_ARRIVED: a listed token claimed more than came. NOTHING_ARRIVED: it touched our
+ * addresses and left them no richer. NOT_OURS: it touched none.
  */
 const EXPLANATION_CODES = [
   "CREDITED",
@@ -200,7 +200,12 @@ async function ofIncluded(
   if (sighting !== undefined) return answer(...ofSighting(sighting), height);
   const isOurs = (address: Address) => watched.customerOf(address) !== undefined;
   const block = await source.block(height, options);
-  const transactions = (await block?.transactions(isOurs, options)) ?? [];
+  if (block === undefined) {
+    // It was read here: who serves it has fallen behind since, and does not say what it holds.
+    const message = `The Data API does not have block ${height} at the moment: ask again later.`;
+    return answer("NOT_READ_YET", message, height);
+  }
+  const transactions = await block.transactions(isOurs, options);
   const transaction = transactions.find((one) => one.index === index);
   const told = ofOperations(transaction, isOurs);
   if (told[0] !== "NOT_OURS") return answer(...told, height);

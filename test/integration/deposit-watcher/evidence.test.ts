@@ -8,6 +8,7 @@ import supertest from "supertest";
 import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
+import type { BlockSource } from "../../../deposit-watcher/block-reader.js";
 import { createDepositRoutes, type DepositApiParts } from "../../../deposit-watcher/api/routes.js";
 import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
 import { resumeCrediting } from "../../../ledger/incidents.js";
@@ -40,6 +41,7 @@ const consensusHashes = new Map<string, Hash32>();
 const logged = new Map<string, NodeReceipt["transfers"]>();
 let isNodeDown = false;
 let isJournalPruned = false;
+let isDataApiBehind = false;
 
 beforeAll(async () => {
   bench = await WatcherBench.open();
@@ -48,7 +50,11 @@ beforeAll(async () => {
   running = bench.start();
   const book = new AddressBook();
   book.add([entry]);
-  const chain = { node: nodeOf(bench), source: bench.source, watched: book };
+  const source: BlockSource = {
+    block: async (height, options) =>
+      isDataApiBehind ? undefined : bench.source.block(height, options),
+  };
+  const chain = { node: nodeOf(bench), source, watched: book };
   server = createHttpServer({
     name: "deposit-api",
     apiSpecPath: fileURLToPath(new URL("../../../openapi/deposit.yaml", import.meta.url)),
@@ -322,6 +328,10 @@ describe("GET /v1/deposits/explain", () => {
     expect(await explain(ofCosmos.hash)).toMatchObject({ code: "NOT_OURS", blockNumber: height });
     expect(await explain(empty.hash)).toMatchObject({ code: "NOTHING_ARRIVED" });
     isJournalPruned = false;
+    // Who does not have the block does not say that it is nobody's of ours.
+    isDataApiBehind = true;
+    expect(await explain(empty.hash)).toMatchObject({ code: "NOT_READ_YET", blockNumber: height });
+    isDataApiBehind = false;
   });
 
   it("names a token that nobody listed also where its block had too many to record each", async () => {
