@@ -12,6 +12,7 @@ import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../block-reader.js";
 import { isSelfPaid } from "../deposit-match.js";
+import { DepositError } from "../errors.js";
 import { arrivalsOf } from "../tokens/token-verdict.js";
 import { LOG_INDEX_BASE, opIndexOfLog } from "../tokens/token-side.js";
 
@@ -157,13 +158,15 @@ async function readOwn(
   source: BlockSource,
   { address, height }: StoredDeposit,
   options: { readonly signal: AbortSignal },
-): Promise<{
-  readonly hash: Hash32 | undefined;
-  readonly transactions: readonly DataTransaction[];
-}> {
+): Promise<{ readonly hash: Hash32; readonly transactions: readonly DataTransaction[] }> {
   const block = await source.block(height, options);
-  const transactions = (await block?.transactions((one) => one === address, options)) ?? [];
-  return { hash: block?.hash, transactions };
+  if (block === undefined) {
+    // It was booked from there: who has fallen behind since contradicts nothing.
+    const reason = `the Data API does not have block ${height} at the moment`;
+    throw new DepositError("NOT_READY", reason, { details: { height }, retriable: true });
+  }
+  const { hash } = block;
+  return { hash, transactions: await block.transactions((one) => one === address, options) };
 }
 
 /** What failed moved nothing, and what moved another asset is none of this deposit. */

@@ -206,6 +206,10 @@ describe("GET /v1/deposits/{id}/evidence", () => {
     expect(alone.status).toBe(200);
     expect(alone.body).toMatchObject({ chain: null, chainFault: { code: "NODE_UNREACHABLE" } });
     expect(alone.body.journal).toHaveLength(1);
+    isDataApiBehind = true;
+    const without = await get(`/v1/deposits/${id}/evidence`);
+    isDataApiBehind = false;
+    expect(without.body).toMatchObject({ chain: null, chainFault: { code: "NOT_READY" } });
     expect((await get("/v1/deposits/9-9-9/evidence")).status).toBe(404);
   });
 });
