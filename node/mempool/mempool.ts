@@ -162,13 +162,9 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
     return end > nonce ? end : nonce;
   }
 
-  /**
-   * By either hash of what the pool has. `missingNonce` of a queued one is the first nonce of its sender that
-   * is not executable.
-   */
+  /** By either hash; `missingNonce` of a queued one is its sender's first nonce that is not executable. */
   status(hash: Hash32): TransactionStatus {
-    const { contents } = this;
-    const entry = this.visible(contents.get(hash) ?? contents.getBySdkHash(hash));
+    const entry = this.visible(this.contents.get(hash) ?? this.contents.getBySdkHash(hash));
     if (entry !== undefined) {
       const bounds = this.contents.sender(entry.from)?.bounds;
       const missingNonce = bounds?.pendingEnd ?? entry.tx.nonce;
