@@ -72,6 +72,11 @@ export async function openIncident(sql: Sql): Promise<Incident | undefined> {
   return row === undefined ? undefined : toIncident(row);
 }
 
+/** Pure: which incident, why, and what to do, where something is halted by it. */
+export function incidentText({ id, kind, message, remedy }: Incident): string {
+  return `incident ${id} (${kind}): ${message}; ${remedy}`;
+}
+
 /** Incidents behind a position, open and closed ones. */
 export async function listIncidents(
   sql: Sql,

@@ -17,6 +17,7 @@ import {
 } from "../../ledger/decisions/decision-log.js";
 import type { StoredTerms } from "../../ledger/decisions/decision.js";
 import { type OpenMatters, readOpenMatters } from "../../ledger/decisions/open-matters.js";
+import { incidentText, openIncident } from "../../ledger/incidents.js";
 import { closeIfBehind } from "../../ledger/guard/ledger-guard.js";
 import {
   transactionsSince,
@@ -127,8 +128,11 @@ export async function runListDecisions(command: LedgerCommand): Promise<number> 
 export async function runOpenMatters(command: LedgerCommand): Promise<number> {
   return withLedgerAlone(command, async ({ database }) => {
     const open = await readOpenMatters(database, MAX_ROWS);
-    const lines = openLines(open);
-    if (command.json) command.print(toJson(open));
+    const incident = await openIncident(database);
+    // First: nothing else can be judged before a recovery.
+    const halt = incident === undefined ? [] : [incidentText(incident)];
+    const lines = [...halt, ...openLines(open)];
+    if (command.json) command.print(toJson({ ...open, incident: incident ?? null }));
     else for (const line of lines) command.print(line);
     if (!command.json && lines.length === 0) command.print("Nothing waits for a person.");
     return lines.length === 0 ? 0 : 1;

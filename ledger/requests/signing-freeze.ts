@@ -4,7 +4,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { type Incident, openIncident } from "../incidents.js";
+import { type Incident, incidentText, openIncident } from "../incidents.js";
 import { readKillSwitch } from "../kill-switch/kill-switch.js";
 import { type KillSwitchState, stops } from "../kill-switch/kill-switch-level.js";
 import { storedTime } from "../stored-values.js";
@@ -221,9 +221,7 @@ function toFreeze(
   }
   // The switch comes first: it stays when the incident is over.
   if (row?.frozen !== true && incident !== undefined) {
-    const { id, kind, message, remedy, openedAt } = incident;
-    const reason = `incident ${id} (${kind}): ${message}; ${remedy}`;
-    return { frozen: true, reason, changedAt: openedAt };
+    return { frozen: true, reason: incidentText(incident), changedAt: incident.openedAt };
   }
   if (row === undefined) return { frozen: false, reason: "", changedAt: undefined };
   return { frozen: row.frozen, reason: row.reason, changedAt: storedTime(row.changed_at) };

@@ -4,7 +4,7 @@
  */
 import type { Hash32, Height } from "../../../chain/hex.js";
 import { LedgerError } from "../../errors.js";
-import { openIncident } from "../../incidents.js";
+import { incidentText, openIncident } from "../../incidents.js";
 import {
   acknowledge,
   type Acknowledgement,
@@ -81,9 +81,7 @@ export async function releaseWallet(
   if (isExplained) await liftSwitch(release, looked);
   const incident = await openIncident(database);
   if (incident !== undefined) {
-    const { id, kind, message, remedy } = incident;
-    const reason = `incident ${id} (${kind}): ${message}; ${remedy}`;
-    obstacles.push({ obstacle: "incident", reason });
+    obstacles.push({ obstacle: "incident", reason: incidentText(incident) });
   }
   return release;
 }

@@ -89,6 +89,11 @@ describe("an older database that was put back", () => {
     const plan = await desk.causeway("recover");
     expect(plan.code).toBe(1);
     expect(plan.text).toContain("register 2 addresses without a customer, indexes 1 to 2");
+    // Nothing but the recovery waits for a person, and it does.
+    const halted = await desk.causeway("ledger", "open");
+    const said = expect.stringMatching(/RECOVERY.*causeway recover/);
+    expect([halted.code, halted.text]).toEqual([1, said]);
+
     expect(plan.text).toContain("book 2 payments");
     expect(plan.text).toContain("Nothing was changed");
     const applied = await desk.causeway("recover", "--apply");
