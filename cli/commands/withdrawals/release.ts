@@ -248,6 +248,10 @@ function obstacleLines(left: ReleaseObstacle): string[] {
   switch (left.obstacle) {
     case "incident":
       return [left.reason];
+    case "kill-switch": {
+      const { level, reason } = left.killSwitch;
+      return [`kill switch ${level}: ${reason}; once its cause is gone: causeway killswitch lift`];
+    }
     case "foreign-pending":
       return ["foreign transactions of the wallet wait in the pool; wait until mined"];
     case "frozen-meanwhile":

@@ -2,6 +2,7 @@
 import type { Address } from "../../../chain/address.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import type { KillSwitchState } from "../../kill-switch/kill-switch-level.js";
 import type { ForeignOutflow } from "../foreign-transactions.js";
 import type { WalletTransaction } from "../operator-decisions.js";
 import type { ForeignPayment } from "../../requests/possible-payments.js";
@@ -44,6 +45,8 @@ export type ReleaseStep =
 export type ReleaseObstacle =
   /** An incident halts signing whatever the switch says. */
   | { readonly obstacle: "incident"; readonly reason: string }
+  /** So does the kill switch, which is lifted by its own word alone. */
+  | { readonly obstacle: "kill-switch"; readonly killSwitch: KillSwitchState }
   | { readonly obstacle: "foreign-pending" }
   /** Something froze the wallet since the release began to look, and nobody has looked at that. */
   | { readonly obstacle: "frozen-meanwhile"; readonly wallet: Address; readonly reason: string }

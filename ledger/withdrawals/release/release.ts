@@ -5,6 +5,8 @@
 import type { Hash32, Height } from "../../../chain/hex.js";
 import { LedgerError } from "../../errors.js";
 import { incidentText, openIncident } from "../../incidents.js";
+import { readKillSwitch } from "../../kill-switch/kill-switch.js";
+import { stops } from "../../kill-switch/kill-switch-level.js";
 import {
   acknowledge,
   type Acknowledgement,
@@ -83,6 +85,8 @@ export async function releaseWallet(
   if (incident !== undefined) {
     obstacles.push({ obstacle: "incident", reason: incidentText(incident) });
   }
+  const killSwitch = await readKillSwitch(database);
+  if (stops(killSwitch.level, "stop-sign")) obstacles.push({ obstacle: "kill-switch", killSwitch });
   return release;
 }
 

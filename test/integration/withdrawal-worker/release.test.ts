@@ -17,6 +17,7 @@ import {
   type ReleaseOptions,
   runReleaseWithdrawals,
 } from "../../../cli/commands/withdrawals/release.js";
+import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { releaseWithdrawal } from "../../../ledger/withdrawals/release/release.js";
 import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
@@ -133,6 +134,21 @@ describe("causeway withdrawals", () => {
     expect(await release()).toBe(0);
     await lane.runRound(house.signal);
     expect((await house.read(waiting.id)).status).toBe("broadcast");
+  });
+
+  it("does not end well while the kill switch stops what it has let go on", async () => {
+    await runFreezeWithdrawals(command(), { reason: "looking" });
+    const word = { reason: "drill", by: "ann" };
+    await setKillSwitch(house.ledger.owner, { level: "stop-sign", ...word });
+    expect(await release()).toBe(1);
+    expect(printed).toEqual([
+      "signing is released",
+      expect.stringMatching(/^STILL FROZEN: kill switch stop-sign: drill.*killswitch lift/),
+      expect.stringMatching(/is FROZEN since .*: kill switch stop-sign: drill/),
+    ]);
+    // It stops no signature.
+    await setKillSwitch(house.ledger.owner, { level: "stop-new", ...word });
+    expect(await release()).toBe(0);
   });
 
   it("lists and freezes while the node is down", async () => {
