@@ -34,7 +34,9 @@ const FLAGS: Readonly<Record<string, string>> = {
   "[0].decimals": "--decimals",
 };
 
-const RESTART = "Restart the kit for it to count: its parts read the list at their start.";
+const RESTART =
+  "Hold it against its contract (causeway tokens check), then restart the kit for it to count: its parts " +
+  "read the list at their start, and the ledger keeps symbol and decimals for ever.";
 
 /**
  * Adds a token at the end of the list; the contract need not exist yet.
@@ -54,7 +56,9 @@ export async function runAddToken(
     if (known !== undefined) {
       const { symbol, decimals } = known;
       const contract = toChecksumAddress(entry.contractAddress);
-      const message = `${contract} is listed already, as ${symbol} with ${decimals} decimals.`;
+      const message =
+        `${contract} is listed already, as ${symbol} with ${decimals} decimals. A line that no kit was ` +
+        `started with yet is corrected in ${paths.tokens}; later it stays as it is.`;
       throw new CliError("USAGE", message);
     }
     refuseUnusable([...listed, entry], paths.tokens);
