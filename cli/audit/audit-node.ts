@@ -15,7 +15,7 @@ import {
   readQuantity,
   readSafeQuantity,
 } from "../../rpc-client/answer-fields.js";
-import { RpcError } from "../../rpc-client/errors.js";
+import { isPruned, RpcError } from "../../rpc-client/errors.js";
 import { type JournaledBlock, parseJournaledBlock } from "../../rpc-client/journal-codec.js";
 import { type JsonRpcClient, resultOf } from "../../rpc-client/json-rpc.js";
 import { AuditError } from "./errors.js";
@@ -123,10 +123,17 @@ async function asking<T>(method: string, request: () => Promise<T>): Promise<T> 
     return await request();
   } catch (cause) {
     if (!(cause instanceof RpcError)) throw cause;
-    const code = STATE_METHODS.has(method) ? "STATE_UNPROVEN" : "NODE_REFUSED";
-    throw new AuditError(code, `The node refuses ${method}: ${cause.message}.`, { cause });
+    const isOfState = STATE_METHODS.has(method);
+    const code = isOfState ? "STATE_UNPROVEN" : "NODE_REFUSED";
+    const advice = isOfState && isPruned(cause) ? `: ${UNPROVEN}` : "";
+    throw new AuditError(code, `The node refuses ${cause.message}${advice}.`, { cause });
   }
 }
+
+/** What to do where a node has let the states go that an audit needs. */
+const UNPROVEN =
+  'it keeps proofs of its newest blocks alone, unless its app.toml says pruning = "nothing"; take a later ' +
+  "block, or a node that has them";
 
 function parseReceipt(value: unknown): AuditedReceipt {
   const receipt = readObject(value, "receipt");

@@ -11,7 +11,9 @@ import { sentenceOf } from "../../../cli/errors.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { journals } from "../../helpers/chains/journal-chain.js";
-import { startFakeNode } from "../../helpers/chains/fake-node.js";
+import { RpcFault, startFakeNode } from "../../helpers/chains/fake-node.js";
+import { parseAddress } from "../../../chain/address.js";
+import { createAuditNode } from "../../../cli/audit/audit-node.js";
 
 const closers: (() => Promise<void> | void)[] = [];
 
@@ -125,3 +127,23 @@ describe("why a command failed", () => {
     );
   });
 });
+  it("is told with what to do where the node has no proofs of so old a block any more", async () => {
+    const node = await startFakeNode({
+      eth_getProof: () => {
+        throw new RpcFault(4444, "pruned history unavailable");
+      },
+    });
+    closers.push(() => node.close());
+    const audited = createAuditNode(
+      createJsonRpcClient({ url: node.url }),
+      new AbortController().signal,
+    );
+    const query = { address: parseAddress(`0x${"0c".repeat(20)}`), slots: [] };
+    await expect(audited.proofs([query], 7)).rejects.toMatchObject({
+      code: "STATE_UNPROVEN",
+      message: expect.stringMatching(
+        /^The node refuses eth_getProof: pruned.*pruning = .*later block/,
+      ),
+    });
+  });
+
