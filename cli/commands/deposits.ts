@@ -15,7 +15,7 @@ import { operatorName } from "./ledger-decisions.js";
 import { withLedgerAlone } from "../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
 
-/** Lists the deposits to one address, oldest first. */
+/** Lists the deposits to one address, oldest first, by the ids that `causeway ledger` takes. */
 export async function runListDeposits(
   context: CommandContext,
   options: { readonly address: string },
@@ -32,9 +32,9 @@ export async function runListDeposits(
     context.print(JSON.stringify({ schemaVersion: 1, deposits: rows }));
     return 0;
   }
-  for (const { blockNumber, txHash, asset, amountUnits, status } of deposits) {
+  for (const { id, blockNumber, txHash, asset, amountUnits, status } of deposits) {
     const amount = amountText(asset, amountUnits);
-    context.print(`  block ${blockNumber}  ${txHash}  ${amount}  ${status}`);
+    context.print(`  ${id}  block ${blockNumber}  ${txHash}  ${amount}  ${status}`);
   }
   if (deposits.length === 0) context.print("No deposit to this address is known.");
   return 0;

@@ -233,7 +233,7 @@ function openLines(open: OpenMatters): string[] {
       ({ index, address, asset, suspenseUnits, isAssigned }) =>
         `address ${toChecksumAddress(address)} (index ${index}) has ` +
         `${isAssigned ? "its" : "no"} customer, ${amountText(asset, suspenseUnits)} of it in ` +
-        `suspense: ${isAssigned ? "assign-deposit" : "assign-address"}`,
+        `suspense: ${isAssigned ? `assign-deposit (deposits list --address ${address})` : "assign-address"}`,
     ),
     ...open.frozen.map(({ id, reason }) => `withdrawal ${id} is frozen: ${reason}`),
     ...open.outflows.map(

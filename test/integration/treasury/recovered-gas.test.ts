@@ -253,7 +253,7 @@ it("is given to nobody with the other deposits of an address whose customer a pe
   await desk.causeway("ledger", "assign-address", address, ...whose, ...word);
   expect(await desk.availableAtoken("bob")).toBe(7n);
   const { text } = await desk.causeway("ledger", "open");
-  expect(text).toContain("assign-deposit");
+  expect(text).toContain(`assign-deposit (deposits list --address ${address})`);
   // It was no gas: another customer had withdrawn to this address.
   const [deposit] = await desk.database.query<{ id: string }>(
     `SELECT id FROM deposit WHERE address = $1 AND status = 'suspense'`,

@@ -1,10 +1,19 @@
 /** What a command's answer is worth: written or reported as lost, and of the home that was named. */
-import { createWriteStream, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import {
+  createWriteStream,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
+import { parseAddress } from "../../../chain/address.js";
+import { createAuditNode } from "../../../cli/audit/audit-node.js";
 import { createStandardOutput } from "../../../cli/standard-output.js";
 import { createProgram } from "../../../cli/program/program.js";
 import { sentenceOf } from "../../../cli/errors.js";
@@ -12,8 +21,6 @@ import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { journals } from "../../helpers/chains/journal-chain.js";
 import { RpcFault, startFakeNode } from "../../helpers/chains/fake-node.js";
-import { parseAddress } from "../../../chain/address.js";
-import { createAuditNode } from "../../../cli/audit/audit-node.js";
 
 const closers: (() => Promise<void> | void)[] = [];
 
@@ -116,17 +123,40 @@ describe("causeway status of a folder that is no home", () => {
   });
 });
 
-describe("why a command failed", () => {
-  it("is told with what to do where no node answers", async () => {
-    const node = createEvmClient(createJsonRpcClient({ url: "http://127.0.0.1:1" }));
-    const fault: unknown = await node
-      .blockNumber({ signal: new AbortController().signal })
-      .catch((error: unknown) => error);
-    expect(sentenceOf(fault)).toBe(
-      "no connection to 127.0.0.1:1 (ECONNREFUSED). Start the kit, or the node that the settings name.",
-    );
+it("lists deposits by the ids that decisions about them take", async () => {
+  const home = newFolder();
+  mkdirSync(join(home, "config"));
+  writeFileSync(join(home, "config", "api.key"), "key\n", { mode: 0o600 });
+  const hash = `0x${"ab".repeat(32)}`;
+  const address = `0x${"0c".repeat(20)}`;
+  const deposit = {
+    id: "7-0-3",
+    address,
+    asset: "TOKEN",
+    amountUnits: `${10n ** 18n}`,
+    status: "suspense",
+    blockNumber: 7,
+    blockHash: hash,
+    txHash: hash,
+    confirmations: 2,
+  };
+  const page = JSON.stringify({ deposits: [deposit], next: null });
+  const api = createHttpServer((_request, response) => void response.end(page));
+  const printed: string[] = [];
+  const program = createProgram({
+    version: "0",
+    env: { CAUSEWAY_WATCHER_API_LISTEN: `127.0.0.1:${await listen(api)}` },
+    signal: new AbortController().signal,
+    print: (line) => printed.push(line),
+    warn: () => undefined,
+    setExitCode: () => undefined,
   });
+  const words = ["deposits", "list", "--address", address, "--home", home];
+  await program.parseAsync(words, { from: "user" });
+  expect(printed).toEqual([`  7-0-3  block 7  ${hash}  1 TOKEN  suspense`]);
 });
+
+describe("why a command failed", () => {
   it("is told with what to do where the node has no proofs of so old a block any more", async () => {
     const node = await startFakeNode({
       eth_getProof: () => {
@@ -147,3 +177,13 @@ describe("why a command failed", () => {
     });
   });
 
+  it("is told with what to do where no node answers", async () => {
+    const node = createEvmClient(createJsonRpcClient({ url: "http://127.0.0.1:1" }));
+    const fault: unknown = await node
+      .blockNumber({ signal: new AbortController().signal })
+      .catch((error: unknown) => error);
+    expect(sentenceOf(fault)).toBe(
+      "no connection to 127.0.0.1:1 (ECONNREFUSED). Start the kit, or the node that the settings name.",
+    );
+  });
+});
