@@ -101,8 +101,14 @@ function addBookDecisions(ledger: Command, run: Runner): void {
   addDecision(ledger.command("adjust"))
     .description("any other correction, such as an opening balance or a release from suspense")
     .requiredOption("--key <key>", "natural key: the same correction is booked once")
-    .requiredOption("--debit <code>", "account that gets more")
-    .requiredOption("--credit <code>", "account that gives")
+    .requiredOption(
+      "--debit <code>",
+      "asset or expense that rises, or liability or revenue that falls",
+    )
+    .requiredOption(
+      "--credit <code>",
+      "liability (such as a customer's) or revenue that rises, or asset or expense that falls",
+    )
     .requiredOption("--amount-atoken <n>", "whole atoken, or units of the token")
     .option("--asset <symbol>", "a token; coins without it")
     .option("--tx <hash>", "transaction that proves it")

@@ -156,6 +156,23 @@ it("lists deposits by the ids that decisions about them take", async () => {
   expect(printed).toEqual([`  7-0-3  block 7  ${hash}  1 TOKEN  suspense`]);
 });
 
+it("says on which side of an adjustment a customer gets more, and on which less", () => {
+  const program = createProgram({
+    version: "0",
+    env: {},
+    signal: new AbortController().signal,
+    print: () => undefined,
+    warn: () => undefined,
+    setExitCode: () => undefined,
+  });
+  const child = (of: typeof program, name: string) =>
+    of.commands.find((command) => command.name() === name) ?? program;
+  const help = child(child(program, "ledger"), "adjust").helpInformation().replace(/\s+/g, " ");
+  // Who reads "debit: the account that gets more" takes from the customer whom he means to give.
+  expect(help).toMatch(/--debit <code> [^-]*liability or revenue that falls/);
+  expect(help).toMatch(/--credit <code> liability \(such as a customer's\) or revenue that rises/);
+});
+
 describe("why a command failed", () => {
   it("is told with what to do where the node has no proofs of so old a block any more", async () => {
     const node = await startFakeNode({
