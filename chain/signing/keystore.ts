@@ -115,6 +115,17 @@ export function keystoreAddress(json: string): Address {
   return parseStatedAddress(stated);
 }
 
+/** Whether a wallet's file names its address alone, and the key is held elsewhere; false for no such file. */
+export function namesAddressAlone(json: string): boolean {
+  try {
+    const fields = fieldsOf(parseJson(json), "keystore");
+    return fields["address"] !== undefined && (fields["crypto"] ?? fields["Crypto"]) === undefined;
+  } catch (error) {
+    if (error instanceof ChainError) return false;
+    throw error;
+  }
+}
+
 function deriveNewKey(passphrase: string, salt: Uint8Array, cost: ScryptCost): Promise<Buffer> {
   const needed = 128 * cost.n * cost.r;
   const options = { N: cost.n, r: cost.r, p: cost.p, maxmem: needed + 32 * 1024 * 1024 };

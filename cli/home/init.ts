@@ -50,7 +50,12 @@ import {
 import { createHomeFolders, homePaths, type HomePaths, inHome } from "./home.js";
 import { createNetworkKeys, writeNetworkHomes } from "./network/kit-network.js";
 import { type KitNode, kitNodes } from "./network/kit-nodes.js";
-import { encryptKeystore, type ScryptCost, STANDARD_SCRYPT } from "../../chain/signing/keystore.js";
+import {
+  encryptKeystore,
+  namesAddressAlone,
+  type ScryptCost,
+  STANDARD_SCRYPT,
+} from "../../chain/signing/keystore.js";
 import { NODE_CONFIG_FILES, writeNodeHome } from "./node-home.js";
 import { createOperator } from "./keys/operator-key.js";
 import { VALIDATOR_STAKE } from "./network/testnet.js";
@@ -273,8 +278,10 @@ function validatorKeys(nodes: readonly KitNode[]): readonly string[] {
 
 /** @param ofChain files of the chain's side that have to be there beside the exchange's keys */
 async function assertKeysPresent(paths: HomePaths, ofChain: readonly string[]): Promise<void> {
-  const exchange = [paths.hotWallet, paths.hotWalletPassphrase, paths.depositXpub];
-  const needed = [...ofChain, ...exchange];
+  const wallet = await readTextIfPresent(paths.hotWallet);
+  const isKeyElsewhere = wallet !== undefined && namesAddressAlone(wallet);
+  const keystore = [paths.hotWallet, ...(isKeyElsewhere ? [] : [paths.hotWalletPassphrase])];
+  const needed = [...ofChain, ...keystore, paths.depositXpub];
   const missing: string[] = [];
   for (const path of needed) {
     if ((await readTextIfPresent(path)) === undefined) missing.push(path);

@@ -114,7 +114,7 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     copyOf("config/redis.password"),
     copyOf("config/worker.toml"),
     copyOf("config/hot-wallet.json"),
-    copyOf("config/hot-wallet.passphrase"),
+    passphrase("config/hot-wallet.passphrase"),
     // Public: it shows which addresses may be given gas.
     copyOf("config/deposit.xpub"),
     POLICY,
@@ -171,8 +171,10 @@ const FURTHER_WALLETS: Readonly<Record<string, (paths: HomePaths) => readonly Ro
 function furtherKeystores({ home }: HomePaths): readonly RoleFile[] {
   return readHomeWallets(home)
     .slice(1)
-    .flatMap(({ keystore, passphrase }) => [keystore, passphrase])
-    .map((path) => copyOf(relative(home, path)));
+    .flatMap((wallet) => [
+      copyOf(relative(home, wallet.keystore)),
+      passphrase(relative(home, wallet.passphrase)),
+    ]);
 }
 
 /** Addresses beside the first wallet's, without their keys. */
@@ -242,6 +244,11 @@ function rolePasswordName(user: DatabaseUser): string {
 
 function rolePasswordPath(home: string, user: DatabaseUser): string {
   return join(home, rolePasswordName(user));
+}
+
+/** There is none beside a file that only names an address: the wallet's key is held elsewhere. */
+function passphrase(name: string): RoleFile {
+  return { ...copyOf(name), isOptional: true };
 }
 
 /** The file of the same name in the complete home. */

@@ -7,6 +7,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +15,7 @@ import { HDNodeWallet, Wallet } from "ethers";
 import { homePaths, type HomePaths, resolveHome } from "../../../cli/home/home.js";
 import { KIT_CONFIG_FILES } from "../../../cli/home/kit-config.js";
 import { initHome, type InitOptions, isInitialised } from "../../../cli/home/init.js";
+import { writeRoleHomes } from "../../../cli/home/role-homes.js";
 import { parseGenesis } from "../../../node/settings/genesis.js";
 import { firstModuleParams, parseModuleParams } from "../../../node/settings/module-params.js";
 import { defineConfigFile, field, readPortOffset } from "../../../runtime/config/config.js";
@@ -207,6 +209,29 @@ describe("init", () => {
       message: expect.stringContaining("hot-wallet.json"),
     });
     expect(existsSync(paths.hotWallet)).toBe(false);
+  });
+
+  it("asks for no passphrase where the key of the hot wallet is held elsewhere", async () => {
+    const paths = newPaths();
+    const options = { ...optionsFor(paths), configFiles: KIT_CONFIG_FILES };
+    const { hotWalletAddress: address } = await initHome(options);
+    writeFileSync(paths.hotWallet, JSON.stringify({ address }));
+    rmSync(paths.hotWalletPassphrase);
+    const again = { created: false, hotWalletAddress: address };
+    expect(await initHome(options)).toMatchObject(again);
+    expect(existsSync(paths.hotWalletPassphrase)).toBe(false);
+
+    // Nor do the homes of single processes, also of a further wallet whose key was taken out.
+    mkdirSync(join(paths.config, "wallets"));
+    const former = JSON.stringify({ address: `0x${"0f".repeat(20)}` });
+    writeFileSync(join(paths.config, "wallets", "former.json"), former);
+    const folder = join(paths.home, "roles");
+    await writeRoleHomes(paths, folder);
+    const config = join(folder, "withdrawal-worker", "config");
+    expect(readFileSync(join(config, "wallets", "former.json"), "utf8")).toBe(former);
+    expect(readdirSync(config).filter((name) => name.startsWith("hot-wallet"))).toEqual([
+      "hot-wallet.json",
+    ]);
   });
 
   it("refuses to make a new genesis where a chain exists", async () => {
