@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { type Address, toChecksumAddress } from "../../chain/address.js";
 import { createAddressDerivation } from "../../chain/derivation/address-derivation.js";
+import type { Hash32 } from "../../chain/hex.js";
 import type { TokenEntry } from "../../chain/token-list.js";
 import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
 import { closeIfBehind } from "../../ledger/guard/ledger-guard.js";
@@ -214,13 +215,13 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
 }
 
 function walletLines(plan: WalletPlan, verb: string): string[] {
-  const { wallet, isRegistered, payments, found, nextNonce, waitingInPool } = plan;
+  const { wallet, isRegistered, payments, booked, found, nextNonce, waitingInPool } = plan;
   const name = toChecksumAddress(wallet.address);
   return [
     ...(isRegistered ? [] : [`${verb}: register the hot wallet ${name}, as its key is here`]),
-    `${verb}: book ${payments.length} payments of the hot wallet ${name} that the ledger does not ` +
-      `know; its next nonce is ${nextNonce}`,
-    ...shorten(payments.map(paymentLine)),
+    `${verb}: book ${payments.length - booked.length} payments of the hot wallet ${name} that the ` +
+      `ledger does not know; its next nonce is ${nextNonce}`,
+    ...shorten(payments.map((payment) => paymentLine(payment, booked))),
     ...found.map(
       ({ withdrawalId, use, payment }) =>
         `${verb}: ${withdrawalId} ${USES[use]} by ${payment.hash}; the worker books it`,
@@ -231,9 +232,12 @@ function walletLines(plan: WalletPlan, verb: string): string[] {
   ];
 }
 
-function paymentLine(payment: MinedPayment): string {
+function paymentLine(payment: MinedPayment, booked: readonly Hash32[]): string {
   const { hash, height, nonce } = payment;
-  return `  ${hash} block ${height} nonce ${nonce}: ${sentText(payment)}`;
+  const before = booked.includes(hash)
+    ? ", booked already as an outflow that a person accepted"
+    : "";
+  return `  ${hash} block ${height} nonce ${nonce}: ${sentText(payment)}${before}`;
 }
 
 function shorten(lines: readonly string[]): string[] {

@@ -11,7 +11,7 @@ import { unknownTokens } from "../assets/asset-registry.js";
 import { readCursor, watchedFromHeight } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
-import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
+import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import {
   type SlotUse,
   transactionsSince,
@@ -63,6 +63,8 @@ export interface WalletPlan {
   readonly ledgerNonce: bigint | undefined;
   readonly nextNonce: bigint;
   readonly payments: readonly MinedPayment[];
+  /** Which of them a person has accepted as outflows before. */
+  readonly booked: readonly Hash32[];
   readonly found: readonly FoundPayment[];
   /** Transactions of the wallet that wait in the pool: they have to be mined first. */
   readonly waitingInPool: bigint;
@@ -187,6 +189,7 @@ async function scanWallet(
     ledgerNonce,
     nextNonce,
     payments,
+    booked: await readBooked(database, wallet, payments),
     consumed: consumedSlots({ wallet, slots, mined }),
     waitingInPool: pendingNonce > nextNonce ? pendingNonce - nextNonce : 0n,
   };
@@ -217,6 +220,20 @@ async function readKnownNonces(
     nextNonce: fromHeight === 0 ? 0n : await chain.nonceAt(wallet, fromHeight - 1),
     fromHeight,
   };
+}
+
+/** Those that a person has accepted as outflows before: coins and fee are booked. */
+export async function readBooked(
+  sql: Sql,
+  wallet: Address,
+  payments: readonly MinedPayment[],
+): Promise<readonly Hash32[]> {
+  const rows = await sql.query<{ hash: string }>(
+    `SELECT hash FROM unnest($2::text[]) AS mined (hash)
+      WHERE explanation_of($1, hash) = 'outflow'`,
+    [wallet, payments.map(({ hash }) => hash)],
+  );
+  return rows.map(({ hash }) => storedHash(hash));
 }
 
 /** The highest of what this ledger says and of what homes reported. */

@@ -31,6 +31,7 @@ import type { LostAddress } from "./lost-addresses.js";
 import {
   highestRemembered,
   type MinedPayment,
+  readBooked,
   type RecoveryPlan,
   type WalletPlan,
 } from "./recovery-plan.js";
@@ -218,7 +219,7 @@ async function bookPayments(
 ): Promise<void> {
   for (let start = 0; start < payments.length; start += CHUNK) {
     const part = payments.slice(start, start + CHUNK);
-    const booked = await readBooked(tx, wallet, part);
+    const booked: ReadonlySet<string> = new Set(await readBooked(tx, wallet, part));
     const assets = await readTokenAssets(tx);
     const symbols = new Map(assets.map(({ contract, symbol }) => [contract, symbol]));
     const column = (read: (payment: MinedPayment) => unknown) => part.map(read);
@@ -262,20 +263,6 @@ async function bookPayments(
       })),
     );
   }
-}
-
-/** Those that a person has accepted as outflows before: coins and fee are booked. */
-async function readBooked(
-  tx: Sql,
-  wallet: Address,
-  payments: readonly MinedPayment[],
-): Promise<ReadonlySet<string>> {
-  const rows = await tx.query<{ hash: string }>(
-    `SELECT hash FROM unnest($2::text[]) AS mined (hash)
-      WHERE explanation_of($1, hash) = 'outflow'`,
-    [wallet, payments.map(({ hash }) => hash)],
-  );
-  return new Set(rows.map(({ hash }) => hash));
 }
 
 /** What it may have paid beside what its row says: mostly nothing. */

@@ -1,9 +1,13 @@
 /** Drills: an older database is put back, or an empty one. No payment, address or number comes twice. */
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { parseAddress } from "../../../chain/address.js";
 import { listEvents } from "../../../ledger/events.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { Desk, destination, derivation, TOKEN, WALLET } from "./desk.js";
+
+/** A second hot wallet. */
+const SECOND = parseAddress(`0x${"5e".repeat(20)}`);
 
 let desk: Desk;
 
@@ -85,15 +89,15 @@ describe("an older database that was put back", () => {
     await expect(desk.causeway("deposits", "resume")).rejects.toThrow("causeway recover");
     expect(desk.ownHashes()).toEqual(paidBefore);
 
-    // The plan changes nothing.
-    const plan = await desk.causeway("recover");
-    expect(plan.code).toBe(1);
-    expect(plan.text).toContain("register 2 addresses without a customer, indexes 1 to 2");
     // Nothing but the recovery waits for a person, and it does.
     const halted = await desk.causeway("ledger", "open");
     const said = expect.stringMatching(/RECOVERY.*causeway recover/);
     expect([halted.code, halted.text]).toEqual([1, said]);
 
+    // The plan changes nothing.
+    const plan = await desk.causeway("recover");
+    expect(plan.code).toBe(1);
+    expect(plan.text).toContain("register 2 addresses without a customer, indexes 1 to 2");
     expect(plan.text).toContain("book 2 payments");
     expect(plan.text).toContain("Nothing was changed");
     const applied = await desk.causeway("recover", "--apply");
@@ -227,6 +231,33 @@ describe("an older database that was put back", () => {
     const [, own = ""] = desk.ownHashes();
     const twice = desk.causeway("ledger", "accept-outflow", own, "--reason", "a mistake");
     await expect(twice).rejects.toMatchObject({ code: "INVALID_DECISION" });
+    await desk.watch();
+    expect(await desk.breaks()).toBe("");
+  });
+
+  it("calls nothing unknown that a person had accepted as an outflow, and books it no second time", async () => {
+    desk.writeKeystore("wallets/second.json", SECOND);
+    await desk.restart();
+    desk.pay([SECOND, 50n * TOKEN]);
+    await desk.watch();
+    const moved = desk.chain.payment(SECOND, WALLET, 49n * TOKEN);
+    desk.chain.mine([moved]);
+    await desk.watch();
+    const word = ["--reason", "a rotation"];
+    const suspense = ["--account", "liability:suspense"];
+    await desk.causeway("ledger", "accept-outflow", moved.hash, ...suspense, ...word);
+    const released = ["--wallet", SECOND, "--acknowledge", moved.hash];
+    await desk.causeway("withdrawals", "release", ...released, ...word);
+    await follow();
+    const backup = await desk.backup();
+    await desk.register("bob");
+    await follow();
+    await desk.useDatabase(backup);
+    await desk.watch();
+    const { text } = await desk.causeway("recover");
+    expect(text).toMatch(new RegExp(`${moved.hash}.*booked already`));
+    expect(text).not.toMatch(/book [1-9]/);
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
     await desk.watch();
     expect(await desk.breaks()).toBe("");
   });
