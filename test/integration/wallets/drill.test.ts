@@ -2,12 +2,15 @@
  * The runbook of docs/rotation.md, command by command, while lanes with the home's own keystores work as
  * in the worker's process: nobody restarts anything.
  */
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { encryptKeystoreJsonSync, Wallet } from "ethers";
 import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import { bytesToHex } from "../../../chain/hex.js";
+import { readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { Lanes } from "../../../withdrawal-worker/lanes.js";
 import { WalletKeys } from "../../../withdrawal-worker/wallet-keys.js";
@@ -25,6 +28,7 @@ const page = readFileSync("docs/rotation.md", "utf8");
 
 let desk: Desk;
 let lanes: Lanes;
+let openKeys: () => WalletKeys;
 let miner: NodeJS.Timeout;
 
 beforeEach(async () => {
@@ -40,10 +44,10 @@ beforeEach(async () => {
   const rules = { chainId: FAKE_CHAIN_ID, limits, totals, tokens: [] };
   writeFileSync(policyPath(desk.home), policyFileText(PERMISSIVE_POLICY), { mode: 0o600 });
   await ensureKillSwitchFile(killSwitchPath(desk.home), desk.workerDatabase);
-  const keys = new WalletKeys({ home: desk.home, settings, ...rules, log: silentLog });
+  openKeys = () => new WalletKeys({ home: desk.home, settings, ...rules, log: silentLog });
   lanes = new Lanes({
     database: desk.workerDatabase,
-    keys,
+    keys: openKeys(),
     createLane: (wallet, key) => desk.makeLane(wallet, key, { leaseMs: 2_000, scanIntervalMs: 50 }),
     log: silentLog,
     signal: desk.signal,
@@ -145,4 +149,21 @@ it("lets a new wallet take over while payouts go on, and accounts for every coin
        FROM posting WHERE 'liability:suspense' IN (debit, credit)`,
   );
   expect(suspense).toEqual([{ sum: "0" }]);
+
+  // The old wallet was the home's first one: whoever only took its keystore out could not start any more.
+  takeOut({ home: desk.home, safe: mkdtempSync(join(tmpdir(), "safe-")), label: "second", old });
+  const left = readHomeWallets(desk.home);
+  expect(left.map(({ address }) => address)).toEqual([second, WALLET]);
+  // As doctor wants each file there.
+  expect(left.map(({ keystore }) => statSync(keystore).mode & 0o777)).toEqual([0o600, 0o600]);
+  const keys = openKeys();
+  expect([keys.signerOf(second)?.address, keys.signerOf(WALLET)]).toEqual([second, undefined]);
+  await runbook("wallets list");
 });
+
+/** Types what the page says about the keystore of a wallet that was the first one and is retired. */
+function takeOut(values: Readonly<Record<string, string>>): void {
+  const [, typed = ""] = /```sh\n(mv [^`]*)```/.exec(page) ?? [];
+  const filled = typed.replace(/<([a-z]+)>/g, (_, name: string) => values[name] ?? `no ${name}`);
+  execFileSync("sh", ["-euc", filled]);
+}
