@@ -1,13 +1,18 @@
 /** Drills: an older database is put back, or an empty one. No payment, address or number comes twice. */
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { parseAddress } from "../../../chain/address.js";
+import { keccak256 } from "../../../chain/hashes.js";
+import { bytesToHex } from "../../../chain/hex.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { signLegacy } from "../../../chain/transaction.js";
 import { listEvents } from "../../../ledger/events.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { Desk, destination, derivation, TOKEN, WALLET } from "./desk.js";
 
 /** A second hot wallet. */
-const SECOND = parseAddress(`0x${"5e".repeat(20)}`);
+const SECOND_KEY = keccak256(Buffer.from("second hot wallet of a restored ledger"));
+const SECOND = privateKeyToAddress(SECOND_KEY);
 
 let desk: Desk;
 
@@ -240,13 +245,17 @@ describe("an older database that was put back", () => {
     await desk.restart();
     desk.pay([SECOND, 50n * TOKEN]);
     await desk.watch();
-    const moved = desk.chain.payment(SECOND, WALLET, 49n * TOKEN);
-    desk.chain.mine([moved]);
+    const terms = { nonce: 0n, to: WALLET, valueAtoken: 49n * TOKEN, data: new Uint8Array(0) };
+    const gas = { gasPriceAtoken: 30_000_000n, gasLimit: 21_000n };
+    const moved = signLegacy({ chainId: FAKE_CHAIN_ID, ...terms, ...gas }, SECOND_KEY);
+    const hash = bytesToHex(keccak256(moved));
+    desk.chain.submit(bytesToHex(moved));
+    desk.chain.mine();
     await desk.watch();
     const word = ["--reason", "a rotation"];
     const suspense = ["--account", "liability:suspense"];
-    await desk.causeway("ledger", "accept-outflow", moved.hash, ...suspense, ...word);
-    const released = ["--wallet", SECOND, "--acknowledge", moved.hash];
+    await desk.causeway("ledger", "accept-outflow", hash, ...suspense, ...word);
+    const released = ["--wallet", SECOND, "--acknowledge", hash];
     await desk.causeway("withdrawals", "release", ...released, ...word);
     await follow();
     const backup = await desk.backup();
@@ -255,7 +264,7 @@ describe("an older database that was put back", () => {
     await desk.useDatabase(backup);
     await desk.watch();
     const { text } = await desk.causeway("recover");
-    expect(text).toMatch(new RegExp(`${moved.hash}.*booked already`));
+    expect(text).toMatch(new RegExp(`${hash}.*booked already`));
     expect(text).not.toMatch(/book [1-9]/);
     expect((await desk.causeway("recover", "--apply")).code).toBe(0);
     await desk.watch();
