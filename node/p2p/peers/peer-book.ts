@@ -84,6 +84,8 @@ const bookFile = z.object({
 export class PeerBook {
   private readonly entries = new Map<NodeId, Entry>();
   private isChanged = false;
+  /** False where the file could not be read: what it holds is more than what was learned since. */
+  private mayWrite = true;
 
   constructor(private readonly options: PeerBookOptions) {
     this.load();
@@ -177,7 +179,7 @@ export class PeerBook {
   /** Writes the book to disk if it has changed; a failure is logged, the book is only a help. */
   save(): void {
     const { file, log } = this.options;
-    if (file === undefined || !this.isChanged) return;
+    if (file === undefined || !this.mayWrite || !this.isChanged) return;
     const addrs = [...this.entries.values()].map((entry) => ({
       addr: formatPeerAddress(entry.address),
       last_success_ms: entry.seenAtMs,
@@ -223,8 +225,17 @@ export class PeerBook {
   private load(): void {
     const { file, log, unlistedIds } = this.options;
     if (file === undefined) return;
+    let text: string;
     try {
-      const { addrs } = bookFile.parse(JSON.parse(readFileSync(file, "utf8")));
+      text = readFileSync(file, "utf8");
+    } catch (error) {
+      if (errorCode(error) === "ENOENT") return;
+      this.mayWrite = false;
+      log.warn({ file, err: error }, "the address book cannot be read now; it stays as it is");
+      return;
+    }
+    try {
+      const { addrs } = bookFile.parse(JSON.parse(text));
       for (const one of addrs.slice(0, MAX_ENTRIES)) {
         const address = parseKnownPeerAddress(one.addr);
         if (unlistedIds.has(address.nodeId)) continue;
@@ -234,8 +245,7 @@ export class PeerBook {
         this.entries.set(address.nodeId, entry);
       }
     } catch (error) {
-      if (errorCode(error) === "ENOENT") return;
-      log.warn({ file, err: error }, "the address book cannot be read; a new one is begun");
+      log.warn({ file, err: error }, "the address book is damaged; a new one is begun");
     }
   }
 }

@@ -1,6 +1,14 @@
 /** The address book, and the loop that keeps a persistent peer connected. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  lstatSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { NodeId } from "../../../node/p2p/node-key.js";
@@ -55,6 +63,23 @@ describe("the address book", () => {
     expect(readFileSync(file, "utf8")).toContain(`${idOf(1)}@10.0.0.1:26656`);
     writeFileSync(file, '{"addrs": [{"addr": 5}]}');
     expect(open(file).size).toBe(0);
+  });
+
+  it("does not take the place of a file that cannot be read now", () => {
+    const file = join(folder, "addrbook.json");
+    const aside = join(folder, "aside");
+    const before = open(file);
+    before.markGood(addressOf(1));
+    before.save();
+    renameSync(file, aside);
+    // As with too many open files, or on a bad disk.
+    symlinkSync(file, file);
+    const book = open(file);
+    book.markGood(addressOf(2));
+    book.save();
+    expect(lstatSync(file).isSymbolicLink()).toBe(true);
+    renameSync(aside, file);
+    expect(open(file).sample(10)).toEqual([addressOf(1)]);
   });
 
   it("lets nobody overwrite an address that has proved good", () => {
