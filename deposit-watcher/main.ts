@@ -164,7 +164,7 @@ async function openBooks(
   const database = await openLedger({ url, log, signal, identity, applicationName });
   try {
     const guard = await openGuarded(home, wallets, { ...begin, database });
-    const tokens = await TokenBook.open({ database, node, log }, entries, { signal });
+    const tokens = await TokenBook.open({ database, node, log }, entries);
     return { database, guard, tokens };
   } catch (error) {
     await database.close();

@@ -3,7 +3,6 @@
  * addresses held before, and looked at from time to time for other code than was accepted.
  */
 import type { Address } from "../../chain/address.js";
-import { AppError, errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { TokenEntry } from "../../chain/token-list.js";
 import {
@@ -21,11 +20,9 @@ import { observeCodesNow, readTokenStates } from "../../ledger/assets/token-stat
 import { watchedAddressesFrom } from "../../ledger/deposits/deposit-addresses.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import type { WatchLease } from "../../ledger/watch/watch-lease.js";
-import { openIncident } from "../../ledger/incidents.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Logger } from "../../runtime/process/logger.js";
-import { retry } from "../../runtime/process/task.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { observedCodes } from "./token-run.js";
 
@@ -34,10 +31,6 @@ const CODES_PER_ROUND = 25;
 
 /** Addresses asked at once when a token is opened. */
 const ADDRESS_PAGE = 1_000;
-
-/** Waits between two questions to a node that is down. */
-const MIN_DELAY_MS = 200;
-const MAX_DELAY_MS = 2_000;
 
 /** What opening needs. */
 export interface TokenBookParts {
@@ -67,27 +60,14 @@ export class TokenBook {
   }
 
   /**
-   * Stores new tokens of the list and books what was there before them; waits for a node that is down.
-   * A ledger in recovery has lost its tokens with the rest: they count from its next block on, and what
-   * was before is booked once it is open.
+   * Stores new tokens of the list, which count from the next block on. What was there before them is booked
+   * beside the blocks (`openWaiting`): of hundreds of thousands of addresses a node tells in minutes, for
+   * each token, and neither deposits nor who asks for an address wait for that.
    * @throws ASSET_CONTRADICTED
    */
-  static async open(
-    parts: TokenBookParts,
-    entries: readonly TokenEntry[],
-    options: { readonly signal: AbortSignal },
-  ): Promise<TokenBook> {
+  static async open(parts: TokenBookParts, entries: readonly TokenEntry[]): Promise<TokenBook> {
     const book = new TokenBook(parts, entries);
     book.#follow(await registerTokens(parts.database, entries));
-    if ((await openIncident(parts.database))?.kind === "RECOVERY") return book;
-    await retry(() => book.openWaiting(options), {
-      signal: options.signal,
-      minDelayMs: MIN_DELAY_MS,
-      maxDelayMs: MAX_DELAY_MS,
-      isRetriable: (error) => error instanceof AppError,
-      onRetry: (error) =>
-        parts.log.warn({ reason: errorMessage(error) }, "cannot open a token yet"),
-    });
     return book;
   }
 

@@ -11,7 +11,9 @@ import {
   type AddressDerivation,
   createAddressDerivation,
 } from "../../../chain/derivation/address-derivation.js";
+import type { TokenEntry } from "../../../chain/token-list.js";
 import type { CheckedNode } from "../../../deposit-watcher/chain-check.js";
+import { TokenBook, type TokenBookParts } from "../../../deposit-watcher/tokens/token-book.js";
 import { Watcher, type WatcherParts } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { type CustomerId, parseCustomerId } from "../../../ledger/journal/accounts.js";
@@ -20,6 +22,7 @@ import {
   registerAddresses,
 } from "../../../ledger/deposits/deposit-addresses.js";
 import { listDeposits } from "../../../ledger/deposits/deposit-queries.js";
+import { openIncident } from "../../../ledger/incidents.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { LedgerGuard } from "../../../ledger/guard/ledger-guard.js";
 import {
@@ -56,6 +59,18 @@ const account = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(phrase), "m/44'/60
 
 /** Derivation of the addresses of every test. */
 export const derivation: AddressDerivation = createAddressDerivation(account.neuter().extendedKey);
+
+/** A book of tokens whose openings are booked, as they are some time after a watcher has begun. */
+export async function openTokenBook(
+  parts: TokenBookParts,
+  entries: readonly TokenEntry[],
+  { signal }: { readonly signal: AbortSignal },
+): Promise<TokenBook> {
+  const book = await TokenBook.open(parts, entries);
+  // A ledger in recovery has lost its tokens with the rest: what was before is booked once it is open.
+  if ((await openIncident(parts.database))?.kind !== "RECOVERY") await book.openWaiting({ signal });
+  return book;
+}
 
 /** Registers one address. */
 export async function registerAddress(

@@ -16,7 +16,6 @@ import type { Hash32 } from "../../../chain/hex.js";
 import type { TokenEntry } from "../../../chain/token-list.js";
 import { createProgram } from "../../../cli/program/program.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
-import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/journal/accounts.js";
@@ -57,7 +56,7 @@ import {
   TEST_PASSWORDS,
 } from "../../helpers/services/ledger.js";
 import { copyTestDatabase } from "../../helpers/services/postgres.js";
-import { registerAddress } from "../../helpers/services/watcher.js";
+import { openTokenBook, registerAddress } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 import { GAS, LANE, TOKEN } from "./desk-settings.js";
 
@@ -226,7 +225,7 @@ export class Desk {
     const node = createEvmClient(rpc);
     const database = this.watcherDatabase;
     const parts = { database, node, log: silentLog };
-    const tokens = await TokenBook.open(parts, this.tokens, this);
+    const tokens = await openTokenBook(parts, this.tokens, this);
     const watcher = new Watcher({
       database,
       guard,

@@ -19,6 +19,7 @@ import {
 import { listEvents } from "../../../ledger/events.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { silentLog } from "../../helpers/services/ledger.js";
+import { openTokenBook } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 import { WALLET } from "../withdrawal-worker/house.js";
 import {
@@ -335,8 +336,8 @@ describe("what lay at addresses before they counted", () => {
     const late = { symbol: "LATE", contractAddress: contractAt("StrangeToken"), decimals: 0 };
     const [signal, entries] = [new AbortController().signal, [...TOKENS, late]];
     const parts = { database: bench.database, node: bench.node, hotWallet: WALLET, log: silentLog };
-    await TokenBook.open(parts, entries, { signal });
-    await TokenBook.open(parts, entries, { signal });
+    await openTokenBook(parts, entries, { signal });
+    await openTokenBook(parts, entries, { signal });
     const found = (await bench.reconcile()).tokens.find(({ asset }) => asset === "LATE");
     expect(found?.lines[1]).toMatchObject({ ledgerUnits: 77n, chainUnits: 77n, breaks: [] });
     // Whoever sweeps looks there, too.
@@ -357,14 +358,14 @@ describe("what lay at addresses before they counted", () => {
     const entries = [...TOKENS, late, pinned, { ...wrong, codeHash: other }];
     const { signal } = new AbortController();
     const parts = { database: bench.database, node: bench.node, hotWallet: WALLET, log: silentLog };
-    const book = await TokenBook.open(parts, entries, { signal });
+    const book = await openTokenBook(parts, entries, { signal });
     const height = await bench.node.blockNumber({ signal });
     // Another watcher has taken over since this one began to look.
     const { epoch } = await leaseNow();
     const behind = book.checkCodes(height, { lease: { epoch: epoch - 1n }, signal });
     await expect(behind).rejects.toMatchObject({ code: "WATCH_LEASE_LOST" });
     expect((await readTokenStates(bench.database)).get("WRONG")?.isPaused).toBe(false);
-    const again = await TokenBook.open(parts, entries, { signal });
+    const again = await openTokenBook(parts, entries, { signal });
     const reasons = await again.checkCodes(height, { lease: { epoch }, signal });
     expect(reasons).toEqual([expect.stringContaining("accept-code WRONG")]);
     const states = await readTokenStates(bench.database);
@@ -373,7 +374,6 @@ describe("what lay at addresses before they counted", () => {
 
   it("is never taken over by a list that says otherwise", async () => {
     const parts = { database: bench.database, node: bench.node, hotWallet: WALLET, log: silentLog };
-    const { signal } = new AbortController();
     const [plain, ...others] = TOKENS;
     if (plain === undefined) throw new Error("no token");
     for (const entries of [
@@ -382,7 +382,7 @@ describe("what lay at addresses before they counted", () => {
       [{ ...plain, contractAddress: contractAt("Forger") }, ...others],
       [{ ...plain, symbol: "OTHER" }, ...others],
     ]) {
-      await expect(TokenBook.open(parts, entries, { signal })).rejects.toMatchObject({
+      await expect(TokenBook.open(parts, entries)).rejects.toMatchObject({
         code: "ASSET_CONTRADICTED",
       });
     }

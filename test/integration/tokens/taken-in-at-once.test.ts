@@ -2,12 +2,14 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { runBackfill } from "../../../deposit-watcher/backfill.js";
 import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
+import { readTokenStates } from "../../../ledger/assets/token-state.js";
 import { walletAccount } from "../../../ledger/journal/accounts.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { acquireWatchLease, releaseWatchLease } from "../../../ledger/watch/watch-lease.js";
 import type { EvmClient } from "../../../rpc-client/evm-client.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
+import { openTokenBook } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 import { callOf, TokenBench, TOKENS } from "./token-bench.js";
 
@@ -41,7 +43,7 @@ async function bookPast(node: EvmClient): Promise<void> {
 
 /** Another one starts, with a list that names the token. */
 async function openToken(node: EvmClient): Promise<void> {
-  await TokenBook.open({ database: bench.database, node, log: silentLog }, LISTED, { signal });
+  await openTokenBook({ database: bench.database, node, log: silentLog }, LISTED, { signal });
 }
 
 /** A node behind whose first answer about balances something else happens. */
@@ -92,4 +94,15 @@ it.each([
   );
   expect(row?.units).toBe("7");
   expect((await bench.reconcile()).clean).toBe(true);
+});
+
+it("follows a token from the start on, before the node has told what all addresses held of it", async () => {
+  const node = { ...bench.node, tokenBalances: () => Promise.reject(new Error("it was asked")) };
+  const parts = { database: bench.database, node, log: silentLog };
+  const { tokens } = await TokenBook.open(parts, LISTED);
+  expect(tokens.map(({ contract }) => contract)).toEqual(
+    LISTED.map(({ contractAddress }) => contractAddress),
+  );
+  const states = [...(await readTokenStates(bench.database)).values()];
+  expect(states.map(({ isOpened }) => isOpened)).toEqual(LISTED.map(() => false));
 });

@@ -12,7 +12,7 @@ import type { Hash32 } from "../../../chain/hex.js";
 import type { TokenEntry } from "../../../chain/token-list.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
-import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
+import type { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
@@ -46,7 +46,7 @@ import {
   silentLog,
   type TestLedger,
 } from "../../helpers/services/ledger.js";
-import { derivation, registerAddress } from "../../helpers/services/watcher.js";
+import { derivation, openTokenBook, registerAddress } from "../../helpers/services/watcher.js";
 import { type CompiledContract, compileFixture } from "../../helpers/contracts/solidity.js";
 import { until } from "../../helpers/until.js";
 import { type Online, onlineServer } from "../../unit/sidecar/servers.js";
@@ -250,7 +250,7 @@ export class TokenBench {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     const parts = { database, node, log: silentLog };
-    const tokens = await TokenBook.open(parts, listed, { signal });
+    const tokens = await openTokenBook(parts, listed, { signal });
     const guard = await LedgerGuard.open({ database, home: this.home, reporter: "test" });
     const watcher = new Watcher({
       database,
