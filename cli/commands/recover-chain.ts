@@ -23,8 +23,8 @@ interface Resent {
   readonly hash: string;
   /** "sent", or the node's refusal. */
   readonly outcome: string;
-  /** The node has them now, whoever brought them. */
-  readonly isSent: boolean;
+  /** Sending them again may help: neither has the node them, nor is their nonce used. */
+  readonly isLeft: boolean;
 }
 
 /**
@@ -69,7 +69,7 @@ export async function recoverChain(
   const isHeldBack =
     plan.paidOtherwise.size > 0 ||
     (stopped !== undefined && plan.payments.length > 0) ||
-    resent?.some(({ isSent }) => !isSent) === true;
+    resent?.some(({ isLeft }) => isLeft) === true;
   return options.apply === true && !isHeldBack ? 0 : 1;
 }
 
@@ -126,12 +126,17 @@ async function resend(
 }
 
 function resentAs(outcome: SendOutcome | undefined): Omit<Resent, "hash"> {
-  if (outcome === undefined) return { outcome: "no answer", isSent: false };
-  if (outcome.outcome === "accepted") return { outcome: "sent", isSent: true };
-  if (submitRefusalOf(outcome.error) === "ALREADY_KNOWN") {
-    return { outcome: "already known", isSent: true };
+  if (outcome === undefined) return { outcome: "no answer", isLeft: true };
+  if (outcome.outcome === "accepted") return { outcome: "sent", isLeft: false };
+  const { error } = outcome;
+  switch (submitRefusalOf(error)) {
+    case "ALREADY_KNOWN":
+      return { outcome: "already known", isLeft: false };
+    case "NONCE_TOO_LOW":
+      return { outcome: "not sent, as its nonce is used by now", isLeft: false };
+    default:
+      return { outcome: `the node refuses it (${error.nodeMessage})`, isLeft: true };
   }
-  return { outcome: `the node refuses it (${outcome.error.nodeMessage})`, isSent: false };
 }
 
 function rewindLines(
@@ -173,10 +178,10 @@ function rewindLines(
         `missing payment ${hash} (nonce ${nonce}): ${amountText(asset, amountUnits)} of ` +
         `${withdrawalId ?? "a recovered payment"}${raw === undefined ? ": its bytes are not here" : ""}`,
     ),
-    ...(resent ?? []).map(({ hash, outcome, isSent }) =>
-      isSent
-        ? `sent again: ${hash}: ${outcome}`
-        : `NOT SENT: ${hash}: ${outcome}; once that is mended: causeway recover --apply`,
+    ...(resent ?? []).map(({ hash, outcome, isLeft }) =>
+      isLeft
+        ? `NOT SENT: ${hash}: ${outcome}; once that is mended: causeway recover --apply`
+        : `sent again: ${hash}: ${outcome}`,
     ),
     ...[...plan.paidOtherwise].map(([hash, reason]) => `NOT SENT: ${hash}: ${reason}`),
     ...(stopped === undefined || payments.length === 0
