@@ -92,6 +92,9 @@ export class WayOut {
     if (lowest.status === "frozen") return;
     const isInPool = pendingNonce > nonce;
     const action = stallAction(this.#stall, { height, nowMs, isInPool }, settings.stall);
+    // Neither a dearer one nor a transfer of nothing is signed then; what was signed goes on being sent.
+    const isHeld = action !== "wait" && (await ledger.readFreeze(signer.address)).frozen;
+    if (isHeld) return this.forget();
     const isCancelling = lowest.status === "cancelling";
     if (lowest.attempts.length === 0) {
       if (action === "give-up" && !isCancelling) await this.#giveUpUnsigned(lowest, round);
@@ -119,7 +122,6 @@ export class WayOut {
   async #giveUpUnsigned(slot: LiveSlot, { lease }: Round): Promise<void> {
     const { ledger, signer, log } = this.#context;
     const { withdrawalId: id, nonce } = slot;
-    if ((await ledger.readFreeze(signer.address)).frozen) return;
     const approvals = (await approvalsOf(this.#context, [id])).get(id) ?? [];
     const [refusal] = signer.review([{ ...slot, approvals }]);
     if (refusal?.code !== "DAY_TOTAL") return;
@@ -131,7 +133,6 @@ export class WayOut {
   /** The lowest one, and what is cheaper than the chain's price now: it would be the next. */
   async #reprice(lowest: LiveSlot, round: Round): Promise<void> {
     const { ledger, signer, settings } = this.#context;
-    if ((await ledger.readFreeze(signer.address)).frozen) return;
     const suggestedAtoken = choosePrice(round.view.suggestedPriceAtoken, settings.gas);
     const following =
       priceOf(lowest) >= suggestedAtoken

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { freezeSigning, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import { receiptOfSlot, recordInclusions } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { freshAddress, House, TOKEN, statuses, WALLET, decodeRaw } from "./house.js";
@@ -209,6 +210,21 @@ describe("a payment that is not mined", () => {
     isOpen = false;
     await house.pass(lane, { rounds: 3, stepMs: 300_000 });
     isOpen = true;
+    for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
+    house.chain.unmined.clear();
+    await house.pass(lane, { rounds: 2, stepMs: 2_000 });
+    expect(await house.read(id)).toMatchObject({ status: "settled", nonce: 0n });
+  });
+
+  it("is not given up while signing is frozen, when nothing could take its nonce", async () => {
+    const { id, to } = await house.acceptTo();
+    house.chain.unmined.add(to);
+    const lane = house.lane();
+    for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
+    await freezeSigning(house.database, WALLET, "a person looks");
+    await house.pass(lane, { rounds: 5, stepMs: 300_000 });
+    expect((await house.read(id)).status).toBe("broadcast");
+    await releaseSigning(house.database, WALLET, "looked at");
     for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
     house.chain.unmined.clear();
     await house.pass(lane, { rounds: 2, stepMs: 2_000 });
