@@ -5,6 +5,7 @@ import { isEvmFailure } from "../chain/evm/evm-failure.js";
 import { toQuantity } from "../chain/hex.js";
 import { readHex } from "./answer-fields.js";
 import { encodeStateAt, type StateAt } from "./at.js";
+import { BalancesAtOnce, type ManyBalances } from "./balances-at-once.js";
 import { type RpcError, SERVER_ERROR } from "./errors.js";
 import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "./json-rpc.js";
 
@@ -34,8 +35,8 @@ export interface TokenCalls {
     options: RpcOptions,
   ): Promise<TokenBalanceAnswer[]>;
   /**
-   * Balances in the order of the queries, in the token's smallest unit, as in the answers. That the
-   * node refuses one is an error of the whole call.
+   * Balances in the order of the queries, in the token's smallest unit, as in the answers, but many of one
+   * token in one state are asked together. That the node refuses one is an error of the whole call.
    */
   tokenBalances(
     queries: readonly TokenBalanceQuery[],
@@ -58,6 +59,9 @@ const BALANCE_GAS = 100_000n;
  */
 const MAX_QUERIES_AT_ONCE = 25;
 
+/** Fewer of one token are asked one by one: as many as one exchange has. */
+const MIN_TOGETHER = MAX_QUERIES_AT_ONCE;
+
 /**
  * Queries asked again together when a batch was too large for one reply. With `BALANCE_GAS` an
  * answer is below 250 KB of hex, and a node gives at least 25 MB in one batch.
@@ -76,12 +80,26 @@ export function tokenCalls(rpc: JsonRpcClient): TokenCalls {
     const outcomes = await rpc.batch(queries.map(balanceOfCall), options);
     return queries.map((query, index) => ({ query, outcome: outcomes[index] }));
   };
+  const together = new BalancesAtOnce(rpc);
   const calls: TokenCalls = {
     async tokenBalances(queries, options) {
-      return (await calls.tokenBalanceAnswers(queries, options)).map((answer) => {
+      const found = new Map<TokenBalanceQuery, bigint>();
+      for (const group of groupsOf(queries)) {
+        const units = await together.ask(group, options);
+        group.queries.forEach((query, index) => {
+          const own = units[index];
+          if (own !== undefined) found.set(query, own);
+        });
+      }
+      const left = queries.filter((query) => !found.has(query));
+      const answers = await calls.tokenBalanceAnswers(left, options);
+      const units = new Map<TokenBalanceQuery, bigint | undefined>(found);
+      answers.forEach((answer, index) => {
         if (!answer.ok) throw answer.error;
-        return answer.units;
+        const query = left[index];
+        if (query !== undefined) units.set(query, answer.units);
       });
+      return queries.map((query) => units.get(query));
     },
     async tokenBalanceAnswers(queries, options) {
       const answers: Awaited<ReturnType<typeof ask>> = [];
@@ -104,6 +122,26 @@ export function tokenCalls(rpc: JsonRpcClient): TokenCalls {
     },
   };
   return calls;
+}
+
+/** Queries that are worth a call for all of them: of one token, in one state. */
+function groupsOf(
+  queries: readonly TokenBalanceQuery[],
+): (ManyBalances & { readonly queries: readonly TokenBalanceQuery[] })[] {
+  const groups = new Map<string, TokenBalanceQuery[]>();
+  for (const query of queries) {
+    if (query.tokenId !== undefined) continue;
+    const key = `${query.token} ${query.at}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [query]);
+    else group.push(query);
+  }
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    if (first === undefined || group.length < MIN_TOGETHER) return [];
+    const accounts = group.map(({ account }) => account);
+    return [{ token: first.token, at: first.at, accounts, queries: group }];
+  });
 }
 
 function balanceOfCall({ token, account, at, tokenId }: TokenBalanceQuery): RpcCall {

@@ -35,7 +35,7 @@ const FLAGS: Readonly<Record<string, string>> = {
 };
 
 const RESTART =
-  "Hold it against its contract (causeway tokens check), then restart the kit for it to count: its parts " +
+  "Restart the kit for it to count, once it was held against its contract (causeway tokens check): its parts " +
   "read the list at their start, and the ledger keeps symbol and decimals for ever.";
 
 /**

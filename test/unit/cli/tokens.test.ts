@@ -60,7 +60,7 @@ describe("causeway tokens add", () => {
   it("writes the checksummed address, keeps what was there, and says when it counts", async () => {
     await add(GOLD_ADDRESS.toLowerCase(), "GOLD", "6");
     // Behind the restart nobody can correct the line any more.
-    const next = expect.stringMatching(/causeway tokens check.*restart the kit.*for ever/i);
+    const next = expect.stringMatching(/restart the kit.*causeway tokens check.*for ever/i);
     expect([exitCode, printed.join(" ")]).toEqual([0, next]);
     await add(SILVER_ADDRESS, "SILVER", "18", "--json");
     expect(readFileSync(file(), "utf8")).toContain(`"contractAddress":"${GOLD_ADDRESS}"`);

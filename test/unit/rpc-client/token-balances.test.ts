@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { Interface } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import { RpcError } from "../../../rpc-client/errors.js";
+import { NodeFault, RpcError } from "../../../rpc-client/errors.js";
 import type { JsonRpcClient, RpcCall, RpcOutcome } from "../../../rpc-client/json-rpc.js";
 import { tokenCalls } from "../../../rpc-client/token-balances.js";
 
@@ -114,5 +114,75 @@ describe("token balances", () => {
     expect(batches.map(({ length }) => length)).toEqual([25, 16, 4]);
     const stubborn = clientWith(() => refused(-32003));
     await expect(stubborn.client.tokenBalances([query()], { signal })).rejects.toThrow();
+  });
+});
+
+describe("many balances of one token in one state", () => {
+  const queries = Array.from({ length: 30 }, (_, index) => ({
+    token: TOKEN,
+    account: parseAddress(`0x${(index + 1).toString(16).padStart(40, "0")}`),
+    at: 7,
+  }));
+  const units = queries.map((_, index) => BigInt(index + 1));
+
+  /** A client of a node that answers single questions, and to calls for many what is told. */
+  function clientOf(answer: () => unknown) {
+    const asked: { together: number; alone: number } = { together: 0, alone: 0 };
+    const rpc: JsonRpcClient = {
+      async request() {
+        asked.together += 1;
+        const given = answer();
+        if (given instanceof Error) throw given;
+        return given;
+      },
+      async batch(calls) {
+        asked.alone += calls.length;
+        return calls.map(({ params: [message] }) => {
+          const { data } = message as { readonly data: string };
+          return { ok: true, result: word(BigInt(`0x${data.slice(-40)}`)) };
+        });
+      },
+      close: () => undefined,
+    };
+    return { client: tokenCalls(rpc), asked };
+  }
+  const refusal = (rpcCode: number, text: string) =>
+    new RpcError(text, { rpcCode, method: "eth_call" });
+
+  it("are asked one by one of a node that knows no overrides, which is not tried again", async () => {
+    const node = clientOf(() => refusal(-32602, "too many arguments, want at most 2"));
+    expect(await node.client.tokenBalances(queries, { signal })).toEqual(units);
+    expect(await node.client.tokenBalances(queries, { signal })).toEqual(units);
+    expect(node.asked).toEqual({ together: 1, alone: 60 });
+  });
+
+  it.each([
+    ["passes over overrides", "0x"],
+    ["answers something else", word(30n)],
+    ["stops it", refusal(-32000, "out of compute")],
+  ])("are asked one by one where the node %s, and together the next time", async (_name, given) => {
+    const node = clientOf(() => given);
+    expect(await node.client.tokenBalances(queries, { signal })).toEqual(units);
+    expect(await node.client.tokenBalances(queries, { signal })).toEqual(units);
+    expect(node.asked).toEqual({ together: 2, alone: 60 });
+  });
+
+  it("are asked alone where the call left them out", async () => {
+    const answered = (index: number) => (index === 3 ? [0n, 0n] : [1n, BigInt(index + 1)]);
+    const node = clientOf(
+      () =>
+        `0x${queries.flatMap((_, index) => answered(index).map((value) => word(value).slice(2))).join("")}`,
+    );
+    expect(await node.client.tokenBalances(queries, { signal })).toEqual(units);
+    expect(node.asked).toEqual({ together: 1, alone: 1 });
+  });
+
+  it("fail where the node does not answer at all", async () => {
+    const node = clientOf(
+      () => new NodeFault("NODE_TIMEOUT", "no answer in time", { retriable: true }),
+    );
+    await expect(node.client.tokenBalances(queries, { signal })).rejects.toMatchObject({
+      code: "NODE_TIMEOUT",
+    });
   });
 });
