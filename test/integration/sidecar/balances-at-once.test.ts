@@ -99,7 +99,7 @@ describe("balances of many accounts", () => {
   const queriesOf = (contract: Address, at: number) =>
     accounts.map((account) => ({ token: contract, account, at }));
 
-  it("are what each is by itself, in a twentieth of the requests", async () => {
+  it("are what each is by itself, in a sixth of the requests", async () => {
     const calls = tokenCalls(rpc);
     requests = 0;
     const units = await calls.tokenBalances(queriesOf(token, 2), { signal });
