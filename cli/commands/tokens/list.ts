@@ -35,8 +35,8 @@ const FLAGS: Readonly<Record<string, string>> = {
 };
 
 const RESTART =
-  "Restart the kit for it to count, once it was held against its contract (causeway tokens check): its parts " +
-  "read the list at their start, and the ledger keeps symbol and decimals for ever.";
+  "Restart the kit for it to count, once it was held against its contract (causeway tokens check): its " +
+  "parts read the list at their start, and the ledger keeps symbol and decimals for ever.";
 
 /**
  * Adds a token at the end of the list; the contract need not exist yet.
