@@ -30,9 +30,9 @@ import { type ContractViewCalls, contractViewCalls } from "./indexing/contract-v
 import { type ForwardedCalls, forwardedCalls } from "./forwarded-calls.js";
 import { askOverRange, headerCall } from "./whole-range.js";
 import { type PoolCalls, poolCalls } from "./pool-calls.js";
-import { type TokenCalls, tokenCalls } from "./token-balances.js";
-import { type TokenCodeCalls, tokenCodeCalls } from "./token-codes.js";
-import { type TransferLogCalls, transferLogCalls } from "./transfer-logs.js";
+import { type TokenCalls, tokenCalls } from "./tokens/token-balances.js";
+import { type TokenCodeCalls, tokenCodeCalls } from "./tokens/token-codes.js";
+import { type TransferLogCalls, transferLogCalls } from "./tokens/transfer-logs.js";
 import {
   type NodeReceipt,
   type NodeTransactionStatus,

@@ -16,7 +16,7 @@ import {
   readString,
 } from "./answer-fields.js";
 import { badAnswer, MAX_NODE_TEXT_CHARACTERS } from "./errors.js";
-import { transferOf } from "./transfer-logs.js";
+import { transferOf } from "./tokens/transfer-logs.js";
 
 /** What a transaction asks for, mined or in the pool. */
 export interface SentTransaction {

@@ -16,7 +16,7 @@ import {
   type RpcCall,
   type RpcOutcome,
 } from "../../rpc-client/json-rpc.js";
-import { isExecutionFailure } from "../../rpc-client/token-balances.js";
+import { isExecutionFailure } from "../../rpc-client/tokens/token-balances.js";
 import { retry } from "../../runtime/process/task.js";
 import type { BalanceCheck } from "./balance-book.js";
 import { createLimiter } from "./limiter.js";

@@ -9,7 +9,7 @@ import type { ObservedCode } from "../../ledger/assets/token-state.js";
 import type { NewSighting, SightingReason } from "../../ledger/assets/token-sightings.js";
 import type { DataBlock } from "../../rpc-client/data-api/data-block.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { TransferLog } from "../../rpc-client/transfer-logs.js";
+import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
 import type { Watched } from "../deposit-match.js";
 import { IncidentFound } from "../errors.js";
 import { opIndexOfLog, sidesOfLog, type TokenSide } from "./token-side.js";

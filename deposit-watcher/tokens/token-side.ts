@@ -1,7 +1,7 @@
 /** One side of a token's transfer at one of our addresses, as operations or logs tell it. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import type { TransferLog } from "../../rpc-client/transfer-logs.js";
+import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
 
 /** A claim of a contract: it counts as far as the balance confirms it. */
 export interface TokenSide {

@@ -5,7 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import { AddressPrefixes } from "../../chain/address-prefixes.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import type { TransferLog } from "../../rpc-client/transfer-logs.js";
+import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
 import type { Watched } from "../deposit-match.js";
 
 /** Receivers of a run that are remembered one by one: some tens of MB; of more, how they begin. */

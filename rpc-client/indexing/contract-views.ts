@@ -4,7 +4,7 @@ import { type Hex, hexToBytes, toQuantity } from "../../chain/hex.js";
 import { readHex } from "../answer-fields.js";
 import { encodeStateAt, type StateAt } from "../at.js";
 import { type JsonRpcClient, resultOf, type RpcOptions } from "../json-rpc.js";
-import { isExecutionFailure } from "../token-balances.js";
+import { isExecutionFailure } from "../tokens/token-balances.js";
 
 /** One call that changes nothing. */
 export interface ContractView {

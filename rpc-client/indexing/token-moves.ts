@@ -5,7 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import { decodeErc1155, ERC1155_TOPICS, ERC20_TOPICS } from "../../chain/evm/erc20.js";
 import type { JournaledLog } from "../journal-codec.js";
-import { transferOf } from "../transfer-logs.js";
+import { transferOf } from "../tokens/transfer-logs.js";
 
 /** One movement of a token. */
 export interface TokenMove {

@@ -5,7 +5,7 @@ import type { Atoken } from "../../chain/units.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import { isExecutionFailure } from "../../rpc-client/token-balances.js";
+import { isExecutionFailure } from "../../rpc-client/tokens/token-balances.js";
 import { LIGHT_READ_TIMEOUT_MS } from "../index/head-ticker.js";
 import { revertDetails, SidecarError } from "../rosetta/errors.js";
 import { currencyAmount, tokenAmount } from "../rosetta/identifiers.js";

@@ -9,7 +9,10 @@ import type { ClaimAnswer, ClaimQuery, NodeClaim } from "../../rpc-client/indexi
 import type { RpcError } from "../../rpc-client/errors.js";
 import { isHeaderMissing } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { TokenBalanceAnswer, TokenBalanceQuery } from "../../rpc-client/token-balances.js";
+import type {
+  TokenBalanceAnswer,
+  TokenBalanceQuery,
+} from "../../rpc-client/tokens/token-balances.js";
 import type { LogFields, Logger } from "../../runtime/process/logger.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
 import type { IndexReader } from "../index/index-reader.js";

@@ -8,7 +8,7 @@ import type { Network } from "../../chain/networks.js";
 import { isHeaderMissing, NodeFault, RpcError, SERVER_ERROR } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import { isExecutionFailure } from "../../rpc-client/token-balances.js";
+import { isExecutionFailure } from "../../rpc-client/tokens/token-balances.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { missingBlockFault } from "../index/missing-block.js";

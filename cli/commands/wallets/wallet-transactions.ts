@@ -12,7 +12,7 @@ import {
 } from "../../../ledger/requests/possible-payments.js";
 import type { EvmClient } from "../../../rpc-client/evm-client.js";
 import type { JournaledBlock, JournaledTransaction } from "../../../rpc-client/journal-codec.js";
-import { transferOf } from "../../../rpc-client/transfer-logs.js";
+import { transferOf } from "../../../rpc-client/tokens/transfer-logs.js";
 import { CliError } from "../../errors.js";
 
 /** Blocks whose journals one command reads; more needs a narrower question. */

@@ -10,7 +10,7 @@ import {
 } from "ethers";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
-import { tokenCalls } from "../../../rpc-client/token-balances.js";
+import { tokenCalls } from "../../../rpc-client/tokens/token-balances.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
 import { compileFixture } from "../../helpers/contracts/solidity.js";

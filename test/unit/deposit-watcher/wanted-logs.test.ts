@@ -4,7 +4,7 @@ import type { Address } from "../../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../../chain/hex.js";
 import { readTokenRun } from "../../../deposit-watcher/tokens/token-run.js";
 import { WantedLogs } from "../../../deposit-watcher/tokens/wanted-logs.js";
-import type { TransferLog } from "../../../rpc-client/transfer-logs.js";
+import type { TransferLog } from "../../../rpc-client/tokens/transfer-logs.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 
 const [alice, stranger, listed, unlisted] = [1, 2, 3, 4].map(testAddress) as [

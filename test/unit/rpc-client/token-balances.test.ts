@@ -4,7 +4,7 @@ import { Interface } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { NodeFault, RpcError } from "../../../rpc-client/errors.js";
 import type { JsonRpcClient, RpcCall, RpcOutcome } from "../../../rpc-client/json-rpc.js";
-import { tokenCalls } from "../../../rpc-client/token-balances.js";
+import { tokenCalls } from "../../../rpc-client/tokens/token-balances.js";
 
 const signal = new AbortController().signal;
 const TOKEN = parseAddress(`0x${"70".repeat(20)}`);

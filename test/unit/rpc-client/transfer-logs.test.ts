@@ -9,7 +9,7 @@ import {
   type TransferLog,
   transferLogCalls,
   transferOf,
-} from "../../../rpc-client/transfer-logs.js";
+} from "../../../rpc-client/tokens/transfer-logs.js";
 
 const from = `0x${"a1".repeat(20)}`;
 const to = `0x${"b2".repeat(20)}`;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../../../chain/address.js";
 import type { Hash32 } from "../../../../../chain/hex.js";
 import type { JournaledBlock } from "../../../../../rpc-client/journal-codec.js";
-import type { TokenBalanceQuery } from "../../../../../rpc-client/token-balances.js";
+import type { TokenBalanceQuery } from "../../../../../rpc-client/tokens/token-balances.js";
 import { IndexStore } from "../../../../../sidecar/index/index-store.js";
 import {
   checkTokens,

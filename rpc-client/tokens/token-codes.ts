@@ -1,10 +1,10 @@
 /** What contracts run: their code's hash, and the implementation that a proxy of EIP-1967 names. */
-import type { Address } from "../chain/address.js";
-import { keccak256Hex } from "../chain/hashes.js";
-import { type Hash32, hexToBytes } from "../chain/hex.js";
-import { readHash, readHex } from "./answer-fields.js";
-import { type At, encodeAt } from "./at.js";
-import { type JsonRpcClient, resultOf, type RpcOptions } from "./json-rpc.js";
+import type { Address } from "../../chain/address.js";
+import { keccak256Hex } from "../../chain/hashes.js";
+import { type Hash32, hexToBytes } from "../../chain/hex.js";
+import { readHash, readHex } from "../answer-fields.js";
+import { type At, encodeAt } from "../at.js";
+import { type JsonRpcClient, resultOf, type RpcOptions } from "../json-rpc.js";
 
 /** keccak256("eip1967.proxy.implementation") - 1. */
 const IMPLEMENTATION_SLOT = "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc";

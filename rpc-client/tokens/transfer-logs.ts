@@ -2,9 +2,9 @@
  * Transfers of tokens as contracts log them, of any contract: ERC-20, ERC-721 and ERC-1155. A log is
  * what a contract says, not what happened; nothing here judges it.
  */
-import { type Address, ZERO_ADDRESS } from "../chain/address.js";
-import { ERC1155_TOPICS, ERC20_TOPICS } from "../chain/evm/erc20.js";
-import { type Hash32, type Height, type Hex, toQuantity } from "../chain/hex.js";
+import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
+import { ERC1155_TOPICS, ERC20_TOPICS } from "../../chain/evm/erc20.js";
+import { type Hash32, type Height, type Hex, toQuantity } from "../../chain/hex.js";
 import {
   readAddress,
   readHash,
@@ -13,10 +13,10 @@ import {
   readObject,
   readOptional,
   readSafeQuantity,
-} from "./answer-fields.js";
-import { badAnswer, NodeFault, RpcError } from "./errors.js";
-import { encodeAt } from "./at.js";
-import { type JsonRpcClient, resultOf, type RpcOptions } from "./json-rpc.js";
+} from "../answer-fields.js";
+import { badAnswer, NodeFault, RpcError } from "../errors.js";
+import { encodeAt } from "../at.js";
+import { type JsonRpcClient, resultOf, type RpcOptions } from "../json-rpc.js";
 
 /** One transfer that a contract logged. */
 export interface TransferLog {

@@ -1,13 +1,13 @@
 /** ERC-20 balances by `balanceOf`, many in a batch, with contracts that may do anything. */
-import type { Address } from "../chain/address.js";
-import { decodeUnits, encodeBalanceOf, encodeErc1155BalanceOf } from "../chain/evm/erc20.js";
-import { isEvmFailure } from "../chain/evm/evm-failure.js";
-import { toQuantity } from "../chain/hex.js";
-import { readHex } from "./answer-fields.js";
-import { encodeStateAt, type StateAt } from "./at.js";
+import type { Address } from "../../chain/address.js";
+import { decodeUnits, encodeBalanceOf, encodeErc1155BalanceOf } from "../../chain/evm/erc20.js";
+import { isEvmFailure } from "../../chain/evm/evm-failure.js";
+import { toQuantity } from "../../chain/hex.js";
+import { readHex } from "../answer-fields.js";
+import { encodeStateAt, type StateAt } from "../at.js";
 import { BalancesAtOnce, type ManyBalances } from "./balances-at-once.js";
-import { type RpcError, SERVER_ERROR } from "./errors.js";
-import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "./json-rpc.js";
+import { type RpcError, SERVER_ERROR } from "../errors.js";
+import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "../json-rpc.js";
 
 /** One balance to read. */
 export interface TokenBalanceQuery {
@@ -83,23 +83,19 @@ export function tokenCalls(rpc: JsonRpcClient): TokenCalls {
   const together = new BalancesAtOnce(rpc);
   const calls: TokenCalls = {
     async tokenBalances(queries, options) {
-      const found = new Map<TokenBalanceQuery, bigint>();
+      const found = new Map<TokenBalanceQuery, bigint | undefined>();
       for (const group of groupsOf(queries)) {
         const units = await together.ask(group, options);
-        group.queries.forEach((query, index) => {
-          const own = units[index];
-          if (own !== undefined) found.set(query, own);
-        });
+        group.queries.forEach((query, index) => found.set(query, units[index]));
       }
-      const left = queries.filter((query) => !found.has(query));
+      const left = queries.filter((query) => found.get(query) === undefined);
       const answers = await calls.tokenBalanceAnswers(left, options);
-      const units = new Map<TokenBalanceQuery, bigint | undefined>(found);
-      answers.forEach((answer, index) => {
-        if (!answer.ok) throw answer.error;
-        const query = left[index];
-        if (query !== undefined) units.set(query, answer.units);
-      });
-      return queries.map((query) => units.get(query));
+      for (const [index, query] of left.entries()) {
+        const answer = answers[index];
+        if (answer?.ok === false) throw answer.error;
+        found.set(query, answer?.units);
+      }
+      return queries.map((query) => found.get(query));
     },
     async tokenBalanceAnswers(queries, options) {
       const answers: Awaited<ReturnType<typeof ask>> = [];

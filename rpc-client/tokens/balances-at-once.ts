@@ -3,12 +3,12 @@
  * call alone (a state override), asks the token's contract for one after the other. Asked one by one, they
  * take a node four times as long, in many more exchanges.
  */
-import { type Address, ZERO_ADDRESS } from "../chain/address.js";
-import { type Hex, toQuantity } from "../chain/hex.js";
-import { readHex } from "./answer-fields.js";
-import { encodeStateAt, type StateAt } from "./at.js";
-import { RpcError } from "./errors.js";
-import type { JsonRpcClient, RpcOptions } from "./json-rpc.js";
+import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
+import { type Hex, toQuantity } from "../../chain/hex.js";
+import { readHex } from "../answer-fields.js";
+import { encodeStateAt, type StateAt } from "../at.js";
+import { RpcError } from "../errors.js";
+import type { JsonRpcClient, RpcOptions } from "../json-rpc.js";
 
 /** What is asked together. */
 export interface ManyBalances {
