@@ -9,8 +9,9 @@ import { EMPTY_CODE_HASH, type Hash32, type Height } from "../../chain/hex.js";
 import { allAtOnce, eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import { AccountHistory } from "./account-history.js";
 import { type AccountRecord, decodeStoredAccount, encodeStoredAccount } from "./account-record.js";
-import { type StateReader, ZERO_VALUE } from "./state-reader.js";
+import { type MaybePromise, type StateReader, ZERO_VALUE } from "./state-reader.js";
 import type { StoreBase } from "./store-base.js";
+import { UnchangedKeys } from "./unchanged-keys.js";
 import {
   type AddWrite,
   type Database,
@@ -40,6 +41,9 @@ export interface StateChanges {
   readonly codes: ReadonlyMap<Hash32, Uint8Array>;
 }
 
+/** Name of a slot in memory. */
+const slotKey = (address: Address, slot: Hash32): string => `${address}${slot}`;
+
 /** Marks "no such account" in the cache, which cannot hold undefined. */
 const ABSENT = Symbol("absent");
 
@@ -49,6 +53,7 @@ export class StateStore {
   private readonly slots: LRUCache<string, Uint8Array>;
   private readonly codes: LRUCache<Hash32, Uint8Array>;
   private readonly history: AccountHistory;
+  private readonly unchanged: UnchangedKeys;
   private snapshot: StoreSnapshot;
   private headHeight: Height;
   private written = 0;
@@ -71,6 +76,7 @@ export class StateStore {
     });
     this.headHeight = headHeight;
     this.history = new AccountHistory(database);
+    this.unchanged = new UnchangedKeys(headHeight);
     this.snapshot = database.snapshot();
   }
 
@@ -90,7 +96,7 @@ export class StateStore {
   storage(address: Address, slot: Hash32): Uint8Array {
     const newest = this.newest?.storage.get(address)?.get(slot);
     if (newest !== undefined) return newest;
-    const cacheKey = `${address}${slot}`;
+    const cacheKey = slotKey(address, slot);
     const cached = this.slots.get(cacheKey);
     if (cached !== undefined) return cached;
     const key = storeKey("storage", address, slot);
@@ -112,18 +118,34 @@ export class StateStore {
     return code;
   }
 
-  /** Account after a block of the past or the head. Throws HISTORY_PRUNED. */
-  async accountAt(address: Address, height: Height): Promise<AccountRecord | undefined> {
+  /**
+   * Account after a block of the past or the head; at once where it is as it is at the head. Throws
+   * HISTORY_PRUNED.
+   */
+  accountAt(address: Address, height: Height): MaybePromise<AccountRecord | undefined> {
     if (height === this.headHeight) return this.account(address);
     this.base.assertState(height);
+    const isChangedNow = this.newest?.accounts.has(address) === true;
+    const isAsNow = !isChangedNow && this.unchanged.isUnchangedSince(address, height);
+    return isAsNow ? this.account(address) : this.oldAccount(address, height);
+  }
+
+  private async oldAccount(address: Address, height: Height): Promise<AccountRecord | undefined> {
     const bytes = await this.history.versionAt(address, height, this.headHeight);
     return bytes === undefined || bytes.length === 0 ? undefined : decodeStoredAccount(bytes);
   }
 
-  /** Storage slot after a block of the past or the head, without leading zeros. Throws HISTORY_PRUNED. */
-  async storageAt(address: Address, slot: Hash32, height: Height): Promise<Uint8Array> {
+  /** The same of a storage slot, without leading zeros. */
+  storageAt(address: Address, slot: Hash32, height: Height): MaybePromise<Uint8Array> {
     if (height === this.headHeight) return this.storage(address, slot);
     this.base.assertState(height);
+    const isChangedNow = this.newest?.storage.get(address)?.has(slot) === true;
+    const key = slotKey(address, slot);
+    const isAsNow = !isChangedNow && this.unchanged.isUnchangedSince(key, height);
+    return isAsNow ? this.storage(address, slot) : this.oldStorage(address, slot, height);
+  }
+
+  private async oldStorage(address: Address, slot: Hash32, height: Height): Promise<Uint8Array> {
     const range = {
       from: storeKey("storageHistory", address, slot, heightBytes(0)),
       to: storeKey("storageHistory", address, slot, heightBytes(height)),
@@ -165,18 +187,15 @@ export class StateStore {
   }
 
   /**
-   * State at a fixed height for executors; immediate where the height is the head.
+   * State at a fixed height for executors; immediate where the height is the head, and for what has not
+   * changed since a height just behind it.
    * @throws HISTORY_PRUNED
    */
   readerAt(height: Height): StateReader {
     if (height !== this.headHeight) this.base.assertState(height);
     return {
-      account: (address) =>
-        height === this.headHeight ? this.account(address) : this.accountAt(address, height),
-      storage: (address, slot) =>
-        height === this.headHeight
-          ? this.storage(address, slot)
-          : this.storageAt(address, slot, height),
+      account: (address) => this.accountAt(address, height),
+      storage: (address, slot) => this.storageAt(address, slot, height),
       code: (codeHash) => this.code(codeHash),
     };
   }
@@ -230,10 +249,13 @@ export class StateStore {
     if (changes === undefined) return;
     yield* eachInSteps(changes.accounts, ([address, account]) => {
       this.accounts.set(address, account ?? ABSENT);
+      this.unchanged.note(address, changes.height);
     });
     for (const [address, slots] of changes.storage) {
       yield* eachInSteps(slots, ([slot, value]) => {
-        this.slots.set(`${address}${slot}`, value);
+        const key = slotKey(address, slot);
+        this.slots.set(key, value);
+        this.unchanged.note(key, changes.height);
       });
       yield;
     }
