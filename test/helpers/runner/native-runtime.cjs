@@ -23,9 +23,41 @@ const BEGUN_ONCE = /[/\\]node_modules[/\\]rustbn-wasm[/\\]/;
 
 const IS_PACKAGE_PATH = /[/\\]node_modules[/\\]/;
 
+/**
+ * Stands in for Node's store of the same name, by which jest tells tests that run at once apart: it makes
+ * every promise of a worker dearer, and the tests of a file run one after the other.
+ */
+class OneTestAtATime {
+  #store;
+
+  getStore() {
+    return this.#store;
+  }
+
+  run(store, work) {
+    const former = this.#store;
+    this.#store = store;
+    const restore = () => {
+      this.#store = former;
+    };
+    const result = work();
+    if (typeof result?.finally === "function") return result.finally(restore);
+    restore();
+    return result;
+  }
+}
+
+const HOOKS = /^(node:)?async_hooks$/;
+
 class NativeRuntime extends JestRuntime {
   constructor(...given) {
     super(...given);
+    const core = this.coreModule;
+    const requireCore = core.require.bind(core);
+    core.require = (name) =>
+      HOOKS.test(name)
+        ? { ...requireCore(name), AsyncLocalStorage: OneTestAtATime }
+        : requireCore(name);
     const loader = this.esmLoader;
     const usual = loader.resolveModule.bind(loader);
     const native = new Map();
