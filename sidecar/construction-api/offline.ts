@@ -8,8 +8,8 @@ import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { toRoute } from "../rosetta/endpoint.js";
 import { SidecarError } from "../rosetta/errors.js";
 import { accountIdentifier } from "../rosetta/identifiers.js";
-import { type Fields, fault, inside, type Place, readFields } from "../rosetta/request-fields.js";
-import { readFlag, readItems, readMaybe, readText } from "../rosetta/request-fields.js";
+import { type Fields, fault, type Place, readFields } from "../rosetta/request-fields.js";
+import { readFlag, readMaybe, readText } from "../rosetta/request-fields.js";
 import { checkChosenData } from "../rosetta/evm-call.js";
 import { intentOperations, parseIntent } from "./intent.js";
 import {
@@ -23,7 +23,7 @@ import {
 } from "./opaque-tx.js";
 import { checkGasLimit, encodeOptions, parseOverrides } from "./options.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
-import { checkSignatures, parseKey, SIGNATURE_TYPE } from "./signature.js";
+import { checkPayerKeys, checkSignatures, parseKey, SIGNATURE_TYPE } from "./signature.js";
 
 type OfflineHandler = (fields: Fields, context: ConstructionContext) => object;
 
@@ -77,7 +77,7 @@ function preprocess(fields: Fields, { registry }: ConstructionContext): object {
 function payloads(fields: Fields, context: ConstructionContext): object {
   const intent = parseIntent(fields["operations"], context.registry);
   const unsigned = { intent, facts: parseFacts(fields["metadata"], intent, context) };
-  checkPublicKeys(fields["public_keys"], intent.from);
+  checkPayerKeys(fields["public_keys"], intent.from);
   const digest = buildSigningDigest(toLegacyIntent(unsigned));
   return {
     unsigned_transaction: encodeUnsigned(unsigned),
@@ -89,17 +89,6 @@ function payloads(fields: Fields, context: ConstructionContext): object {
       },
     ],
   };
-}
-
-/** Keys are not needed; where they are given, they must be the payer's. */
-function checkPublicKeys(value: unknown, from: string): void {
-  const place = { at: "public_keys" };
-  const keys = readMaybe(value, place, readItems) ?? [];
-  keys.forEach((key, index) => {
-    if (publicKeyToAddress(parseKey(key, inside(place, index))) !== from) {
-      throw new SidecarError("SIGNER_MISMATCH", { expected: from });
-    }
-  });
 }
 
 function combine(fields: Fields, context: ConstructionContext): object {

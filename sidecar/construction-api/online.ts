@@ -4,12 +4,13 @@ import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { tokenAmount } from "../rosetta/identifiers.js";
-import { readItems, readMaybe, readText } from "../rosetta/request-fields.js";
+import { readText } from "../rosetta/request-fields.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { checkNode, chooseFacts, type FeePolicy } from "./metadata.js";
 import { transactionIdentifier } from "./offline.js";
 import { encodeFacts, parseSigned } from "./opaque-tx.js";
 import { parseOptions } from "./options.js";
+import { checkPayerKeys } from "./signature.js";
 import { submitTransaction } from "./submit.js";
 
 /** The routes over a node. */
@@ -23,8 +24,8 @@ export function onlineRoutes(options: {
 }): HttpRoute[] {
   const { network, registry, client, assertCurrent } = options;
   const metadata: EndpointHandler = async (fields, { signal }) => {
-    readMaybe(fields["public_keys"], { at: "public_keys" }, readItems);
     const wanted = parseOptions(fields["options"], registry);
+    checkPayerKeys(fields["public_keys"], wanted.intent.from);
     await assertCurrent();
     const facts = await chooseFacts(options, wanted, { signal });
     // Fees are paid in the native token, whatever is transferred.

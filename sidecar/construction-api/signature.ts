@@ -38,6 +38,20 @@ export function parseKey(value: unknown, place: Place): Uint8Array {
 }
 
 /**
+ * `public_keys` of a request: none is needed; where they are given, they must be the payer's.
+ * @throws INVALID_PUBLIC_KEY, SIGNER_MISMATCH
+ */
+export function checkPayerKeys(value: unknown, from: string): void {
+  const place = { at: "public_keys" };
+  const keys = readMaybe(value, place, readItems) ?? [];
+  keys.forEach((key, index) => {
+    if (publicKeyToAddress(parseKey(key, inside(place, index))) !== from) {
+      throw new SidecarError("SIGNER_MISMATCH", { expected: from });
+    }
+  });
+}
+
+/**
  * `signatures` of a combine request: exactly one, over this digest, by this account.
  * @param expected digest that payloads asked to sign (32 bytes) and the paying account
  * @throws INVALID_SIGNATURE, SIGNING_PAYLOAD_MISMATCH, SIGNER_MISMATCH, INVALID_PUBLIC_KEY

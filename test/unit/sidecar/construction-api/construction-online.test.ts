@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import { getAddress, Transaction, Wallet } from "ethers";
+import { getAddress, SigningKey, Transaction, Wallet } from "ethers";
 import { ALICE, balanceAt, BOB, startFakeChain } from "../../../helpers/chains/journal-chain.js";
 import { type FakeNode, type Method, RpcFault } from "../../../helpers/chains/fake-node.js";
 import { transferData } from "./construction-steps.js";
@@ -72,6 +72,21 @@ describe("/construction/metadata", () => {
     expect(body.metadata).toMatchObject({ nonce: "3", gas_price: "7", gas_limit: "100000" });
     expect(body.suggested_fee[0]?.value).toBe("700000");
     expect(node.calls.map((made) => made.method)).not.toContain("eth_estimateGas");
+  });
+
+  it("takes no key but the payer's, as payloads does", async () => {
+    const codeWith = async (hex_bytes: string) => {
+      const options = { ...OPTIONS, from: WALLET.address };
+      const public_keys = [{ hex_bytes, curve_type: "secp256k1" }];
+      const fields = { options, public_keys };
+      return (await call(online.server, "/construction/metadata", fields)).body.code;
+    };
+    const own = WALLET.signingKey.compressedPublicKey.slice(2);
+    const others = new SigningKey(`0x${"22".repeat(32)}`).compressedPublicKey.slice(2);
+    expect(await codeWith(others)).toBe(311);
+    expect(await codeWith("00".repeat(33))).toBe(301);
+    expect(await codeWith("00")).toBe(301);
+    expect(await codeWith(own)).not.toBe(311);
   });
 
   it("refuses a gas limit below what the transaction costs before any code", async () => {
