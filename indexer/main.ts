@@ -1,6 +1,7 @@
 /** Entry of the indexer: the writer and the REST API in one process. */
 import { NETWORKS } from "../chain/networks.js";
 import { errorMessage } from "../chain/errors.js";
+import { KnownAccounts } from "../rpc-client/chain-accounts.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
@@ -62,6 +63,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
     closers.push({ name: "writer", stop: () => tasks.stop() });
     tasks.run("writer", (ending) => follower.run(ending));
+    const accounts = new KnownAccounts(node);
+    tasks.run("chain accounts", (ending) => accounts.learn({ signal: ending, log }));
     tasks.run("new heads", async (ending) => {
       const heads = subscribeNewHeads({ url: config.node["web-socket-url"], signal: ending });
       for await (const head of heads) follower.wake(head.height);
@@ -72,6 +75,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       database,
       node,
       chainId: identity.chainId,
+      burnAddress: () => accounts.current.burnAddress,
       status: () => follower.status(),
     };
     const serving = { config, home, databaseUrl: url, log, metrics, signal };

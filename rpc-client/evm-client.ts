@@ -1,8 +1,10 @@
 /** Typed calls to a node's JSON-RPC: what the programs outside the node use of it. */
 import type { Address } from "../chain/address.js";
 import { type Hash32, type Height, type Hex, toQuantity } from "../chain/hex.js";
+import type { ChainAccounts } from "../chain/chain-accounts.js";
 import type { Atoken } from "../chain/units.js";
 import {
+  readAddress,
   readBoolean,
   readHash,
   readHex,
@@ -86,6 +88,8 @@ export interface EvmClient
   oldestHeight(options: RpcOptions): Promise<Height>;
   /** Most gas that a transaction may name; undefined where the node does not say. */
   transactionGas(options: RpcOptions): Promise<bigint | undefined>;
+  /** Accounts that the chain's genesis names; undefined where the node does not say. */
+  chainAccounts(options: RpcOptions): Promise<ChainAccounts | undefined>;
   getBalance(address: Address, at: At, options: RpcOptions): Promise<bigint>;
   /** Balances in the order of the queries, in as few HTTP requests as the batch bound allows. */
   getBalances(
@@ -169,6 +173,7 @@ type ChainCalls = Pick<
   | "isSyncing"
   | "oldestHeight"
   | "transactionGas"
+  | "chainAccounts"
   | "getBlockHeader"
   | "getBlockHeaders"
   | "getBlockHeaderByHash"
@@ -179,6 +184,14 @@ type ChainCalls = Pick<
 function chainCalls(rpc: JsonRpcClient): ChainCalls {
   const header = async (method: string, key: string, options: RpcOptions) =>
     readOptional(await rpc.request(method, [key, false], options), "block", parseHeader);
+  /** What a node of this chain says beyond others, which may not know the method at all. */
+  const capability = async (name: string, options: RpcOptions): Promise<unknown> => {
+    const answer = await rpc.request("eth_capabilities", [], options).catch((error: unknown) => {
+      if (isMethodMissing(error)) return {};
+      throw error;
+    });
+    return readObject(answer, "capabilities")[name];
+  };
   return {
     chainId: async (options) =>
       readQuantity(await rpc.request("eth_chainId", [], options), "chain id"),
@@ -187,17 +200,10 @@ function chainCalls(rpc: JsonRpcClient): ChainCalls {
     isSyncing: async (options) => parseSyncing(await rpc.request("eth_syncing", [], options)),
     oldestHeight: async (options) =>
       parseOldestHeight(await rpc.request("eth_capabilities", [], options)),
-    async transactionGas(options) {
-      const answer = await rpc.request("eth_capabilities", [], options).catch((error: unknown) => {
-        if (isMethodMissing(error)) return {};
-        throw error;
-      });
-      return readOptional(
-        readObject(answer, "capabilities")["transactionGas"],
-        "gas",
-        readQuantity,
-      );
-    },
+    transactionGas: async (options) =>
+      readOptional(await capability("transactionGas", options), "gas", readQuantity),
+    chainAccounts: async (options) =>
+      readOptional(await capability("chainAccounts", options), "accounts", parseChainAccounts),
     getBlockHeader: (at, options) => header("eth_getBlockByNumber", encodeAt(at), options),
     getBlockHeaderByHash: (hash, options) => header("eth_getBlockByHash", hash, options),
     async getBlockHeaders(heights, options) {
@@ -332,6 +338,18 @@ function parseOldestHeight(answer: unknown): Height {
     return readSafeQuantity(place ?? "0x0", "oldestBlock");
   });
   return Math.max(...oldest);
+}
+
+/** Accounts that the genesis names. Throws BAD_ANSWER. */
+function parseChainAccounts(value: unknown): ChainAccounts {
+  const accounts = readObject(value, "accounts");
+  return {
+    feeCollector: readAddress(accounts["feeCollector"], "feeCollector"),
+    treasury: readAddress(accounts["treasury"], "treasury"),
+    validatorsPool: readAddress(accounts["validatorsPool"], "validatorsPool"),
+    developmentFund: readAddress(accounts["developmentFund"], "developmentFund"),
+    burnAddress: readAddress(accounts["burnAddress"], "burnAddress"),
+  };
 }
 
 /** Header fields of a block as JSON. Throws BAD_ANSWER. */

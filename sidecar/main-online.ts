@@ -1,6 +1,7 @@
 /** Process entry of the Data API and the online Construction API. */
 import { join } from "node:path";
 import { NETWORKS } from "../chain/networks.js";
+import { KnownAccounts } from "../rpc-client/chain-accounts.js";
 import { createEvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
@@ -44,6 +45,7 @@ runProcess({
       metrics,
       signal,
     });
+    const accounts = new KnownAccounts(client);
     const server = createOnlineServer({
       network: NETWORKS[config[""].network],
       registry,
@@ -55,6 +57,7 @@ runProcess({
         minimumGasPriceAtoken: config.construction["minimum-gas-price-atoken"],
       },
       maxBlockAgeMs: config.node["max-block-age-ms"],
+      chainAccounts: () => accounts.current,
       clock: systemClock,
       log,
       metrics,
@@ -69,6 +72,7 @@ runProcess({
     }
     const following = Promise.all([
       index.follower.run(),
+      accounts.learn({ signal, log }),
       wakeByNewHeads(index.follower, { url: config.node["ws-url"], log, signal }),
     ]);
     return [

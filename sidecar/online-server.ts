@@ -1,4 +1,5 @@
 /** The online server: Data API and Construction API over one node. */
+import type { ChainAccounts } from "../chain/chain-accounts.js";
 import type { Network } from "../chain/networks.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { Clock } from "../runtime/process/clock.js";
@@ -32,6 +33,8 @@ export interface OnlineServerOptions
   /** Followed by whoever made it. */
   readonly index: ChainIndex;
   readonly feePolicy: FeePolicy;
+  /** As the chain's genesis names them; absent: the usual ones. */
+  readonly chainAccounts?: () => ChainAccounts;
   /** Oldest newest block with which the server still calls itself ready. */
   readonly maxBlockAgeMs: number;
   readonly clock: Clock;
@@ -55,7 +58,7 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
     log,
     metrics,
     dataRoutes: [
-      ...networkRoutes(network),
+      ...networkRoutes(network, options.chainAccounts),
       ...statusRoutes({ network, client, source, index, follower }),
       ...blocks.routes,
       ...accountRoutes({ network, registry, source, index, balances }),

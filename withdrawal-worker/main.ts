@@ -17,6 +17,7 @@ import { stops } from "../ledger/kill-switch/kill-switch-level.js";
 import { foundInHome, readHomeWallets } from "../ledger/wallets/home-wallets.js";
 import { registerWallets } from "../ledger/wallets/wallet-registry.js";
 import { LedgerGuard } from "../ledger/guard/ledger-guard.js";
+import { KnownAccounts } from "../rpc-client/chain-accounts.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { systemClock } from "../runtime/process/clock.js";
@@ -69,8 +70,13 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const secondRpc =
     secondUrl === "" ? undefined : createJsonRpcClient({ url: secondUrl, timeoutMs });
   const client = createEvmClient(rpc);
+  const accounts = new KnownAccounts(client);
   const identity = await findIdentity({
-    ask: () => askIdentity(client, config, signal),
+    ask: async () => {
+      const found = await askIdentity(client, config, signal);
+      await accounts.ask({ signal });
+      return found;
+    },
     isFinal: (error) => error instanceof WorkerError,
     url,
     log,
@@ -112,7 +118,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     signal,
   });
   const isStopped = () => stops(fileSwitch(switchFile).level, "stop-new");
-  const api = { tokens, policy, isStopped, switchFile, chainId, apiKey, shownNonces: shown.all };
+  const chain = { chainId, chainAccounts: () => accounts.current };
+  const api = { tokens, policy, isStopped, switchFile, ...chain, apiKey, shownNonces: shown.all };
   const server = createServer({ config, database, api, lanes, queue, context });
   try {
     await server.start();
@@ -124,6 +131,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   lanes.start();
   const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
   tasks.run("policy", (taskSignal) => policy.follow({ signal: taskSignal }));
+  // Of a node that was away when the ledger told which chain it is.
+  tasks.run("chain accounts", (taskSignal) => accounts.learn({ signal: taskSignal, log }));
   return [
     { name: "ledger", stop: () => database.close() },
     { name: "policy", stop: () => tasks.stop() },
@@ -244,7 +253,7 @@ function toLaneSettings(config: WorkerConfig): LaneSettings {
 function createServer(parts: {
   readonly config: WorkerConfig;
   readonly database: SqlDatabase;
-  readonly api: Pick<WithdrawalApiParts, "tokens" | "chainId" | "shownNonces"> & {
+  readonly api: Pick<WithdrawalApiParts, "tokens" | "chainId" | "chainAccounts" | "shownNonces"> & {
     readonly policy: PolicyKeeper;
     readonly isStopped: () => boolean;
     readonly switchFile: string;
@@ -255,7 +264,8 @@ function createServer(parts: {
   readonly context: ProcessContext;
 }): HttpServer {
   const { config, database, api, lanes, queue, context } = parts;
-  const { tokens, policy, isStopped, chainId, apiKey, switchFile, shownNonces } = api;
+  const { tokens, policy, isStopped, chainId, chainAccounts } = api;
+  const { apiKey, switchFile, shownNonces } = api;
   // The queue is for lanes of other processes.
   const wake = () => {
     lanes.wake();
@@ -286,6 +296,7 @@ function createServer(parts: {
         tokens,
         policy,
         chainId,
+        chainAccounts,
         shownNonces,
         onCancelled: wake,
       }),

@@ -1,5 +1,4 @@
 /** Blocks, the chain's supply, and the way from a block's name to its height. */
-import { BURN_ADDRESS } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { IndexerError } from "../errors.js";
@@ -133,7 +132,7 @@ export function blockRoutes(context: ApiContext): readonly HttpRoute[] {
                WHERE h.address = $2 AND h.asset = ''::bytea AND h.token_id = ${NO_TOKEN_ID}
                  AND h.height <= $1 ORDER BY h.height DESC LIMIT 1) AS out_of_reach
              FROM ${s}.block WHERE height = $1`,
-            [at, bytesOf(BURN_ADDRESS)],
+            [at, bytesOf(context.burnAddress())],
           );
           const minted = BigInt(row?.total_minted ?? "0");
           const burned = BigInt(row?.total_burned ?? "0");

@@ -1,4 +1,5 @@
 /** What every read of the API shares: one snapshot of the index, and `meta`. */
+import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import { bytesToHex } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
@@ -20,6 +21,8 @@ export interface ApiContext {
     | "tokenBalanceAnswers"
   >;
   readonly chainId: bigint;
+  /** Where coins are put out of everybody's reach, as the chain's genesis says. */
+  readonly burnAddress: () => Address;
   readonly status: () => FollowerStatus;
 }
 

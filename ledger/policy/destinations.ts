@@ -17,6 +17,8 @@ export interface OwnAddresses {
   readonly wallets: readonly Address[];
   /** Contracts of the tokens that it serves. */
   readonly tokenContracts: readonly Address[];
+  /** Accounts of the chain whose genesis names others than most; the usual ones need not be told. */
+  readonly chainAccounts?: readonly Address[];
 }
 
 /** Whether nobody may be paid there. Own deposit addresses may: they are paid and credited. */
@@ -24,6 +26,7 @@ export function isForbiddenDestination(destination: Address, own: OwnAddresses):
   return (
     NEVER_PAID.has(destination) ||
     own.wallets.includes(destination) ||
-    own.tokenContracts.includes(destination)
+    own.tokenContracts.includes(destination) ||
+    own.chainAccounts?.includes(destination) === true
   );
 }

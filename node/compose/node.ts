@@ -260,6 +260,7 @@ async function openServers(options: NodeOptions, parts: NodeParts, stages: Stage
     identity: loadValidatorIdentity(path.join(home, "config", "priv_validator_key.json")),
     nodeId,
     maxTransactionGas: genesis.params.maxTransactionGas,
+    chainAccounts: genesis.params,
     refusedBlocks: () => parts.consensus.refusedBlocks(),
   });
   stages.add(...servers);

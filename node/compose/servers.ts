@@ -1,6 +1,7 @@
 /** The node's listening side: EVM JSON-RPC and WebSocket, consensus RPC, REST, gRPC, metrics. */
 import { KIT_VERSION } from "../../chain/version.js";
 import type { Height } from "../../chain/hex.js";
+import type { ChainAccounts } from "../../chain/chain-accounts.js";
 import type { Network } from "../../chain/networks.js";
 import { formatListenAddress } from "../../runtime/config/config-values.js";
 import { systemClock } from "../../runtime/process/clock.js";
@@ -52,6 +53,7 @@ export interface ServerParts {
   readonly nodeId: string;
   /** Most gas that a transaction may name (D21). */
   readonly maxTransactionGas: bigint;
+  readonly chainAccounts: ChainAccounts;
   /** The last blocks that this node refused. */
   readonly refusedBlocks: () => readonly RefusedBlock[];
   readonly log: Logger;

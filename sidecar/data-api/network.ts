@@ -1,7 +1,7 @@
 /** /network/list and /network/options: known without a node, so both servers answer them. */
 import { KIT_VERSION } from "../../chain/version.js";
-import { type Network, SYSTEM_ADDRESSES } from "../../chain/networks.js";
-import { parseAddress } from "../../chain/address.js";
+import { type ChainAccounts, USUAL_ACCOUNTS } from "../../chain/chain-accounts.js";
+import type { Network } from "../../chain/networks.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { toRoute } from "../rosetta/endpoint.js";
 import { listedErrors } from "../rosetta/errors.js";
@@ -14,9 +14,11 @@ import {
 import { readFields } from "../rosetta/request-fields.js";
 import { CALL_METHODS } from "./call-methods.js";
 
-/** Both routes for one network. */
-export function networkRoutes(network: Network): HttpRoute[] {
-  const options = networkOptions(network);
+/**
+ * Both routes for one network.
+ * @param accounts as the chain's genesis names them, where there is a node to tell them
+ */
+export function networkRoutes(network: Network, accounts = () => USUAL_ACCOUNTS): HttpRoute[] {
   return [
     {
       method: "post",
@@ -30,7 +32,7 @@ export function networkRoutes(network: Network): HttpRoute[] {
       {
         path: "/network/options",
         fields: ["metadata"],
-        handler: () => Promise.resolve({ body: options }),
+        handler: () => Promise.resolve({ body: networkOptions(network, accounts()) }),
       },
       network,
     ),
@@ -38,7 +40,7 @@ export function networkRoutes(network: Network): HttpRoute[] {
 }
 
 /** Reply of /network/options: what an integrator's asserter snapshots. */
-function networkOptions(network: Network) {
+function networkOptions(network: Network, accounts: ChainAccounts) {
   return {
     version: {
       rosetta_version: ROSETTA_VERSION,
@@ -47,7 +49,7 @@ function networkOptions(network: Network) {
       metadata: {
         evm_chain_id: network.evmChainId.toString(),
         cosmos_chain_id: network.cosmosChainId,
-        system_accounts: systemAccounts(),
+        system_accounts: systemAccounts(accounts),
       },
     },
     allow: {
@@ -70,15 +72,11 @@ function networkOptions(network: Network) {
 }
 
 /** Accounts of the chain itself, which nobody holds a key to: they appear in every block. */
-function systemAccounts(): Readonly<Record<string, string>> {
+function systemAccounts(accounts: ChainAccounts): Readonly<Record<string, string>> {
   return {
-    fee_collector: checksummed(SYSTEM_ADDRESSES.feeCollector),
-    treasury: checksummed(SYSTEM_ADDRESSES.treasury),
-    validators_pool: checksummed(SYSTEM_ADDRESSES.validatorsPool),
-    development_fund: checksummed(SYSTEM_ADDRESSES.developmentFund),
+    fee_collector: accountIdentifier(accounts.feeCollector).address,
+    treasury: accountIdentifier(accounts.treasury).address,
+    validators_pool: accountIdentifier(accounts.validatorsPool).address,
+    development_fund: accountIdentifier(accounts.developmentFund).address,
   };
-}
-
-function checksummed(address: string): string {
-  return accountIdentifier(parseAddress(address)).address;
 }

@@ -1,5 +1,6 @@
 /** The withdrawal API (openapi/withdrawal.yaml): requests in, withdrawals out. */
 import { type Address, parseStrictAddress, toChecksumAddress } from "../../chain/address.js";
+import type { ChainAccounts } from "../../chain/chain-accounts.js";
 import { timeMsOf } from "../../chain/encoding/calendar.js";
 import { parseAtoken } from "../../chain/units.js";
 import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
@@ -45,6 +46,8 @@ export interface WithdrawalApiParts {
   readonly chainId: bigint;
   /** Next nonces that lanes of this process were shown: behind them nothing is taken back at once. */
   readonly shownNonces?: ReadonlyMap<Address, bigint>;
+  /** Accounts that the chain's genesis names. */
+  readonly chainAccounts?: () => ChainAccounts;
 }
 
 /** Rows on a page without `limit`, as in the API file. */
@@ -130,7 +133,7 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Http
  */
 function parseWithdrawalRequest(
   request: Pick<HttpRequest, "headers" | "body" | "caller">,
-  { tokens }: Pick<WithdrawalApiParts, "tokens">,
+  { tokens, chainAccounts }: Pick<WithdrawalApiParts, "tokens" | "chainAccounts">,
 ): WithdrawalRequest {
   const idempotencyKey = request.headers["idempotency-key"];
   if (typeof idempotencyKey !== "string" || !IDEMPOTENCY_KEY_PATTERN.test(idempotencyKey)) {
@@ -145,7 +148,11 @@ function parseWithdrawalRequest(
   const asset = readAsset(read("asset"), tokens);
   const destination = parseField("to", () => parseStrictAddress(read("to")));
   // Which wallets are ours the ledger knows itself.
-  const own = { wallets: [], tokenContracts: tokens.map(({ contract }) => contract) };
+  const own = {
+    wallets: [],
+    tokenContracts: tokens.map(({ contract }) => contract),
+    chainAccounts: Object.values(chainAccounts?.() ?? {}),
+  };
   return {
     idempotencyKey,
     customerId: readPayer(read("customerId")),

@@ -2,6 +2,7 @@
 import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import type { Address } from "../../../chain/address.js";
 import type { Height } from "../../../chain/hex.js";
+import type { ChainAccounts } from "../../../chain/chain-accounts.js";
 import type { Network } from "../../../chain/networks.js";
 import type { Atoken } from "../../../chain/units.js";
 import type { Clock } from "../../../runtime/process/clock.js";
@@ -81,6 +82,8 @@ export interface EvmApiOptions {
   readonly coinbase: Address;
   /** Most gas that a transaction may name (D21). */
   readonly maxTransactionGas: bigint;
+  /** As the genesis has them. */
+  readonly chainAccounts: ChainAccounts;
   /** For how many of the last blocks data is kept; absent where nothing of the kind is deleted. */
   readonly retention: {
     readonly blocks?: number;

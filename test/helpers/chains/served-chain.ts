@@ -76,6 +76,7 @@ export class ServedChain {
       peerCount: () => 0,
       coinbase: ZERO_ADDRESS,
       maxTransactionGas: genesis.params.maxTransactionGas,
+      chainAccounts: genesis.params,
       retention: {},
       refusedBlocks: () => [],
       clientVersion: "causeway/test",

@@ -1,4 +1,5 @@
 /** What the indexer's routes read from, where a test has a database and no node. */
+import { BURN_ADDRESS } from "../../../chain/address.js";
 import type { ApiContext } from "../../../indexer/api/reads.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 
@@ -15,6 +16,7 @@ export function contextWithoutNode(sql: Sql, height: number): ApiContext {
       tokenBalanceAnswers: noNode,
     },
     chainId: 6940n,
+    burnAddress: () => BURN_ADDRESS,
     status: () => ({
       state: "following",
       reason: undefined,

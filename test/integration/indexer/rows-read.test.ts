@@ -134,8 +134,11 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function ask(path: string, query: Readonly<Record<string, unknown>>) {
-  const context = contextWithoutNode(sql, HEIGHTS);
+async function ask(
+  path: string,
+  query: Readonly<Record<string, unknown>>,
+  context = contextWithoutNode(sql, HEIGHTS),
+) {
   const routes = [...blockRoutes(context), ...dexRoutes(context)];
   const route = routes.find((one) => one.path === path);
   if (route === undefined) throw new Error(`no route ${path}`);
@@ -150,6 +153,14 @@ it("are few for the supply, however often somebody burned coins by giving them a
   const body = await ask("/v1/supply", { at: HEIGHTS - 7 });
   expect(body).toMatchObject({ supply: { burnAddress: String(HEIGHTS - 7) } });
   expect(rowsRead).toBeLessThan(20);
+});
+
+it("are those of the address at which the chain's genesis lets coins be burned", async () => {
+  const nobodys = parseAddress(`0x${"b0".repeat(20)}`);
+  const context = { ...contextWithoutNode(sql, HEIGHTS), burnAddress: () => nobodys };
+  expect(await ask("/v1/supply", { at: HEIGHTS - 7 }, context)).toMatchObject({
+    supply: { burnAddress: "0" },
+  });
 });
 
 it("are few for an account's swaps, however many others have swapped since", async () => {

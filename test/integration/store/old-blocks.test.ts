@@ -112,6 +112,7 @@ describe("blocks that are not in memory", () => {
       clientVersion: "test",
       coinbase: OWNER,
       maxTransactionGas: 4_000_000n,
+      chainAccounts: chain.genesis.params,
       retention: { proofs: 1_024 },
       refusedBlocks: () => [],
       limits: DEFAULT_EVM_RPC_LIMITS,

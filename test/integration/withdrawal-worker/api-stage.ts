@@ -1,5 +1,6 @@
 /** The withdrawal API as a server of its own, for tests that ask it over HTTP. */
 import { resolve } from "node:path";
+import type { ChainAccounts } from "../../../chain/chain-accounts.js";
 import { singleKeyAccess } from "../../helpers/services/single-key.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createLogger } from "../../../runtime/process/logger.js";
@@ -36,10 +37,12 @@ export function createApi(
     minimumAtoken = 0n,
     keyedMetrics,
     tokens = [{ symbol: "GOLD", contract: GOLD }],
+    chainAccounts,
   }: {
     minimumAtoken?: bigint;
     keyedMetrics?: Metrics;
     tokens?: WithdrawalApiParts["tokens"];
+    chainAccounts?: ChainAccounts;
   } = {},
 ): HttpServer {
   const policy = { current: async () => house.files.policy };
@@ -61,6 +64,7 @@ export function createApi(
         policy,
         chainId: 6940n,
         tokens,
+        ...(chainAccounts === undefined ? {} : { chainAccounts: () => chainAccounts }),
         onCancelled: () => undefined,
       }),
       ...createWalletRoutes(house.database),

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import request from "supertest";
 import { parseAddress } from "../../../chain/address.js";
+import { USUAL_ACCOUNTS } from "../../../chain/chain-accounts.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { type HttpServer } from "../../../runtime/http/http-server.js";
@@ -319,6 +320,30 @@ describe("a destination that became a token's contract", () => {
     const repeat = await ask(key);
     expect([repeat.status, repeat.body.id]).toEqual([201, accepted.body.id]);
     await later.stop();
+  });
+});
+
+describe("the accounts that the chain's genesis names", () => {
+  it("are never paid, the burn address among them, wherever it is", async () => {
+    const burnAddress = parseAddress(freshAddress());
+    const treasury = parseAddress(freshAddress());
+    const chainAccounts = { ...USUAL_ACCOUNTS, burnAddress, treasury };
+    const api = createApi(house, { chainAccounts });
+    await api.start();
+    for (const to of [burnAddress, treasury, USUAL_ACCOUNTS.burnAddress]) {
+      const refused = await request(`http://127.0.0.1:${api.port}`)
+        .post("/v1/withdrawals")
+        .set(bearer)
+        .set("Idempotency-Key", randomUUID())
+        .send(bodyOf({ to }));
+      const { status, body } = refused;
+      expect({ to, status, code: body.code }).toEqual({
+        to,
+        status: 422,
+        code: "FORBIDDEN_DESTINATION",
+      });
+    }
+    await api.stop();
   });
 });
 

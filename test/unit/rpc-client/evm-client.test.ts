@@ -1,7 +1,9 @@
 import { describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
+import { USUAL_ACCOUNTS } from "../../../chain/chain-accounts.js";
 import { ERC20_TOPICS } from "../../../chain/evm/erc20.js";
 import { parseHash32 } from "../../../chain/hex.js";
+import { KnownAccounts } from "../../../rpc-client/chain-accounts.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { NodeFault, RpcError } from "../../../rpc-client/errors.js";
 import type { JsonRpcClient, RpcCall } from "../../../rpc-client/json-rpc.js";
@@ -332,6 +334,33 @@ describe("typed calls", () => {
     expect(await oldestOf({ state: from("0x0"), blocks: from("0x7") })).toBe(7);
     expect(await oldestOf({ transactionGas: "0x1c9c380" })).toBe(0);
     await expect(oldestOf("0x10")).rejects.toBeInstanceOf(NodeFault);
+  });
+
+  it("read the accounts that the chain's genesis names, and keep what was told", async () => {
+    const burnAddress = `0x${"b0".repeat(20)}`;
+    const { client, calls } = clientWith({
+      eth_capabilities: { chainAccounts: { ...USUAL_ACCOUNTS, burnAddress } },
+    });
+    const accounts = new KnownAccounts(client);
+    expect(accounts.current).toEqual(USUAL_ACCOUNTS);
+    await accounts.ask({ signal });
+    await accounts.ask({ signal });
+    expect(accounts.current).toEqual({ ...USUAL_ACCOUNTS, burnAddress });
+    expect(calls).toHaveLength(1);
+  });
+
+  it("takes the usual ones of a node that names none", async () => {
+    const unknown = new RpcError("the method does not exist", {
+      rpcCode: -32601,
+      method: "eth_capabilities",
+    });
+    for (const eth_capabilities of [{ transactionGas: "0x1c9c380" }, unknown]) {
+      const accounts = new KnownAccounts(clientWith({ eth_capabilities }).client);
+      await accounts.ask({ signal });
+      expect(accounts.current).toEqual(USUAL_ACCOUNTS);
+    }
+    const lie = clientWith({ eth_capabilities: { chainAccounts: { burnAddress: "0x1" } } });
+    await expect(new KnownAccounts(lie.client).ask({ signal })).rejects.toBeInstanceOf(NodeFault);
   });
 
   it("read syncing as false or an object, and headers", async () => {

@@ -10,9 +10,13 @@ const BLOB_SCHEDULE: JsonValue = { baseFeeUpdateFraction: 3_338_477, max: 0, tar
 
 /** Methods about the node's rules and reach. */
 export function capabilityMethods(
-  options: Pick<EvmApiOptions, "view" | "network" | "retention" | "coinbase" | "maxTransactionGas">,
+  options: Pick<
+    EvmApiOptions,
+    "view" | "network" | "retention" | "coinbase" | "maxTransactionGas" | "chainAccounts"
+  >,
 ): MethodEntries {
-  const { view, network, retention, coinbase, maxTransactionGas } = options;
+  const { view, network, retention, coinbase, maxTransactionGas, chainAccounts } = options;
+  const { feeCollector, treasury, validatorsPool, developmentFund, burnAddress } = chainAccounts;
   return [
     method("eth_capabilities", 0, () => {
       const { height, hash } = view.head();
@@ -26,8 +30,10 @@ export function capabilityMethods(
         receipts: blocks,
         blocks,
         stateproofs: resource(oldest.proof, retention.proofs),
-        // Beyond geth's members: a block's own limit is far above that of one transaction.
+        // Beyond geth's members: a block's own limit is far above that of one transaction, and what the
+        // genesis chose is in no block.
         transactionGas: toQuantity(maxTransactionGas),
+        chainAccounts: { feeCollector, treasury, validatorsPool, developmentFund, burnAddress },
       };
     }),
     // EIP-7910. All rules hold from genesis on, and no others are planned.

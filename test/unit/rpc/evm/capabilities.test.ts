@@ -5,11 +5,12 @@ import { crc32 } from "node:zlib";
 import { keccak256, Transaction } from "ethers";
 import { parseHash32, parseHexBytes, ZERO_HASH } from "../../../../chain/hex.js";
 import { parseAddress } from "../../../../chain/address.js";
+import { USUAL_ACCOUNTS } from "../../../../chain/chain-accounts.js";
 import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction } from "../../../../chain/transaction.js";
 import { RefusedBlocks } from "../../../../node/consensus/proposals/refused-blocks.js";
 import type { RefusedBlock } from "../../../../node/consensus/consensus-ports.js";
-import { ALICE, BOB, createTestNode, MINER, signLegacy } from "./fixture.js";
+import { ALICE, BOB, BURNER, createTestNode, MINER, signLegacy } from "./fixture.js";
 
 let node: ReturnType<typeof createTestNode>;
 beforeEach(() => {
@@ -36,6 +37,7 @@ describe("eth_capabilities", () => {
       receipts: blocks,
       blocks,
       transactionGas: "0x3d0900",
+      chainAccounts: { ...USUAL_ACCOUNTS, burnAddress: BURNER },
     });
   });
 });

@@ -27,6 +27,7 @@ import {
   parseHexBytes,
   ZERO_HASH,
 } from "../../../../chain/hex.js";
+import { USUAL_ACCOUNTS } from "../../../../chain/chain-accounts.js";
 import { NETWORKS } from "../../../../chain/networks.js";
 import { type Log, logsToBloom, mergeBlooms, type Receipt } from "../../../../chain/receipt.js";
 import {
@@ -64,6 +65,8 @@ import { createMetrics } from "../../../../runtime/process/metrics.js";
 
 /** Coin base of all test blocks. */
 export const MINER = parseAddress("0x00000000000000000000000000000000000000c0");
+/** Where the genesis of this chain lets coins be burned. */
+export const BURNER = parseAddress("0x00000000000000000000000000000000000000c1");
 
 /** Two accounts that sign. */
 export const ALICE = new Wallet(`0x${"11".repeat(32)}`);
@@ -434,6 +437,7 @@ export function createTestNode(limits: Partial<EvmRpcLimits> = {}, workers?: Cal
     peerCount: () => 3,
     coinbase: MINER,
     maxTransactionGas: 4_000_000n,
+    chainAccounts: { ...USUAL_ACCOUNTS, burnAddress: BURNER },
     retention: { proofs: 1_024 },
     refusedBlocks: () => state.refusedBlocks,
     clientVersion: "causeway/v0.1.0",
