@@ -6,7 +6,7 @@ import { bytesToHex } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { storedAddress, storedAtoken } from "../stored-values.js";
-import { endBeforeSlotInside } from "../requests/endings.js";
+import { endBeforeSlotInside, keepWish } from "../requests/endings.js";
 import type { WithdrawalId } from "../requests/withdrawal-id.js";
 import { stepWithdrawals } from "../requests/withdrawal-steps.js";
 import {
@@ -61,7 +61,8 @@ interface Row {
 
 /**
  * Writes down what a person says. The last approval that is needed lets the withdrawal be paid; one
- * rejection ends it, and the hold goes back, in the same commit.
+ * rejection ends it, and the hold goes back, in the same commit, or once a person has found that it was not
+ * paid.
  * @throws RECOVERY
  */
 export function decideWithdrawal(
@@ -180,7 +181,10 @@ async function advance(
   if (decision === "reject") {
     const words = `rule approvals: ${keyId} rejected it: ${reason}`;
     const step = { id, reason: words, data: { rule: "approvals" } };
-    return (await endBeforeSlotInside(tx, "rejected", [step])).events;
+    const { moved, events } = await endBeforeSlotInside(tx, "rejected", [step]);
+    // It froze, since it may be paid already: where it was not, others' approvals do not let it go on.
+    if (!moved.has(id)) await keepWish(tx, { id, cause: "policy", reason: words });
+    return events;
   }
   const [answer] = await tx.query<{ met: boolean }>(`SELECT has_approvals($1) AS met`, [id]);
   if (answer?.met !== true) return [];

@@ -100,12 +100,33 @@ async function endKnown(
 }
 
 /**
+ * Keeps that a frozen withdrawal is not to be paid: whoever finds that it was not lets it end so, and not go
+ * on. The first cause stays, as everywhere.
+ */
+export async function keepWish(
+  tx: Sql,
+  { id, cause, reason }: { readonly id: WithdrawalId } & KeptCause,
+): Promise<void> {
+  await tx.query(
+    `UPDATE withdrawal SET cancel_cause = $2, cancel_reason = $3
+      WHERE id = $1 AND status = 'frozen' AND cancel_cause IS NULL`,
+    [id, cause, reason],
+  );
+}
+
+/** Why a withdrawal is not to be paid. */
+interface KeptCause {
+  readonly cause: CancelCause;
+  readonly reason: string;
+}
+
+/**
  * Ends an accepted withdrawal whose cancelling was under way when it froze: nobody wants it paid, and a
  * person has said that it was not.
  * @returns events to append last; none when it is to be paid
  */
 export async function endIfCancelled(tx: Sql, id: WithdrawalId): Promise<readonly NewEvent[]> {
-  const [row] = await tx.query<{ cause: CancelCause; reason: string }>(
+  const [row] = await tx.query<KeptCause>(
     `SELECT cancel_cause AS cause, cancel_reason AS reason FROM withdrawal
       WHERE id = $1 AND status = 'accepted' AND cancel_cause IS NOT NULL`,
     [id],

@@ -11,7 +11,7 @@ import {
   WAITING_STATUSES,
   type WithdrawalStatus,
 } from "../requests/withdrawal-status.js";
-import { endBeforeSlotInside } from "../requests/endings.js";
+import { endBeforeSlotInside, keepWish } from "../requests/endings.js";
 import { type Step, stepWithdrawals } from "../requests/withdrawal-steps.js";
 import { readBehind } from "../requests/signing-freeze.js";
 import { lockWallet, type WalletLease } from "../wallets/wallet-lease.js";
@@ -53,7 +53,9 @@ export function cancelWithdrawal(
       case "pending_approval":
       case "accepted":
         // A payment that this ledger does not know may be its own: then it freezes instead.
-        if (!(await endUnpaid(tx, { id, reason }, shown))) await keepWish(tx, id, reason);
+        if (!(await endUnpaid(tx, { id, reason }, shown))) {
+          await keepWish(tx, { id, cause: "request", reason });
+        }
         return "done";
       case "slotted":
       case "signed":
@@ -68,21 +70,12 @@ export function cancelWithdrawal(
       case "settled":
         return "mined";
       case "frozen":
-        await keepWish(tx, id, reason);
+        await keepWish(tx, { id, cause: "request", reason });
         return "done";
       default:
         return "ended";
     }
   });
-}
-
-/** The first cause stays, as everywhere. */
-async function keepWish(tx: Sql, id: WithdrawalId, reason: string): Promise<void> {
-  await tx.query(
-    `UPDATE withdrawal SET cancel_cause = 'request', cancel_reason = $2
-      WHERE id = $1 AND status = 'frozen' AND cancel_cause IS NULL`,
-    [id, reason],
-  );
 }
 
 /** A withdrawal whose nonce is to be used up, and why. */

@@ -10,7 +10,13 @@ import { countingApprovals } from "../../../ledger/policy/approval-rows.js";
 import type { HashedPolicy } from "../../../ledger/policy/policy.js";
 import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
+import {
+  behindReason,
+  freezeSigning,
+  releaseSigning,
+} from "../../../ledger/requests/signing-freeze.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { resumeUnpaid } from "../../../ledger/withdrawals/operator-decisions.js";
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { acceptWithdrawals, type Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
@@ -114,6 +120,26 @@ describe("a withdrawal above the threshold", () => {
     const ended = await house.read(asked.id);
     expect(ended).toMatchObject({ status: "rejected" });
     expect(ended.reason).toBe("rule approvals: ben rejected it: unknown payee");
+    expect(await house.balance("alice")).toEqual(before);
+  });
+
+  it("that froze at its rejection, since it may be paid, ends so once it is found that it was not", async () => {
+    const { owner } = house.ledger;
+    const before = await house.balance("alice");
+    const asked = await pending(TWO);
+    expect(await say(asked, "ann")).toBe("done");
+    await createHotWallet(owner, { wallet: WALLET, firstNonce: 0n });
+    await freezeSigning(owner, WALLET, behindReason(1n, 0n));
+    expect(await say(asked, "ben", { decision: "reject", reason: "unknown payee" })).toBe("done");
+    const { id, status, reason = "" } = await house.read(asked.id);
+    expect(status).toBe("frozen");
+    await releaseSigning(owner, WALLET, "nothing was there");
+    expect(await resumeUnpaid(owner, { id, reason })).toBe(true);
+    const ended = await house.read(id);
+    expect([ended.status, ended.reason]).toEqual([
+      "rejected",
+      "rule approvals: ben rejected it: unknown payee",
+    ]);
     expect(await house.balance("alice")).toEqual(before);
   });
 
