@@ -4,14 +4,14 @@
  */
 import type { ConsensusHeader } from "../../chain/consensus/consensus-header.js";
 import { type DuplicateVoteEvidence, hashEvidenceList } from "../../chain/consensus/evidence.js";
-import { LightError, verifyBackwards } from "../../chain/consensus/light.js";
+import { LightError } from "../../chain/consensus/light.js";
 import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import { errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { retry } from "../../runtime/process/task.js";
-import { fromAny, headersOfAny } from "./light/light-client.js";
+import { fromAny, headersBelow, headersOfAny } from "./light/light-client.js";
 import { HEADERS_PER_PAGE } from "./light/light-json.js";
 import type { LightProvider } from "./light/light-rpc.js";
 import type { Backfill } from "./statesync-ports.js";
@@ -61,10 +61,11 @@ export async function fetchBackfill(
   while (above.height > 1 && !isEnough(top, above, window)) {
     const ranges = nextRanges(above.height - 1);
     const pages = await Promise.all(
-      ranges.map((range, turn) => fetchPage(turned(providers, turn), range, signal)),
+      ranges.map(async (range, turn) => {
+        return { range, headers: await fetchPage(turned(providers, turn), range, signal) };
+      }),
     );
-    for (const header of pages.flat()) {
-      verifyBackwards(header, above);
+    for (const header of await provenHeaders(above, pages, options, signal)) {
       if (headers.length === 0 || header.validatorsHash !== above.validatorsHash) {
         sets.push({ height: header.height, validators: await setOf(header, options, signal) });
       }
@@ -118,10 +119,42 @@ function isEnough(top: ConsensusHeader, lowest: ConsensusHeader, window: Evidenc
   return isOld && ageBlocks >= MIN_HEADERS;
 }
 
+/** Headers of some neighbouring heights, downwards. */
+interface Range {
+  readonly from: Height;
+  readonly to: Height;
+}
+
+/** What some server gave for a range. */
+interface Page {
+  readonly range: Range;
+  readonly headers: readonly ConsensusHeader[];
+}
+
+/**
+ * The headers of pages below a proven one. A page that does not lead down is asked for anew, of all
+ * servers.
+ */
+async function provenHeaders(
+  above: ConsensusHeader,
+  pages: readonly Page[],
+  { providers }: BackfillOptions,
+  signal: AbortSignal,
+): Promise<readonly ConsensusHeader[]> {
+  const proven: ConsensusHeader[] = [];
+  for (const { range, headers } of pages) {
+    const servers = [{ headers: async () => headers }, ...providers];
+    const lowest = proven.at(-1) ?? above;
+    const ask = () => headersBelow(servers, lowest, range, signal);
+    proven.push(...(await retry(ask, { ...PAGE_RETRY, signal })));
+  }
+  return proven;
+}
+
 /** One page; hours of headers must not be fetched anew because servers were busy for a moment. */
 function fetchPage(
   providers: readonly LightProvider[],
-  range: { readonly from: Height; readonly to: Height },
+  range: Range,
   signal: AbortSignal,
 ): Promise<readonly ConsensusHeader[]> {
   return retry(() => headersOfAny(providers, range, signal), { ...PAGE_RETRY, signal });
@@ -134,8 +167,8 @@ function turned(providers: readonly LightProvider[], turn: number): readonly Lig
 }
 
 /** The next pages downwards from a height. */
-function nextRanges(from: Height): { from: Height; to: Height }[] {
-  const ranges = [];
+function nextRanges(from: Height): Range[] {
+  const ranges: Range[] = [];
   for (let top = from; top >= 1 && ranges.length < PAGES_AT_ONCE; top -= HEADERS_PER_PAGE) {
     ranges.push({ from: top, to: Math.max(1, top - HEADERS_PER_PAGE + 1) });
   }

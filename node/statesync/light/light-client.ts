@@ -145,10 +145,8 @@ export class LightClient {
     while (lowest.height > to) {
       const from = lowest.height - 1;
       const range = { from, to: Math.max(to, from - HEADERS_PER_PAGE + 1) };
-      for (const header of await headersOfAny(this.options.providers, range, signal)) {
-        verifyBackwards(header, lowest);
-        lowest = header;
-      }
+      const page = await headersBelow(this.options.providers, lowest, range, signal);
+      lowest = page.at(-1) ?? lowest;
     }
     if (hashConsensusHeader(lowest) !== hashConsensusHeader(target.header)) {
       throw new LightError("LIGHT_INVALID", "the header is not one of the trusted chain", {
@@ -213,16 +211,39 @@ export async function headersOfAny(
   return fromAny(providers, (provider) => provider.headers(range, signal), signal);
 }
 
+/**
+ * Headers that lead down from a proven one, from the first server that has them: what one of them has
+ * made up says nothing of the others.
+ * @throws LIGHT_INVALID, SERVER_UNAVAILABLE, SERVER_ANSWER_INVALID: the last server's fault
+ */
+export async function headersBelow(
+  servers: readonly Pick<LightProvider, "headers">[],
+  above: ConsensusHeader,
+  range: { readonly from: Height; readonly to: Height },
+  signal: AbortSignal,
+): Promise<readonly ConsensusHeader[]> {
+  const ask = async (server: Pick<LightProvider, "headers">) => {
+    const headers = await server.headers(range, signal);
+    let lowest = above;
+    for (const header of headers) {
+      verifyBackwards(header, lowest);
+      lowest = header;
+    }
+    return headers;
+  };
+  return fromAny(servers, ask, signal);
+}
+
 /** The first answer that a server gives. Throws the last server's fault, or the signal's reason. */
-export async function fromAny<T>(
-  providers: readonly LightProvider[],
-  ask: (provider: LightProvider) => Promise<T>,
+export async function fromAny<Server, T>(
+  servers: readonly Server[],
+  ask: (server: Server) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
   let fault: unknown;
-  for (const provider of providers) {
+  for (const server of servers) {
     try {
-      return await ask(provider);
+      return await ask(server);
     } catch (error) {
       signal.throwIfAborted();
       fault = error;

@@ -200,6 +200,15 @@ describe("downwards (TestClient_BackwardsVerification)", () => {
     expect(await light.verify(20, signal)).toBe(at(chain, 20));
   });
 
+  it("follows those of a server that has them, beside one that makes them up", async () => {
+    const header = { ...at(chain, 9).header, appHash: h1.header.dataHash };
+    const wrong = new Map([...chain, [9, { ...at(chain, 9), header }]]);
+    const liar = new FakeLightServer("liar", wrong);
+    const servers = [liar, new FakeLightServer("honest", chain)];
+    const light = client({ ...plan(START_NS + 28n * MINUTE_NS), servers });
+    expect(await light.verify(3, signal)).toBe(at(chain, 3));
+  });
+
   it("starts from nothing that is too old", async () => {
     const verifying = client(plan(START_NS + 30n * MINUTE_NS)).verify(25, signal);
     expect(await codeOf(verifying)).toBe("LIGHT_EXPIRED");
@@ -303,6 +312,9 @@ describe("the backfill", () => {
     const wrong = new Map([...chain, [30, { ...at(chain, 30), header }]]);
     const fetching = fetchBackfill(at(chain, 50).header, options(twice(wrong), 1, 1n), signal);
     expect(await codeOf(fetching)).toBe("LIGHT_INVALID");
+    const oneLies = [new FakeLightServer("liar", wrong), new FakeLightServer("honest", chain)];
+    const found = await fetchBackfill(at(chain, 50).header, options(oneLies, 1, 1n), signal);
+    expect(found.headers).toHaveLength(49);
   });
 
   it("has validators where they change, proven by the headers", async () => {
