@@ -117,7 +117,7 @@ export class ConsensusArchive implements BlockArchive {
   /** How many validators a published height that is kept has. */
   setSize(height: Height): number | undefined {
     if (height < this.base() || height > this.height()) return undefined;
-    const size = this.setSizes.get(height) ?? this.parts.store.validators(height)?.size;
+    const size = this.setSizes.get(height) ?? this.parts.store.signers(height)?.size;
     if (size !== undefined) this.setSizes.set(height, size);
     return size;
   }

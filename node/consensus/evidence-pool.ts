@@ -142,7 +142,7 @@ export class EvidencePool implements BlockEvidence {
   }
 
   private evidenceOf(voteA: Vote, voteB: Vote): DuplicateVoteEvidence | undefined {
-    const validators = this.store.validators(voteA.height);
+    const validators = this.store.signers(voteA.height);
     const timeNs = this.store.header(voteA.height)?.timeNs;
     const validator = validators?.at(voteA.validatorIndex);
     if (validators === undefined || validator === undefined || timeNs === undefined) {
@@ -174,7 +174,7 @@ export class EvidencePool implements BlockEvidence {
 
   private faultOf(evidence: DuplicateVoteEvidence, tip: ChainTip): string | undefined {
     const { height } = evidence.voteA;
-    const validators = this.store.validators(height);
+    const validators = this.store.signers(height);
     const timeNs = this.store.header(height)?.timeNs;
     if (validators === undefined || timeNs === undefined) return "of an unknown height";
     if (evidence.timeNs !== timeNs) return "not of the block's time";

@@ -64,6 +64,7 @@ const CACHED_SETS = 256;
 /** Reads and encodes the records of consensus. */
 export class ConsensusStore {
   private readonly sets = new LRUCache<Height, ValidatorSet>({ max: CACHED_SETS });
+  private readonly storedSets = new LRUCache<Height, ValidatorSet>({ max: CACHED_SETS });
 
   constructor(private readonly database: Database) {}
 
@@ -97,16 +98,33 @@ export class ConsensusStore {
   validators(height: Height): ValidatorSet | undefined {
     const cached = this.sets.get(height);
     if (cached !== undefined) return cached;
-    const pointer = this.database.get(storeKey("validatorsAt", heightBytes(height)));
-    if (pointer === undefined) return undefined;
-    const base = readHeight(pointer, 0);
-    const bytes = this.database.get(storeKey("validatorSet", heightBytes(base)));
-    if (bytes === undefined)
-      throw this.database.damage(`the validators of height ${base} are gone`);
-    let set = decodeSet(bytes);
+    const base = this.setBase(height);
+    if (base === undefined) return undefined;
+    let set = this.storedSet(base);
     // One turn at a time, as consensus did: several at once may round otherwise.
     for (let at = base; at < height; at++) set = set.advance(1);
     this.sets.set(height, set);
+    return set;
+  }
+
+  /**
+   * The same with the priorities of an earlier height. Who signs, in which place and with what power, has
+   * been the same since that one; turning the set takes milliseconds, and peers ask for any height at no
+   * cost.
+   */
+  signers(height: Height): ValidatorSet | undefined {
+    const base = this.setBase(height);
+    return base === undefined ? undefined : this.storedSet(base);
+  }
+
+  private storedSet(base: Height): ValidatorSet {
+    const cached = this.storedSets.get(base);
+    if (cached !== undefined) return cached;
+    const bytes = this.database.get(storeKey("validatorSet", heightBytes(base)));
+    if (bytes === undefined)
+      throw this.database.damage(`the validators of height ${base} are gone`);
+    const set = decodeSet(bytes);
+    this.storedSets.set(base, set);
     return set;
   }
 
@@ -174,6 +192,7 @@ export class ConsensusStore {
     const setHeight = header.height + 2;
     const isWhole = isSetChanged || setHeight % SET_INTERVAL_BLOCKS === 0;
     const base = isWhole ? setHeight : this.setBase(setHeight - 1);
+    if (base === undefined) throw new RangeError("the validators before are not stored");
     return [
       { key: storeKey("consensusBlock", at), value: encodeRecord(decided) },
       { key: storeKey("consensusHash", blockId.hash), value: at },
@@ -215,10 +234,10 @@ export class ConsensusStore {
     return this.setWrites(height, set, height);
   }
 
-  private setBase(height: Height): Height {
+  /** Height of the stored set that the validators of a height follow from. */
+  private setBase(height: Height): Height | undefined {
     const pointer = this.database.get(storeKey("validatorsAt", heightBytes(height)));
-    if (pointer === undefined) throw new RangeError("the validators before are not stored");
-    return readHeight(pointer, 0);
+    return pointer === undefined ? undefined : readHeight(pointer, 0);
   }
 
   private setWrites(height: Height, set: ValidatorSet, base: Height): StoreWrite[] {

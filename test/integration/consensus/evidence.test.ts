@@ -1,6 +1,7 @@
 /** The evidence pool on a real store (CometBFT 0.38.17's evidence/pool_test.go). */
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, it, jest } from "@jest/globals";
 import { hashEvidence } from "../../../chain/consensus/evidence.js";
+import { ValidatorSet } from "../../../chain/consensus/validator-set.js";
 import { VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import type { ChainTip } from "../../../node/blocks/chain-tip.js";
 import { loadTip } from "../../../node/consensus/consensus-archive.js";
@@ -75,6 +76,18 @@ describe("evidence from peers", () => {
       expect(await pool.receive(bad, tip())).toBe("invalid");
     }
     expect(pool.waiting()).toEqual([]);
+  });
+
+  it("is judged without the turns of proposers since its set was stored, which take long", async () => {
+    const good = chain.doubleVote(2, 3);
+    const bad = { ...good, voteB: { ...good.voteB, signature: good.voteA.signature } };
+    const now = tip();
+    const again = await EvidencePool.open(new ConsensusStore(node.stores.database), log);
+    const turns = jest.spyOn(ValidatorSet.prototype, "advance");
+    expect(await again.receive(bad, now)).toBe("invalid");
+    expect(await again.receive(good, now)).toBe("new");
+    expect(turns).not.toHaveBeenCalled();
+    turns.mockRestore();
   });
 
   it("fills no more than a block's share", async () => {
