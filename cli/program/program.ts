@@ -194,6 +194,7 @@ function addNodeCommands(program: Command, run: Runner, options: ProgramOptions)
     .description("run the node of a home in the foreground; its log goes to standard output")
     .option("--home <dir>", "home folder (else CAUSEWAY_HOME, else .causeway)")
     .option("--port-offset <n>", "moves the ports that were never edited (else as in the home)")
+    .option("--json", "as of every command; each line of the log is a JSON document anyway")
     .addOption(
       new Option("--evm <engine>", "which EVM executes blocks (else as in app.toml)").choices([
         ...EVM_CHOICES,
