@@ -56,6 +56,7 @@ export async function traceTransactions(
   const tracer = createTracer(kind, { state, always }, new TraceBudget());
   const traces: TransactionTrace[] = [];
   let position = -1;
+  let logCount = 0;
   for (const transaction of transactions) {
     if (!isEvm(transaction)) {
       repeatCosmos(transaction, environment);
@@ -72,6 +73,7 @@ export async function traceTransactions(
         blockNumber: block.height,
         transactionHash: tx.hash,
         transactionPosition: position,
+        firstLogIndex: logCount,
       };
       tracer.start({ from, target, isCreation, gasLimit: tx.gasLimit, place });
     }
@@ -80,8 +82,9 @@ export async function traceTransactions(
     const surroundings = { state, engine: () => engine, block, feeCollector, ...bounds };
     const outcome = await executeTransaction(transaction, { ...surroundings, watcher });
     if (!outcome.included) throw outcome.cause ?? invalidHere(tx.hash, outcome.reason);
+    const { gasUsed, logs } = outcome.receipt;
+    logCount += logs.length;
     if (!isWanted) continue;
-    const { gasUsed } = outcome.receipt;
     const trace = tracer.finish({ gasUsed, ...summaryOf(outcome.result) });
     traces.push({ transactionHash: tx.hash, json: jsonOf(trace) });
   }

@@ -25,6 +25,7 @@ interface FrameLog {
   readonly address: Address;
   readonly topics: readonly Hex[];
   readonly data: Hex;
+  /** In the block, as receipts count; of a message that is in no block from 0. */
   readonly index: Hex;
   /** Calls of the frame that came before the log. */
   readonly position: Hex;
@@ -60,8 +61,10 @@ export class CallTracer implements Tracer {
   private readonly open: CallFrame[] = [];
   private top: CallFrame | undefined;
   private gasLimit = 0n;
-  private logCount = 0;
-  private depth = 0;
+  /** Of the next log. */
+  private logIndex = 0;
+  /** What it was when each message began that is not over: a failed one has no logs. */
+  private readonly logIndexes: number[] = [];
 
   constructor(
     private readonly options: CallTracerOptions,
@@ -77,12 +80,12 @@ export class CallTracer implements Tracer {
     };
   }
 
-  start({ gasLimit }: TracedMessage): void {
+  start({ gasLimit, place }: TracedMessage): void {
     this.open.length = 0;
     this.top = undefined;
     this.gasLimit = gasLimit;
-    this.logCount = 0;
-    this.depth = 0;
+    this.logIndex = place?.firstLogIndex ?? 0;
+    this.logIndexes.length = 0;
   }
 
   finish(summary: TraceSummary): unknown {
@@ -99,7 +102,7 @@ export class CallTracer implements Tracer {
 
   private enter(message: Message, address: Address): void {
     const { depth, opcode, input, gas, valueAtoken, caller, to } = message;
-    this.depth = depth;
+    this.logIndexes.push(this.logIndex);
     if (this.options.onlyTopCall && depth > 0) return;
     const isDelegated = opcode === MESSAGE_OPCODES.DELEGATECALL;
     const frame: CallFrame = {
@@ -129,7 +132,8 @@ export class CallTracer implements Tracer {
   }
 
   private leave({ depth }: Message, { halt, gasUsed, output }: MessageEnd): void {
-    this.depth = depth - 1;
+    const logIndex = this.logIndexes.pop();
+    if (halt !== undefined && logIndex !== undefined) this.logIndex = logIndex;
     if (this.options.onlyTopCall && depth > 0) return;
     const frame = this.open.pop();
     if (frame === undefined) throw new TypeError("a message was left that was not entered");
@@ -168,13 +172,15 @@ export class CallTracer implements Tracer {
   private log({ address, topics, data }: Log): void {
     const { onlyTopCall, withLog } = this.options;
     const frame = this.open.at(-1);
-    if (!withLog || frame === undefined || (onlyTopCall && this.depth > 0)) return;
+    const index = toQuantity(this.logIndex++);
+    const isBelowTop = this.logIndexes.length > 1;
+    if (!withLog || frame === undefined || (onlyTopCall && isBelowTop)) return;
     this.budget.take(LOG_BYTES + 2 * data.length + TOPIC_BYTES * topics.length);
     frame.logs.push({
       address,
       topics,
       data: bytesToHex(data),
-      index: toQuantity(this.logCount++),
+      index,
       position: toQuantity(frame.calls.length),
     });
   }

@@ -33,6 +33,8 @@ export interface TracePlace {
   readonly blockNumber: Height;
   readonly transactionHash: Hash32;
   readonly transactionPosition: number;
+  /** Logs of the block before those of the transaction. */
+  readonly firstLogIndex: number;
 }
 
 /** The message that the trace is about. */

@@ -279,6 +279,27 @@ describe("traces of a block", () => {
     );
   });
 
+  it("name logs by their index in the block, whatever failed before and whichever is shown", async () => {
+    const log = "60aa5f53600960015fa1";
+    // The call to OTHER logs and fails.
+    const state = chain(`${log}${callCode("f1", OTHER)}50${log}`, `${log}fe`);
+    const sent = [0n, 1n, 2n].map((nonce) => transaction({ nonce, gasLimit: 200_000n }));
+    const { receipts } = await execute(state, sent);
+    expect(receipts.map(({ logs }) => logs.length)).toEqual([2, 2, 2]);
+    for (const kind of [LOGS, { ...LOGS, onlyTopCall: true }]) {
+      const traces = await traceBlock(state, sent, kind);
+      const indexes = traces.map(({ result }) =>
+        (result as { logs: { index: string }[] }).logs.map(({ index }) => index),
+      );
+      expect(indexes).toEqual([
+        ["0x0", "0x1"],
+        ["0x2", "0x3"],
+        ["0x4", "0x5"],
+      ]);
+      expect(await traceBlock(state, sent, kind, 2)).toEqual([traces[2]]);
+    }
+  });
+
   it("refuse a transaction that the state does not allow", async () => {
     const early = transaction({ nonce: 1n, gasLimit: 100_000n });
     await expect(traceBlock(chain(counter), [early], CALLS)).rejects.toMatchObject({
