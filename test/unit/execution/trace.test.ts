@@ -391,8 +391,7 @@ describe("structLogger", () => {
     const sent = transaction({ gasLimit: 100_000n });
     const state = chain("602a5f5260025f5500");
     const [trace] = await traceBlock(state, [sent], STEPS);
-    const key = "0".repeat(64);
-    const memory = [word(42).slice(2)];
+    const memory = [word(42)];
     expect(trace?.result).toEqual({
       gas: 43_116,
       failed: false,
@@ -411,7 +410,7 @@ describe("structLogger", () => {
           depth: 1,
           stack: ["0x2", "0x0"],
           memory,
-          storage: { [key]: word(2).slice(2) },
+          storage: { [slot(0)]: word(2) },
         },
         { pc: 8, op: "STOP", gas: 56_884, gasCost: 0, depth: 1, stack: [], memory },
       ],
