@@ -3,6 +3,12 @@ import { CLIENT_PATIENCE, COUNTED_BYTES, HeldBytes } from "../../runtime/http/he
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
 
+/**
+ * What a piece of a request takes beside its bytes, whatever it comes in: libraries keep each until the
+ * request is whole, and the client chooses how many there are.
+ */
+export const PIECE_BYTES = 256;
+
 /** Two bounds over all connections of all servers. */
 export interface ClientMemory {
   /** Requests that have not come whole, or are being answered. */

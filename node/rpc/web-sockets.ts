@@ -6,6 +6,7 @@ import { COUNTED_BYTES } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
 import { sendLast } from "../../runtime/http/http-reply.js";
 import { isAllowedOrigin } from "../../runtime/http/readers.js";
+import { UnreadFrames } from "./unread-frames.js";
 
 /** Time that clients get to answer a close frame when the server stops. */
 const STOP_GRACE_MS = 1_000;
@@ -106,22 +107,14 @@ export class WebSockets {
   /** Counts what has come of a message that is not whole: the library keeps it until it is. */
   private boundUnread(socket: WebSocket, stream: Duplex): void {
     const unread = this.options.memory.unread.hold(() => socket.terminate());
-    let sizeBytes = 0;
-    // Before the library looks at it: what it completes has to be counted by then.
+    const frames = new UnreadFrames();
+    // Before the library looks at it: it has to be counted by then.
     stream.prependListener("data", (chunk: Buffer) => {
-      sizeBytes += chunk.length;
-      if (sizeBytes > COUNTED_BYTES) unread.update(sizeBytes);
+      frames.add(chunk);
+      if (frames.heldBytes > COUNTED_BYTES) unread.update(frames.heldBytes);
+      else unread.release();
     });
-    const begin = () => {
-      sizeBytes = 0;
-      unread.release();
-    };
-    socket.on("message", begin);
-    socket.once("close", begin);
-    // Alone it is no part of a message, and there may be any number of them in a year.
-    socket.on("pong", () => {
-      if (sizeBytes <= COUNTED_BYTES) sizeBytes = 0;
-    });
+    socket.once("close", () => unread.release());
   }
 
   private refusal(request: IncomingMessage): string | undefined {

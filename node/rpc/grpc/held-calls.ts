@@ -13,13 +13,7 @@ import {
   ServerListenerBuilder,
 } from "@grpc/grpc-js";
 import { COUNTED_BYTES, type Holding } from "../../../runtime/http/held-bytes.js";
-import { type ClientMemory, holdMessage } from "../client-memory.js";
-
-/**
- * What a piece of a message takes beside its bytes: the library keeps each until the message is whole, and
- * the client chooses how many there are.
- */
-const PIECE_BYTES = 256;
+import { type ClientMemory, holdMessage, PIECE_BYTES } from "../client-memory.js";
 
 /** Counts what each call holds; who is let go loses the call. Answers have to come as bytes. */
 export function holdCalls({ unread, unsent }: ClientMemory): ServerInterceptor {

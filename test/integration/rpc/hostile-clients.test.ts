@@ -79,6 +79,14 @@ function post(port: number, body: string): Promise<{ status: number; text: strin
   });
 }
 
+async function openSocket(port: number): Promise<WebSocket> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}`);
+  cleanups.push(() => socket.terminate());
+  socket.on("error", () => undefined);
+  await once(socket, "open");
+  return socket;
+}
+
 /** Looks all the time; @returns the most that was held at any look */
 function watch({ unsent, unread }: ClientMemory) {
   const most = { unsent: 0, unread: 0 };
@@ -221,6 +229,40 @@ describe("clients that begin large requests and do not end them", () => {
     memory.unread.sweep();
     expect(memory.unread.totalBytes).toBe(0);
     await until(() => ended === CROWD, WAIT);
+  });
+
+  it("are let go over WebSocket though they answer pings between the pieces", async () => {
+    const { memory, socketPort } = await startNode(200_000);
+    const socket = await openSocket(socketPort);
+    const ended = once(socket, "close");
+    socket.send("[", { fin: false });
+    for (let piece = 0; piece < 40; piece++) {
+      socket.pong();
+      socket.send(" ".repeat(10_000), { fin: false });
+      socket.ping();
+      await Promise.race([once(socket, "pong"), ended]);
+    }
+    expect(memory.unread.letGoCount).toBe(1);
+  });
+
+  it("are let go over WebSocket by what their pieces take, however small these are", async () => {
+    const { memory, socketPort } = await startNode();
+    for (let count = 0; count < 4; count++) {
+      const socket = await openSocket(socketPort);
+      socket.send("[", { fin: false });
+      for (let piece = 0; piece < 8_000; piece++) socket.send(" ", { fin: false });
+    }
+    await until(() => memory.unread.letGoCount >= 2, { timeoutMs: 15_000 });
+  });
+
+  it("are none: pings and pongs, however many", async () => {
+    const { memory, socketPort } = await startNode();
+    const socket = await openSocket(socketPort);
+    const answered = once(socket, "pong");
+    for (let count = 0; count < 2_000; count++) socket.pong("a name of some length");
+    socket.ping();
+    await answered;
+    expect([memory.unread.totalBytes, memory.unread.letGoCount]).toEqual([0, 0]);
   });
 
   it("are none: whole ones that wait behind another on a connection that ends", async () => {
