@@ -15,27 +15,40 @@ import {
 import { COUNTED_BYTES, type Holding } from "../../../runtime/http/held-bytes.js";
 import { type ClientMemory, holdMessage, PIECE_BYTES } from "../client-memory.js";
 
-/** Counts what each call holds; who is let go loses the call. Answers have to come as bytes. */
-export function holdCalls({ unread, unsent }: ClientMemory): ServerInterceptor {
+/** What gzip and deflate make of a byte at most: the library unpacks a message before anybody sees it. */
+const MOST_UNPACKED = 1_032;
+
+/**
+ * Counts what each call holds; who is let go loses the call. Answers have to come as bytes.
+ * @param maxMessageBytes of a request, unpacked
+ */
+export function holdCalls(
+  { unread, unsent }: ClientMemory,
+  maxMessageBytes: number,
+): ServerInterceptor {
   return (_method, call) => {
     const stream = streamOf(call);
+    const unpacked = isPacked(call) ? MOST_UNPACKED : 0;
     const letGo = () => void stream.destroy();
     const [asked, answered] = [unread.hold(letGo), unsent.hold(letGo)];
     const endings = [() => asked.release(), () => answered.release()];
     stream.once("close", () => {
       for (const end of endings) end();
     });
-    let sizeBytes = 0;
+    let [sizeBytes, unpackedBytes] = [0, 0];
     // Before the library looks at it: what it completes has to be counted by then.
     stream.prependListener("data", (chunk: Uint8Array) => {
       sizeBytes += PIECE_BYTES + chunk.length;
-      if (sizeBytes > COUNTED_BYTES) asked.update(sizeBytes);
+      unpackedBytes = Math.min(unpackedBytes + unpacked * chunk.length, maxMessageBytes);
+      const heldBytes = sizeBytes + unpackedBytes;
+      if (heldBytes > COUNTED_BYTES) asked.update(heldBytes);
     });
     const listener = new ServerListenerBuilder()
       .withOnReceiveMessage((message, next) => {
         asked.release();
-        const end = holdMessage(unread, sizeBytes, letGo);
-        sizeBytes = 0;
+        if (message instanceof Uint8Array) unpackedBytes = message.length;
+        const end = holdMessage(unread, Math.max(sizeBytes, unpackedBytes), letGo);
+        [sizeBytes, unpackedBytes] = [0, 0];
         if (end === undefined) return;
         endings.push(end);
         next(message);
@@ -64,6 +77,12 @@ class HeldCall extends ServerInterceptingCall {
       taken();
     });
   }
+}
+
+/** Whether a call's messages may come packed, which the library does not tell either. */
+function isPacked(call: object): boolean {
+  if ("incomingEncoding" in call) return call.incomingEncoding !== "identity";
+  throw new RangeError("gRPC does not show how the messages of a call are encoded");
 }
 
 /** The HTTP/2 stream of a call, which the library does not offer. */

@@ -4,8 +4,10 @@
  * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, jest } from "@jest/globals";
+import { once } from "node:events";
 import * as http2 from "node:http2";
 import * as net from "node:net";
+import { gzipSync } from "node:zlib";
 import * as grpc from "@grpc/grpc-js";
 import { encodeMessage } from "../../../chain/protobuf/codec.js";
 import { type ClientMemory, createClientMemory } from "../../../node/rpc/client-memory.js";
@@ -21,6 +23,7 @@ const MAX_CONNECTIONS = 8;
 const WAIT = { timeoutMs: 30_000 };
 const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 const LATEST = "/cosmos.base.tendermint.v1beta1.Service/GetLatestBlock";
+const BY_HEIGHT = "/cosmos.base.tendermint.v1beta1.Service/GetBlockByHeight";
 
 let memory: ClientMemory;
 let server: RpcServer;
@@ -59,9 +62,9 @@ function connect(settings: http2.Settings = {}) {
   const session = http2.connect(`http://127.0.0.1:${server.address.port}`, { settings });
   session.on("error", () => undefined);
   sessions.push(session);
-  return (path: string) => {
+  return (path: string, more: http2.OutgoingHttpHeaders = {}) => {
     const headers = { ":method": "POST", ":path": path, "content-type": "application/grpc" };
-    const stream = session.request({ ...headers, te: "trailers" });
+    const stream = session.request({ ...headers, te: "trailers", ...more });
     stream.on("error", () => undefined);
     return stream;
   };
@@ -101,6 +104,32 @@ it("requests that never end are let go when they are too much together", async (
   expect(memory.unread.totalBytes).toBeLessThanOrEqual(LIMITS.unreadBytes);
   await until(() => streams.filter(({ closed }) => closed).length >= 15, WAIT);
   expect((await latestBlock()).length).toBeGreaterThan(0);
+});
+
+it("packed requests count by what they become, and those that stay small are answered", async () => {
+  const packed = (message: Buffer) => {
+    const bytes = framed(gzipSync(message));
+    bytes.writeUInt8(1, 0);
+    return bytes;
+  };
+  const open = connect();
+  const large = open(LATEST, { "grpc-encoding": "gzip" });
+  const ended = once(large, "close");
+  // A field that no block has: it is refused once it is read.
+  large.resume().end(packed(Buffer.alloc(4_000_000, 0xff)));
+  await ended;
+  expect(memory.unread.letGoCount).toBe(1);
+  const input = chain.queries.types.message(
+    "cosmos.base.tendermint.v1beta1.GetBlockByHeightRequest",
+  );
+  const small = open(BY_HEIGHT, { "grpc-encoding": "gzip" });
+  const headers = once(small, "response");
+  small.end(packed(encodeMessage(input, { height: 1n })));
+  // Of a refusal there is no height.
+  const answered = { ":status": 200, "x-cosmos-block-height": expect.any(String) };
+  expect((await headers)[0]).toMatchObject(answered);
+  small.resume();
+  await until(() => memory.unread.totalBytes === 0, WAIT);
 });
 
 /** A frame of HTTP/2 on stream 1, or on none. */
