@@ -31,9 +31,12 @@ export function holdCalls(
     const unpacked = isPacked(call) ? MOST_UNPACKED : 0;
     const letGo = () => void stream.destroy();
     const [asked, answered] = [unread.hold(letGo), unsent.hold(letGo)];
-    const endings = [() => asked.release(), () => answered.release()];
+    /** Ends of what is held of the messages that have no answer yet, in their order. */
+    const unanswered: (() => void)[] = [];
     stream.once("close", () => {
-      for (const end of endings) end();
+      asked.release();
+      answered.release();
+      for (const end of unanswered.splice(0)) end();
     });
     let [sizeBytes, unpackedBytes] = [0, 0];
     // Before the library looks at it: what it completes has to be counted by then.
@@ -50,11 +53,11 @@ export function holdCalls(
         const end = holdMessage(unread, Math.max(sizeBytes, unpackedBytes), letGo);
         [sizeBytes, unpackedBytes] = [0, 0];
         if (end === undefined) return;
-        endings.push(end);
+        unanswered.push(end);
         next(message);
       })
       .build();
-    return new HeldCall(call, { listener, answered });
+    return new HeldCall(call, { listener, answered, onAnswer: () => unanswered.shift()?.() });
   };
 }
 
@@ -62,15 +65,24 @@ export function holdCalls(
 class HeldCall extends ServerInterceptingCall {
   private readonly answered: Holding;
 
+  private readonly onAnswer: () => void;
+
   constructor(
     call: ServerInterceptingCallInterface,
-    parts: { readonly listener: ServerListener; readonly answered: Holding },
+    parts: {
+      readonly listener: ServerListener;
+      readonly answered: Holding;
+      readonly onAnswer: () => void;
+    },
   ) {
     super(call, new ResponderBuilder().withStart((next) => next(parts.listener)).build());
     this.answered = parts.answered;
+    this.onAnswer = parts.onAnswer;
   }
 
   override sendMessage(message: Uint8Array, taken: () => void): void {
+    // A stream of questions may stay open for ever: each is held until it has its own answer.
+    this.onAnswer();
     if (message.length > COUNTED_BYTES) this.answered.update(message.length);
     super.sendMessage(message, () => {
       this.answered.release();

@@ -238,6 +238,25 @@ it("nothing is counted of calls that are over, or of answers that were taken", a
   expect([memory.unread.letGoCount, memory.unsent.letGoCount]).toEqual([0, 0]);
 });
 
+it("nothing is counted of questions that are answered, though their stream stays open", async () => {
+  const open = connect();
+  const input = chain.queries.types.message("grpc.reflection.v1.ServerReflectionRequest");
+  // Nine tenths of what there is room for.
+  const question = encodeMessage(input, { host: "x".repeat(30_000), file_by_filename: "none" });
+  const stream = open(REFLECTION);
+  let sizeBytes = 0;
+  stream.on("data", (chunk: Buffer) => (sizeBytes += chunk.length));
+  for (let count = 0; count < 30; count++) stream.write(framed(question));
+  // Each answer repeats the host, and the question with it.
+  await until(() => sizeBytes > 60 * 30_000, WAIT);
+  expect(memory.unread.totalBytes).toBe(0);
+  const other = open(LATEST);
+  const ended = once(other.resume(), "close");
+  other.end(framed(Buffer.alloc(500_000, 0xff)));
+  await ended;
+  expect([memory.unread.letGoCount, stream.closed]).toEqual([0, false]);
+});
+
 it("connections beyond the bound are refused, and there is room when others are gone", async () => {
   const sockets = Array.from({ length: MAX_CONNECTIONS + 3 }, () => {
     const socket = net.connect(server.address.port, server.address.host);
