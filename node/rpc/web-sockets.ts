@@ -17,6 +17,12 @@ const STOP_GRACE_MS = 1_000;
  */
 const SERVICE_RESTART = 1012;
 
+/**
+ * The largest message may come in fragments of this size. Clients of Go send one for each kilobyte
+ * (go-ethereum's), and the library's own bound of 16,384 is less than a large batch of theirs.
+ */
+const LEAST_FRAGMENT_BYTES = 256;
+
 /** What a server makes of its clients. */
 export interface WebSocketOptions {
   /** Largest message that is read. */
@@ -45,7 +51,8 @@ export class WebSockets {
     private readonly options: WebSocketOptions,
   ) {
     const maxPayload = options.maxMessageBytes;
-    this.sockets = new WebSocketServer({ noServer: true, maxPayload, clientTracking: false });
+    const bounds = { maxPayload, maxFragments: Math.ceil(maxPayload / LEAST_FRAGMENT_BYTES) };
+    this.sockets = new WebSocketServer({ noServer: true, clientTracking: false, ...bounds });
     server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
       const isWebSocket = request.headers.upgrade?.toLowerCase() === "websocket";
       if (isWebSocket) this.upgrade(request, stream, head);

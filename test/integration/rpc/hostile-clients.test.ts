@@ -304,6 +304,21 @@ describe("clients that begin large requests and do not end them", () => {
 });
 
 describe("large batches", () => {
+  it("come over WebSocket in fragments of a kilobyte, as clients of Go send them", async () => {
+    const { socketPort } = await startNode(64_000_000);
+    const socket = await openSocket(socketPort);
+    const blank = " ".repeat(4_000_000);
+    const batch = `[${Array.from({ length: 5 }, () => SMALL_CALL).join(`,${blank}`)}]`;
+    const fragmentBytes = 900;
+    for (let at = 0; at < batch.length; at += fragmentBytes) {
+      const end = at + fragmentBytes;
+      socket.send(batch.slice(at, end), { fin: end >= batch.length });
+    }
+    const ended = once(socket, "close").then(([status, reason]) => `${status} ${reason}`);
+    const [answer] = await Promise.race([once(socket, "message"), ended]);
+    expect(JSON.parse(String(answer))).toHaveLength(5);
+  });
+
   it("are answered like small ones, and refused in the same words", async () => {
     const { httpPort } = await startNode(20_000_000);
     const blank = " ".repeat(200_000);
