@@ -4,8 +4,12 @@
  */
 import type { Address } from "../../chain/address.js";
 import { AppError, present } from "../../chain/errors.js";
-import type { Hash32 } from "../../chain/hex.js";
-import { entriesOfDeposit, type PostedEntry } from "../../ledger/deposits/deposit-evidence.js";
+import { atMostWord, type Hash32 } from "../../chain/hex.js";
+import {
+  entriesOfDeposit,
+  type PostedEntry,
+  surplusBeside,
+} from "../../ledger/deposits/deposit-evidence.js";
 import type { StoredDeposit } from "../../ledger/deposits/deposit-queries.js";
 import type { DataOperation, DataTransaction } from "../../rpc-client/data-api/data-block.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
@@ -13,7 +17,7 @@ import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../block-reader.js";
 import { isSelfPaid } from "../deposit-match.js";
 import { DepositError } from "../errors.js";
-import { arrivalsOf } from "../tokens/token-verdict.js";
+import { type Arrivals, arrivalsOf } from "../tokens/token-verdict.js";
 import { LOG_INDEX_BASE, opIndexOfLog } from "../tokens/token-side.js";
 
 /** Where evidence comes from. */
@@ -83,10 +87,11 @@ async function askChain(
   const { node, source } = parts;
   const { height } = deposit;
   const contract = parts.contractOf(deposit.asset);
-  const [header, own, balances, told] = await Promise.all([
+  const [header, own, balances, surplusUnits, told] = await Promise.all([
     node.getBlockHeader(height, options),
     readOwn(source, deposit, options),
     readBalances(node, deposit, { contract, ...options }),
+    surplusBeside(parts.database, deposit),
     contract === undefined || deposit.opIndex < LOG_INDEX_BASE
       ? undefined
       : operationsOfLogs(node, deposit, { contract, ...options }),
@@ -110,10 +115,23 @@ async function askChain(
       own.hash === hash &&
       (contract === undefined
         ? moves[place]?.units === deposit.amountUnits && changeUnits === sumUnits
-        : // Of a token only what arrived was booked, which may be less than it claims.
-          arrivalsOf(moves, changeUnits).arrivedUnits[place] === deposit.amountUnits &&
-          changeUnits <= sumUnits),
+        : areArrivals(arrivalsOf(moves, changeUnits), { place, deposit, surplusUnits })),
   };
+}
+
+/** Of a token only what arrived was booked, which may be less than it claims; and what came beside that. */
+function areArrivals(
+  { arrivedUnits, leftUnits }: Arrivals,
+  booked: {
+    readonly place: number;
+    readonly deposit: Pick<StoredDeposit, "amountUnits">;
+    readonly surplusUnits: bigint;
+  },
+): boolean {
+  const unsaidUnits = leftUnits > 0n ? atMostWord(leftUnits) : 0n;
+  return (
+    arrivedUnits[booked.place] === booked.deposit.amountUnits && unsaidUnits === booked.surplusUnits
+  );
 }
 
 async function readBalances(

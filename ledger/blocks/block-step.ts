@@ -21,6 +21,7 @@ import { addressesFrom, type DepositAddress } from "../deposits/deposit-addresse
 import { depositEntries, withoutUndecided } from "../deposits/deposit-credit.js";
 import { creditedEvent } from "../deposits/deposit-events.js";
 import type { DepositStatus } from "../deposits/deposit-queries.js";
+import { surplusKey } from "../deposits/suspense.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { postJournals } from "../journal/journal.js";
@@ -251,12 +252,11 @@ async function bookTokens(
   if (tokens === undefined) return [];
   const events = await observeCodes(tx, tokens.codes);
   await recordSightings(tx, tokens.sightings, rewinds);
-  const suffix = rewinds === 0 ? "" : `-r${rewinds}`;
   await postJournals(
     tx,
     tokens.surpluses.map(({ asset, address, isHotWallet, amountUnits, height, txHash }) => ({
       kind: isHotWallet ? "wallet.inflow" : "deposit.surplus",
-      idemKey: `surplus:${height}:${asset}:${address}${suffix}`,
+      idemKey: surplusKey({ height, asset, address }, rewinds),
       effectiveHeight: height,
       memo: `${txHash} ${address}`,
       postings: [

@@ -1,5 +1,7 @@
 /** What the ledger itself has on a deposit: the rows of a transaction, and the entries of a deposit. */
 import { keysOfDeposit } from "./deposit-credit.js";
+import type { StoredDeposit } from "./deposit-queries.js";
+import { surplusKey } from "./suspense.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedAtoken, storedHeight } from "../stored-values.js";
@@ -59,6 +61,22 @@ export async function entriesOfDeposit(sql: Sql, id: string): Promise<readonly P
       amountUnits: storedAtoken(amount),
     })),
   }));
+}
+
+/** What came to a deposit's address of its token in its block, beyond all that the token said. */
+export async function surplusBeside(
+  sql: Sql,
+  deposit: Pick<StoredDeposit, "id" | "height" | "asset" | "address">,
+): Promise<bigint> {
+  const [seen] = await sql.query<{ rewind: number }>(`SELECT rewind FROM deposit WHERE id = $1`, [
+    deposit.id,
+  ]);
+  const [row] = await sql.query<{ units: string }>(
+    `SELECT coalesce(sum(p.amount_units), 0)::text AS units
+       FROM journal_entry e JOIN posting p ON p.journal_id = e.id WHERE e.idem_key = $1`,
+    [surplusKey(deposit, seen?.rewind ?? 0)],
+  );
+  return storedAtoken(row?.units);
 }
 
 /**

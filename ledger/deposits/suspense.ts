@@ -1,8 +1,22 @@
 /** What lies in suspense: coins whose owner is not known, until a person says whose they are. */
 import type { Sql } from "../../runtime/sql/sql.js";
 import { isSamePayment, placeAmongSame } from "./same-payment.js";
+import type { Address } from "../../chain/address.js";
+import type { Height } from "../../chain/hex.js";
 import { LedgerError } from "../errors.js";
 import { SUSPENSE } from "../journal/accounts.js";
+
+/**
+ * Key of the entry of what a token raised one of our addresses by in a block, beyond all that it said.
+ * @param rewinds how often the chain came back without blocks before that was seen
+ */
+export function surplusKey(
+  place: { readonly height: Height; readonly asset: string; readonly address: Address },
+  rewinds: number,
+): string {
+  const { height, asset, address } = place;
+  return `surplus:${height}:${asset}:${address}${rewinds === 0 ? "" : `-r${rewinds}`}`;
+}
 
 /** SQL: units of an asset in suspense. @param asset an expression */
 export function inSuspense(asset: string): string {

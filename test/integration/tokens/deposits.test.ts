@@ -449,6 +449,24 @@ describe("a deposit of a token", () => {
     }
   });
 
+  it("agrees, too, where more came than the token said, which is booked beside it", async () => {
+    const mood = (one: bigint) => callOf("MoodyToken", "setMood", [one]);
+    const [said = "0x" as Hash32] = await bench.mine([
+      callOf("MoodyToken", "mint", [alice, 10n]),
+      callOf("MoodyToken", "mint", [ISSUER.address, 50n]),
+      mood(4n),
+      callOf("MoodyToken", "transfer", [alice, 50n]),
+      mood(3n),
+    ]);
+    await bench.mine([]);
+    await bench.caughtUp();
+    expect((await evidenceOf(said)).chain).toMatchObject({ operationsUnits: 10n, agrees: true });
+    for (const units of [10n, 59n, 61n]) {
+      const other = await evidenceOf(said, async () => [0n, units]);
+      expect([units, other.chain?.agrees]).toEqual([units, false]);
+    }
+  });
+
   it("is explained where there is none", async () => {
     const [unknown = "0x" as Hash32, lie = "0x" as Hash32] = await bench.mine([
       callOf("Forger", "fungible", [ISSUER.address, alice, 1n]),
