@@ -14,6 +14,7 @@ import {
 import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
 import { TOKEN_OPENING } from "../assets/token-opening.js";
+import { IS_ON_ITS_WAY_AGAIN } from "../requests/lost-gas.js";
 import { FORWARD, FORWARD_FROM } from "../watch/lost-heights.js";
 import { SWEEP_OUT, TOP_UP } from "../treasury/treasury-flows.js";
 import { readTokenStates } from "../assets/token-state.js";
@@ -355,8 +356,8 @@ async function readTotals(tx: Sql, { asset }: Scope) {
        (SELECT coalesce(sum(amount_units + fee_units), 0) FROM withdrawal
          WHERE asset = $1 AND phase IN ('waiting', 'open'))
          AS open_withdrawals,
-       (SELECT coalesce(sum(amount_units), 0) FROM treasury_move
-         WHERE asset = $1 AND state = 'open') AS open_moves,
+       (SELECT coalesce(sum(amount_units), 0) FROM treasury_move m
+         WHERE asset = $1 AND (state = 'open' OR ${IS_ON_ITS_WAY_AGAIN})) AS open_moves,
        (SELECT coalesce(sum(CASE WHEN debit = '${IN_TRANSIT}' THEN amount_units
                                  ELSE -amount_units END), 0)
           FROM posting WHERE asset = $1 AND '${IN_TRANSIT}' IN (debit, credit)) AS in_transit,

@@ -3,12 +3,17 @@
  * otherwise since: it is in transit no more. Its move says that it arrived, as it did once.
  */
 import type { Sql } from "../../runtime/sql/sql.js";
+import { REMINED_KEY } from "../deposits/undone-decisions.js";
 import { customerAccount, IN_TRANSIT, TREASURY } from "../journal/accounts.js";
 import { postJournals } from "../journal/journal.js";
 import { storedAtoken } from "../stored-values.js";
 
 /** Before a move's number in the keys of entries about its arrival; a loss of blocks stands behind it. */
 export const TOP_UP_KEY = "top-up:";
+
+/** SQL: of an entry `e`, whether no loss of blocks has taken it back. */
+const IS_NOT_REVERSED = `
+  NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)`;
 
 /**
  * SQL: entries `e` about the arrival of a move's gas that no loss of blocks has reversed.
@@ -17,7 +22,25 @@ export const TOP_UP_KEY = "top-up:";
 export const arrivalsOf = (move: string) => `
   (SELECT '' AS suffix UNION ALL SELECT '-r' || r.id FROM chain_rewind r) AS loss
   JOIN journal_entry e ON e.idem_key = '${TOP_UP_KEY}' || ${move} || loss.suffix
- WHERE NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)`;
+ WHERE ${IS_NOT_REVERSED}`;
+
+/** SQL: of a move `m`, whether its gas had arrived once, and is at its address no more by the books. */
+const HAS_LOST_ARRIVAL = `(m.kind = 'top-up' AND m.state = 'arrived'
+  AND EXISTS (SELECT 1 FROM watch_cursor WHERE rewinds > 0)
+  AND NOT EXISTS (SELECT 1 FROM ${arrivalsOf("m.id")}))`;
+
+/**
+ * SQL: of a move `m`, whether its gas is on its way once more: a chain lost the block in which it had
+ * arrived, and its payment has not ended otherwise by the books. Mined again, it arrives again.
+ */
+export const IS_ON_ITS_WAY_AGAIN = `(${HAS_LOST_ARRIVAL}
+  AND NOT EXISTS (SELECT 1 FROM journal_entry e
+                   WHERE e.idem_key = 'treasury-move:' || m.id || ':end' AND ${IS_NOT_REVERSED})
+  -- What such a payment did otherwise the second time is taken off there, too.
+  AND NOT EXISTS (SELECT 1 FROM generate_series(0, (SELECT rewinds FROM watch_cursor)) AS loss (n)
+                    JOIN journal_entry e
+                      ON e.idem_key = '${REMINED_KEY}' || m.withdrawal_id || '-r' || loss.n
+                   WHERE ${IS_NOT_REVERSED}))`;
 
 /**
  * Gives the treasury back what arrived nowhere by the books; where the payment may still be mined, or is
@@ -29,9 +52,7 @@ export async function voidLostGas(tx: Sql, withdrawalIds: readonly string[]): Pr
   const rows = await tx.query<Record<"id" | "asset" | "amount", string>>(
     `SELECT m.id::text, m.asset, m.amount_units::text AS amount
        FROM treasury_move m JOIN withdrawal w ON w.id = m.withdrawal_id AND w.phase = 'unpaid'
-      WHERE m.withdrawal_id = ANY ($1::text[]) AND m.kind = 'top-up' AND m.state = 'arrived'
-        AND EXISTS (SELECT 1 FROM watch_cursor WHERE rewinds > 0)
-        AND NOT EXISTS (SELECT 1 FROM ${arrivalsOf("m.id")})`,
+      WHERE m.withdrawal_id = ANY ($1::text[]) AND ${HAS_LOST_ARRIVAL}`,
     [withdrawalIds],
   );
   await postJournals(

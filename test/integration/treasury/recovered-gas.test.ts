@@ -313,6 +313,17 @@ describe("gas on a chain that came back without its block", () => {
     await expectEven();
   });
 
+  it("is on its way once more for a comparison before the watcher meets it again", async () => {
+    const { address, kept } = await pay({ isCancelled: false });
+    await desk.loseAbove(kept);
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    expect([await unitsOf("asset:in_transit"), await desk.breaks()]).toEqual([`${GAS_ATOKEN}`, ""]);
+    desk.chain.mine();
+    await desk.watch();
+    expect(desk.paidAtoken(address)).toBe(GAS_ATOKEN);
+    await expectEven();
+  });
+
   it("is even where it fails that had arrived", async () => {
     const { address, kept } = await pay({ isCancelled: false });
     expect(desk.paidAtoken(address)).toBe(GAS_ATOKEN);
