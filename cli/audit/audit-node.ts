@@ -62,6 +62,8 @@ export interface AuditNode {
   /** RLP of headers, in the order of the heights. */
   rawHeaders(heights: readonly Height[]): Promise<Uint8Array[]>;
   receipts(height: Height): Promise<AuditedReceipt[]>;
+  /** Blocks in which transactions were mined and did not fail; undefined for any other one. */
+  minedIn(hashes: readonly Hash32[]): Promise<(Height | undefined)[]>;
   journal(hash: Hash32): Promise<JournaledBlock>;
   /** Atoken of each address, unproven. @throws STATE_UNPROVEN as `proofs` does */
   balances(addresses: readonly Address[], height: Height): Promise<Atoken[]>;
@@ -94,6 +96,13 @@ export function createAuditNode(rpc: JsonRpcClient, signal: AbortSignal): AuditN
     async receipts(height) {
       const answer = await ask("eth_getBlockReceipts", [toQuantity(height)]);
       return readList(answer, "receipts").map(parseReceipt);
+    },
+    async minedIn(hashes) {
+      const answers = await askAll(
+        "eth_getTransactionReceipt",
+        hashes.map((hash) => [hash]),
+      );
+      return answers.map((answer) => readOptional(answer, "receipt", successHeight));
     },
     journal: async (hash) => parseJournaledBlock(await ask("causeway_getBlockJournal", [hash])),
     async balances(addresses, height) {
@@ -134,6 +143,12 @@ async function asking<T>(method: string, request: () => Promise<T>): Promise<T> 
 const UNPROVEN =
   'it keeps proofs of its newest blocks alone, unless its app.toml says pruning = "nothing"; take a later ' +
   "block, or a node that has them";
+
+function successHeight(value: unknown): Height | undefined {
+  const receipt = readObject(value, "receipt");
+  const isSuccess = readSafeQuantity(receipt["status"], "status") === 1;
+  return isSuccess ? readSafeQuantity(receipt["blockNumber"], "blockNumber") : undefined;
+}
 
 function parseReceipt(value: unknown): AuditedReceipt {
   const receipt = readObject(value, "receipt");

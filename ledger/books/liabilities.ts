@@ -5,7 +5,7 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { readCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { listWallets } from "../wallets/wallet.js";
-import { storedAddress, storedAtoken } from "../stored-values.js";
+import { storedAddress, storedAtoken, storedHash } from "../stored-values.js";
 import { customerAccount, heldAccount, NATIVE_ASSET } from "../journal/accounts.js";
 import { SUSPENSE, SUSPENSE_HOLDER, TREASURY } from "../journal/accounts.js";
 
@@ -35,6 +35,14 @@ export interface LiabilityBooks {
   readonly booked: { readonly height: Height; readonly blockHash: Hash32 };
   readonly liabilities: readonly Liability[];
   readonly addresses: readonly OwnAddress[];
+  /** Of the same moment. */
+  readonly openPayments: readonly OpenPayment[];
+}
+
+/** A customer's payment that was signed and whose end is not booked: its hold is owed, mined or not. */
+export interface OpenPayment {
+  readonly withdrawalId: string;
+  readonly hash: Hash32;
 }
 
 /**
@@ -67,8 +75,22 @@ export function readLiabilities(
       booked: { height: last, blockHash },
       liabilities: await readOwed(tx, height),
       addresses: await readOwnAddresses(tx, height),
+      openPayments: await readOpenPayments(tx),
     };
   });
+}
+
+/** By wallet and nonce; of one withdrawal each signature. What takes a payment's place pays nothing. */
+export async function readOpenPayments(sql: Sql): Promise<readonly OpenPayment[]> {
+  const rows = await sql.query<{ withdrawal_id: string; hash: string }>(
+    `SELECT s.withdrawal_id, t.hash
+       FROM nonce_slot s
+       JOIN withdrawal_attempt t ON t.slot_id = s.id AND t.kind = 'payment'
+       JOIN withdrawal w ON w.id = s.withdrawal_id AND w.customer_id <> $1
+      WHERE s.outcome IS NULL ORDER BY s.wallet, s.nonce, t.n`,
+    [TREASURY],
+  );
+  return rows.map((row) => ({ withdrawalId: row.withdrawal_id, hash: storedHash(row.hash) }));
 }
 
 /**

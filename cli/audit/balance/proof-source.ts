@@ -8,7 +8,7 @@ import { fileCause } from "../../errors.js";
 import { homePaths } from "../../home/home.js";
 import { loadKitConfig } from "../../home/kit-config.js";
 import { readNodeStatus } from "../../probe/node-status.js";
-import { createAuditNode } from "../audit-node.js";
+import { type AuditNode, createAuditNode } from "../audit-node.js";
 import { AuditError } from "../errors.js";
 import { readHeightOption, readUrlOption } from "../options.js";
 import type { AuditBalanceOptions } from "../words.js";
@@ -20,11 +20,14 @@ export type ProofSourceOptions = Pick<
   "height" | "node" | "consensus" | "genesis"
 >;
 
+/** A source whose node tells all that audits ask. */
+export type ProofSource = CollectSource & { readonly node: AuditNode };
+
 /** Opens the node of a home, or the one that is named, runs the work and closes it. */
 export async function withProofSource<T>(
   context: CommandContext,
   options: ProofSourceOptions,
-  work: (source: CollectSource) => Promise<T>,
+  work: (source: ProofSource) => Promise<T>,
 ): Promise<T> {
   const { signal } = context;
   const height =

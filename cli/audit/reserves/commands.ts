@@ -4,7 +4,6 @@ import { resolve } from "node:path";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { decryptKeystore, type WalletKey } from "../../../chain/signing/keystore.js";
 import { atokenToToken } from "../../../chain/units.js";
-import { readLiabilities } from "../../../ledger/books/liabilities.js";
 import { readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
 import { loadGenesis } from "../../../node/settings/genesis.js";
 import { readSecretFile } from "../../../runtime/config/secret-file.js";
@@ -31,6 +30,7 @@ import {
 import { type LeftOut, makeReserves } from "./make-reserves.js";
 import { parseReserves, readReservesFile } from "./read-reserves.js";
 import { encodeReserves, type ReservesFile } from "./reserves-file.js";
+import { readSettledBooks, type UnbookedPayment } from "./settled-books.js";
 import { assertPartOf, type ProvenReserves, verifyReserves } from "./verify-reserves.js";
 import { assertFree, writeReserves } from "./write-reserves.js";
 
@@ -72,9 +72,10 @@ export async function runAuditReserves(
     const keys = readKeys(context.home, options.keystore ?? []);
     const made = await withLedgerAlone(context, ({ database }) =>
       withProofSource(context, options, async (source) => {
-        const books = await readLiabilities(database, { height: source.height });
+        const { books, unbooked } = await readSettledBooks({ database, ...source }, source);
         const onProgress = progress("collected");
-        return makeReserves({ source, books, ...keys, nonce, onProgress });
+        const parts = { source, books, ...keys, nonce, onProgress };
+        return { ...(await makeReserves(parts)), unbooked };
       }),
     );
     const written = await parseReserves(encodeReserves(made.contents));
@@ -88,9 +89,10 @@ export async function runAuditReserves(
       if (pause !== undefined) await pause;
     }
     await writeReserves(made, { out: file, customers: options.customers });
-    const { leftOut, coldLeftOut, emptyLeftOut } = made;
+    const { leftOut, coldLeftOut, emptyLeftOut, unbooked } = made;
     const customers = made.liabilities.length;
-    show(context, proven, { file, customers, leftOut, coldLeftOut, emptyLeftOut });
+    show(context, proven, { file, customers, leftOut, coldLeftOut, emptyLeftOut, unbooked });
+    for (const line of unbookedLines(unbooked)) warn(`audit: ${line}`);
     for (const { asset, units } of leftOut) warn(`audit: ${leftOutText(asset, units)}`);
     for (const address of coldLeftOut) warn(`audit: ${coldLeftOutText(address)}`);
     return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
@@ -197,6 +199,7 @@ function show(
     readonly leftOut?: readonly LeftOut[];
     readonly coldLeftOut?: readonly Address[];
     readonly emptyLeftOut?: number;
+    readonly unbooked?: readonly UnbookedPayment[];
   },
 ): void {
   const { leftOut, coldLeftOut, ...more } = made;
@@ -261,6 +264,20 @@ function leftOutText(asset: string, units: bigint): string {
     "proof, and its customers have no file. What its contract claims is not to be believed: take it " +
     "from the list, and correct the books (causeway ledger adjust)."
   );
+}
+
+/** Payments that are named one by one. */
+const MAX_NAMED = 20;
+
+function unbookedLines(unbooked: readonly UnbookedPayment[]): readonly string[] {
+  const named = unbooked.slice(0, MAX_NAMED).map(({ withdrawalId, height }) => {
+    return (
+      `withdrawal ${withdrawalId} was paid in block ${height} and is not booked: what it paid is owed ` +
+      `still in this proof. When it is booked (causeway withdrawals show ${withdrawalId}), make another one.`
+    );
+  });
+  const more = unbooked.length - named.length;
+  return more === 0 ? named : [...named, `${more} more withdrawals are paid and not booked.`];
 }
 
 function coldLeftOutText(address: Address): string {

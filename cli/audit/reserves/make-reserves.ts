@@ -60,7 +60,7 @@ export interface LeftOut {
 /** What both are made from. */
 export interface ReservesParts {
   readonly source: CollectSource;
-  readonly books: LiabilityBooks;
+  readonly books: Omit<LiabilityBooks, "openPayments">;
   /** Keys of the wallets that sign; further ones are passed over. */
   readonly keys: readonly WalletKey[];
   /** Keys that somebody has named, each of which has to sign. */
@@ -185,7 +185,7 @@ async function holdsCoins(address: Address, accountProof: readonly Uint8Array[])
 }
 
 /** A key that signs nothing is of an account that somebody takes for proven. */
-function assertKnown(named: readonly WalletKey[], { addresses }: LiabilityBooks): void {
+function assertKnown(named: readonly WalletKey[], { addresses }: ReservesParts["books"]): void {
   const stranger = named.find(({ address }) => !addresses.some((own) => own.address === address));
   if (stranger === undefined) return;
   const message =
@@ -217,7 +217,7 @@ async function assertSameChain(
  * The trees of all assets of which a sum can be built. What a token's contract makes up must not hide what
  * is owed of the others: its own customers alone are given no file.
  */
-function treesOf({ liabilities }: LiabilityBooks) {
+function treesOf({ liabilities }: ReservesParts["books"]) {
   const assets = new Map<string, LiabilityLeaf[]>();
   for (const liability of liabilities) {
     const leaves = assets.get(liability.asset) ?? [];
