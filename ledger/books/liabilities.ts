@@ -25,6 +25,8 @@ export const OWN_ROLES = ["hot-wallet", "cold-storage", "deposit-address"] as co
 export interface OwnAddress {
   readonly address: Address;
   readonly role: (typeof OWN_ROLES)[number];
+  /** Of a hot wallet that was retired since, and may have held coins in the block. */
+  readonly isRetired?: boolean;
 }
 
 /** One moment of the books. */
@@ -158,14 +160,16 @@ async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> 
 }
 
 async function readOwnAddresses(tx: Sql, height: Height): Promise<readonly OwnAddress[]> {
-  // For a retired one nobody signs any more; it was empty when it was retired.
-  const wallets = (await listWallets(tx)).filter(({ status }) => status !== "retired");
+  const wallets = await listWallets(tx);
   const deposits = await tx.query<{ address: string }>(
     `SELECT DISTINCT address FROM deposit WHERE height <= $1 ORDER BY address`,
     [height],
   );
   return [
-    ...wallets.map(({ address }) => ({ address, role: "hot-wallet" as const })),
+    ...wallets.map(({ address, status }) => {
+      const wallet = { address, role: "hot-wallet" as const };
+      return status === "retired" ? { ...wallet, isRetired: true } : wallet;
+    }),
     ...(await readColdAddresses(tx)).map((address) => ({ address, role: "cold-storage" as const })),
     ...deposits.map((row) => ({ ...own(row), role: "deposit-address" as const })),
   ];

@@ -89,12 +89,16 @@ export async function runAuditReserves(
       if (pause !== undefined) await pause;
     }
     await writeReserves(made, { out: file, customers: options.customers });
-    const { leftOut, coldLeftOut, emptyLeftOut, unbooked } = made;
+    const { leftOut, coldLeftOut, retiredLeftOut, emptyLeftOut, unbooked } = made;
     const customers = made.liabilities.length;
-    show(context, proven, { file, customers, leftOut, coldLeftOut, emptyLeftOut, unbooked });
+    const shown = { leftOut, coldLeftOut, retiredLeftOut, emptyLeftOut, unbooked };
+    show(context, proven, { file, customers, ...shown });
     for (const line of unbookedLines(unbooked)) warn(`audit: ${line}`);
     for (const { asset, units } of leftOut) warn(`audit: ${leftOutText(asset, units)}`);
-    for (const address of coldLeftOut) warn(`audit: ${coldLeftOutText(address)}`);
+    for (const address of coldLeftOut) warn(`audit: ${unsignedText(address, "cold storage")}`);
+    for (const address of retiredLeftOut) {
+      warn(`audit: ${unsignedText(address, "a wallet that was retired since")}`);
+    }
     return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
   });
 }
@@ -198,11 +202,12 @@ function show(
     readonly customers?: number;
     readonly leftOut?: readonly LeftOut[];
     readonly coldLeftOut?: readonly Address[];
+    readonly retiredLeftOut?: readonly Address[];
     readonly emptyLeftOut?: number;
     readonly unbooked?: readonly UnbookedPayment[];
   },
 ): void {
-  const { leftOut, coldLeftOut, ...more } = made;
+  const { leftOut, coldLeftOut, retiredLeftOut, ...more } = made;
   const { block, isCovered, otherLiabilities } = proven;
   if (context.json) {
     printJson(context, {
@@ -212,6 +217,9 @@ function show(
         ? {}
         : { leftOut: leftOut.map(({ asset, units }) => ({ asset, units: units.toString() })) }),
       ...(coldLeftOut === undefined ? {} : { coldLeftOut: coldLeftOut.map(toChecksumAddress) }),
+      ...(retiredLeftOut === undefined
+        ? {}
+        : { retiredLeftOut: retiredLeftOut.map(toChecksumAddress) }),
       height: block.height,
       blockHash: block.blockHash,
       accounts: proven.accounts,
@@ -280,10 +288,10 @@ function unbookedLines(unbooked: readonly UnbookedPayment[]): readonly string[] 
   return more === 0 ? named : [...named, `${more} more withdrawals are paid and not booked.`];
 }
 
-function coldLeftOutText(address: Address): string {
+function unsignedText(address: Address, what: string): string {
   return (
-    `${toChecksumAddress(address)} is cold storage, and its key is not here: what it holds is not in ` +
-    "the proof. With --keystore FILE it signs, and is."
+    `${toChecksumAddress(address)} is ${what}, and its key is not here: what it holds in this block is ` +
+    "not in the proof. With --keystore FILE it signs, and is."
   );
 }
 

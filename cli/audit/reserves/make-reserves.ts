@@ -40,6 +40,8 @@ export interface MadeReserves {
   readonly leftOut: readonly LeftOut[];
   /** Cold storage whose keys are elsewhere: what it holds is not in the proof. */
   readonly coldLeftOut: readonly Address[];
+  /** Wallets that were retired since and whose keys are elsewhere: what they held is not in the proof. */
+  readonly retiredLeftOut: readonly Address[];
   /** Deposit addresses that hold nothing in the block: there is nothing to prove of them. */
   readonly emptyLeftOut: number;
 }
@@ -81,14 +83,9 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
   const { ledgerId, height } = books;
   assertKnown(named, books);
   const keys = [...parts.keys, ...named];
-  const hasKey = (address: Address) => keys.some((one) => one.address === address);
-  const coldLeftOut = books.addresses.flatMap(({ address, role }) =>
-    role === "cold-storage" && !hasKey(address) ? [address] : [],
-  );
-  const cold = new Set(coldLeftOut);
-  const addresses = books.addresses.filter(({ address }) => !cold.has(address));
   await assertSameChain(source, books);
   const block = await collectBlock({ ...source, height });
+  const { addresses, coldLeftOut, retiredLeftOut } = await provable({ ...parts, keys }, height);
   const { accounts, nodes } = await collectAccounts(parts, block, addresses);
   const blockHash = keccak256Hex(block.header);
   const { trees, leftOut } = treesOf(books);
@@ -122,7 +119,42 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
     ),
     leftOut,
     coldLeftOut,
+    retiredLeftOut,
     emptyLeftOut: addresses.length - accounts.length,
+  };
+}
+
+/**
+ * Which accounts may be in the proof. For a retired wallet nobody signs any more, and mostly it is empty:
+ * with coins in an older block it counts where its key is here. Cold storage whose key is elsewhere does not.
+ */
+async function provable(
+  { source, books, keys, named = [] }: ReservesParts,
+  height: Height,
+): Promise<
+  Pick<MadeReserves, "coldLeftOut" | "retiredLeftOut"> & {
+    readonly addresses: readonly ReserveAccount[];
+  }
+> {
+  const isOf = (some: readonly WalletKey[], { address }: ReserveAccount) =>
+    some.some((one) => one.address === address);
+  const retired = books.addresses.filter(({ isRetired }) => isRetired === true);
+  const holding = new Set(await withCoins(source, height, retired));
+  const asked = books.addresses.filter(
+    (account) => account.isRetired !== true || holding.has(account) || isOf(named, account),
+  );
+  const left = asked.filter(
+    (account) =>
+      (account.role === "cold-storage" || account.isRetired === true) && !isOf(keys, account),
+  );
+  const leftOut = (role: ReserveAccount["role"]) =>
+    left.filter((account) => account.role === role).map(({ address }) => address);
+  return {
+    addresses: asked
+      .filter((account) => !left.includes(account))
+      .map(({ address, role }) => ({ address, role })),
+    coldLeftOut: leftOut("cold-storage"),
+    retiredLeftOut: leftOut("hot-wallet"),
   };
 }
 

@@ -151,4 +151,24 @@ describe("of several wallets", () => {
       code: "NOT_PROVEN",
     });
   });
+
+  it("one that was retired since counts with what it held in the block, where its key is here", async () => {
+    const second = parseAddress(added.address);
+    const key = { address: second, privateKey: Buffer.from("22".repeat(32), "hex") };
+    const before = await stage.verify((await stage.make([...keys, key])).contents);
+    const word = { operator: "test", reason: "the key is old" };
+    await drainWallet(stage.ledger.owner, second, word);
+    const empty = { balanceAtoken: 0n, tokens: [], height: 0, dustAtoken: 0n, force: false };
+    await retireWallet(stage.ledger.owner, second, { ...word, ...empty });
+    const whole = await stage.make([...keys, key]);
+    expect(whole.retiredLeftOut).toEqual([]);
+    expect(await stage.verify(whole.contents)).toMatchObject({
+      wallets: 2,
+      reservesAtoken: before.reservesAtoken,
+    });
+    const without = await stage.make();
+    expect(without.retiredLeftOut).toEqual([second]);
+    const { reservesAtoken } = await stage.verify(without.contents);
+    expect(reservesAtoken).toBe(before.reservesAtoken - PAID);
+  });
 });
