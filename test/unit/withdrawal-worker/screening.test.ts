@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { createScreener } from "../../../withdrawal-worker/lane/screening.js";
 import { silentLog } from "../../helpers/services/ledger.js";
+import { until } from "../../helpers/until.js";
 import { PAYEE } from "./signers/intents.js";
 
 const { signal } = new AbortController();
@@ -14,24 +15,29 @@ let service: Server;
 let asked: string[];
 /** Whose question it leaves open. */
 let isLeftOpen: (customerId: string) => boolean;
+/** Answers those that it has left open. */
+let answerLate: (() => void)[];
 let screening: { url: string; timeoutMs: number; reviewApprovals: number };
 const clock = { ms: 0, nowMs: () => clock.ms, monotonicMs: () => clock.ms };
 
 beforeEach(async () => {
   asked = [];
   isLeftOpen = () => true;
+  answerLate = [];
   service = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const { customerId } = JSON.parse(Buffer.concat(chunks).toString());
       asked.push(customerId);
-      if (!isLeftOpen(customerId)) response.end(`{"decision":"allow"}`);
+      const answer = () => response.end(`{"decision":"allow"}`);
+      if (isLeftOpen(customerId)) answerLate.push(answer);
+      else answer();
     });
   });
   await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
   const { port } = service.address() as AddressInfo;
-  screening = { url: `http://127.0.0.1:${port}/`, timeoutMs: 200, reviewApprovals: 1 };
+  screening = { url: `http://127.0.0.1:${port}/`, timeoutMs: 1_000, reviewApprovals: 1 };
 });
 
 afterEach(async () => {
@@ -58,7 +64,7 @@ it("is waited for once, however many are to be asked about, and then left alone 
     // All at once; none is begun behind the first that had no answer in time.
     expect(asked).toHaveLength(8);
     isLeftOpen = () => false;
-    clock.ms += 199;
+    clock.ms += 999;
     expect(await screener.ask(screening, requests(64), { signal })).toEqual([]);
     expect(asked).toHaveLength(8);
     clock.ms += 1;
@@ -90,3 +96,20 @@ it("answers about all others where it leaves one question open", async () => {
     screener.close();
   }
 });
+
+it("is waited for a moment, and what it answers later is there when it is asked for again", async () => {
+  isLeftOpen = (customerId) => customerId === "c0";
+  const screener = createScreener(silentLog, clock);
+  const patient = { ...screening, timeoutMs: 60_000 };
+  try {
+    expect(await screener.ask(patient, requests(20), { signal })).toHaveLength(19);
+    expect(await screener.ask(patient, requests(1), { signal })).toEqual([]);
+    expect(asked.filter((customerId) => customerId === "c0")).toHaveLength(1);
+    for (const answer of answerLate) answer();
+    const isThere = async () => (await screener.ask(patient, requests(1), { signal })).length === 1;
+    await until(isThere, { timeoutMs: 10_000, what: "the late answer" });
+    expect(asked.filter((customerId) => customerId === "c0")).toHaveLength(1);
+  } finally {
+    screener.close();
+  }
+}, 30_000);
