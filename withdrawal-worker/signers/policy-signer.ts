@@ -234,6 +234,11 @@ export class PolicySigner implements Signer {
 
   #refusalOf(payment: PaymentTerms, rules: HashedPolicy): SigningRefusal | undefined {
     const { policy, hash } = rules;
+    const { asset } = payment;
+    if (asset !== TOKEN_SYMBOL && this.#rules.contractOf(asset) === undefined) {
+      const reason = `${asset} is in no list that this process was started with: start it anew`;
+      return refuse("UNKNOWN_ASSET", reason);
+    }
     if (isForbiddenDestination(payment.destination, this.#rules.own)) {
       return refuse("FORBIDDEN_DESTINATION", "nobody is ever paid there");
     }
@@ -275,8 +280,10 @@ export class PolicySigner implements Signer {
       return to === destination && valueAtoken === amountUnits && data.length === 0;
     }
     const transfer = decodeTransfer(bytesToHex(data));
+    // A token that nobody has told of here is refused for that.
+    const contract = this.#rules.contractOf(asset) ?? to;
     return (
-      to === this.#rules.contractOf(asset) &&
+      to === contract &&
       valueAtoken === 0n &&
       transfer?.to === destination &&
       transfer.amountUnits === amountUnits

@@ -41,6 +41,7 @@ export type SigningRefusalCode =
   | "STOPPED"
   | "POLICY_UNREADABLE"
   | "POLICY_CHANGED"
+  | "UNKNOWN_ASSET"
   | "FORBIDDEN_DESTINATION"
   | "BELOW_MINIMUM"
   | "ABOVE_MAXIMUM"

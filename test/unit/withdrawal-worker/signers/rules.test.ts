@@ -218,6 +218,25 @@ describe("a signer's own rules", () => {
   });
 });
 
+describe("a token that was listed behind their start", () => {
+  it("is refused for now: another process may know its contract, and its nonce can be given up", async () => {
+    const token = parseAddress(`0x${"70".repeat(20)}`);
+    const signer = open({}, { contractOf: () => undefined });
+    const transfer: SigningIntent = {
+      ...paymentOn(1n, 5n),
+      asset: "USDX",
+      to: token,
+      valueAtoken: 0n,
+      gasLimit: 60_000n,
+      data: hexToBytes(encodeTransfer({ to: PAYEE, amountUnits: 5n })),
+    };
+    const refusal = { kind: "refused", code: "UNKNOWN_ASSET", isLasting: false };
+    expect(await signer.sign([transfer], { signal })).toMatchObject([refusal]);
+    expect(signer.review([transfer])).toMatchObject([refusal]);
+    expect(await signed(signer, { ...cancelOn(1n), asset: "USDX" })).toEqual(["signed"]);
+  });
+});
+
 describe("the total of a day", () => {
   const policy = policyOf({ signerDayMaxUnits: 10n });
 
