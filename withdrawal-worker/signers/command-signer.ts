@@ -5,7 +5,7 @@
  * (32 bytes each, 0x hex) or `{"id", "error"}`. Hardware knows no recovery id and no lower half:
  * both are made here. The program shows nothing but the signature, so the digest is ours.
  */
-import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { type Address, publicKeyToAddress } from "../../chain/address.js";
@@ -27,6 +27,9 @@ import type { KeyHolder, TransactionIntent } from "./signer-port.js";
 
 /** Characters of the program's own words that are kept. */
 const MAX_ERROR_CHARACTERS = 200;
+
+/** Longest wait for the end of a program that was killed. */
+const END_MS = 2_000;
 
 type SigningProcess = ChildProcessByStdio<Writable, Readable, null>;
 
@@ -172,6 +175,8 @@ class SigningProgram {
     if (child.exitCode === null && child.signalCode === null) {
       const ended = new Promise<void>((resolve) => {
         for (const event of ["exit", "close"]) child.once(event, () => resolve());
+        // Nothing ends one that waits in the kernel for its hardware. Its answers are nobody's by now.
+        setTimeout(resolve, END_MS).unref();
       });
       child.kill("SIGKILL");
       await ended;
@@ -183,6 +188,7 @@ class SigningProgram {
   #start(): SigningProcess {
     const [program = "", ...parameters] = this.#command;
     const child = spawn(program, parameters, { stdio: ["pipe", "pipe", "inherit"] });
+    if (!hasPipes(child)) throw notStarted(child);
     this.#child = child;
     const gone = (what: string) => {
       if (this.#child !== child) return;
@@ -212,6 +218,23 @@ class SigningProgram {
     this.#waiting = undefined;
     waiting?.reject(cause);
   }
+}
+
+/** Where there are no descriptors left, Node gives a process without pipes, and its fault a moment later. */
+function hasPipes({
+  stdin,
+  stdout,
+}: {
+  readonly stdin: unknown;
+  readonly stdout: unknown;
+}): boolean {
+  return Boolean(stdin) && Boolean(stdout);
+}
+
+function notStarted(child: ChildProcess): Error {
+  // Nobody else would hear of it, and the process would end.
+  child.once("error", () => undefined);
+  return new Error("the program cannot be started now");
 }
 
 function readAnswer(line: string, id: number | undefined): Answer | undefined {

@@ -2,6 +2,7 @@
  * What every signer promises, whoever holds the key: the bytes of the intent, nothing else, and a
  * wrong answer never leaves it.
  */
+import { ChildProcess } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -215,4 +216,22 @@ describe("a signer's program", () => {
       reason: expect.stringContaining("ENOENT"),
     });
   });
+
+  it("that cannot be started for want of descriptors is asked again once there are some", async () => {
+    const spawn: unknown = Reflect.get(ChildProcess.prototype, "spawn");
+    // As Node has it: a process without pipes, and its fault a moment later.
+    Reflect.set(ChildProcess.prototype, "spawn", function fail(this: ChildProcess): number {
+      process.nextTick(() => this.emit("error", new Error("spawn EMFILE")));
+      return -24;
+    });
+    const signer = program("honest");
+    try {
+      const [outcome] = await signer.sign([paymentOn(7n)], { signal });
+      expect(outcome?.kind).toBe("unanswered");
+    } finally {
+      Reflect.set(ChildProcess.prototype, "spawn", spawn);
+    }
+    const [outcome] = await signer.sign([paymentOn(7n)], { signal });
+    expect(outcome?.kind).toBe("signed");
+  }, 30_000);
 });
