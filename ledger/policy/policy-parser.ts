@@ -202,7 +202,8 @@ class Reader {
 
   private window(value: unknown, at: string): Limit["window"] {
     if (value === "day") return value;
-    const [, count, unit] = /^([1-9][0-9]{0,6})([smhd])$/.exec(String(value)) ?? [];
+    const length = typeof value === "string" ? value : "";
+    const [, count, unit] = /^([1-9][0-9]{0,6})([smhd])$/.exec(length) ?? [];
     const seconds = Number(count) * (WINDOW_SECONDS[unit ?? ""] ?? Number.NaN);
     if (seconds <= MAX_WINDOW_SECONDS) return seconds;
     this.fault(at, value, '"day" for the UTC day, or a length up to 31 days as "90s", "15m", "6h"');

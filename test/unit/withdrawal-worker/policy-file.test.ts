@@ -154,6 +154,14 @@ describe("a policy's text", () => {
     }
   });
 
+  it("takes no list of one length for a length", () => {
+    const text = plain();
+    text.assets["*"].limits = [{ by: "customer", window: ["90s"], maxUnits: "5", maxCount: null }];
+    expect(parsePolicy(JSON.stringify(text)).faults.map(({ key }) => key)).toEqual([
+      "assets.*.limits[0].window",
+    ]);
+  });
+
   it("asks no screening service at what is no address of one", () => {
     const faultsOf = (url: unknown) => {
       const text = { ...plain(), screening: { url, timeoutMs: 1_000, reviewApprovals: 1 } };
