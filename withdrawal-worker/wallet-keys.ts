@@ -25,8 +25,10 @@ export class WalletKeys {
   readonly #options: WalletKeysOptions;
   readonly #contracts: ReadonlyMap<string, Address>;
   readonly #opened = new Map<Address, OpenedSigner>();
-  /** Keystores that could not be opened: each is complained about once, and tried at the next start. */
+  /** Keystores that could not be opened: each is complained about once. */
   readonly #unusable = new Set<Address>();
+  /** Those of them whose content is wrong: they are tried at the next start. */
+  readonly #wrong = new Set<Address>();
   /** Every wallet that the home names, also one that cannot be opened: none is ever paid. */
   #wallets: readonly Address[] = [];
 
@@ -74,7 +76,7 @@ export class WalletKeys {
 
   #tryToOpen(wallet: HomeWallet): void {
     const { address } = wallet;
-    if (this.#opened.has(address) || this.#unusable.has(address)) return;
+    if (this.#opened.has(address) || this.#wrong.has(address)) return;
     // Written behind the keystore: until then the file is not complete.
     const isKeystore = this.#options.settings.kind === "keystore";
     if (isKeystore && !existsSync(wallet.passphrase)) return;
@@ -82,9 +84,13 @@ export class WalletKeys {
       this.#open(wallet);
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
-      const fields = { wallet: address, code: errorCode(error) };
-      this.#options.log.error(fields, "the keystore of a wallet cannot be opened");
+      const code = errorCode(error);
+      // A disk that does not answer for a moment: the next look reads them.
+      if (code !== "SECRET_FILE_UNREADABLE") this.#wrong.add(address);
+      if (this.#unusable.has(address)) return;
       this.#unusable.add(address);
+      const fields = { wallet: address, code };
+      this.#options.log.error(fields, "the keystore of a wallet cannot be opened");
     }
   }
 

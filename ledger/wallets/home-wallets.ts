@@ -2,9 +2,10 @@
  * Keystores of a home: `config/hot-wallet.json`, the first wallet's, and further ones in
  * `config/wallets/`, each with a passphrase of the same name beside it. Nothing is decrypted here.
  */
-import { existsSync, readdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Address } from "../../chain/address.js";
+import { errorCode } from "../../chain/errors.js";
 import { LedgerError } from "../errors.js";
 import { readWalletAddress } from "./wallet-address.js";
 import type { Sql } from "../../runtime/sql/sql.js";
@@ -28,7 +29,8 @@ const KEYSTORE_END = ".json";
 
 /**
  * All keystores of a home, the first wallet's first.
- * @throws INVALID_WALLET_FILE for a file without an address, or two of the same address
+ * @throws INVALID_WALLET_FILE for a file without an address, or two of the same address; also where the folder
+ *   cannot be read
  */
 export function readHomeWallets(home: string): readonly HomeWallet[] {
   const wallets = keystoreFiles(home).map(({ keystore, passphrase }): HomeWallet => {
@@ -45,7 +47,10 @@ export function readHomeWallets(home: string): readonly HomeWallet[] {
   );
 }
 
-/** Where the keystores of a home lie, the first wallet's first, each with its passphrase. */
+/**
+ * Where the keystores of a home lie, the first wallet's first, each with its passphrase.
+ * @throws INVALID_WALLET_FILE where the folder cannot be read
+ */
 export function keystoreFiles(
   home: string,
 ): readonly Pick<HomeWallet, "keystore" | "passphrase">[] {
@@ -58,12 +63,22 @@ export function keystoreFiles(
 
 function furtherFiles(home: string): string[] {
   const folder = join(home, WALLETS_FOLDER);
-  if (!existsSync(folder)) return [];
-  const names = readdirSync(folder).filter((name) => name.endsWith(KEYSTORE_END));
-  return names
+  return namesIn(folder)
+    .filter((name) => name.endsWith(KEYSTORE_END))
     .toSorted()
     .slice(0, MAX_WALLETS)
     .map((name) => join(folder, name));
+}
+
+/** None where there is no folder; one that cannot be read may hold any. */
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch (cause) {
+    const code = errorCode(cause);
+    if (code === "ENOENT") return [];
+    throw new LedgerError("INVALID_WALLET_FILE", `cannot read ${folder} (${code})`, { cause });
+  }
 }
 
 /** A keystore in the home is a wallet of its ledger, from the first start that sees it. */

@@ -1,0 +1,85 @@
+/** Keystores that come into a running worker's home: what cannot be read for a moment is read later. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { encryptKeystoreJsonSync, Wallet } from "ethers";
+import { parseAddress } from "../../../chain/address.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { SignerTotals } from "../../../withdrawal-worker/signers/signer-totals.js";
+import { WalletKeys } from "../../../withdrawal-worker/wallet-keys.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+
+const [first, second] = ["11", "22"].map((byte) => new Wallet(`0x${byte.repeat(32)}`));
+
+let home: string;
+let keys: WalletKeys;
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "causeway-keys-"));
+  mkdirSync(join(home, "config"));
+  write("hot-wallet.json", keystoreOf(first));
+  write("hot-wallet.passphrase", "secret\n");
+  keys = new WalletKeys({
+    home,
+    settings: { kind: "keystore", url: "", command: [], "timeout-ms": 5_000 },
+    chainId: FAKE_CHAIN_ID,
+    limits: { gasPriceCapAtoken: 10n ** 9n, gasLimitMax: 1_000_000n },
+    totals: new SignerTotals(join(home, "signer-totals"), systemClock),
+    tokens: [],
+    log: silentLog,
+  });
+});
+
+afterEach(async () => {
+  await keys.close();
+  rmSync(home, { recursive: true });
+});
+
+function write(name: string, content: string): void {
+  writeFileSync(join(home, "config", name), content);
+}
+
+function keystoreOf(wallet: Wallet | undefined): string {
+  if (wallet === undefined) throw new Error("no wallet");
+  const { address, privateKey } = wallet;
+  const scrypt = { N: 1_024, r: 8, p: 1 };
+  return encryptKeystoreJsonSync({ address, privateKey }, "secret", { scrypt });
+}
+
+const isOpened = (wallet: Wallet | undefined) =>
+  keys.signerOf(parseAddress(wallet?.address.toLowerCase() ?? "")) !== undefined;
+
+it("are looked for again where their folder cannot be read", () => {
+  write("wallets", "no folder");
+  keys.refresh();
+  expect(isOpened(first)).toBe(true);
+  rmSync(join(home, "config", "wallets"));
+  mkdirSync(join(home, "config", "wallets"));
+  write("wallets/second.passphrase", "secret\n");
+  write("wallets/second.json", keystoreOf(second));
+  keys.refresh();
+  expect(isOpened(second)).toBe(true);
+});
+
+it("are opened once they can be read", () => {
+  const passphrase = join(home, "config", "wallets", "second.passphrase");
+  mkdirSync(passphrase, { recursive: true });
+  write("wallets/second.json", keystoreOf(second));
+  keys.refresh();
+  rmSync(passphrase, { recursive: true });
+  write("wallets/second.passphrase", "secret\n");
+  keys.refresh();
+  expect(isOpened(second)).toBe(true);
+});
+
+it("with another passphrase are tried at the next start", () => {
+  mkdirSync(join(home, "config", "wallets"));
+  write("wallets/second.passphrase", "another\n");
+  write("wallets/second.json", keystoreOf(second));
+  keys.refresh();
+  write("wallets/second.passphrase", "secret\n");
+  keys.refresh();
+  expect(isOpened(second)).toBe(false);
+});
