@@ -6,6 +6,7 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Hex } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import type { HashedPolicy } from "../policy/policy.js";
 import { activePolicyHash } from "../policy/policy-store.js";
@@ -54,6 +55,13 @@ export interface TakenSlots extends Omit<SlotChoice, "chosen" | "feesLeftAtoken"
   readonly held: SlotJudgement["waiting"];
 }
 
+/** What slots are taken by. */
+interface SlotRules {
+  readonly budget: SlotBudget;
+  readonly policy: HashedPolicy;
+  readonly shown?: ReadonlyMap<Address, bigint>;
+}
+
 /** A signed transaction to be stored for a slot. */
 export interface NewAttempt {
   readonly slotId: string;
@@ -94,46 +102,70 @@ export function takeSlots(
   database: SqlDatabase,
   lease: WalletLease,
   candidates: readonly SlotCandidate[],
-  rules: {
-    readonly budget: SlotBudget;
-    readonly policy: HashedPolicy;
-    readonly shown?: ReadonlyMap<Address, bigint>;
-  },
+  rules: SlotRules,
 ): Promise<TakenSlots> {
-  const { budget, policy } = rules;
   return database.transaction(async (tx) => {
-    const wallet = await lockWallet(tx, lease);
-    const { frozen, behindElsewhere } = await lockFreeze(tx, lease.wallet);
-    // What another wallet has paid behind this ledger's back may be asked for again.
-    if (frozen || behindElsewhere !== undefined) return noSlots("frozen");
-    if ((await lostNonces(tx, rules.shown ?? new Map())) !== undefined) return noSlots("frozen");
-    // Behind the wallet's lock: who drains it holds that lock, too.
-    if ((await walletStatus(tx, lease.wallet)) !== "active") return noSlots("not-active");
-    if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
-    // Since this worker asked which one is: what another one forbids by now is not paid here.
-    const policyHash = await activePolicyHash(tx);
-    if (policyHash !== undefined && policyHash !== policy.hash) return noSlots("other-policy");
-    await lockFeeBudget(tx);
-    const hasTokens = candidates.some(({ contract }) => contract !== undefined);
-    const tokenUnits = hasTokens ? await sumOpenTokens(tx, lease.wallet) : undefined;
-    const open = { ...(await sumOpenSlots(tx, lease.wallet)), tokenUnits };
-    const repeats = await freezeRecovered(
-      tx,
-      candidates.map(({ id }) => id),
-    );
-    const present = await lockAccepted(tx, candidates);
-    const ids = present.map(({ id }) => id);
-    const judged = await judgeAtSlot(tx, { policy, wallet: lease.wallet }, ids);
-    const allowed = present.filter(({ id }) => judged.allowed.has(id));
-    const choice = chooseSlots(allowed, open, budget, await feesOfDay(tx));
-    const earlier = [...repeats.events, ...judged.events];
-    await writeSlots(tx, lease, choice.chosen, wallet.nextNonce, earlier);
-    const { chosen, ...rest } = choice;
-    const taken = chosen.map(({ id }) => id);
-    const nextNonce = wallet.nextNonce + BigInt(taken.length);
-    const behind = { nextNonce, epoch: wallet.epoch };
-    return { taken, behind, ...rest, held: judged.waiting };
+    try {
+      return await takeInside(tx, lease, { candidates, ...rules });
+    } catch (error) {
+      throw isRefusedByRule(error) ? readAnew(error) : error;
+    }
   });
+}
+
+/** SQLSTATE of what a rule of the tables refuses. */
+const RESTRICT_VIOLATION = "23001";
+
+function isRefusedByRule(error: unknown): error is SqlError {
+  return error instanceof SqlError && error.details["sqlState"] === RESTRICT_VIOLATION;
+}
+
+/**
+ * The tables have the last word on each slot. What they refuse was read otherwise a moment before, where a
+ * token was stopped in between, or an address became a wallet of ours: read again, such a request gets none.
+ */
+function readAnew(refusal: SqlError): SqlError {
+  const { details, message } = refusal;
+  return new SqlError("CONFLICT", message, { details, retriable: true, cause: refusal });
+}
+
+async function takeInside(
+  tx: Sql,
+  lease: WalletLease,
+  wanted: { readonly candidates: readonly SlotCandidate[] } & SlotRules,
+): Promise<TakenSlots> {
+  const { candidates, budget, policy, shown = new Map() } = wanted;
+  const wallet = await lockWallet(tx, lease);
+  const { frozen, behindElsewhere } = await lockFreeze(tx, lease.wallet);
+  // What another wallet has paid behind this ledger's back may be asked for again.
+  if (frozen || behindElsewhere !== undefined) return noSlots("frozen");
+  if ((await lostNonces(tx, shown)) !== undefined) return noSlots("frozen");
+  // Behind the wallet's lock: who drains it holds that lock, too.
+  if ((await walletStatus(tx, lease.wallet)) !== "active") return noSlots("not-active");
+  if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
+  // Since this worker asked which one is: what another one forbids by now is not paid here.
+  const policyHash = await activePolicyHash(tx);
+  if (policyHash !== undefined && policyHash !== policy.hash) return noSlots("other-policy");
+  await lockFeeBudget(tx);
+  const hasTokens = candidates.some(({ contract }) => contract !== undefined);
+  const tokenUnits = hasTokens ? await sumOpenTokens(tx, lease.wallet) : undefined;
+  const open = { ...(await sumOpenSlots(tx, lease.wallet)), tokenUnits };
+  const repeats = await freezeRecovered(
+    tx,
+    candidates.map(({ id }) => id),
+  );
+  const present = await lockAccepted(tx, candidates);
+  const ids = present.map(({ id }) => id);
+  const judged = await judgeAtSlot(tx, { policy, wallet: lease.wallet }, ids);
+  const allowed = present.filter(({ id }) => judged.allowed.has(id));
+  const choice = chooseSlots(allowed, open, budget, await feesOfDay(tx));
+  const earlier = [...repeats.events, ...judged.events];
+  await writeSlots(tx, lease, choice.chosen, wallet.nextNonce, earlier);
+  const { chosen, ...rest } = choice;
+  const taken = chosen.map(({ id }) => id);
+  const nextNonce = wallet.nextNonce + BigInt(taken.length);
+  const behind = { nextNonce, epoch: wallet.epoch };
+  return { taken, behind, ...rest, held: judged.waiting };
 }
 
 /**

@@ -15,7 +15,10 @@ import {
   releaseLease,
   type WalletLease,
 } from "../../../ledger/wallets/wallet-lease.js";
-import { House, TOKEN, WALLET } from "./house.js";
+import type { WithdrawalRequest } from "../../../ledger/withdrawals/withdrawals.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import { freshAddress, House, TOKEN, WALLET } from "./house.js";
+import { registerTestWallets } from "../../helpers/services/ledger.js";
 import { PERMISSIVE } from "../../helpers/signing.js";
 
 /** More than any test spends. */
@@ -52,8 +55,8 @@ const rules = {
   policy: PERMISSIVE,
 };
 
-async function candidate() {
-  const { id, amountUnits } = await house.accept();
+async function candidate(fields: Partial<WithdrawalRequest> = {}) {
+  const { id, amountUnits } = await house.accept(fields);
   return { id, amountUnits, gasLimit: 21_000n, gasPriceAtoken: 1n, entersCode: false };
 }
 
@@ -100,6 +103,38 @@ describe("the commit of a slot", () => {
     await takeSlots(house.database, lease, [second, first], rules);
     expect((await house.read(first.id)).nonce).toBe(before);
     expect((await house.read(second.id)).nonce).toBe(before + 1n);
+  });
+});
+
+describe("what changes between the look at the requests and their slots", () => {
+  /** The worker's database, with something done by others before the first slot is written. */
+  function interrupted(happens: () => Promise<unknown>): SqlDatabase {
+    let isDone = false;
+    return {
+      ...house.database,
+      transaction: (work) =>
+        house.database.transaction((tx) =>
+          work({
+            async query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]> {
+              if (text.includes("INSERT INTO nonce_slot") && !isDone) {
+                isDone = true;
+                await happens();
+              }
+              return tx.query<Row>(text, values);
+            },
+          }),
+        ),
+    };
+  }
+
+  it("is read again where its destination has become a wallet of ours: the others get theirs", async () => {
+    const destination = freshAddress();
+    const own = await candidate({ destination });
+    const other = await candidate();
+    const database = interrupted(() => registerTestWallets(house.ledger.owner, destination));
+    const { taken } = await takeSlots(database, lease, [own, other], rules);
+    expect(taken).toEqual([other.id]);
+    expect((await house.read(own.id)).status).toBe("accepted");
   });
 });
 
