@@ -23,6 +23,8 @@ export interface Stall {
   readonly sinceHeight: Height;
   /** When the transaction was last made dearer; `sinceMs` before. */
   readonly repricedAtMs: number;
+  /** When the chain was last looked at. */
+  readonly seenMs: number;
 }
 
 /** One look at the chain. */
@@ -41,16 +43,24 @@ export interface StallView {
  */
 const BLOCKS_OF_PROOF = 2;
 
-/** The wait after another look; undefined while there is nothing to wait for. */
-export function nextStall(stall: Stall | undefined, view: StallView): Stall | undefined {
+/** Looks are seconds apart, whatever the settings: less than this between two is no outage. */
+const MIN_OUTAGE_MS = 60_000;
+
+/**
+ * The wait after another look; undefined while there is nothing to wait for. It begins anew behind an outage
+ * of node or database that takes half of all patience: what the pool has lost in it could not be sent again.
+ */
+export function nextStall(
+  stall: Stall | undefined,
+  view: StallView,
+  { giveUpAfterMs }: Pick<StallSettings, "giveUpAfterMs">,
+): Stall | undefined {
   if (!view.isOpen) return undefined;
-  if (stall !== undefined && stall.nonce === view.nonce) return stall;
-  return {
-    nonce: view.nonce,
-    sinceMs: view.nowMs,
-    sinceHeight: view.height,
-    repricedAtMs: view.nowMs,
-  };
+  const { nonce, nowMs, height } = view;
+  const outageMs = Math.max(MIN_OUTAGE_MS, giveUpAfterMs / 2);
+  const isKnown = stall?.nonce === nonce && nowMs - stall.seenMs <= outageMs;
+  if (isKnown) return { ...stall, seenMs: nowMs };
+  return { nonce, sinceMs: nowMs, sinceHeight: height, repricedAtMs: nowMs, seenMs: nowMs };
 }
 
 /** What to do about the lowest nonce now. */

@@ -85,7 +85,8 @@ export class WayOut {
     // Nobody could mine it while it was not signed, or a person looked: from then on it is waited for anew.
     const isMinable =
       lowest !== undefined && lowest.status !== "frozen" && lowest.attempts.length > 0;
-    this.#stall = nextStall(isMinable && !this.#isMinable ? undefined : this.#stall, view);
+    const known = isMinable && !this.#isMinable ? undefined : this.#stall;
+    this.#stall = nextStall(known, view, settings.stall);
     this.#isMinable = isMinable;
     if (this.#stall === undefined || lowest === undefined) return;
     this.#status = lowest.status;

@@ -151,6 +151,22 @@ describe("estimates of contracts", () => {
   });
 });
 
+describe("a node that was away for longer than a nonce is waited for", () => {
+  it("is sent what its pool has lost, before anything else takes the nonce", async () => {
+    const { id, to } = await house.acceptTo();
+    house.chain.unmined.add(to);
+    const lane = house.lane();
+    for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
+    house.chain.clearPool();
+    house.chain.unmined.clear();
+    for (let block = 0; block < 3; block += 1) house.chain.mine();
+    await house.pass(lane, { rounds: 1, stepMs: 700_000 });
+    await house.pass(lane, { rounds: 2, stepMs: 2_000 });
+    const { status, hashes } = await house.read(id);
+    expect([status, hashes.length]).toEqual(["settled", 1]);
+  });
+});
+
 describe("a database that answers and does not write", () => {
   const role = () => ledgerRole(new URL(house.ledger.owner.url).pathname.slice(1), "worker");
 
