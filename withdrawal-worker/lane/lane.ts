@@ -38,6 +38,9 @@ import type { WalletView } from "./wallet-node.js";
  */
 const BATCHES_PER_ROUND = 8;
 
+/** No further batch begins behind it: what is mined waits to be booked, whoever takes long to answer. */
+const BATCHES_MS = 5_000;
+
 /**
  * Wait before a round that follows another at once: requests that come meanwhile share its reads and
  * commits. The first one after a rest is served without it.
@@ -265,7 +268,7 @@ export class Lane {
     let signedNonce = round.view.nonce;
     try {
       for (let batch = 0; hasMore && batch < BATCHES_PER_ROUND; batch += 1) {
-        if (batch > 0 && (await this.#isStopped())) break;
+        if (batch > 0 && (this.#isLong(round) || (await this.#isStopped()))) break;
         filled = this.#isSignerSilent ? NOT_FILLED : await fillSlots(this.#context, round, wallet);
         if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
         const signed = await signSlots(this.#context, round, signedNonce);
@@ -295,6 +298,10 @@ export class Lane {
     // Behind the sending: what code does in its estimates holds up nobody's plain payment.
     const hasMoreCode = await fillCodeSlots(this.#context, round, filled.toCode);
     return hasMoreCode || hasMore || !isSmooth;
+  }
+
+  #isLong({ askedMs }: Round): boolean {
+    return this.#context.clock.monotonicMs() - askedMs >= BATCHES_MS;
   }
 
   /** The kill switch holds between batches, too: a round may be long. */

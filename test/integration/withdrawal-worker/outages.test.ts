@@ -151,6 +151,22 @@ describe("estimates of contracts", () => {
   });
 });
 
+describe("what takes long", () => {
+  it("of one batch keeps what is mined from being booked, and not of eight of them", async () => {
+    for (let n = 0; n < 12; n += 1) await house.accept();
+    const context = house.context({ batchSize: 2 });
+    const haveCode: LaneContext["node"]["haveCode"] = async (addresses, options) => {
+      house.clock.ms += 9_000;
+      return context.node.haveCode(addresses, options);
+    };
+    const lane = new Lane({ ...context, node: { ...context.node, haveCode } }, "worker");
+    expect(await lane.runRound(house.signal)).toBe(true);
+    expect(house.chain.poolSize).toBe(2);
+    for (let round = 0; round < 6; round += 1) await lane.runRound(house.signal);
+    expect(house.chain.poolSize).toBe(12);
+  });
+});
+
 describe("a node that was away for longer than a nonce is waited for", () => {
   it("is sent what its pool has lost, before anything else takes the nonce", async () => {
     const { id, to } = await house.acceptTo();
