@@ -413,8 +413,15 @@ export class Lane {
   async #readStatus(): Promise<void> {
     const { ledger, signer } = this.#context;
     const { count } = await ledger.sumOpenSlots(signer.address);
-    const freeze = await ledger.readFreeze(signer.address);
     this.#openSlots = count;
+    if (this.#walletStatus === "retired") {
+      // Nobody signs for it: whatever stops that stops nothing, and nobody has to look.
+      this.#wayOut.forget();
+      this.#isFrozen = false;
+      this.#blockedReason = this.#settler.trouble();
+      return;
+    }
+    const freeze = await ledger.readFreeze(signer.address);
     this.#isFrozen = freeze.frozen;
     this.#blockedReason = freeze.frozen
       ? `signing is frozen: ${freeze.reason}`

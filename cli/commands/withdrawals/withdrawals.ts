@@ -43,7 +43,7 @@ export interface ListWithdrawalsOptions {
 const MAX_ROWS = 1_000;
 
 /**
- * `withdrawals list`: the switch, and withdrawals oldest first.
+ * `withdrawals list`: the switches of wallets that are not retired, and withdrawals oldest first.
  * @returns 0, or 1 while signing is frozen
  */
 export async function runListWithdrawals(
@@ -62,7 +62,9 @@ export async function runListWithdrawals(
   return withLedgerAlone(command, async (opened) => {
     const page = { customerId: options.customer, status, limit, afterPosition };
     const withdrawals = await listWithdrawals(opened.database, page);
-    const switches = await readSwitches(opened.database, await opened.listWallets());
+    // Nobody signs for a retired wallet, whatever its switch says.
+    const signing = walletsMeant(await opened.listWallets(), undefined);
+    const switches = await readSwitches(opened.database, signing);
     if (command.json)
       command.print(toJson({ signing: summaryOf(switches), switches, withdrawals }));
     else {
