@@ -25,7 +25,7 @@ import {
 } from "../../../ledger/wallets/wallet-registry.js";
 import { readSecretFile } from "../../../runtime/config/secret-file.js";
 import { CliError } from "../../errors.js";
-import { createFileOnce, SECRET_MODE } from "../../home/home-file.js";
+import { createFilesOnce, SECRET_MODE } from "../../home/home-file.js";
 import { createSecretFolder } from "../../home/home.js";
 import { createPrivateKey, createSecretLine } from "../../home/keys/wallet-keys.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
@@ -99,10 +99,12 @@ export async function runAddWallet(
     await createSecretFolder(folder);
     const file = join(folder, `${label}.json`);
     // The passphrase comes first: a keystore without one is nothing that a worker may wait for.
-    const isFree =
-      (await createFileOnce(join(folder, `${label}.passphrase`), key.passphrase, SECRET_MODE)) &&
-      (await createFileOnce(file, key.keystore, SECRET_MODE));
-    if (!isFree) throw new CliError("USAGE", `${file} or its passphrase is there already.`);
+    const passphraseFile = join(folder, `${label}.passphrase`);
+    const taken = await createFilesOnce([
+      { path: passphraseFile, mode: SECRET_MODE, content: () => key.passphrase },
+      { path: file, mode: SECRET_MODE, content: () => key.keystore },
+    ]);
+    if (taken !== undefined) throw labelTaken(taken);
     const added = readHomeWallets(command.home).find(({ keystore }) => keystore === file);
     if (added === undefined) throw new CliError("HOME_UNUSABLE", `${file} cannot be read back.`);
     const { address } = added;
@@ -123,6 +125,14 @@ function refuseSecondFile(home: string, address: HotWallet["address"]): void {
   throw new CliError(
     "USAGE",
     `${name} is a wallet of this home already, by ${there.keystore}: nothing was added.`,
+  );
+}
+
+/** Never overwritten: what lies there may be all that opens a keystore that is kept elsewhere. */
+function labelTaken(taken: string): CliError {
+  return new CliError(
+    "USAGE",
+    `${taken} is there already: choose another --label, or take that file away where nothing needs it.`,
   );
 }
 

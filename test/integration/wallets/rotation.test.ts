@@ -256,3 +256,14 @@ it("leaves no second file of a wallet in the home: no worker would start on it a
   await desk.restart();
   expect((await desk.causeway("wallets", "list")).code).toBe(0);
 });
+
+it("leaves no passphrase of its own beside a file that has the name already", async () => {
+  // As docs/rotation.md leaves one for a wallet whose keystore is kept elsewhere.
+  desk.writeKeystore("wallets/former.json", SECOND);
+  const add = ["wallets", "add", "--label", "former", "--reason", "a test"];
+  await expect(desk.causeway(...add)).rejects.toMatchObject({
+    code: "USAGE",
+    message: expect.stringContaining("former.json is there already"),
+  });
+  expect(existsSync(join(desk.home, "config", "wallets", "former.passphrase"))).toBe(false);
+});
