@@ -17,6 +17,7 @@ import {
 } from "../../ledger/decisions/decision-log.js";
 import type { StoredTerms } from "../../ledger/decisions/decision.js";
 import { type OpenMatters, readOpenMatters } from "../../ledger/decisions/open-matters.js";
+import { isKnownCustomer } from "../../ledger/deposits/deposit-queries.js";
 import { incidentText, openIncident } from "../../ledger/incidents.js";
 import { closeIfBehind } from "../../ledger/guard/ledger-guard.js";
 import {
@@ -24,6 +25,7 @@ import {
   type WalletTransaction,
 } from "../../ledger/withdrawals/operator-decisions.js";
 import { loadConfig } from "../../runtime/config/config.js";
+import type { Sql } from "../../runtime/sql/sql.js";
 import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
 import { amountText } from "../amount-text.js";
 import { CliError } from "../errors.js";
@@ -67,8 +69,9 @@ export async function runDecide(
   return withLedgerAlone(command, async ({ database }) => {
     await closeIfBehind(database, home);
     const proposal = { terms: inLowerCase, reason, operator, needsSecond };
+    const newCustomer = await newCustomerOf(database, inLowerCase);
     const decision = await propose(database, proposal, chainOf(command));
-    printDecision(command, decision);
+    printDecision(command, decision, newCustomer);
     return 0;
   });
 }
@@ -102,10 +105,14 @@ export async function runSettleProposal(
   return withLedgerAlone(command, async ({ database }) => {
     await closeIfBehind(database, command.home);
     const settled = { id: Number(id), operator };
+    const proposals = await listDecisions(database, { status: "proposed", limit: MAX_ROWS });
+    const proposal = proposals.find((one) => one.id === settled.id);
+    const newCustomer =
+      options.isApproved && proposal ? await newCustomerOf(database, proposal.terms) : undefined;
     const decision = options.isApproved
       ? await approve(database, settled, chainOf(command))
       : await refuse(database, settled);
-    printDecision(command, decision);
+    printDecision(command, decision, newCustomer);
     return 0;
   });
 }
@@ -203,8 +210,31 @@ async function hasCosmosDone(
   return isThere(await transactionsSince(database, { wallet, nonce, from: 0, to }, chain, isThere));
 }
 
-function printDecision(command: LedgerCommand, decision: Decision): void {
-  command.print(command.json ? toJson({ decision }) : decisionLine(decision));
+function printDecision(
+  command: LedgerCommand,
+  decision: Decision,
+  newCustomer: string | undefined,
+): void {
+  if (command.json) return command.print(toJson({ decision, newCustomer: newCustomer ?? null }));
+  command.print(decisionLine(decision));
+  if (newCustomer === undefined) return;
+  const isMade = decision.status === "done";
+  command.print(
+    `the ledger had no customer ${newCustomer}` +
+      (isMade
+        ? " before: if the name is mistyped, ledger adjust gives the coins to the right one"
+        : " yet"),
+  );
+}
+
+/**
+ * The customer that a decision makes, because the ledger has none of that name: a lost ledger has to learn
+ * of all of them anew, and coins that go to a name that was mistyped are nobody's.
+ */
+async function newCustomerOf(sql: Sql, terms: StoredTerms): Promise<string | undefined> {
+  if (terms.action !== "assign-address" && terms.action !== "assign-deposit") return undefined;
+  const { customerId } = terms;
+  return (await isKnownCustomer(sql, customerId)) ? undefined : customerId;
 }
 
 function decisionLine(decision: Decision): string {

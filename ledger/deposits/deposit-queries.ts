@@ -107,6 +107,12 @@ export async function findDeposit(sql: Sql, id: string): Promise<StoredDeposit |
   return row === undefined ? undefined : parseRow(row);
 }
 
+/** Whether the ledger has a customer of this name; of one that was mistyped it mostly has not. */
+export async function isKnownCustomer(sql: Sql, customerId: string): Promise<boolean> {
+  const rows = await sql.query(`SELECT 1 FROM customer WHERE id = $1`, [customerId]);
+  return rows.length > 0;
+}
+
 /** A customer's balances as of one moment; undefined for a customer the ledger does not know. */
 export async function customerBalances(
   sql: Sql,

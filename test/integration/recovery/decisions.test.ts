@@ -225,10 +225,30 @@ describe("decisions about the books", () => {
       await expect(desk.causeway(...given)).rejects.toMatchObject({ code: "INVALID_DECISION" });
     }
     const assign = ["ledger", "assign-deposit", row?.id ?? "", "--customer", "alice", ...REASON];
-    await desk.causeway(...assign);
+    expect((await desk.causeway(...assign)).text).not.toContain("the ledger had no customer");
     expect(await desk.availableAtoken("alice")).toBe(TOKEN);
     await expect(desk.causeway(...assign)).rejects.toMatchObject({ code: "DECIDED_ALREADY" });
     expect((await reconcile()).code).toBe(0);
+  });
+
+  it("name a customer that is made by them: the name may be mistyped", async () => {
+    await desk.watch();
+    desk.pay([derivation.addressAt(0), TOKEN], [derivation.addressAt(1), TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    await desk.register("alice");
+    await desk.register("bob");
+    desk.chain.mine();
+    await desk.watch();
+    const rows = await desk.database.query<{ id: string }>(
+      `SELECT id FROM deposit WHERE status = 'suspense' ORDER BY id`,
+    );
+    const [one = "", two = ""] = rows.map(({ id }) => id);
+    const assign = (id: string, customer: string, ...more: string[]) =>
+      desk.causeway("ledger", "assign-deposit", id, "--customer", customer, ...REASON, ...more);
+    const { text } = await assign(one, "alcie");
+    expect(text).toMatch(/\nthe ledger had no customer alcie before: .*ledger adjust/);
+    expect(JSON.parse((await assign(two, "alcie", "--json")).text).newCustomer).toBeNull();
   });
 
   it("give the same coins out of suspense once, whichever decisions name them", async () => {
