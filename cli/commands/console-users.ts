@@ -2,6 +2,7 @@
  * `causeway console user ...`: who may use the operator console. A user is an API key of the ledger with
  * the scopes of a role, sealed with a password that is shown once and replaced at the first login.
  */
+import { resolve } from "node:path";
 import {
   createUser,
   hasUsers,
@@ -194,10 +195,11 @@ async function written<T>(home: string, work: () => Promise<T>): Promise<T> {
 /** Shows the password, once: this command exists to hand it out. */
 async function tell(
   command: LedgerCommand,
-  { out }: ConsoleUserOptions,
+  options: ConsoleUserOptions,
   made: { readonly name: string; readonly role: ConsoleRole; readonly password: string },
 ): Promise<number> {
   const { name, role, password } = made;
+  const out = options.out === undefined ? undefined : resolve(options.out);
   if (out !== undefined && !(await createFileOnce(out, `${password}\n`, SECRET_MODE))) {
     const again = `causeway console user reset ${name} --out FILE`;
     throw new CliError("USAGE", `${out} is there already; the user is made: ${again}.`);

@@ -1,6 +1,7 @@
 /** `causeway keys create|list|revoke|calls`: who may use the exchange's APIs, and what they did. */
 import { createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { isAnybodysKey } from "../../chain/consensus/ed25519.js";
 import { momentMsOf } from "../../chain/encoding/calendar.js";
 import {
@@ -78,7 +79,8 @@ export async function runCreateKey(
   const signingSecret = verifier?.kind === "hmac" ? verifier.secret : undefined;
   return withLedgerAlone(command, async ({ database }) => {
     const { key, stored } = await createApiKey(database, wanted);
-    const { out } = options;
+    // In full: npm runs a command in the clone, wherever it is typed.
+    const out = options.out === undefined ? undefined : resolve(options.out);
     const secrets = signingSecret === undefined ? [key] : [key, signingSecret];
     if (out !== undefined) {
       try {

@@ -1,4 +1,5 @@
 /** `causeway webhooks ...`: who is told of events, and what became of each delivery. */
+import { resolve } from "node:path";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
 import {
   DELIVERY_STATUSES,
@@ -165,9 +166,10 @@ export async function runRetireSecret(
 async function showSecret(
   command: LedgerCommand,
   made: { readonly id: string; readonly secret: string },
-  out: string | undefined,
+  file: string | undefined,
   undo: () => Promise<void>,
 ): Promise<number> {
+  const out = file === undefined ? undefined : resolve(file);
   if (out !== undefined) {
     try {
       await writeSecretFile(out, made.secret);

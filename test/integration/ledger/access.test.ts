@@ -5,7 +5,7 @@
 import { createHash, createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import supertest from "supertest";
@@ -443,6 +443,13 @@ describe("causeway keys", () => {
     // The one whose file was taken opens nothing.
     expect(keys.findLast(({ name }) => name === "bot")?.["revokedAt"]).not.toBeNull();
     expect(printed.join("")).not.toContain(key);
+  });
+
+  it("says in full where a key lies: npm runs a command in the clone, wherever it is typed", async () => {
+    const file = join(home, "full.key");
+    const options = { scope: "deposits:read", name: "full", out: relative(process.cwd(), file) };
+    expect(await runCreateKey(command(false), options, nowMs)).toBe(0);
+    expect(printed).toContain(`The key is in ${file}.`);
   });
 
   it("leaves no key behind that nobody has, whatever keeps it from being written", async () => {
