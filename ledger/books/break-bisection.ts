@@ -42,6 +42,12 @@ const MAX_BISECTED = 20;
 /** Blocks of payments on their way that are passed over before the search ends. */
 const MAX_PASSED = 16;
 
+/**
+ * Parts of a range of blocks that one look at the books adds up. Of a wallet it is a look at all that it ever
+ * paid: three of them lead to one block of a thousand million.
+ */
+const PARTS = 1_000;
+
 /** What the search asks the chain. */
 type PastBalances = Pick<ReconcileChain, "balances" | "tokenBalances">;
 
@@ -81,7 +87,7 @@ export async function bisectBreaks(
         // As in the report: a token that does not tell has nothing of ours.
         return contract === undefined ? present(balance, "balance of an account") : (balance ?? 0n);
       },
-      booked: (range) => bookedBetween(sql, { asset, accounts, address, ...range }),
+      booked: (from, high) => bookedFrom(sql, { asset, accounts, address, from, high }),
     };
     const low = starts.lowOf({ asset, account, address });
     const where = { asset, account, address };
@@ -147,11 +153,17 @@ export function divergenceText({ asset, address, height, causes, untold }: Diver
   return `${who} differs since block ${height}${named === "" ? "" : `: ${named}`}`;
 }
 
+/** What the books have moved since the block that a search began behind, this one included. */
+interface Moved {
+  readonly height: Height;
+  readonly units: bigint;
+}
+
 /** Both sides of one address. */
 interface Sides {
   readonly chainAt: (height: Height) => Promise<bigint>;
-  /** What the books moved in blocks above `low`, up to `high`. */
-  readonly booked: (range: HeightRange) => Promise<bigint>;
+  /** Further blocks, `PARTS` at most, in even steps; the last one is `high`. */
+  readonly booked: (from: Moved, high: Height) => Promise<readonly Moved[]>;
 }
 
 interface HeightRange {
@@ -193,54 +205,87 @@ async function firstDifference(
   { chainAt, booked }: Sides,
   { low, high }: HeightRange,
 ): Promise<Height | undefined> {
+  if (high <= low) return undefined;
   const base = await chainAt(low);
-  const differs = async (height: Height) =>
-    (await chainAt(height)) - base !== (await booked({ low, high: height }));
-  if (high <= low || !(await differs(high))) return undefined;
-  let [even, uneven] = [low, high];
+  const differs = async ({ height, units }: Moved) => (await chainAt(height)) - base !== units;
+  let even: Moved = { height: low, units: 0n };
+  let places = await booked(even, high);
+  if (!(await differs(at(places, places.length - 1)))) return undefined;
+  for (;;) {
+    const found = await firstPlace(places, differs);
+    const uneven = at(places, found);
+    if (found > 0) even = at(places, found - 1);
+    if (uneven.height - even.height <= 1) return uneven.height;
+    places = await booked(even, uneven.height);
+  }
+}
+
+/** A place that differs, and the one before it does not; the last one differs. */
+async function firstPlace(
+  places: readonly Moved[],
+  differs: (place: Moved) => Promise<boolean>,
+): Promise<number> {
+  let [even, uneven] = [-1, places.length - 1];
   while (uneven - even > 1) {
     const middle = Math.floor((even + uneven) / 2);
-    if (await differs(middle)) uneven = middle;
+    if (await differs(at(places, middle))) uneven = middle;
     else even = middle;
   }
   return uneven;
 }
 
-async function bookedBetween(
+function at(places: readonly Moved[], index: number): Moved {
+  return present(places[index], "place of a search");
+}
+
+async function bookedFrom(
   sql: Sql,
-  asked: HeightRange & {
+  asked: {
     readonly asset: string;
     /** A wallet's; undefined for a deposit address. */
     readonly accounts: readonly string[] | undefined;
     readonly address: string;
+    readonly from: Moved;
+    readonly high: Height;
   },
-): Promise<bigint> {
-  const { asset, accounts, address, low, high } = asked;
+): Promise<readonly Moved[]> {
+  const { asset, accounts, address, from, high } = asked;
+  const low = from.height;
+  const step = Math.ceil((high - low) / PARTS);
+  const range = [asset, low, high, step];
   const rows =
     accounts === undefined
-      ? await sql.query<{ units: string }>(BOOKED_OF_DEPOSITS, [
-          DEPOSIT_ADDRESSES,
-          address,
-          asset,
-          low,
-          high,
-        ])
-      : await sql.query<{ units: string }>(BOOKED_OF_WALLET, [accounts, asset, low, high]);
-  return storedAtoken(rows[0]?.units);
+      ? await sql.query<PartRow>(BOOKED_OF_DEPOSITS, [DEPOSIT_ADDRESSES, ...range, address])
+      : await sql.query<PartRow>(BOOKED_OF_WALLET, [accounts, ...range]);
+  const unitsOf = new Map(rows.map(({ part, units }) => [part, storedAtoken(units)]));
+  const places: Moved[] = [];
+  for (let { height, units } = from; height < high; ) {
+    units += unitsOf.get(places.length) ?? 0n;
+    height = Math.min(height + step, high);
+    places.push({ height, units });
+  }
+  return places;
 }
 
-const BOOKED_OF_WALLET = `
-  SELECT coalesce(sum(CASE WHEN p.debit = ANY ($1::text[]) THEN p.amount_units
-                           ELSE -p.amount_units END), 0)::text AS units
-    FROM posting p JOIN journal_entry e ON e.id = p.journal_id
-   WHERE (p.debit = ANY ($1::text[]) OR p.credit = ANY ($1::text[])) AND p.asset = $2
-     AND e.effective_height > $3 AND e.effective_height <= $4`;
+interface PartRow {
+  readonly part: number;
+  readonly units: string;
+}
 
-const BOOKED_OF_DEPOSITS = `
-  SELECT coalesce(sum(units), 0)::text AS units FROM (
-    SELECT height, amount_units AS units FROM deposit
-     WHERE address = $2 AND asset = $3 AND status <> 'reversed'
-    UNION ALL
-    SELECT effective_height, delta FROM (${ADDRESS_ENTRIES}) AS entries
-     WHERE address = $2 AND asset = $3
-  ) AS movement WHERE height > $4 AND height <= $5`;
+/** SQL: units of movements by the step behind $3 that their blocks are in. */
+const inParts = (movements: string) => `
+  SELECT ((height - $3::bigint - 1) / $5::bigint)::integer AS part, sum(units)::text AS units
+    FROM (${movements}) AS movement WHERE height > $3 AND height <= $4 GROUP BY part`;
+
+const BOOKED_OF_WALLET = inParts(`
+  SELECT e.effective_height AS height,
+         CASE WHEN p.debit = ANY ($1::text[]) THEN p.amount_units ELSE -p.amount_units END AS units
+    FROM posting p JOIN journal_entry e ON e.id = p.journal_id
+   WHERE (p.debit = ANY ($1::text[]) OR p.credit = ANY ($1::text[])) AND p.asset = $2`);
+
+const BOOKED_OF_DEPOSITS = inParts(`
+  SELECT height, amount_units AS units FROM deposit
+   WHERE address = $6 AND asset = $2 AND status <> 'reversed'
+  UNION ALL
+  SELECT effective_height, delta FROM (${ADDRESS_ENTRIES}) AS entries
+   WHERE address = $6 AND asset = $2`);

@@ -14,6 +14,7 @@ import {
   registerTestWallets,
   type TestLedger,
 } from "../../helpers/services/ledger.js";
+import { readBy } from "../../helpers/services/rows-read.js";
 
 const WALLET = parseAddress(`0x${"7".repeat(40)}`);
 const OTHER = parseAddress(`0x${"8".repeat(40)}`);
@@ -122,27 +123,6 @@ function slot(sql: Sql, numbers: readonly number[]): Promise<unknown> {
   return sql.query(`UPDATE withdrawal SET status = 'slotted' WHERE id = ANY ($1::text[])`, [
     numbers.map((n) => `wd_${n}`),
   ]);
-}
-
-/** Rows of tables that some work in a transaction reads. */
-async function readBy(
-  tx: Sql,
-  tables: readonly string[],
-  work: () => Promise<unknown>,
-): Promise<Record<string, number>> {
-  // What the connection has not reported yet stands in this view, also of former transactions.
-  const counts = () =>
-    tx.query<{ name: string; read: string }>(
-      `SELECT relname AS name, (seq_tup_read + coalesce(idx_tup_fetch, 0))::text AS read
-         FROM pg_stat_xact_user_tables WHERE relname = ANY ($1::text[])`,
-      [tables],
-    );
-  const before = new Map((await counts()).map(({ name, read }) => [name, Number(read)]));
-  await work();
-  const after = await counts();
-  return Object.fromEntries(
-    after.map(({ name, read }) => [name, Number(read) - (before.get(name) ?? 0)]),
-  );
 }
 
 describe("a transaction of a wallet", () => {

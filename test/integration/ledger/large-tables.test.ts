@@ -1,0 +1,111 @@
+/**
+ * What is asked again and again, and what somebody waits for, reads no more rows because of all that was ever
+ * booked and has ended. Rows are counted, not time.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { type Address, parseAddress } from "../../../chain/address.js";
+import { bisectBreaks } from "../../../ledger/books/break-bisection.js";
+import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accounts.js";
+import {
+  openTestLedger,
+  registerTestWallets,
+  type TestLedger,
+} from "../../helpers/services/ledger.js";
+import { readBy } from "../../helpers/services/rows-read.js";
+
+const WALLET = parseAddress(`0x${"7".repeat(40)}`);
+
+/** Addresses, each with a deposit that was swept long ago; so many blocks lie between two of them. */
+const ADDRESSES = 4_000;
+const BLOCKS = 250;
+
+/** What a few rows may take: not a share of all that there are. */
+const FEW = 100;
+
+let ledger: TestLedger;
+
+beforeAll(async () => {
+  ledger = await openTestLedger();
+  const { owner } = ledger;
+  await registerTestWallets(owner, WALLET);
+  await owner.transaction(async (tx) => {
+    // As the product would have left it; its rules would ask about each row.
+    await tx.query(`SET LOCAL session_replication_role = replica`);
+    await tx.query(
+      `INSERT INTO deposit_address (index, address, customer_id, from_height, backfilled)
+       SELECT n, ${ADDRESS}, 'c' || n, 0, true FROM ${NUMBERS}`,
+    );
+    await tx.query(
+      `INSERT INTO deposit (id, address, customer_id, asset, amount_units, status, height, block_hash,
+                            tx_hash, tx_index, op_index)
+       SELECT n || '-0-0', ${ADDRESS}, 'c' || n, 'TOKEN', 10, 'credited', n * ${BLOCKS}, ${HASH}, ${HASH},
+              0, 0 FROM ${NUMBERS}`,
+    );
+    await tx.query(
+      `INSERT INTO journal_entry (id, kind, idem_key, effective_height, memo) OVERRIDING SYSTEM VALUE
+       SELECT 3 * n + part, kinds[part + 1], kinds[part + 1] || ':' || n, n * ${BLOCKS} + part,
+              CASE WHEN part = 1 THEN ${HASH} || ' ' || ${ADDRESS} ELSE ${HASH} END
+         FROM ${NUMBERS}, generate_series(0, 2) AS part,
+              (SELECT ARRAY['deposit.credit', 'sweep.out', 'sweep.in'] AS kinds) AS named`,
+    );
+    await tx.query(
+      `INSERT INTO posting (journal_id, place, asset, debit, credit, amount_units)
+       SELECT 3 * n + part, 0, 'TOKEN', (ARRAY[$1, 'asset:in_transit', $2])[part + 1],
+              (ARRAY['liability:customer:c' || n, $1, 'asset:in_transit'])[part + 1], 10
+         FROM ${NUMBERS}, generate_series(0, 2) AS part`,
+      [DEPOSIT_ADDRESSES, walletAccount(WALLET)],
+    );
+  });
+  await owner.query(`ANALYZE`);
+});
+afterAll(() => ledger.drop());
+
+const NUMBERS = `generate_series(1, ${ADDRESSES}) AS n`;
+const ADDRESS = `'0x' || lpad(to_hex(n), 40, '0')`;
+const HASH = `'0x' || lpad(to_hex(n), 64, '0')`;
+
+const addressOf = (n: number) => parseAddress(`0x${n.toString(16).padStart(40, "0")}`);
+
+describe("where a break begins", () => {
+  /** The chain has one unit more from a block on. */
+  function findBreak(account: string, address: Address, chain: (height: number) => bigint) {
+    const line = { account, ledgerUnits: 0n, inFlight: [], chainUnits: 1n, differenceUnits: 1n };
+    const found = { address, ledgerUnits: 0n, chainUnits: 1n, differenceUnits: 1n };
+    return ledger.owner.transaction(async (tx) => {
+      const past = {
+        balances: (asked: readonly { readonly height: number }[]) =>
+          Promise.resolve(asked.map(({ height }) => chain(height))),
+        tokenBalances: () => Promise.resolve([]),
+      };
+      const height = ADDRESSES * BLOCKS;
+      const breaks = [{ ...found, causes: [], moreCauses: 0 }];
+      const report = { height, lines: [{ ...line, breaks, moreBreaks: 0 }] };
+      let heights: readonly (number | undefined)[] = [];
+      const read = await readBy(tx, ["journal_entry", "posting", "deposit"], async () => {
+        heights = (await bisectBreaks(tx, past, report)).map((one) => one.height);
+      });
+      return { heights, read };
+    });
+  }
+
+  it("is found at an address by its own entries, and not by those of all", async () => {
+    const [from, until, since] = [700 * BLOCKS, 700 * BLOCKS + 1, 612_345];
+    const { heights, read } = await findBreak(DEPOSIT_ADDRESSES, addressOf(700), (height) => {
+      return (height >= from && height < until ? 10n : 0n) + (height >= since ? 1n : 0n);
+    });
+    expect(heights).toEqual([since]);
+    for (const [table, rows] of Object.entries(read)) {
+      expect({ table, isFew: rows < FEW }).toEqual({ table, isFew: true });
+    }
+  });
+
+  it("is found at a wallet by a few looks at what it paid, however many blocks there are", async () => {
+    const since = 812_345;
+    const { heights, read } = await findBreak(walletAccount(WALLET), WALLET, (height) => {
+      const came = BigInt(Math.floor((height - 2) / BLOCKS)) * 10n;
+      return (came < 0n ? 0n : came) + (height >= since ? 1n : 0n);
+    });
+    expect(heights).toEqual([since]);
+    expect(read["posting"]).toBeLessThanOrEqual(4 * ADDRESSES);
+  });
+});
