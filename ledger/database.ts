@@ -42,6 +42,7 @@ import { FixedNames1760000000037 } from "./migrations/webhooks/0037-fixed-names.
 import { LinkedPersons1760000000038 } from "./migrations/tamper/0038-linked-persons.js";
 import { WhatAProposerSaw1760000000039 } from "./migrations/recovery/0039-what-a-proposer-saw.js";
 import { EntriesOfAddresses1760000000041 } from "./migrations/lookups/0041-entries-of-addresses.js";
+import { BooksOfTokens1760000000042 } from "./migrations/lookups/0042-books-of-tokens.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
@@ -91,6 +92,7 @@ export const LEDGER_MIGRATIONS = [
   LinkedPersons1760000000038,
   WhatAProposerSaw1760000000039,
   EntriesOfAddresses1760000000041,
+  BooksOfTokens1760000000042,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

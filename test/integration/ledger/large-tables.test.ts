@@ -5,7 +5,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { bisectBreaks } from "../../../ledger/books/break-bisection.js";
+import { readBooks } from "../../../ledger/books/reconcile-books.js";
 import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accounts.js";
+import { listWallets } from "../../../ledger/wallets/wallet.js";
+import type { Sql, SqlDatabase } from "../../../runtime/sql/sql.js";
 import {
   openTestLedger,
   registerTestWallets,
@@ -66,6 +69,14 @@ const HASH = `'0x' || lpad(to_hex(n), 64, '0')`;
 
 const addressOf = (n: number) => parseAddress(`0x${n.toString(16).padStart(40, "0")}`);
 
+/** The ledger, with all its transactions inside this one. */
+function within(tx: Sql): SqlDatabase {
+  return Object.assign(Object.create(ledger.owner) as SqlDatabase, {
+    query: <Row>(text: string, parameters?: readonly unknown[]) => tx.query<Row>(text, parameters),
+    transaction: <T>(work: (sql: Sql) => Promise<T>) => work(tx),
+  });
+}
+
 describe("where a break begins", () => {
   /** The chain has one unit more from a block on. */
   function findBreak(account: string, address: Address, chain: (height: number) => bigint) {
@@ -107,5 +118,35 @@ describe("where a break begins", () => {
     });
     expect(heights).toEqual([since]);
     expect(read["posting"]).toBeLessThanOrEqual(4 * ADDRESSES);
+  });
+});
+
+describe("the books of a token", () => {
+  it("are read from its own rows, and not from those of all assets", async () => {
+    const { owner } = ledger;
+    await owner.transaction(async (tx) => {
+      const books = async () => {
+        const same: Sql = {
+          // The snapshot is this transaction's.
+          query: (text, parameters) =>
+            text.startsWith("SET TRANSACTION") ? Promise.resolve([]) : tx.query(text, parameters),
+        };
+        return readBooks(within(same), await listWallets(tx));
+      };
+      const tables = ["posting", "deposit", "customer_balance"];
+      const before = await readBy(tx, tables, books);
+      await tx.query(
+        `INSERT INTO asset (symbol, contract, decimals, from_height)
+         VALUES ('T1', '0x' || repeat('e', 40), 0, 0)`,
+      );
+      await tx.query(
+        `INSERT INTO token_state (asset, opened, changed_by) VALUES ('T1', true, 'test')`,
+      );
+      const withToken = await readBy(tx, tables, books);
+      for (const table of tables) {
+        const more = (withToken[table] ?? 0) - (before[table] ?? 0);
+        expect({ table, more, isFew: more < FEW }).toMatchObject({ table, isFew: true });
+      }
+    });
   });
 });
