@@ -70,9 +70,12 @@ export function isLimited({ customerId }: Pick<JudgedRequest, "customerId">): bo
 /** SQL: the same of a withdrawal `w`. */
 const OF_CUSTOMERS = `w.customer_id <> '${TREASURY}'`;
 
-const WINDOW = `CASE WHEN asked.seconds IS NULL
-  THEN date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
-  ELSE now() - asked.seconds * interval '1 second' END`;
+/** SQL: when a window begins that ends with a moment. @param seconds NULL for the UTC day */
+const windowBefore = (moment: string, seconds: string) => `CASE WHEN ${seconds} IS NULL
+  THEN date_trunc('day', ${moment} AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
+  ELSE ${moment} - ${seconds} * interval '1 second' END`;
+
+const WINDOW = windowBefore("now()", "asked.seconds");
 
 /** Sums of one transaction; requests that it takes are added as they are taken. */
 export class LimitCounts {
@@ -164,20 +167,68 @@ export async function countWallet(
   return sum(recovered, rows[0]);
 }
 
+/** A withdrawal that is stored. */
+type StoredRequest = JudgedRequest & { readonly id: string };
+
+/** By what a limit counts for, the most that any of some withdrawals can have before it. */
+export type MostBefore = ReadonlyMap<string, Count>;
+
+/**
+ * What limits can have seen at most before any of these stored withdrawals: all up to the last of them, in
+ * the windows of all. Where that is within a limit nobody has to add up a whole day for each of them. Nothing
+ * is said while a payment counts that a recovery has found.
+ */
+export async function mostBefore(
+  tx: Sql,
+  policy: HashedPolicy,
+  requests: readonly StoredRequest[],
+): Promise<MostBefore> {
+  const counted = requests.flatMap((request) =>
+    countedFor(policy, request).map((entry) => ({ ...entry, id: request.id })),
+  );
+  const most = new Map<string, Count>();
+  for (const by of ["customer", "asset", "destination"] as const) {
+    const asked = counted.filter(({ limit }) => limit.by === by);
+    if (asked.length === 0) continue;
+    const rows = await tx.query<CountRow>(
+      `WITH asked AS MATERIALIZED (
+         SELECT a.key, a.asset, a.subject, max(own.position) AS position,
+                min(${windowBefore("own.created_at", "a.seconds")}) AS since
+           FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+                AS a (key, asset, subject, seconds, id)
+           JOIN withdrawal own ON own.id = a.id
+          WHERE NOT EXISTS (SELECT 1 FROM recovered_payment WHERE decision IS NULL)
+          GROUP BY a.key, a.asset, a.subject)
+       SELECT asked.key, coalesce(sum(w.amount_units), 0)::text AS units, count(w.id)::text AS count
+         FROM asked
+         LEFT JOIN withdrawal w ON ${COUNTS[by]} AND ${OF_CUSTOMERS} AND w.asset = asked.asset
+          AND w.position <= asked.position AND w.created_at >= asked.since
+          AND w.status NOT IN ('failed', 'rejected', 'cancelled')
+        GROUP BY asked.key`,
+      [...columnsOf(asked), asked.map(({ id }) => id)],
+    );
+    for (const { key, ...row } of rows) most.set(key, sum(undefined, row));
+  }
+  return most;
+}
+
 /**
  * The limit that a stored withdrawal exceeds by those that were accepted before it, in the window
  * that ends with it; undefined for none. For policies that came after it.
  * @param rejected those that end in the same commit: as all that ended without payment, they count no more
+ * @param most of this one among others: a limit that it does not exceed by that is not asked about
  */
 export async function exceededBefore(
   tx: Sql,
   policy: HashedPolicy,
-  request: JudgedRequest & { readonly id: string },
-  rejected: readonly string[],
+  request: StoredRequest,
+  { rejected, most }: { readonly rejected: readonly string[]; readonly most: MostBefore },
 ): Promise<string | undefined> {
   for (const { key, limit, asset, subject } of countedFor(policy, request)) {
     const { by, window } = limit;
     if (by === "wallet") continue;
+    const bound = most.get(key);
+    if (bound !== undefined && !isExceeded(limit, bound)) continue;
     const asked = { key, limit, asset, subject };
     const recovered =
       by === "customer" ? undefined : (await countRecovered(tx, by, [asked], request.id)).get(key);
@@ -187,9 +238,7 @@ export async function exceededBefore(
          JOIN (SELECT $2::text AS subject) AS asked ON true
          JOIN withdrawal w ON w.asset = $3 AND ${COUNTS[by]}
           AND ${OF_CUSTOMERS} AND w.position <= own.position
-          AND w.created_at >= CASE WHEN $4::bigint IS NULL
-            THEN date_trunc('day', own.created_at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
-            ELSE own.created_at - $4::bigint * interval '1 second' END
+          AND w.created_at >= ${windowBefore("own.created_at", "$4::bigint")}
           AND w.status NOT IN ('failed', 'rejected', 'cancelled') AND w.id <> ALL ($5::text[])
         WHERE own.id = $1`,
       [request.id, subject, asset, window === "day" ? null : window, rejected],
@@ -219,6 +268,22 @@ function distinct(counted: readonly Counted[]): readonly Counted[] {
   return [...new Map(counted.map((entry) => [entry.key, entry])).values()];
 }
 
+/** Keys, assets, subjects and windows in seconds, NULL for the UTC day. */
+function columnsOf(asked: readonly Counted[]): readonly (readonly unknown[])[] {
+  return [
+    asked.map(({ key }) => key),
+    asked.map(({ asset }) => asset),
+    asked.map(({ subject }) => subject),
+    asked.map(({ limit }) => (limit.window === "day" ? null : limit.window)),
+  ];
+}
+
+interface CountRow {
+  readonly key: string;
+  readonly units: string;
+  readonly count: string;
+}
+
 async function countInto(
   tx: Sql,
   counts: Map<string, Count>,
@@ -226,19 +291,14 @@ async function countInto(
   condition: string,
 ): Promise<void> {
   if (asked.length === 0) return;
-  const rows = await tx.query<{ key: string; units: string; count: string }>(
+  const rows = await tx.query<CountRow>(
     `SELECT asked.key, coalesce(sum(w.amount_units), 0)::text AS units, count(w.id)::text AS count
        FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
             AS asked (key, asset, subject, seconds)
        LEFT JOIN withdrawal w ON ${condition} AND ${OF_CUSTOMERS} AND w.asset = asked.asset
         AND w.created_at >= ${WINDOW} AND w.status NOT IN ('failed', 'rejected', 'cancelled')
       GROUP BY asked.key`,
-    [
-      asked.map(({ key }) => key),
-      asked.map(({ asset }) => asset),
-      asked.map(({ subject }) => subject),
-      asked.map(({ limit }) => (limit.window === "day" ? null : limit.window)),
-    ],
+    [...columnsOf(asked)],
   );
   for (const { key, ...row } of rows) counts.set(key, sum(counts.get(key), row));
 }
@@ -255,7 +315,7 @@ async function countRecovered(
   until?: string,
 ): Promise<ReadonlyMap<string, Count>> {
   if (asked.length === 0) return new Map();
-  const rows = await tx.query<{ key: string; units: string; count: string }>(
+  const rows = await tx.query<CountRow>(
     `SELECT asked.key, sum(r.amount_units)::text AS units, count(*)::text AS count
        FROM ${RECOVERED[by].from}
        JOIN journal_entry e ON e.idem_key = 'recovered-payment:' || r.tx_hash
@@ -263,17 +323,9 @@ async function countRecovered(
             AS asked (key, asset, subject, seconds) ON asked.asset = r.asset AND ${RECOVERED[by].where}
        LEFT JOIN withdrawal own ON own.id = $5
       WHERE r.decision IS NULL AND (own.id IS NULL OR e.posted_at <= own.created_at)
-        AND e.posted_at >= CASE WHEN asked.seconds IS NULL
-          THEN date_trunc('day', coalesce(own.created_at, now()) AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
-          ELSE coalesce(own.created_at, now()) - asked.seconds * interval '1 second' END
+        AND e.posted_at >= ${windowBefore("coalesce(own.created_at, now())", "asked.seconds")}
       GROUP BY asked.key`,
-    [
-      asked.map(({ key }) => key),
-      asked.map(({ asset }) => asset),
-      asked.map(({ subject }) => subject),
-      asked.map(({ limit }) => (limit.window === "day" ? null : limit.window)),
-      until ?? null,
-    ],
+    [...columnsOf(asked), until ?? null],
   );
   return new Map(rows.map(({ key, ...row }) => [key, sum(undefined, row)]));
 }

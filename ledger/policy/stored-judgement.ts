@@ -12,6 +12,7 @@ import {
   exceededBefore,
   isExceeded,
   isLimited,
+  mostBefore,
   walletLimits,
 } from "./limit-counts.js";
 import {
@@ -130,10 +131,17 @@ async function judge(
   stored: readonly Stored[],
 ): Promise<readonly Judgement[]> {
   const tooNew = await tooNewPairs(tx, policy, stored);
+  const most = await mostBefore(
+    tx,
+    policy,
+    stored.filter(({ isJudged }) => !isJudged),
+  );
   const judgements: Judgement[] = [];
   const rejected: WithdrawalId[] = [];
   for (const entry of stored) {
-    const exceeded = entry.isJudged ? undefined : await exceededBefore(tx, policy, entry, rejected);
+    const exceeded = entry.isJudged
+      ? undefined
+      : await exceededBefore(tx, policy, entry, { rejected, most });
     const judgement = judgeOne(policy, entry, { isTooNew: tooNew.has(entry), exceeded });
     if (judgement.outcome === "reject") rejected.push(entry.id);
     judgements.push(judgement);

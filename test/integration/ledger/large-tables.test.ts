@@ -7,6 +7,8 @@ import { type Address, parseAddress } from "../../../chain/address.js";
 import { bisectBreaks } from "../../../ledger/books/break-bisection.js";
 import { readBooks } from "../../../ledger/books/reconcile-books.js";
 import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accounts.js";
+import { hashPolicy, PERMISSIVE_POLICY, rulesOf } from "../../../ledger/policy/policy.js";
+import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import type { Sql, SqlDatabase } from "../../../runtime/sql/sql.js";
 import {
@@ -21,6 +23,9 @@ const WALLET = parseAddress(`0x${"7".repeat(40)}`);
 /** Addresses, each with a deposit that was swept long ago; so many blocks lie between two of them. */
 const ADDRESSES = 4_000;
 const BLOCKS = 250;
+
+/** Requests that wait for persons, all of one day. */
+const WAITING = 1_000;
 
 /** What a few rows may take: not a share of all that there are. */
 const FEW = 100;
@@ -147,6 +152,38 @@ describe("the books of a token", () => {
         const more = (withToken[table] ?? 0) - (before[table] ?? 0);
         expect({ table, more, isFew: more < FEW }).toMatchObject({ table, isFew: true });
       }
+    });
+  });
+});
+
+describe("a policy that comes into force", () => {
+  it("adds up a day's requests for many that wait, and not for each of them", async () => {
+    const { owner } = ledger;
+    await owner.transaction(async (tx) => {
+      await tx.query(
+        `INSERT INTO customer (id) SELECT 'c' || n FROM generate_series(1, ${WAITING}) AS n`,
+      );
+      await tx.query(`SET LOCAL session_replication_role = replica`);
+      await tx.query(
+        `INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, destination,
+           destination_text, amount_units, status, approvals_needed, approval_policy)
+         SELECT 'wd_' || n, n, '', 'c' || n, 'TOKEN', ${ADDRESS}, ${ADDRESS}, 1, 'pending_approval', 1,
+                repeat('0', 64)
+           FROM generate_series(1, ${WAITING}) AS n`,
+      );
+      await tx.query(`SET LOCAL session_replication_role = origin`);
+      await tx.query(`ANALYZE withdrawal`);
+      const limits = (["customer", "asset", "destination"] as const).map((by) => {
+        return { by, window: "day" as const, maxUnits: 1_000_000n, maxCount: undefined };
+      });
+      const rules = { ...rulesOf(PERMISSIVE_POLICY, "TOKEN"), limits };
+      const policy = hashPolicy({ ...PERMISSIVE_POLICY, assets: new Map([["TOKEN", rules]]) });
+      const read = await readBy(tx, ["withdrawal"], () => rejudgePending(within(tx), policy));
+      const [row] = await tx.query(
+        `SELECT count(*)::integer AS accepted FROM withdrawal WHERE status = 'accepted'`,
+      );
+      expect(row).toEqual({ accepted: WAITING });
+      expect(read["withdrawal"]).toBeLessThan(100 * WAITING);
     });
   });
 });
