@@ -94,7 +94,9 @@ export async function fillDeliveries(sql: Sql, webhookId: string): Promise<boole
      ), scanned AS (
        SELECT event.seq, (type = ANY (events) OR '*' = ANY (events)
               OR split_part(type, '.', 1) || '.*' = ANY (events)) AND NOT ${HAS_TOLD_NUMBER} AS is_wanted
-         FROM event, hook WHERE event.seq > hook.cursor_seq ORDER BY event.seq LIMIT $3
+         -- From the cursor on: as a join all events before it may be read as well, or all behind it.
+         FROM hook CROSS JOIN LATERAL (
+           SELECT * FROM event WHERE event.seq > hook.cursor_seq ORDER BY event.seq LIMIT $3) AS event
      ), written AS (
        INSERT INTO webhook_delivery (webhook_id, seq)
        SELECT $1, seq FROM scanned WHERE is_wanted ORDER BY seq

@@ -10,6 +10,7 @@ import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accoun
 import { hashPolicy, PERMISSIVE_POLICY, rulesOf } from "../../../ledger/policy/policy.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
+import { fillDeliveries } from "../../../ledger/webhooks/deliveries.js";
 import type { Sql, SqlDatabase } from "../../../runtime/sql/sql.js";
 import {
   openTestLedger,
@@ -23,6 +24,9 @@ const WALLET = parseAddress(`0x${"7".repeat(40)}`);
 /** Addresses, each with a deposit that was swept long ago; so many blocks lie between two of them. */
 const ADDRESSES = 4_000;
 const BLOCKS = 250;
+
+/** Events, ten batches of the chainer. */
+const EVENTS = 20_000;
 
 /** Requests that wait for persons, all of one day. */
 const WAITING = 1_000;
@@ -184,6 +188,32 @@ describe("a policy that comes into force", () => {
       );
       expect(row).toEqual({ accepted: WAITING });
       expect(read["withdrawal"]).toBeLessThan(100 * WAITING);
+    });
+  });
+});
+
+describe("a webhook", () => {
+  it("is given the next events from where it stands on, at the head as far behind it", async () => {
+    const { owner } = ledger;
+    await owner.transaction(async (tx) => {
+      await tx.query(
+        `WITH next AS (UPDATE event_counter SET seq = seq + ${EVENTS} RETURNING seq, epoch)
+         INSERT INTO event (seq, epoch, type, data)
+         SELECT seq - ${EVENTS} + n, epoch, 'deposit.detected', '{}'
+           FROM next, generate_series(1, ${EVENTS}) AS n`,
+      );
+      await tx.query(
+        `INSERT INTO webhook (id, url, events, cursor_seq)
+         SELECT name, 'https://example.org', '{*}', seq - behind
+           FROM event_counter,
+                (VALUES ('aaaaaaaaaaaa', 10), ('bbbbbbbbbbbb', ${EVENTS} - 10)) AS hook (name, behind)`,
+      );
+      await tx.query(`ANALYZE event, webhook`);
+      const atHead = await readBy(tx, ["event"], () => fillDeliveries(tx, "aaaaaaaaaaaa"));
+      expect(atHead["event"]).toBeLessThan(FEW);
+      // A thousand at a time; each is looked at once more, by the key of its delivery.
+      const behind = await readBy(tx, ["event"], () => fillDeliveries(tx, "bbbbbbbbbbbb"));
+      expect(behind["event"]).toBeLessThanOrEqual(2_100);
     });
   });
 });
