@@ -9,6 +9,8 @@ import { readBooks } from "../../../ledger/books/reconcile-books.js";
 import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accounts.js";
 import { hashPolicy, PERMISSIVE_POLICY, rulesOf } from "../../../ledger/policy/policy.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
+import { newestColdMoves } from "../../../ledger/treasury/moves.js";
+import { readMovingSweeps } from "../../../ledger/treasury/sweeps.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { fillDeliveries } from "../../../ledger/webhooks/deliveries.js";
 import type { Sql, SqlDatabase } from "../../../runtime/sql/sql.js";
@@ -214,6 +216,35 @@ describe("a webhook", () => {
       // A thousand at a time; each is looked at once more, by the key of its delivery.
       const behind = await readBy(tx, ["event"], () => fillDeliveries(tx, "bbbbbbbbbbbb"));
       expect(behind["event"]).toBeLessThanOrEqual(2_100);
+    });
+  });
+});
+
+describe("the treasury", () => {
+  it("looks for what is under way among what is, and not among all that ever was", async () => {
+    const { owner } = ledger;
+    await owner.transaction(async (tx) => {
+      await tx.query(`SET LOCAL session_replication_role = replica`);
+      await tx.query(
+        `INSERT INTO sweep (address, asset, wallet, amount_units, gas_limit, nonce, gas_price_atoken, state,
+                            mined_hash)
+         SELECT ${ADDRESS}, 'TOKEN', $1, 10, 21000, 0, 1, CASE WHEN n <= 10 THEN 'sent' ELSE 'settled' END,
+                CASE WHEN n > 10 THEN ${HASH} END FROM ${NUMBERS}`,
+        [WALLET],
+      );
+      await tx.query(
+        `INSERT INTO treasury_move (kind, withdrawal_id, asset, destination, amount_units, sweep_id, state)
+         SELECT CASE WHEN n <= 10 THEN 'cold' ELSE 'top-up' END, 'wd_' || n, 'TOKEN', ${ADDRESS}, 1,
+                CASE WHEN n > 10 THEN n END, 'arrived' FROM ${NUMBERS}`,
+      );
+      await tx.query(`ANALYZE sweep, treasury_move`);
+      const moving = { assets: ["TOKEN"], limit: 20 };
+      const read = await readBy(tx, ["sweep", "treasury_move"], async () => {
+        expect(await readMovingSweeps(tx, moving)).toHaveLength(10);
+        expect((await newestColdMoves(tx)).size).toBe(1);
+      });
+      expect(read["sweep"]).toBeLessThan(FEW);
+      expect(read["treasury_move"]).toBeLessThan(FEW);
     });
   });
 });
