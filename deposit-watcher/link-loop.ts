@@ -1,6 +1,10 @@
-/** Links what the ledger has written, off the path of payments, and tells how far the chain is. */
+/**
+ * Links what the ledger has written, off the path of payments, tells how far the chain is, and adds up
+ * what is linked for certain.
+ */
 import { linkRows, readHead } from "../ledger/tamper/chainer.js";
 import { SettledKeys } from "../ledger/tamper/settled-keys.js";
+import { keepSums } from "../ledger/treasury/kept-sums.js";
 import type { Clock } from "../runtime/process/clock.js";
 import type { Metrics } from "../runtime/process/metrics.js";
 import { type LeasedLoop, runLeased } from "../ledger/leased-loop.js";
@@ -39,6 +43,7 @@ export async function runLinkLoop(parts: LinkLoopParts, signal: AbortSignal): Pr
   );
   let witnessedMs = Number.NEGATIVE_INFINITY;
   let thoroughMs = Number.NEGATIVE_INFINITY;
+  let areSumsBehind = true;
   const settledKeys = new SettledKeys();
   const loop = { database, task: "link-chain" as const, owner, log };
   const round = async (): Promise<boolean> => {
@@ -49,14 +54,16 @@ export async function runLinkLoop(parts: LinkLoopParts, signal: AbortSignal): Pr
       if ((await linkRows(database, "all", settled)).linked > 0) return true;
       thoroughMs = clock.monotonicMs();
       linkedAt.set(clock.nowMs() / 1_000);
+      areSumsBehind = true;
     }
+    if (areSumsBehind) areSumsBehind = await keepSums(database);
     const head = await readHead(database);
     links.set(head.n);
     if (clock.monotonicMs() - witnessedMs >= WITNESS_MS) {
       witnessedMs = clock.monotonicMs();
       log.info({ link: head.n, hash: head.hash }, "head of the ledger's chain of hashes");
     }
-    return false;
+    return areSumsBehind;
   };
   await runLeased({ ...loop, pauseMs: PAUSE_MS, leaseMs: LEASE_MS }, round, signal);
 }

@@ -43,6 +43,7 @@ import { LinkedPersons1760000000038 } from "./migrations/tamper/0038-linked-pers
 import { WhatAProposerSaw1760000000039 } from "./migrations/recovery/0039-what-a-proposer-saw.js";
 import { EntriesOfAddresses1760000000041 } from "./migrations/lookups/0041-entries-of-addresses.js";
 import { BooksOfTokens1760000000042 } from "./migrations/lookups/0042-books-of-tokens.js";
+import { KeptSums1760000000043 } from "./migrations/treasury/0043-kept-sums.js";
 import { ColdMoves1760000000044 } from "./migrations/treasury/0044-cold-moves.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
@@ -94,6 +95,7 @@ export const LEDGER_MIGRATIONS = [
   WhatAProposerSaw1760000000039,
   EntriesOfAddresses1760000000041,
   BooksOfTokens1760000000042,
+  KeptSums1760000000043,
   ColdMoves1760000000044,
 ] as const;
 

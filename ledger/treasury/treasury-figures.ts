@@ -31,9 +31,7 @@ export async function readTreasury(sql: Sql): Promise<TreasuryFigures[]> {
             (SELECT count(*) FROM sweep s WHERE s.asset = a.symbol
               AND s.state = 'frozen')::text AS frozen
        FROM asset a
-       LEFT JOIN (SELECT asset, debit AS account, amount_units AS units FROM posting
-                  UNION ALL SELECT asset, credit, -amount_units FROM posting) AS side
-              ON side.asset = a.symbol
+       LEFT JOIN asset_units() AS side ON side.asset = a.symbol
       GROUP BY a.symbol ORDER BY a.symbol`,
     [DEPOSIT_ADDRESSES, IN_TRANSIT, COLD_STORAGE],
   );

@@ -9,8 +9,10 @@ import { readBooks } from "../../../ledger/books/reconcile-books.js";
 import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accounts.js";
 import { hashPolicy, PERMISSIVE_POLICY, rulesOf } from "../../../ledger/policy/policy.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
+import { keepSums } from "../../../ledger/treasury/kept-sums.js";
 import { newestColdMoves } from "../../../ledger/treasury/moves.js";
 import { readMovingSweeps } from "../../../ledger/treasury/sweeps.js";
+import { readTreasury } from "../../../ledger/treasury/treasury-figures.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { fillDeliveries } from "../../../ledger/webhooks/deliveries.js";
 import type { Sql, SqlDatabase } from "../../../runtime/sql/sql.js";
@@ -245,6 +247,25 @@ describe("the treasury", () => {
       });
       expect(read["sweep"]).toBeLessThan(FEW);
       expect(read["treasury_move"]).toBeLessThan(FEW);
+    });
+  });
+
+  it("shows what stands where from kept sums and what came since", async () => {
+    const { owner } = ledger;
+    await owner.transaction(async (tx) => {
+      const tables = ["posting"];
+      const added = await readTreasury(tx);
+      await tx.query(`UPDATE chain_cursor SET row_key = $1 WHERE kind = 'entry'`, [3 * ADDRESSES]);
+      while (await keepSums(tx, 5_000));
+      let kept: Awaited<ReturnType<typeof readTreasury>> = [];
+      const read = await readBy(tx, tables, async () => (kept = await readTreasury(tx)));
+      expect(kept).toEqual(added);
+      expect(kept.find(({ asset }) => asset === "TOKEN")).toMatchObject({
+        hotUnits: BigInt(10 * ADDRESSES),
+        depositAddressesUnits: 0n,
+        inTransitUnits: 0n,
+      });
+      expect(read["posting"]).toBeLessThan(FEW);
     });
   });
 });
