@@ -98,8 +98,11 @@ export async function linkAll(
   database: SqlDatabase,
   { signal }: { readonly signal: AbortSignal },
 ): Promise<void> {
-  // Where another chainer came first, nothing was linked, and all may be waiting still.
-  while ((await linkRows(database)).hasMore) signal.throwIfAborted();
+  // First behind the last links: a look at all there is passes over what the batches before it have linked.
+  for (const reach of ["recent", "all"] as const) {
+    // Where another chainer came first, nothing was linked, and all may be waiting still.
+    while ((await linkRows(database, reach)).hasMore) signal.throwIfAborted();
+  }
 }
 
 /** @returns false when another chainer was there first: nothing was appended then */

@@ -9,6 +9,7 @@ import { readBooks } from "../../../ledger/books/reconcile-books.js";
 import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accounts.js";
 import { hashPolicy, PERMISSIVE_POLICY, rulesOf } from "../../../ledger/policy/policy.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
+import { linkAll, linkRows } from "../../../ledger/tamper/chainer.js";
 import { keepSums } from "../../../ledger/treasury/kept-sums.js";
 import { newestColdMoves } from "../../../ledger/treasury/moves.js";
 import { readMovingSweeps } from "../../../ledger/treasury/sweeps.js";
@@ -267,5 +268,17 @@ describe("the treasury", () => {
       });
       expect(read["posting"]).toBeLessThan(FEW);
     });
+  });
+});
+
+describe("links of a backlog", () => {
+  it("are made behind the last one, and do not pass over all that were made before", async () => {
+    const { database, owner } = ledger;
+    const { signal } = new AbortController();
+    await owner.transaction(async (tx) => {
+      const read = await readBy(tx, ["event", "chain_link"], () => linkAll(within(tx), { signal }));
+      expect(read["event"]).toBeLessThan(4 * EVENTS);
+    });
+    expect((await linkRows(database)).linked).toBe(0);
   });
 });
