@@ -1,9 +1,6 @@
-/**
- * geth's default tracer: one entry for each instruction, as it was before it ran. Words are written as
- * execution-apis has them, which geth does since 1.17.3: memory and storage with 0x, too.
- */
+/** geth's default tracer: one entry for each instruction, as it was before it ran. */
 import type { Address } from "../../../chain/address.js";
-import { bytesToBigint, bytesToHex, type Hash32, type Hex } from "../../../chain/hex.js";
+import { bytesToBigint, bytesToHex, type Hex } from "../../../chain/hex.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import type { Step, StepEnd, WatchedFrame, Watcher } from "../interpreter/watcher.js";
 import { wordToSlot } from "../interpreter/words.js";
@@ -35,15 +32,15 @@ interface Entry {
   readonly error?: string;
   readonly stack?: readonly Hex[];
   readonly returnData?: Hex;
-  readonly memory?: readonly Hex[];
-  readonly storage?: Readonly<Record<Hash32, Hash32>>;
+  readonly memory?: readonly string[];
+  readonly storage?: Readonly<Record<string, string>>;
   readonly refund?: number;
 }
 
 /** What is only known before the instruction. */
 interface Before {
   readonly stack: readonly Hex[] | undefined;
-  readonly memory: readonly Hex[] | undefined;
+  readonly memory: readonly string[] | undefined;
   readonly returnData: Hex | undefined;
   readonly storage: Entry["storage"];
   readonly refundGas: number;
@@ -53,7 +50,7 @@ interface Before {
 export class StructLogger implements Tracer {
   readonly watcher: Watcher;
   private entries: Entry[] = [];
-  private readonly storage = new Map<Address, Record<Hash32, Hash32>>();
+  private readonly storage = new Map<Address, Record<string, string>>();
   private current: Before | undefined;
   private sizeBytes = 0;
 
@@ -140,7 +137,8 @@ export class StructLogger implements Tracer {
     if (frame.stackHeight < (isStore ? 2 : 1)) return undefined;
     const slot = wordToSlot(frame.peek(0));
     const value = isStore ? frame.peek(1) : bytesToBigint(this.state.storageNow(frame.self, slot));
-    const seen = { ...this.storage.get(frame.self), [slot]: wordToSlot(value) };
+    const key = slot.slice(2);
+    const seen = { ...this.storage.get(frame.self), [key]: wordToSlot(value).slice(2) };
     this.storage.set(frame.self, seen);
     return seen;
   }
@@ -150,16 +148,17 @@ function hexOf(item: bigint): Hex {
   return `0x${item.toString(16)}`;
 }
 
-function memoryWords({ memory }: WatchedFrame): Hex[] {
+function memoryWords({ memory }: WatchedFrame): string[] {
+  const hex = bytesToHex(memory.view(0, WORD_BYTES * memory.words)).slice(2);
   return Array.from({ length: memory.words }, (_, index) =>
-    bytesToHex(memory.view(WORD_BYTES * index, WORD_BYTES)),
+    hex.slice(2 * WORD_BYTES * index, 2 * WORD_BYTES * (index + 1)),
   );
 }
 
 function sizeOf({ stack, memory, storage, returnData }: Before): number {
   const stackBytes = stack?.reduce((sum, item) => sum + item.length + 3, 0) ?? 0;
-  const storageBytes = storage === undefined ? 0 : Object.keys(storage).length * 139;
+  const storageBytes = storage === undefined ? 0 : Object.keys(storage).length * 135;
   return (
-    ENTRY_BYTES + stackBytes + 69 * (memory?.length ?? 0) + storageBytes + (returnData?.length ?? 0)
+    ENTRY_BYTES + stackBytes + 67 * (memory?.length ?? 0) + storageBytes + (returnData?.length ?? 0)
   );
 }

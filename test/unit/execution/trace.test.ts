@@ -391,7 +391,8 @@ describe("structLogger", () => {
     const sent = transaction({ gasLimit: 100_000n });
     const state = chain("602a5f5260025f5500");
     const [trace] = await traceBlock(state, [sent], STEPS);
-    const memory = [word(42)];
+    const key = "0".repeat(64);
+    const memory = [word(42).slice(2)];
     expect(trace?.result).toEqual({
       gas: 43_116,
       failed: false,
@@ -410,7 +411,7 @@ describe("structLogger", () => {
           depth: 1,
           stack: ["0x2", "0x0"],
           memory,
-          storage: { [slot(0)]: word(2) },
+          storage: { [key]: word(2).slice(2) },
         },
         { pc: 8, op: "STOP", gas: 56_884, gasCost: 0, depth: 1, stack: [], memory },
       ],
