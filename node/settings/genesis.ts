@@ -4,7 +4,7 @@ import fs from "node:fs";
 import { z } from "zod";
 import { type Address, BURN_ADDRESS, parseAddress } from "../../chain/address.js";
 import type { ConsensusParams } from "../../chain/consensus/consensus-params.js";
-import { MAX_TOTAL_POWER, validatorAddress } from "../../chain/consensus/validator-set.js";
+import { validatorAddress } from "../../chain/consensus/validator-set.js";
 import { AppError, errorMessage } from "../../chain/errors.js";
 import { type Hash32, type Hex, MAX_WORD, parseHash32, parseHex } from "../../chain/hex.js";
 import {
@@ -117,12 +117,6 @@ const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
 
 /** Coins of all accounts: a balance is a word, and half of what it holds is left for minting. */
 const MOST_ATOKEN = MAX_WORD >> 1n;
-
-/**
- * Coins of accounts and stake where a TOKEN of stake is a vote: power that consensus cannot count would
- * halt the chain. The factor is left for minting: it is more than thirty years of it.
- */
-const MOST_STAKEABLE_TOKEN = MAX_TOTAL_POWER / 16n;
 
 /** Coins of the local faucet and hot wallet. */
 const FAUCET_ATOKEN = 1_000_000_000n * ATOKEN_PER_TOKEN;
@@ -342,7 +336,6 @@ export function parseGenesis(text: string): Genesis {
       throw new Error("appVersion is for chains with modules");
     }
     const alloc = parseAlloc(parsed.alloc);
-    if (modules !== undefined) assertCountable(alloc, parsed.validators);
     const { modules: _texts, appVersion, ...others } = parsed;
     const params = { ...others.params, ...locksOf(alloc) };
     return {
@@ -432,24 +425,6 @@ function assertOperators(
   if (new Set(operators).size < operators.length) throw new Error("an operator is there twice");
   if (BigInt(validators.length) > modules.staking.max_validators) {
     throw new Error(`there are more validators than staking.max_validators`);
-  }
-}
-
-/** Whoever has coins may delegate them all. */
-function assertCountable(
-  alloc: ReadonlyMap<Address, GenesisAccount>,
-  validators: readonly GenesisValidator[],
-): void {
-  const heldAtoken = [...alloc.values()].reduce(
-    (sum, { balanceAtoken }) => sum + balanceAtoken,
-    0n,
-  );
-  const staked = validators.reduce((sum, { power }) => sum + BigInt(power), 0n);
-  if (heldAtoken / ATOKEN_PER_TOKEN + staked > MOST_STAKEABLE_TOKEN) {
-    throw new Error(
-      `balances of alloc and stake are more than ${MOST_STAKEABLE_TOKEN} TOKEN together, ` +
-        "which is more than votes can be counted for",
-    );
   }
 }
 

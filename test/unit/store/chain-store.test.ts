@@ -8,8 +8,7 @@ import { keccak256 } from "../../../chain/hashes.js";
 import { type Hash32, hexToBytes, parseHash32, parseHexBytes } from "../../../chain/hex.js";
 import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/encoding/rlp.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
-import { MAX_TOTAL_POWER } from "../../../chain/consensus/validator-set.js";
-import { encodeGenesis, type Genesis, parseGenesis } from "../../../node/settings/genesis.js";
+import { encodeGenesis, parseGenesis } from "../../../node/settings/genesis.js";
 import { PoolStore } from "../../../node/store/pool-store.js";
 import {
   OLDEST_FORMAT_VERSION,
@@ -17,7 +16,6 @@ import {
   STORE_FORMAT_VERSION,
 } from "../../../node/store/database.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
-import { stakedGenesis } from "../../helpers/cosmos/module-state.js";
 
 const wallet = new Wallet(`0x${"33".repeat(32)}`);
 const faucet = parseAddress(wallet.address);
@@ -196,18 +194,6 @@ describe("the genesis", () => {
       "balances of alloc are more than 2^255 - 1 atoken together",
     );
     expect(read({ [account]: half }).alloc.size).toBe(testGenesis(wallet.address).alloc.size + 1);
-  });
-
-  it("has no more coins than votes can be counted for, where coins may become votes", () => {
-    const most = MAX_TOTAL_POWER / 16n;
-    const read = (genesis: Genesis, tokens: bigint) => {
-      const account = { balanceAtoken: tokens * 10n ** 18n, code: undefined, storage: new Map() };
-      return parseGenesis(encodeGenesis({ ...genesis, alloc: new Map([[payee(1), account]]) }));
-    };
-    const staked = stakedGenesis([40, 60]);
-    expect(read(staked, most - 100n).alloc.size).toBe(1);
-    expect(() => read(staked, most - 99n)).toThrow(`more than ${most} TOKEN together`);
-    expect(read(testGenesis(wallet.address), most + 1n).alloc.size).toBe(1);
   });
 });
 
