@@ -7,6 +7,7 @@
  */
 import type { Address } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/abci-event.js";
+import { MAX_TOTAL_POWER } from "../../../chain/consensus/validator-set.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
@@ -17,9 +18,10 @@ import { MessageFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { Delegations, ENTRY_KIND, type QueueEntry } from "./delegation-record.js";
-import { noEntryFailure, stakingFailure } from "./staking-failure.js";
+import { noEntryFailure, stakingFailure, uncountableFailure } from "./staking-failure.js";
 import { operatorText, sharesText, timeText } from "./staking-texts.js";
 import {
+  ATOKEN_PER_POWER,
   BOND_STATUS,
   SHARES_PER_ATOKEN,
   type SlashEvent,
@@ -29,6 +31,9 @@ import {
 
 /** Entries of one account together, all of which each touch looks at; the SDK's bound is by pair. */
 const MAX_ENTRIES_OF_ACCOUNT = 100;
+
+/** All of it may be votes one day. */
+const MOST_STAKE_ATOKEN = MAX_TOTAL_POWER * ATOKEN_PER_POWER;
 
 /** The validator of an operator. Throws `MessageFailure` for a stranger's. */
 export function validatorOf(context: ModuleContext, operator: Address): ValidatorRecord {
@@ -52,6 +57,8 @@ export function delegate(
   state.withLocked(() => {
     context.moveCoins("DELEGATE", delegator, MODULE_ACCOUNTS.staking, amountAtoken);
   });
+  const allAtoken = state.accountNow(MODULE_ACCOUNTS.staking)?.balanceAtoken ?? 0n;
+  if (allAtoken > MOST_STAKE_ATOKEN) throw uncountableFailure();
   state.locks?.delegated(delegator, amountAtoken);
   const shares = addShares(context, validator, delegator, amountAtoken);
   context.emit("delegate", {

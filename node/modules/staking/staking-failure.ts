@@ -67,3 +67,9 @@ export function noEntryFailure({ appVersion }: ModuleContext, height: number): M
       : sdkFault(SDK_CODE.notFound, text),
   );
 }
+
+/** The failure of stake beyond what consensus can count: with it as votes no block could be decided. */
+export function uncountableFailure(): MessageFailure {
+  const text = "there would be more stake than votes can be counted for";
+  return new MessageFailure(sdkFault(SDK_CODE.invalidRequest, text));
+}

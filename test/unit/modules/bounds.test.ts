@@ -1,6 +1,7 @@
 /** What the modules do at a block's end is bounded, however much has been delegated. */
 import { describe, expect, it } from "@jest/globals";
 import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { MAX_TOTAL_POWER } from "../../../chain/consensus/validator-set.js";
 import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
 import { present } from "../../../chain/errors.js";
 import { executeCosmosTransaction } from "../../../node/execution/cosmos/cosmos-executor.js";
@@ -100,6 +101,25 @@ describe("the end of a block", () => {
       return done.filter(Boolean).length;
     });
     expect(counts).toEqual([100, 200, 250, 250]);
+  });
+});
+
+describe("stake", () => {
+  it("is never more than consensus can count as votes", () => {
+    const chain = chainWith(0);
+    const rich = accountAt(4_000);
+    chain.mint(rich, 2n ** 61n * TOKEN);
+    const stake = (amountAtoken: bigint) =>
+      chain.run((context) => {
+        delegate(context, rich, validatorOf(context, accountAt(0)), amountAtoken);
+      })?.message;
+    const refusal = "there would be more stake than votes can be counted for";
+    expect(stake(2n ** 60n * TOKEN)).toContain(refusal);
+    expect(stake(2n ** 59n * TOKEN)).toBeUndefined();
+    expect(stake(2n ** 59n * TOKEN)).toContain(refusal);
+    const [power = 0n] = chain.endBlock().map((update) => update.power);
+    expect(power).toBeGreaterThanOrEqual(2n ** 59n);
+    expect(power).toBeLessThanOrEqual(MAX_TOTAL_POWER);
   });
 });
 
