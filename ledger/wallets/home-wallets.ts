@@ -29,7 +29,7 @@ const KEYSTORE_END = ".json";
 
 /**
  * All keystores of a home, the first wallet's first.
- * @throws INVALID_WALLET_FILE for a file without an address, or two of the same address; also where the folder
+ * @throws INVALID_WALLET_FILE for a file without an address, two of the same address, and a folder that
  *   cannot be read
  */
 export function readHomeWallets(home: string): readonly HomeWallet[] {

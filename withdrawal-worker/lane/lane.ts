@@ -19,6 +19,7 @@ import { whileHolding } from "../../runtime/process/lease-keeper.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
 import { signSlots } from "./attempts.js";
 import { freezeIfBehind } from "./behind-chain.js";
+import { longRoundReason, NO_FEES_REASON, stallReason, switchReason } from "./blocked-reason.js";
 import { Broadcaster, type SendReport } from "./broadcaster.js";
 import { correctAttempts } from "./corrections.js";
 import { WorkerError } from "../errors.js";
@@ -426,16 +427,10 @@ export class Lane {
     this.#blockedReason = freeze.frozen
       ? `signing is frozen: ${freeze.reason}`
       : (freeze.behindElsewhere ??
-        this.#switchReason() ??
+        switchReason(this.#killSwitch) ??
         this.#signerReason(count) ??
         this.#settler.trouble() ??
         this.#stallReason());
-  }
-
-  /** The home's copy of the kill switch stops, also where the ledger's does not. */
-  #switchReason(): string | undefined {
-    const { level, reason } = this.#killSwitch;
-    return stops(level, "stop-sign") ? `kill switch ${level}: ${reason}` : undefined;
   }
 
   /** Why the signer does not sign, while something waits for it. */
@@ -443,29 +438,20 @@ export class Lane {
     return openSlots > 0 ? this.#context.signer.trouble() : undefined;
   }
 
-  /** A round that does not end: what it waits for has no time-out of its own, or many. */
   #longRoundReason(): string | undefined {
     const { clock, settings } = this.#context;
-    const lastedMs = clock.monotonicMs() - (this.#roundSinceMs ?? clock.monotonicMs());
-    if (lastedMs < settings.stall.alarmAfterMs) return undefined;
-    return `the present round has not ended for ${Math.floor(lastedMs / 1_000)} s`;
+    const nowMs = clock.monotonicMs();
+    return longRoundReason(nowMs - (this.#roundSinceMs ?? nowMs), settings.stall);
   }
 
   /** Why the lane does not move, once that has lasted too long. */
   #stallReason(): string | undefined {
+    const { clock, settings } = this.#context;
     const stalled = this.#wayOut.stalled();
-    const { alarmAfterMs } = this.#context.settings.stall;
-    if (stalled === undefined || stalled.waitedMs < alarmAfterMs) {
-      const hasNoFees = this.#context.clock.monotonicMs() < this.#noFeesUntilMs;
-      return hasNoFees ? "the day's budget of network fees does not cover what waits" : undefined;
+    if (stalled === undefined || stalled.waitedMs < settings.stall.alarmAfterMs) {
+      return clock.monotonicMs() < this.#noFeesUntilMs ? NO_FEES_REASON : undefined;
     }
-    const { nonce, status, waitedMs } = stalled;
-    const answer = this.#broadcaster.answerTo(nonce) ?? "nothing sent";
-    const seconds = Math.floor(waitedMs / 1_000);
-    return (
-      `nonce ${nonce} (${status}) has not been mined for ${seconds} s; ` +
-      `the node's last answer: ${answer}`
-    );
+    return stallReason(stalled, this.#broadcaster.answerTo(stalled.nonce));
   }
 
   /** Runs a round and sorts its faults: what passes is waited out, broken invariants end the lane. */
