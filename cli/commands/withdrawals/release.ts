@@ -20,8 +20,11 @@ import type {
 import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
 import { walletOfOpenSlot } from "../../../ledger/withdrawals/operator-decisions.js";
 import { toWithdrawalId, type WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import { phaseOf } from "../../../ledger/requests/withdrawal-status.js";
 import { unprovenReason } from "../../../ledger/withdrawals/slot-outcomes.js";
+import { findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import type { HotWallet } from "../../../ledger/wallets/wallet.js";
+import type { Sql } from "../../../runtime/sql/sql.js";
 import { CliError } from "../../errors.js";
 import { operatorName, readReason } from "../ledger-decisions.js";
 import {
@@ -86,17 +89,14 @@ export async function runReleaseWithdrawals(
       );
     }
     // What has no nonce is no wallet's: it is met with each of them, and told once.
-    const linesOf = <Entry>(entries: readonly Entry[], toLines: (entry: Entry) => string[]) => [
-      ...new Set(entries.flatMap(toLines)),
+    const told: string[] = [];
+    for (const step of reports.flatMap(({ steps }) => steps)) {
+      told.push((await unwantedLine(opened.database, step)) ?? stepLine(step));
+    }
+    const done = [...new Set(told)];
+    const remaining = [
+      ...new Set(reports.flatMap(({ obstacles }) => obstacles).flatMap(obstacleLines)),
     ];
-    const done = linesOf(
-      reports.flatMap(({ steps }) => steps),
-      stepLines,
-    );
-    const remaining = linesOf(
-      reports.flatMap(({ obstacles }) => obstacles),
-      obstacleLines,
-    );
     if (command.json) command.print(toJson({ done, remaining }));
     else {
       for (const line of done) command.print(line);
@@ -223,25 +223,38 @@ function chainOf({ node }: OpenedLedger, wallet: Address, signal: AbortSignal): 
   };
 }
 
-function stepLines(done: ReleaseStep): string[] {
+/** Of one that is let go on, and that somebody has taken back or rejected: it is let go on to its end. */
+async function unwantedLine(sql: Sql, done: ReleaseStep): Promise<string | undefined> {
+  const isLetGo = ["slot-resumed", "nonce-replaced", "unpaid-resumed"].includes(done.step);
+  if (!isLetGo || !("id" in done)) return undefined;
+  const { id } = done;
+  const status = (await findWithdrawal(sql, id))?.status ?? "settled";
+  if (status === "cancelling")
+    return `${id}: it is not to be paid: a transfer of nothing takes its nonce`;
+  return phaseOf(status) === "unpaid"
+    ? `${id}: it is not to be paid: it ended as ${status}`
+    : undefined;
+}
+
+function stepLine(done: ReleaseStep): string {
   switch (done.step) {
     case "signing-released":
-      return ["signing is released"];
+      return "signing is released";
     case "foreign-accepted":
-      return [`the next nonce is ${done.nextNonce}; ${done.count} foreign ones are accepted`];
+      return `the next nonce is ${done.nextNonce}; ${done.count} foreign ones are accepted`;
     case "equal-frozen":
-      return [`${done.count} withdrawals may be paid already`];
+      return `${done.count} withdrawals may be paid already`;
     case "found-mined":
-      return [`${done.id}: ${done.hash} is mined, the worker books it`];
+      return `${done.id}: ${done.hash} is mined, the worker books it`;
     case "slot-resumed":
-      return [`${done.id}: nonce ${done.nonce} is still free, the same bytes go out again`];
+      return `${done.id}: nonce ${done.nonce} is still free, the same bytes go out again`;
     case "nonce-replaced":
-      return [`${done.id}: ${done.foreignHash} consumed its nonce; it gets a new one`];
+      return `${done.id}: ${done.foreignHash} consumed its nonce; it gets a new one`;
     case "unpaid-resumed":
-      return [`${done.id}: it will be paid`];
+      return `${done.id}: it will be paid`;
     case "payment-adopted":
   }
-  return [`${done.id}: ${done.hash} is its payment, the worker books it`];
+  return `${done.id}: ${done.hash} is its payment, the worker books it`;
 }
 
 function obstacleLines(left: ReleaseObstacle): string[] {

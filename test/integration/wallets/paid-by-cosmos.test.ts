@@ -166,3 +166,13 @@ it("is taken from a customer whose request holds all that there is, as page and 
   expect(await desk.breakAtoken()).toBe(0n);
   expect(await desk.breaks()).toBe("");
 });
+
+it("is not told to be paid where it is let go on behind its cancellation, but to have ended", async () => {
+  const { id } = await desk.request(WISH);
+  const hash = await payByHand();
+  await desk.causeway("withdrawals", "cancel", id, ...REASON);
+  await desk.causeway("ledger", "accept-outflow", hash, ...REASON);
+  const said = await desk.causeway("withdrawals", "release", id, "--not-paid");
+  expect([said.code, said.text]).toEqual([0, expect.stringContaining("it ended as cancelled")]);
+  expect(said.text).not.toContain("will be paid");
+});
