@@ -115,6 +115,7 @@ function addBookDecisions(ledger: Command, run: Runner): void {
     .option("--block <n>", "block from which on it counts")
     .option("--address <address>", "deposit address that is meant")
     .option("--deposit <id>", "deposit in suspense whose coins are taken")
+    .option("--withdrawal <id>", "frozen request that ends with it: what it held is taken at once")
     .action((own: Flags & AdjustFlags) => decide(run, own, () => adjustTerms(own)));
 }
 
@@ -192,14 +193,15 @@ interface AdjustFlags {
   readonly block?: string;
   readonly address?: string;
   readonly deposit?: string;
+  readonly withdrawal?: string;
 }
 
 function adjustTerms(own: AdjustFlags): StoredTerms {
   const { tx: hash, block, deposit: depositId, key, debit, credit, asset } = own;
-  const { amountAtoken, address } = own;
+  const { amountAtoken, address, withdrawal: withdrawalId } = own;
   const height = block === undefined ? undefined : heightOf(block);
   const sides = { debit, credit, asset, amountAtoken };
-  return { action: "adjust", key, ...sides, hash, height, address, depositId };
+  return { action: "adjust", key, ...sides, hash, height, address, depositId, withdrawalId };
 }
 
 /** Digits alone: an empty text, as of a variable that was never set, is no block 0. */

@@ -5,6 +5,7 @@ import {
   type AccountCode,
   customerAccount,
   type CustomerId,
+  customerOf,
   DEPOSIT_ADDRESSES,
   NATIVE_ASSET,
   NETWORK_FEE,
@@ -28,6 +29,7 @@ import type { NewEvent } from "../events.js";
 import { acceptRemined } from "../blocks/remined-payments.js";
 import { IS_GAS } from "../treasury/moves.js";
 import { decideTransfer } from "../withdrawals/slot-outcomes.js";
+import { endFrozen } from "../requests/endings.js";
 import { STANDS } from "../requests/unexplained-outflows.js";
 import { freezeBooked, lockExplanation } from "../withdrawals/foreign-transactions.js";
 import type { ForeignPayment } from "../requests/possible-payments.js";
@@ -69,8 +71,7 @@ export async function carryOut(
       return acceptOutflow(tx, terms, paid);
     case "adjust":
   }
-  await adjust(tx, terms);
-  return [];
+  return adjust(tx, terms);
 }
 
 async function assignAddress(tx: Sql, terms: Terms<"assign-address">): Promise<NewEvent[]> {
@@ -244,8 +245,9 @@ function notBorne(error: unknown, account: AccountCode): unknown {
   return new LedgerError(
     "INSUFFICIENT_BALANCE",
     `${account} has less than it took. Where a request of theirs that is frozen holds it: accept it with ` +
-      "--account asset:break; causeway withdrawals cancel and causeway withdrawals release --not-paid end " +
-      `the request; then causeway ledger adjust --debit ${account} --credit asset:break`,
+      "--account asset:break and take the request back (causeway withdrawals cancel); then, in place of " +
+      "causeway withdrawals release --not-paid, which gives the hold back, causeway ledger adjust " +
+      `--debit ${account} --credit asset:break --withdrawal <id>, which takes it with the request's end`,
     { cause: error },
   );
 }
@@ -260,7 +262,7 @@ function sumByAsset(
   return sums;
 }
 
-async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
+async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<readonly NewEvent[]> {
   await assertBooked(tx, terms);
   const { key, debit, credit, amountAtoken: amountUnits, hash, height, address } = terms;
   const { asset = NATIVE_ASSET } = terms;
@@ -272,6 +274,7 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
   }
   for (const code of [debit, credit]) await assertWallet(tx, code);
   const named = await takeNamed(tx, terms);
+  const events = await endNamed(tx, terms);
   if (debit === SUSPENSE) await assertInSuspense(tx, asset, amountUnits);
   await postJournal(tx, {
     kind: "ledger.adjustment",
@@ -280,6 +283,36 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
     memo: hash === undefined ? named?.hash : evidence(hash, address),
     postings: [{ asset, debit, credit, amountUnits }],
   });
+  return events;
+}
+
+/**
+ * The frozen request that a correction names ends unpaid: what it gives back is taken in the same commit, and
+ * asked for by nobody before.
+ * @returns events to append last
+ * @throws INVALID_DECISION
+ */
+async function endNamed(
+  tx: Sql,
+  { withdrawalId: id, key, debit, asset = NATIVE_ASSET }: Terms<"adjust">,
+): Promise<readonly NewEvent[]> {
+  if (id === undefined) return [];
+  const rows = await tx.query(
+    `SELECT 1 FROM withdrawal w
+      WHERE id = $1 AND status = 'frozen' AND asset = $2 AND customer_id = $3
+        AND NOT EXISTS (SELECT 1 FROM nonce_slot s
+                         WHERE s.withdrawal_id = w.id AND s.outcome IS DISTINCT FROM 'foreign')`,
+    [id, asset, customerOf(debit)],
+  );
+  if (rows.length === 0) {
+    const what = `${id} is no request in ${asset} of the customer who gives that is frozen without a nonce`;
+    throw new LedgerError("INVALID_DECISION", what);
+  }
+  const reason = `something else has paid it, as its customer bears: causeway ledger adjust --key ${key}`;
+  const ended = await endFrozen(tx, { id, reason });
+  if (ended !== undefined) return ended;
+  const message = `something else may have paid ${id}, too: causeway ledger open`;
+  throw new LedgerError("INVALID_DECISION", message);
 }
 
 /**

@@ -175,11 +175,12 @@ async function readSeen(tx: Sql, terms: DecisionTerms): Promise<string> {
     const found = await readInclusion(tx, terms.withdrawalId);
     return found === undefined ? blocks : `${blocks} ${found.hash} ${found.blockHash}`;
   }
-  if (terms.action !== "pay-withdrawal") return blocks;
+  const id = requestOf(terms);
+  if (id === undefined) return blocks;
   const [row] = await tx.query<{ cause: string }>(
     `SELECT encode(sha256(convert_to(coalesce(reason, ''), 'UTF8')), 'hex') AS cause
        FROM withdrawal WHERE id = $1`,
-    [terms.withdrawalId],
+    [id],
   );
   return row === undefined ? blocks : `${blocks} ${row.cause}`;
 }
@@ -190,10 +191,15 @@ async function readSeen(tx: Sql, terms: DecisionTerms): Promise<string> {
  * @returns what it says behind that
  */
 async function holdSubject(tx: Sql, terms: DecisionTerms): Promise<string> {
-  if (terms.action === "decide-transfer" || terms.action === "pay-withdrawal") {
-    await lockOpenSlot(tx, terms.withdrawalId);
-  }
+  const id = terms.action === "decide-transfer" ? terms.withdrawalId : requestOf(terms);
+  if (id !== undefined) await lockOpenSlot(tx, id);
   return readSeen(tx, terms);
+}
+
+/** The frozen request that a decision lets go on, or ends. */
+function requestOf(terms: DecisionTerms): WithdrawalId | undefined {
+  const isAbout = terms.action === "pay-withdrawal" || terms.action === "adjust";
+  return isAbout ? terms.withdrawalId : undefined;
 }
 
 /**

@@ -118,6 +118,8 @@ const decisionTerms = z.discriminatedUnion("action", [
     address: address.optional(),
     /** Deposit in suspense whose coins are taken. */
     depositId: depositId.optional(),
+    /** Frozen request that ends with it: what it held is taken before anybody can ask for it again. */
+    withdrawalId: withdrawalId.optional(),
   }),
 ]);
 
@@ -147,6 +149,12 @@ export function parseTerms(terms: unknown): DecisionTerms {
     throw new LedgerError(
       "INVALID_DECISION",
       `a deposit is named where ${SUSPENSE} gives its coins`,
+    );
+  }
+  if (data.withdrawalId !== undefined && customerOf(data.debit) === undefined) {
+    throw new LedgerError(
+      "INVALID_DECISION",
+      "a request is named where its customer gives its coins",
     );
   }
   // Only given: a correction takes back what one of a former release gave.

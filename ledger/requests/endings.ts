@@ -135,3 +135,19 @@ export async function endIfCancelled(tx: Sql, id: WithdrawalId): Promise<readonl
   const { cause, reason } = row;
   return (await endKnown(tx, endOfCancel(cause), [{ id, reason }])).events;
 }
+
+/**
+ * Ends a frozen withdrawal without a nonce, by a person's word that something else has paid it. The caller
+ * holds it.
+ * @returns events to append last; undefined where something that nobody has decided about may have paid it
+ */
+export async function endFrozen(
+  tx: Sql,
+  { id, reason }: { readonly id: WithdrawalId; readonly reason: string },
+): Promise<readonly NewEvent[] | undefined> {
+  await keepWish(tx, { id, cause: "request", reason });
+  const { events } = await stepWithdrawals(tx, "accepted", [{ id }], ["frozen"]);
+  const ended = await endIfCancelled(tx, id);
+  const rows = await tx.query(`SELECT 1 FROM withdrawal WHERE id = $1 AND phase = 'unpaid'`, [id]);
+  return rows.length === 0 ? undefined : [...events, ...ended];
+}

@@ -436,9 +436,10 @@ function notAlone(id: WithdrawalId, hash: Hash32, why: string): LedgerError {
   return new LedgerError(
     "NO_WALLET_TRANSACTION",
     `${hash} ${why}. Where it paid ${id} by a contract, by Cosmos or among others: causeway withdrawals ` +
-      `cancel ${id}, causeway ledger accept-outflow ${hash} --account asset:break, causeway withdrawals ` +
-      `release ${id} --not-paid, which gives its hold back, and at once causeway ledger adjust --debit ` +
-      `liability:customer:<customer> --credit asset:break`,
+      `cancel ${id}, causeway ledger accept-outflow ${hash} --account asset:break, and, in place of ` +
+      `causeway withdrawals release ${id} --not-paid, which gives its hold back, causeway ledger adjust ` +
+      `--debit liability:customer:<customer> --credit asset:break --withdrawal ${id}, which takes it with ` +
+      "the request's end",
     { details: { hash } },
   );
 }

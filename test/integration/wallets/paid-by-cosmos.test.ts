@@ -176,3 +176,40 @@ it("is not told to be paid where it is let go on behind its cancellation, but to
   expect([said.code, said.text]).toEqual([0, expect.stringContaining("it ended as cancelled")]);
   expect(said.text).not.toContain("will be paid");
 });
+
+it("is taken from its customer with the request's end, and cannot be asked for in between", async () => {
+  const page = readFileSync("docs/restore.md", "utf8");
+  const wish = { ...WISH, amountAtoken: 10n * TOKEN };
+  const { id } = await desk.request(wish);
+  const payment = desk.chain.cosmosPayment(WALLET, destination(1), 10n * TOKEN);
+  const { hash } = payment;
+  desk.chain.mine([payment]);
+  await desk.watch();
+  await desk.causeway("withdrawals", "cancel", id, ...REASON);
+  const take = () => {
+    const what = [
+      "--key",
+      `by-hand:${id}`,
+      "--withdrawal",
+      id,
+      "--amount-atoken",
+      `${10n * TOKEN}`,
+    ];
+    const sides = ["--debit", "liability:customer:alice", "--credit", "asset:break"];
+    return desk.causeway("ledger", "adjust", ...what, ...sides, ...REASON);
+  };
+  // Nobody has said yet what the transaction was.
+  await expect(take()).rejects.toMatchObject({ code: "INVALID_DECISION" });
+  await desk.causeway("ledger", "accept-outflow", hash, ...REASON);
+  expect(page).toMatch(/ledger adjust --key by-hand:<id> .*--withdrawal <id> --reason/);
+  expect((await take()).code).toBe(0);
+  const { status, reason } = await desk.read(id);
+  expect([status, reason]).toEqual(["cancelled", "paid by hand"]);
+  expect(await desk.availableAtoken("alice")).toBe(0n);
+  await desk.causeway("withdrawals", "release", "--acknowledge", hash, ...REASON);
+  await desk.work(4);
+  await desk.watch();
+  expect(desk.paidAtoken(destination(1))).toBe(10n * TOKEN);
+  expect(await desk.breakAtoken()).toBe(0n);
+  expect(await desk.breaks()).toBe("");
+});
