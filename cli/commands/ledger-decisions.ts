@@ -241,9 +241,13 @@ function decisionLine(decision: Decision): string {
   const { id, status, terms, proposedBy, decidedBy, reason } = decision;
   const { action, ...rest } = terms;
   const fields = Object.entries(rest).map(([name, value]) => `${name} ${value}`);
-  const by = decidedBy === undefined ? `proposed by ${proposedBy}` : `by ${decidedBy}`;
-  const next = status === "proposed" ? `; another person: causeway ledger approve ${id}` : "";
-  return `${id} ${status} ${action} ${fields.join(", ")}; ${by}: ${reason}${next}`;
+  // The reason is its proposer's.
+  const by = decidedBy === proposedBy ? "" : "proposed ";
+  const next =
+    status === "proposed"
+      ? `; another person: causeway ledger approve ${id}`
+      : by && `; ${status === "refused" ? status : "approved"} by ${decidedBy}`;
+  return `${id} ${status} ${action} ${fields.join(", ")}; ${by}by ${proposedBy}: ${reason}${next}`;
 }
 
 function openLines(open: OpenMatters): string[] {

@@ -239,7 +239,10 @@ function checkWallet(wallet: WalletFigures): readonly Finding[] {
   const { address, status, isFrozen, hasKey, inFlight } = wallet;
   const id = "hot-wallet";
   if (isFrozen) {
-    const remedy = "look, then: causeway withdrawals list and release";
+    // Its own switch, the kill switch or an incident.
+    const remedy =
+      "causeway withdrawals list says why; causeway withdrawals release looks again, and names what " +
+      "else has to be lifted";
     return [finding(id, "fail", `${address} (${status}) is frozen`, remedy)];
   }
   if (hasKey || status === "retired") {

@@ -155,6 +155,9 @@ describe("decisions about the books", () => {
       "1 refused accept-outflow",
       "2 done accept-outflow",
     ]);
+    // Whose the reason is, and who agreed to it or did not.
+    expect(all[0]).toMatch(/; proposed by ann: .*; refused by bea$/);
+    expect(all[1]).toMatch(/; proposed by ann: .*; approved by bea$/);
     await expect(
       desk.database.query(`UPDATE operator_decision SET reason = 'none'`),
     ).rejects.toMatchObject({ details: { sqlState: "23001" } });

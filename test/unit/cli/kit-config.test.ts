@@ -324,6 +324,13 @@ describe("the doctor", () => {
     expect(severities("draining", "retired")).toEqual(["pass", "pass", "warn"]);
   });
 
+  it("does not say that a release lifts what the kill switch or an incident stops", () => {
+    const frozen = { address: "0x01", inFlight: 0, isFrozen: true, hasKey: true, status: "active" };
+    const [{ severity, remedy } = { severity: "", remedy: "" }] = checkWallets([frozen]);
+    expect(severity).toBe("fail");
+    expect(remedy).toMatch(/withdrawals list says why.*names what else has to be lifted/);
+  });
+
   it("knows the node of another home, although all local chains have one chain id", async () => {
     const paths = homePaths(join(newFolder(), "home"));
     await runInit(contextFor(paths.home), {});
