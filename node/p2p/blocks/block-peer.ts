@@ -29,6 +29,10 @@ export interface AnswerLimits {
 /** Answers under way from one peer; from one that says "later", one. */
 const MAX_REQUESTS = 4;
 
+/** Pause before a peer is asked for a proof again; doubles each time that it had none. A proof is a block. */
+const PROOF_PAUSE_MS = 500;
+const MAX_PROOF_PAUSE_MS = 60_000;
+
 /** An answer that is under way. */
 export interface OpenAnswer {
   readonly request: BlockRequest;
@@ -49,6 +53,9 @@ export class BlockPeer {
   isAsked = false;
   askedAtMs = Number.NEGATIVE_INFINITY;
   isAskedForProof = false;
+  /** It is not asked for a proof again before. */
+  proofDueMs = Number.NEGATIVE_INFINITY;
+  private proofPauseMs = PROOF_PAUSE_MS;
   /** The peer failed and is not asked again before. */
   passedOverUntilMs = Number.NEGATIVE_INFINITY;
   private readonly open = new Set<Answer>();
@@ -118,6 +125,14 @@ export class BlockPeer {
   /** A request failed, or took too long. */
   failed(): void {
     this.failures++;
+  }
+
+  /** It was asked for a proof of its height: who has none is asked ever more seldom. */
+  askedForProof(isProved: boolean): void {
+    this.isAskedForProof = false;
+    const pauseMs = isProved ? PROOF_PAUSE_MS : this.proofPauseMs;
+    this.proofPauseMs = Math.min(pauseMs * 2, MAX_PROOF_PAUSE_MS);
+    this.proofDueMs = this.clock.monotonicMs() + pauseMs;
   }
 
   /**

@@ -179,15 +179,22 @@ export class BlockSync {
   /** Says what is wrong when everybody who is ahead has deleted the block that comes next here. */
   private warnOfPrunedPeers(nowMs: number): void {
     if (nowMs < this.warnAtMs) return;
-    const next = this.ports.target.height() + 1;
-    const ranges = [...this.states.values()].flatMap(({ range }) => range ?? []);
-    const bases = ranges.filter(({ height }) => height >= next).map(({ base }) => base);
-    if (bases.length === 0 || bases.some((base) => base <= next)) return;
+    const bases = this.basesBeyond([...this.states.values()]);
+    if (bases.length === 0) return;
     this.warnAtMs = nowMs + LOG_INTERVAL_MS;
+    const next = this.ports.target.height() + 1;
     this.ports.log.warn(
       { next, oldestOfPeers: Math.min(...bases), peers: bases.length },
       "no peer has the next block any more: connect an archive node, or begin by state sync",
     );
+  }
+
+  /** Oldest blocks of the peers that are ahead, where all of them have deleted what comes next here. */
+  private basesBeyond(states: readonly BlockPeer[]): readonly Height[] {
+    const next = this.ports.target.height() + 1;
+    const ranges = states.flatMap(({ range }) => range ?? []);
+    const bases = ranges.filter(({ height }) => height >= next).map(({ base }) => base);
+    return bases.some((base) => base <= next) ? [] : bases;
   }
 
   /** Follows who is connected, and asks how far they are. */
@@ -254,7 +261,12 @@ export class BlockSync {
     const claimed = speaking.flatMap(({ peer: { nodeId }, range }) => {
       return range === undefined ? [] : [{ nodeId, height: range.height }];
     });
-    this.isHeld = this.claims.hold(claimed, this.ports.target.height());
+    const isClaimed = this.claims.hold(claimed, this.ports.target.height());
+    // Among none but peers that are beyond it a node decides nothing either, whether they can prove how
+    // far they are or not: only who decides alone has a reason not to wait for another peer.
+    const beyond = this.basesBeyond(speaking).length;
+    const isStranded = !mayBeFirst && beyond > 0 && beyond === speaking.length;
+    this.isHeld = isClaimed || isStranded;
     return speaking.length > 0 && isFresh && !this.isHeld && this.queue.next() === undefined;
   }
 
@@ -306,28 +318,32 @@ export class BlockSync {
 
   /** Asks for the newest block that a peer claims to have, where it has backed nothing so far. */
   private doubt(state: BlockPeer, signal: AbortSignal): void {
-    const { range, peer } = state;
-    if (range === undefined || state.isAskedForProof) return;
+    const { range, peer, isAskedForProof, proofDueMs } = state;
+    if (range === undefined || isAskedForProof) return;
+    if (this.ports.clock.monotonicMs() < proofDueMs) return;
     if (!this.claims.isDoubtful(peer.nodeId, range.height, this.ports.target.height())) return;
-    state.isAskedForProof = true;
-    void this.askProof(peer, range.height, signal).finally(() => {
-      state.isAskedForProof = false;
-      this.wakeup.wake();
-    });
+    void this.askProof(state, range.height, signal);
   }
 
-  private async askProof(peer: SyncPeer, height: Height, signal: AbortSignal): Promise<void> {
+  private async askProof(state: BlockPeer, height: Height, signal: AbortSignal): Promise<void> {
+    const { peer } = state;
+    state.isAskedForProof = true;
     // As long as for blocks: a peer with too much to do has the proof wait for its turn as well.
     const limit = limitedSignal([signal, peer.signal], this.limits.answerMs);
     const { target, log } = this.ports;
+    let isProved = false;
     const onBlock = ({ commit }: ReceivedBlock) => {
-      const isProof = commit.height === height && target.isProof(commit);
-      if (isProof) this.claims.prove(peer.nodeId, height);
+      if (commit.height !== height || !target.isProof(commit)) return;
+      isProved = true;
+      this.claims.prove(peer.nodeId, height);
     };
     try {
       await peer.source.blocks({ from: height, count: 1 }, { signal: limit, onBlock });
     } catch (error) {
       if (!signal.aborted) log.debug({ peer: peer.nodeId, err: error }, "a height was not proved");
+    } finally {
+      state.askedForProof(isProved);
+      this.wakeup.wake();
     }
   }
 

@@ -95,6 +95,8 @@ export class FakeChain implements BlockSyncTarget {
       /** What the store gives to peers instead of the true block. */
       readonly lie?: (decided: DecidedBlock) => DecidedBlock;
       readonly applyMs?: number;
+      /** Whose commits prove nothing here, as where the validators are others by now. */
+      readonly provesNothing?: boolean;
     } = {},
   ) {
     for (let one = 1; one <= height; one++) this.blocks.push(trueBlock(one));
@@ -120,6 +122,7 @@ export class FakeChain implements BlockSyncTarget {
   }
 
   isProof(commit: DecidedBlock["commit"]): boolean {
+    if (this.options.provesNothing === true) return false;
     return commit.blockId?.hash === trueBlock(commit.height).commit.blockId?.hash;
   }
 

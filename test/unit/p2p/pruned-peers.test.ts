@@ -79,4 +79,31 @@ describe("block sync", () => {
     await expect(run).rejects.toThrow("stop");
     expect(chain.height()).toBe(3);
   });
+
+  it("is not over among such peers where none can prove how far it is, until one has the block", async () => {
+    const chain = new FakeChain(3, { provesNothing: true });
+    const asked: Height[] = [];
+    const peers = [peer("a", BASE, asked), peer("b", BASE + 5, asked)];
+    const lines: string[] = [];
+    const sync = syncOf(chain, peers, lines);
+    const run = sync.run({ signal: new AbortController().signal, mayBeFirst: false });
+    const warnings = () => lines.filter((line) => line.includes("no peer has the next block"));
+    // By the faster clock a minute has passed: every claim has lost its weight.
+    await until(() => warnings().length >= 7 || !sync.isCatchingUp(), { timeoutMs: 20_000 });
+    expect(sync.isCatchingUp()).toBe(true);
+    // A proof is a block: they are asked for it ever more seldom.
+    expect(asked.length).toBeLessThan(20);
+    peers.push(peer("c", 1, []));
+    await run;
+    expect(chain.height()).toBe(HEIGHT);
+  });
+
+  it("is over among such peers for a validator that decides alone: they may have made it up", async () => {
+    const chain = new FakeChain(3, { provesNothing: true });
+    await syncOf(chain, [peer("a", BASE, [])]).run({
+      signal: new AbortController().signal,
+      mayBeFirst: true,
+    });
+    expect(chain.height()).toBe(3);
+  });
 });
