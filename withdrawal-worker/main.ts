@@ -6,6 +6,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Address } from "../chain/address.js";
+import type { ChainAccounts } from "../chain/chain-accounts.js";
 import { createAddressDerivation } from "../chain/derivation/address-derivation.js";
 import type { TokenEntry } from "../chain/token-list.js";
 import { NETWORKS } from "../chain/networks.js";
@@ -61,7 +62,6 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const config = loadConfig({ home, env, portOffset }, workerConfigFile);
   const settings = toLaneSettings(config);
   const entries = loadExchangeTokens(home);
-  const keys = openKeys(context, { config, settings, entries });
   const apiKey = readSecretFile(join(home, "config", "api.key"));
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];
@@ -71,6 +71,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     secondUrl === "" ? undefined : createJsonRpcClient({ url: secondUrl, timeoutMs });
   const client = createEvmClient(rpc);
   const accounts = new KnownAccounts(client);
+  const chainAccounts = () => accounts.current;
+  const keys = openKeys(context, { config, settings, entries, chainAccounts });
   const identity = await findIdentity({
     ask: async () => {
       const found = await askIdentity(client, config, signal);
@@ -118,8 +120,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     signal,
   });
   const isStopped = () => stops(fileSwitch(switchFile).level, "stop-new");
-  const chain = { chainId, chainAccounts: () => accounts.current };
-  const api = { tokens, policy, isStopped, switchFile, ...chain, apiKey, shownNonces: shown.all };
+  const parts = { tokens, policy, isStopped, switchFile, chainId, chainAccounts, apiKey };
+  const api = { ...parts, shownNonces: shown.all };
   const server = createServer({ config, database, api, lanes, queue, context });
   try {
     await server.start();
@@ -192,9 +194,10 @@ function openKeys(
     readonly config: WorkerConfig;
     readonly settings: LaneSettings;
     readonly entries: readonly TokenEntry[];
+    readonly chainAccounts: () => ChainAccounts;
   },
 ): WalletKeys {
-  const { config, settings, entries } = parts;
+  const { config, settings, entries, chainAccounts } = parts;
   return new WalletKeys({
     home,
     settings: config.signer,
@@ -206,6 +209,7 @@ function openKeys(
     depositAddressAt: depositAddresses(home),
     totals: new SignerTotals(join(home, "data", "signer-totals"), systemClock),
     tokens: entries,
+    chainAccounts,
     log,
   });
 }

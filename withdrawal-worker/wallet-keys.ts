@@ -1,6 +1,7 @@
 /** Signers of the home's hot wallets, opened once each behind the signers' own rules. */
 import { existsSync } from "node:fs";
 import type { Address } from "../chain/address.js";
+import type { ChainAccounts } from "../chain/chain-accounts.js";
 import { AppError, errorCode } from "../chain/errors.js";
 import type { TokenEntry } from "../chain/token-list.js";
 import { type HomeWallet, readHomeWallets } from "../ledger/wallets/home-wallets.js";
@@ -17,6 +18,8 @@ export interface WalletKeysOptions
   > {
   /** Served tokens: their contracts are called, and never paid. */
   readonly tokens: readonly Pick<TokenEntry, "symbol" | "contractAddress">[];
+  /** Accounts that the chain's genesis names, as far as they are known by now. */
+  readonly chainAccounts?: () => ChainAccounts;
   readonly log: Logger;
 }
 
@@ -96,6 +99,7 @@ export class WalletKeys {
 
   #open(wallet: HomeWallet): void {
     const { home, settings, chainId, limits, totals, depositAddressAt } = this.#options;
+    const { chainAccounts } = this.#options;
     const contracts = this.#contracts;
     const wallets = () => this.#wallets;
     const own = {
@@ -103,6 +107,9 @@ export class WalletKeys {
         return wallets();
       },
       tokenContracts: [...contracts.values()],
+      get chainAccounts() {
+        return Object.values(chainAccounts?.() ?? {});
+      },
     };
     const contractOf = (asset: string) => contracts.get(asset);
     const rules = { chainId, limits, totals, own, contractOf, depositAddressAt };
