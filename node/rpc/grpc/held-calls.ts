@@ -5,6 +5,7 @@
  */
 import { Duplex } from "node:stream";
 import {
+  Metadata,
   ResponderBuilder,
   ServerInterceptingCall,
   type ServerInterceptingCallInterface,
@@ -14,21 +15,21 @@ import {
 } from "@grpc/grpc-js";
 import { COUNTED_BYTES, type Holding } from "../../../runtime/http/held-bytes.js";
 import { type ClientMemory, holdMessage, PIECE_BYTES } from "../client-memory.js";
+import { GRPC_CODES } from "../cosmos/errors.js";
 
-/** What gzip and deflate make of a byte at most: the library unpacks a message before anybody sees it. */
-const MOST_UNPACKED = 1_032;
+/** What messages may come in: as they are. */
+const ENCODING = "identity";
+const ENCODINGS_HEADER = "grpc-accept-encoding";
 
 /**
- * Counts what each call holds; who is let go loses the call. Answers have to come as bytes.
- * @param maxMessageBytes of a request, unpacked
+ * Counts what each call holds; who is let go loses the call. Answers have to come as bytes. A call whose
+ * messages may come packed is refused before anything of them is read: the library unpacks each before
+ * anybody sees it, to the thousandfold, and to the end also where the call is gone.
  */
-export function holdCalls(
-  { unread, unsent }: ClientMemory,
-  maxMessageBytes: number,
-): ServerInterceptor {
+export function holdCalls({ unread, unsent }: ClientMemory): ServerInterceptor {
   return (_method, call) => {
+    if (isPacked(call)) return refusePacked(call);
     const stream = streamOf(call);
-    const unpacked = isPacked(call) ? MOST_UNPACKED : 0;
     const letGo = () => void stream.destroy();
     const [asked, answered] = [unread.hold(letGo), unsent.hold(letGo)];
     /** Ends of what is held of the messages that have no answer yet, in their order. */
@@ -38,20 +39,17 @@ export function holdCalls(
       answered.release();
       for (const end of unanswered.splice(0)) end();
     });
-    let [sizeBytes, unpackedBytes] = [0, 0];
+    let sizeBytes = 0;
     // Before the library looks at it: what it completes has to be counted by then.
     stream.prependListener("data", (chunk: Uint8Array) => {
       sizeBytes += PIECE_BYTES + chunk.length;
-      unpackedBytes = Math.min(unpackedBytes + unpacked * chunk.length, maxMessageBytes);
-      const heldBytes = sizeBytes + unpackedBytes;
-      if (heldBytes > COUNTED_BYTES) asked.update(heldBytes);
+      if (sizeBytes > COUNTED_BYTES) asked.update(sizeBytes);
     });
     const listener = new ServerListenerBuilder()
       .withOnReceiveMessage((message, next) => {
         asked.release();
-        if (message instanceof Uint8Array) unpackedBytes = message.length;
-        const end = holdMessage(unread, Math.max(sizeBytes, unpackedBytes), letGo);
-        [sizeBytes, unpackedBytes] = [0, 0];
+        const end = holdMessage(unread, sizeBytes, letGo);
+        sizeBytes = 0;
         if (end === undefined) return;
         unanswered.push(end);
         next(message);
@@ -80,6 +78,12 @@ class HeldCall extends ServerInterceptingCall {
     this.onAnswer = parts.onAnswer;
   }
 
+  override sendMetadata(metadata: Metadata): void {
+    // The library offers to unpack.
+    metadata.set(ENCODINGS_HEADER, ENCODING);
+    super.sendMetadata(metadata);
+  }
+
   override sendMessage(message: Uint8Array, taken: () => void): void {
     // A stream of questions may stay open for ever: each is held until it has its own answer.
     this.onAnswer();
@@ -91,10 +95,20 @@ class HeldCall extends ServerInterceptingCall {
   }
 }
 
-/** Whether a call's messages may come packed, which the library does not tell either. */
+/** Whether a call's messages may come packed, which the library does not tell. */
 function isPacked(call: object): boolean {
-  if ("incomingEncoding" in call) return call.incomingEncoding !== "identity";
+  if ("incomingEncoding" in call) return call.incomingEncoding !== ENCODING;
   throw new RangeError("gRPC does not show how the messages of a call are encoded");
+}
+
+/** As gRPC wants it of a server that does not unpack (its document "Compression"). */
+function refusePacked(call: ServerInterceptingCallInterface): ServerInterceptingCall {
+  const metadata = new Metadata();
+  metadata.set(ENCODINGS_HEADER, ENCODING);
+  const details = "requests are taken as they are, without a grpc-encoding";
+  const status = { code: GRPC_CODES.UNIMPLEMENTED, details, metadata };
+  const responder = new ResponderBuilder().withStart(() => call.sendStatus(status)).build();
+  return new ServerInterceptingCall(call, responder);
 }
 
 /** The HTTP/2 stream of a call, which the library does not offer. */

@@ -67,7 +67,7 @@ const STOP_GRACE_MS = 2_000;
 export async function startGrpcServer(options: GrpcServerOptions): Promise<RpcServer> {
   const { queries, clock, memory = createClientMemory(clock) } = options;
   const server = new Server({
-    interceptors: [holdCalls(memory, MAX_RECEIVED_BYTES)],
+    interceptors: [holdCalls(memory)],
     "grpc.max_receive_message_length": MAX_RECEIVED_BYTES,
     "grpc.max_send_message_length": -1,
     "grpc.max_concurrent_streams": MAX_STREAMS,

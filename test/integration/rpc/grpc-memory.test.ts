@@ -23,7 +23,6 @@ const MAX_CONNECTIONS = 8;
 const WAIT = { timeoutMs: 30_000 };
 const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 const LATEST = "/cosmos.base.tendermint.v1beta1.Service/GetLatestBlock";
-const BY_HEIGHT = "/cosmos.base.tendermint.v1beta1.Service/GetBlockByHeight";
 
 let memory: ClientMemory;
 let server: RpcServer;
@@ -106,30 +105,21 @@ it("requests that never end are let go when they are too much together", async (
   expect((await latestBlock()).length).toBeGreaterThan(0);
 });
 
-it("packed requests count by what they become, and those that stay small are answered", async () => {
-  const packed = (message: Buffer) => {
-    const bytes = framed(gzipSync(message));
-    bytes.writeUInt8(1, 0);
-    return bytes;
-  };
+it("packed requests are refused before anything of them is read", async () => {
   const open = connect();
-  const large = open(LATEST, { "grpc-encoding": "gzip" });
-  const ended = once(large, "close");
-  // A field that no block has: it is refused once it is read.
-  large.resume().end(packed(Buffer.alloc(4_000_000, 0xff)));
-  await ended;
-  expect(memory.unread.letGoCount).toBe(1);
-  const input = chain.queries.types.message(
-    "cosmos.base.tendermint.v1beta1.GetBlockByHeightRequest",
-  );
-  const small = open(BY_HEIGHT, { "grpc-encoding": "gzip" });
-  const headers = once(small, "response");
-  small.end(packed(encodeMessage(input, { height: 1n })));
-  // Of a refusal there is no height.
-  const answered = { ":status": 200, "x-cosmos-block-height": expect.any(String) };
-  expect((await headers)[0]).toMatchObject(answered);
-  small.resume();
-  await until(() => memory.unread.totalBytes === 0, WAIT);
+  const refusal = { "grpc-status": "12", "grpc-accept-encoding": "identity" };
+  for (const packed of [undefined, framed(gzipSync(Buffer.alloc(4_000_000, 0xff)))]) {
+    const stream = open(LATEST, { "grpc-encoding": "gzip" });
+    const refused = once(stream.resume(), "response");
+    packed?.writeUInt8(1, 0);
+    if (packed !== undefined) stream.end(packed);
+    expect((await refused)[0]).toMatchObject(refusal);
+  }
+  const plain = open(LATEST, { "grpc-encoding": "identity" });
+  const answered = once(plain.resume(), "response");
+  plain.end(framed(Buffer.alloc(0)));
+  expect((await answered)[0]).toMatchObject({ "grpc-accept-encoding": "identity" });
+  await until(() => plain.closed && memory.unread.totalBytes === 0, WAIT);
 });
 
 /** A frame of HTTP/2 on stream 1, or on none. */
