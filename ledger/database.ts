@@ -45,6 +45,7 @@ import { EntriesOfAddresses1760000000041 } from "./migrations/lookups/0041-entri
 import { BooksOfTokens1760000000042 } from "./migrations/lookups/0042-books-of-tokens.js";
 import { KeptSums1760000000043 } from "./migrations/treasury/0043-kept-sums.js";
 import { ColdMoves1760000000044 } from "./migrations/treasury/0044-cold-moves.js";
+import { RareEndings1760000000045 } from "./migrations/lookups/0045-rare-endings.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
@@ -97,6 +98,7 @@ export const LEDGER_MIGRATIONS = [
   BooksOfTokens1760000000042,
   KeptSums1760000000043,
   ColdMoves1760000000044,
+  RareEndings1760000000045,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -6,13 +6,14 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { bisectBreaks } from "../../../ledger/books/break-bisection.js";
 import { readBooks } from "../../../ledger/books/reconcile-books.js";
+import { listDeposits } from "../../../ledger/deposits/deposit-queries.js";
 import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accounts.js";
 import { hashPolicy, PERMISSIVE_POLICY, rulesOf } from "../../../ledger/policy/policy.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
 import { linkAll, linkRows } from "../../../ledger/tamper/chainer.js";
 import { keepSums } from "../../../ledger/treasury/kept-sums.js";
 import { newestColdMoves } from "../../../ledger/treasury/moves.js";
-import { readMovingSweeps } from "../../../ledger/treasury/sweeps.js";
+import { listSweeps, readMovingSweeps } from "../../../ledger/treasury/sweeps.js";
 import { readTreasury } from "../../../ledger/treasury/treasury-figures.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { fillDeliveries } from "../../../ledger/webhooks/deliveries.js";
@@ -267,6 +268,24 @@ describe("the treasury", () => {
         inTransitUnits: 0n,
       });
       expect(read["posting"]).toBeLessThan(FEW);
+    });
+  });
+});
+
+describe("a list of what is rare", () => {
+  it("is read from among that: nothing is found without a look at everything", async () => {
+    await ledger.owner.transaction(async (tx) => {
+      const page = { afterSeq: 0, limit: 100 };
+      const read = await readBy(tx, ["deposit", "sweep"], async () => {
+        for (const order of ["oldest", "newest"] as const) {
+          expect(await listDeposits(tx, { ...page, order, status: "reversed" })).toEqual([]);
+        }
+        for (const state of ["void", "foreign", "failed", "frozen"] as const) {
+          expect(await listSweeps(tx, { state, afterId: 0, limit: 100 })).toEqual([]);
+        }
+      });
+      expect(read["deposit"]).toBeLessThan(FEW);
+      expect(read["sweep"]).toBeLessThan(FEW);
     });
   });
 });
