@@ -34,6 +34,8 @@ export interface StallView {
   readonly height: Height;
   /** True while that nonce has a slot. */
   readonly isOpen: boolean;
+  /** True while the pool has a transaction of that nonce. */
+  readonly isInPool: boolean;
   readonly nowMs: number;
 }
 
@@ -47,8 +49,8 @@ const BLOCKS_OF_PROOF = 2;
 const MIN_OUTAGE_MS = 60_000;
 
 /**
- * The wait after another look; undefined while there is nothing to wait for. It begins anew behind an outage
- * of node or database that takes half of all patience: what the pool has lost in it could not be sent again.
+ * The wait after another look; undefined while there is nothing to wait for. It begins anew for what the pool
+ * has lost behind an outage of node or database that takes half of all patience: it could not be sent again.
  */
 export function nextStall(
   stall: Stall | undefined,
@@ -56,10 +58,10 @@ export function nextStall(
   { giveUpAfterMs }: Pick<StallSettings, "giveUpAfterMs">,
 ): Stall | undefined {
   if (!view.isOpen) return undefined;
-  const { nonce, nowMs, height } = view;
+  const { nonce, nowMs, height, isInPool } = view;
   const outageMs = Math.max(MIN_OUTAGE_MS, giveUpAfterMs / 2);
-  const isKnown = stall?.nonce === nonce && nowMs - stall.seenMs <= outageMs;
-  if (isKnown) return { ...stall, seenMs: nowMs };
+  const isLost = stall !== undefined && !isInPool && nowMs - stall.seenMs > outageMs;
+  if (stall?.nonce === nonce && !isLost) return { ...stall, seenMs: nowMs };
   return { nonce, sinceMs: nowMs, sinceHeight: height, repricedAtMs: nowMs, seenMs: nowMs };
 }
 
@@ -72,7 +74,7 @@ export type StallAction = "wait" | "reprice" | "give-up";
  */
 export function stallAction(
   stall: Stall,
-  view: Pick<StallView, "height" | "nowMs"> & { readonly isInPool: boolean },
+  view: Pick<StallView, "height" | "nowMs" | "isInPool">,
   settings: StallSettings,
 ): StallAction {
   if (view.height - stall.sinceHeight < BLOCKS_OF_PROOF) return "wait";

@@ -81,7 +81,8 @@ export class WayOut {
       belowNonce: nonce + 1n,
       limit: 1,
     });
-    const view = { nonce, height, nowMs, isOpen: lowest !== undefined };
+    const isInPool = pendingNonce > nonce;
+    const view = { nonce, height, nowMs, isInPool, isOpen: lowest !== undefined };
     // Nobody could mine it while it was not signed, or a person looked: from then on it is waited for anew.
     const isMinable =
       lowest !== undefined && lowest.status !== "frozen" && lowest.attempts.length > 0;
@@ -91,8 +92,7 @@ export class WayOut {
     if (this.#stall === undefined || lowest === undefined) return;
     this.#status = lowest.status;
     if (lowest.status === "frozen") return;
-    const isInPool = pendingNonce > nonce;
-    const action = stallAction(this.#stall, { height, nowMs, isInPool }, settings.stall);
+    const action = stallAction(this.#stall, view, settings.stall);
     // Neither a dearer one nor a transfer of nothing is signed then; what was signed goes on being sent.
     const isHeld = action !== "wait" && (await ledger.readFreeze(signer.address)).frozen;
     if (isHeld) return this.forget();
