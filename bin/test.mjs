@@ -8,7 +8,8 @@
  *   --network    test/network: networks of processes, followed by CometBFT's light client and asked
  *                by its Go client where Go is there to build them. With --long, also 500 blocks
  *                at 200 ms, 100 at 2 s, nodes that are killed, frozen, cut off, run twice or come
- *                back, and what outsiders ask of a network
+ *                back, what outsiders ask of a network, and a chain of 10,000 mixed transactions
+ *                (CAUSEWAY_RECORDED) that the other engine executes again
  *   --browser    test/browser: explorer and console in a real Chromium, with axe-core
  *   --fuzz       100,000 requests that go wrong, against the sidecar (5,000 in the usual run), and
  *                3,000 transactions built as other clients build them (300)

@@ -86,13 +86,13 @@ export class NetworkNode {
     return this.text.match(/"level":"(error|fatal)".*/g) ?? [];
   }
 
-  /** Starts the process and resolves when it serves; it may be far behind then. */
-  async start(): Promise<void> {
+  /** Starts the process and resolves when it serves; it may be far behind then. @param flags of `start` */
+  async start(...flags: readonly string[]): Promise<void> {
     if (this.child !== undefined && isAlive(this.child)) throw new Error(`${this.name} runs`);
     // As `npm run causeway -- start` does.
     const child = spawn(
       process.execPath,
-      [...NODE_FLAGS, this.main, "start", "--home", this.home],
+      [...NODE_FLAGS, this.main, "start", "--home", this.home, ...flags],
       {
         stdio: ["ignore", "pipe", "pipe"],
         env: { ...NODE_ENVIRONMENT, ...process.env },

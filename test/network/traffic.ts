@@ -209,6 +209,16 @@ async function withoutReceipt(node: NetworkNode, hashes: readonly string[]): Pro
   return [];
 }
 
+/** Sends all to one node, a request after the other. @returns the hashes, in order. @throws what it refuses */
+export async function submitAll(node: NetworkNode, raws: readonly string[]): Promise<string[]> {
+  const hashes: string[] = [];
+  for (let start = 0; start < raws.length; start += MOST_PER_REQUEST) {
+    const some = raws.slice(start, start + MOST_PER_REQUEST);
+    hashes.push(...(await submit(node, some, { isAgain: false })));
+  }
+  return hashes;
+}
+
 function createSenders(nodes: readonly NetworkNode[]): Sender[] {
   const tag = `${process.pid} ${performance.now()}`;
   return Array.from({ length: SENDERS }, (_, index) => {
