@@ -3,6 +3,8 @@ import { swcOptions } from "./test/helpers/runner/swc-options.mjs";
 
 export default {
   testEnvironment: "<rootDir>/test/helpers/runner/node-environment.mjs",
+  // What tests leave on jest's own globals goes with the realm; it is not looked for.
+  testEnvironmentOptions: { globalsCleanup: "off" },
   runtime: "<rootDir>/test/helpers/runner/native-runtime.cjs",
   extensionsToTreatAsEsm: [".ts"],
   moduleNameMapper: { "^(\\.{1,2}/.*)\\.js$": "$1" },

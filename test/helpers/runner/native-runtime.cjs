@@ -1,12 +1,11 @@
 /**
- * Jest's runtime, but packages are loaded by Node itself, once per worker, as production loads them. Jest
- * alone would translate, link and run all of their files anew in the realm of each of 350 test files.
+ * Jest's runtime, but test files run in the realm of the process, and what they import of the product and of
+ * packages is loaded once per worker (kept-modules.cjs). Only jest itself has a realm for each file.
  */
-const { pathToFileURL } = require("node:url");
-const { SyntheticModule } = require("node:vm");
 const JestRuntime = require("jest-runtime").default;
+const { isProduct, keepPackage, keepProduct, transformed } = require("./kept-modules.cjs");
 
-// As node/p2p/promise-with-resolvers.ts does in a process of the product: here it only reaches the tests' realm.
+// As node/p2p/promise-with-resolvers.ts does in a process of the product: jest's environments copy it.
 if (typeof Promise.withResolvers !== "function") {
   Promise.withResolvers = function withResolvers() {
     const made = {};
@@ -17,9 +16,6 @@ if (typeof Promise.withResolvers !== "function") {
 
 /** Names of packages, not of files, data or Node's own modules. */
 const PACKAGE = /^(?!node:|data:|file:|[./]|@jest\/globals$)/;
-
-/** Keeps what it began in its module, and breaks when each test file begins it again. */
-const BEGUN_ONCE = /[/\\]node_modules[/\\]rustbn-wasm[/\\]/;
 
 const IS_PACKAGE_PATH = /[/\\]node_modules[/\\]/;
 
@@ -49,6 +45,15 @@ class OneTestAtATime {
 
 const HOOKS = /^(node:)?async_hooks$/;
 
+/** What jest's transformer is told of a module. */
+const OF_A_MODULE = {
+  isInternalModule: false,
+  supportsDynamicImport: true,
+  supportsExportNamespaceFrom: true,
+  supportsStaticESM: true,
+  supportsTopLevelAwait: true,
+};
+
 class NativeRuntime extends JestRuntime {
   constructor(...given) {
     super(...given);
@@ -59,42 +64,35 @@ class NativeRuntime extends JestRuntime {
         ? { ...requireCore(name), AsyncLocalStorage: OneTestAtATime }
         : requireCore(name);
     const loader = this.esmLoader;
+    // Without one, a module runs in the realm of the process.
+    loader.getContext = () => undefined;
+    // Newer versions of Node would load a graph by another way, past `resolveModule`.
+    loader.resolution.hasDistinctAsyncResolver = () => true;
+    const { transformCache } = loader;
+    for (const [file, entry] of transformed) transformCache.transforms.set(file, entry);
+    const transform = (file) => {
+      const code = transformCache.transform(file, OF_A_MODULE);
+      return { code, entry: transformCache.transforms.get(file) };
+    };
+    // A test file that asks for modules of its own gets the product's, too.
+    let isAnew = false;
+    this.resetModules = () => {
+      isAnew = true;
+      super.resetModules();
+    };
     const usual = loader.resolveModule.bind(loader);
-    const native = new Map();
     loader.resolveModule = async (specifier, from, context) => {
-      if (!PACKAGE.test(specifier) || IS_PACKAGE_PATH.test(from)) {
-        return usual(specifier, from, context);
-      }
+      const isFile = /^[./]/.test(specifier);
+      const isUsual = isFile ? isAnew : !PACKAGE.test(specifier);
+      if (isUsual || IS_PACKAGE_PATH.test(from)) return usual(specifier, from, context);
       const { shouldMock } = await loader.mockState.shouldMockEsmAsync(from, specifier);
       if (shouldMock) return usual(specifier, from, context);
-      const path = await loader.resolution.resolveEsmAsync(from, specifier);
-      if (!IS_PACKAGE_PATH.test(path) || BEGUN_ONCE.test(path) || path.endsWith(".json")) {
-        return usual(specifier, from, context);
-      }
-      let made = native.get(path);
-      if (made === undefined) {
-        made = wrap(path, context);
-        native.set(path, made);
-      }
-      return made;
+      const file = await loader.resolution.resolveEsmAsync(from, specifier);
+      if (isProduct(file)) return keepProduct(file, transform);
+      const isPackage = IS_PACKAGE_PATH.test(file) && !file.endsWith(".json");
+      return isPackage ? keepPackage(file) : usual(specifier, from, context);
     };
   }
-}
-
-/** A module of the tests' realm with what the package exports. */
-async function wrap(path, context) {
-  const exported = await import(pathToFileURL(path).href);
-  const names = Object.keys(exported);
-  const made = new SyntheticModule(
-    names,
-    function fill() {
-      for (const name of names) this.setExport(name, exported[name]);
-    },
-    { context, identifier: path },
-  );
-  await made.link(() => undefined);
-  await made.evaluate();
-  return made;
 }
 
 module.exports = { default: NativeRuntime, __esModule: true };

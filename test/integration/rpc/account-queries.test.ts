@@ -1,14 +1,11 @@
 /**
  * Accounts of every kind as CosmJS reads them, lists of all, locked coins, and parameters by their old names.
- * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import type { StargateClient as Client } from "@cosmjs/stargate";
+import { StargateClient } from "@cosmjs/stargate";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { StakedNode } from "../../helpers/cosmos/staked-node.js";
-
-declare const cosmjsStargate: typeof import("@cosmjs/stargate");
 
 const DAY_MS = 86_400_000;
 const nowMs = Date.now();
@@ -22,7 +19,7 @@ const holder = new Wallet(`0x${"c3".repeat(32)}`);
 const bech32 = (address: string) => toBech32(parseAddress(address));
 
 let node: StakedNode;
-let client: Client;
+let client: StargateClient;
 
 beforeAll(async () => {
   const account = { balanceAtoken: "1000", storage: {} };
@@ -48,7 +45,7 @@ beforeAll(async () => {
       },
     },
   );
-  client = await cosmjsStargate.StargateClient.connect(node.url("cometRpc"));
+  client = await StargateClient.connect(node.url("cometRpc"));
 });
 
 afterAll(async () => {

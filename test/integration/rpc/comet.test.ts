@@ -1,9 +1,8 @@
 /**
  * The consensus RPC, judged by CosmJS: every call of its client, and its own hashes.
- * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import type { Comet38Client as Client, comet38 } from "@cosmjs/tendermint-rpc";
+import { Comet38Client, type comet38, connectComet, HttpBatchClient } from "@cosmjs/tendermint-rpc";
 import { Wallet } from "ethers";
 import { bytesToAddress, parseAddress, toBech32 } from "../../../chain/address.js";
 import { msToNs } from "../../../chain/consensus/block-id.js";
@@ -16,11 +15,8 @@ import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.j
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
 import { CometTestChain } from "../../helpers/chains/comet-chain.js";
 import { until } from "../../helpers/until.js";
-
-declare const cosmjs: typeof import("@cosmjs/tendermint-rpc");
-declare const cosmjsHasher: { hashTx: (tx: Uint8Array) => Uint8Array };
-const { Comet38Client, connectComet, HttpBatchClient } = cosmjs;
-const { hashTx } = cosmjsHasher;
+// A file that the package does not export.
+import { hashTx } from "../../../node_modules/@cosmjs/tendermint-rpc/build/comet38/hasher.js";
 
 const faucet = new Wallet(`0x${"31".repeat(32)}`);
 const receiver = new Wallet(`0x${"32".repeat(32)}`);
@@ -29,7 +25,7 @@ const receiverText = toBech32(parseAddress(receiver.address));
 const FEE_ATOKEN = 21_000n * 25_000_000n;
 
 let chain: CometTestChain;
-let client: Client;
+let client: Comet38Client;
 
 function send(nonce: number, valueAtoken: bigint, to = receiver.address): Promise<string> {
   return faucet.signTransaction({
@@ -49,7 +45,7 @@ function wrap(raw: string): Uint8Array {
 }
 
 /** Disconnects for good: CosmJS connects again a second after its own `disconnect`. */
-async function hangUp(socket: Client): Promise<void> {
+async function hangUp(socket: Comet38Client): Promise<void> {
   socket.disconnect();
   const connection: object = Reflect.get(Reflect.get(socket, "client"), "socket");
   const again = () => Reflect.get(connection, "reconnectTimeout");

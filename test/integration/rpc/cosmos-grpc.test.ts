@@ -1,7 +1,6 @@
 /**
  * gRPC and its reflection, judged by CosmJS' codecs (`cosmjs-types`, compiled from the same
  * published files by others).
- * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import * as grpc from "@grpc/grpc-js";

@@ -1,6 +1,5 @@
 /**
  * REST, `abci_query` and the command line over one chain: judged by CosmJS' client and by gRPC.
- * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { ProtoWriter } from "../../../chain/protobuf/wire.js";

@@ -1,9 +1,11 @@
 /**
  * Governance as wallets and explorers see it: proposals by the command line and by CosmJS, read in both
  * versions of the service, while they are voted on and when they are over.
- * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { DirectEthSecp256k1Wallet } from "@cosmjs/proto-signing";
+import { QueryClient, setupGovExtension, SigningStargateClient } from "@cosmjs/stargate";
+import { Comet38Client } from "@cosmjs/tendermint-rpc";
 import fs from "node:fs";
 import { TextProposal } from "cosmjs-types/cosmos/gov/v1beta1/gov";
 import { QueryProposalResponse } from "cosmjs-types/cosmos/gov/v1/query";
@@ -11,10 +13,6 @@ import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 import { until } from "../../helpers/until.js";
-
-declare const cosmjs: typeof import("@cosmjs/tendermint-rpc");
-declare const cosmjsStargate: typeof import("@cosmjs/stargate");
-declare const cosmjsSigning: typeof import("@cosmjs/proto-signing");
 
 const FEE = { amount: [{ denom: "atoken", amount: "50000" }], gas: "1500000" };
 const AUTHORITY = toBech32(parseAddress(`0x${"00".repeat(18)}0805`));
@@ -25,8 +23,8 @@ let operator: string;
 let query: Awaited<ReturnType<typeof queries>>;
 
 async function queries() {
-  const comet = await cosmjs.Comet38Client.connect(node.url("cometRpc"));
-  return cosmjsStargate.QueryClient.withExtensions(comet, cosmjsStargate.setupGovExtension);
+  const comet = await Comet38Client.connect(node.url("cometRpc"));
+  return QueryClient.withExtensions(comet, setupGovExtension);
 }
 
 beforeAll(async () => {
@@ -204,15 +202,10 @@ describe("proposals", () => {
 
   it("of an older wallet are texts, and lists are filtered and paged", async () => {
     const key = fs.readFileSync(node.faucetKey, "utf8").trim().slice(2);
-    const wallet = await cosmjsSigning.DirectEthSecp256k1Wallet.fromKey(
-      Buffer.from(key, "hex"),
-      "addr",
-    );
-    const client = await cosmjsStargate.SigningStargateClient.connectWithSigner(
-      node.url("cometRpc"),
-      wallet,
-      { broadcastPollIntervalMs: 50 },
-    );
+    const wallet = await DirectEthSecp256k1Wallet.fromKey(Buffer.from(key, "hex"), "addr");
+    const client = await SigningStargateClient.connectWithSigner(node.url("cometRpc"), wallet, {
+      broadcastPollIntervalMs: 50,
+    });
     const content = {
       typeUrl: "/cosmos.gov.v1beta1.TextProposal",
       value: TextProposal.encode({ title: "Words", description: "Nothing else" }).finish(),

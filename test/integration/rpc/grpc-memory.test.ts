@@ -1,7 +1,6 @@
 /**
  * Clients of gRPC that send much and never end, ask for much and take nothing, or only connect: what
  * the node keeps for them is bounded, and those who behave are served.
- * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, jest } from "@jest/globals";
 import { once } from "node:events";

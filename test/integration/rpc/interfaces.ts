@@ -1,9 +1,6 @@
-/**
- * REST, gRPC and CosmJS' client over one chain. Test files that import this name the environment
- * test/helpers/cosmos/cosmjs-environment.mjs.
- */
+/** REST, gRPC and CosmJS' client over one chain. */
+import { StargateClient } from "@cosmjs/stargate";
 import * as grpc from "@grpc/grpc-js";
-import type { StargateClient as Client } from "@cosmjs/stargate";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
@@ -17,9 +14,6 @@ import { type RestServerOptions, startRestServer } from "../../../node/rpc/rest/
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { CometTestChain } from "../../helpers/chains/comet-chain.js";
-
-declare const cosmjsStargate: typeof import("@cosmjs/stargate");
-const { StargateClient } = cosmjsStargate;
 
 const log = createLogger({ component: "test", level: "silent" });
 const LOOPBACK = { host: "127.0.0.1", port: 0 };
@@ -39,7 +33,7 @@ export let chain: CometTestChain;
 let rest: RpcServer;
 let server: RpcServer;
 /** CosmJS over CometBFT's RPC. */
-export let client: Client;
+export let client: StargateClient;
 /** Where REST is served. */
 export let base: string;
 /** A gRPC channel to the chain. */

@@ -1,23 +1,28 @@
 /**
  * Staking, distribution and slashing as wallets and explorers ask for them: CosmJS unmodified, its
  * codecs (`cosmjs-types`) as the second opinion on REST's JSON, and the chain's own past.
- * @jest-environment ./test/helpers/cosmos/cosmjs-environment.mjs
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { DirectEthSecp256k1Wallet } from "@cosmjs/proto-signing";
+import {
+  QueryClient,
+  setupBankExtension,
+  setupDistributionExtension,
+  setupMintExtension,
+  setupSlashingExtension,
+  setupStakingExtension,
+  SigningStargateClient,
+} from "@cosmjs/stargate";
+import { Comet38Client } from "@cosmjs/tendermint-rpc";
 import fs from "node:fs";
 import { Wallet } from "ethers";
 import * as distribution from "cosmjs-types/cosmos/distribution/v1beta1/query";
 import * as slashing from "cosmjs-types/cosmos/slashing/v1beta1/query";
 import * as staking from "cosmjs-types/cosmos/staking/v1beta1/query";
-import type { SigningStargateClient as Signing } from "@cosmjs/stargate";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 import { until } from "../../helpers/until.js";
 import { plain, shape, without } from "./answer-shapes.js";
-
-declare const cosmjs: typeof import("@cosmjs/tendermint-rpc");
-declare const cosmjsStargate: typeof import("@cosmjs/stargate");
-declare const cosmjsSigning: typeof import("@cosmjs/proto-signing");
 
 const TOKEN = 10n ** 18n;
 const FEE = { amount: [{ denom: "atoken", amount: "25000" }], gas: "600000" };
@@ -28,7 +33,7 @@ const nobody = toBech32(parseAddress(`0x${"99".repeat(20)}`));
 const coins = (amount: bigint) => ({ denom: "atoken", amount: `${amount}` });
 
 let node: StakedNode;
-let client: Signing;
+let client: SigningStargateClient;
 let faucet: string;
 let operator: string;
 /** A height before anything was delegated. */
@@ -37,14 +42,14 @@ const heights = { delegated: 0, registered: 0 };
 
 /** CosmJS' client for queries with all extensions for these modules. */
 async function queries() {
-  const comet = await cosmjs.Comet38Client.connect(node.url("cometRpc"));
-  return cosmjsStargate.QueryClient.withExtensions(
+  const comet = await Comet38Client.connect(node.url("cometRpc"));
+  return QueryClient.withExtensions(
     comet,
-    cosmjsStargate.setupStakingExtension,
-    cosmjsStargate.setupDistributionExtension,
-    cosmjsStargate.setupSlashingExtension,
-    cosmjsStargate.setupMintExtension,
-    cosmjsStargate.setupBankExtension,
+    setupStakingExtension,
+    setupDistributionExtension,
+    setupSlashingExtension,
+    setupMintExtension,
+    setupBankExtension,
   );
 }
 
@@ -58,15 +63,10 @@ beforeAll(async () => {
     "slashing.downtime_jail_duration": "1s",
   });
   const key = fs.readFileSync(node.faucetKey, "utf8").trim();
-  const wallet = await cosmjsSigning.DirectEthSecp256k1Wallet.fromKey(
-    Buffer.from(key.slice(2), "hex"),
-    "addr",
-  );
-  client = await cosmjsStargate.SigningStargateClient.connectWithSigner(
-    node.url("cometRpc"),
-    wallet,
-    { broadcastPollIntervalMs: 50 },
-  );
+  const wallet = await DirectEthSecp256k1Wallet.fromKey(Buffer.from(key.slice(2), "hex"), "addr");
+  client = await SigningStargateClient.connectWithSigner(node.url("cometRpc"), wallet, {
+    broadcastPollIntervalMs: 50,
+  });
   faucet = toBech32(parseAddress(new Wallet(key).address));
   query = await queries();
   const { validators } = await query.staking.validators("BOND_STATUS_BONDED");
