@@ -70,6 +70,11 @@ export interface AuditNode {
   /** @throws STATE_UNPROVEN where the node no longer has the state of that height */
   proofs(queries: readonly ProofQuery[], height: Height): Promise<TrieProof[]>;
   code(address: Address, height: Height): Promise<Uint8Array>;
+  /**
+   * Accounts and slots that a block's transactions read, by their traces: what is worth asking for at once,
+   * and nothing to believe. None where the node does not tell.
+   */
+  touched(height: Height): Promise<ProofQuery[]>;
 }
 
 /** The node behind a JSON-RPC client. */
@@ -120,6 +125,15 @@ export function createAuditNode(rpc: JsonRpcClient, signal: AbortSignal): AuditN
     },
     code: async (address, height) =>
       bytes(await ask("eth_getCode", [address, toQuantity(height)]), "code"),
+    async touched(height) {
+      const config = { tracer: "prestateTracer", tracerConfig: { disableCode: true } };
+      try {
+        return parseTouched(await ask("debug_traceBlockByNumber", [toQuantity(height), config]));
+      } catch {
+        signal.throwIfAborted();
+        return [];
+      }
+    },
   };
 }
 
@@ -172,6 +186,24 @@ function parseReceipt(value: unknown): AuditedReceipt {
       };
     }),
   };
+}
+
+/** Of a block's prestate traces. */
+function parseTouched(value: unknown): ProofQuery[] {
+  const slotsOf = new Map<Address, Set<Hash32>>();
+  for (const entry of readList(value, "traces")) {
+    const before = readObject(readObject(entry, "trace")["result"], "result");
+    for (const [key, account] of Object.entries(before)) {
+      const address = readAddress(key, "account");
+      const slots = slotsOf.get(address) ?? new Set();
+      slotsOf.set(address, slots);
+      const storage = readObject(account, "account")["storage"] ?? {};
+      for (const slot of Object.keys(readObject(storage, "storage"))) {
+        slots.add(readHash(slot, "slot"));
+      }
+    }
+  }
+  return [...slotsOf].map(([address, slots]) => ({ address, slots: [...slots] }));
 }
 
 function parseProof(value: unknown): TrieProof {

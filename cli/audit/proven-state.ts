@@ -3,12 +3,19 @@ import type { Common } from "@ethereumjs/common";
 import { MerklePatriciaTrie } from "@ethereumjs/mpt";
 import { MerkleStateManager } from "@ethereumjs/statemanager";
 import { Account, type Address as LibraryAddress } from "@ethereumjs/util";
-import { type Address, bytesToAddress } from "../../chain/address.js";
+import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
 import { keccak256Hex } from "../../chain/hashes.js";
-import { bytesToHash32, EMPTY_TRIE_ROOT, type Hash32, type Height } from "../../chain/hex.js";
+import {
+  bytesToHash32,
+  EMPTY_TRIE_ROOT,
+  type Hash32,
+  type Height,
+  hexToBytes,
+} from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 import type { Atoken } from "../../chain/units.js";
-import type { AuditNode } from "./audit-node.js";
+import type { AuditNode, ProofQuery } from "./audit-node.js";
+import { toLibraryAddress } from "./chain-rules.js";
 import { AuditError } from "./errors.js";
 import { TrieNodes } from "./trie-nodes.js";
 
@@ -21,6 +28,7 @@ export class ProvenState extends MerkleStateManager {
   readonly #node: Pick<AuditNode, "code">;
   readonly #before = new Map<Address, bigint>();
   #height: Height = 0;
+  #stateRoot: Hash32 = EMPTY_TRIE_ROOT;
 
   constructor(
     node: Pick<AuditNode, "proofs" | "code">,
@@ -36,9 +44,30 @@ export class ProvenState extends MerkleStateManager {
   /** The state after the block of this height, which has this root. */
   async startFrom(height: Height, stateRoot: Hash32): Promise<void> {
     this.#height = height;
+    this.#stateRoot = stateRoot;
     this.nodes.startFrom(height, stateRoot);
     await this.setStateRoot(Buffer.from(stateRoot.slice(2), "hex"), true);
     this.#before.clear();
+  }
+
+  /** Fetches what a block is going to read, as far as it is not here, in few requests. */
+  async prefetch(queries: readonly ProofQuery[]): Promise<void> {
+    const root = this.#stateRoot;
+    const missing = queries.filter(
+      ({ address }) => !this.nodes.knows(root, addressToBytes(address)),
+    );
+    await this.nodes.prefetch(missing.map(({ address }) => ({ address, slots: [] })));
+    const ofStorage: ProofQuery[] = [];
+    for (const { address, slots } of queries) {
+      if (slots.length === 0) continue;
+      // Tells the nodes where its storage begins.
+      const account = await this.getAccount(toLibraryAddress(address));
+      if (account === undefined) continue;
+      const storageRoot = bytesToHash32(account.storageRoot);
+      const unknown = slots.filter((slot) => !this.nodes.knows(storageRoot, hexToBytes(slot)));
+      if (unknown.length > 0) ofStorage.push({ address, slots: unknown });
+    }
+    await this.nodes.prefetch(ofStorage);
   }
 
   override async getAccount(address: LibraryAddress): Promise<Account | undefined> {

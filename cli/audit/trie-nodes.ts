@@ -17,13 +17,16 @@ import {
 import { decodeRlp, type RlpItem } from "../../chain/encoding/rlp.js";
 import type { AuditNode, ProofQuery, TrieProof } from "./audit-node.js";
 import { AuditError } from "./errors.js";
-import { decodeTriePath } from "./trie-path.js";
+import { decodeTriePath, stepBelow, type TrieStep } from "./trie-path.js";
 
 /** Nodes kept between blocks; some 500 bytes each. */
 const MAX_NODES = 400_000;
 
-/** Proofs asked for in one go. */
-const MAX_PROOFS = 250;
+/** Keys whose proofs are asked for in one request, of accounts and slots. */
+const MAX_KEYS = 250;
+
+/** Requests at once: the node answers those for one block by one way through its past. */
+const MAX_REQUESTS = 8;
 
 /**
  * Keys tried to find one below a node: a deleted neighbour makes a trie read a node that no key of
@@ -89,12 +92,26 @@ export class TrieNodes implements DB<string> {
     this.#hint = hint;
   }
 
-  /** Fetches the proofs of accounts that are going to be read, many in a request. */
-  async prefetch(addresses: readonly Address[]): Promise<void> {
-    for (let start = 0; start < addresses.length; start += MAX_PROOFS) {
-      const part = addresses.slice(start, start + MAX_PROOFS);
-      await this.#fetch(part.map((address) => ({ address, slots: [] })));
+  /** Fetches what is going to be read and is not here, many proofs in a request. */
+  async prefetch(queries: readonly ProofQuery[]): Promise<void> {
+    const requests = requestsOf(queries);
+    for (let start = 0; start < requests.length; start += MAX_REQUESTS) {
+      const some = requests.slice(start, start + MAX_REQUESTS);
+      await Promise.all(some.map((request) => this.#fetch(request)));
     }
+  }
+
+  /** Whether all nodes on the way of a key are here. @param root of the trie that it is in */
+  knows(root: Hash32, key: Uint8Array): boolean {
+    if (root === EMPTY_TRIE_ROOT) return true;
+    const digits = Buffer.from(keccak256(key)).toString("hex");
+    let next: TrieStep | undefined = { reference: root, depth: 0 };
+    while (next !== undefined) {
+      const node = this.#values.get(next.reference.slice(2));
+      if (node === undefined) return false;
+      next = stepBelow(node, digits, next.depth);
+    }
+    return true;
   }
 
   async get(key: string): Promise<Uint8Array | undefined> {
@@ -203,6 +220,29 @@ export class TrieNodes implements DB<string> {
     }
     throw unproven(`a node ${path.length} steps below its root`);
   }
+}
+
+/** Lists of at most MAX_KEYS accounts and slots; an account with many slots is in several. */
+function requestsOf(queries: readonly ProofQuery[]): ProofQuery[][] {
+  const requests: ProofQuery[][] = [];
+  let request: ProofQuery[] = [];
+  let keys = 0;
+  const add = (query: ProofQuery) => {
+    const count = 1 + query.slots.length;
+    if (keys + count > MAX_KEYS && keys > 0) {
+      requests.push(request);
+      [request, keys] = [[], 0];
+    }
+    request.push(query);
+    keys += count;
+  };
+  for (const { address, slots } of queries) {
+    for (let start = 0; start === 0 || start < slots.length; start += MAX_KEYS - 1) {
+      add({ address, slots: slots.slice(start, start + MAX_KEYS - 1) });
+    }
+  }
+  if (keys > 0) requests.push(request);
+  return requests;
 }
 
 function leadsTo(path: string, key: Uint8Array): boolean {

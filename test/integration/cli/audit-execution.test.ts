@@ -8,8 +8,8 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { ContractFactory, decodeRlp, encodeRlp, Interface, Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import { bytesToHex, type Height } from "../../../chain/hex.js";
-import { createAuditNode, type AuditNode } from "../../../cli/audit/audit-node.js";
+import { bytesToHex, type Height, parseHash32 } from "../../../chain/hex.js";
+import { createAuditNode, type AuditNode, type ProofQuery } from "../../../cli/audit/audit-node.js";
 import { auditExecution, type AuditReport } from "../../../cli/audit/execution-audit.js";
 import { runAuditExecution } from "../../../cli/commands/audit.js";
 import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
@@ -29,7 +29,10 @@ if (compiled === undefined) throw new Error("fixture did not compile");
 const payer = new Interface(JSON.stringify(compiled.abi));
 const PRICE = 25_000_000n;
 const TEN = 10n ** 19n;
+/** Slots that a transaction writes or erases. */
+const SLOTS = 60;
 const { signal } = new AbortController();
+const numbered = (n: number) => parseHash32(`0x${n.toString(16).padStart(64, "0")}`);
 const fresh = (n: number) => `0x${n.toString(16).padStart(40, "9")}`;
 
 let served: ServedChain;
@@ -214,6 +217,44 @@ describe("an audit of execution", () => {
         lastHash: hash,
         isSupplyExact: false,
       });
+    }
+  });
+
+  it("asks in a few requests for all that a block reads, and believes nothing of what it reads", async () => {
+    const written = await ServedChain.open(genesis);
+    const client = createJsonRpcClient({ url: written.url });
+    try {
+      const fields = { type: 0, chainId: 6940, gasLimit: 3_000_000n, gasPrice: PRICE };
+      const mine = async (n: number, rest: { to?: string | null; data: string }) =>
+        written.mine([await wallet.signTransaction({ ...fields, nonce: n, ...rest })]);
+      const factory = new ContractFactory(payer, compiled.bytecode);
+      const { data } = await factory.getDeployTransaction(fresh(4));
+      const to = (await mine(0, { data })).committed.receipts[0]?.contractAddress ?? "";
+      await mine(1, { to, data: payer.encodeFunctionData("write", [SLOTS]) });
+      await mine(2, { to, data: payer.encodeFunctionData("erase", [0, SLOTS]) });
+      const own = createAuditNode(client, signal);
+      const counted = async (touched: AuditNode["touched"]) => {
+        let requests = 0;
+        const proofs: AuditNode["proofs"] = (queries, height) => {
+          requests += 1;
+          return own.proofs(queries, height);
+        };
+        const options = { genesis, trustedHash: undefined, onProgress: () => undefined, signal };
+        const range = { from: 3, to: 3 };
+        const asked = { ...own, touched, proofs };
+        const report = await auditExecution({ ...options, ...range, node: asked });
+        expect(report).toMatchObject({ difference: undefined, transactions: 1 });
+        return requests;
+      };
+      expect(await counted((height) => own.touched(height))).toBeLessThan(6);
+      // No transaction names a slot: each is a request of its own, unless somebody tells.
+      expect(await counted(() => Promise.resolve([]))).toBeGreaterThan(SLOTS / 2);
+      const lie = (n: number) => ({ address: parseAddress(fresh(n)), slots: [numbered(n)] });
+      const lies = Array.from({ length: 300 }, (_, n) => lie(n));
+      expect(await counted(() => Promise.resolve(lies))).toBeGreaterThan(SLOTS / 2);
+    } finally {
+      client.close();
+      await written.close();
     }
   });
 
