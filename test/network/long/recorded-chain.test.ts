@@ -50,6 +50,8 @@ it(
     await until(
       async () => {
         await pause(POLL_MS);
+        // What it says of a block that comes to another root is the answer.
+        if (follower.faults.length > 0) throw new Error("it has found fault");
         return (await follower.heightIfAnswered()) >= height;
       },
       { timeoutMs: TIMEOUT_MS, what: `the other engine is at ${height}` },
