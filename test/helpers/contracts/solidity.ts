@@ -1,4 +1,5 @@
-/** Compiles the tests' Solidity sources once per file and run. */
+/** Compiles the tests' Solidity sources, each once: what came of it lies in `.cache/`. */
+import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import solcPackage from "solc";
@@ -10,6 +11,7 @@ export interface CompiledContract {
 }
 
 interface Solc {
+  version(): string;
   compile(input: string, callbacks: { import(name: string): { contents: string } }): string;
 }
 
@@ -43,16 +45,60 @@ export function compileSolidity(sources: Record<string, string>): Record<string,
       "utf8",
     ),
   });
-  const output: SolcOutput = JSON.parse(solc.compile(JSON.stringify(input), { import: find }));
+  const output = compiled(JSON.stringify(input), find);
   const faults = (output.errors ?? []).filter(({ severity }) => severity === "error");
   if (faults.length > 0) throw new Error(faults.map((e) => e.formattedMessage).join("\n"));
-  const compiled: Record<string, CompiledContract> = {};
+  const byName: Record<string, CompiledContract> = {};
   for (const contracts of Object.values(output.contracts)) {
     for (const [name, { abi, evm }] of Object.entries(contracts)) {
-      compiled[name] = { abi, bytecode: `0x${evm.bytecode.object}` };
+      byName[name] = { abi, bytecode: `0x${evm.bytecode.object}` };
     }
   }
-  return compiled;
+  return byName;
+}
+
+/** What the compiler makes of an input, kept with the texts that it imported: who changes one compiles anew. */
+function compiled(input: string, find: (name: string) => { contents: string }): SolcOutput {
+  const key = createHash("sha256").update(`${solc.version()} ${input}`).digest("hex");
+  const file = path.join(process.cwd(), ".cache", "solidity", `${key}.json`);
+  const kept = readKept(file);
+  const isFresh = Object.entries(kept?.imported ?? {}).every(
+    ([name, digest]) => digestOf(find(name).contents) === digest,
+  );
+  if (kept !== undefined && isFresh) return kept.output;
+  const imported: Record<string, string> = {};
+  const output = JSON.parse(
+    solc.compile(input, {
+      import(name) {
+        const text = find(name);
+        imported[name] = digestOf(text.contents);
+        return text;
+      },
+    }),
+  ) as SolcOutput;
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  const unfinished = `${file}.${process.pid}`;
+  fs.writeFileSync(unfinished, JSON.stringify({ imported, output }));
+  fs.renameSync(unfinished, file);
+  return output;
+}
+
+interface Kept {
+  /** SHA-256 of each imported text. */
+  readonly imported: Readonly<Record<string, string>>;
+  readonly output: SolcOutput;
+}
+
+function readKept(file: string): Kept | undefined {
+  try {
+    return JSON.parse(fs.readFileSync(file, "utf8")) as Kept;
+  } catch {
+    return undefined; // Nobody has compiled it yet.
+  }
+}
+
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
 }
 
 /** Compiles a file of test/fixtures/contracts. */

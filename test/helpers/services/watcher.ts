@@ -154,7 +154,7 @@ export class WatcherBench {
       log: silentLog,
       metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),
       options: {
-        pollIntervalMs: 20,
+        pollIntervalMs: 100,
         readsInFlight: 8,
         staleHeadsAllowed: 3,
         leaseMs,

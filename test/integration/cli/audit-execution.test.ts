@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { ContractFactory, decodeRlp, encodeRlp, Interface, Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { bytesToHex, type Height, parseHash32 } from "../../../chain/hex.js";
-import { createAuditNode, type AuditNode, type ProofQuery } from "../../../cli/audit/audit-node.js";
+import { createAuditNode, type AuditNode } from "../../../cli/audit/audit-node.js";
 import { auditExecution, type AuditReport } from "../../../cli/audit/execution-audit.js";
 import { runAuditExecution } from "../../../cli/commands/audit.js";
 import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";

@@ -237,7 +237,7 @@ export class Desk {
       log: silentLog,
       metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),
       options: {
-        pollIntervalMs: 20,
+        pollIntervalMs: 100,
         readsInFlight: 8,
         staleHeadsAllowed: 3,
         // A backup holds the lease of the watcher of then, as below.

@@ -263,7 +263,7 @@ export class TokenBench {
       log: silentLog,
       metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),
       options: {
-        pollIntervalMs: 20,
+        pollIntervalMs: 100,
         readsInFlight: 8,
         staleHeadsAllowed: 3,
         leaseMs: 60_000,
