@@ -15,9 +15,10 @@ import {
   readQuantity,
   readSafeQuantity,
 } from "../../rpc-client/answer-fields.js";
-import { isPruned, RpcError } from "../../rpc-client/errors.js";
+import { isPruned, NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { type JournaledBlock, parseJournaledBlock } from "../../rpc-client/journal-codec.js";
-import { type JsonRpcClient, resultOf } from "../../rpc-client/json-rpc.js";
+import { type JsonRpcClient, resultOf, type RpcOptions } from "../../rpc-client/json-rpc.js";
+import { retry } from "../../runtime/process/task.js";
 import { AuditError } from "./errors.js";
 
 /** A log of a receipt. */
@@ -77,12 +78,33 @@ export interface AuditNode {
   touched(height: Height): Promise<ProofQuery[]>;
 }
 
+/** Of questions to a node that has answered before: it may be busy, or starting again. */
+const ASKED_AGAIN = { attempts: 5, minDelayMs: 1_000, maxDelayMs: 15_000 };
+
+/** Time for the traces of a block: they save time, or are not worth any. */
+const TRACES_TIMEOUT_MS = 30_000;
+
+/** Accounts and slots of a block's traces that are asked for at once; more than full blocks read. */
+const MAX_TOUCHED = 100_000;
+
 /** The node behind a JSON-RPC client. */
 export function createAuditNode(rpc: JsonRpcClient, signal: AbortSignal): AuditNode {
+  let hasAnswered = false;
+  const askOnce = async <T>(method: string, request: () => Promise<T>) => {
+    const answer = await asking(method, request);
+    hasAnswered = true;
+    return answer;
+  };
+  const asked = <T>(method: string, request: () => Promise<T>) =>
+    retry(() => askOnce(method, request), {
+      ...ASKED_AGAIN,
+      signal,
+      isRetriable: (error) => hasAnswered && error instanceof NodeFault && error.retriable,
+    });
   const ask = (method: string, params: readonly unknown[]) =>
-    asking(method, () => rpc.request(method, params, { signal }));
+    asked(method, () => rpc.request(method, params, { signal }));
   const askAll = (method: string, params: readonly (readonly unknown[])[]) =>
-    asking(method, async () => {
+    asked(method, async () => {
       const calls = params.map((each) => ({ method, params: each }));
       return (await rpc.batch(calls, { signal })).map((outcome) => resultOf(outcome));
     });
@@ -128,7 +150,9 @@ export function createAuditNode(rpc: JsonRpcClient, signal: AbortSignal): AuditN
     async touched(height) {
       const config = { tracer: "prestateTracer", tracerConfig: { disableCode: true } };
       try {
-        return parseTouched(await ask("debug_traceBlockByNumber", [toQuantity(height), config]));
+        const method = "debug_traceBlockByNumber";
+        const options: RpcOptions = { signal, timeoutMs: TRACES_TIMEOUT_MS };
+        return parseTouched(await rpc.request(method, [toQuantity(height), config], options));
       } catch {
         signal.throwIfAborted();
         return [];
@@ -188,22 +212,33 @@ function parseReceipt(value: unknown): AuditedReceipt {
   };
 }
 
-/** Of a block's prestate traces. */
+/** Of a block's prestate traces, as far as they are not too many. */
 function parseTouched(value: unknown): ProofQuery[] {
   const slotsOf = new Map<Address, Set<Hash32>>();
-  for (const entry of readList(value, "traces")) {
+  let count = 0;
+  for (const { address, slot } of touchedKeys(value)) {
+    const slots = slotsOf.get(address) ?? new Set();
+    if (slot === undefined ? slotsOf.has(address) : slots.has(slot)) continue;
+    if (++count > MAX_TOUCHED) break;
+    slotsOf.set(address, slots);
+    if (slot !== undefined) slots.add(slot);
+  }
+  return [...slotsOf].map(([address, slots]) => ({ address, slots: [...slots] }));
+}
+
+/** Each account, and behind it its slots; what several transactions read comes again. */
+function* touchedKeys(traces: unknown) {
+  for (const entry of readList(traces, "traces")) {
     const before = readObject(readObject(entry, "trace")["result"], "result");
     for (const [key, account] of Object.entries(before)) {
       const address = readAddress(key, "account");
-      const slots = slotsOf.get(address) ?? new Set();
-      slotsOf.set(address, slots);
+      yield { address, slot: undefined };
       const storage = readObject(account, "account")["storage"] ?? {};
       for (const slot of Object.keys(readObject(storage, "storage"))) {
-        slots.add(readHash(slot, "slot"));
+        yield { address, slot: readHash(slot, "slot") };
       }
     }
   }
-  return [...slotsOf].map(([address, slots]) => ({ address, slots: [...slots] }));
 }
 
 function parseProof(value: unknown): TrieProof {

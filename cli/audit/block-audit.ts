@@ -15,6 +15,7 @@ import { keccak256Hex } from "../../chain/hashes.js";
 import { bytesToHash32, bytesToHex, type Hash32 } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
+import { breathe } from "../../runtime/process/main-thread.js";
 import type { AuditedReceipt, AuditNode } from "./audit-node.js";
 import {
   addBloom,
@@ -246,7 +247,8 @@ export class BlockAudit {
         if (one === undefined) break;
         await this.#cosmosTransaction(header, one, done);
       }
-      this.#options.signal.throwIfAborted();
+      // The library hardly ever waits: a block of thousands would let no signal in.
+      await breathe(this.#options.signal);
       const hash = bytesToHash32(tx.hash());
       this.#running = hash;
       const result = await this.#transaction(tx, block, done.gasUsed);
