@@ -6,17 +6,14 @@
  *                 frozen and killed processes, Redis that comes and goes
  * Ends in a table; exits 1 when anything of it failed.
  */
-import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { SHOWN_ELSEWHERE } from "./fault-list.mjs";
+import { runJest } from "./jest.mjs";
 import { prepare } from "./prepare.mjs";
 import { runSetup } from "./setup-error.mjs";
-
-const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
 /** Whole kits under load; the last three take many minutes. */
 const ON_KITS = ["test/faults/watcher-crash"];
@@ -80,28 +77,10 @@ async function addShownElsewhere() {
 }
 
 /** Runs jest and gives its results; what it says itself is shown. */
-async function jest(words, environment) {
+async function jest(patterns, environment) {
   const output = join(folder, `jest-${Math.random()}.json`);
-  const child = spawn(
-    process.execPath,
-    [
-      "--experimental-vm-modules",
-      "--no-warnings",
-      join(ROOT, "node_modules", "jest", "bin", "jest.js"),
-      "--json",
-      `--outputFile=${output}`,
-      "--forceExit",
-      ...words,
-    ],
-    { cwd: ROOT, stdio: ["inherit", "ignore", "inherit"], env: { ...process.env, ...environment } },
-  );
-  const forward = (signal) => child.kill(signal);
-  process.on("SIGTERM", forward);
-  process.on("SIGINT", forward);
-  const code = await new Promise((resolve) => {
-    child.once("error", () => resolve(1));
-    child.once("close", (status) => resolve(status ?? 1));
-  });
+  const words = ["--json", `--outputFile=${output}`, "--forceExit", ...patterns];
+  const code = await runJest(words, { environment });
   if (code !== 0) process.exitCode = 1;
   try {
     return JSON.parse(readFileSync(output, "utf8")).testResults.flatMap(

@@ -17,33 +17,19 @@
  *                worker (1,000 and 600 in the usual run)
  * Further arguments go to jest. The last line is "N passed, N failed".
  */
-import { spawn } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { buildJudge, buildLightClient, buildGrpcurl, buildRpcClient, hasGo } from "./judge.mjs";
 import { findChromium } from "./chromium.mjs";
+import { runJest } from "./jest.mjs";
 import { prepare } from "./prepare.mjs";
 import { runSetup } from "./setup-error.mjs";
 import { startPrivateServices } from "./private-services.mjs";
 import { openTestFolder } from "./test-folder.mjs";
 import { HALVES, MODES } from "./test-modes.mjs";
 
-const ROOT = fileURLToPath(new URL("../", import.meta.url));
-
 /** Progress lines; the longest files alone take minutes on a busy machine. */
 const REPORT_MS = 25_000;
-
-/**
- * Of jest and its workers. There are more workers than cores: threads that collect garbage beside each
- * would only take turns with the others, and a young generation of 32 MiB is collected less often.
- */
-const NODE_FLAGS = [
-  "--experimental-vm-modules",
-  "--no-warnings",
-  "--single-threaded-gc",
-  "--max-semi-space-size=32",
-];
 
 /** Words that are for this program; all others are jest's. */
 const FLAGS = [...Object.keys(MODES).map((name) => `--${name}`), "--long"];
@@ -70,7 +56,7 @@ for (const mode of modes.length === 0 ? ["usual"] : modes) {
   const chromium = mode === "browser" ? await chromiumOrExit() : undefined;
   try {
     for (const run of runsOf(mode, comet)) {
-      await runJest(run, {
+      await runTests(run, {
         ...run.environment,
         ...services?.environment,
         ...judge,
@@ -149,41 +135,26 @@ function networkMode(comet) {
   };
 }
 
-/** Runs jest as a child and adds its figures to the totals. */
-async function runJest(mode, environment) {
+/** Runs the tests of a mode and adds their figures to the totals. */
+async function runTests(mode, environment) {
   const resultPath = join(folder.path, "result.json");
   // A run that writes none must not be counted as the one before it.
   rmSync(resultPath, { force: true });
-  const child = spawn(
-    process.execPath,
-    [
-      ...NODE_FLAGS,
-      join(ROOT, "node_modules", "jest", "bin", "jest.js"),
-      "--json",
-      `--outputFile=${resultPath}`,
-      ...(mode.flags ?? []),
-      ...(hasOwnPaths ? [] : mode.paths),
-      ...jestArguments,
-      // Last, because jest takes every plain word after it for a further pattern.
-      ...mode.ignored.map((pattern) => `--testPathIgnorePatterns=${pattern}`),
-    ],
-    { cwd: ROOT, stdio: ["inherit", "ignore", "inherit"], env: { ...process.env, ...environment } },
-  );
+  const words = [
+    "--json",
+    `--outputFile=${resultPath}`,
+    ...(mode.flags ?? []),
+    ...(hasOwnPaths ? [] : mode.paths),
+    ...jestArguments,
+    // Last, because jest takes every plain word after it for a further pattern.
+    ...mode.ignored.map((pattern) => `--testPathIgnorePatterns=${pattern}`),
+  ];
   const startedMs = performance.now();
   const ticker = setInterval(() => {
     say(`the tests have been running for ${Math.round((performance.now() - startedMs) / 1_000)} s`);
   }, REPORT_MS);
-  // The terminal sends Ctrl-C to jest as well; this process waits and reports.
-  const forward = (signal) => child.kill(signal);
-  process.on("SIGTERM", forward);
-  process.on("SIGINT", forward);
-  const code = await new Promise((resolve) => {
-    child.once("error", () => resolve(1));
-    child.once("close", (status) => resolve(status ?? 1));
-  });
+  const code = await runJest(words, { environment });
   clearInterval(ticker);
-  process.removeListener("SIGTERM", forward);
-  process.removeListener("SIGINT", forward);
   addFigures(resultPath, code);
 }
 

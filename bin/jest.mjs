@@ -1,0 +1,49 @@
+/** Jest as a child process: how `npm test`, the faults and the soak run it. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+
+/**
+ * Of jest and its workers. There are more workers than cores: threads that collect garbage beside each
+ * would only take turns with the others, and a young generation of 32 MiB is collected less often.
+ */
+const NODE_FLAGS = [
+  "--experimental-vm-modules",
+  "--no-warnings",
+  "--single-threaded-gc",
+  "--max-semi-space-size=32",
+];
+
+/** What this process is told to end by, jest is told as well; on a terminal Ctrl-C reaches both. */
+const FORWARDED = ["SIGTERM", "SIGINT"];
+
+/**
+ * Runs jest to its end.
+ * @param words its own flags and patterns
+ * @param options.environment variables beside those of this process
+ * @param options.isShown whether what it prints on standard output is shown as it comes
+ * @returns its exit code; 1 where it could not be started or was killed
+ */
+export async function runJest(words, { environment, isShown = false }) {
+  const child = spawn(
+    process.execPath,
+    [...NODE_FLAGS, join(ROOT, "node_modules", "jest", "bin", "jest.js"), ...words],
+    {
+      cwd: ROOT,
+      stdio: ["inherit", isShown ? "inherit" : "ignore", "inherit"],
+      env: { ...process.env, ...environment },
+    },
+  );
+  const forward = (signal) => child.kill(signal);
+  for (const signal of FORWARDED) process.on(signal, forward);
+  try {
+    return await new Promise((resolve) => {
+      child.once("error", () => resolve(1));
+      child.once("close", (status) => resolve(status ?? 1));
+    });
+  } finally {
+    for (const signal of FORWARDED) process.removeListener(signal, forward);
+  }
+}
