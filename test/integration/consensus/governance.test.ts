@@ -13,6 +13,7 @@ import { upgradeHeight, upgradePlan } from "../../../node/modules/upgrade/plan.j
 import type { UpgradeHandler } from "../../../node/modules/upgrade/upgrades.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
 import { askNode } from "../../helpers/chains/asked-node.js";
+import { ClockAhead } from "../../helpers/chains/clock-ahead.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
 import {
   operatorAt,
@@ -44,6 +45,11 @@ interface Message {
 let net: ValidatorNetwork;
 let sequence = 0;
 
+/** Proposals are voted on until the test lets the time pass, however slow this machine is. */
+const VOTING_MS = 3_600_000;
+const VOTING = `${VOTING_MS / 1_000}s`;
+const clock = new ClockAhead();
+
 function node(index: number): ValidatorNode {
   const found = net.nodes[index];
   if (found === undefined) throw new Error("no such node");
@@ -74,10 +80,13 @@ async function send(...messages: readonly Message[]) {
   return { ...found, height: place.height };
 }
 
-/** A height that is not reached before the next proposal is decided: blocks wait for it. */
+/**
+ * A height that is not reached before the next proposal is decided: blocks wait for the first of two
+ * transactions, each is mined when it is the turn of the node that knows it, and then its time passes.
+ */
 function heightAhead(): number {
   net.passes = () => false;
-  return node(0).height + 40;
+  return node(0).height + 24;
 }
 
 function proposalMessage(...messages: readonly Message[]): Message {
@@ -103,6 +112,7 @@ async function decide(...messages: readonly Message[]) {
   const id = new Proposals(stateOf(node(0))).lastId + 1n;
   const { result } = await send(proposalMessage(...messages), voteMessage(id));
   expect(result).toMatchObject({ code: 0, log: "" });
+  clock.pass(VOTING_MS);
   const statusAt = (one: ValidatorNode | undefined) =>
     one === undefined ? 0 : new Proposals(stateOf(one)).of(id).status;
   await until(() => net.nodes.every((one) => statusAt(one) > PROPOSAL_STATUS.voting), {
@@ -118,12 +128,12 @@ const PASSED = { status: PROPOSAL_STATUS.passed, failedReason: "" };
 beforeAll(async () => {
   const { genesis, seeds } = validatorGenesis(4, {
     faucet: faucet.address,
-    params: { "gov.voting_period": "1s", "gov.max_deposit_period": "1s" },
+    params: { "gov.voting_period": VOTING, "gov.max_deposit_period": VOTING },
   });
   // A chain that began by the first rules.
   const { appVersion: _newest, ...first } = genesis;
   net = new ValidatorNetwork(first, seeds);
-  for (const index of [0, 1, 2, 3]) await net.start(index);
+  for (const index of [0, 1, 2, 3]) await net.start(index, { clock });
   await net.reach(2);
   const delegate = (index: number) => ({
     typeUrl: "/cosmos.staking.v1beta1.MsgDelegate",
@@ -231,6 +241,7 @@ describe("governance over consensus", () => {
     expect([proposal.title, proposal.summary]).toEqual(["words", "only words"]);
     expect(proposal.totalDepositAtoken).toBe(10n * TOKEN);
     expect(new Proposals(stateOf(node(0))).of(id + 1n).exists).toBe(false);
+    clock.pass(VOTING_MS);
     await until(() => new Proposals(stateOf(node(0))).of(id).status === PROPOSAL_STATUS.passed, {
       timeoutMs: 30_000,
     });
@@ -260,6 +271,7 @@ describe("a proposal to change parameters by their older names", () => {
     const id = new Proposals(stateOf(node(0))).lastId + 1n;
     const { result } = await send(change("8"), voteMessage(id));
     expect(result).toMatchObject({ code: 0, log: "" });
+    clock.pass(VOTING_MS);
     const max = (one: ValidatorNode | undefined) =>
       one === undefined ? 0n : moduleParam(stateOf(one), "staking", "max_validators");
     await until(() => net.nodes.every((one) => max(one) === 8n), { timeoutMs: 60_000 });
@@ -349,7 +361,7 @@ describe("an upgrade", () => {
 
   it("halts a restarted node again, with the same text", async () => {
     const home = await net.halt(2);
-    const again = await net.start(2, { home });
+    const again = await net.start(2, { home, clock });
     await until(() => again.halts.length > 0, { timeoutMs: 30_000, what: "the halt" });
     expect(again.halts).toEqual([told[0]]);
     expect(again.height).toBe(height - 1);
@@ -359,7 +371,7 @@ describe("an upgrade", () => {
     const upgrades = { handlers: [handler], skipHeights: new Set<number>() };
     for (const index of [0, 1, 2, 3]) {
       const home = await net.halt(index);
-      await net.start(index, { home, upgrades });
+      await net.start(index, { home, upgrades, clock });
     }
     await net.reach(height + 3);
     const versionAt = (one: ValidatorNode, at: number) =>
@@ -466,7 +478,7 @@ describe("an upgrade", () => {
     const upgrades = { handlers: [handler], skipHeights: new Set([at]) };
     for (const index of [0, 1, 2, 3]) {
       const home = await net.halt(index);
-      await net.start(index, { home, upgrades });
+      await net.start(index, { home, upgrades, clock });
     }
     await net.reach(at + 2);
     expect(upgradePlan(stateOf(node(0)))).toBeUndefined();
