@@ -48,6 +48,16 @@ export const TEST_TIMEOUTS: ConsensusTimeouts = {
   precommitDeltaMs: 100,
 };
 
+/** Long enough that no timeout moves a round, however slow the machine is: only messages do. */
+export const PATIENT_TIMEOUTS: ConsensusTimeouts = {
+  proposeMs: 600_000,
+  proposeDeltaMs: 0,
+  prevoteMs: 600_000,
+  prevoteDeltaMs: 0,
+  precommitMs: 600_000,
+  precommitDeltaMs: 0,
+};
+
 /** Writes the key files of a validator; the seed decides the key. */
 export function writeValidatorHome(home: string, seed: Uint8Array): Uint8Array {
   const { publicKey } = signingKeyOf(seed);

@@ -11,17 +11,11 @@ import { StoreError } from "../../../node/store/database.js";
 import { type BlockChoice, idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
-
-/** Long enough that no timeout moves the round while the test speaks. */
-const PATIENT = {
-  proposeMs: 60_000,
-  proposeDeltaMs: 0,
-  prevoteMs: 60_000,
-  prevoteDeltaMs: 0,
-  precommitMs: 60_000,
-  precommitDeltaMs: 0,
-};
+import {
+  PATIENT_TIMEOUTS,
+  validatorGenesis,
+  ValidatorNode,
+} from "../../helpers/chains/validator-node.js";
 
 let cleanUp: (() => Promise<void>)[] = [];
 
@@ -37,7 +31,7 @@ async function listener() {
   const proposer = probe.proposerOf(1);
   const own = (proposer + 1) % 4;
   const others = [0, 1, 2, 3].filter((one) => one !== own);
-  const node = await ValidatorNode.open({ genesis, seed: seeds[own], timeouts: PATIENT });
+  const node = await ValidatorNode.open({ genesis, seed: seeds[own], timeouts: PATIENT_TIMEOUTS });
   cleanUp.push(() => node.stop());
   const chain = new SignedChain(genesis, seeds, node.view.head().hash);
   const said: ConsensusMessage[] = [];

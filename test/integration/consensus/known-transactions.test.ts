@@ -10,7 +10,7 @@ import {
 import type { SignatureCheck } from "../../../chain/cosmos/ante.js";
 import { until } from "../../helpers/until.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
-import { validatorGenesis } from "../../helpers/chains/validator-node.js";
+import { PATIENT_TIMEOUTS, validatorGenesis } from "../../helpers/chains/validator-node.js";
 
 const faucet = new Wallet(`0x${"11".repeat(32)}`);
 
@@ -40,15 +40,20 @@ describe("a proposal", () => {
     const net = new ValidatorNetwork(genesis, seeds);
     close = () => net.close();
     const recovery = new CountedRecovery();
-    for (const index of seeds.keys()) await net.start(index, { recovery });
+    for (const index of seeds.keys()) {
+      await net.start(index, { recovery, timeouts: PATIENT_TIMEOUTS });
+    }
     await net.reach(2);
     const raws = await Promise.all([0, 1, 2, 3].map((nonce) => signed(genesis.evmChainId, nonce)));
     const [last, ...shared] = raws.toReversed();
     if (last === undefined) throw new Error("nothing is signed");
+    // Nobody hears of a block with them before everybody has them.
+    net.passes = () => false;
     for (const [index, node] of net.nodes.entries()) {
       const answers = await node?.pool.submit(shared.toReversed(), index === 0 ? "client" : "peer");
       expect(answers?.every((answer) => typeof answer === "string")).toBe(true);
     }
+    net.passes = () => true;
     await mined(net, shared.length);
     expect(recovery.count).toBe(0);
     // Only one node knows this one; the three others meet it in a proposal.

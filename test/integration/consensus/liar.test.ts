@@ -18,7 +18,11 @@ import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
 import { idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
-import { TEST_TIMEOUTS, validatorGenesis } from "../../helpers/chains/validator-node.js";
+import {
+  PATIENT_TIMEOUTS,
+  TEST_TIMEOUTS,
+  validatorGenesis,
+} from "../../helpers/chains/validator-node.js";
 
 const { genesis, seeds } = validatorGenesis(4);
 const probe = new SignedChain(genesis, seeds, ZERO_HASH);
@@ -147,8 +151,9 @@ describe("a validator that", () => {
     const [alone = 0, ...others] = honest;
     let isHealed = false;
     const passes = (from: number, to: number) => isHealed || (from === alone) === (to === alone);
-    // Its turn must not be over before it has spoken.
-    const net = await threeOfFour(passes, { ...TEST_TIMEOUTS, proposeMs: 5_000 });
+    // Its turn must not be over before it has spoken, however slow this machine is.
+    const timeouts = { ...TEST_TIMEOUTS, proposeMs: PATIENT_TIMEOUTS.proposeMs };
+    const net = await threeOfFour(passes, timeouts);
     const chain = new SignedChain(genesis, seeds, nodeOf(net, alone).view.head().hash);
     const place = { height: 1, round: 0 };
     const offer = async (to: readonly number[], proposer: number) => {
@@ -182,6 +187,8 @@ describe("a validator that", () => {
     const isDecided = (index: number) => nodeOf(net, index).height >= 1;
     await until(() => others.every(isDecided), { timeoutMs: 30_000, what: "one half decides" });
     expect(nodeOf(net, alone).height).toBe(0);
+    // Nobody waits for what it does not propose later.
+    timeouts.proposeMs = TEST_TIMEOUTS.proposeMs;
     isHealed = true;
     await net.reach(3);
     for (const index of honest) {

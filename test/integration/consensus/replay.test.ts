@@ -15,17 +15,11 @@ import type { WalRecord } from "../../../node/consensus/log/records.js";
 import { Wal } from "../../../node/consensus/log/wal.js";
 import { idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
-
-/** Long enough that no timeout moves the round while the test speaks. */
-const PATIENT = {
-  proposeMs: 60_000,
-  proposeDeltaMs: 0,
-  prevoteMs: 60_000,
-  prevoteDeltaMs: 0,
-  precommitMs: 60_000,
-  precommitDeltaMs: 0,
-};
+import {
+  PATIENT_TIMEOUTS,
+  validatorGenesis,
+  ValidatorNode,
+} from "../../helpers/chains/validator-node.js";
 
 const { genesis, seeds } = validatorGenesis(4);
 const chain = new SignedChain(genesis, seeds, ZERO_HASH);
@@ -47,7 +41,7 @@ async function open(home?: string) {
   const node = await ValidatorNode.open({
     genesis,
     seed: seeds[own],
-    timeouts: PATIENT,
+    timeouts: PATIENT_TIMEOUTS,
     ...(home === undefined ? {} : { home }),
   });
   const said: Vote[] = [];

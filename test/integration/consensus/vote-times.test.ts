@@ -14,17 +14,11 @@ import { ZERO_HASH } from "../../../chain/hex.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
 import { idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
-
-/** Long enough that no timeout moves a round while the test speaks. */
-const PATIENT = {
-  proposeMs: 60_000,
-  proposeDeltaMs: 0,
-  prevoteMs: 60_000,
-  prevoteDeltaMs: 0,
-  precommitMs: 60_000,
-  precommitDeltaMs: 0,
-};
+import {
+  PATIENT_TIMEOUTS,
+  validatorGenesis,
+  ValidatorNode,
+} from "../../helpers/chains/validator-node.js";
 
 const { genesis, seeds } = validatorGenesis(4);
 const chain = new SignedChain(genesis, seeds, ZERO_HASH);
@@ -43,7 +37,7 @@ afterEach(async () => {
 });
 
 async function open(who: number) {
-  const node = await ValidatorNode.open({ genesis, seed: seeds[who], timeouts: PATIENT });
+  const node = await ValidatorNode.open({ genesis, seed: seeds[who], timeouts: PATIENT_TIMEOUTS });
   nodes.push(node);
   const said: ConsensusMessage[] = [];
   node.start((message) => said.push(message));
