@@ -38,11 +38,14 @@ describe("gossip", () => {
     await warmUp(left, right);
     left.network.broadcast.broadcast({ type: "vote", vote: vote({ height: 7 }) });
     left.network.broadcast.broadcast(part(7));
-    await until(() => heardOf(right, "part").length > 0, { timeoutMs: 5_000 });
-    const votes = heardOf(right, "vote").filter(
-      ({ message }) => message.type === "vote" && message.vote.height === 7,
-    );
-    expect(votes).toEqual([
+    const votes = () =>
+      heardOf(right, "vote").filter(
+        ({ message }) => message.type === "vote" && message.vote.height === 7,
+      );
+    await until(() => heardOf(right, "part").length > 0 && votes().length > 0, {
+      timeoutMs: 5_000,
+    });
+    expect(votes()).toEqual([
       { message: { type: "vote", vote: vote({ height: 7 }) }, peer: middle.key.nodeId },
     ]);
     expect(heardOf(right, "part")[0]?.message).toEqual(part(7));

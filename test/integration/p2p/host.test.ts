@@ -1,13 +1,25 @@
 /** Connections between real hosts: who may connect to whom, and which connection stays. */
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { randomBytes } from "node:crypto";
+import { errorMessage } from "../../../chain/errors.js";
 import { nodeKeyOf } from "../../../node/p2p/node-key.js";
+import type { PeerLink } from "../../../node/p2p/peers/peer-link.js";
 import { until } from "../../helpers/until.js";
-import { startHost, stopHost, stopHosts } from "./support.js";
+import { startHost, stopHost, stopHosts, type TestHost } from "./support.js";
 
 const { signal } = new AbortController();
 
 afterEach(stopHosts);
+
+/** Dials until it is told more than that this machine was too slow; who is refused is not asked again. */
+async function dialInTime(from: TestHost, to: TestHost): Promise<PeerLink> {
+  try {
+    return await from.host.dial(to.address, { signal });
+  } catch (error) {
+    if (!/timeout/.test(errorMessage(error))) throw error;
+    return dialInTime(from, to);
+  }
+}
 
 describe("a host", () => {
   it("connects to a node id and shows who is connected", async () => {
@@ -55,7 +67,7 @@ describe("a host", () => {
   it("takes many peers from one address at once", async () => {
     const hub = await startHost();
     const others = await Promise.all(Array.from({ length: 12 }, () => startHost()));
-    await Promise.all(others.map(({ host }) => host.dial(hub.address, { signal })));
+    await Promise.all(others.map((one) => dialInTime(one, hub)));
     await until(() => hub.host.peers().length === 12, { timeoutMs: 5_000 });
     const ids = new Set(hub.host.peers().map(({ nodeId }) => nodeId));
     expect(ids).toEqual(new Set(others.map(({ key }) => key.nodeId)));
@@ -73,8 +85,8 @@ describe("a host", () => {
     await until(() => low.host.peers().length === 1 && high.host.peers().length === 1, {
       timeoutMs: 5_000,
     });
-    await until(() => high.host.peers()[0]?.direction === "inbound", { timeoutMs: 5_000 });
-    expect(low.host.peers()[0]?.direction).toBe("outbound");
+    const directions = () => [low, high].map(({ host }) => host.peers()[0]?.direction).join();
+    await until(() => directions() === "outbound,inbound", { timeoutMs: 5_000 });
     await expect(high.host.dial(low.address, { signal })).rejects.toMatchObject({
       code: "PEER_REFUSED",
     });

@@ -78,6 +78,18 @@ async function scene(
 const openPeerStream = ({ link }: Scene) =>
   link.open(PEER_PROTOCOL, { ...LARGE, signal: stopping.signal });
 
+/** A scene whose conversation is open; where a busy machine was too slow for that, another one. */
+async function openedInTime(limits: Partial<SessionLimits>) {
+  for (;;) {
+    const all = await scene(limits);
+    try {
+      return { ...all, channel: await openPeerStream(all) };
+    } catch (error) {
+      if (!all.link.signal.aborted) throw error;
+    }
+  }
+}
+
 /** Connections of another address that never say anything. */
 async function idlers(to: TestHost, count: number): Promise<readonly Socket[]> {
   const { host, port } = to.address;
@@ -122,8 +134,7 @@ describe("a peer that", () => {
   });
 
   it("opens the conversation and says half a hello is let go", async () => {
-    const all = await scene(IMPATIENT);
-    const channel = await openPeerStream(all);
+    const { channel, ...all } = await openedInTime(IMPATIENT);
     const bytes = encodeFrame({ type: "hello", hello });
     channel.send(bytes.subarray(0, 10));
     await until(() => isGone(all.victim.host), { timeoutMs: 5_000 });
@@ -131,7 +142,7 @@ describe("a peer that", () => {
   });
 
   it("falls silent after its hello is let go", async () => {
-    const all = await scene(IMPATIENT);
+    const all = await scene({ silenceMs: IMPATIENT.silenceMs });
     let hellos = 0;
     all.sessions.onReady(() => hellos++);
     const channel = await openPeerStream(all);
@@ -226,6 +237,7 @@ describe("a peer that", () => {
     });
     const seconds = (performance.now() - startMs) / 1_000;
     expect((heard.get(attacker.key.nodeId) ?? 0) * 5).toBeLessThan(100 + seconds * 100 + 900);
+    await until(() => sessions.get(attacker.key.nodeId) === undefined, { timeoutMs: 5_000 });
     expect(link.signal.aborted).toBe(false);
     expect(sessions.all().map(({ nodeId }) => nodeId)).toEqual([honest.key.nodeId]);
   });
@@ -250,8 +262,10 @@ describe("a peer that", () => {
 
   it("opens a request and does not say what it wants loses the stream", async () => {
     const { link } = await scene();
-    const channel = await link.open(BLOCK_PROTOCOL, { ...LARGE, signal: stopping.signal });
-    await expect(channel.read(stopping.signal)).rejects.toMatchObject({ code: "PEER_GONE" });
+    const { signal } = stopping;
+    const opened = link.open(BLOCK_PROTOCOL, { ...LARGE, signal });
+    const answer = opened.then((channel) => channel.read(signal));
+    await expect(answer).rejects.toMatchObject({ code: "PEER_GONE" });
   });
 
   it("asks for a million blocks gets none and pays for it", async () => {

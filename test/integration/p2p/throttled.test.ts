@@ -13,10 +13,11 @@ afterEach(stopHosts);
 const HEIGHT = 40;
 const { signal } = new AbortController();
 
-/** A server whose time for this one peer is all spent, for the next seven tenths of a second. */
+/** A server whose time for this one peer is all spent, until its clock goes on by some tenths of a second. */
 async function throttled() {
   const loadLimits = { servedMsPerSecond: 1_000, servedBurstMs: 10_000 };
-  const [server, joiner] = [await startHost({ loadLimits }), await startHost()];
+  const clock = new TestClock();
+  const [server, joiner] = [await startHost({ loadLimits, clock }), await startHost()];
   const handler = blockHandler(new FakeChain(HEIGHT), { laterMs: 10 });
   const answers = { waiting: 0, most: 0 };
   await server.host.handle({
@@ -30,19 +31,22 @@ async function throttled() {
   await until(() => server.host.linkTo(joiner.key.nodeId) !== undefined, { timeoutMs: 10_000 });
   const spend = () => server.host.load.served(joiner.key.nodeId, 60_000);
   spend();
-  return { server, joiner, link, spend, answers };
+  return { server, joiner, link, spend, answers, clock };
 }
 
 describe("a server without time", () => {
   it("says later for as long as the peer waits for its turn, then gives", async () => {
-    const { link } = await throttled();
+    const { link, clock } = await throttled();
     const came: (DecidedBlock | "later")[] = [];
     const count = await blockSource(link).blocks(
       { from: 1, count: 3 },
       {
         signal,
         onBlock: (received) => came.push(readBlock(received)),
-        onLater: () => came.push("later"),
+        onLater: () => {
+          came.push("later");
+          clock.timeMs += 100;
+        },
       },
     );
     expect(count).toBe(3);
@@ -71,10 +75,9 @@ describe("a server without time", () => {
   });
 
   it("serves a node that catches up without a point against it, however often it is late", async () => {
-    const { joiner, server, link, spend } = await throttled();
+    // Time passes with what the server says, for both of them, however fast or slow this machine is.
+    const { joiner, server, link, spend, clock } = await throttled();
     const reports: string[] = [];
-    // Time passes with what the server says, however fast this machine is.
-    const clock = new TestClock();
     const chain = new FakeChain(0);
     const source = blockSource(link);
     const peer = {
