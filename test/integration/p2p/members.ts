@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "@jest/globals";
 import type { Genesis } from "../../../node/settings/genesis.js";
+import type { RoundStatus } from "../../../node/consensus/consensus-ports.js";
 import { runConsensus } from "../../../node/compose/network.js";
 import { Network } from "../../../node/p2p/network.js";
 import { type NodeKey, nodeKeyOf } from "../../../node/p2p/node-key.js";
@@ -21,6 +22,8 @@ export interface Member {
   readonly faults: readonly unknown[];
   /** How often it went from following to taking part. */
   readonly entries: () => number;
+  /** Where its consensus was each time that it began to follow. */
+  readonly follows: readonly RoundStatus[];
 }
 
 /** Where a member is found. */
@@ -90,6 +93,12 @@ export async function join(
     entries++;
     attach(inbox);
   };
+  const follows: RoundStatus[] = [];
+  const catchUp = network.catchUp.bind(network);
+  network.catchUp = (how) => {
+    follows.push(node.consensus.status());
+    return catchUp(how);
+  };
   node.run((inner) =>
     runConsensus({
       network,
@@ -100,7 +109,7 @@ export async function join(
       fatal: (error) => faults.push(error),
     }),
   );
-  const member = { node, network, faults, entries: () => entries };
+  const member = { node, network, faults, entries: () => entries, follows };
   running.add(member);
   return member;
 }
