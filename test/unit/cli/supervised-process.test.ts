@@ -64,7 +64,8 @@ function supervise(
       flags: options.flags,
       args: [],
       env: { ...process.env, ...options.env },
-      readyTimeoutMs: options.readyTimeoutMs ?? 10_000,
+      // A busy machine may take long to start even the smallest process.
+      readyTimeoutMs: options.readyTimeoutMs ?? 240_000,
     },
     {
       log: createLogFile(folder, script),
