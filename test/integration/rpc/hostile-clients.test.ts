@@ -119,7 +119,7 @@ describe("clients that take nothing of large answers", () => {
     clock.timeMs += 120_000;
     memory.unsent.sweep();
     expect(memory.unsent.totalBytes).toBe(0);
-  }, 120_000);
+  });
 
   it("are let go over WebSocket in the same way", async () => {
     const { clock, memory, socketPort } = await startNode();
@@ -145,7 +145,7 @@ describe("clients that take nothing of large answers", () => {
     memory.unsent.sweep();
     expect(memory.unsent.totalBytes).toBe(0);
     expect(reader.readyState).toBe(WebSocket.OPEN);
-  }, 120_000);
+  });
 });
 
 describe("pages of the node", () => {
@@ -282,9 +282,9 @@ describe("clients that begin large requests and do not end them", () => {
     socket.destroy();
     await until(() => memory.unread.totalBytes <= 2 * body.length, WAIT);
     answered.open();
-    // Others are served meanwhile; by then all three were answered.
+    // Others are served meanwhile.
     for (let count = 0; count < 20; count++) await post(httpPort, SMALL_CALL);
-    expect([memory.unread.totalBytes, memory.unsent.totalBytes]).toEqual([0, 0]);
+    await until(() => memory.unread.totalBytes + memory.unsent.totalBytes === 0, WAIT);
   });
 
   it("are none: whole messages, however many, leave nothing behind", async () => {

@@ -2,7 +2,7 @@
  * Clients that are gone are ended; those that the node does not read, because they ask for much, are not.
  * Where the server ends, or has refused them, none of them can keep it from that.
  */
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, jest } from "@jest/globals";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { connect as connectTcp } from "node:net";
@@ -16,6 +16,8 @@ import { systemClock } from "../../../runtime/process/clock.js";
 import { until } from "../../helpers/until.js";
 import { createTestNode } from "../../unit/rpc/evm/fixture.js";
 
+const PING_INTERVAL_MS = 20_000;
+
 /** What a connection runs at once; it is not read above that. */
 const IN_FLIGHT = 64;
 const WAIT = { timeoutMs: 30_000 };
@@ -28,13 +30,34 @@ let server: Server;
 let sockets: WebSockets;
 const clients: WebSocket[] = [];
 
+beforeAll(() => {
+  // Only the interval of the pings is a fake: everything else waits for real sockets.
+  jest.useFakeTimers({
+    doNotFake: [
+      "Date",
+      "hrtime",
+      "nextTick",
+      "performance",
+      "queueMicrotask",
+      "setImmediate",
+      "clearImmediate",
+      "setTimeout",
+      "clearTimeout",
+    ],
+  });
+});
+
+afterAll(() => {
+  jest.useRealTimers();
+});
+
 beforeEach(async () => {
   const answered = new Promise<CallResult>((resolve) => (answer = resolve));
   node.calls.call = () => answered;
   server = createServer();
   sockets = new WebSockets(server, {
     maxMessageBytes: 1_000_000,
-    pingIntervalMs: 30,
+    pingIntervalMs: PING_INTERVAL_MS,
     allowedOrigins: [],
     refusal: () => undefined,
     connect: (socket) => new SocketConnection(socket, node.api, memory),
@@ -66,33 +89,56 @@ async function connect(options: ClientOptions = {}) {
   return { client, seen };
 }
 
+type Connected = Awaited<ReturnType<typeof connect>>;
+
+/** Lets the time between two pings pass; resolves when the client has had the ping, or is ended. */
+async function nextPing({ client, seen }: Connected): Promise<void> {
+  const { pings } = seen;
+  jest.advanceTimersByTime(PING_INTERVAL_MS);
+  await until(() => seen.pings > pings || client.readyState === WebSocket.CLOSED, WAIT);
+}
+
 function ask(client: WebSocket, method: string, params: readonly unknown[]): void {
   client.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
 }
 
 it("ends a client that does not answer", async () => {
-  const { client } = await connect({ autoPong: false });
-  await once(client, "close");
+  const all = await connect({ autoPong: false });
+  await nextPing(all);
+  expect(all.client.readyState).toBe(WebSocket.OPEN);
+  await nextPing(all);
+  expect(all.client.readyState).toBe(WebSocket.CLOSED);
   await until(() => sockets.size === 0, WAIT);
 });
 
 it("keeps a client whose requests it does not read on with", async () => {
-  const { client, seen } = await connect();
+  const all = await connect();
+  const { client, seen } = all;
+  const asked = jest.spyOn(node.calls, "call");
   for (let count = 0; count < 2 * IN_FLIGHT; count++) ask(client, "eth_call", [CALL, "latest"]);
-  await until(() => seen.pings >= 6 || client.readyState === WebSocket.CLOSED, WAIT);
-  expect(client.readyState).toBe(WebSocket.OPEN);
+  await until(() => asked.mock.calls.length >= IN_FLIGHT, WAIT);
+  for (let count = 0; count < 6; count++) await nextPing(all);
+  expect([client.readyState, seen.answers]).toEqual([WebSocket.OPEN, 0]);
   answer({ outcome: "success", returnData: new Uint8Array(0), gasUsed: 21_000n });
   await until(() => seen.answers === 2 * IN_FLIGHT, WAIT);
-  await until(() => seen.pings >= 10, WAIT);
-  expect(client.readyState).toBe(WebSocket.OPEN);
+  for (let count = 1; count <= 4; count++) {
+    await nextPing(all);
+    // The pong is back before the next answer is.
+    ask(client, "eth_chainId", []);
+    await until(() => seen.answers === 2 * IN_FLIGHT + count, WAIT);
+  }
+  expect([client.readyState, seen.pings]).toEqual([WebSocket.OPEN, 10]);
 });
 
 it("keeps a client that asks, whether it answers pings or not", async () => {
-  const { client, seen } = await connect({ autoPong: false });
-  client.on("ping", () => ask(client, "eth_chainId", []));
-  await until(() => seen.pings >= 6 || client.readyState === WebSocket.CLOSED, WAIT);
-  expect(client.readyState).toBe(WebSocket.OPEN);
-  expect(seen.answers).toBeGreaterThan(3);
+  const all = await connect({ autoPong: false });
+  const { client, seen } = all;
+  for (let count = 1; count <= 6; count++) {
+    await nextPing(all);
+    ask(client, "eth_chainId", []);
+    await until(() => seen.answers === count || client.readyState === WebSocket.CLOSED, WAIT);
+  }
+  expect([client.readyState, seen.pings]).toEqual([WebSocket.OPEN, 6]);
 });
 
 it("keeps no connection of a client that it has refused, and that leaves it open", async () => {
@@ -133,7 +179,7 @@ it("ends though a client comes again as soon as it is told to", async () => {
   await sockets.close();
   const ended = endServer(server, 100).then(() => "ended");
   const late = new Promise((resolve) => {
-    setTimeout(() => resolve("not ended"), 10_000).unref();
+    setTimeout(() => resolve("not ended"), 240_000).unref();
   });
   expect(await Promise.race([ended, late])).toBe("ended");
   expect(await again).toBe("Unexpected server response: 503");
