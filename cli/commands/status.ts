@@ -3,6 +3,7 @@
  * what it needs and nothing else.
  */
 import { existsSync } from "node:fs";
+import { stallReason } from "../../chain/consensus/block-age.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
@@ -51,7 +52,7 @@ function walletLine({ address, status, inFlight, isFrozen, hasKey }: WalletFigur
   return `hot wallet ${address} ${status}, ${inFlight} on their way${key}${isFrozen ? ", FROZEN" : ""}`;
 }
 
-/** Of a node's home: 0 when it answers and has caught up, else 1. */
+/** Of a node's home: 0 when it answers, has caught up and has a block of now, else 1. */
 async function nodeStatus(context: CommandContext): Promise<number> {
   // Loaded here: its parser takes longer to load than a kit to answer.
   const { cometRpcUrl, formatNodeStatus, readNodeStatus } = await import("../probe/node-status.js");
@@ -59,9 +60,14 @@ async function nodeStatus(context: CommandContext): Promise<number> {
   const { signal } = context;
   try {
     const status = await readNodeStatus(url, { clock: systemClock, signal });
-    const ready = !status.catching_up;
-    if (context.json) printJson(context, { ready, url, ...status });
-    else for (const line of formatNodeStatus(status)) context.print(line);
+    const still = status.catching_up ? "" : stallReason(status.blockAgeSeconds);
+    const ready = !status.catching_up && still === "";
+    const reason = still === "" ? undefined : still;
+    if (context.json) printJson(context, { ready, url, reason, ...status });
+    else {
+      for (const line of formatNodeStatus(status)) context.print(line);
+      if (reason !== undefined) context.print(`  NOT READY: ${reason}`);
+    }
     return ready ? 0 : 1;
   } catch (error) {
     signal.throwIfAborted();

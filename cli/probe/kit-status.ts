@@ -1,4 +1,5 @@
 /** What a running kit says about itself, read from outside over the same ports that all clients use. */
+import { stallReason } from "../../chain/consensus/block-age.js";
 import type { Height } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Clock } from "../../runtime/process/clock.js";
@@ -6,7 +7,7 @@ import { CliError, sentenceOf } from "../errors.js";
 import { httpRequest } from "./http-request.js";
 import { type KitEndpoints, shownUrl } from "../home/kit-config.js";
 
-/** Readiness of one part. */
+/** Readiness of one part; a node whose newest block is too old is not ready, whatever it answers. */
 export interface PartStatus {
   readonly part: string;
   readonly url: string;
@@ -124,7 +125,7 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
   };
 }
 
-/** A further validator: it answers, and has caught up. */
+/** A further validator: it answers, has caught up, and has a block of now. */
 async function probeNode(
   node: KitEndpoints["otherNodes"][number],
   { clock }: KitProbe,
@@ -135,7 +136,9 @@ async function probeNode(
   const { readNodeStatus } = await import("./node-status.js");
   try {
     const status = await readNodeStatus(node.cometRpcUrl, { clock, signal });
-    const reason = status.catching_up ? "it is catching up with the others" : "";
+    const reason = status.catching_up
+      ? "it is catching up with the others"
+      : stallReason(status.blockAgeSeconds);
     return { ...base, ready: reason === "", reason };
   } catch (error) {
     signal.throwIfAborted();
@@ -202,8 +205,8 @@ async function readNode(probe: KitProbe, signal: AbortSignal): Promise<NodeReadi
     ]);
     if (header === undefined) throw new CliError("CLIENT_FAILED", "It has no block.");
     const blockAgeSeconds = Math.max(0, probe.clock.nowMs() / 1_000 - header.timestampSeconds);
-    const reason = isSyncing ? "it is catching up with its network" : "";
-    const part = { ...base, ready: !isSyncing, reason };
+    const reason = isSyncing ? "it is catching up with its network" : stallReason(blockAgeSeconds);
+    const part = { ...base, ready: reason === "", reason };
     return { height: header.height, blockAgeSeconds, part };
   } catch (error) {
     signal.throwIfAborted();

@@ -186,7 +186,8 @@ function addNodeCommands(program: Command, run: Runner, options: ProgramOptions)
   judging(addShared(program.command("status")))
     .description(
       "of a kit: what runs, how high the chain is, how far the watcher is behind; of a node's " +
-        "home: height, whether it is catching up, peers, validator, age of the newest block",
+        "home: height, whether it is catching up, peers, validator, age of the newest block; " +
+        "exit 1 when a part is not ready, or no block has come for 30 s",
     )
     .action(run(async (context) => (await import("../commands/status.js")).runStatus(context)));
   program

@@ -14,11 +14,13 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { createAuditNode } from "../../../cli/audit/audit-node.js";
+import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { createStandardOutput } from "../../../cli/standard-output.js";
 import { createProgram } from "../../../cli/program/program.js";
 import { sentenceOf } from "../../../cli/errors.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 import { journals } from "../../helpers/chains/journal-chain.js";
 import { RpcFault, startFakeNode } from "../../helpers/chains/fake-node.js";
 
@@ -70,43 +72,73 @@ describe("the standard output of a command", () => {
   });
 });
 
-describe("causeway status of a folder that is no home", () => {
-  it("is not ready, whoever answers on the ports of a home without settings", async () => {
-    const [block] = journals();
-    const node = await startFakeNode({
-      eth_syncing: () => false,
-      eth_getBlockByNumber: () => ({
-        number: "0x0",
-        hash: block?.["blockHash"],
-        parentHash: block?.["parentHash"],
-        timestamp: "0x6ab13b80",
-      }),
-    });
-    closers.push(() => node.close());
-    const anyPart = createHttpServer((_request, response) => void response.end('{"ready":true}'));
-    const partAddress = `127.0.0.1:${await listen(anyPart)}`;
-    const env = {
-      CAUSEWAY_APP_JSON_RPC_ADDRESS: new URL(node.url).host,
-      CAUSEWAY_SIDECAR_ONLINE_LISTEN: partAddress,
-      CAUSEWAY_SIDECAR_OFFLINE_LISTEN: partAddress,
-      CAUSEWAY_WATCHER_API_LISTEN: partAddress,
-      CAUSEWAY_WORKER_API_LISTEN: partAddress,
-    };
+/** A chain's newest block is this old, in the word of whoever is asked. */
+const secondsAgo = (seconds: number): number => Math.floor(Date.now() / 1_000) - seconds;
+
+/** What `causeway status --json` of a home prints, and its exit code. */
+async function statusOf(home: string, env: Readonly<Record<string, string>>) {
+  const printed: string[] = [];
+  let exitCode: number | undefined;
+  const program = createProgram({
+    version: "0",
+    env,
+    signal: new AbortController().signal,
+    print: (line) => printed.push(line),
+    warn: () => undefined,
+    setExitCode: (code) => {
+      exitCode = code;
+    },
+  });
+  await program.parseAsync(["status", "--json", "--home", home], { from: "user" });
+  return { ...JSON.parse(printed.join("\n")), exitCode };
+}
+
+/** Settings of a kit whose parts all answer, with a newest block of that age. */
+async function answeringKit(blockAgeSeconds: number): Promise<Record<string, string>> {
+  const [block] = journals();
+  const node = await startFakeNode({
+    eth_syncing: () => false,
+    eth_getBlockByNumber: () => ({
+      number: "0x0",
+      hash: block?.["blockHash"],
+      parentHash: block?.["parentHash"],
+      timestamp: `0x${secondsAgo(blockAgeSeconds).toString(16)}`,
+    }),
+  });
+  closers.push(() => node.close());
+  const anyPart = createHttpServer((_request, response) => void response.end('{"ready":true}'));
+  const partAddress = `127.0.0.1:${await listen(anyPart)}`;
+  return {
+    CAUSEWAY_APP_JSON_RPC_ADDRESS: new URL(node.url).host,
+    CAUSEWAY_SIDECAR_ONLINE_LISTEN: partAddress,
+    CAUSEWAY_SIDECAR_OFFLINE_LISTEN: partAddress,
+    CAUSEWAY_WATCHER_API_LISTEN: partAddress,
+    CAUSEWAY_WORKER_API_LISTEN: partAddress,
+  };
+}
+
+/** Address of a node's consensus RPC that has caught up, with a newest block of that age. */
+async function answeringNode(blockAgeSeconds: number): Promise<string> {
+  const result = {
+    node_info: { id: "ab".repeat(20), network: "local", moniker: "node0" },
+    sync_info: {
+      latest_block_height: "7",
+      earliest_block_height: "1",
+      latest_block_time: new Date(secondsAgo(blockAgeSeconds) * 1_000).toISOString(),
+      catching_up: false,
+    },
+    validator_info: { address: "AB".repeat(20), voting_power: "100" },
+    n_peers: "3",
+  };
+  const body = JSON.stringify({ result });
+  const server = createHttpServer((_request, response) => void response.end(body));
+  return `tcp://127.0.0.1:${await listen(server)}`;
+}
+
+describe("causeway status", () => {
+  it("is not ready in a folder that is no home, whoever answers on the ports of one", async () => {
     const home = join(newFolder(), "mistyped");
-    const printed: string[] = [];
-    let exitCode: number | undefined;
-    const program = createProgram({
-      version: "0",
-      env,
-      signal: new AbortController().signal,
-      print: (line) => printed.push(line),
-      warn: () => undefined,
-      setExitCode: (code) => {
-        exitCode = code;
-      },
-    });
-    await program.parseAsync(["status", "--json", "--home", home], { from: "user" });
-    const { ready, reason, parts } = JSON.parse(printed.join("\n"));
+    const { exitCode, ready, reason, parts } = await statusOf(home, await answeringKit(1));
     const answering = parts.filter((part: { ready: boolean }) => part.ready);
     expect(answering.map(({ part }: { part: string }) => part)).toEqual([
       "node",
@@ -120,6 +152,32 @@ describe("causeway status of a folder that is no home", () => {
       ready: false,
       reason: expect.stringContaining(`no home in ${home}`),
     });
+  });
+
+  it.each([
+    [25, 0, ""],
+    [95, 1, expect.stringMatching(/^its newest block is 9\d s old: the chain stands still/)],
+  ])("of a kit whose newest block is %i s old ends with %i", async (age, code, reason) => {
+    const home = newFolder();
+    mkdirSync(join(home, "config"));
+    const { exitCode, ready, parts } = await statusOf(home, await answeringKit(age));
+    expect({ exitCode, ready, node: parts[0] }).toEqual({
+      exitCode: code,
+      ready: code === 0,
+      node: { part: "node", url: expect.any(String), ready: code === 0, reason },
+    });
+  });
+
+  it.each([
+    [25, 0, undefined],
+    [95, 1, expect.stringMatching(/^its newest block is 9\d s old: the chain stands still/)],
+  ])("of a node's home whose newest block is %i s old ends with %i", async (age, code, reason) => {
+    const options = { out: newFolder(), validators: 1, fullNodes: 0, clock: systemClock };
+    const { nodes } = await createTestnet({ ...options, portOffset: 15_000 });
+    const env = { CAUSEWAY_CONFIG_RPC_LADDR: await answeringNode(age) };
+    const status = await statusOf(nodes[0]?.home ?? "", env);
+    expect(status).toMatchObject({ exitCode: code, ready: code === 0, height: 7 });
+    expect(status.reason).toEqual(reason);
   });
 });
 
