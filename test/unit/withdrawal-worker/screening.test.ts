@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
-import { createScreener } from "../../../withdrawal-worker/lane/screening.js";
+import { createScreener, type Screener } from "../../../withdrawal-worker/lane/screening.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { PAYEE } from "./signers/intents.js";
@@ -57,6 +57,29 @@ const requests = (count: number) =>
     isToOwnWallet: false,
   }));
 
+/**
+ * Asks round after round until so many have their answers: on a busy machine one round may be over
+ * before. Who is answered is asked about no more.
+ */
+async function answered(
+  screener: Screener,
+  which: typeof screening,
+  { of, count }: { readonly of: number; readonly count: number },
+): Promise<ReadonlySet<string>> {
+  const known = new Set<string>();
+  const isDone = async () => {
+    const waiting = requests(of).filter(({ id }) => !known.has(id));
+    for (const { withdrawalId } of await screener.ask(which, waiting, { signal })) {
+      known.add(withdrawalId);
+    }
+    // What rests after a round without any answer is asked again.
+    if (known.size < count) clock.ms += which.timeoutMs;
+    return known.size >= count;
+  };
+  await until(isDone, { timeoutMs: 60_000, what: `${count} answers` });
+  return known;
+}
+
 it("is waited for once, however many are to be asked about, and then left alone as long", async () => {
   const screener = createScreener(silentLog, clock);
   try {
@@ -68,7 +91,7 @@ it("is waited for once, however many are to be asked about, and then left alone 
     expect(await screener.ask(screening, requests(64), { signal })).toEqual([]);
     expect(asked).toHaveLength(8);
     clock.ms += 1;
-    expect(await screener.ask(screening, requests(64), { signal })).toHaveLength(64);
+    expect((await answered(screener, screening, { of: 64, count: 64 })).size).toBe(64);
   } finally {
     screener.close();
   }
@@ -80,7 +103,7 @@ it("is asked at once where the policy names another one", async () => {
     expect(await screener.ask(screening, requests(1), { signal })).toEqual([]);
     isLeftOpen = () => false;
     const other = { ...screening, url: `${screening.url}other` };
-    expect(await screener.ask(other, requests(1), { signal })).toHaveLength(1);
+    expect((await answered(screener, other, { of: 1, count: 1 })).size).toBe(1);
   } finally {
     screener.close();
   }
@@ -90,8 +113,10 @@ it("answers about all others where it leaves one question open", async () => {
   isLeftOpen = (customerId) => customerId === "c0";
   const screener = createScreener(silentLog, clock);
   try {
-    for (let round = 0; round < 2; round += 1)
-      expect(await screener.ask(screening, requests(20), { signal })).toHaveLength(19);
+    for (let round = 0; round < 2; round += 1) {
+      const known = await answered(screener, screening, { of: 20, count: 19 });
+      expect([known.size, known.has("wd_0")]).toEqual([19, false]);
+    }
   } finally {
     screener.close();
   }
@@ -102,7 +127,7 @@ it("is waited for a moment, and what it answers later is there when it is asked 
   const screener = createScreener(silentLog, clock);
   const patient = { ...screening, timeoutMs: 60_000 };
   try {
-    expect(await screener.ask(patient, requests(20), { signal })).toHaveLength(19);
+    expect((await answered(screener, patient, { of: 20, count: 19 })).has("wd_0")).toBe(false);
     expect(await screener.ask(patient, requests(1), { signal })).toEqual([]);
     expect(asked.filter((customerId) => customerId === "c0")).toHaveLength(1);
     for (const answer of answerLate) answer();
@@ -112,4 +137,4 @@ it("is waited for a moment, and what it answers later is there when it is asked 
   } finally {
     screener.close();
   }
-}, 30_000);
+});

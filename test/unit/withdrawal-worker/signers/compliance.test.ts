@@ -3,7 +3,8 @@
  * wrong answer never leaves it.
  */
 import { ChildProcess } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,9 +13,13 @@ import { Transaction } from "ethers";
 import { bytesToHex } from "../../../../chain/hex.js";
 import { createCommandSigner } from "../../../../withdrawal-worker/signers/command-signer.js";
 import { createKeyHolder } from "../../../../withdrawal-worker/signers/keystore-holder.js";
-import type { KeyHolder } from "../../../../withdrawal-worker/signers/signer-port.js";
+import type {
+  KeyHolder,
+  SigningOutcome,
+} from "../../../../withdrawal-worker/signers/signer-port.js";
 import { createWeb3Signer } from "../../../../withdrawal-worker/signers/web3signer.js";
 import { signerOver } from "../../../helpers/signing.js";
+import { until } from "../../../helpers/until.js";
 import { type Lie, Web3SignerStub } from "../../../helpers/web3signer-stub.js";
 import { ADDRESS, cancelOn, KEY, LIMITS, paymentOn, signedByEthers, WALLET } from "./intents.js";
 
@@ -41,9 +46,12 @@ const opened = (holder: KeyHolder) => {
   holders.push(holder);
   return signerOver(holder, { chainId: 6940n, limits: LIMITS });
 };
-const web3 = (timeoutMs = 5_000) =>
+/** Longer than a busy machine takes to answer itself, or to start a program. */
+const PATIENCE_MS = 240_000;
+
+const web3 = (timeoutMs = PATIENCE_MS) =>
   opened(createWeb3Signer({ url: stub.url, timeoutMs, address: ADDRESS }));
-const program = (mode: string, timeoutMs = 10_000) =>
+const program = (mode: string, timeoutMs = PATIENCE_MS) =>
   opened(
     createCommandSigner({
       command: [process.execPath, PROGRAM, WALLET.privateKey, mode],
@@ -147,10 +155,15 @@ describe("a Web3Signer", () => {
     stub.lie = "silent-after-signing";
     const [outcome] = await signer.sign([paymentOn(7n)], { signal });
     expect(outcome?.kind).toBe("unanswered");
-    expect(stub.signed).toBe(before + 1);
+    await until(() => stub.signed === before + 1, { timeoutMs: 5_000, what: "its signature" });
     stub.lie = undefined;
-    const [after] = await signer.sign([paymentOn(7n)], { signal });
-    expect(after).toMatchObject({ raw: await signedByEthers(paymentOn(7n)) });
+    const repeats: SigningOutcome[] = [];
+    const isSigned = async () => {
+      repeats.push(...(await signer.sign([paymentOn(7n)], { signal })));
+      return repeats.at(-1)?.kind !== "unanswered";
+    };
+    await until(isSigned, { timeoutMs: 60_000, what: "an answer in a tenth of a second" });
+    expect(repeats.at(-1)).toMatchObject({ raw: await signedByEthers(paymentOn(7n)) });
   });
 
   it("is asked to sign, and never to send", () => {
@@ -182,7 +195,11 @@ describe("a signer's program", () => {
 
   it("whose answer comes after the round that asked for it is not taken for a lie", async () => {
     const command = [process.execPath, PROGRAM, WALLET.privateKey, "slow"];
-    const holder = createCommandSigner({ command, timeoutMs: 10_000, address: ADDRESS });
+    const holder = createCommandSigner({
+      command,
+      timeoutMs: PATIENCE_MS,
+      address: ADDRESS,
+    });
     holders.push(holder);
     const round = new AbortController();
     const asked = holder.signTransaction(paymentOn(7n), { signal: round.signal });
@@ -197,19 +214,22 @@ describe("a signer's program", () => {
     const pidFile = join(folder, "pid");
     const script = 'sleep 3600 & echo $! > "$0"; wait';
     const command = ["sh", "-c", script, pidFile];
-    const signer = opened(createCommandSigner({ command, timeoutMs: 1_000, address: ADDRESS }));
-    try {
+    const isLeft = () => existsSync(pidFile) && readFileSync(pidFile, "utf8").endsWith("\n");
+    // A busy machine may take longer to come to the process that is left behind.
+    for (let timeoutMs = 1_000; !isLeft(); timeoutMs *= 2) {
+      const signer = opened(createCommandSigner({ command, timeoutMs, address: ADDRESS }));
       const [outcome] = await signer.sign([paymentOn(7n)], { signal });
       expect(outcome?.kind).toBe("unanswered");
-    } finally {
-      process.kill(Number(await readFile(pidFile, "utf8")), "SIGKILL");
-      await rm(folder, { recursive: true });
     }
+    process.kill(Number(readFileSync(pidFile, "utf8")), "SIGKILL");
+    await rm(folder, { recursive: true });
   });
 
   it("that is not there is no reason to end", async () => {
     const command = ["/nowhere/signer"];
-    const signer = opened(createCommandSigner({ command, timeoutMs: 5_000, address: ADDRESS }));
+    const signer = opened(
+      createCommandSigner({ command, timeoutMs: PATIENCE_MS, address: ADDRESS }),
+    );
     const [outcome] = await signer.sign([paymentOn(7n)], { signal });
     expect(outcome).toMatchObject({
       kind: "unanswered",
@@ -233,5 +253,5 @@ describe("a signer's program", () => {
     }
     const [outcome] = await signer.sign([paymentOn(7n)], { signal });
     expect(outcome?.kind).toBe("signed");
-  }, 30_000);
+  });
 });
