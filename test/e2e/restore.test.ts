@@ -199,7 +199,7 @@ describe("the runbook of a restore", () => {
     await kit?.stop();
     for (const { drop } of databases) await drop();
     fs.rmSync(home, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   it("holds for an older database that was put back", async () => {
     await startOn(backup, true);

@@ -396,7 +396,7 @@ describe("an export of the ledger", () => {
       "same: withdrawal",
     ]);
     expect(count).toBeGreaterThan(3_000);
-  }, 240_000);
+  });
 
   it("names what is there twice, so that a false line hides behind a right one", async () => {
     const path = join(books.home, "twice.jsonl");

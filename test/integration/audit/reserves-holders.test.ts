@@ -19,7 +19,7 @@ let stage: ReservesStage;
 
 beforeAll(async () => {
   stage = await ReservesStage.open();
-}, 120_000);
+});
 afterAll(() => stage?.close());
 
 describe("deposit addresses whose coins have been swept", () => {
@@ -40,7 +40,7 @@ describe("deposit addresses whose coins have been swept", () => {
     expect(contents.nodes.size).toBe(before.contents.nodes.size);
     expect(await stage.verify(contents)).toMatchObject({ accounts: 2, isCovered: true });
     expect(told.at(-1)).toBe(swept.length + 2);
-  }, 60_000);
+  });
 
   it("are no wallets: a wallet that holds nothing signs", async () => {
     const empty = Wallet.createRandom();

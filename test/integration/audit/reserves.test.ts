@@ -56,7 +56,7 @@ beforeAll(async () => {
   stage = await ReservesStage.open();
   ({ chain, genesis, ledger, folder } = stage);
   made = await stage.make();
-}, 120_000);
+});
 afterAll(() => stage?.close());
 
 const liabilityOf = (customerId: string) => {

@@ -45,7 +45,7 @@ beforeAll(async () => {
     Array.from({ length: LAST }, (_, index) => (index === 2 ? paid : [])),
     NEW_SET_HEIGHT,
   );
-}, 120_000);
+});
 afterAll(() => chain.close());
 
 function payment(): Promise<string> {

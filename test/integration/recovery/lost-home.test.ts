@@ -1,6 +1,6 @@
 /** A machine that is lost with its home: nobody remembers how many addresses were given out since the backup. */
 import { rmSync } from "node:fs";
-import { afterEach, beforeEach, describe, expect, it, jest } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { derivation, Desk, TOKEN } from "./desk.js";
 
 let desk: Desk;
@@ -27,8 +27,6 @@ async function loseMachine(): Promise<void> {
 
 const declare = (...more: readonly string[]) =>
   desk.causeway("recover", "--declare", "the machine is lost", ...more);
-
-jest.setTimeout(120_000);
 
 describe("an address that was told since the backup", () => {
   it("is told to nobody else, also where a whole day's customers have paid nothing yet", async () => {

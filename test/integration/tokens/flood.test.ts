@@ -68,4 +68,4 @@ it("stops nobody with more of a listed token's logs than a search gives, either"
   expect(
     balances?.map(({ asset, availableUnits }) => `${asset} ${availableUnits}`).toSorted(),
   ).toEqual(["PLAIN 2002", "TOKEN 7"]);
-}, 120_000);
+});

@@ -125,7 +125,7 @@ beforeAll(async () => {
   await former.query(`UPDATE watch_cursor SET height = 10, block_hash = $1`, [hashOf("c")]);
   await former.close();
   ledger = await openLedger({ url, log: silentLog, signal, identity: TEST_IDENTITY });
-}, 120_000);
+});
 
 afterAll(async () => {
   await ledger?.close();

@@ -84,7 +84,7 @@ beforeAll(async () => {
   await bench.mine([]);
   await bench.caughtUp();
   worker = await open(bench.ledger.ownerUrl, "worker");
-}, 240_000);
+});
 
 afterAll(async () => {
   await worker.close();

@@ -62,7 +62,7 @@ beforeAll(async () => {
     identity: { chainId: 6940n, genesisHash },
   });
   lanes = [laneOf(WALLET, WALLET_KEY), laneOf(SECOND, SECOND_KEY)];
-}, 120_000);
+});
 
 afterAll(async () => {
   await worker.close();

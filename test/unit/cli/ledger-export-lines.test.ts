@@ -81,7 +81,7 @@ it("hold all that a chain had lost, as much as one plan of a rewind has", async 
   const row = ["1", "ann", "2000000", hash, "1000000", hash, text, "2026-11-01T00:00:00Z"];
   const line = { type: "unlinked", kind: "rewind", key: 1, isLate: false, row };
   expect(await read(written(sealedLines([line])))).toEqual(["unlinked", "end"]);
-}, 60_000);
+});
 
 it("are refused where one is longer than any text can be", async () => {
   const file = path.join(folder, "sparse.jsonl");
@@ -91,4 +91,4 @@ it("are refused where one is longer than any text can be", async () => {
     code: "BUNDLE_UNREADABLE",
     message: expect.stringContaining("line 1 is too long"),
   });
-}, 60_000);
+});
