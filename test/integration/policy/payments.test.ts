@@ -390,7 +390,7 @@ describe("a signer before a ledger that lies", () => {
 describe("a signer that answers wrongly", () => {
   it("is not asked again until a person has looked; then its nonce is used", async () => {
     const stub = await Web3SignerStub.start(bytesToHex(WALLET_KEY), FAKE_CHAIN_ID);
-    const holder = createWeb3Signer({ url: stub.url, timeoutMs: 5_000, address: WALLET });
+    const holder = createWeb3Signer({ url: stub.url, timeoutMs: 60_000, address: WALLET });
     try {
       const limits = { gasPriceCapAtoken: 1_000_000_000n, gasLimitMax: 1_000_000n };
       const rules = laneRules({
@@ -443,7 +443,7 @@ describe("screening", () => {
     });
     await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
     const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}/`;
-    screening = { url, timeoutMs: 2_000, reviewApprovals: 1 };
+    screening = { url, timeoutMs: 60_000, reviewApprovals: 1 };
     house.files.policy = policyOf({}, { screening });
   });
 

@@ -53,7 +53,7 @@ it("asks no screening about its own moves, which go where the policy itself says
   await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
   try {
     const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}/`;
-    bench.files.policy = coldPolicy({ screening: { url, timeoutMs: 2_000, reviewApprovals: 1 } });
+    bench.files.policy = coldPolicy({ screening: { url, timeoutMs: 60_000, reviewApprovals: 1 } });
     const { id } = await ask("alice");
     await bench.rounds(4);
     expect((await findWithdrawal(bench.worker, id))?.status).toBe("pending_approval");

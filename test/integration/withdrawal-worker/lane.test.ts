@@ -74,7 +74,7 @@ describe("a withdrawal", () => {
     const to = freshAddress();
     house.chain.reverting.add(to);
     const { id } = await house.accept({ destination: to, destinationText: to });
-    await house.lane().runRound(house.signal);
+    await house.lane({ leaseMs: 600_000 }).runRound(house.signal);
     const failed = await house.read(id);
     expect(failed.status).toBe("failed");
     expect(failed.nonce).toBeUndefined();

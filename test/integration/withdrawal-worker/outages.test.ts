@@ -47,7 +47,8 @@ describe("two workers and a node whose estimates take longer than a lease", () =
     const gate = new Promise<void>((resolve) => {
       open = resolve;
     });
-    const leaseMs = 2_000;
+    // Renewed three times within it: this thread never stands still for so long.
+    const leaseMs = 6_000;
     const first = slowLane("first", leaseMs, gate);
     const second = slowLane("second", leaseMs, gate);
     const round = first.lane.runRound(house.signal);
