@@ -173,7 +173,7 @@ async function withFakeKit(
         print: (line) => lines.push(line),
         clock: systemClock,
         signal: new AbortController().signal,
-        stepTimeoutMs: 2_000,
+        stepTimeoutMs: 240_000,
       },
       kit,
       lines,

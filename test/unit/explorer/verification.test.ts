@@ -27,7 +27,7 @@ import { createLogger } from "../../../runtime/process/logger.js";
 
 const OZ = path.join(process.cwd(), "node_modules", "@openzeppelin");
 const LIMITS = {
-  timeoutMs: 60_000,
+  timeoutMs: 600_000,
   memoryBytes: 512 * 1024 * 1024,
   signal: new AbortController().signal,
 };

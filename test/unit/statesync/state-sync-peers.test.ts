@@ -85,6 +85,8 @@ class FakePeer implements SnapshotPeer {
 }
 
 const honest: ChunkAnswer = async (index) => CHUNKS[index];
+/** No honest peer is taken for a silent one, however busy this machine is. */
+const PATIENCE_MS = 60_000;
 /** Answers only to the end of the caller's patience. */
 const silent: ChunkAnswer = (_index, signal) =>
   new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
@@ -114,7 +116,7 @@ function offersOf(peers: readonly FakePeer[]) {
 
 async function fetchAll(peers: readonly FakePeer[], clock = systemClock): Promise<void> {
   const chunks = new ChunkFolder(folder, MANIFEST);
-  const limits = { timeoutMs: 300, fetchers: 4 };
+  const limits = { timeoutMs: PATIENCE_MS, fetchers: 4 };
   const ports = { offers: offersOf(peers), report, check: () => undefined, ...limits, clock, log };
   await new ChunkFetch(OFFER, chunks, ports).run(ALL, new AbortController().signal);
   for (const [index, chunk] of CHUNKS.entries()) {
@@ -165,7 +167,7 @@ describe("chunks", () => {
     const peer = new FakePeer("peer", honest);
     const chunks = new ChunkFolder(folder, MANIFEST);
     const check = () => undefined;
-    const parts = { offers: offersOf([peer]), report, check, timeoutMs: 1_000, fetchers: 30 };
+    const parts = { offers: offersOf([peer]), report, check, timeoutMs: PATIENCE_MS, fetchers: 30 };
     const fetching = new ChunkFetch(OFFER, chunks, { ...parts, clock: systemClock, log });
     await fetching.run(ALL, new AbortController().signal);
     expect(peer.mostBusy).toBe(4);
