@@ -217,7 +217,7 @@ describe("embedded PostgreSQL", () => {
   it("is not stopped by a stale pid file whose process id now belongs to a stranger", async () => {
     const first = await start();
     await first.stop();
-    const stranger = spawn("sleep", ["60"], isRoot ? { uid: 65_534, gid: 65_534, cwd: "/" } : {});
+    const stranger = spawn("sleep", ["900"], isRoot ? { uid: 65_534, gid: 65_534, cwd: "/" } : {});
     const file = [stranger.pid, join(home, "data", "postgres"), "1", port, "", "127.0.0.1", "", ""];
     writeFileSync(join(home, "data", "postgres", "postmaster.pid"), file.join("\n"));
     const second = await start();
@@ -228,7 +228,7 @@ describe("embedded PostgreSQL", () => {
 
   it("is not stopped by a pid file that a lost power left empty, or a killed repair behind", async () => {
     await (await start()).stop();
-    const stranger = spawn("sleep", ["60"], isRoot ? { uid: 65_534, gid: 65_534, cwd: "/" } : {});
+    const stranger = spawn("sleep", ["900"], isRoot ? { uid: 65_534, gid: 65_534, cwd: "/" } : {});
     const folder = join(home, "data", "postgres");
     for (const text of ["", `-${stranger.pid}\n${folder}\n1\n0\n\n\n`]) {
       writeFileSync(join(folder, "postmaster.pid"), text);
