@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getAddress, Wallet } from "ethers";
 import type { MeshFault, MeshFaultCode } from "../../cli/mesh-check/faults.js";
+import { createGate } from "../helpers/gate.js";
 import { kitOffset, type RunningKit, startKit } from "../helpers/kit.js";
 import { type FaultProxy, type PlantedFault, startFaultProxy } from "../mesh/fault-proxy.js";
 import { changeStoredJournal } from "../mesh/journal-edit.js";
@@ -135,7 +136,29 @@ describe("mesh-check", () => {
   const credit = (transaction: NonNullable<ReturnType<typeof planted>>) =>
     last(transaction.operations);
 
-  const moved: NonNullable<ReturnType<typeof planted>>["operations"] = [];
+  /** Blocks are asked for at once and answered in any order: the later one waits for what is moved. */
+  const aBlockLate = (): PlantedFault => {
+    const taken = createGate();
+    let moved: NonNullable<ReturnType<typeof planted>>["operations"] = [];
+    return {
+      async block(block) {
+        const transaction = planted(block);
+        if (transaction !== undefined) {
+          moved = transaction.operations.splice(-2);
+          taken.open();
+        }
+        if (block.block_identifier.index !== payment.block + 1) return;
+        await taken.opened;
+        const { operations } = last(block.transactions);
+        const base = operations.length;
+        moved.forEach((operation, position) => {
+          const related = position === 0 ? {} : { related_operations: [{ index: base }] };
+          const moving = { ...operation, operation_identifier: { index: base + position } };
+          operations.push({ ...moving, related_operations: [], ...related });
+        });
+      },
+    };
+  };
 
   const faults: readonly (readonly [
     name: string,
@@ -162,20 +185,7 @@ describe("mesh-check", () => {
     ],
     [
       "a payment that is reported a block late",
-      () => ({
-        block(block) {
-          const transaction = planted(block);
-          if (transaction !== undefined) moved.splice(0, 2, ...transaction.operations.splice(-2));
-          if (block.block_identifier.index !== payment.block + 1) return;
-          const { operations } = last(block.transactions);
-          const base = operations.length;
-          moved.forEach((operation, position) => {
-            const related = position === 0 ? {} : { related_operations: [{ index: base }] };
-            const moving = { ...operation, operation_identifier: { index: base + position } };
-            operations.push({ ...moving, related_operations: [], ...related });
-          });
-        },
-      }),
+      aBlockLate,
       () => ({ code: "BALANCE_WITHOUT_OPERATION", account: payment.to }),
     ],
     [

@@ -43,7 +43,7 @@ export interface ProxyBalance {
 export interface PlantedFault {
   /** Result of a method of /call. */
   call?(result: Record<string, unknown>): void;
-  block?(block: ProxyBlock): void;
+  block?(block: ProxyBlock): void | Promise<void>;
   balance?(
     request: ProxyBalanceRequest,
     reply: ProxyBalance,
@@ -76,7 +76,7 @@ export async function startFaultProxy(upstream: string): Promise<FaultProxy> {
     if (status !== 200) return { status, text };
     if (path === "/block" && fault?.block !== undefined) {
       const reply: { block: ProxyBlock } = JSON.parse(text);
-      fault.block(reply.block);
+      await fault.block(reply.block);
       return { status, text: JSON.stringify(reply) };
     }
     if (path === "/call" && fault?.call !== undefined) {
