@@ -32,6 +32,7 @@ import { compiledFolder } from "../helpers/services/services.js";
 import { freePort } from "../helpers/ports.js";
 import { kitOffset, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";
 import { compileSolidity } from "../helpers/contracts/solidity.js";
+import { until } from "../helpers/until.js";
 
 const GUIDE = guideFiles("custodians.md");
 
@@ -339,8 +340,16 @@ describe("a running node's refusals", () => {
 
 describe("causeway tokens beside a running kit", () => {
   it("checks the list against contract and sidecar, and says that a new token needs a restart", async () => {
-    const checked = await runCauseway(kit, ["tokens", "check", "--json"]);
-    expect(JSON.parse(checked.stdout)).toMatchObject({
+    let checked: { tokens?: { sidecar: { state: string } }[] } = {};
+    // A sidecar that a busy machine does not let answer in 5 s says nothing.
+    await until(
+      async () => {
+        checked = JSON.parse((await runCauseway(kit, ["tokens", "check", "--json"])).stdout);
+        return checked.tokens?.[0]?.sidecar.state !== "unknown";
+      },
+      { timeoutMs: 60_000, what: "the sidecar tells how the token stands" },
+    );
+    expect(checked).toMatchObject({
       ok: true,
       tokens: [
         {
