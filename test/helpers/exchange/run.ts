@@ -274,6 +274,8 @@ class Player {
     const sent = this.deposits.filter(({ status }) => status === "credited").length;
     await eventsOf(follower, "deposit.credited", sent + toOwn.length);
     this.#step(`${sent + toOwn.length} deposits are credited`);
+    const strays = this.deposits.filter(({ status }) => status === "suspense").length;
+    await eventsOf(follower, "deposit.suspense", strays);
   }
 
   #step(what: string): void {
