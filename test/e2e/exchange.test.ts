@@ -375,6 +375,14 @@ describe("an exchange under load", () => {
       const [receipt] = await run.stage.chain.mined(await thief.send([taken]));
       if (receipt === undefined) throw new Error("nothing was taken");
       theft = receipt;
+      // A busy machine may keep watcher and worker from looking at that block for a while.
+      await until(async () => !(await reconcileKit(run.stage)).clean, {
+        timeoutMs: 60_000,
+        what: "the theft's block is looked at",
+      });
+      const list = ["withdrawals", "list", "--json", "--limit", "1"];
+      const frozen = async () => JSON.parse((await runCauseway(kit, list)).stdout).signing.frozen;
+      await until(frozen, { timeoutMs: 60_000, what: "the worker sees that its nonce is used" });
     });
 
     const theftCause = () => ({
