@@ -218,7 +218,7 @@ it("is asked for while a block ends the sweep, and neither holds the other up", 
     asked = openMove(bench.worker, { ...move, ...times }, rules);
     const waiting = `SELECT 1 FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    await until(async () => (await owner.query(waiting)).length === 1, {
+    await until(async () => (await owner.query(waiting)).length > 0, {
       timeoutMs: 10_000,
       what: "the gas waits for the block",
     });
