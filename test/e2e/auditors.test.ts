@@ -67,7 +67,9 @@ beforeAll(async () => {
     { contractAddress: HONEST, symbol: "HON", decimals: 18 },
     { contractAddress: LIAR, symbol: "FOTT", decimals: 18 },
   ];
-  kit = await startKit({ portOffset: kitOffset(0), home: homeWithTokens(tokens) });
+  // The first blocks are proven however long a busy machine takes to come to that.
+  const env = { CAUSEWAY_APP_PRUNING: "nothing" };
+  kit = await startKit({ portOffset: kitOffset(0), home: homeWithTokens(tokens), env });
   chain = new ExchangeChain(kit);
   faucet = new Sender(new Wallet(kit.key("faucet.key")), chain);
   proxy = await startFaultProxy(kit.url("sidecarOnline"));
