@@ -97,6 +97,8 @@ describe("real clients", () => {
     await socket.on({ address: await token.getAddress() }, (log: { transactionHash: string }) =>
       logs.push(log.transactionHash),
     );
+    // One socket answers in order: both subscriptions stand before anything is paid.
+    await socket.send("eth_chainId", []);
     const paid = await token.getFunction("transfer")(payee(3), 250n);
     const receipt = await paid.wait();
     expect(receipt.status).toBe(1);
