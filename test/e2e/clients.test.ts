@@ -223,9 +223,9 @@ describe("real clients", () => {
          const [from] = await send("eth_accounts", []);
          const hash = await send("eth_sendTransaction", [{ from, to: "${payee(6)}", value: "0xb" }]);
          let receipt = null;
-         for (let n = 0; n < 100 && receipt === null; n++) {
+         while (receipt === null) {
+           await wait(100);
            receipt = await send("eth_getTransactionReceipt", [hash]);
-           if (receipt === null) await wait(100);
          }
          console.log(JSON.stringify({ receipt, balance: await send("eth_getBalance", ["${payee(6)}", "latest"]) }));
        })();`,
