@@ -193,7 +193,7 @@ describe("the runbook of a restore", () => {
     hashes.push(String((await pay("bob", third, 3n * TOKEN, "b1"))["txHash"]));
     told = await events();
     assertNumbered(told);
-  }, 600_000);
+  });
 
   afterAll(async () => {
     await kit?.stop();
@@ -255,7 +255,7 @@ describe("the runbook of a restore", () => {
     expect((await register("carol")).index).toBe(bob.index + 1);
     const paid = await Promise.all([first, second, third].map(balanceOf));
     expect(paid).toEqual([TOKEN, 2n * TOKEN, 3n * TOKEN]);
-  }, 600_000);
+  });
 
   it("holds for a database that was lost", async () => {
     const before = await events();
@@ -295,7 +295,7 @@ describe("the runbook of a restore", () => {
     expect(rows[0]?.seq).toBeGreaterThan(before.at(-1)?.seq ?? 0);
     expect(rows.every(({ epoch }) => epoch === 3)).toBe(true);
     await reconciled();
-  }, 600_000);
+  });
 
   it("holds for a chain that came back without its newest blocks", async () => {
     const same = { url, drop: async () => undefined };
@@ -369,5 +369,5 @@ describe("the runbook of a restore", () => {
     expect(rows.body["deposits"]).toMatchObject([{ status: "reversed", txHash: gift.hash }]);
     await reconciled();
     assertNumbered(await events());
-  }, 300_000);
+  });
 });
