@@ -9,10 +9,11 @@ import {
   readdirSync,
   rmSync,
 } from "node:fs";
-import { createConnection, createServer } from "node:net";
+import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { SetupError } from "./setup-error.mjs";
+import { freePort } from "./test-ports.mjs";
 
 /** User and group id of `nobody`: PostgreSQL refuses to run as root. */
 const NOBODY = 65_534;
@@ -149,17 +150,6 @@ async function end(child) {
   const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
   await ended;
   clearTimeout(timer);
-}
-
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
-  });
 }
 
 async function answersOn(port, name) {

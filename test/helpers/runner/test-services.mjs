@@ -15,13 +15,13 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:http";
-import { createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { transformSync } from "@swc/core";
 import { assetFiles, sourceFiles } from "../../../bin/assets.mjs";
 import { joinPackages } from "../../../bin/packages.mjs";
+import { freePort } from "../../../bin/test-ports.mjs";
 import { swcOptions } from "./swc-options.mjs";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -121,17 +121,6 @@ async function startPostgres() {
     log: createLogger({ component: "test-postgres", level: "silent" }),
     signal: new AbortController().signal,
     settings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off" },
-  });
-}
-
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const probe = createTcpServer();
-    probe.once("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
   });
 }
 
