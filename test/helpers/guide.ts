@@ -27,7 +27,9 @@ export function temporaryFolders(): TemporaryFolders {
       return folder;
     },
     removeAll() {
-      for (const folder of folders) fs.rmSync(folder, { recursive: true, force: true });
+      // Who was killed just now may still end a file.
+      const removal = { recursive: true, force: true, maxRetries: 20 };
+      for (const folder of folders) fs.rmSync(folder, removal);
     },
   };
 }

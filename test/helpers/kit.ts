@@ -120,13 +120,15 @@ export async function startKit(options: KitOptions): Promise<RunningKit> {
       child.kill("SIGKILL");
       await exited;
     },
-    remove: () => fs.rmSync(home, { recursive: true, force: true }),
+    // Who was killed just now may still end a file.
+    remove: () => fs.rmSync(home, { recursive: true, force: true, maxRetries: 20 }),
   };
   await until(() => (options.isClosed === true ? isAlive(kit) : isReady(kit)), {
     timeoutMs: START_TIMEOUT_MS,
     what: "the kit is ready",
-  }).catch((error: unknown) => {
-    child.kill("SIGTERM");
+  }).catch(async (error: unknown) => {
+    // The next kit at this place finds its ports free.
+    await kit.stop();
     throw new Error(`${String(error)}\n${output}`);
   });
   return kit;
