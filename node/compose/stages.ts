@@ -21,12 +21,16 @@ export class Stages {
     setMaxListeners(0, this.signal);
   }
 
-  /** Starts a part and remembers how it ends; a part that does not start has nothing to end. */
+  /**
+   * Starts a part and remembers how it ends; a part that does not start has nothing to end.
+   * @throws the signal's reason where it has fired: who is told to end opens nothing any more
+   */
   async start<T>(
     name: string,
     start: () => T | Promise<T>,
     stop: (part: T) => Promise<unknown>,
   ): Promise<T> {
+    this.signal.throwIfAborted();
     const part = await start();
     this.add({ name, stop: async () => void (await stop(part)) });
     return part;

@@ -124,4 +124,21 @@ describe("stages", () => {
     expect(written.join("")).toContain('"stage":"second"');
     expect(stages.services()).toEqual([]);
   });
+
+  it("open nothing any more once the process is told to end", async () => {
+    const process = new AbortController();
+    const stages = new Stages(createLogger({ component: "test", level: "silent" }), process.signal);
+    const order: string[] = [];
+    const part = (name: string) =>
+      stages.start(
+        name,
+        () => order.push(`${name} opened`),
+        async () => order.push(`${name} closed`),
+      );
+    await part("store");
+    process.abort(new DOMException("the process is stopping", "AbortError"));
+    await expect(part("network")).rejects.toThrow("the process is stopping");
+    await stages.unwind();
+    expect(order).toEqual(["store opened", "store closed"]);
+  });
 });
