@@ -1,6 +1,7 @@
 /** What package.json promises: packages that are used, test clients apart, and the files of a public project. */
 import { describe, expect, it } from "@jest/globals";
 import fs from "node:fs";
+import { createRequire } from "node:module";
 import path from "node:path";
 import { z } from "zod";
 import { productSources } from "../helpers/source-tree.js";
@@ -12,6 +13,7 @@ const manifest = z
     dependencies: names,
     devDependencies: names,
     optionalDependencies: names,
+    overrides: z.record(z.string(), z.unknown()),
   })
   .parse(JSON.parse(fs.readFileSync("package.json", "utf8")));
 
@@ -53,6 +55,59 @@ describe("package.json", () => {
   it("names a command that exists", () => {
     for (const file of Object.values(manifest.bin)) expect(fs.existsSync(file)).toBe(true);
     expect(Object.keys(manifest.bin)).toContain("causeway");
+  });
+});
+
+describe("package-lock.json", () => {
+  /** npm's own reading of versions, which comes without types. */
+  const semver: { satisfies(version: string, range: string): boolean } = createRequire(
+    import.meta.url,
+  )("semver");
+  const { packages } = z
+    .object({
+      packages: z.record(
+        z.string(),
+        z.object({ version: z.string().optional(), peerDependencies: names.default({}) }),
+      ),
+    })
+    .parse(JSON.parse(fs.readFileSync("package-lock.json", "utf8")));
+
+  /** Where Node finds a package from the folder of another: beside it, or beside what holds that. */
+  function found(from: string, name: string): string | undefined {
+    const holders = from.split("node_modules/");
+    for (let depth = holders.length; depth > 0; depth -= 1) {
+      const folder = holders.slice(0, depth).join("node_modules/");
+      const place = path.posix.join(folder, "node_modules", name);
+      if (place in packages && place !== from) return place;
+    }
+    return undefined;
+  }
+
+  /** True where package.json says that a package takes another's version whatever it asks for. */
+  function isOverridden(place: string, peer: string): boolean {
+    let level: unknown = manifest.overrides;
+    for (const name of place.split("node_modules/").slice(1)) {
+      const own = z.record(z.string(), z.unknown()).safeParse(level).data ?? {};
+      level = own[name.replace(/\/$/, "")];
+    }
+    return z.object({ [peer]: z.string() }).safeParse(level).success;
+  }
+
+  // npm 10, which comes with Node 20 and 22, refuses `npm ci` as out of sync for one that does not,
+  // also where that peer is optional; npm 11 lets it pass.
+  it("has only peers that fit, or that package.json lets pass", () => {
+    const faults = Object.entries(packages).flatMap(([place, { peerDependencies }]) =>
+      Object.entries(peerDependencies).flatMap(([peer, range]) => {
+        const version = packages[found(place, peer) ?? ""]?.version;
+        const isFit =
+          found(place, peer) === undefined ||
+          (version !== undefined && semver.satisfies(version, range));
+        return isFit || isOverridden(place, peer)
+          ? []
+          : [`${place}: ${peer} ${range}, not ${version}`];
+      }),
+    );
+    expect(faults).toEqual([]);
   });
 });
 
