@@ -54,7 +54,7 @@ async function prune(isPastEvidence = (at: Height) => node.consensus.isPastEvide
     states: undefined,
     retainedFrom: () => 0,
     isPastEvidence,
-    roundMs: 10_000,
+    roundMs: 600_000,
     clock: systemClock,
     log: quietLog,
   });

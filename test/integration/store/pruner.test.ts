@@ -146,7 +146,7 @@ describe("a pruned store", () => {
       states: undefined,
       retainedFrom: () => 0,
       isPastEvidence: () => true,
-      roundMs: 10_000,
+      roundMs: 600_000,
       sweepAfterVersions: 1,
       clock: systemClock,
       log: createLogger({ component: "test", level: "silent" }),
