@@ -89,7 +89,8 @@ export function start({
       },
     },
     owner: randomUUID(),
-    settings: { allowLocal, pollIntervalMs: 20, timeoutMs: 30_000 },
+    // Who hangs does so for longer than a busy machine takes for everybody else.
+    settings: { allowLocal, pollIntervalMs: 20, timeoutMs: 600_000 },
     metrics: createWebhookMetrics(metrics, database),
     clock: systemClock,
     log: silentLog,
