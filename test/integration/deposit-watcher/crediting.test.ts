@@ -203,7 +203,10 @@ describe("addresses registered while blocks pass", () => {
       timeoutMs: 5_000,
       what: "the block is refused",
     });
-    expect(watcher.status.cursorHeight).toBe(2);
+    await until(() => watcher.status.cursorHeight === 2, {
+      timeoutMs: 5_000,
+      what: "the blocks before it are booked",
+    });
     bench.chain.dataApiBlocks.clear();
     await bench.caughtUp();
     const ids = (await bench.deposits()).map((each) => each.split(" ").slice(0, 2).join(" "));
