@@ -6,6 +6,7 @@ import { type NewIncident, writeIncident } from "../../../ledger/incidents.js";
 import { grantLedgerRoles, ledgerRole, type LedgerService } from "../../../ledger/roles.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { createLogger } from "../../../runtime/process/logger.js";
+import type { Sql, SqlDatabase } from "../../../runtime/sql/sql.js";
 import { createFilledDatabase, runOnServer, type TestDatabase } from "./postgres.js";
 
 /** A chain that no other test uses. */
@@ -31,6 +32,20 @@ export interface TestLedger {
 
 /** Passwords of the services' roles in tests. */
 export const TEST_PASSWORDS = { watcher: "w'atch", worker: "work%I", operator: "op erate" };
+
+/**
+ * A transaction that stands still while the test does something else. The server ends those of the
+ * product after some seconds, in which a busy machine may not have come far.
+ */
+export function standing<T>(
+  database: Pick<SqlDatabase, "transaction">,
+  work: (tx: Sql) => Promise<T>,
+): Promise<T> {
+  return database.transaction(async (tx) => {
+    await tx.query("SET LOCAL idle_in_transaction_session_timeout = 0");
+    return work(tx);
+  });
+}
 
 /** Migrates a new database and opens it, as its owner or in the role of a service. */
 export async function openTestLedger(

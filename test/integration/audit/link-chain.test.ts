@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { linkRows, type LinkRound, readHead } from "../../../ledger/tamper/chainer.js";
 import { SettledKeys } from "../../../ledger/tamper/settled-keys.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
+import { standing } from "../../helpers/services/ledger.js";
 import { ExportedBooks } from "./exported-books.js";
 
 let books: ExportedBooks;
@@ -60,8 +61,7 @@ describe("the chain of links", () => {
       );
       return Number(row?.id);
     };
-    const quick = await owner.transaction(async (tx) => {
-      await tx.query("SET LOCAL idle_in_transaction_session_timeout = 0");
+    const quick = await standing(owner, async (tx) => {
       const slow = await list(tx, "slow");
       const key = await list(owner, "quick");
       for (let round = 0; round < 3; round += 1) await link();

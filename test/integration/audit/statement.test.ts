@@ -8,6 +8,7 @@ import { runStatement, type StatementOptions } from "../../../cli/audit/statemen
 import { ADJUSTMENT, customerAccount, parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { postJournal } from "../../../ledger/journal/journal.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
+import { standing } from "../../helpers/services/ledger.js";
 import { HOT, WatcherBench } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 import { acceptOne } from "./support.js";
@@ -152,7 +153,7 @@ describe("a statement", () => {
     let early: ReturnType<typeof write> | undefined;
     let end = "";
     // Written before the end, committed while the statement is being asked for.
-    await owner.transaction(async (tx) => {
+    await standing(owner, async (tx) => {
       await adjust(tx, "late commit");
       end = await moment();
       early = write("over", "bob", { to: end });
@@ -166,7 +167,7 @@ describe("a statement", () => {
     expect((await early)?.json.assets[0].closing.availableUnits).toBe("82");
     // Begun before the end, written behind it.
     let over: Awaited<ReturnType<typeof write>> | undefined;
-    await owner.transaction(async (tx) => {
+    await standing(owner, async (tx) => {
       await tx.query("SELECT 1");
       end = await moment();
       over = await write("over-2", "bob", { to: end });

@@ -1,7 +1,7 @@
 /** The record of calls as somebody reads on in it, while both APIs write: nothing comes behind what was read. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { listCalls, recordCalls } from "../../../ledger/access/api-calls.js";
-import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
+import { openTestLedger, type TestLedger, standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 
 let ledger: TestLedger;
@@ -32,7 +32,7 @@ it("has no call that is committed later before one that was read", async () => {
   let second: Promise<unknown> = Promise.resolve();
   const first: string[] = [];
   let seq = 0;
-  await database.transaction(async (tx) => {
+  await standing(database, async (tx) => {
     await recordCalls(tx, { service: "withdrawal-api", nowMs }, [callOf("/v1/withdrawals")]);
     // The other API's, at the same moment: it is written at once, or waits for its turn.
     const call = [callOf("/v1/addresses")];

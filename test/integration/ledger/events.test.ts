@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { appendEvents, listEvents } from "../../../ledger/events.js";
-import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
+import { openTestLedger, type TestLedger, standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 
 let ledger: TestLedger;
@@ -68,7 +68,7 @@ describe("the event stream", () => {
     const opened = once(gate.signal, "abort");
     let hasFirst = false;
     const order: string[] = [];
-    const first = database.transaction(async (tx) => {
+    const first = standing(database, async (tx) => {
       await appendEvents(tx, [{ type: "deposit.detected", data: {} }]);
       hasFirst = true;
       await opened;

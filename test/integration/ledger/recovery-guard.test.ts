@@ -23,6 +23,7 @@ import {
   TEST_IDENTITY,
   type TestLedger,
   recordIncident,
+  standing,
 } from "../../helpers/services/ledger.js";
 import { copyTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 import { until } from "../../helpers/until.js";
@@ -179,7 +180,7 @@ describe("a ledger and what its home remembers", () => {
       const waiting = `SELECT 1 FROM pg_stat_activity
                         WHERE datname = current_database() AND wait_event_type = 'Lock'`;
       let closing: Promise<void> | undefined;
-      await other.database.transaction(async (tx) => {
+      await standing(other.database, async (tx) => {
         await appendEvents(tx, [event]);
         closing = openRecovery(other.database, { reason: "behind", mark, reportedBy: "test" });
         await until(async () => (await other.database.query(waiting)).length > 0, {

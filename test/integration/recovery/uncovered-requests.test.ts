@@ -5,6 +5,7 @@ import { listEvents } from "../../../ledger/events.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { resumeUnpaid } from "../../../ledger/withdrawals/operator-decisions.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
+import { standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { Desk, destination, STRANGER, TOKEN } from "./desk.js";
 
@@ -337,7 +338,7 @@ it("takes what is short once where its hold comes back while it is mined again",
   desk.chain.mine([payment]);
   await desk.watch();
   let watching: Promise<void> | undefined;
-  await desk.database.transaction(async (tx) => {
+  await standing(desk.database, async (tx) => {
     const inside = {
       ...desk.database,
       transaction: <T>(work: (inner: Sql) => Promise<T>) => work(tx),

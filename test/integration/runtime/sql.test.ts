@@ -210,6 +210,8 @@ describe("openDatabase", () => {
     const move = (first: string, second: string) =>
       db.transaction(async (tx) => {
         runs += 1;
+        // Each stands still until the other one holds its row, too.
+        await tx.query("SET LOCAL idle_in_transaction_session_timeout = 0");
         // The repeat takes its first row at once, and on a busy machine before the other one is woken,
         // which waits for that row: a second deadlock, where one is asked for.
         if (runs > 2) await Promise.race(moves);

@@ -10,7 +10,7 @@ import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import type { TreasuryContext } from "../../../withdrawal-worker/treasury/treasury-context.js";
 import { openDatabase, type SqlDatabase } from "../../../runtime/sql/sql.js";
-import { silentLog, TEST_IDENTITY } from "../../helpers/services/ledger.js";
+import { silentLog, TEST_IDENTITY, standing } from "../../helpers/services/ledger.js";
 import { createTestDatabase } from "../../helpers/services/postgres.js";
 import { until } from "../../helpers/until.js";
 import { callOf } from "../tokens/token-bench.js";
@@ -212,7 +212,7 @@ it("is asked for while a block ends the sweep, and neither holds the other up", 
   let asked: Promise<unknown> | undefined;
   const { owner } = bench.bench.ledger;
   // As the watcher does it: the sweep, then the events.
-  await owner.transaction(async (tx) => {
+  await standing(owner, async (tx) => {
     await tx.query(`SELECT 1 FROM sweep WHERE id = $1 FOR UPDATE`, [sweepId]);
     const move = { kind: "top-up", sweepId, destination: address, amountUnits: 1n } as const;
     asked = openMove(bench.worker, { ...move, ...times }, rules);

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { putOff, readDue } from "../../../ledger/assets/sweep-due.js";
+import { standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { callOf } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
@@ -50,7 +51,7 @@ it("is locked in one order by whoever marks where to look, so that none ends the
     `SELECT 1 FROM sweep_due WHERE address = '${address}' FOR UPDATE`;
   const height = bench.bench.chain.chain.view.head().height;
   let marked: Promise<void> | undefined;
-  await owner.transaction(async (tx) => {
+  await standing(owner, async (tx) => {
     // As the watcher: in the order of the addresses.
     await tx.query(locks(one));
     const entries = [two, one].map((address) => ({ address, asset: "TOKEN", delayMs: 1_000 }));

@@ -17,6 +17,7 @@ import { endMoves, openMove } from "../../../ledger/treasury/moves.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { toWithdrawalId, type WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import { standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { Desk, WALLET } from "../recovery/desk.js";
 import { ANY_SWEEP } from "./treasury-bench.js";
@@ -154,7 +155,7 @@ it("waits for who books what was in suspense for it, and then takes nothing", as
   await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
   let ending: Promise<number> | undefined;
   let hasEnded = false;
-  await desk.database.transaction(async (tx) => {
+  await standing(desk.database, async (tx) => {
     await assertInSuspense(tx, NATIVE_ASSET, GAS_ATOKEN);
     const sides = { debit: SUSPENSE, credit: ADJUSTMENT };
     await postJournal(tx, {

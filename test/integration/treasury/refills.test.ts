@@ -4,6 +4,7 @@ import { parseAddress } from "../../../chain/address.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { ISSUER } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
+import { standing } from "../../helpers/services/ledger.js";
 import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
 
 const ONE = 10n ** 18n;
@@ -43,7 +44,7 @@ function requests(): Promise<{ state: string; came: string; amount: string }[]> 
 async function lookAhead(
   blocks: readonly (readonly { to: typeof WALLET; value: bigint }[])[],
 ): Promise<void> {
-  await bench.bench.ledger.owner.transaction(async (tx) => {
+  await standing(bench.bench.ledger.owner, async (tx) => {
     await tx.query(`SELECT FROM watch_cursor FOR UPDATE`);
     for (const payments of blocks) {
       await bench.bench.mine(payments);

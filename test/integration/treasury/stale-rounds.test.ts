@@ -15,6 +15,7 @@ import { freezeSigning, releaseSigning } from "../../../ledger/requests/signing-
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
+import { standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { callOf, depositKey } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
@@ -146,7 +147,7 @@ describe("a treasury that stood still", () => {
     const { owner } = bench.bench.ledger;
     let asking: Promise<unknown> | undefined;
     let hasAsked = false;
-    await owner.transaction(async (tx) => {
+    await standing(owner, async (tx) => {
       const inside: SqlDatabase = {
         ...owner,
         query: (text, values) => tx.query(text, values),

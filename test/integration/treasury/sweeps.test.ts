@@ -9,6 +9,7 @@ import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import { parseCustomerId, TREASURY } from "../../../ledger/journal/accounts.js";
 import { bookTreasuryFlows } from "../../../ledger/treasury/treasury-flows.js";
 import { readTreasury } from "../../../ledger/treasury/treasury-figures.js";
+import { standing } from "../../helpers/services/ledger.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 import { callOf, contractAt, depositKey, ISSUER } from "../tokens/token-bench.js";
@@ -320,7 +321,7 @@ describe("sweeps", () => {
     const refill = (await treasury())?.refill;
     expect(refill?.cameUnits).toBe(0n);
     // What came is on the chain, and in the wallet's balance, before the watcher has booked it.
-    await bench.bench.ledger.owner.transaction(async (tx) => {
+    await standing(bench.bench.ledger.owner, async (tx) => {
       await tx.query(`SELECT FROM watch_cursor FOR UPDATE`);
       await bench.bench.mine([{ to: WALLET, value: refill?.amountUnits ?? 0n }]);
       bench.house.clock.ms += 3_000;

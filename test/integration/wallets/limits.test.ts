@@ -21,7 +21,7 @@ import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
+import { registerTestWallets, silentLog, standing } from "../../helpers/services/ledger.js";
 import { laneRules } from "../../helpers/signing.js";
 import { until } from "../../helpers/until.js";
 import { policyOf } from "../policy/terms.js";
@@ -114,7 +114,7 @@ it("spends the day's budget of fees once, by whichever of two wallets comes firs
   const released = new Promise<void>((resolve) => {
     release = resolve;
   });
-  const blocked = house.ledger.owner.transaction(async (tx) => {
+  const blocked = standing(house.ledger.owner, async (tx) => {
     await tx.query(`SELECT 1 FROM event_counter FOR UPDATE`);
     await released;
   });

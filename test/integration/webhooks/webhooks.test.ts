@@ -14,7 +14,7 @@ import {
   recordOutcome,
 } from "../../../ledger/webhooks/deliveries.js";
 import { openDatabase } from "../../../runtime/sql/sql.js";
-import { roleUrl, silentLog } from "../../helpers/services/ledger.js";
+import { roleUrl, silentLog, standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import {
   ledger,
@@ -160,6 +160,7 @@ describe("a webhook", () => {
     const stop = start();
     await settled(quick.id);
     expect(new Set(receiver.ids("/quick")).size).toBe(40);
+    await until(() => receiver.ids("/hanging").length >= 4, { timeoutMs: 10_000 });
     expect(receiver.ids("/hanging")).toHaveLength(4);
     await stop();
     expect(await show(hanging.id)).toMatchObject({ pending: 40, dead: 0 });
@@ -337,7 +338,7 @@ describe("the tables of webhooks", () => {
     expect(await recordOutcome(database, first, dead)).toBe(true);
     for (const outcome of [dead, { kind: "delivered", status: 200 } as const]) {
       let recorded: Promise<boolean> | undefined;
-      await ledger.owner.transaction(async (tx) => {
+      await standing(ledger.owner, async (tx) => {
         // As whoever fills, which goes on to the deliveries.
         await tx.query(`SELECT 1 FROM webhook WHERE id = $1 FOR UPDATE`, [hook.id]);
         recorded = recordOutcome(database, second, outcome);

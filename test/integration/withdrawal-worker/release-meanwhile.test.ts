@@ -10,6 +10,7 @@ import { freezeSigning, readFreeze } from "../../../ledger/requests/signing-free
 import { stepWithdrawals } from "../../../ledger/requests/withdrawal-steps.js";
 import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import { standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { House, TOKEN, WALLET } from "./house.js";
 
@@ -151,7 +152,7 @@ it("freezes again what is let go on while a transaction that may have paid it is
   const paid = [{ destination: to, amountUnits: TOKEN, contract: undefined }];
   const word = { hashes: [hash], by: "ann", reason: "paid by hand" };
   let acknowledged: ReturnType<typeof acknowledge> | undefined;
-  await owner.transaction(async (tx) => {
+  await standing(owner, async (tx) => {
     await stepWithdrawals(tx, "accepted", [{ id }], ["frozen"]);
     acknowledged = acknowledge(owner, WALLET, word, [{ hash, paid }]);
     const waiting = `SELECT 1 FROM pg_stat_activity

@@ -23,7 +23,7 @@ import { releaseWithdrawal } from "../../../ledger/withdrawals/release/release.j
 import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
 import { releaseWithForeignNonce } from "../../../ledger/withdrawals/foreign-transactions.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { roleUrl } from "../../helpers/services/ledger.js";
+import { roleUrl, standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { policyOf } from "../policy/terms.js";
 import { freshAddress, House, TOKEN, WALLET, WALLET_KEY } from "./house.js";
@@ -284,7 +284,7 @@ describe("causeway withdrawals", () => {
       blockNumber: house.chain.head,
     };
     let released: Promise<boolean> | undefined;
-    await owner.transaction(async (tx) => {
+    await standing(owner, async (tx) => {
       await tx.query(`UPDATE withdrawal SET status = 'included' WHERE id = $1`, [id]);
       released = releaseWithForeignNonce(owner, proof);
       const waiting = `SELECT 1 FROM pg_stat_activity

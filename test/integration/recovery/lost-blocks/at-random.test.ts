@@ -386,5 +386,4 @@ it.each(Array.from({ length: RUNS }, (_, run) => SEED + run))(
       throw error;
     }
   },
-  240_000,
 );

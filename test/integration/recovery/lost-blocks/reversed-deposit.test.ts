@@ -7,6 +7,7 @@ import { entriesOfDeposit } from "../../../../ledger/deposits/deposit-evidence.j
 import { listEvents } from "../../../../ledger/events.js";
 import { planRewind, type RewindChain } from "../../../../ledger/recovery/older-chain.js";
 import { applyRewind } from "../../../../ledger/recovery/rewind.js";
+import { standing } from "../../../helpers/services/ledger.js";
 import { until } from "../../../helpers/until.js";
 import { derivation, Desk, destination, STRANGER, TOKEN, WALLET } from "../desk.js";
 
@@ -145,7 +146,7 @@ describe("a deposit that was reversed", () => {
     const waiting = await desk.request({ key: "w", ...fields });
     await desk.loseAbove(kept);
     let applied: Promise<{ readonly code: number }> | undefined;
-    await desk.database.transaction(async (tx) => {
+    await standing(desk.database, async (tx) => {
       // As a worker that puts it off.
       await tx.query(`UPDATE withdrawal SET reason = 'waits' WHERE id = $1`, [waiting.id]);
       let isOver = false;

@@ -4,6 +4,7 @@ import { bytesToHex } from "../../../../chain/hex.js";
 import { signLegacy } from "../../../../chain/transaction.js";
 import { createLaneLedger } from "../../../../withdrawal-worker/lane/lane-ledger.js";
 import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
+import { standing } from "../../../helpers/services/ledger.js";
 import { until } from "../../../helpers/until.js";
 import { Desk, destination, KEY, TOKEN, WALLET } from "../desk.js";
 
@@ -90,7 +91,7 @@ it("books no outflow that a person accepts while its block is gone back behind a
     until(async () => (await waiting()) >= count, { timeoutMs: 20_000, what });
   let isBack = false;
   const commands: Promise<unknown>[] = [];
-  await desk.database.transaction(async (tx) => {
+  await standing(desk.database, async (tx) => {
     // Whoever explains the transaction waits here, in the middle of a decision.
     await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 8084))`, [hash]);
     const accept = ["accept-outflow", hash, "--account", "expense:write_off"];
