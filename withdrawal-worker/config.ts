@@ -251,3 +251,19 @@ export const workerConfigFile = defineConfigFile("worker", {
 
 /** Values of `worker.toml`. */
 export type WorkerConfig = ConfigOf<typeof workerConfigFile>;
+
+/** Settings of which each is right and both together mean nothing. */
+export interface OddSettings {
+  readonly code: "PRICE_FLOOR_ABOVE_CAP";
+  readonly key: string;
+  /** What they are, and which of them counts. */
+  readonly value: string;
+}
+
+/** What contradicts itself and does not keep payments from being made: it is told, and not refused. */
+export function oddSettings({ gas }: Pick<WorkerConfig, "gas">): readonly OddSettings[] {
+  const [floor, cap] = [gas["price-floor-atoken"], gas["price-cap-atoken"]];
+  if (floor <= cap) return [];
+  const value = `${floor}, above gas.price-cap-atoken = ${cap}: every payment is signed at the cap`;
+  return [{ code: "PRICE_FLOOR_ABOVE_CAP", key: "gas.price-floor-atoken", value }];
+}

@@ -38,7 +38,7 @@ import { createPolicyRoutes } from "./api/policy-routes.js";
 import { createTreasuryRoutes } from "./api/treasury-routes.js";
 import { createWalletRoutes } from "./api/wallet-routes.js";
 import { mapWithdrawalError } from "./api/api-errors.js";
-import { type WorkerConfig, workerConfigFile } from "./config.js";
+import { oddSettings, type WorkerConfig, workerConfigFile } from "./config.js";
 import { WorkerError } from "./errors.js";
 import { Lane } from "./lane/lane.js";
 import type { LaneSettings } from "./lane/lane-context.js";
@@ -61,6 +61,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;
   const config = loadConfig({ home, env, portOffset }, workerConfigFile);
   const settings = toLaneSettings(config);
+  for (const odd of oddSettings(config)) log.warn({ ...odd }, "settings contradict each other");
   const entries = loadExchangeTokens(home);
   const apiKey = readSecretFile(join(home, "config", "api.key"));
   const url = databaseUrl({ home, env, portOffset });

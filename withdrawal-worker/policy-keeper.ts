@@ -9,6 +9,7 @@ import { LedgerError } from "../ledger/errors.js";
 import { loadPolicyFile, PolicyFile } from "../ledger/policy/policy-file.js";
 import { type HashedPolicy, PERMISSIVE_POLICY, policyFileText } from "../ledger/policy/policy.js";
 import { policyMarkPath, policyPath } from "../ledger/policy/policy-paths.js";
+import { unreachableRules } from "../ledger/policy/out-of-reach.js";
 import { activatePolicy, activePolicyHash, standingOf } from "../ledger/policy/policy-store.js";
 import { rejudgePending } from "../ledger/policy/stored-judgement.js";
 import { createFileOnce, SECRET_MODE } from "../runtime/files/durable-file.js";
@@ -79,6 +80,8 @@ export class PolicyKeeper implements PolicySource {
   #replaced: string | undefined;
   /** What waits for persons under another policy was judged by this one, since the ledger was asked. */
   #isRejudged = false;
+  /** Hash of the policy whose rules that nobody can meet were told last. */
+  #told: string | undefined;
 
   private constructor(parts: PolicyKeeperParts, mark: PolicyMark | undefined) {
     const { home, log } = parts;
@@ -143,8 +146,17 @@ export class PolicyKeeper implements PolicySource {
       if (isNew) log.info({ hash }, "a policy came into force");
       await this.#know({ hash, id, askedMs });
     }
+    this.#tellUnreachable(policy);
     if (!this.#isRejudged) await this.#rejudge(policy);
     return policy;
+  }
+
+  #tellUnreachable({ hash, policy }: HashedPolicy): void {
+    if (this.#told === hash) return;
+    this.#told = hash;
+    for (const rule of unreachableRules(policy)) {
+      this.#parts.log.warn({ hash, ...rule }, "nothing that needs these approvals can be paid");
+    }
   }
 
   async #isInForce(policy: HashedPolicy): Promise<boolean> {

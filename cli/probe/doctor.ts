@@ -11,6 +11,7 @@ import {
   type DoctorContext,
   type Finding,
 } from "./doctor-checks.js";
+import { checkMeaning } from "./doctor-meaning.js";
 import { checkHistory, checkNodeHome } from "./doctor-node.js";
 import type { KitConfig } from "../home/kit-config.js";
 import { isKitHome, isNodeHome } from "../home/home.js";
@@ -23,6 +24,8 @@ export async function runDoctorChecks(context: DoctorContext): Promise<readonly 
   if (isNodeHome(paths) && !isKitHome(paths)) return [...(await checkNodeHome(context)), ...files];
   const { findings, config } = checkSettings(context);
   if (config === undefined) return [...findings, ...files];
+  // A file that cannot be read at all is told above.
+  if (findings.every(({ severity }) => severity !== "fail")) files.push(...checkMeaning(context));
   files.push(...checkKillSwitch(paths, await context.readLedgerSwitch()));
   const parts = await checkParts(context, config);
   return [...findings, ...files, ...parts, ...(await checkKitHistory(context, config))];

@@ -29,6 +29,7 @@ import {
 } from "../../../ledger/kill-switch/kill-switch-file.js";
 import type { KillSwitchLevel } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { type HashedPolicy, policyFileText } from "../../../ledger/policy/policy.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import type { Sql, SqlDatabase } from "../../../runtime/sql/sql.js";
 import { createPolicyRoutes } from "../../../withdrawal-worker/api/policy-routes.js";
 import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
@@ -105,6 +106,20 @@ describe("the keeper of the policy", () => {
     expect(await active()).toEqual([first.hash, fee.hash]);
     // What waited for persons is judged by what is in force now.
     expect((await house.read(pending.id)).status).toBe("accepted");
+  });
+
+  it("tells once of approvals that its approvers cannot give, and pays what needs none", async () => {
+    const lines: string[] = [];
+    const destination = { write: (line: string) => lines.push(line) };
+    const log = createLogger({ component: "test", destination });
+    const asking = policyOf({ approvals: [{ aboveUnits: 10n, needed: 2, signed: true }] });
+    writeFileSync(policyPath(home), policyFileText(asking.policy));
+    const { database, clock } = house;
+    const opened = await PolicyKeeper.open({ database, home, clock, log });
+    expect((await opened.current()).hash).toBe(asking.hash);
+    expect(opened.trouble()).toBeUndefined();
+    const told = lines.filter((line) => line.includes("APPROVALS_OUT_OF_REACH"));
+    expect(told).toEqual([expect.stringContaining("assets.*.approvals[0]")]);
   });
 
   it("comes into force again in a ledger that was put back under it", async () => {
