@@ -131,16 +131,20 @@ const HEIGHT_OF_ENTRY = `
 async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> {
   const rows = await tx.query<{ asset: string; holder: string; units: string }>(
     `SELECT asset, holder, sum(units)::text AS units FROM (
-       SELECT p.asset, CASE WHEN side.account = $2 THEN $3 ELSE
-                regexp_replace(side.account, '^liability:(customer|held):', '') END AS holder,
-              side.units
-         FROM posting p JOIN journal_entry e ON e.id = p.journal_id
-        CROSS JOIN LATERAL (VALUES (p.credit, p.amount_units), (p.debit, -p.amount_units))
-              AS side (account, units)
-        WHERE side.account LIKE 'liability:%'
-          -- What the exchange owes itself is on its way between its own addresses.
-          AND side.account <> ALL ($4::text[])
-          AND ${HEIGHT_OF_ENTRY} <= $1
+       -- Summed up by account first: there are fewer accounts than postings to find the holder of.
+       SELECT asset, CASE WHEN account = $2 THEN $3 ELSE
+                regexp_replace(account, '^liability:(customer|held):', '') END AS holder, units
+         FROM (
+           SELECT p.asset, side.account, sum(side.units) AS units
+             FROM posting p
+             JOIN (SELECT e.id, ${HEIGHT_OF_ENTRY} AS height
+                     FROM journal_entry e OFFSET 0) AS entry ON entry.id = p.journal_id AND entry.height <= $1
+            CROSS JOIN LATERAL (VALUES (p.credit, p.amount_units), (p.debit, -p.amount_units))
+                  AS side (account, units)
+            WHERE side.account LIKE 'liability:%'
+              -- What the exchange owes itself is on its way between its own addresses.
+              AND side.account <> ALL ($4::text[])
+            GROUP BY p.asset, side.account) AS booked
        UNION ALL
        -- On the chain and not posted yet: owed all the same.
        SELECT asset, customer_id, amount_units FROM deposit
