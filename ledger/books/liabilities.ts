@@ -49,7 +49,7 @@ export interface OpenPayment {
 
 /**
  * Reads liabilities and addresses in one look. Entries without a block only move coins between a
- * customer's own accounts, or are a person's corrections: they count whenever they were made.
+ * customer's own accounts, or are corrections of former releases (below).
  * @param height a booked block; undefined: the last one
  * @throws HEIGHT_NOT_BOOKED; NEGATIVE_LIABILITY where the books owe less than nothing
  */
@@ -123,22 +123,39 @@ const BOOKED_AT = `
  * Block from which on an entry changes what is owed: its own, or, where the chain has lost that one since,
  * the first that may stand in its place. A chain that came back shorter reaches the former height later, if
  * ever, and wallets have paid by the books from there on (lost-heights.ts).
+ * @param otherwise expressions: the block of an entry that has none of its own
  */
-const HEIGHT_OF_ENTRY = `
-  least(coalesce(${BOOKED_HEIGHT}, 0),
+const heightOfEntry = (otherwise: string) => `
+  least(coalesce(${BOOKED_HEIGHT}, ${otherwise}),
         (SELECT min(r.to_height) + 1 FROM chain_rewind r WHERE r.at >= ${BOOKED_AT}))`;
+
+/** Former releases booked a correction without a block where its person named none. */
+const IS_UNPLACED = `e.kind = 'ledger.adjustment' AND e.effective_height IS NULL`;
+
+/**
+ * Such corrections by entry, each at the highest block of all entries before it: the balance that it took was
+ * there by then, and who proved what was owed at a block below it knew nothing of it.
+ */
+const PLACED_CORRECTIONS = `
+  SELECT id, height FROM (
+    SELECT e.id, ${IS_UNPLACED} AS is_unplaced, max(${heightOfEntry("0")}) OVER (ORDER BY e.id) AS height
+      FROM journal_entry e
+     WHERE e.id <= (SELECT max(e.id) FROM journal_entry e WHERE ${IS_UNPLACED})) AS entry
+   WHERE is_unplaced`;
 
 async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> {
   const rows = await tx.query<{ asset: string; holder: string; units: string }>(
-    `SELECT asset, holder, sum(units)::text AS units FROM (
+    `WITH correction AS MATERIALIZED (${PLACED_CORRECTIONS})
+     SELECT asset, holder, sum(units)::text AS units FROM (
        -- Summed up by account first: there are fewer accounts than postings to find the holder of.
        SELECT asset, CASE WHEN account = $2 THEN $3 ELSE
                 regexp_replace(account, '^liability:(customer|held):', '') END AS holder, units
          FROM (
            SELECT p.asset, side.account, sum(side.units) AS units
              FROM posting p
-             JOIN (SELECT e.id, ${HEIGHT_OF_ENTRY} AS height
-                     FROM journal_entry e OFFSET 0) AS entry ON entry.id = p.journal_id AND entry.height <= $1
+             JOIN (SELECT e.id, ${heightOfEntry("correction.height, 0")} AS height
+                     FROM journal_entry e LEFT JOIN correction ON correction.id = e.id
+                   OFFSET 0) AS entry ON entry.id = p.journal_id AND entry.height <= $1
             CROSS JOIN LATERAL (VALUES (p.credit, p.amount_units), (p.debit, -p.amount_units))
                   AS side (account, units)
             WHERE side.account LIKE 'liability:%'

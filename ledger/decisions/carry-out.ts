@@ -1,5 +1,5 @@
 /** What each decision does to the books; every effect has a natural key of its own. */
-import type { Hash32 } from "../../chain/hex.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import {
   type AccountCode,
@@ -279,7 +279,7 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<readonly NewEven
   await postJournal(tx, {
     kind: "ledger.adjustment",
     idemKey: `adjustment:${key}`,
-    effectiveHeight: height ?? named?.height ?? null,
+    effectiveHeight: height ?? named?.height ?? (await lastBooked(tx)),
     memo: hash === undefined ? named?.hash : evidence(hash, address),
     postings: [{ asset, debit, credit, amountUnits }],
   });
@@ -356,6 +356,16 @@ export async function assertBooked(tx: Sql, terms: DecisionTerms): Promise<void>
     "INVALID_DECISION",
     `block ${terms.height} is not booked yet: the ledger is at block ${height}`,
   );
+}
+
+/**
+ * Block from which on a correction counts that names none: the last one that is booked as it is made. What
+ * was owed at earlier blocks, and may have been proven, stays what it was. The caller holds the cursor.
+ * @returns null where no block is booked: it counts from the first one on
+ */
+async function lastBooked(tx: Sql): Promise<Height | null> {
+  const { height } = await readCursor(tx);
+  return height < 0 ? null : height;
 }
 
 /** An account of a wallet that nobody knows would hold coins that nobody looks for. */

@@ -1,10 +1,12 @@
 /** What was owed at a block stays what it was, whatever persons decide about later blocks afterwards. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
 import {
   customerAccount,
   NATIVE_ASSET,
   parseCustomerId,
   SUSPENSE,
+  WRITE_OFF,
 } from "../../../ledger/journal/accounts.js";
 import { postJournal } from "../../../ledger/journal/journal.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
@@ -94,6 +96,73 @@ it("leaves blocks alone that were before a payment which a person linked", async
     { alice: 9n * TOKEN },
   ]);
 });
+
+/** Takes 3 TOKEN from alice by a correction that names no block, and goes on for some blocks. */
+async function correct(): Promise<void> {
+  const sides = ["--debit", "liability:customer:alice", "--credit", "expense:write_off"];
+  const terms = ["--key", "fee", "--amount-atoken", String(3n * TOKEN)];
+  expect((await desk.causeway("ledger", "adjust", ...sides, ...terms, ...REASON)).code).toBe(0);
+  desk.chain.mine();
+  await desk.watch();
+}
+
+/** The same as releases before booked it: of no block. */
+function correctAsBefore(): Promise<unknown> {
+  const debit = customerAccount(parseCustomerId("alice"));
+  const [asset, credit, amountUnits] = [NATIVE_ASSET, WRITE_OFF, 3n * TOKEN];
+  return postJournal(desk.database, {
+    kind: "ledger.adjustment",
+    idemKey: "adjustment:former",
+    effectiveHeight: null,
+    postings: [{ asset, debit, credit, amountUnits }],
+  });
+}
+
+it("leaves blocks alone that were before a correction without a block", async () => {
+  for (let block = 0; block < 3; block += 1) desk.chain.mine();
+  const kept = await withAlice();
+  desk.chain.mine();
+  await desk.watch();
+  const { head } = desk.chain;
+  await correct();
+  const heights = [0, kept - 2, kept - 1, head - 1, head, desk.chain.head];
+  const before = { alice: 10n * TOKEN };
+  const after = { alice: 7n * TOKEN };
+  expect(await Promise.all(heights.map(owedAt))).toEqual([{}, {}, before, before, after, after]);
+  // The block in which it was made is lost, and the chain stays below it.
+  desk.chain.mine();
+  await shorten(kept);
+  expect([await owedAt(kept - 2), await owedAt(kept - 1), await owedAt(kept)]).toEqual([
+    {},
+    before,
+    after,
+  ]);
+});
+
+it("has corrections of former releases count from the block of the entry before them", async () => {
+  const kept = await withAlice();
+  desk.pay([await paidTo("bob"), TOKEN]);
+  await desk.watch();
+  // What was booked above, and is lost, says nothing of a correction that was made afterwards.
+  for (let block = 0; block < 30; block += 1) desk.chain.mine();
+  desk.pay([await paidTo("carol"), TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  await shorten(kept + 1);
+  await correctAsBefore();
+  const bob = { bob: TOKEN };
+  const found = await Promise.all([-2, -1, 1, 2].map((after) => owedAt(kept + after)));
+  expect(found).toEqual([
+    {},
+    { alice: 10n * TOKEN },
+    { alice: 10n * TOKEN, ...bob },
+    { alice: 7n * TOKEN, ...bob },
+  ]);
+});
+
+async function paidTo(customer: string): Promise<Address> {
+  return (await desk.register(customer)).address;
+}
 
 /** The chain comes back without the blocks above this one, is recovered, and stays shorter than it was. */
 async function shorten(kept: number): Promise<void> {
