@@ -12,7 +12,7 @@ import { storedAtoken } from "../stored-values.js";
 export const TOP_UP_KEY = "top-up:";
 
 /** SQL: of an entry `e`, whether no loss of blocks has taken it back. */
-const IS_NOT_REVERSED = `
+export const IS_NOT_REVERSED = `
   NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)`;
 
 /**

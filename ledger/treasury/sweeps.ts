@@ -23,6 +23,7 @@ import {
 } from "../stored-values.js";
 import { lockPayable } from "../wallets/payable-wallets.js";
 import { arrivalsOf } from "../requests/lost-gas.js";
+import { MINED_IN } from "./lost-sweeps.js";
 import { lookAgain, takeOff } from "../assets/sweep-due.js";
 
 /** States; the last four are ends. */
@@ -202,6 +203,7 @@ export function readMovingSweeps(
 export function listSweeps(
   sql: Sql,
   page: {
+    /** As stored: one whose block a chain has lost is among those that ended as it had. */
     readonly state?: SweepState | undefined;
     /** Only sweeps behind this one; 0 for all. */
     readonly afterId: number;
@@ -410,8 +412,9 @@ async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): 
     `SELECT s.id::text, s.address, d.index::text, s.asset, a.contract, s.wallet,
             ${standsStill("s.asset")} AS is_paused,
             s.amount_units::text AS amount, s.gas_limit::text, s.nonce::text,
-            s.gas_price_atoken::text AS price, s.state, s.reason, s.mined_hash,
-            s.block_number::text, s.created_at,
+            s.gas_price_atoken::text AS price, coalesce(mined.state, s.state) AS state,
+            coalesce(mined.reason, s.reason) AS reason, mined.hash AS mined_hash,
+            mined.height::text AS block_number, s.created_at,
             gas.top_up, gas.top_up_id, gas.given, gas.gas_height,
             (SELECT coalesce(max(o.nonce) + 1, 0)::text FROM sweep o
               WHERE o.address = s.address AND o.id <> s.id) AS next_nonce,
@@ -425,6 +428,7 @@ async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): 
        FROM sweep s
        JOIN deposit_address d ON d.address = s.address
        JOIN asset a ON a.symbol = s.asset
+      CROSS JOIN LATERAL (${MINED_IN}) AS mined
       CROSS JOIN LATERAL (
               SELECT (array_agg(m.state ORDER BY m.id DESC))[1] AS top_up,
                      max(m.id)::text AS top_up_id,

@@ -26,6 +26,9 @@ import { lookAgain } from "../assets/sweep-due.js";
 /** Entries of `bookTreasuryFlows` that move single deposit addresses; see `ADDRESS_ENTRIES`. */
 export const SWEEP_OUT = "sweep.out";
 
+/** Before hash and address in the keys of these entries; a loss of blocks stands behind them. */
+export const SWEEP_OUT_KEY = "sweep-out:";
+
 /** See `SWEEP_OUT`. */
 export const TOP_UP = "sweep.top-up";
 
@@ -258,7 +261,7 @@ function outEntry(
   ]);
   return {
     kind: SWEEP_OUT,
-    idemKey: `sweep-out:${hash}:${address}${suffixOf(rewinds)}`,
+    idemKey: `${SWEEP_OUT_KEY}${hash}:${address}${suffixOf(rewinds)}`,
     effectiveHeight: rows[0]?.height ?? null,
     memo: `${hash} ${address}`,
     postings: postings.filter(({ amountUnits }) => amountUnits > 0n),

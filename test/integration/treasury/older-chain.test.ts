@@ -200,7 +200,8 @@ it("sweeps on by a nonce that somebody else had used on the chain that was lost"
   }
   expect(desk.chain.balances.get(address)).toBe(0n);
   expect((await sweeps()).map(({ state, gas }) => [state, gas?.nonce])).toEqual([
-    ["settled", 1n],
+    // Its block is lost, and its bytes wait for coins.
+    ["sent", 1n],
     ["settled", 0n],
   ]);
 });
@@ -335,4 +336,24 @@ it("has one made again before the next of its address, which waits for its nonce
   expect((await sweeps()).map(({ state }) => state)).toEqual(["settled", "settled"]);
   expect(desk.chain.balances.get(address)).toBe(0n);
   expect((await desk.causeway("reconcile")).code).toBe(0);
+});
+
+it("shows a sweep of a block that is lost as one that is sent, until it is mined again", async () => {
+  const { made } = await vanishedSweep();
+  const reason = `block ${made.blockNumber}, in which it was mined, is lost: its bytes are sent again`;
+  const [lost] = await sweeps();
+  expect(lost).toMatchObject({ state: "sent", reason });
+  expect([lost?.minedHash, lost?.blockNumber]).toEqual([undefined, undefined]);
+  const { code, text } = await desk.causeway("sweeps", "list");
+  expect([code, text]).toEqual([0, expect.stringMatching(`^${made.id}  sent  .*  ${reason}$`)]);
+  desk.chain.mine();
+  await sweep(await sweeper());
+  const { head } = desk.chain;
+  const again = { ...made, blockNumber: head };
+  const [found] = await sweeps();
+  expect({ ...found, ageMs: 0, attempts: [] }).toEqual({ ...again, ageMs: 0, attempts: [] });
+  // Lost again, in the block in which it was mined the second time.
+  await desk.loseAbove(head - 1);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  expect((await sweeps()).map(({ state }) => state)).toEqual(["sent"]);
 });

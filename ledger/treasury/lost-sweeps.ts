@@ -1,0 +1,29 @@
+/**
+ * In which block a sweep is mined. Its row says where it had ended first; a chain may have lost that block
+ * since, and have mined the same bytes again, or dearer ones of the same nonce: the watcher's entries say so.
+ */
+import { IS_NOT_REVERSED } from "../requests/lost-gas.js";
+import { SWEEP_OUT_KEY } from "./treasury-flows.js";
+
+/** SQL: of a sweep `s`, whether the watcher has gone back behind the block in which it had ended. */
+const IS_DOUBTED = `EXISTS (SELECT 1 FROM chain_rewind r WHERE r.to_height < s.block_number)`;
+
+/**
+ * SQL: one row of a sweep `s`, with hash and height of what is mined of it. Of one whose block is lost there
+ * is neither, and how it stands in place of how it had ended: its bytes are stored, and nodes have them.
+ */
+export const MINED_IN = `
+  SELECT hash, height, state, reason FROM (
+    SELECT s.mined_hash AS hash, s.block_number AS height, NULL AS state, NULL AS reason
+     WHERE NOT ${IS_DOUBTED}
+    UNION ALL
+    SELECT t.hash, e.effective_height, NULL, NULL
+      FROM sweep_attempt t
+     CROSS JOIN (SELECT '' AS suffix UNION ALL SELECT '-r' || r.id FROM chain_rewind r) AS loss
+      JOIN journal_entry e ON e.idem_key = '${SWEEP_OUT_KEY}' || t.hash || ':' || s.address || loss.suffix
+     WHERE t.sweep_id = s.id AND ${IS_DOUBTED} AND ${IS_NOT_REVERSED}
+    UNION ALL
+    SELECT NULL, NULL, 'sent', 'block ' || s.block_number
+             || ', in which it was mined, is lost: its bytes are sent again'
+     WHERE ${IS_DOUBTED}) AS found
+   ORDER BY height DESC NULLS LAST LIMIT 1`;
