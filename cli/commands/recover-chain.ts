@@ -54,13 +54,13 @@ export async function recoverChain(
     resent = stopped === undefined ? await resend(command, opened, plan) : [];
   }
   if (command.json) {
-    const { payments, paidOtherwise, ...rest } = plan;
+    const { payments, paidOtherwise, onChain, ...rest } = plan;
     const shown = payments.map(({ raw, former: _former, ...payment }) => ({
       ...payment,
       isStored: raw !== undefined,
       notSent: paidOtherwise.get(payment.hash) ?? null,
     }));
-    const rewind = { ...rest, payments: shown };
+    const rewind = { ...rest, payments: shown, onChain: [...onChain] };
     const done = { result: result ?? null, resent: resent ?? null, stopped: stopped ?? null };
     command.print(toJson({ plan: null, rewind, ...done }));
   } else {
@@ -151,7 +151,7 @@ function rewindLines(
     readonly stopped: string | undefined;
   },
 ): string[] {
-  const { cursor, to, headHeight, deposits, inflows, payments } = plan;
+  const { cursor, to, headHeight, deposits, inflows, payments, onChain } = plan;
   const goesBack = to.height < cursor.height;
   const done = resent !== undefined;
   return [
@@ -165,14 +165,18 @@ function rewindLines(
             "deposits resume. Of the indexer: causeway indexer rebuild",
         ]
       : ["The last booked block is there; the watcher stays."]),
-    ...deposits.map(
-      ({ id, txHash, asset, amountUnits, customerId, status }) =>
-        `missing deposit ${id}: ${amountText(asset, amountUnits)} of ${customerId}, ${status}, ` +
-        `${txHash}: ${done ? "reversed" : "will be reversed"}`,
-    ),
-    ...inflows.map(
-      ({ txHash }) => `missing inflow of a hot wallet ${txHash}: ${done ? "" : "will be "}reversed`,
-    ),
+    ...[
+      ...deposits.map(({ id, txHash, asset, amountUnits, customerId, status }) => {
+        const what = `deposit ${id}: ${amountText(asset, amountUnits)} of ${customerId}, ${status}`;
+        return { txHash, what: `${what}, ${txHash}` };
+      }),
+      ...inflows.map(({ txHash }) => ({ txHash, what: `inflow of a hot wallet ${txHash}` })),
+    ].map(({ txHash, what }) => {
+      const reversed = done ? "reversed" : "will be reversed";
+      return onChain.has(txHash)
+        ? `${what}: it is on the chain: ${reversed}, and booked again as the watcher comes by`
+        : `missing ${what}: ${reversed}`;
+    }),
     ...payments.map(
       ({ withdrawalId, nonce, asset, amountUnits, hash, raw }) =>
         `missing payment ${hash} (nonce ${nonce}): ${amountText(asset, amountUnits)} of ` +

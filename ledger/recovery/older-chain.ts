@@ -64,6 +64,12 @@ export interface RewindPlan {
   readonly deposits: readonly VanishedDeposit[];
   readonly inflows: readonly VanishedInflow[];
   readonly payments: readonly VanishedPayment[];
+  /**
+   * Of deposits and inflows what the chain has all the same: mined again, or in a block above the one that
+   * is gone back to which was never lost. It is reversed with the others, and booked again as the watcher
+   * comes by.
+   */
+  readonly onChain: ReadonlySet<Hash32>;
   /** What wallets and tokens that were taken in later held at the block that is gone back to. */
   readonly openings: LostOpenings;
   /**
@@ -151,9 +157,28 @@ export async function planRewind(
     deposits,
     inflows,
     payments,
+    onChain: await findOnChain(chain, [...deposits, ...inflows]),
     openings: await readLostOpenings(database, chain, to.height),
     paidOtherwise: await findPaidOtherwise(chain, payments),
   };
+}
+
+/** What a block pays by itself is called by that block's hash. */
+async function findOnChain(
+  chain: RewindChain,
+  rows: readonly { readonly txHash: Hash32; readonly height: Height }[],
+): Promise<ReadonlySet<Hash32>> {
+  const heightOf = new Map(rows.map(({ txHash, height }) => [txHash, height]));
+  const hashes = [...heightOf.keys()];
+  const areMined = await chain.areMined(hashes);
+  const onChain = new Set(hashes.filter((_, index) => areMined[index] === true));
+  const others = [...heightOf].filter(([hash]) => !onChain.has(hash));
+  for (let start = 0; start < others.length; start += BLOCKS_AT_ONCE) {
+    const part = others.slice(start, start + BLOCKS_AT_ONCE);
+    const blocks = await Promise.all(part.map(([, height]) => chain.blockHash(height)));
+    for (const [index, [hash]] of part.entries()) if (blocks[index] === hash) onChain.add(hash);
+  }
+  return onChain;
 }
 
 /**
