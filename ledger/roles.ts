@@ -38,6 +38,9 @@ interface Writes {
 /** Ended deliveries of webhooks are forgotten. */
 const PRUNE = "prune_webhook_deliveries(integer, integer)";
 
+/** Old reconciliations are forgotten. */
+const PRUNE_RUNS = "prune_reconcile_runs(integer, integer)";
+
 /** Positions of lists go on behind all that were told. */
 const SKIP = "skip_told_positions()";
 
@@ -100,7 +103,7 @@ const WATCHER: Writes = {
     "token_state",
   ],
   draw: [],
-  call: [PRUNE],
+  call: [PRUNE, PRUNE_RUNS],
   hidden: [],
 };
 
@@ -216,7 +219,7 @@ export async function grantLedgerRoles(
       ["REVOKE ALL ON DATABASE %I FROM PUBLIC", [current.name]],
       ["REVOKE CREATE ON SCHEMA public FROM PUBLIC", []],
       // Everybody may call what is new, the indexer's role as well.
-      [`REVOKE EXECUTE ON FUNCTION ${PRUNE}, ${SKIP} FROM PUBLIC`, []],
+      [`REVOKE EXECUTE ON FUNCTION ${PRUNE}, ${PRUNE_RUNS}, ${SKIP} FROM PUBLIC`, []],
     ]);
     for (const service of LEDGER_SERVICES) {
       const role = ledgerRole(current.name, service);

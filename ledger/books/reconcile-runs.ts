@@ -89,10 +89,20 @@ function pick({ lines, availableUnits, heldUnits }: ReconcileReport) {
   return { lines, availableUnits, heldUnits };
 }
 
-/** Writes a run down. */
+/**
+ * Runs that are kept, and as many of those before that found something: of five weeks at one in five minutes,
+ * of more than the console draws. Whatever is older tells that nothing was found then.
+ */
+const RUNS_KEPT = 10_000;
+
+/** Old runs that are forgotten behind one: what former releases have kept goes within some days. */
+const FORGOTTEN_AT_ONCE = 1_000;
+
+/** Writes a run down, and forgets old ones; none of the last day, however many they are. */
 export async function recordRun(
   sql: Sql,
   run: Pick<ReconcileRun, "height" | "clean" | "findings" | "assets">,
+  kept = RUNS_KEPT,
 ): Promise<void> {
   const { height, clean, findings, assets } = run;
   await sql.query(
@@ -105,6 +115,7 @@ export async function recordRun(
       JSON.stringify(assets),
     ],
   );
+  await sql.query(`SELECT prune_reconcile_runs($1, $2)`, [kept, FORGOTTEN_AT_ONCE]);
 }
 
 /** The newest run. */

@@ -88,6 +88,7 @@ describe("the indexer's role", () => {
     );
     const path = "search_path=public, pg_temp";
     expect(found).toEqual([
+      { name: "prune_reconcile_runs(integer,integer)", path },
       { name: "prune_webhook_deliveries(integer,integer)", path },
       { name: "skip_told_positions()", path },
     ]);
@@ -101,12 +102,20 @@ describe("the indexer's role", () => {
     );
     expect(rows).toEqual([
       {
+        name: "prune_reconcile_runs(integer,integer)",
+        callers: [ledgerRole(database, "watcher")],
+      },
+      {
         name: "prune_webhook_deliveries(integer,integer)",
         callers: [ledgerRole(database, "watcher"), ledgerRole(database, "operator")],
       },
       { name: "skip_told_positions()", callers: [ledgerRole(database, "operator")] },
     ]);
-    for (const call of ["skip_told_positions()", "prune_webhook_deliveries(0, 1)"]) {
+    for (const call of [
+      "skip_told_positions()",
+      "prune_webhook_deliveries(0, 1)",
+      "prune_reconcile_runs(0, 1)",
+    ]) {
       await expect(indexer.query(`SELECT ${call}`)).rejects.toMatchObject({ code: NO_PRIVILEGE });
     }
   });
