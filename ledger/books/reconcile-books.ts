@@ -170,9 +170,7 @@ async function readAssetBooks(tx: Sql, scope: Scope): Promise<AssetBooks> {
     unitsOf: await readUnitsOf(tx, scope),
     decided: await readDecidedEntries(tx, scope),
     unsettled: await readUnsettled(tx, scope),
-    availableUnits: totals.availableUnits,
-    heldUnits: totals.heldUnits,
-    internalBreaks: [...totals.breaks, ...(await readCustomerBreaks(tx, scope))],
+    ...totals,
   };
 }
 
@@ -345,10 +343,32 @@ async function readUnsettled(tx: Sql, { asset }: Scope): Promise<UnsettledAttemp
   }));
 }
 
-/** Totals of the customers' rows, of their accounts, and the trial balance. */
+/**
+ * Totals of the customers' rows, of their accounts, and the trial balance; customers whose balance row is not
+ * what their postings add up to. All of it by account, from one pass over the asset's postings.
+ */
 async function readTotals(tx: Sql, { asset }: Scope) {
-  const rows = await tx.query<Record<string, string>>(
-    `SELECT
+  const [row] = await tx.query<TotalsRow>(
+    `WITH posted AS MATERIALIZED (
+       SELECT side.account, sum(side.amount) AS amount
+         FROM posting p
+        CROSS JOIN LATERAL (VALUES (p.debit, p.amount_units), (p.credit, -p.amount_units))
+              AS side (account, amount)
+        WHERE p.asset = $1 GROUP BY side.account
+     ), kept AS (
+       SELECT 'liability:customer:' || customer_id AS account, sum(available_units) AS amount
+         FROM customer_balance WHERE asset = $1 GROUP BY customer_id
+       UNION ALL
+       SELECT 'liability:held:' || customer_id, sum(held_units)
+         FROM customer_balance WHERE asset = $1 GROUP BY customer_id
+     ), uneven AS (
+       SELECT account, coalesce(-owed.amount, 0) AS expected, coalesce(kept.amount, 0) AS found
+         FROM (SELECT * FROM posted WHERE account ~ '^liability:(customer|held):') AS owed
+         FULL JOIN kept USING (account)
+        WHERE coalesce(-owed.amount, 0) <> coalesce(kept.amount, 0)
+        ORDER BY account LIMIT ${MAX_LISTED}
+     )
+     SELECT
        (SELECT coalesce(sum(available_units), 0) FROM customer_balance
          WHERE asset = $1) AS available,
        (SELECT coalesce(sum(held_units), 0) FROM customer_balance
@@ -358,68 +378,55 @@ async function readTotals(tx: Sql, { asset }: Scope) {
          AS open_withdrawals,
        (SELECT coalesce(sum(amount_units), 0) FROM treasury_move m
          WHERE asset = $1 AND (state = 'open' OR ${IS_ON_ITS_WAY_AGAIN})) AS open_moves,
-       (SELECT coalesce(sum(CASE WHEN debit = '${IN_TRANSIT}' THEN amount_units
-                                 ELSE -amount_units END), 0)
-          FROM posting WHERE asset = $1 AND '${IN_TRANSIT}' IN (debit, credit)) AS in_transit,
-       (SELECT coalesce(least(0, sum(CASE WHEN credit = '${SUSPENSE}' THEN amount_units
-                                          ELSE -amount_units END)), 0)::text
-          FROM posting WHERE asset = $1 AND '${SUSPENSE}' IN (debit, credit)) AS overdrawn,
+       coalesce(sum(amount) FILTER (WHERE account = '${IN_TRANSIT}'), 0) AS in_transit,
+       least(0, coalesce(-sum(amount) FILTER (WHERE account = '${SUSPENSE}'), 0)) AS overdrawn,
        '0' AS nothing,
-       (SELECT coalesce(sum(CASE WHEN account ~ '^(asset|expense):' THEN amount ELSE 0 END), 0)
-          FROM (SELECT debit AS account, amount_units AS amount FROM posting WHERE asset = $1
-                UNION ALL SELECT credit, -amount_units FROM posting WHERE asset = $1) AS side)
-         AS debit_side,
-       (SELECT coalesce(sum(CASE WHEN account ~ '^(asset|expense):' THEN 0 ELSE -amount END), 0)
-          FROM (SELECT debit AS account, amount_units AS amount FROM posting WHERE asset = $1
-                UNION ALL SELECT credit, -amount_units FROM posting WHERE asset = $1) AS side)
-         AS credit_side`,
+       coalesce(sum(amount) FILTER (WHERE account ~ '^(asset|expense):'), 0) AS debit_side,
+       coalesce(-sum(amount) FILTER (WHERE account !~ '^(asset|expense):'), 0) AS credit_side,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                 'account', account, 'expected', expected::text, 'found', found::text)
+                 ORDER BY account), '[]') FROM uneven) AS uneven
+       FROM posted`,
     [asset],
   );
-  const amount = (name: string) => storedAtoken(rows[0]?.[name]);
-  const pairs: readonly (readonly [string, string, string])[] = [
+  const amount = (name: Total) => storedAtoken(row?.[name]);
+  const pairs: readonly (readonly [string, Total, Total])[] = [
     ["trial balance: assets and expenses = liabilities and equity", "credit_side", "debit_side"],
     ["coins held for withdrawals = open withdrawals", "open_withdrawals", "held"],
     ["coins in transit = open moves of the treasury", "open_moves", "in_transit"],
     // What was given stays given where a chain loses the block of the coins.
     ["coins given out of suspense have come (see ledger decisions)", "nothing", "overdrawn"],
   ];
+  const contradicted = pairs.map(([what, expected, found]): InternalBreak => {
+    return { what, expectedUnits: amount(expected), foundUnits: amount(found) };
+  });
+  const customers = (row?.uneven ?? []).map(({ account, expected, found }): InternalBreak => {
+    const what = `balance row of ${account} = its postings`;
+    return { what, expectedUnits: storedAtoken(expected), foundUnits: storedAtoken(found) };
+  });
   return {
     availableUnits: amount("available"),
     heldUnits: amount("held"),
-    breaks: pairs.flatMap(([what, expected, found]) =>
-      amount(expected) === amount(found)
-        ? []
-        : [{ what, expectedUnits: amount(expected), foundUnits: amount(found) }],
-    ),
+    internalBreaks: [
+      ...contradicted.filter(({ expectedUnits, foundUnits }) => expectedUnits !== foundUnits),
+      ...customers,
+    ],
   };
 }
 
-/** Customers whose balance row is not what their postings add up to. */
-async function readCustomerBreaks(tx: Sql, { asset }: Scope): Promise<InternalBreak[]> {
-  const rows = await tx.query<{ account: string; expected: string; found: string }>(
-    `WITH posted AS (
-       SELECT account, sum(amount) AS amount
-         FROM (SELECT credit AS account, amount_units AS amount FROM posting WHERE asset = $1
-               UNION ALL SELECT debit, -amount_units FROM posting WHERE asset = $1) AS side
-        WHERE account ~ '^liability:(customer|held):' GROUP BY account
-     ), kept AS (
-       SELECT 'liability:customer:' || customer_id AS account, sum(available_units) AS amount
-         FROM customer_balance WHERE asset = $1 GROUP BY customer_id
-       UNION ALL
-       SELECT 'liability:held:' || customer_id, sum(held_units)
-         FROM customer_balance WHERE asset = $1 GROUP BY customer_id
-     )
-     SELECT account, coalesce(posted.amount, 0) AS expected, coalesce(kept.amount, 0) AS found
-       FROM posted FULL JOIN kept USING (account)
-      WHERE coalesce(posted.amount, 0) <> coalesce(kept.amount, 0)
-      ORDER BY account LIMIT ${MAX_LISTED}`,
-    [asset],
-  );
-  return rows.map((row) => ({
-    what: `balance row of ${row.account} = its postings`,
-    expectedUnits: storedAtoken(row.expected),
-    foundUnits: storedAtoken(row.found),
-  }));
+type Total =
+  | "available"
+  | "held"
+  | "open_withdrawals"
+  | "open_moves"
+  | "in_transit"
+  | "overdrawn"
+  | "nothing"
+  | "debit_side"
+  | "credit_side";
+
+interface TotalsRow extends Readonly<Record<Total, string>> {
+  readonly uneven: readonly Readonly<Record<"account" | "expected" | "found", string>>[];
 }
 
 /** An address of ours whose transactions are compared. */
