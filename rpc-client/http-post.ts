@@ -66,20 +66,25 @@ export function createHttpPoster(options: HttpPostOptions): HttpPoster {
     // The last used connection first: the others may reach their idle limit and go.
     scheduling: "lifo",
   });
-  const exchange = new HttpExchange(url, transport, agent, options);
+  // Where a kept connection was closed the others may be, too: one that is made for the request is not.
+  const fresh = new transport.Agent({ keepAlive: false });
+  const exchange = new HttpExchange(url, transport, options);
   return {
     host: url.host,
     async post(body, chosen) {
       chosen.signal.throwIfAborted();
       try {
-        return await exchange.run(body, chosen);
+        return await exchange.run(body, chosen, agent);
       } catch (error) {
         // Every request of this kit may be sent twice: reads, and transactions known by hash.
         if (!(error instanceof StaleConnection)) throw error;
-        return await exchange.run(body, chosen);
+        return await exchange.run(body, chosen, fresh);
       }
     },
-    close: () => agent.destroy(),
+    close: () => {
+      agent.destroy();
+      fresh.destroy();
+    },
   };
 }
 
@@ -93,13 +98,12 @@ class HttpExchange {
   constructor(
     private readonly url: URL,
     private readonly transport: typeof http | typeof https,
-    private readonly agent: http.Agent,
     private readonly options: HttpPostOptions,
   ) {
     this.target = urlToHttpOptions(url);
   }
 
-  run(body: string, chosen: PostOptions): Promise<HttpReply> {
+  run(body: string, chosen: PostOptions, agent: http.Agent): Promise<HttpReply> {
     const { signal, path } = chosen;
     const most = Math.min(chosen.maxResponseBytes ?? Infinity, this.options.maxResponseBytes);
     const timeoutMs = Math.min(chosen.timeoutMs ?? Infinity, this.options.timeoutMs);
@@ -107,7 +111,7 @@ class HttpExchange {
       const request = this.transport.request({
         ...this.target,
         method: "POST",
-        agent: this.agent,
+        agent,
         ...(path === undefined ? {} : { path }),
         headers: { "content-type": "application/json", "content-length": Buffer.byteLength(body) },
       });

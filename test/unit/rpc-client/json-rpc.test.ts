@@ -240,6 +240,23 @@ describe("the wire", () => {
     expect(await client.request("x", [], { signal })).toBe(3);
   });
 
+  it("sends again over a new connection when all that were kept are closed", async () => {
+    const seen = new Set<unknown>();
+    const waiting: (() => void)[] = [];
+    const { url } = await listen((body, response, request) => {
+      const answer = () => void response.end(JSON.stringify(reply(body, 7)));
+      // Behind a server's idle limit, or its restart, each of them is cut.
+      if (seen.has(request.socket)) request.socket.destroy();
+      else if (waiting.push(answer) >= 3) for (const each of waiting) each();
+      seen.add(request.socket);
+    });
+    const client = open(url);
+    const ask = () => client.request("x", [], { signal });
+    expect(await Promise.all([ask(), ask(), ask()])).toEqual([7, 7, 7]);
+    expect(await ask()).toBe(7);
+    expect(seen.size).toBe(4);
+  });
+
   it("keeps one connection for calls that follow each other", async () => {
     const ports = new Set<unknown>();
     const { url } = await listen((body, response, request) => {
