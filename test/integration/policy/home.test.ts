@@ -185,7 +185,7 @@ describe("the keeper of the policy", () => {
   it("brings no policy into force that the file has not any more, over the one that it has", async () => {
     write(policyOf({ feeUnits: 2n }));
     const other = await keeper();
-    const [older, newer] = [policyOf({ feeUnits: 3n }), policyOf({ feeUnits: 4n })];
+    const [older, newer] = [policyOf({ feeUnits: 33n }), policyOf({ feeUnits: 4n })];
     const still = await stillKeeper(1, async () => {
       write(newer);
       await other.current();

@@ -146,7 +146,7 @@ describe("a worker whose policy another worker's has taken the place of", () => 
     expect((await keepers[1].current()).hash).toBe(strict.hash);
     expect(keepers[1].trouble()).toBeUndefined();
     expect(await active()).toEqual([loose.hash, strict.hash]);
-    const changed = policyOf({ maximumUnits: 6n });
+    const changed = policyOf({ maximumUnits: 66n });
     write(homes[1], changed);
     expect((await keepers[1].current()).hash).toBe(changed.hash);
     house.clock.ms += 1_000;
@@ -169,7 +169,7 @@ describe("a worker whose policy another worker's has taken the place of", () => 
     }
     expect(await active()).toEqual([loose.hash, strict.hash]);
     // What nobody has seen before a person has written.
-    const changed = policyOf({ maximumUnits: 6n });
+    const changed = policyOf({ maximumUnits: 66n });
     expect((await (await keeperOf(homeWith(changed))).current()).hash).toBe(changed.hash);
     expect(await active()).toEqual([loose.hash, strict.hash, changed.hash]);
   });
