@@ -7,7 +7,7 @@ for await (const chunk of process.stdin) chunks.push(chunk);
 const { url, key, sends, queries } = JSON.parse(Buffer.concat(chunks).toString());
 const wallet = await DirectEthSecp256k1Wallet.fromKey(Buffer.from(key, "hex"), "addr");
 const [{ address }] = await wallet.getAccounts();
-const options = { broadcastPollIntervalMs: 100 };
+const options = { broadcastPollIntervalMs: 100, broadcastTimeoutMs: 240_000 };
 const client = await SigningStargateClient.connectWithSigner(url, wallet, options);
 const results = [];
 for (const { to, amount, fee, gas, memo, messages } of sends) {

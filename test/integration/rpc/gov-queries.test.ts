@@ -27,10 +27,13 @@ async function queries() {
   return QueryClient.withExtensions(comet, setupGovExtension);
 }
 
+/** Far more than it takes a busy machine to vote by the command line, and to read what is voted on. */
+const VOTING = "60s";
+
 beforeAll(async () => {
   node = await StakedNode.start({
-    "gov.voting_period": "12s",
-    "gov.max_deposit_period": "60s",
+    "gov.voting_period": VOTING,
+    "gov.max_deposit_period": "600s",
     "gov.min_deposit": "1000",
   });
   const addressOf = (file: string) =>
@@ -185,7 +188,7 @@ describe("proposals", () => {
     expect((await query.gov.vote(1, operator)).vote?.options[0]?.weight).toBe(`${10n ** 18n}`);
     expect((await query.gov.deposits(1)).deposits).toHaveLength(1);
     expect((await query.gov.deposit(1, faucet)).deposit?.amount[0]?.amount).toBe("1000");
-    expect((await query.gov.params("voting")).votingParams.votingPeriod?.seconds).toBe(12n);
+    expect((await query.gov.params("voting")).votingParams.votingPeriod?.seconds).toBe(60n);
     const tallying = await query.gov.params("tallying");
     expect(Buffer.from(tallying.tallyParams.quorum).toString()).toBe("334000000000000000");
     const old = await get("/cosmos/gov/v1beta1/params/tallying");
@@ -196,7 +199,7 @@ describe("proposals", () => {
     });
     for (const kind of ["voting", "tallying", "deposit"]) {
       const { params } = await get(`/cosmos/gov/v1/params/${kind}`);
-      expect(params).toMatchObject({ voting_period: "12s", min_deposit: [{ amount: "1000" }] });
+      expect(params).toMatchObject({ voting_period: VOTING, min_deposit: [{ amount: "1000" }] });
     }
   });
 
@@ -205,6 +208,7 @@ describe("proposals", () => {
     const wallet = await DirectEthSecp256k1Wallet.fromKey(Buffer.from(key, "hex"), "addr");
     const client = await SigningStargateClient.connectWithSigner(node.url("cometRpc"), wallet, {
       broadcastPollIntervalMs: 50,
+      broadcastTimeoutMs: 240_000,
     });
     const content = {
       typeUrl: "/cosmos.gov.v1beta1.TextProposal",

@@ -56,16 +56,20 @@ async function queries() {
 type Queries = Awaited<ReturnType<typeof queries>>;
 let query: Queries;
 
+const WINDOW = 150;
+
 beforeAll(async () => {
   node = await StakedNode.start({
     "staking.unbonding_time": "600s",
-    "slashing.signed_blocks_window": "10",
+    // Long enough for all that is done with the one who does not sign, before it is jailed for that.
+    "slashing.signed_blocks_window": `${WINDOW}`,
     "slashing.downtime_jail_duration": "1s",
   });
   const key = fs.readFileSync(node.faucetKey, "utf8").trim();
   const wallet = await DirectEthSecp256k1Wallet.fromKey(Buffer.from(key.slice(2), "hex"), "addr");
   client = await SigningStargateClient.connectWithSigner(node.url("cometRpc"), wallet, {
     broadcastPollIntervalMs: 50,
+    broadcastTimeoutMs: 240_000,
   });
   faucet = toBech32(parseAddress(new Wallet(key).address));
   query = await queries();
@@ -215,7 +219,7 @@ describe("an unmodified CosmJS wallet", () => {
     expect(outstanding.rewards.rewards[0]?.denom).toBe("atoken");
     expect((await query.distribution.communityPool()).pool).toEqual([]);
     expect((await query.distribution.params()).params?.withdrawAddrEnabled).toBe(true);
-    expect((await query.slashing.params()).params?.signedBlocksWindow).toBe(10n);
+    expect((await query.slashing.params()).params?.signedBlocksWindow).toBe(BigInt(WINDOW));
     const infos = await query.slashing.signingInfos();
     expect(infos.info.length).toBeGreaterThanOrEqual(1);
     const [info] = infos.info;
