@@ -87,7 +87,10 @@ async function answer(method: string, request: unknown): Promise<Record<string, 
 const TX = "cosmos.tx.v1beta1.Service";
 
 beforeAll(async () => {
-  node = await StakedNode.start({ "staking.unbonding_time": "600s", "gov.voting_period": "600s" });
+  node = await StakedNode.start({
+    "staking.unbonding_time": "86400s",
+    "gov.voting_period": "86400s",
+  });
   const key = fs.readFileSync(node.faucetKey, "utf8").trim();
   const hex = new Wallet(key).address;
   const { operator, consensus, voted } = await node.playStake();
