@@ -56,7 +56,7 @@ import { ConsensusDriver } from "./driver.js";
 import { EvidencePool, isEvidenceExpired } from "./evidence-pool.js";
 import type { ConsensusFailpoint } from "./height-run.js";
 import { Listeners } from "./listeners.js";
-import type { PrivateValidator } from "./signing/private-validator.js";
+import { type PrivateValidator, UNSIGNED_STATE } from "./signing/private-validator.js";
 import { idleProgress } from "./machine/height-progress.js";
 import { RefusedBlocks } from "./proposals/refused-blocks.js";
 import { idleStatus } from "./machine/round-status.js";
@@ -429,7 +429,7 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
         "VALIDATOR_STATE_MISSING",
         `${signer.stateFile} is missing, so that nobody knows what this validator's key has ` +
           "signed: restore it. Only if the key has signed nothing since at least the newest block " +
-          'and is used nowhere else, write {"height": "0", "round": 0, "step": 0} into it',
+          `and is used nowhere else, write ${UNSIGNED_STATE} into it`,
       );
     }
     this.assertNotSignedElsewhere();

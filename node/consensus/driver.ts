@@ -35,7 +35,7 @@ import { type DecidingVotes, STEP, type TimeoutStep } from "./machine/consensus-
 import { type ConsensusFailpoint, type Decision, HeightRun } from "./height-run.js";
 import { InputQueue } from "./input-queue.js";
 import type { RoundMessage } from "./log/message-codec.js";
-import type { PrivateValidator } from "./signing/private-validator.js";
+import { type PrivateValidator, UNSIGNED_STATE } from "./signing/private-validator.js";
 import type { BlockMakerParts } from "./proposals/proposal-block.js";
 import { heightProgress } from "./machine/height-progress.js";
 import { repairDecided, repairSameHeight, roundStatus } from "./machine/round-status.js";
@@ -262,17 +262,30 @@ export class ConsensusDriver implements ConsensusInbox {
     while (waitMs() > 0) await sleep(waitMs(), { signal });
   }
 
+  /**
+   * A height is marked as ended behind its durable write: no crash and no power cut alone leaves this.
+   * Without its log the key would still sign nothing up to where its state file says that it has.
+   */
+  private storeBehindLog(endHeight: Height): ConsensusError {
+    const { height } = this.tip;
+    const stateFile = this.parts.signer?.stateFile ?? "priv_validator_state.json";
+    return new ConsensusError(
+      "WAL_AHEAD_OF_STORE",
+      `the log of consensus has height ${endHeight}, the store only ${height}: an older copy of it ` +
+        "was put back, or its disk lost what was written. Put data/chain, data/cs.wal and " +
+        `${stateFile} back as they were together, the newest that there is. Only where no node has ` +
+        `the blocks from ${height + 1} to ${endHeight} and they are given up for lost: move ` +
+        `data/cs.wal away and write ${UNSIGNED_STATE} into ${stateFile}`,
+    );
+  }
+
   /** Brings the height in progress to where it was before the process ended. */
   private async replay(tail: WalTail): Promise<void> {
     const { wal, log } = this.parts;
     const { height } = this.tip;
     if (tail.cutBytes > 0) log.warn({ bytes: tail.cutBytes }, "the log's torn tail was cut off");
     if (tail.endHeight !== undefined && tail.endHeight > height) {
-      throw new ConsensusError(
-        "WAL_AHEAD_OF_STORE",
-        `the log of consensus has height ${tail.endHeight}, the store only ${height}: restore the ` +
-          "store, or move the log away if the store was replaced on purpose",
-      );
+      throw this.storeBehindLog(tail.endHeight);
     }
     this.scheduleHeight();
     // Without the mark of the tip, what follows is of a height that is stored already.

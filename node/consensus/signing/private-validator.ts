@@ -24,6 +24,9 @@ import { loadValidatorSeed } from "./validator-key.js";
 /** Steps as the state file counts them. */
 export const SIGN_STEP = { propose: 1, prevote: 2, precommit: 3 } as const;
 
+/** Content of a state file that says of a key that it has signed nothing, as CometBFT writes it. */
+export const UNSIGNED_STATE = '{"height": "0", "round": 0, "step": 0}';
+
 /** Where the sign bytes of each kind have their time: the field's number. */
 const TIME_FIELD = { vote: 5, proposal: 6 } as const;
 

@@ -237,6 +237,42 @@ describe("a halt", () => {
     expect(node.halts[0]).toMatch(/has height 5, the store only 0/);
     expect(node.height).toBe(0);
   });
+
+  it("is told with what to do where an older copy of a single validator's store was put back", async () => {
+    const { genesis, seeds } = validatorGenesis(1);
+    const options = { genesis, seed: seeds[0] };
+    const first = await ValidatorNode.open(options);
+    cleanUp.push(async () => fs.rmSync(first.home, { recursive: true, force: true }));
+    const data = (name: string): string => path.join(first.home, "data", name);
+    const untilHeight = async (node: ValidatorNode, height: number): Promise<number> => {
+      node.start(() => undefined);
+      await until(() => node.height >= height, { timeoutMs: 20_000, what: `height ${height}` });
+      await node.stop({ keep: true });
+      return node.height;
+    };
+    const copied = await untilHeight(first, 2);
+    fs.cpSync(data("chain"), data("chain.copy"), { recursive: true });
+    const home = { ...options, home: first.home };
+    const newest = await untilHeight(await ValidatorNode.open(home), copied + 2);
+    fs.rmSync(data("chain"), { recursive: true });
+    fs.renameSync(data("chain.copy"), data("chain"));
+
+    const older = await ValidatorNode.open(home);
+    older.start(() => undefined);
+    await until(() => older.halts.length > 0, { timeoutMs: 10_000, what: "the halt" });
+    await older.stop({ keep: true });
+    const [said = ""] = older.halts;
+    expect(said).toContain(`has height ${newest}, the store only ${copied}`);
+    const stateFile = data("priv_validator_state.json");
+    expect(said).toContain(stateFile);
+
+    // The last remedy of those that it names, word for word.
+    const [state = ""] = /\{.*\}/.exec(said) ?? [];
+    expect(said).toContain("move data/cs.wal away");
+    fs.renameSync(data("cs.wal"), data("cs.wal.away"));
+    fs.writeFileSync(stateFile, state);
+    expect(await untilHeight(await ValidatorNode.open(home), newest + 1)).toBeGreaterThan(newest);
+  });
 });
 
 describe("double signing", () => {
