@@ -42,6 +42,16 @@ describe("package.json", () => {
     expect(idle).toEqual([]);
   });
 
+  // `npm start` builds, and where NODE_ENV is "production" npm installs nothing that only tests need.
+  it("has for production the types of every package that the product imports", () => {
+    const used = new Set(productSources().flatMap(({ packages }) => packages));
+    const typed = Object.keys(manifest.devDependencies).filter((name) => {
+      if (!name.startsWith("@types/")) return false;
+      return used.has(name.slice("@types/".length).replace(/^(.+)__/, "@$1/"));
+    });
+    expect(typed).toEqual([]);
+  });
+
   it("keeps other chains' programs and clients out of production", () => {
     const production = { ...manifest.dependencies, ...manifest.optionalDependencies };
     const clients = ["causeway-test-clients", "hardhat", "ethers", "viem", "web3", "solc"];
