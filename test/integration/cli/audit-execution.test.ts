@@ -45,7 +45,7 @@ let nonce = 0;
 beforeAll(async () => {
   genesis = testGenesis(wallet.address);
   served = await ServedChain.open(genesis);
-  rpc = createJsonRpcClient({ url: served.url });
+  rpc = createJsonRpcClient({ url: served.url, timeoutMs: 240_000 });
   node = createAuditNode(rpc, signal);
   await mineAll();
 });
@@ -161,7 +161,7 @@ describe("an audit of a chain with modules", () => {
     const alloc = new Map(stakes.alloc).set(parseAddress(second.address), faucet);
     const rules = { ...stakes, alloc };
     const staked = await ServedChain.open(rules);
-    const client = createJsonRpcClient({ url: staked.url });
+    const client = createJsonRpcClient({ url: staked.url, timeoutMs: 240_000 });
     try {
       for (let n = 0; n < 4; n++) {
         const fields = { type: 0, chainId: 6940, gasLimit: 21_000n, gasPrice: PRICE };
@@ -222,7 +222,7 @@ describe("an audit of execution", () => {
 
   it("asks in a few requests for all that a block reads, and believes nothing of what it reads", async () => {
     const written = await ServedChain.open(genesis);
-    const client = createJsonRpcClient({ url: written.url });
+    const client = createJsonRpcClient({ url: written.url, timeoutMs: 240_000 });
     try {
       const fields = { type: 0, chainId: 6940, gasLimit: 3_000_000n, gasPrice: PRICE };
       const mine = async (n: number, rest: { to?: string | null; data: string }) =>

@@ -37,7 +37,7 @@ beforeAll(async () => {
       .set(parseAddress(sender.address), faucet),
   };
   served = await ServedChain.open(genesis);
-  rpc = createJsonRpcClient({ url: served.url });
+  rpc = createJsonRpcClient({ url: served.url, timeoutMs: 240_000 });
   node = createAuditNode(rpc, signal);
   const fields = { type: 0, chainId: 6940, nonce: 0, gasLimit: 21_000n, gasPrice: 25_000_000n };
   await served.mine([await wallet.signTransaction({ ...fields, to: RICHER, value: 5n })]);

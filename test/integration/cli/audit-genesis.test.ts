@@ -29,7 +29,7 @@ function withAccounts(genesis: Genesis, changes: readonly Change[]) {
 /** What an audit of a chain that began with one genesis says to the file of another. */
 async function audited(served: Genesis, file: Genesis, from = 1) {
   const chain = await ServedChain.open(served);
-  const client = createJsonRpcClient({ url: chain.url });
+  const client = createJsonRpcClient({ url: chain.url, timeoutMs: 240_000 });
   try {
     for (let block = 0; block < 2; block++) await chain.mine([]);
     return await auditExecution({

@@ -47,7 +47,7 @@ const rangeOf = (client: JsonRpcClient, from = 0, maxBytes = 2 ** 24): Promise<B
 
 beforeAll(async () => {
   stage = await IndexerStage.open();
-  rpc = createJsonRpcClient({ url: stage.chain.url });
+  rpc = createJsonRpcClient({ url: stage.chain.url, timeoutMs: 240_000 });
   const loud = await stage.deploy(compiled?.bytecode ?? "0x");
   const statuses = await stage.mine(
     call(loud, abi, "say", `0x${"ab".repeat(5)}`),

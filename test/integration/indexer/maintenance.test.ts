@@ -30,7 +30,7 @@ afterAll(async () => {
 
 describe("an index at its first head", () => {
   it("is not ready before the indexes are there that reads need", async () => {
-    const rpc = createJsonRpcClient({ url: stage.chain.url });
+    const rpc = createJsonRpcClient({ url: stage.chain.url, timeoutMs: 240_000 });
     const genesisHash = await createEvmClient(rpc).genesisHash(stage.commandOptions());
     rpc.close();
     const url = stage.databaseUrl;

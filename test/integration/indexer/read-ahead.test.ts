@@ -45,7 +45,7 @@ let node: EvmClient;
 
 beforeAll(async () => {
   stage = await IndexerStage.open();
-  node = createEvmClient(createJsonRpcClient({ url: stage.chain.url }));
+  node = createEvmClient(createJsonRpcClient({ url: stage.chain.url, timeoutMs: 240_000 }));
   const coin = await stage.deploy(compiled?.bytecode ?? "0x");
   for (let turn = 1n; turn <= 20n; turn++) {
     const payment = { to: bob.address, value: turn };
@@ -181,7 +181,9 @@ describe("a node that is another one behind the same address now", () => {
     const other = await ServedChain.open(testGenesis(bob.address));
     try {
       for (let height = 1; height <= stage.height; height++) await other.mine([]);
-      const elsewhere = createEvmClient(createJsonRpcClient({ url: other.url }));
+      const elsewhere = createEvmClient(
+        createJsonRpcClient({ url: other.url, timeoutMs: 240_000 }),
+      );
       const moved: IndexedNode = {
         ...elsewhere,
         blockRange: (range, options) => node.blockRange(range, options),
