@@ -10,7 +10,7 @@ import {
 } from "../../../ledger/journal/accounts.js";
 import { postJournal } from "../../../ledger/journal/journal.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
-import { Desk, derivation, destination, TOKEN } from "./desk.js";
+import { Desk, derivation, destination, TOKEN, WALLET } from "./desk.js";
 
 let desk: Desk;
 
@@ -157,6 +157,31 @@ it("has corrections of former releases count from the block of the entry before 
     { alice: 10n * TOKEN },
     { alice: 10n * TOKEN, ...bob },
     { alice: 7n * TOKEN, ...bob },
+  ]);
+});
+
+it("owes nothing of suspense where a correction took what a person has given to its owner since", async () => {
+  desk.pay([derivation.addressAt(0), 5n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.register("alice");
+  await desk.watch();
+  const taken = desk.chain.head;
+  const sides = ["--debit", "liability:suspense", "--credit", "equity:adjustment"];
+  const terms = ["--key", "given", "--amount-atoken", String(5n * TOKEN)];
+  await desk.causeway("ledger", "adjust", ...sides, ...terms, ...REASON);
+  expect(await owedAt(taken)).toEqual({});
+  desk.chain.mine();
+  desk.pay([WALLET, 6n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const [row] = await desk.database.query<{ id: string }>(`SELECT id FROM deposit`);
+  await desk.causeway("ledger", "assign-deposit", row?.id ?? "", "--customer", "alice", ...REASON);
+  const alice = { alice: 5n * TOKEN };
+  expect([await owedAt(taken - 1), await owedAt(taken), await owedAt(desk.chain.head)]).toEqual([
+    alice,
+    alice,
+    { ...alice, "causeway:suspense": TOKEN },
   ]);
 });
 
