@@ -76,6 +76,10 @@ describe("real clients", () => {
     expect(JSON.parse(await cast("logs", "--json", "--from-block", "0"))).toEqual(
       expect.any(Array),
     );
+    const { status } = JSON.parse(
+      await cast("send", "--legacy", "--sync", "--json", "--private-key", key, payee(1)),
+    );
+    expect(status).toBe("0x1");
     expect((await cast("chain-id")).trim()).toBe("6940");
     expect((await cast("nonce", faucet().address)).trim()).not.toBe("");
   });
@@ -180,6 +184,9 @@ describe("real clients", () => {
       params: { result: [{ transactionHash: hash, gasUsed: "0x5208" }] },
     });
     socket.terminate();
+    const wallet = createWalletClient({ account, transport: http(rpc) });
+    const sync = await wallet.sendTransactionSync({ ...transfer, chain: null, type: "legacy" });
+    expect(sync).toMatchObject({ status: "success", gasUsed: 21_000n });
     const header = await provider.getBlock(mined?.blockNumber ?? 0);
     expect(await provider.send("eth_coinbase", [])).toBe(header?.miner.toLowerCase());
     const { head, state } = await provider.send("eth_capabilities", []);

@@ -14,6 +14,7 @@ import { journalMethods } from "./methods/journal-methods.js";
 import { nodeMethods, poolMethods } from "./methods/node-methods.js";
 import type { EvmApiOptions } from "./options.js";
 import { stateMethods } from "./methods/state-methods.js";
+import { ReceiptWaits } from "./receipt-waits.js";
 import { SubmitQueue } from "./submit-queue.js";
 import { SubscriptionHub } from "./subscriptions/hub.js";
 import { transactionMethods } from "./methods/transaction-methods.js";
@@ -35,6 +36,7 @@ export function createEvmApi(options: EvmApiOptions): EvmApi {
   const json = new BlockJson(view, limits.cacheBytes, options.claims);
   const filters = new FilterRegistry(clock, limits);
   const submits = new SubmitQueue(pool);
+  const waits = new ReceiptWaits(view, bus);
   const hub = new SubscriptionHub({ ...options, json });
   const stopPending = bus.on("pendingTransactions", (list) => filters.addPending(list));
   metrics.gauge("causeway_jsonrpc_subscriptions", "Open eth_subscribe subscriptions", [], (gauge) =>
@@ -44,7 +46,7 @@ export function createEvmApi(options: EvmApiOptions): EvmApi {
     [
       ...nodeMethods(options),
       ...blockMethods(view, json),
-      ...transactionMethods({ view, pool, submits }),
+      ...transactionMethods({ view, pool, submits, waits }),
       ...stateMethods(view, pool),
       ...callMethods(view, calls, chainId),
       ...feeMethods(view, options.suggestedGasPriceAtoken, limits.feeHistoryBlocks),
@@ -66,6 +68,7 @@ export function createEvmApi(options: EvmApiOptions): EvmApi {
     metrics,
     close() {
       hub.close();
+      waits.close();
       stopPending();
     },
   };

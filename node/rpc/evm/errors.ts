@@ -19,6 +19,7 @@ export const RPC_ERROR_NUMBERS = {
   LIMIT_EXCEEDED: -32005,
   CLIENT_LIMIT_EXCEEDED: -38026,
   EXECUTION_REVERTED: EVM_ERROR_NUMBERS.reverted,
+  SEND_TIMED_OUT: 4,
   HISTORY_PRUNED: 4444,
 } as const;
 
@@ -27,7 +28,10 @@ export type RpcFaultCode = keyof typeof RPC_ERROR_NUMBERS;
 
 /** A fault found by a JSON-RPC server; `message` is sent to the client as it is. */
 export class RpcFault extends AppError<RpcFaultCode> {
-  /** Sent as `error.data`: a revert's bytes, and nothing else, for clients read it as those. */
+  /**
+   * Sent as `error.data`: a revert's bytes, for clients read it as those, and the hash of what was
+   * sent and is not in a block yet.
+   */
   readonly data: Hex | undefined;
 
   constructor(code: RpcFaultCode, message: string, data?: Hex) {

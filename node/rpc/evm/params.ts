@@ -84,6 +84,13 @@ export function parseIndex(value: unknown): number {
   return toSafeNumber(parseUint64(value));
 }
 
+/** A time as a JSON number, or as a quantity; beyond 2^53 it is cut there. Throws ParamError. */
+export function parseMilliseconds(value: unknown): number {
+  if (typeof value !== "number") return parseIndex(value);
+  if (!Number.isInteger(value) || value < 0) throw new ParamError("expected milliseconds");
+  return Math.min(value, Number.MAX_SAFE_INTEGER);
+}
+
 function toSafeNumber(value: bigint): number {
   return value > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(value);
 }

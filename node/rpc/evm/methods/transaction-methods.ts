@@ -25,8 +25,15 @@ import {
   RawJson,
   type RpcResult,
 } from "../method.js";
-import { parseBlockNumberOrTag, parseBytes, parseHashParam, parseIndex } from "../params.js";
+import {
+  parseBlockNumberOrTag,
+  parseBytes,
+  parseHashParam,
+  parseIndex,
+  parseMilliseconds,
+} from "../params.js";
 import { findBlock } from "../reads.js";
+import type { ReceiptWaits } from "../receipt-waits.js";
 import type { SubmitQueue } from "../submit-queue.js";
 
 /** So much gas pays for some thousand logs at most: such a receipt is made at once. */
@@ -37,6 +44,7 @@ export interface TransactionMethodPorts {
   readonly view: ChainView;
   readonly pool: TransactionPool;
   readonly submits: SubmitQueue;
+  readonly waits: ReceiptWaits;
 }
 
 /** A transaction that is mined or waits; those of the Cosmos side have hashes of another kind. */
@@ -52,7 +60,7 @@ export function transactionOf(
 
 /** Methods about single transactions; unknown ones are null, never an error. */
 export function transactionMethods(ports: TransactionMethodPorts): MethodEntries {
-  const { view, pool, submits } = ports;
+  const { view, pool, submits, waits } = ports;
   const at = (height: Height | undefined, index: number): BlockTransaction | undefined =>
     height === undefined ? undefined : view.transaction(height, index);
   const receiptIn = (hash: Hash32, texts: typeof receiptTexts, context: CallContext) => {
@@ -112,6 +120,12 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
       return raw(at(height, params.required(1, parseIndex)));
     }),
     method(SEND_METHOD, 1, (params) => submits.add(evmBytes(params.required(0, parseBytes)))),
+    method("eth_sendRawTransactionSync", 2, async (params, context) => {
+      const bytes = evmBytes(params.required(0, parseBytes));
+      const waitMs = params.optional(1, parseMilliseconds);
+      const hash = await waits.sent(() => submits.add(bytes), waitMs, context.signal);
+      return receiptIn(hash, receiptTexts, context);
+    }),
   ];
 }
 
