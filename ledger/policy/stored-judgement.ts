@@ -34,7 +34,7 @@ import {
 interface Stored extends JudgedRequest {
   readonly id: WithdrawalId;
   readonly status: string;
-  /** It was judged by this very policy before. */
+  /** It was judged by this very policy before, when all by the former ones had been written down. */
   readonly isJudged: boolean;
   readonly verdict: string | null;
   /** What the database holds its nonce against. */
@@ -54,6 +54,13 @@ interface Judgement {
   readonly needed: number;
   readonly signed: boolean;
 }
+
+/**
+ * How long after a policy came into force requests may still be written down that a former one was judging:
+ * its limits took other locks, or none, so that whoever counted meanwhile may have missed them. What was
+ * accepted in that time is counted once more.
+ */
+const SETTLING_SECONDS = 60;
 
 /** What judging at the slot came to. */
 export interface SlotJudgement {
@@ -292,7 +299,10 @@ async function readStored(
   >(
     `SELECT w.id, w.status, w.customer_id, w.asset, w.destination, w.amount_units::text AS units,
             EXISTS (SELECT 1 FROM policy_decision d WHERE d.withdrawal_id = w.id
-                       AND d.policy_hash = $2 AND d.outcome IN ('pay', 'approve')) AS is_judged,
+                       AND d.policy_hash = $2 AND d.outcome IN ('pay', 'approve'))
+              AND w.created_at > coalesce(
+                (SELECT a.at FROM policy_activation a ORDER BY a.id DESC LIMIT 1), '-infinity')
+                + $3::integer * interval '1 second' AS is_judged,
             v.verdict, given.approvals, given.signed, w.approvals_needed, w.approvals_signed,
             w.approval_policy
        FROM withdrawal w
@@ -302,7 +312,7 @@ async function readStored(
            FROM withdrawal_approval a WHERE a.withdrawal_id = w.id AND a.policy_hash = $2
             AND a.decision = 'approve') AS given
       WHERE w.id = ANY ($1::text[]) ORDER BY w.position`,
-    [ids, policy.hash],
+    [ids, policy.hash, SETTLING_SECONDS],
   );
   return rows.map((row) => ({
     id: toWithdrawalId(row.id),

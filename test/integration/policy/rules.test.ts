@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import type { HashedPolicy } from "../../../ledger/policy/policy.js";
 import { activatePolicy } from "../../../ledger/policy/policy-store.js";
+import { judgeAtSlot } from "../../../ledger/policy/stored-judgement.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import {
   type AcceptOutcome,
@@ -10,7 +11,8 @@ import {
   type WithdrawalRequest,
 } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST, PERMISSIVE } from "../../helpers/signing.js";
-import { freshAddress, House, requestOf } from "../withdrawal-worker/house.js";
+import { until } from "../../helpers/until.js";
+import { freshAddress, House, requestOf, WALLET } from "../withdrawal-worker/house.js";
 import { policyOf } from "./terms.js";
 
 let house: House;
@@ -251,5 +253,44 @@ describe("a decision", () => {
         "0".repeat(64),
       ]),
     ).rejects.toThrow();
+  });
+});
+
+describe("a limit that comes into force", () => {
+  it("is kept where one was accepted by the policy of before while another was being judged", async () => {
+    const [alice, bob] = [await newCustomer(), await newCustomer()];
+    const destination = freshAddress();
+    const to = { destination, destinationText: destination, amountUnits: 6n };
+    const limits = [
+      { by: "destination" as const, window: "day" as const, maxUnits: 10n, maxCount: undefined },
+    ];
+    const limited = policyOf({ limits });
+    await activatePolicy(house.database, () => limited);
+    // Held behind its limits' count, until the other one is written down.
+    const { owner } = house.ledger;
+    const { second, first } = await owner.transaction(async (tx) => {
+      await tx.query(`SELECT 1 FROM customer_balance WHERE customer_id = $1 FOR UPDATE`, [bob]);
+      const later = ask(limited, { customerId: bob, ...to });
+      const isHeld = async () => {
+        const rows = await owner.query(
+          `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'
+              AND query LIKE '%customer_balance%' AND datname = current_database()`,
+        );
+        return rows.length > 0;
+      };
+      await until(isHeld, { timeoutMs: 20_000, what: "the second one waits for its balance" });
+      return { first: await ask(PERMISSIVE, { customerId: alice, ...to }), second: later };
+    });
+    const outcomes = [first, await second];
+    expect(outcomes.map(codeOf)).toEqual(["accepted", "accepted"]);
+    const ids = outcomes.flatMap((outcome) =>
+      outcome?.outcome === "accepted" ? [outcome.withdrawal.id] : [],
+    );
+    const { allowed } = await house.database.transaction((tx) =>
+      judgeAtSlot(tx, { policy: limited, wallet: WALLET }, ids),
+    );
+    expect([...allowed]).toEqual(ids.slice(0, 1));
+    const [, over] = ids;
+    expect(over && (await house.read(over)).status).toBe("rejected");
   });
 });
