@@ -93,7 +93,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const switchFile = killSwitchPath(home);
   const killSwitch = createKillSwitch({ sql: database, file: switchFile });
   const screener = createScreener(log);
-  const node = createWalletNode(rpc, identity);
+  const node = createWalletNode(rpc, identity, { chainAccounts: accounts });
   const secondNode = secondRpc && createWalletNode(secondRpc, identity);
   const { chainId } = identity;
   const clock = systemClock;

@@ -16,6 +16,7 @@ import {
   parseSyncing,
   type SendOutcome,
 } from "../../rpc-client/evm-client.js";
+import type { KnownAccounts } from "../../rpc-client/chain-accounts.js";
 import { headerCall } from "../../rpc-client/whole-range.js";
 import {
   type JsonRpcClient,
@@ -168,17 +169,19 @@ async function askEstimates(
 export interface WalletNodeOptions {
   /** Time for the estimates of one call, and again for one that is asked for by itself. */
   readonly estimateBudgetMs?: number;
+  /** Learned of the node before it is looked at for the first time: whom nobody pays on this chain. */
+  readonly chainAccounts?: Pick<KnownAccounts, "ask">;
 }
 
 /** The worker's view of one node of the chain of this identity. */
 export function createWalletNode(
   rpc: JsonRpcClient,
   identity: ChainIdentity,
-  { estimateBudgetMs: budgetMs = ESTIMATE_BUDGET_MS }: WalletNodeOptions = {},
+  { estimateBudgetMs: budgetMs = ESTIMATE_BUDGET_MS, chainAccounts }: WalletNodeOptions = {},
 ): WalletNode {
   const evm = createEvmClient(rpc);
   return {
-    view: (wallet, { signal }) => readView(rpc, { wallet, identity, signal }),
+    view: (wallet, { signal }) => readView(rpc, { wallet, identity, chainAccounts, signal }),
     async haveCode(addresses, { signal }) {
       const calls = addresses.map((to) => ({ method: "eth_getCode", params: [to, "latest"] }));
       const outcomes = await rpc.batch(calls, { signal });
@@ -283,10 +286,11 @@ async function readView(
   options: {
     readonly wallet: Address;
     readonly identity: ChainIdentity;
+    readonly chainAccounts: Pick<KnownAccounts, "ask"> | undefined;
     readonly signal: AbortSignal;
   },
 ): Promise<WalletView> {
-  const { wallet, identity, signal } = options;
+  const { wallet, identity, chainAccounts, signal } = options;
   const [chainId, genesis, syncing, blockNumber] = await rpc.batch(
     [plain("eth_chainId"), headerCall(0), plain("eth_syncing"), plain("eth_blockNumber")],
     { signal },
@@ -301,6 +305,8 @@ async function readView(
   if (parseSyncing(resultOf(syncing))) {
     throw new WorkerError("NODE_BEHIND", "the node is catching up", { retriable: true });
   }
+  // No nonce is given without a view, and none by a guess at whom nobody pays.
+  await chainAccounts?.ask({ signal });
   const height = readSafeQuantity(resultOf(blockNumber), "block number");
   const count = (at: string) => ({ method: "eth_getTransactionCount", params: [wallet, at] });
   const [balance, nonce, pending, price, header, capabilities] = await rpc.batch(

@@ -1,0 +1,45 @@
+/** The node as a wallet's lane sees it. */
+import { afterEach, expect, it } from "@jest/globals";
+import { parseAddress } from "../../../chain/address.js";
+import { USUAL_ACCOUNTS } from "../../../chain/chain-accounts.js";
+import { parseHash32 } from "../../../chain/hex.js";
+import { KnownAccounts } from "../../../rpc-client/chain-accounts.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
+import { type FakeNode, RpcFault, startFakeNode } from "../../helpers/chains/fake-node.js";
+
+const HASH = `0x${"ab".repeat(32)}`;
+const WALLET = parseAddress(`0x${"0a".repeat(20)}`);
+const BURN = parseAddress(`0x${"b0".repeat(20)}`);
+const IDENTITY = { chainId: 6_940n, genesisHash: parseHash32(HASH) };
+const { signal } = new AbortController();
+
+let chain: FakeNode;
+
+afterEach(() => chain.close());
+
+it("is not looked at before it has told whom nobody pays on its chain", async () => {
+  chain = await startFakeNode({
+    eth_chainId: () => "0x1b1c",
+    eth_syncing: () => false,
+    eth_blockNumber: () => "0x7",
+    eth_getBlockByNumber: ([number]) => {
+      return { number, hash: HASH, parentHash: HASH, timestamp: "0x6ab13b80" };
+    },
+    eth_getTransactionCount: () => "0x0",
+    eth_getBalance: () => "0x5",
+    eth_gasPrice: () => "0x1",
+    eth_capabilities: () => {
+      throw new RpcFault(-32_000, "starting");
+    },
+  });
+  const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 5_000 });
+  const chainAccounts = new KnownAccounts(createEvmClient(rpc));
+  const node = createWalletNode(rpc, IDENTITY, { chainAccounts });
+  await expect(node.view(WALLET, { signal })).rejects.toThrow("starting");
+  const told = { ...USUAL_ACCOUNTS, burnAddress: BURN };
+  chain.methods.set("eth_capabilities", () => ({ chainAccounts: told }));
+  expect(await node.view(WALLET, { signal })).toMatchObject({ height: 7, balanceAtoken: 5n });
+  expect(chainAccounts.current.burnAddress).toBe(BURN);
+});
