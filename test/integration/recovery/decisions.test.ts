@@ -254,6 +254,37 @@ describe("decisions about the books", () => {
     expect(JSON.parse((await assign(two, "alcie", "--json")).text).newCustomer).toBeNull();
   });
 
+  it("name it to both persons: as not there yet to the first, as just made to the second", async () => {
+    desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
+    await desk.watch();
+    desk.pay([derivation.addressAt(0), TOKEN], [derivation.addressAt(1), TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    await desk.register("alice");
+    await desk.register("bob");
+    desk.chain.mine();
+    await desk.watch();
+    const rows = await desk.database.query<{ id: string }>(
+      `SELECT id FROM deposit WHERE status = 'suspense' ORDER BY id`,
+    );
+    const [one = "", two = ""] = rows.map(({ id }) => id);
+    const assign = (id: string) =>
+      desk.causeway("ledger", "assign-deposit", id, "--customer", "alcie", ...REASON);
+    const decide = (verb: string, id: string) =>
+      desk.causeway("ledger", verb, id, "--operator", "bea");
+    const NEW = "\nthe ledger had no customer alcie";
+    expect((await assign(one)).text).toContain(`${NEW} yet`);
+    // Nobody is made by a refusal.
+    expect((await decide("refuse", "1")).text).not.toContain(NEW);
+    expect((await assign(one)).text).toContain(`${NEW} yet`);
+    expect((await decide("approve", "2")).text).toMatch(
+      /\nthe ledger had no customer alcie before: .*ledger adjust/,
+    );
+    // There is one of that name by now.
+    expect((await assign(two)).text).not.toContain(NEW);
+    expect((await decide("approve", "3")).text).not.toContain(NEW);
+  });
+
   it("give the same coins out of suspense once, whichever decisions name them", async () => {
     await desk.watch();
     // Paid before they were anybody's addresses.

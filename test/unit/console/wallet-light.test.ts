@@ -1,0 +1,58 @@
+/** The light of the hot wallets on the console's first page. */
+import { expect, it } from "@jest/globals";
+import { overviewRoutes } from "../../../console/pages/overview.js";
+import type { PageContext } from "../../../console/pages/context.js";
+import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { PageError } from "../../../web/errors.js";
+import { shownPage } from "../../helpers/pages/console-page.js";
+import { all, textOf } from "../../helpers/pages/html.js";
+
+const wallet = (label: string, status: string, frozen: boolean) => ({
+  address: `0x${"70".repeat(20)}`,
+  label,
+  status,
+  since: "2026-01-01T00:00:00Z",
+  reason: "",
+  balanceAtoken: null,
+  balanceHeight: null,
+  reservedAtoken: "0",
+  freeAtoken: "0",
+  nextNonce: null,
+  openSlots: 0,
+  oldestSlot: null,
+  frozen,
+  frozenReason: frozen ? "operator: it leaked" : null,
+  leaseHolder: null,
+});
+
+/** The light's words, where only the wallets are told of. */
+async function lightOf(wallets: readonly unknown[]): Promise<string | undefined> {
+  const context = {
+    parts: [],
+    evm: { getBlockHeader: async () => undefined },
+    clock: systemClock,
+  } as unknown as PageContext;
+  const answer = ({ path }: ApiQuestion<unknown>) => {
+    if (path !== "/v1/wallets") throw new PageError("UNAVAILABLE", "no answer");
+    return { wallets };
+  };
+  const { root } = await shownPage(overviewRoutes(context), "/", { role: "viewer", answer });
+  return all(root, "li")
+    .map((light) => textOf(light))
+    .find((text) => text.startsWith("Wallets"));
+}
+
+it("is red for one that is frozen, and not for one that is retired and nobody signs for", async () => {
+  const good = await lightOf([wallet("hot", "active", false)]);
+  expect(good).toMatch(/^Wallets well ?1$/);
+  const retired = await lightOf([
+    wallet("hot", "active", false),
+    wallet("leaked", "retired", true),
+  ]);
+  expect(retired).toMatch(/^Wallets well ?2$/);
+  for (const status of ["active", "draining"]) {
+    const frozen = await lightOf([wallet("leaked", "retired", true), wallet("hot", status, true)]);
+    expect(frozen).toMatch(/^Wallets failed ?Frozen: hot$/);
+  }
+});
