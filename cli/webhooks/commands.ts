@@ -4,6 +4,7 @@ import { watcherConfigFile } from "../../deposit-watcher/config.js";
 import {
   DELIVERY_STATUSES,
   listDeliveries,
+  nothingToRedeliver,
   redeliver,
   type StoredDelivery,
 } from "../../ledger/webhooks/deliveries.js";
@@ -104,8 +105,10 @@ export async function runRedeliver(
   return withLedgerAlone(command, async ({ database }) => {
     await redeliver(database, id, fromSeq);
     const webhook = await findWebhook(database, id);
-    if (command.json) command.print(toJson(webhook));
+    const note = nothingToRedeliver(webhook, fromSeq);
+    if (command.json) command.print(toJson({ ...webhook, ...(note !== undefined && { note }) }));
     else {
+      if (note !== undefined) command.print(`${note[0]?.toUpperCase()}${note.slice(1)}.`);
       const { cursorSeq, behindEvents } = webhook;
       command.print(`${id} sends on behind event ${cursorSeq}: ${behindEvents} wait.`);
     }

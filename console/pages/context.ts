@@ -46,6 +46,7 @@ const DONE: ReadonlyMap<string, TextKey> = new Map([
   ["cancelled", "doneCancelled"],
   ["raised", "doneRaised"],
   ["redelivered", "doneRedelivered"],
+  ["nothing-redelivered", "doneNothingRedelivered"],
   ["resumed", "doneResumed"],
   ["password", "donePassword"],
 ] as const);

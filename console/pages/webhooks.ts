@@ -151,7 +151,7 @@ async function redeliver(post: ConsolePost): Promise<string> {
   const id = segment(post.params["id"] ?? "");
   const text = post.form.get("fromSeq")?.trim() ?? "";
   if (!/^[1-9][0-9]{0,14}$/.test(text)) throw badRequest("fromSeq is no event's number");
-  await post.api.post(
+  const { note } = await post.api.post(
     {
       api: "deposit",
       path: `/v1/webhooks/${id}/redeliver`,
@@ -162,5 +162,6 @@ async function redeliver(post: ConsolePost): Promise<string> {
     },
     post.signal,
   );
-  return `/webhooks/${id}?${DONE_QUERY}=redelivered`;
+  const done = note === undefined ? "redelivered" : "nothing-redelivered";
+  return `/webhooks/${id}?${DONE_QUERY}=${done}`;
 }

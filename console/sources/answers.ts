@@ -368,8 +368,8 @@ const webhook = z.object({
 /** `GET /v1/webhooks`. */
 export const webhookList = z.object({ webhooks: z.array(webhook) });
 
-/** `GET /v1/webhooks/{id}`, and what redelivery answers. */
-export const webhookAnswer = webhook;
+/** `GET /v1/webhooks/{id}`, and what redelivery answers: with a note where there is nothing to send. */
+export const webhookAnswer = webhook.extend({ note: z.string().optional() });
 
 /** `GET /v1/webhooks/{id}/deliveries`. */
 export const deliveryPage = z.object({

@@ -89,6 +89,7 @@ export const ENGLISH = {
   doneApproved: "Your approval is written down.",
   doneCancelled: "It is not to be paid any more; its state says how far that is.",
   donePassword: "Your password is changed; your other sessions have ended.",
+  doneNothingRedelivered: "There is no event with that number yet: nothing is sent again.",
   doneRaised: "The kill switch is set.",
   doneRedelivered: "The events are sent again.",
   doneRejected: "Your rejection is written down.",

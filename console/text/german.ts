@@ -92,6 +92,8 @@ export const GERMAN: Catalogue = {
   doneApproved: "Ihre Freigabe ist festgehalten.",
   doneCancelled: "Sie soll nicht mehr gezahlt werden; ihr Zustand sagt, wie weit das ist.",
   donePassword: "Ihr Kennwort ist geändert; Ihre anderen Sitzungen sind beendet.",
+  doneNothingRedelivered:
+    "Es gibt noch kein Ereignis mit dieser Nummer: nichts wird erneut gesendet.",
   doneRaised: "Der Notschalter ist gesetzt.",
   doneRedelivered: "Die Ereignisse werden erneut gesendet.",
   doneRejected: "Ihre Ablehnung ist festgehalten.",

@@ -1,6 +1,11 @@
 /** Webhooks in the deposit API: made, listed, ended, their secrets and their deliveries. */
 import type { StoredDelivery } from "../../ledger/webhooks/deliveries.js";
-import { DELIVERY_STATUSES, listDeliveries, redeliver } from "../../ledger/webhooks/deliveries.js";
+import {
+  DELIVERY_STATUSES,
+  listDeliveries,
+  nothingToRedeliver,
+  redeliver,
+} from "../../ledger/webhooks/deliveries.js";
 import {
   addSecret,
   addWebhook,
@@ -66,9 +71,12 @@ export function createWebhookRoutes(parts: WebhookRouteParts): readonly HttpRout
     }),
     changing("post", "/v1/webhooks/{id}/redeliver", async (request) => {
       const id = idOf(request);
-      await redeliver(database, id, numberOf(request.body, "fromSeq"));
+      const fromSeq = numberOf(request.body, "fromSeq");
+      await redeliver(database, id, fromSeq);
       onChanged();
-      return { body: encodeWebhook(await findWebhook(database, id)) };
+      const webhook = await findWebhook(database, id);
+      const note = nothingToRedeliver(webhook, fromSeq);
+      return { body: { ...encodeWebhook(webhook), ...(note !== undefined && { note }) } };
     }),
     reading("/v1/webhooks/{id}/deliveries", (request) => deliveries(parts, request)),
   ];
@@ -115,6 +123,7 @@ function encodeWebhook(webhook: Webhook) {
     createdAt: webhook.createdAt.toISOString(),
     changedAt: webhook.changedAt.toISOString(),
     cursorSeq: webhook.cursorSeq,
+    newestSeq: webhook.newestSeq,
     behindEvents: webhook.behindEvents,
     pending: webhook.pending,
     dead: webhook.dead,

@@ -11,6 +11,7 @@ import { LedgerError } from "../errors.js";
 import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { appendEvents, HAS_TOLD_NUMBER, type StoredEvent, TOLD_BEFORE } from "../events.js";
 import { storedInteger, storedTime } from "../stored-values.js";
+import type { Webhook } from "./subscriptions.js";
 
 /** What became of a delivery. */
 export const DELIVERY_STATUSES = ["pending", "delivered", "dead"] as const;
@@ -327,6 +328,15 @@ export async function redeliver(sql: Sql, webhookId: string, fromSeq: number): P
   if (rows.length === 0) {
     throw new LedgerError("WEBHOOK_UNKNOWN", `no webhook has the id ${webhookId}`);
   }
+}
+
+/** Says of a redelivery that there is nothing to send from that number on; undefined where there is. */
+export function nothingToRedeliver(
+  { newestSeq }: Pick<Webhook, "newestSeq">,
+  fromSeq: number,
+): string | undefined {
+  if (fromSeq <= newestSeq) return undefined;
+  return `there is no event ${fromSeq}: the newest is ${newestSeq}; nothing is sent again`;
 }
 
 /** Deliveries of a webhook behind a sequence number, oldest first where nothing else is said. */

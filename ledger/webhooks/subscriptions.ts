@@ -42,7 +42,9 @@ export interface Webhook extends NewWebhook {
   readonly changedAt: Date;
   /** Events up to this one have their deliveries. */
   readonly cursorSeq: number;
-  /** Events behind it: they wait for earlier deliveries. */
+  /** Number of the newest event of all. */
+  readonly newestSeq: number;
+  /** Events behind the cursor: they wait for earlier deliveries. */
   readonly behindEvents: number;
   readonly pending: number;
   readonly dead: number;
@@ -231,7 +233,7 @@ interface WebhookRow {
 }
 
 function toWebhook(row: WebhookRow): Webhook {
-  const cursorSeq = storedInteger(row.cursor_seq);
+  const [cursorSeq, newestSeq] = [storedInteger(row.cursor_seq), storedInteger(row.head_seq)];
   return {
     id: row.id,
     url: row.url,
@@ -245,7 +247,8 @@ function toWebhook(row: WebhookRow): Webhook {
     createdAt: row.created_at,
     changedAt: row.changed_at,
     cursorSeq,
-    behindEvents: Math.max(0, storedInteger(row.head_seq) - cursorSeq),
+    newestSeq,
+    behindEvents: Math.max(0, newestSeq - cursorSeq),
     pending: storedInteger(row.pending),
     dead: storedInteger(row.dead),
     secrets: row.secrets.map(({ id, createdAt }) => ({ id, createdAt: new Date(createdAt) })),

@@ -406,6 +406,11 @@ describe("an action", () => {
     const values = { fromSeq: "1", reason: "they lost some" };
     await operator.submit(`/webhooks/${webhookId}/redeliver`, values);
     expect(operator.page.text).toContain("sent again");
+    await operator.get(`/webhooks/${webhookId}`);
+    const above = { fromSeq: "99999999", reason: "a slip of the pen" };
+    await operator.submit(`/webhooks/${webhookId}/redeliver`, above);
+    expect(operator.page.text).toContain("no event with that number");
+    await operator.get(`/webhooks/${webhookId}`);
     const rows = await database.query<{ cursor_seq: string }>(
       `SELECT cursor_seq FROM webhook WHERE id = $1`,
       [webhookId],

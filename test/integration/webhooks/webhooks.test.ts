@@ -243,6 +243,20 @@ describe("a webhook", () => {
     expect(await statuses()).toEqual(["pending 503", "delivered 204"]);
   });
 
+  it("says that there is nothing to send again from above the newest event on, and goes on", async () => {
+    const hook = await add("/nothing");
+    const [id] = await emit("deposit.credited");
+    const newestSeq = Number(id?.split("_").at(-1));
+    const redeliver = async (fromSeq: number) =>
+      (await call("post", `/${hook.id}/redeliver`).send({ fromSeq }).expect(200)).body;
+    const nothing = await redeliver(newestSeq + 2);
+    const note = `there is no event ${newestSeq + 2}: the newest is ${newestSeq}; nothing is sent again`;
+    expect(nothing).toMatchObject({ newestSeq, note, status: "active" });
+    const something = await redeliver(newestSeq);
+    expect(something).toMatchObject({ newestSeq, cursorSeq: newestSeq - 1 });
+    expect(something.note).toBeUndefined();
+  });
+
   it("has two live secrets at most and one at least, and shows none again", async () => {
     const hook = await add("/secrets");
     const second = (await call("post", `/${hook.id}/secrets`).expect(201)).body as Made;
