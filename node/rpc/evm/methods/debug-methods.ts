@@ -44,10 +44,20 @@ export function debugMethods(ports: DebugMethodPorts): MethodEntries {
   ];
 }
 
+/** A block that a client has named, and how go-ethereum writes its name. */
+interface NamedBlock {
+  readonly height: Height | undefined;
+  readonly name: string;
+}
+
 function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries {
   const parseCall = callRequestParser(chainId);
-  const traceBlock = async (height: Height | undefined, kind: TraceKind, signal: AbortSignal) => {
-    if (height === undefined) throw new RpcFault("SERVER_ERROR", "block not found");
+  const traceBlock = async (
+    { height, name }: NamedBlock,
+    kind: TraceKind,
+    signal: AbortSignal,
+  ): Promise<RawJson> => {
+    if (height === undefined) throw new RpcFault("SERVER_ERROR", `block ${name} not found`);
     if (height === 0) throw new RpcFault("SERVER_ERROR", "genesis is not traceable");
     const traces = await calls.traceBlock(height, undefined, kind, { signal });
     const pieces = traces.flatMap(({ transactionHash, json }, index) => {
@@ -67,12 +77,15 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
       return RawJson.of(trace.json);
     }),
     method("debug_traceBlockByNumber", 2, (params, { signal }) => {
-      const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
-      return traceBlock(height, params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE, signal);
+      const ref = params.required(0, parseBlockNumberOrTag);
+      const kind = params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE;
+      const name = ref.kind === "height" ? `#${ref.height}` : ref.kind;
+      return traceBlock({ height: findBlock(view, ref), name }, kind, signal);
     }),
     method("debug_traceBlockByHash", 2, (params, { signal }) => {
-      const height = view.heightOfHash(params.required(0, parseHashParam));
-      return traceBlock(height, params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE, signal);
+      const hash = params.required(0, parseHashParam);
+      const kind = params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE;
+      return traceBlock({ height: view.heightOfHash(hash), name: hash }, kind, signal);
     }),
     method("debug_traceCall", 3, async (params, { signal }) => {
       const request = params.required(0, parseCall);

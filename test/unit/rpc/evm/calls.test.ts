@@ -277,8 +277,12 @@ describe("traces", () => {
     expect((await node.ask("debug_traceTransaction", ZERO_HASH)).error?.message).toBe(
       "transaction not found",
     );
+    // As execution-apis' trace-block-not-found.io has it, and go-ethereum by number.
     expect((await node.ask("debug_traceBlockByHash", ZERO_HASH)).error?.message).toBe(
-      "block not found",
+      `block ${ZERO_HASH} not found`,
+    );
+    expect((await node.ask("debug_traceBlockByNumber", "0xffff")).error?.message).toBe(
+      "block #65535 not found",
     );
     expect((await node.ask("debug_traceBlockByNumber", "0x0")).error?.message).toBe(
       "genesis is not traceable",
