@@ -34,7 +34,7 @@ import type { EvmApiOptions } from "./options.js";
 import { Params } from "./params.js";
 import type { RequestContext } from "./request-context.js";
 import { POLL_METHOD } from "./methods/filter-methods.js";
-import { SEND_METHOD } from "./methods/transaction-methods.js";
+import { SEND_METHOD, SYNC_SEND_METHOD } from "./methods/transaction-methods.js";
 
 /** One call of a request, understood. `id` is JSON text; undefined for a notification. */
 interface Call {
@@ -283,7 +283,7 @@ function isCallOf(entry: unknown, method: string): boolean {
 }
 
 const BATCH_RULES: BatchRules = {
-  isSent: (entry) => isCallOf(entry, SEND_METHOD),
+  isSent: (entry) => isCallOf(entry, SEND_METHOD) || isCallOf(entry, SYNC_SEND_METHOD),
   isTaken: (entry) => isCallOf(entry, POLL_METHOD),
   refused: refusedEntry,
 };

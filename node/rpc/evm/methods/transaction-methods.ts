@@ -120,7 +120,7 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
       return raw(at(height, params.required(1, parseIndex)));
     }),
     method(SEND_METHOD, 1, (params) => submits.add(evmBytes(params.required(0, parseBytes)))),
-    method("eth_sendRawTransactionSync", 2, async (params, context) => {
+    method(SYNC_SEND_METHOD, 2, async (params, context) => {
       const bytes = evmBytes(params.required(0, parseBytes));
       const waitMs = params.optional(1, parseMilliseconds);
       const hash = await waits.sent(() => submits.add(bytes), waitMs, context.signal);
@@ -161,3 +161,6 @@ function raw(found: { tx: { raw: Uint8Array } } | undefined): RpcResult {
 
 /** The one method whose calls of a batch are handed to the pool together. */
 export const SEND_METHOD = "eth_sendRawTransaction";
+
+/** The other one that sends; its calls wait for a block each. */
+export const SYNC_SEND_METHOD = "eth_sendRawTransactionSync";

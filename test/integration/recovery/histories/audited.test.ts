@@ -51,5 +51,4 @@ it.each(Array.from({ length: RUNS }, (_, run) => SEED + run))(
     }
     expect(house.faults.size).toBeLessThan(10);
   },
-  240_000,
 );

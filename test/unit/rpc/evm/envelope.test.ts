@@ -1,5 +1,7 @@
 /** JSON-RPC 2.0 itself: ids, notifications, batches, bounds, and texts that clients match on. */
+import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it } from "@jest/globals";
+import { keccak256 } from "ethers";
 import { AppError } from "../../../../chain/errors.js";
 import { parseHash32 } from "../../../../chain/hex.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
@@ -224,6 +226,18 @@ describe("batches", () => {
       undefined,
       { code: -32003, message: "response too large" },
     ]);
+  });
+
+  it("answers for a transaction that was sent and has waited for its block, however full the batch", async () => {
+    const raw = await signLegacy(ALICE, { nonce: 10, to: BOB.address });
+    const block = call(1, "eth_getBlockByNumber", ["0x0", false]);
+    node.pool.submitted.length = 0;
+    const posted = node.post([block, block, block, call(2, "eth_sendRawTransactionSync", [raw])]);
+    while (node.pool.submitted.length === 0) await turn();
+    node.chain.add([{ raw }]);
+    const answers = (await posted) as TestAnswer[];
+    expect(answers[2]?.error).toEqual({ code: -32003, message: "response too large" });
+    expect(answers[3]?.result).toMatchObject({ transactionHash: keccak256(raw) });
   });
 });
 
