@@ -33,6 +33,24 @@ async function totals(account: string): Promise<bigint> {
   return BigInt(row?.balance ?? "0");
 }
 
+/** Pays two addresses before they are anybody's. @returns the deposits' ids, the smaller one's first */
+async function twoInSuspense(...amounts: readonly [bigint, bigint]): Promise<[string, string]> {
+  await desk.watch();
+  desk.pay([derivation.addressAt(0), amounts[0]], [derivation.addressAt(1), amounts[1]]);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.register("alice");
+  await desk.register("bob");
+  desk.chain.mine();
+  await desk.watch();
+  const rows = await desk.database.query<{ id: string }>(
+    `SELECT id FROM deposit WHERE status = 'suspense' ORDER BY amount_units, id`,
+  );
+  const [one, two] = rows.map(({ id }) => id);
+  if (one === undefined || two === undefined) throw new Error("two deposits are in suspense");
+  return [one, two];
+}
+
 describe("decisions about the books", () => {
   it("explain a foreign outflow line by line: reconcile is clean again, at tolerance 0", async () => {
     await desk.watch();
@@ -235,18 +253,7 @@ describe("decisions about the books", () => {
   });
 
   it("name a customer that is made by them: the name may be mistyped", async () => {
-    await desk.watch();
-    desk.pay([derivation.addressAt(0), TOKEN], [derivation.addressAt(1), TOKEN]);
-    desk.chain.mine();
-    await desk.watch();
-    await desk.register("alice");
-    await desk.register("bob");
-    desk.chain.mine();
-    await desk.watch();
-    const rows = await desk.database.query<{ id: string }>(
-      `SELECT id FROM deposit WHERE status = 'suspense' ORDER BY id`,
-    );
-    const [one = "", two = ""] = rows.map(({ id }) => id);
+    const [one, two] = await twoInSuspense(TOKEN, TOKEN);
     const assign = (id: string, customer: string, ...more: string[]) =>
       desk.causeway("ledger", "assign-deposit", id, "--customer", customer, ...REASON, ...more);
     const { text } = await assign(one, "alcie");
@@ -256,18 +263,7 @@ describe("decisions about the books", () => {
 
   it("name it to both persons: as not there yet to the first, as just made to the second", async () => {
     desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
-    await desk.watch();
-    desk.pay([derivation.addressAt(0), TOKEN], [derivation.addressAt(1), TOKEN]);
-    desk.chain.mine();
-    await desk.watch();
-    await desk.register("alice");
-    await desk.register("bob");
-    desk.chain.mine();
-    await desk.watch();
-    const rows = await desk.database.query<{ id: string }>(
-      `SELECT id FROM deposit WHERE status = 'suspense' ORDER BY id`,
-    );
-    const [one = "", two = ""] = rows.map(({ id }) => id);
+    const [one, two] = await twoInSuspense(TOKEN, TOKEN);
     const assign = (id: string) =>
       desk.causeway("ledger", "assign-deposit", id, "--customer", "alcie", ...REASON);
     const decide = (verb: string, id: string) =>
@@ -286,21 +282,9 @@ describe("decisions about the books", () => {
   });
 
   it("give the same coins out of suspense once, whichever decisions name them", async () => {
-    await desk.watch();
-    // Paid before they were anybody's addresses.
-    desk.pay([derivation.addressAt(0), TOKEN], [derivation.addressAt(1), 2n * TOKEN]);
-    desk.chain.mine();
-    await desk.watch();
-    await desk.register("alice");
-    await desk.register("bob");
-    desk.chain.mine();
-    await desk.watch();
-    const rows = await desk.database.query<{ id: string }>(
-      `SELECT id FROM deposit WHERE status = 'suspense' ORDER BY amount_units`,
-    );
-    const [one, two] = rows.map(({ id }) => id);
-    const assign = (id: string | undefined, customer: string) =>
-      desk.causeway("ledger", "assign-deposit", `${id}`, "--customer", customer, ...REASON);
+    const [one, two] = await twoInSuspense(TOKEN, 2n * TOKEN);
+    const assign = (id: string, customer: string) =>
+      desk.causeway("ledger", "assign-deposit", id, "--customer", customer, ...REASON);
     const adjust = (key: string, amountAtoken: bigint) => {
       const sides = ["--debit", "liability:suspense", "--credit", "liability:customer:alice"];
       const terms = ["--key", key, "--amount-atoken", String(amountAtoken), ...sides];
@@ -348,18 +332,7 @@ describe("decisions about the books", () => {
   });
 
   it("take from suspense by a deposit's name, and give of it only what is left", async () => {
-    await desk.watch();
-    desk.pay([derivation.addressAt(0), 3n * TOKEN], [derivation.addressAt(1), 4n * TOKEN]);
-    desk.chain.mine();
-    await desk.watch();
-    await desk.register("alice");
-    await desk.register("bob");
-    desk.chain.mine();
-    await desk.watch();
-    const rows = await desk.database.query<{ id: string }>(
-      `SELECT id FROM deposit WHERE status = 'suspense' ORDER BY amount_units`,
-    );
-    const [one = "", two = ""] = rows.map(({ id }) => id);
+    const [one, two] = await twoInSuspense(3n * TOKEN, 4n * TOKEN);
     const adjust = (key: string, depositId: string, amountAtoken: bigint, ...more: string[]) => {
       const sides = ["--debit", "liability:suspense", "--credit", "expense:write_off"];
       const what = ["--key", key, "--deposit", depositId, "--amount-atoken", `${amountAtoken}`];
