@@ -242,7 +242,7 @@ describe("a node that prunes", () => {
       ["eth_getBalance", [faucet.address, { blockHash: early.block }], "header not found"],
       ["eth_getLogs", [{ blockHash: early.block }], "unknown block"],
       ["debug_traceTransaction", [early.tx], "transaction not found"],
-      ["debug_traceBlockByHash", [early.block], "block not found"],
+      ["debug_traceBlockByHash", [early.block], `block ${early.block} not found`],
     ];
     for (const [method, params, expected] of calls) {
       const { result, error } = await evm(method, ...params);
