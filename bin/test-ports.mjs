@@ -2,6 +2,8 @@
 import { createServer } from "node:net";
 import { MOST_WORKERS } from "./test-modes.mjs";
 
+export { MOST_WORKERS };
+
 /**
  * Ports from here on, so many, are given out: below those that systems hand out for connections,
  * which could take one before its user does, and between those of kits (PostgreSQL's and the node's).

@@ -5,11 +5,9 @@ import os from "node:os";
 import path from "node:path";
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
 import { findBlockedPorts } from "../../cli/home/ports.js";
+import { MOST_WORKERS } from "./ports.js";
 import { compiledFolder } from "./services/services.js";
 import { until } from "./until.js";
-
-const BIN = "../../bin";
-const { MOST_WORKERS }: { readonly MOST_WORKERS: number } = await import(`${BIN}/test-modes.mjs`);
 
 /** Time for a kit to come up on a busy machine: initdb, migrations, six processes. */
 const START_TIMEOUT_MS = 240_000;

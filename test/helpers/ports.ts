@@ -1,10 +1,19 @@
-/** Free ports for tests. */
+/** Free ports for tests, and how many workers share them. */
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-// From the clone's folder: benchmarks are compiled to another one.
+interface TestPorts {
+  readonly freePort: () => Promise<number>;
+  readonly MOST_WORKERS: number;
+}
+
+// From the clone's folder: benchmarks are compiled to another one. Both in one import: of two at a time
+// that lead to one module jest may hand out the second before it is evaluated.
 const { href } = pathToFileURL(resolve("bin", "test-ports.mjs"));
-const ports: { readonly freePort: () => Promise<number> } = await import(href);
+const ports: TestPorts = await import(href);
 
 /** A port of 127.0.0.1 that is free, and that no other file or call of this run is given soon. */
 export const { freePort } = ports;
+
+/** Test files that run at once, at most. */
+export const { MOST_WORKERS } = ports;
