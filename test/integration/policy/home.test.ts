@@ -1,17 +1,7 @@
 /** The home's files in force: the keeper of the policy, and the commands of persons. */
-import { spawnSync } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { runDoctor } from "../../../cli/commands/doctor.js";
 import { runDecideWithdrawal } from "../../../cli/commands/policy/approvals.js";
@@ -36,7 +26,6 @@ import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-work
 import { PolicyKeeper } from "../../../withdrawal-worker/policy-keeper.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
-import { compiledFolder } from "../../helpers/services/services.js";
 import { freshFile } from "../../helpers/signing.js";
 import { freshAddress, House, WALLET } from "../withdrawal-worker/house.js";
 import { policyOf } from "./terms.js";
@@ -417,57 +406,6 @@ describe("causeway killswitch", () => {
     expect(JSON.parse(readFileSync(killSwitchPath(home), "utf8"))).toMatchObject({
       level: "stop-new",
     });
-    expect(await runLiftSwitch(owner(), terms)).toBe(0);
-  });
-});
-
-describe("a kill switch whose lift is killed while it looks at the file", () => {
-  const terms = { reason: "drill", operator: "ann" };
-
-  /** What a process leaves that has taken the file from its name, and is gone. */
-  async function liftAndDie(): Promise<void> {
-    const library = join(await compiledFolder(), "runtime", "files", "durable-file.js");
-    const program = `
-      const { exchangeFile } = await import(process.argv[1]);
-      const die = () => { process.kill(process.pid, "SIGKILL"); for (;;); };
-      await exchangeFile(process.argv[2], die, { content: "lifted", mode: 0o600 });`;
-    const args = [pathToFileURL(library).href, killSwitchPath(home)];
-    const { signal } = spawnSync(process.execPath, [
-      "--input-type=module",
-      "--eval",
-      program,
-      ...args,
-    ]);
-    expect([signal, existsSync(killSwitchPath(home))]).toEqual(["SIGKILL", false]);
-  }
-
-  const level = async () => {
-    const killSwitch = createKillSwitch({ sql: house.database, file: killSwitchPath(home) });
-    return (await killSwitch.read()).level;
-  };
-  const files = () => readdirSync(join(home, "config")).filter((name) => name.includes("kill-"));
-
-  it("stops everything, and a start finds what was set, though the ledger was never told", async () => {
-    await ensureKillSwitchFile(killSwitchPath(home), house.database);
-    expect(await runSetSwitch(command(DOWN), { ...terms, level: "stop-sign" })).toBe(1);
-    await liftAndDie();
-    expect([await level(), (await readKillSwitch(house.database)).level]).toEqual([
-      "stop-broadcast",
-      "none",
-    ]);
-    await ensureKillSwitchFile(killSwitchPath(home), house.database);
-    expect([await level(), files()]).toEqual(["stop-sign", ["kill-switch.json"]]);
-  });
-
-  it("is lifted by another lift, and set by another set", async () => {
-    await ensureKillSwitchFile(killSwitchPath(home), house.database);
-    expect(await runSetSwitch(owner(), { ...terms, level: "stop-sign" })).toBe(0);
-    await liftAndDie();
-    expect(await runLiftSwitch(owner(), terms)).toBe(0);
-    expect([await level(), files()]).toEqual(["none", ["kill-switch.json"]]);
-    await liftAndDie();
-    expect(await runSetSwitch(owner(), { ...terms, level: "stop-new" })).toBe(0);
-    expect(await level()).toBe("stop-new");
     expect(await runLiftSwitch(owner(), terms)).toBe(0);
   });
 });

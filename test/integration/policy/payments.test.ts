@@ -1,6 +1,4 @@
 /** The policy when nonces are taken and payments signed: what changed meanwhile, and who lies. */
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { readBooks } from "../../../ledger/books/reconcile-books.js";
 import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
@@ -12,7 +10,6 @@ import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
-import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createWeb3Signer } from "../../../withdrawal-worker/signers/web3signer.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { bytesToHex } from "../../../chain/hex.js";
@@ -32,27 +29,12 @@ afterEach(async () => {
   await house.close();
 });
 
-/** Rounds with blocks between them. */
-async function pass(lane: Lane, rounds = 2): Promise<void> {
-  for (let round = 0; round < rounds; round += 1) {
-    house.clock.ms += 2_000;
-    await lane.runRound(house.signal);
-    house.chain.mine();
-  }
-  await lane.runRound(house.signal);
-}
-
 const statusOf = async ({ id }: Pick<Withdrawal, "id">) => (await house.read(id)).status;
 
 const internalBreaks = async () => {
   const books = await readBooks(house.database, await listWallets(house.database));
   return books.native.internalBreaks;
 };
-
-/** What waits is looked at at once. */
-const hurry = () =>
-  house.database.query(`UPDATE withdrawal SET next_try_at = now()
-   WHERE status = 'accepted'`);
 
 /** Behind the database's back: as one who has taken it over would. */
 async function overwrite(sql: string, values: readonly unknown[]): Promise<void> {
@@ -67,7 +49,7 @@ describe("the service fee", () => {
     const lane = house.lane();
     const paid = await house.accept();
     expect(await internalBreaks()).toEqual([]);
-    await pass(lane);
+    await house.pass(lane);
     expect(await statusOf(paid)).toBe("settled");
     expect(await internalBreaks()).toEqual([]);
     expect(await house.accountAtoken("revenue:withdrawal_fees")).toBe(-TOKEN);
@@ -77,7 +59,7 @@ describe("the service fee", () => {
     house.chain.revertingOnChain.add(failing);
     const before = await house.accept({ destination: refused, destinationText: refused });
     const onChain = await house.accept({ destination: failing, destinationText: failing });
-    await pass(lane);
+    await house.pass(lane);
     expect([await statusOf(before), await statusOf(onChain)]).toEqual(["failed", "failed"]);
     expect(await house.balance("alice")).toEqual({ available: 98n * TOKEN, held: 0n });
     expect(await house.accountAtoken("revenue:withdrawal_fees")).toBe(-TOKEN);
@@ -92,7 +74,7 @@ describe("a policy that changed since a request was accepted", () => {
       maximumUnits: 10n * TOKEN,
       limits: [{ by: "customer", window: "day", maxUnits: undefined, maxCount: 1 }],
     });
-    await pass(house.lane());
+    await house.pass(house.lane());
     expect(await Promise.all([first, second, big].map(statusOf))).toEqual([
       "settled",
       "rejected",
@@ -113,7 +95,7 @@ describe("a policy that changed since a request was accepted", () => {
       maximumUnits: 5n * TOKEN,
       limits: [{ by: "customer", window: "day", maxUnits: 2n * TOKEN, maxCount: undefined }],
     });
-    await pass(house.lane());
+    await house.pass(house.lane());
     expect(await Promise.all([large, dear, ...small].map(statusOf))).toEqual([
       "rejected",
       "rejected",
@@ -132,7 +114,7 @@ describe("a policy that changed since a request was accepted", () => {
     const by = { policy: house.files.policy, chainId: FAKE_CHAIN_ID };
     expect(await decideWithdrawal(house.database, said, by)).toBe("done");
     house.files.policy = policyOf({ approvals, maximumUnits: 50n * TOKEN });
-    await pass(house.lane());
+    await house.pass(house.lane());
     const paid = await house.read(asked.id);
     expect(paid.status).toBe("settled");
     expect(paid.history.map(({ status }) => status).slice(0, 3)).toEqual([
@@ -155,13 +137,13 @@ describe("a policy that changed since a request was accepted", () => {
     expect(await approve()).toBe("done");
     house.files.policy = policyOf({ approvals: approvals(2) });
     const lane = house.lane();
-    await pass(lane);
+    await house.pass(lane);
     expect(await statusOf(asked)).toBe("pending_approval");
     expect((await house.read(asked.id)).nonce).toBeUndefined();
     expect(await approve()).toBe("done");
     expect(await statusOf(asked)).toBe("pending_approval");
     expect(await approve("ben")).toBe("done");
-    await pass(lane);
+    await house.pass(lane);
     expect(await statusOf(asked)).toBe("settled");
   });
 
@@ -174,7 +156,7 @@ describe("a policy that changed since a request was accepted", () => {
       files: { ...house.files, policy: policyOf({ maximumUnits: TOKEN }) },
     });
     const [big, small] = [await house.accept({ amountUnits: 2n * TOKEN }), await house.accept()];
-    await pass(house.laneWith({ signer }), 3);
+    await house.pass(house.laneWith({ signer }), { rounds: 3 });
     const ended = await house.read(big.id);
     expect(ended).toMatchObject({ status: "rejected", nonce: 0n });
     expect(ended.reason).toContain("ABOVE_MAXIMUM of the signer");
@@ -189,7 +171,7 @@ describe("a policy that changed since a request was accepted", () => {
     });
     const early = [await house.accept(), await house.accept()];
     const late = await house.accept();
-    await pass(house.lane());
+    await house.pass(house.lane());
     expect(await Promise.all(early.map(statusOf))).toEqual(["settled", "settled"]);
     const waiting = await house.read(late.id);
     expect(waiting.status).toBe("accepted");
@@ -205,7 +187,7 @@ describe("the kill switch", () => {
     const lane = house.lane();
     const { id } = await house.accept();
     await set("stop-sign");
-    await pass(lane);
+    await house.pass(lane);
     expect(await statusOf({ id })).toBe("accepted");
     expect(lane.status().blockedReason).toContain("kill switch stop-sign: drill");
     await set("none");
@@ -216,7 +198,7 @@ describe("the kill switch", () => {
     expect(await statusOf({ id })).toBe("signed");
     house.chain.wireFault = () => undefined;
     await set("stop-broadcast");
-    await pass(lane);
+    await house.pass(lane);
     expect(await statusOf({ id })).toBe("signed");
     expect(house.chain.arrived).toEqual([]);
     await set("stop-sign");
@@ -259,7 +241,7 @@ describe("the kill switch", () => {
     isSilent = false;
     for (const level of ["stop-sign", "stop-broadcast"] as const) {
       await set(level);
-      await pass(lane);
+      await house.pass(lane);
       expect(await Promise.all(all.map(statusOf))).toEqual(states);
     }
     expect(house.chain.arrived).toEqual([]);
@@ -268,7 +250,7 @@ describe("the kill switch", () => {
     await rejudgePending(house.database, house.files.policy);
     expect(await statusOf(pending)).toBe("accepted");
     await set("none");
-    await pass(lane, 3);
+    await house.pass(lane, { rounds: 3 });
     expect(await Promise.all(all.map(statusOf))).toEqual([
       "settled",
       "cancelled",
@@ -300,14 +282,14 @@ describe("the kill switch", () => {
     const lane = house.lane();
     const { id } = await house.accept();
     house.files.killSwitch = { level: "stop-sign", reason: "drill", by: "ann", at: undefined };
-    await pass(lane);
+    await house.pass(lane);
     const waiting = await house.read(id);
     expect(waiting.status).toBe("accepted");
     expect(waiting.reason).toContain("kill switch stop-sign");
     expect(waiting.nonce).toBeUndefined();
     house.files.killSwitch = { ...house.files.killSwitch, level: "none" };
-    await hurry();
-    await pass(lane);
+    await house.hurry();
+    await house.pass(lane);
     expect(await statusOf({ id })).toBe("settled");
   });
 });
@@ -331,7 +313,7 @@ describe("a signer before a ledger that lies", () => {
       thief,
     ]);
     const lane = house.lane();
-    await pass(lane, 3);
+    await house.pass(lane, { rounds: 3 });
     const ended = await house.read(asked.id);
     expect(ended.status).toBe("rejected");
     expect(ended.reason).toContain("APPROVALS_MISSING of the signer");
@@ -340,7 +322,7 @@ describe("a signer before a ledger that lies", () => {
     // Its nonce was used up by a transfer of nothing: the next payment follows.
     house.files.policy = hashPolicy(PERMISSIVE_POLICY);
     const next = await house.accept();
-    await pass(lane, 3);
+    await house.pass(lane, { rounds: 3 });
     expect(await house.read(next.id)).toMatchObject({ status: "settled", nonce: 1n });
   });
 
@@ -348,15 +330,15 @@ describe("a signer before a ledger that lies", () => {
     house.files.policy = policyOf({ signerDayMaxUnits: 3n * TOKEN });
     const lane = house.lane();
     const paid = await house.accept({ amountUnits: 2n * TOKEN });
-    await pass(lane);
+    await house.pass(lane);
     expect(await statusOf(paid)).toBe("settled");
     const more = await house.accept({ amountUnits: 2n * TOKEN });
-    await pass(lane);
+    await house.pass(lane);
     const waiting = await house.read(more.id);
     expect(waiting).toMatchObject({ status: "accepted", nonce: undefined });
     expect(waiting.reason).toContain("within 24 hours");
     const less = await house.accept({ amountUnits: TOKEN });
-    await pass(lane);
+    await house.pass(lane);
     expect(await statusOf(less)).toBe("settled");
   });
 
@@ -372,10 +354,10 @@ describe("a signer before a ledger that lies", () => {
     expect(await statusOf(first)).toBe("slotted");
     // Looked at while the first one is not counted yet.
     const beyond = await house.accept({ amountUnits: 2n * TOKEN });
-    await pass(lane);
+    await house.pass(lane);
     expect([await statusOf(first), await statusOf(beyond)]).toEqual(["settled", "slotted"]);
     const behind = await house.accept({ amountUnits: TOKEN });
-    await pass(lane);
+    await house.pass(lane);
     expect(await statusOf(behind)).toBe("broadcast");
     expect(lane.status().blockedReason).toContain("within 24 hours");
     await house.pass(lane, { rounds: 4, stepMs: 300_000 });
@@ -404,131 +386,20 @@ describe("a signer that answers wrongly", () => {
       const lane = house.laneWith(rules);
       const { id } = await house.accept();
       stub.lie = "other-value";
-      await pass(lane);
+      await house.pass(lane);
       expect(await house.isFrozen()).toBe(true);
       expect(lane.status().blockedReason).toContain("the signer answered wrongly");
       expect(await house.read(id)).toMatchObject({ status: "slotted", nonce: 0n, hashes: [] });
       const asked = stub.methods.length;
-      await pass(lane);
+      await house.pass(lane);
       expect(stub.methods).toHaveLength(asked);
       stub.lie = undefined;
       await releaseSigning(house.database, WALLET, "the signer was mended");
-      await pass(lane);
+      await house.pass(lane);
       expect(await house.read(id)).toMatchObject({ status: "settled", nonce: 0n });
     } finally {
       await holder.close();
       await stub.stop();
     }
-  });
-});
-
-describe("screening", () => {
-  let service: Server;
-  let answers: Record<string, { status: number; body: string }>;
-  let asked: unknown[];
-  let screening: { url: string; timeoutMs: number; reviewApprovals: number };
-
-  beforeEach(async () => {
-    asked = [];
-    answers = {};
-    service = createServer((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on("data", (chunk: Buffer) => chunks.push(chunk));
-      request.on("end", () => {
-        const terms = JSON.parse(Buffer.concat(chunks).toString());
-        asked.push(terms);
-        const { status, body } = answers[terms.destination] ?? { status: 503, body: "" };
-        response.writeHead(status).end(body);
-      });
-    });
-    await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
-    const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}/`;
-    screening = { url, timeoutMs: 60_000, reviewApprovals: 1 };
-    house.files.policy = policyOf({}, { screening });
-  });
-
-  afterEach(async () => {
-    service.closeAllConnections();
-    await new Promise((resolve) => service.close(resolve));
-  });
-
-  const acceptTo = async (status: number, body: string) => {
-    const destination = freshAddress();
-    answers[destination] = { status, body };
-    return house.accept({ destination, destinationText: destination, requestedBy: "asker" });
-  };
-
-  const approve = async (id: Withdrawal["id"], keyId: string) => {
-    const said = { id, keyId, decision: "approve", reason: "looked at it" } as const;
-    const by = { policy: house.files.policy, chainId: FAKE_CHAIN_ID };
-    expect(await decideWithdrawal(house.database, said, by)).toBe("done");
-  };
-
-  it("asks further persons where it wants a review: who approved the amount had not seen that", async () => {
-    const approvals = [{ aboveUnits: 0n, needed: 1, signed: false }];
-    house.files.policy = policyOf({ approvals }, { screening });
-    const { id } = await acceptTo(200, `{"decision":"review"}`);
-    const lane = house.lane();
-    await approve(id, "ann");
-    await pass(lane);
-    expect(asked).toHaveLength(1);
-    expect(await statusOf({ id })).toBe("pending_approval");
-    await approve(id, "ben");
-    await pass(lane);
-    expect(await statusOf({ id })).toBe("settled");
-  });
-
-  it("asks them also where an earlier policy had asked for as many, for the amount alone", async () => {
-    const rules = (needed: number) => ({ approvals: [{ aboveUnits: 0n, needed, signed: false }] });
-    const lane = house.lane();
-    for (const [earlier, later] of [
-      [["ann"], {}],
-      [["ann", "ben"], rules(1)],
-    ] as const) {
-      house.files.policy = policyOf(rules(earlier.length));
-      const { id } = await acceptTo(200, `{"decision":"review"}`);
-      for (const person of earlier) await approve(id, person);
-      house.files.policy = policyOf(later, { screening });
-      await pass(lane);
-      expect(await statusOf({ id })).toBe("pending_approval");
-      // Written down anew under a third policy, what was said is no later.
-      house.files.policy = policyOf({ ...later, maximumUnits: 90n * TOKEN }, { screening });
-      await rejudgePending(house.database, house.files.policy);
-      expect(await statusOf({ id })).toBe("pending_approval");
-      await approve(id, "cleo");
-      await pass(lane);
-      expect(await statusOf({ id })).toBe("settled");
-    }
-  });
-
-  it("decides by its answer, and pays nothing while there is none", async () => {
-    const silent = await acceptTo(500, "");
-    const unclear = await acceptTo(200, `{"decision":"maybe"}`);
-    const allowed = await acceptTo(200, `{"decision":"allow","reference":"r-1"}`);
-    const denied = await acceptTo(200, `{"decision":"deny"}`);
-    const review = await acceptTo(200, `{"decision":"review"}`);
-    const lane = house.lane();
-    await pass(lane);
-    const all = [silent, unclear, allowed, denied, review];
-    expect(await Promise.all(all.map(statusOf))).toEqual([
-      "accepted",
-      "accepted",
-      "settled",
-      "rejected",
-      "pending_approval",
-    ]);
-    expect((await house.read(silent.id)).reason).toContain("screening has not answered");
-    expect(asked[0]).toMatchObject({ withdrawalId: silent.id, amountUnits: TOKEN.toString() });
-    answers[silent.destination] = { status: 200, body: `{"decision":"allow"}` };
-    await approve(review.id, "ann");
-    await hurry();
-    await pass(lane);
-    expect(await Promise.all(all.map(statusOf))).toEqual([
-      "settled",
-      "accepted",
-      "settled",
-      "rejected",
-      "settled",
-    ]);
   });
 });

@@ -1,44 +1,22 @@
 /** 8546 on live sockets: every method, subscriptions without gaps, and slow or silent clients. */
-import { afterEach, describe, expect, it, jest } from "@jest/globals";
-import { EventEmitter, once } from "node:events";
+import { describe, expect, it, jest } from "@jest/globals";
+import { once } from "node:events";
 import { connect } from "node:net";
-import { Transaction, WebSocketProvider } from "ethers";
-import { createPublicClient, webSocket } from "viem";
-import { Web3, WebSocketProvider as Web3Provider } from "web3";
+import { Transaction } from "ethers";
 import { WebSocket } from "ws";
 import { parseAddress } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
-import { createClientMemory } from "../../../node/rpc/client-memory.js";
 import { RpcFault } from "../../../node/rpc/evm/errors.js";
 import { SocketConnection } from "../../../node/rpc/evm/sockets/socket-connection.js";
-import { startEvmSocketServer } from "../../../node/rpc/evm/sockets/socket-server.js";
-import type { EvmRpcLimits } from "../../../node/rpc/evm/options.js";
-import { systemClock } from "../../../runtime/process/clock.js";
 import { until } from "../../helpers/until.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/evm/fixture.js";
+import { cleanups, startNode } from "./socket-node.js";
 
 interface Message {
   readonly id?: unknown;
   readonly result?: unknown;
   readonly error?: { code: number; message: string };
   readonly params?: { subscription: string; result: never };
-}
-
-const cleanups: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
-
-async function startNode(limits: Partial<EvmRpcLimits> = {}, port = 0) {
-  const node = createTestNode(limits);
-  const listen = { host: "127.0.0.1", port };
-  const server = await startEvmSocketServer(node.api, {
-    listen,
-    allowedOrigins: ["https://wallet.example"],
-    memory: createClientMemory(systemClock),
-  });
-  cleanups.push(() => server.stop());
-  return { ...node, server, url: `ws://127.0.0.1:${server.address.port}` };
 }
 
 function fail(text: string): never {
@@ -441,61 +419,5 @@ describe("connections that never become clients", () => {
         ),
       { timeoutMs: 10_000 },
     );
-  });
-});
-
-describe("unchanged clients over WebSocket", () => {
-  it("ethers and viem see new blocks", async () => {
-    const { url, chain } = await startNode();
-    const provider = new WebSocketProvider(url);
-    cleanups.push(() => provider.destroy());
-    const viem = createPublicClient({ transport: webSocket(url) });
-    await provider.getBlockNumber();
-    const heard = Promise.all([
-      new Promise((resolve) => {
-        void provider.once("block", resolve);
-      }),
-      new Promise((resolve) => {
-        const unwatch = viem.watchBlockNumber({
-          onBlockNumber(height) {
-            unwatch();
-            resolve(height);
-          },
-        });
-      }),
-    ]);
-    const blocks = setInterval(() => chain.add([]), 20);
-    cleanups.push(() => clearInterval(blocks));
-    const [byEthers, byViem] = await heard;
-    // ethers ends its subscription in the background; an answer to a later request proves it done.
-    await new Promise(setImmediate);
-    await provider.send("eth_chainId", []);
-    (await viem.transport.getRpcClient()).close();
-    expect([Number(byEthers) > 0, Number(byViem) > 0]).toEqual([true, true]);
-  });
-
-  it("web3 connects again when the node is restarted in order", async () => {
-    const { url, server } = await startNode();
-    const options = { autoReconnect: true, delay: 20, maxAttempts: 1_000 };
-    const provider = new Web3Provider(url, {}, options);
-    const web3 = new Web3(provider);
-    expect(await web3.eth.getBlockNumber()).toBe(0n);
-    const connected = new Promise((resolve, reject) => {
-      provider.on("connect", resolve);
-      provider.on("disconnect", reject);
-    });
-    await server.stop();
-    const { chain } = await startNode({}, server.address.port);
-    // Before the node stops once more, for which it would come again, too.
-    cleanups.push(async () => {
-      const { SocketConnection: socket } = provider;
-      if (!(socket instanceof EventEmitter)) fail("web3 has no socket");
-      const closed = once(socket, "close");
-      provider.disconnect();
-      await closed;
-    });
-    await connected;
-    chain.add([]);
-    expect(await web3.eth.getBlockNumber()).toBe(1n);
   });
 });

@@ -209,13 +209,23 @@ export class House {
   }
 
   /** Rounds with blocks between them, and time that passes. */
-  async pass(lane: Lane, options: { rounds: number; stepMs: number }): Promise<void> {
-    for (let round = 0; round < options.rounds; round++) {
-      this.clock.ms += options.stepMs;
+  async pass(
+    lane: Lane,
+    { rounds = 2, stepMs = 2_000 }: { rounds?: number; stepMs?: number } = {},
+  ): Promise<void> {
+    for (let round = 0; round < rounds; round++) {
+      this.clock.ms += stepMs;
       await lane.runRound(this.signal);
       this.chain.mine();
     }
     await lane.runRound(this.signal);
+  }
+
+  /** What waits for its next try is looked at at once. */
+  async hurry(): Promise<void> {
+    await this.database.query(
+      `UPDATE withdrawal SET next_try_at = now() WHERE status = 'accepted'`,
+    );
   }
 
   async read(id: WithdrawalId): Promise<Withdrawal> {

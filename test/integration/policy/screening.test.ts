@@ -1,0 +1,134 @@
+/** What a screening service decides before a payment is signed, and what waits while it says nothing. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
+import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
+import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { freshAddress, House, TOKEN } from "../withdrawal-worker/house.js";
+import { policyOf } from "./terms.js";
+
+let house: House;
+
+beforeEach(async () => {
+  house = await House.open();
+  await house.fund("alice", 100n * TOKEN);
+});
+
+afterEach(async () => {
+  await house.close();
+});
+
+const statusOf = async ({ id }: Pick<Withdrawal, "id">) => (await house.read(id)).status;
+
+describe("screening", () => {
+  let service: Server;
+  let answers: Record<string, { status: number; body: string }>;
+  let asked: unknown[];
+  let screening: { url: string; timeoutMs: number; reviewApprovals: number };
+
+  beforeEach(async () => {
+    asked = [];
+    answers = {};
+    service = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const terms = JSON.parse(Buffer.concat(chunks).toString());
+        asked.push(terms);
+        const { status, body } = answers[terms.destination] ?? { status: 503, body: "" };
+        response.writeHead(status).end(body);
+      });
+    });
+    await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}/`;
+    screening = { url, timeoutMs: 60_000, reviewApprovals: 1 };
+    house.files.policy = policyOf({}, { screening });
+  });
+
+  afterEach(async () => {
+    service.closeAllConnections();
+    await new Promise((resolve) => service.close(resolve));
+  });
+
+  const acceptTo = async (status: number, body: string) => {
+    const destination = freshAddress();
+    answers[destination] = { status, body };
+    return house.accept({ destination, destinationText: destination, requestedBy: "asker" });
+  };
+
+  const approve = async (id: Withdrawal["id"], keyId: string) => {
+    const said = { id, keyId, decision: "approve", reason: "looked at it" } as const;
+    const by = { policy: house.files.policy, chainId: FAKE_CHAIN_ID };
+    expect(await decideWithdrawal(house.database, said, by)).toBe("done");
+  };
+
+  it("asks further persons where it wants a review: who approved the amount had not seen that", async () => {
+    const approvals = [{ aboveUnits: 0n, needed: 1, signed: false }];
+    house.files.policy = policyOf({ approvals }, { screening });
+    const { id } = await acceptTo(200, `{"decision":"review"}`);
+    const lane = house.lane();
+    await approve(id, "ann");
+    await house.pass(lane);
+    expect(asked).toHaveLength(1);
+    expect(await statusOf({ id })).toBe("pending_approval");
+    await approve(id, "ben");
+    await house.pass(lane);
+    expect(await statusOf({ id })).toBe("settled");
+  });
+
+  it("asks them also where an earlier policy had asked for as many, for the amount alone", async () => {
+    const rules = (needed: number) => ({ approvals: [{ aboveUnits: 0n, needed, signed: false }] });
+    const lane = house.lane();
+    for (const [earlier, later] of [
+      [["ann"], {}],
+      [["ann", "ben"], rules(1)],
+    ] as const) {
+      house.files.policy = policyOf(rules(earlier.length));
+      const { id } = await acceptTo(200, `{"decision":"review"}`);
+      for (const person of earlier) await approve(id, person);
+      house.files.policy = policyOf(later, { screening });
+      await house.pass(lane);
+      expect(await statusOf({ id })).toBe("pending_approval");
+      // Written down anew under a third policy, what was said is no later.
+      house.files.policy = policyOf({ ...later, maximumUnits: 90n * TOKEN }, { screening });
+      await rejudgePending(house.database, house.files.policy);
+      expect(await statusOf({ id })).toBe("pending_approval");
+      await approve(id, "cleo");
+      await house.pass(lane);
+      expect(await statusOf({ id })).toBe("settled");
+    }
+  });
+
+  it("decides by its answer, and pays nothing while there is none", async () => {
+    const silent = await acceptTo(500, "");
+    const unclear = await acceptTo(200, `{"decision":"maybe"}`);
+    const allowed = await acceptTo(200, `{"decision":"allow","reference":"r-1"}`);
+    const denied = await acceptTo(200, `{"decision":"deny"}`);
+    const review = await acceptTo(200, `{"decision":"review"}`);
+    const lane = house.lane();
+    await house.pass(lane);
+    const all = [silent, unclear, allowed, denied, review];
+    expect(await Promise.all(all.map(statusOf))).toEqual([
+      "accepted",
+      "accepted",
+      "settled",
+      "rejected",
+      "pending_approval",
+    ]);
+    expect((await house.read(silent.id)).reason).toContain("screening has not answered");
+    expect(asked[0]).toMatchObject({ withdrawalId: silent.id, amountUnits: TOKEN.toString() });
+    answers[silent.destination] = { status: 200, body: `{"decision":"allow"}` };
+    await approve(review.id, "ann");
+    await house.hurry();
+    await house.pass(lane);
+    expect(await Promise.all(all.map(statusOf))).toEqual([
+      "settled",
+      "accepted",
+      "settled",
+      "rejected",
+      "settled",
+    ]);
+  });
+});
