@@ -235,16 +235,26 @@ export function replacementFault(
   priceAtoken: Atoken,
   heldPriceAtoken: Atoken,
 ): TransactionFault | undefined {
-  const neededPriceAtoken = replacementPriceAtoken(heldPriceAtoken);
-  if (priceAtoken >= neededPriceAtoken) return undefined;
+  if (outbids(priceAtoken, heldPriceAtoken)) return undefined;
   return {
     code: "REPLACEMENT_UNDERPRICED",
     message: "replacement transaction underpriced",
-    details: { neededPriceAtoken: neededPriceAtoken.toString() },
+    details: { neededPriceAtoken: replacementPriceAtoken(heldPriceAtoken).toString() },
   };
 }
 
-/** Lowest effective price that replaces a transaction: 10 % more, rounded up, at least 1 more. */
+/**
+ * Whether an effective price takes the place of another: 10 % more, at least 1. The tenth is rounded down,
+ * as in go-ethereum: wallets reckon it so, and would be refused for a part of an atoken.
+ */
+export function outbids(priceAtoken: Atoken, heldPriceAtoken: Atoken): boolean {
+  return priceAtoken > heldPriceAtoken && priceAtoken >= (heldPriceAtoken * 110n) / 100n;
+}
+
+/**
+ * Effective price to offer in the place of a transaction: 10 % more, rounded up, at least 1 more, which pools
+ * of any kind take.
+ */
 export function replacementPriceAtoken(priceAtoken: Atoken): Atoken {
   const neededAtoken = (priceAtoken * 110n + 99n) / 100n;
   return neededAtoken > priceAtoken ? neededAtoken : priceAtoken + 1n;

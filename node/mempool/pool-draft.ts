@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import type { Address } from "../../chain/address.js";
 import { balanceFault, sequenceFault } from "../../chain/cosmos/ante.js";
 import type { Hash32 } from "../../chain/hex.js";
-import { replacementPriceAtoken } from "../../chain/transaction-rules.js";
+import { outbids } from "../../chain/transaction-rules.js";
 import { sdkRefusal } from "./admission/cosmos-admission.js";
 import { fundsFor, fundsOf, type SenderFunds, type StateAtHead } from "./admission/admission.js";
 import type { PoolContents, QueuedSince } from "./pool-contents.js";
@@ -332,8 +332,7 @@ function cosmosRefusal(
   const { nonce } = entry.tx;
   const held = sender.get(nonce);
   const isBehindGap = nonce > pendingEnd && !entry.isGapless;
-  const isOutbid =
-    held !== undefined && entry.priceAtoken >= replacementPriceAtoken(held.priceAtoken);
+  const isOutbid = held !== undefined && outbids(entry.priceAtoken, held.priceAtoken);
   const isInPlace = nonce === pendingEnd || isBehindGap || isOutbid;
   const replaced = nonce < pendingEnd ? held : undefined;
   const earlierStakeAtoken = pendingStakeAtoken - (replaced?.stakeAtoken ?? 0n);

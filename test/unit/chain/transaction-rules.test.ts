@@ -73,6 +73,14 @@ describe("a transaction", () => {
     expect(replacementFault(1n, 1n)).toBeDefined();
     expect(replacementFault(2n, 1n)).toBeUndefined();
   });
+
+  it("replaces another for a tenth that is rounded down, as MetaMask's speed-up reckons it", () => {
+    // Its own example (util.test.ts of the transaction controller): 0x50fd51da becomes 0x5916a6d6.
+    expect(replacementFault(0x5916_a6d6n, 0x50fd_51dan)).toBeUndefined();
+    expect(replacementFault(0x5916_a6d5n, 0x50fd_51dan)).toBeDefined();
+    expect(replacementFault(9n, 9n)).toBeDefined();
+    expect(replacementFault(10n, 9n)).toBeUndefined();
+  });
 });
 
 const fields = fc.record({

@@ -92,7 +92,19 @@ describe("nonces", () => {
 });
 
 describe("replacement", () => {
-  it("needs 10 % more, rounded up and at least 1", () => {
+  it("takes 10 % more, rounded down as wallets reckon it", async () => {
+    const { pool } = await createFixture();
+    const first = transfer(alice, 0, { priceAtoken: 19n });
+    const cheap = transfer(alice, 0, { priceAtoken: 19n, valueAtoken: 2n });
+    const dear = transfer(alice, 0, { priceAtoken: 20n });
+    expect(await submit(pool, first)).toEqual([first.hash]);
+    const [refused] = await submit(pool, cheap);
+    expect(refusal(refused).code).toBe("REPLACEMENT_UNDERPRICED");
+    expect(await submit(pool, dear)).toEqual([dear.hash]);
+    expect(pool.status(first.hash)).toEqual({ status: "replaced", by: dear.hash });
+  });
+
+  it("is offered for 10 % more, rounded up and at least 1", () => {
     expect([1n, 9n, 10n, 11n, 25_000_000n].map((price) => replacementPriceAtoken(price))).toEqual([
       2n,
       10n,
