@@ -184,6 +184,10 @@ class Search {
     const { view, events } = this.chain;
     if (from >= to) return from === to ? [from] : [];
     for (const condition of query.conditions) {
+      const signed = kind === "transactions" ? sequenceOf(condition) : undefined;
+      if (signed !== undefined) return this.heightsOfSequence(signed, from, to);
+    }
+    for (const condition of query.conditions) {
       const account = accountOf(condition);
       const isIndexed = account !== undefined && from >= view.oldest().state;
       if (isIndexed) return view.accountHeights(account, from, to);
@@ -199,6 +203,36 @@ class Search {
       if (!isOurs) return events.heightsOfType(type, from, to);
     }
     return kind === "transactions" ? events.heightsOfType("tx", from, to) : everyHeight(from, to);
+  }
+
+  /**
+   * The block that took a sequence: the first behind which the account's next one is higher. Blocks whose
+   * state is pruned are looked through one by one.
+   */
+  private async *heightsOfSequence(
+    { account, sequence }: AccountSequence,
+    from: Height,
+    to: Height,
+  ): AsyncGenerator<Height> {
+    const { view, events } = this.chain;
+    const isTakenBy = async (height: Height) =>
+      ((await view.account(account, height))?.nonce ?? 0n) > sequence;
+    let first = Math.max(from, view.oldest().state);
+    if (first > from && (first > to || (await isTakenBy(first)))) {
+      yield* events.heightsOfType("tx", from, Math.min(first, to));
+      return;
+    }
+    if (!(await isTakenBy(to))) return;
+    for (let last = to; ; ) {
+      if (first === last) {
+        yield last;
+        return;
+      }
+      await breathe(this.signal);
+      const middle = Math.floor((first + last) / 2);
+      if (await isTakenBy(middle)) last = middle;
+      else first = middle + 1;
+    }
   }
 }
 
@@ -281,8 +315,10 @@ const CHANGING_TYPES: ReadonlySet<string> = new Set([
 /** The account that a condition compares with, in either of its spellings. */
 function accountOf({ tag, operator, argument }: Condition): Address | undefined {
   if (operator !== "=" || argument?.kind !== "string") return undefined;
-  if (!CHANGING_TYPES.has(tag.split(".")[0] ?? "")) return undefined;
-  const { text } = argument;
+  return CHANGING_TYPES.has(tag.split(".")[0] ?? "") ? accountIn(argument.text) : undefined;
+}
+
+function accountIn(text: string): Address | undefined {
   for (const parse of [parseAddress, (bech32: string) => parseBech32(bech32)]) {
     try {
       return parse(text);
@@ -291,6 +327,22 @@ function accountOf({ tag, operator, argument }: Condition): Address | undefined 
     }
   }
   return undefined;
+}
+
+/** An account's sequence, which one transaction takes at most. */
+interface AccountSequence {
+  readonly account: Address;
+  readonly sequence: bigint;
+}
+
+const SEQUENCE_TAG = "tx.acc_seq";
+
+/** The sequence that a condition compares with: `'addr1.../5'`. */
+function sequenceOf({ tag, operator, argument }: Condition): AccountSequence | undefined {
+  if (tag !== SEQUENCE_TAG || operator !== "=" || argument?.kind !== "string") return undefined;
+  const [, text = "", digits = ""] = /^([^/]+)\/([0-9]{1,20})$/.exec(argument.text) ?? [];
+  const account = accountIn(text);
+  return account === undefined ? undefined : { account, sequence: BigInt(digits) };
 }
 
 /** The amount that a condition compares with: `'5atoken'` or 5, greater than zero. */

@@ -1,0 +1,114 @@
+/** The transaction that took an account's sequence is found, however many blocks and transactions there are. */
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { Wallet } from "ethers";
+import { parseAddress, toBech32 } from "../../../../chain/address.js";
+import { searchTransactions } from "../../../../node/rpc/comet/search/event-search.js";
+import { parseQuery } from "../../../../node/rpc/comet/search/query.js";
+import type { CometChain } from "../../../../node/rpc/comet/ports.js";
+import { createLocalGenesis } from "../../../../node/settings/genesis.js";
+import { EventStore } from "../../../../node/store/blocks/event-store.js";
+import { ExecutionChain } from "../../../helpers/chains/execution-chain.js";
+import { signWithCosmJs } from "../../../helpers/cosmos/cosmjs.js";
+
+const MNEMONIC = "test test test test test test test test test test test junk";
+const faucet = Wallet.fromPhrase(MNEMONIC);
+const payer = toBech32(parseAddress(faucet.address));
+const to = parseAddress(`0x${"77".repeat(20)}`);
+/** Of the transaction in the middle that is Ethereum's. */
+const EVM_SEQUENCE = 4;
+const COUNT = 9;
+
+/** A single block with a single transaction may be read. */
+const LEAST = { results: 1, blocks: 1, transactions: 1 };
+
+let chain: ExecutionChain;
+/** Heights by sequence. */
+const heights: number[] = [];
+
+beforeAll(async () => {
+  const genesis = createLocalGenesis({
+    network: "testnet",
+    faucet: parseAddress(faucet.address),
+    genesisTimeMs: 1_750_000_000_000,
+    validators: [
+      {
+        address: parseAddress(`0x${"ff".repeat(20)}`),
+        publicKey: Buffer.alloc(32, 1).toString("base64"),
+        power: 1,
+      },
+    ],
+  });
+  chain = await ExecutionChain.open(genesis);
+  const value = {
+    fromAddress: payer,
+    toAddress: toBech32(to),
+    amount: [{ denom: "atoken", amount: "1" }],
+  };
+  const raws = signWithCosmJs(
+    MNEMONIC,
+    Array.from({ length: COUNT }, (_, sequence) => ({
+      chainId: genesis.cosmosChainId,
+      gas: 70_000,
+      fee: [{ denom: "atoken", amount: "4000" }],
+      sequence,
+      messages: [{ typeUrl: "/cosmos.bank.v1beta1.MsgSend", value }],
+    })),
+  ).map(({ raw }) => raw);
+  for (const [nonce, raw] of raws.entries()) {
+    if (nonce % 3 === 0) await chain.mine([]);
+    const isEvm = nonce === EVM_SEQUENCE;
+    const sent = { type: 0, chainId: 6940, nonce, gasPrice: 25_000_000n, gasLimit: 21_000n, to };
+    if (isEvm) await chain.mine([await faucet.signTransaction(sent)]);
+    else await chain.mine([], [raw]);
+    heights.push(chain.view.head().height);
+  }
+});
+
+afterAll(() => chain.close());
+
+/** @param oldestState what is below it is pruned */
+async function search(text: string, limits = LEAST, oldestState = 0): Promise<number[]> {
+  const { view, stores } = chain;
+  const seen = Object.assign(Object.create(view) as typeof view, {
+    oldest: () => ({ ...view.oldest(), state: oldestState }),
+    account: (...[address, height]: Parameters<typeof view.account>) => {
+      expect(height).toBeGreaterThanOrEqual(oldestState);
+      return view.account(address, height);
+    },
+  });
+  const consensus = { height: () => view.head().height };
+  const events = new EventStore(stores.database);
+  const ports = { view: seen, events, consensus } as unknown as CometChain;
+  const { signal } = new AbortController();
+  const found = await searchTransactions(ports, parseQuery(text), signal, limits);
+  return found.map(({ height }) => height);
+}
+
+it("in the one block that is read for it", async () => {
+  for (const [sequence, height] of heights.entries()) {
+    const expected = sequence === EVM_SEQUENCE ? [] : [height];
+    expect([sequence, await search(`tx.acc_seq='${payer}/${sequence}'`)]).toEqual([
+      sequence,
+      expected,
+    ]);
+  }
+  expect(await search(`tx.acc_seq='${payer}/${COUNT}'`)).toEqual([]);
+  expect(await search(`tx.acc_seq='${toBech32(to)}/0'`)).toEqual([]);
+  const at = (operator: string) =>
+    search(`tx.acc_seq='${payer}/5' AND tx.height ${operator} ${heights[5]}`);
+  expect([await at("<="), await at("<"), await at(">=")]).toEqual([[heights[5]], [], [heights[5]]]);
+  expect(await at(">")).toEqual([]);
+});
+
+it("also where the state of then is pruned", async () => {
+  const wide = { results: 1, blocks: 100, transactions: 100 };
+  for (const [sequence, height] of heights.entries()) {
+    const expected = sequence === EVM_SEQUENCE ? [] : [height];
+    const text = `tx.acc_seq='${payer}/${sequence}'`;
+    expect([sequence, await search(text, wide, heights[6])]).toEqual([sequence, expected]);
+  }
+  expect(await search(`tx.acc_seq='${payer}/8'`, LEAST, heights[6])).toEqual([heights[8]]);
+  expect(await search(`tx.acc_seq='${payer}/2' AND tx.height<9`, wide, heights[6])).toEqual([
+    heights[2],
+  ]);
+});
