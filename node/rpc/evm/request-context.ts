@@ -14,8 +14,13 @@ export class RequestContext implements CallContext {
 
   constructor(
     private readonly timeoutMs: number,
-    readonly subscriber: Subscriber | undefined,
+    private readonly client: Subscriber | undefined,
   ) {}
+
+  /** Nobody behind a connection that has ended: what it subscribed to now would outlive it. */
+  get subscriber(): Subscriber | undefined {
+    return this.gone ? undefined : this.client;
+  }
 
   get signal(): AbortSignal {
     if (this.controller === undefined) {

@@ -186,6 +186,37 @@ it("stops at once with eth_unsubscribe, and with the connection", async () => {
   expect(client.texts).toHaveLength(sent);
 });
 
+it("makes no subscription for a client that is gone before its batch is through", async () => {
+  const { api, calls, chain } = startNode();
+  const client = new TestSubscriber();
+  const context = new RequestContext(5_000, client);
+  let answerCall: () => void = () => undefined;
+  const isHeld = new Promise<void>((resolve) => {
+    answerCall = resolve;
+  });
+  const { result } = calls;
+  calls.call = async () => {
+    await isHeld;
+    return result;
+  };
+  // A poll waits for what comes before it.
+  const methods = ["eth_call", "eth_getFilterChanges", "eth_subscribe"];
+  const params = [[{}], ["0x1"], ["newHeads"]];
+  const batch = methods.map((method, id) => ({ jsonrpc: "2.0", id, method, params: params[id] }));
+  const reply = api.dispatcher.handle(Buffer.from(JSON.stringify(batch)), context);
+  await nextTurn();
+  // In the order of a socket that is closed.
+  context.cancel();
+  client.close();
+  answerCall();
+  await reply;
+  context.finish();
+  chain.add([]);
+  for (let turn = 0; turn < 20; turn++) await nextTurn();
+  expect(client.texts).toEqual([]);
+  expect(await api.metrics.page()).toContain("causeway_jsonrpc_subscriptions 0");
+});
+
 it("tells pending transactions in slices, and ends a client that has too many to come", async () => {
   const { bus, chain, many } = startNode();
   const { block } = chain.add([{ raw: await signLegacy(ALICE, { nonce: 0 }) }]);
