@@ -5,12 +5,12 @@
  * are decoded and encoded. A result count over the limit is an error, never a silent cut (D16).
  */
 import { addressToBytes } from "../../../chain/address.js";
-import { type Height, hexToBytes } from "../../../chain/hex.js";
+import { type Height, hexToBytes, toQuantity } from "../../../chain/hex.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import type { ChainView, LogTerm, LogTest, PlacedLog } from "../../view/chain-view.js";
 import { logJson, placeOf } from "../../view/evm-json.js";
 import type { BlockJson } from "./json/block-json.js";
-import { invalidParams, RpcFault } from "./errors.js";
+import { RpcFault } from "./errors.js";
 import type { LogPosition } from "./filters.js";
 import { LARGE_BYTES } from "./large-lane.js";
 import { type HeightRange, type LogCriteria, mayContain } from "./log-filter.js";
@@ -50,6 +50,8 @@ export interface SearchResult {
   readonly next: Height | undefined;
   /** Which bound was met. */
   readonly exceeded: "results" | "bytes" | undefined;
+  /** The first block alone meets it. */
+  readonly isFirstOver: boolean;
 }
 
 /**
@@ -69,6 +71,7 @@ export async function searchLogs(
   const found: string[] = [];
   const size: SearchSize = { logs: 0, bytes: 0, isLarge: false };
   let exceeded: SearchResult["exceeded"];
+  let isFirstOver = false;
   for await (const { height, starts } of candidates(view, criteria, range, signal)) {
     const isWhole = isFirstWhole && height === range.from;
     const logsBefore = size.logs;
@@ -88,14 +91,15 @@ export async function searchLogs(
     }
     if (size.logs > maxResults) exceeded = "results";
     else if (size.bytes > maxBytes) exceeded = "bytes";
+    if (exceeded !== undefined && height === range.from) isFirstOver = true;
     // With the bytes of the first block alone, the next one may still exceed the other bound.
     const isKnown = !isWhole && exceeded === "results";
     const isNext = height !== range.from && size.logs > logsBefore;
     if (exceeded !== undefined && (isKnown || isNext))
-      return { logs: found, next: height, exceeded };
+      return { logs: found, next: height, exceeded, isFirstOver };
     for (const hit of hits) found.push(hit);
   }
-  return { logs: found, next: undefined, exceeded };
+  return { logs: found, next: undefined, exceeded, isFirstOver };
 }
 
 /**
@@ -291,7 +295,7 @@ function byteText(bytes: Uint8Array): string {
 /**
  * All matching logs of a range, or the error that a bound was met. Committed blocks never change,
  * so many clients that follow the same contract share one serialised answer.
- * @throws INVALID_PARAMS, RESPONSE_TOO_LARGE
+ * @throws SERVER_ERROR, RESPONSE_TOO_LARGE
  */
 export async function getLogs(
   view: ChainView,
@@ -303,14 +307,30 @@ export async function getLogs(
   const key = `${range.from}-${range.to}-${criteria.key}`;
   const known = json.logAnswers.get(key);
   if (known !== undefined) return known;
-  const { logs, exceeded } = await searchLogs(view, criteria, range, options);
-  if (exceeded === "results") {
-    throw invalidParams(`query returned more than ${options.maxResults} results`);
-  }
-  if (exceeded === "bytes") throw new RpcFault("RESPONSE_TOO_LARGE", "response too large");
+  const result = await searchLogs(view, criteria, range, options);
+  if (result.exceeded !== undefined) throw tooMuch(result, range, options.maxResults);
+  const { logs } = result;
   const answer = await joinLogs(logs, options.signal);
   json.logAnswers.set(key, answer);
   return answer;
+}
+
+/**
+ * The refusal of a range that has too much. The blocks that an answer holds are named in Infura's words, by
+ * which indexers (graph-node, Ponder) know that a shorter range is served; others of them go by the number.
+ */
+function tooMuch(
+  { next, exceeded, isFirstOver }: SearchResult,
+  { from }: HeightRange,
+  maxResults: number,
+): RpcFault {
+  const hint =
+    next === undefined || isFirstOver
+      ? ""
+      : `. Try with this block range [${toQuantity(from)}, ${toQuantity(next - 1)}].`;
+  return exceeded === "results"
+    ? new RpcFault("SERVER_ERROR", `query returned more than ${maxResults} results${hint}`)
+    : new RpcFault("RESPONSE_TOO_LARGE", `response too large${hint}`);
 }
 
 /**

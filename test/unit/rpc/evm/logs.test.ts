@@ -119,23 +119,52 @@ describe("eth_getLogs", () => {
     const few = await chainWithLogs({ logResults: 2 });
     const range = { fromBlock: "0x0", toBlock: "latest" };
     expect((await few.node.ask("eth_getLogs", range)).error).toEqual({
-      code: -32602,
-      message: "query returned more than 2 results",
+      code: -32000,
+      message: "query returned more than 2 results. Try with this block range [0x0, 0x2].",
     });
     const one = await chainWithLogs({ logResults: 1 });
     const single = { blockHash: one.node.chain.block(1)?.block.hash };
-    expect((await one.node.ask("eth_getLogs", single)).error?.code).toBe(-32602);
+    expect((await one.node.ask("eth_getLogs", single)).error?.code).toBe(-32000);
     // The first log alone has more bytes; that there are too many is said all the same.
     const both = await chainWithLogs({ logResults: 1, responseBytes: 100 });
     expect((await both.node.ask("eth_getLogs", single)).error?.message).toBe(
       "query returned more than 1 results",
     );
     const small = await chainWithLogs({ responseBytes: 700 });
-    expect((await small.node.ask("eth_getLogs", range)).error).toEqual({
+    expect((await small.node.ask("eth_getLogs", { ...range, fromBlock: "0x1" })).error).toEqual({
       code: -32003,
       message: "response too large",
     });
   });
+
+  it.each([{ logResults: 2 }, { responseBytes: 1_100 }])(
+    "is answered for the part of a range that a refusal names: %j",
+    async (limits) => {
+      const { node: own, addLast } = await chainWithLogs(limits);
+      addLast([log(token, word("5"))]);
+      const found: LogJson[] = [];
+      const asked: string[] = [];
+      for (let from = 1, to = 4; from <= 4; ) {
+        const range = { fromBlock: `0x${from}`, toBlock: `0x${to}` };
+        const { result, error } = await own.ask("eth_getLogs", range);
+        // As Ponder reads it.
+        const part = /Try with this block range \[0x([0-9a-f]+),\s*0x([0-9a-f]+)\]/.exec(
+          error?.message ?? "",
+        );
+        asked.push(`${from}-${to} ${error?.code ?? "given"}`);
+        if (part === null) {
+          found.push(...(result as LogJson[]));
+          [from, to] = [to + 1, 4];
+        } else {
+          expect(part[1]).toBe(`${from}`);
+          to = Number(`0x${part[2]}`);
+        }
+      }
+      const code = "logResults" in limits ? -32000 : -32003;
+      expect(asked).toEqual([`1-4 ${code}`, "1-2 given", "3-4 given"]);
+      expect(found.map(({ blockNumber }) => blockNumber)).toEqual(["0x1", "0x1", "0x3", "0x4"]);
+    },
+  );
 });
 
 describe("filters", () => {
