@@ -12,6 +12,7 @@ import {
 import { bytesToHex } from "../../../chain/hex.js";
 import { messageFailure } from "../../modules/message-fields.js";
 import { hasModules } from "../../modules/modules.js";
+import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { STATIC_STATE_CHANGE } from "../interpreter/halt.js";
 import { wordsOf } from "../interpreter/schedule.js";
 import { Arguments } from "./arguments.js";
@@ -76,9 +77,13 @@ function chargeData(call: NativeCall, bytes: number): void {
   call.charge(DATA_WORD_GAS * words, DATA_WORD_NS * words);
 }
 
-/** Refuses coins: nobody could get them back. */
-export function assertNoValue({ message }: NativeCall): void {
-  if (message.valueAtoken > 0n) throw refusal("this contract takes no coins");
+/**
+ * Refuses coins: nobody could get them back. DELEGATECALL only shows those of its caller, and CALLCODE
+ * gives them back to it; by the first rules they counted all the same.
+ */
+export function assertNoValue({ message, appVersion }: NativeCall): void {
+  const counts = message.isDirect || appVersion < SDK_REFUSALS_VERSION;
+  if (counts && message.valueAtoken > 0n) throw refusal("this contract takes no coins");
 }
 
 function argumentsOf({ inputs }: AbiFunction, input: Uint8Array): Arguments {

@@ -39,6 +39,12 @@ export class NativeCall implements WordListener {
     readonly host: NativeHost,
   ) {}
 
+  /** Version of the rules by which the block is made. */
+  get appVersion(): number {
+    const { facts, state } = this.host;
+    return facts.appVersion ?? appVersion(state);
+  }
+
   /** Takes gas and compute units. @throws OUT_OF_GAS, OUT_OF_COMPUTE */
   charge(gas: number, ns: number): void {
     this.gasUsed += gas;
@@ -89,9 +95,8 @@ export class NativeCall implements WordListener {
 
   /** What functions of modules act through; the caller is who signed. */
   context(): MessageContext {
-    const { host, message } = this;
+    const { host, message, appVersion: version } = this;
     const { state, block, facts } = host;
-    const version = facts.appVersion ?? appVersion(state);
     return {
       appVersion: version,
       state,

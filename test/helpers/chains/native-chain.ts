@@ -127,8 +127,14 @@ export class NativeChain {
 
   private constructor(readonly chain: ExecutionChain) {}
 
-  static async open(params: Readonly<Record<string, string>> = {}): Promise<NativeChain> {
-    return new NativeChain(await ExecutionChain.open(nativeGenesis(params)));
+  /** @param appVersion of the rules; the newest where it is absent */
+  static async open(
+    params: Readonly<Record<string, string>> = {},
+    appVersion?: number,
+  ): Promise<NativeChain> {
+    const genesis = nativeGenesis(params);
+    const chain = appVersion === undefined ? genesis : { ...genesis, appVersion };
+    return new NativeChain(await ExecutionChain.open(chain));
   }
 
   /** Signs a transaction with the next nonce of its sender. */

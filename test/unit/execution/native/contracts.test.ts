@@ -18,6 +18,7 @@ import type { JobWork } from "../../../../node/execution/calls/call-protocol.js"
 import { communityPool, validatorRewards } from "../../../../node/modules/distribution/rewards.js";
 import { Validators } from "../../../../node/modules/staking/validator-record.js";
 import { MODULE_ACCOUNTS } from "../../../../node/modules/system-storage.js";
+import { FIRST_APP_VERSION } from "../../../../node/settings/app-version.js";
 import {
   accountOf,
   decodedLogs,
@@ -278,6 +279,14 @@ describe("bank and bech32", () => {
   });
 });
 
+/** Creation code of a contract that hands its call data to `0x100` by an opcode, and gives what comes back. */
+function codeAround(opcode: "f2" | "f4", value: "" | "34"): string {
+  const asked = `365f5f375f5f365f${value}6101005a${opcode}3d5f5f3e`;
+  const end = (asked.length / 2 + 6).toString(16);
+  const code = `${asked}60${end}573d5ffd5b3d5ff3`;
+  return `0x60${(code.length / 2).toString(16)}8060095f395ff3${code}`;
+}
+
 describe("p256", () => {
   /** go-ethereum, core/vm/testdata/precompiles/p256Verify.json. */
   const KNOWN =
@@ -308,6 +317,38 @@ describe("p256", () => {
     const { receipt } = await send({ to: P256, data: KNOWN, gasLimit: 200_000n });
     expect(receipt).toMatchObject({ status: 1, gasUsed: data + 3_450n });
     expect(await ask(KNOWN, data + 3_449n)).toBe("error");
+  });
+
+  it("answers a contract that lends its account, whatever coins that one was called with", async () => {
+    const codes = { delegatecall: codeAround("f4", ""), callcode: codeAround("f2", "34") };
+    for (const [name, code] of Object.entries(codes)) {
+      const around = await chain.deploy(code);
+      const asked = request({ to: around, data: KNOWN, value: 5n });
+      const result = await work({ kind: "call", request: asked });
+      expect([name, result]).toMatchObject([name, { outcome: "success" }]);
+      expect([name, bytesToHex((result as { returnData: Uint8Array }).returnData)]).toEqual([
+        name,
+        ONE,
+      ]);
+      const { receipt } = await send({ to: around, data: KNOWN, value: 5n });
+      expect([name, receipt.status, chain.balance(around)]).toEqual([name, 1, 5n]);
+    }
+  });
+
+  it("takes those coins for its own by the first rules", async () => {
+    const first = await NativeChain.open({}, FIRST_APP_VERSION);
+    try {
+      const around = await first.deploy(codeAround("f4", ""));
+      const statuses = [];
+      for (const value of [0n, 5n]) {
+        const { receipt, own, library } = await first.send({ to: around, data: KNOWN, value });
+        expect(library).toEqual(own);
+        statuses.push(receipt.status);
+      }
+      expect(statuses).toEqual([1, 0]);
+    } finally {
+      await first.close();
+    }
   });
 
   it("agrees with OpenSSL about fresh keys, high s included", () => {
