@@ -7,7 +7,7 @@ import { percent, tokenAmount } from "../../web/html/format.js";
 import { badge, code, facts, note, pager, section, table, time } from "../../web/html/parts.js";
 import { blockLink, proposerLink } from "../html/chain-links.js";
 import type { Page, PageAnswer, PageRequest, PageRoute } from "../server/page.js";
-import type { BlockSummary } from "../sources/chain-source.js";
+import type { BlockSummary, ChainSource } from "../sources/chain-source.js";
 import type { CommitView, ValidatorView } from "../sources/consensus-source.js";
 import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";
@@ -55,7 +55,7 @@ async function block(context: PageContext, request: PageRequest): Promise<PageAn
   const isFinal = head.height - found.height + 1 >= CREDIT_CONFIRMATIONS;
   const [transactions, journal, commit, validators] = await Promise.all([
     chain.transactionsAt(placesOf(found, page), { signal }),
-    chain.journal(found.hash, { signal }),
+    chain.journal(found.hash, { signal }).then(movesOf),
     // A node without these views still has the block.
     consensus.commit(found.height, { signal }).catch(() => undefined),
     found.height === 0
@@ -88,7 +88,7 @@ async function block(context: PageContext, request: PageRequest): Promise<PageAn
           older: page < pages ? `/block/${found.height}?page=${page + 1}` : undefined,
         }),
       ),
-      typeof journal === "object" ? cosmosSection(cosmosOf(journal), t) : undefined,
+      typeof journal === "object" ? cosmosSection(journal.cosmos, t) : undefined,
       section(
         t("blockMoves"),
         el("p", {}, t("blockMovesText")),
@@ -105,6 +105,13 @@ async function block(context: PageContext, request: PageRequest): Promise<PageAn
       section(t("commit"), commitContent(commit, validators, t)),
     ],
   };
+}
+
+/** What of a journal is shown of its block: nobody waits for anything else with all of it in hand. */
+function movesOf(journal: Awaited<ReturnType<ChainSource["journal"]>>) {
+  if (typeof journal !== "object") return journal;
+  const { mintedAtoken, burnedAtoken, blockChanges } = journal;
+  return { mintedAtoken, burnedAtoken, blockChanges, cosmos: cosmosOf(journal) };
 }
 
 function cosmosSection(transactions: readonly JournaledCosmosTransaction[], t: Texts): Content {

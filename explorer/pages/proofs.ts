@@ -74,11 +74,13 @@ async function transactionProof(context: PageContext, request: PageRequest): Pro
   const { height } = found.place;
   assertSigned(height, head.height);
   try {
-    const [signed, raw, receipts] = await Promise.all([
-      signedBlock(context, height, signal),
-      chain.raw("debug_getRawBlock", [toQuantity(height)], { signal }),
-      chain.raw("debug_getRawReceipts", [toQuantity(height)], { signal }),
-    ]);
+    const read = () =>
+      Promise.all([
+        signedBlock(context, height, signal),
+        chain.raw("debug_getRawBlock", [toQuantity(height)], { signal }),
+        chain.raw("debug_getRawReceipts", [toQuantity(height)], { signal }),
+      ]);
+    const [signed, raw, receipts] = await chain.ofWholeBlock(read, { signal });
     const { header: _partOfTheBlock, ...block } = signed;
     return {
       json: {

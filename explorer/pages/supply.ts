@@ -5,6 +5,7 @@ import { signedTokenAmount, tokenAmount } from "../../web/html/format.js";
 import { facts, note, section, table } from "../../web/html/parts.js";
 import { blockLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
+import type { ChainSource } from "../sources/chain-source.js";
 import type { SupplyParts } from "../sources/consensus-source.js";
 import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";
@@ -30,18 +31,17 @@ async function supply(context: PageContext, { t, signal }: PageRequest): Promise
   const head = await chain.head({ signal });
   const heights = placesUpTo(head.height);
   const nothing = () => heights.map(() => undefined);
-  const [totals, parts, indexed, newest] = await Promise.all([
+  const [totals, parts, indexed, sums] = await Promise.all([
     consensus.supplies(heights, { signal }).catch(nothing),
     consensus.supplyParts(heights, { signal }).catch(nothing),
     ask(context, indexer.supply(signal), signal),
-    chain.journal(head.hash, { signal }),
+    chain.journal(head.hash, { signal }).then(sumsOf),
   ]);
   const points = heights.flatMap((x, index): Point[] => {
     const value = totals[index];
     return value === undefined ? [] : [{ x, value }];
   });
   const [first, last] = [points[0], points.at(-1)];
-  const journal = typeof newest === "object" ? newest : undefined;
   const rows = isNoIndex(indexed) ? [] : indexed.items;
   const burned = rows.map(({ height, burnedAtoken }) => ({ x: height, value: burnedAtoken }));
   const minted = rows.map(({ height, mintedAtoken }) => ({ x: height, value: mintedAtoken }));
@@ -51,8 +51,8 @@ async function supply(context: PageContext, { t, signal }: PageRequest): Promise
       facts([
         [t("totalSupply"), last === undefined ? undefined : tokenAmount(last.value)],
         [t("asOfBlock"), blockLink(head.height)],
-        [t("mintedInBlock"), journal === undefined ? undefined : tokenAmount(journal.mintedAtoken)],
-        [t("burnedInBlock"), journal === undefined ? undefined : tokenAmount(journal.burnedAtoken)],
+        [t("mintedInBlock"), sums === undefined ? undefined : tokenAmount(sums.mintedAtoken)],
+        [t("burnedInBlock"), sums === undefined ? undefined : tokenAmount(sums.burnedAtoken)],
         [
           t("changeSinceFirst"),
           first === undefined || last === undefined
@@ -71,6 +71,13 @@ async function supply(context: PageContext, { t, signal }: PageRequest): Promise
       ),
     ],
   };
+}
+
+/** What a journal tells of the supply: nobody waits for anything else with all of a block in hand. */
+function sumsOf(journal: Awaited<ReturnType<ChainSource["journal"]>>) {
+  if (typeof journal !== "object") return undefined;
+  const { mintedAtoken, burnedAtoken } = journal;
+  return { mintedAtoken, burnedAtoken };
 }
 
 /** Who has the coins: anybody, nobody any more, or accounts that have to wait for them. */

@@ -14,7 +14,7 @@ import { foreignText, tokenAmount } from "../../web/html/format.js";
 import { code, facts, note, section, time } from "../../web/html/parts.js";
 import { addressLink, blockLink } from "../html/chain-links.js";
 import type { Page, PageAnswer, PageRequest, PageRoute } from "../server/page.js";
-import type { BlockSummary } from "../sources/chain-source.js";
+import type { BlockSummary, ChainSource } from "../sources/chain-source.js";
 import type { CosmosTransaction } from "../sources/consensus-source.js";
 import type { Place, ReceiptView, TransactionView } from "../sources/evm-json.js";
 import type { Texts } from "../text/catalogue.js";
@@ -158,12 +158,10 @@ async function mined(
     chain.blocks([place.height], { signal }),
   ]);
   if (receipt === undefined || block === undefined) return pendingAfterAll(known);
-  const [journal, failure] = await Promise.all([
-    chain.journal(block.hash, { signal }),
+  const [told, failure] = await Promise.all([
+    chain.journal(block.hash, { signal }).then((journal) => toldOf(journal, place)),
     receipt.isSuccess ? undefined : chain.failure(found.hash, { signal }),
   ]);
-  const whole = typeof journal === "object" ? journal : undefined;
-  const own = whole?.transactions[place.index];
   const receiptHeight = place.height;
   return {
     kind: "mined",
@@ -175,14 +173,22 @@ async function mined(
         headHeight: Math.max(headHeight, receiptHeight),
         receiptHeight,
       }),
-      changes: typeof journal === "string" ? journal : own?.changes,
-      burnedAtoken:
-        whole === undefined || own === undefined
-          ? undefined
-          : burnedFeesAtoken(whole.transactions).get(own),
+      ...told,
       failure,
     },
   };
+}
+
+/** What a journal tells of one transaction: nobody waits for anything else with all of a block in hand. */
+function toldOf(
+  journal: Awaited<ReturnType<ChainSource["journal"]>>,
+  { index }: Place,
+): Pick<MinedTransaction, "changes" | "burnedAtoken"> {
+  if (typeof journal !== "object") return { changes: journal, burnedAtoken: undefined };
+  const own = journal.transactions[index];
+  if (own === undefined) return { changes: undefined, burnedAtoken: undefined };
+  const { changes } = own;
+  return { changes, burnedAtoken: burnedFeesAtoken(journal.transactions).get(own) };
 }
 
 /** Mined between two questions, and not yet readable: shown as it was. */

@@ -19,6 +19,7 @@ import {
   type RpcOptions,
   type RpcOutcome,
 } from "../../rpc-client/json-rpc.js";
+import { Turns } from "../../web/server/rate-limit.js";
 import { decodeText } from "../decode/abi.js";
 import {
   type HeaderView,
@@ -67,6 +68,8 @@ export type NoJournal = "too large" | "pruned";
 
 /** Reads of one node; unknown things are undefined. Throws NodeFault and RpcError. */
 export class ChainSource {
+  private readonly wholeBlocks = new Turns(1);
+
   constructor(
     private readonly rpc: JsonRpcClient,
     /** The typed calls that the rest of the kit makes, too. */
@@ -149,13 +152,21 @@ export class ChainSource {
     return sdkTransactionHash(decodeTransaction(hexToBytes(raw)), from);
   }
 
+  /**
+   * Reads something of a whole block, one after the other: a full one has tens of MiB, and several times that
+   * as objects, and pages of many are made at once. Who asks keeps no more of it than is shown. @throws BUSY
+   */
+  ofWholeBlock<T>(read: () => Promise<T>, { signal }: RpcOptions): Promise<T> {
+    return this.wholeBlocks.run(signal, read);
+  }
+
   /** Every native coin that a block moved; a node that joined by a snapshot has its first block without. */
   async journal(
     hash: Hash32,
     options: RpcOptions,
   ): Promise<JournaledBlock | undefined | NoJournal> {
     try {
-      return await this.evm.blockJournal(hash, options);
+      return await this.ofWholeBlock(() => this.evm.blockJournal(hash, options), options);
     } catch (error) {
       if (error instanceof NodeFault && error.code === "ANSWER_TOO_LARGE") return "too large";
       if (isPruned(error)) return "pruned";
