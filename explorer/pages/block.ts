@@ -1,5 +1,7 @@
 /** A block: its header, who decided it, what it moved by itself, its transactions page by page. */
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
+import { errorCode } from "../../chain/errors.js";
+import { RpcError } from "../../rpc-client/errors.js";
 import { readHash, readHeight } from "../decode/identifiers.js";
 import { badRequest } from "../../web/errors.js";
 import { type Content, el } from "../../web/html/element.js";
@@ -9,6 +11,7 @@ import { blockLink, proposerLink } from "../html/chain-links.js";
 import type { Page, PageAnswer, PageRequest, PageRoute } from "../server/page.js";
 import type { BlockSummary, ChainSource } from "../sources/chain-source.js";
 import type { CommitView, ValidatorView } from "../sources/consensus-source.js";
+import type { TransactionView } from "../sources/evm-json.js";
 import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";
 import { cosmosOf, cosmosTable, type JournaledCosmosTransaction } from "./cosmos-transaction.js";
@@ -55,25 +58,21 @@ async function block(context: PageContext, request: PageRequest): Promise<PageAn
   const isFinal = head.height - found.height + 1 >= CREDIT_CONFIRMATIONS;
   const [transactions, journal, commit, validators] = await Promise.all([
     chain.transactionsAt(placesOf(found, page), { signal }),
-    chain.journal(found.hash, { signal }).then(movesOf),
+    chain.journal(found.hash, { signal }).then((told) => shownOf(told, page)),
     // A node without these views still has the block.
     consensus.commit(found.height, { signal }).catch(() => undefined),
     found.height === 0
       ? []
       : consensus.validators(found.height, { signal }).catch((): ValidatorView[] => []),
   ]);
-  const receipts = await chain.receipts(
-    transactions.map(({ hash }) => hash),
-    { signal },
-  );
-  const outcomes = new Map(
-    receipts.flatMap((receipt) =>
-      receipt === undefined ? [] : [[receipt.hash as string, receipt.isSuccess] as const],
-    ),
-  );
+  const outcomes =
+    typeof journal === "object"
+      ? journal.outcomes
+      : await outcomesBy(context, transactions, signal);
   const pages = Math.max(1, Math.ceil(found.transactionCount / PER_PAGE));
   // What was not told may be told later.
-  const isWhole = journal !== undefined && journal !== "pruned" && validators.length > 0;
+  const isTold = journal !== undefined && journal !== "pruned";
+  const isWhole = isTold && validators.length > 0 && outcomes !== undefined;
   return {
     title: `${t("block")} ${found.height}`,
     isFinal: isFinal && (commit?.isCanonical ?? false) && isWhole,
@@ -82,7 +81,7 @@ async function block(context: PageContext, request: PageRequest): Promise<PageAn
       headerFacts(found, { t, isFinal, commit }),
       section(
         `${t("evmTransactions")} (${found.transactionCount})`,
-        transactionTable(transactions, t, outcomes),
+        transactionTable(transactions, t, outcomes ?? new Map()),
         pager(t, {
           newer: page > 1 ? `/block/${found.height}?page=${page - 1}` : undefined,
           older: page < pages ? `/block/${found.height}?page=${page + 1}` : undefined,
@@ -107,11 +106,41 @@ async function block(context: PageContext, request: PageRequest): Promise<PageAn
   };
 }
 
-/** What of a journal is shown of its block: nobody waits for anything else with all of it in hand. */
-function movesOf(journal: Awaited<ReturnType<ChainSource["journal"]>>) {
+/** Whether transactions did what they were to do, by their hashes. */
+type Outcomes = ReadonlyMap<string, boolean>;
+
+/** What of a journal is on a page of its block: nobody waits for anything else with all of it in hand. */
+function shownOf(journal: Awaited<ReturnType<ChainSource["journal"]>>, page: number) {
   if (typeof journal !== "object") return journal;
-  const { mintedAtoken, burnedAtoken, blockChanges } = journal;
-  return { mintedAtoken, burnedAtoken, blockChanges, cosmos: cosmosOf(journal) };
+  const { mintedAtoken, burnedAtoken, blockChanges, transactions } = journal;
+  const outcomes: Outcomes = new Map(
+    transactions
+      .slice((page - 1) * PER_PAGE, page * PER_PAGE)
+      .map(({ hash, status }) => [hash, status === 1]),
+  );
+  return { mintedAtoken, burnedAtoken, blockChanges, outcomes, cosmos: cosmosOf(journal) };
+}
+
+/** By the receipts where there is no journal; undefined where these are more than an answer may have. */
+async function outcomesBy(
+  { chain }: PageContext,
+  transactions: readonly TransactionView[],
+  signal: AbortSignal,
+): Promise<Outcomes | undefined> {
+  try {
+    const receipts = await chain.receipts(
+      transactions.map(({ hash }) => hash),
+      { signal },
+    );
+    return new Map(
+      receipts.flatMap((receipt) =>
+        receipt === undefined ? [] : [[receipt.hash as string, receipt.isSuccess] as const],
+      ),
+    );
+  } catch (error) {
+    if (error instanceof RpcError || errorCode(error) === "ANSWER_TOO_LARGE") return undefined;
+    throw error;
+  }
 }
 
 function cosmosSection(transactions: readonly JournaledCosmosTransaction[], t: Texts): Content {
