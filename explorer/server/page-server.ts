@@ -90,21 +90,21 @@ const COSTLY = 5;
 const FINAL_CACHING = "public, max-age=86400, immutable";
 
 /**
- * A minute: what is final at a height is of another block when a new chain is made on the same port, or
- * one has lost blocks. Who kept its page for long would be shown it as final.
+ * A minute: what is final at a height is of another block when a new chain is made on the same port, or one
+ * has lost blocks, and a transaction of those may be mined elsewhere, fail there, or be in no block any more.
+ * Who kept its page for long would be shown it as final.
  */
-const FINAL_HEIGHT_CACHING = "public, max-age=60";
+const FINAL_PLACE_CACHING = "public, max-age=60";
 
 /** A client asks whether it still is so. */
 const ASKED_AGAIN = "no-cache";
 
 const HASH = /^(0x)?[0-9a-f]{64}$/i;
 
-/** What clients may do with an answer. A hash is of one thing for ever. */
-function cachingOf(isFinal: boolean, parameter: string, query: URLSearchParams): string {
+/** What clients may do with an answer. The hash of a block is of that block for ever. */
+function cachingOf(isFinal: boolean, path: string, parameter: string): string {
   if (!isFinal) return ASKED_AGAIN;
-  const isHash = HASH.test(parameter) || HASH.test(query.get("tx") ?? "");
-  return isHash ? FINAL_CACHING : FINAL_HEIGHT_CACHING;
+  return path === "/block" && HASH.test(parameter) ? FINAL_CACHING : FINAL_PLACE_CACHING;
 }
 
 const PAGE_VARY = "Accept-Language, Cookie";
@@ -285,7 +285,7 @@ class Pages implements PageServer {
       const time = limitedSignal([signal], PAGE_TIMEOUT_MS);
       const answer = await route.handle({ ...found, language, t, signal: time });
       if ("location" in answer) return redirectAnswer(answer.location, found.isSent);
-      const caching = (isFinal: boolean) => cachingOf(isFinal, found.parameter, found.query);
+      const caching = (isFinal: boolean) => cachingOf(isFinal, route.path, found.parameter);
       if ("json" in answer) return downloadAnswer(answer, caching(answer.isFinal));
       // What was sent is not part of the address to which the languages lead.
       const query = found.isSent ? new URLSearchParams() : found.query;

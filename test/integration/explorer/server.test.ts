@@ -51,7 +51,7 @@ describe("the server", () => {
     expect((await stage.get("/")).headers["cache-control"]).toBe("no-cache");
     // Logs and calls of contracts that may still be verified are not kept as they were read before.
     for (const [hash, caching] of [
-      [scene.plain.hash, "public, max-age=86400, immutable"],
+      [scene.plain.hash, "public, max-age=60"],
       [scene.transfer.hash, "no-cache"],
       [scene.internal.hash, "no-cache"],
     ] as const) {

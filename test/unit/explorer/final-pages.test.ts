@@ -6,7 +6,12 @@ import type { PageContext } from "../../../explorer/pages/context.js";
 import { depositRoutes } from "../../../explorer/pages/deposit.js";
 import { transactionRoutes } from "../../../explorer/pages/transaction.js";
 import type { Page, PageRoute } from "../../../explorer/server/page.js";
+import { createPageServer } from "../../../explorer/server/page-server.js";
 import { textsOf } from "../../../explorer/text/catalogue.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
+import { loadAssets } from "../../../web/server/assets.js";
 
 const HASH = `0x${"ab".repeat(32)}`;
 const PAYER = parseAddress(`0x${"70".repeat(20)}`);
@@ -108,5 +113,52 @@ it("keeps no failed transaction's page for good that does not say why it failed"
       failure,
       kept: [failure !== undefined, failure !== undefined],
     });
+  }
+});
+
+it("lets browsers keep for a day what is of one block for ever, and no transaction's place", async () => {
+  const routes = ["/block", "/tx", "/proof/tx", "/deposit"].map((path): PageRoute => {
+    const page = { title: path, content: undefined, isFinal: true };
+    return {
+      path,
+      hasParameter: path !== "/deposit",
+      query: ["tx"],
+      handle: () => Promise.resolve(page),
+    };
+  });
+  const server = createPageServer({
+    listen: { host: "127.0.0.1", port: 0 },
+    network: "testnet",
+    routes,
+    assets: loadAssets(),
+    cacheBytes: 2 ** 20,
+    maxStreams: 1,
+    pagesPerMinute: 100,
+    limitsLoopback: false,
+    concurrentPages: 1,
+    head: () => undefined,
+    readiness: () => Promise.resolve({ ready: true }),
+    generation: () => 0,
+    clock: systemClock,
+    log: createLogger({ component: "test", level: "silent" }),
+    metrics: createMetrics({ processMetrics: false }),
+    signal: new AbortController().signal,
+  });
+  await server.start();
+  try {
+    // On a chain that has lost blocks a transaction of theirs is in another one, or in none.
+    for (const [path, caching] of [
+      [`/block/${HASH}`, "public, max-age=86400, immutable"],
+      ["/block/7", "public, max-age=60"],
+      [`/tx/${HASH}`, "public, max-age=60"],
+      [`/proof/tx/${HASH}`, "public, max-age=60"],
+      [`/deposit?tx=${HASH}`, "public, max-age=60"],
+    ] as const) {
+      const { status, headers } = await fetch(`http://127.0.0.1:${server.port}${path}`);
+      const found = headers.get("cache-control");
+      expect({ path, status, caching: found }).toEqual({ path, status: 200, caching });
+    }
+  } finally {
+    await server.stop();
   }
 });
