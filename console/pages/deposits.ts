@@ -1,4 +1,5 @@
 /** Deposits: the list, one with what stands behind it, and why something was not credited. */
+import { parseBech32 } from "../../chain/address.js";
 import { badRequest } from "../../web/errors.js";
 import { type Content, el } from "../../web/html/element.js";
 import { badge, code, facts, section, table } from "../../web/html/parts.js";
@@ -27,7 +28,7 @@ export function depositRoutes(): ConsoleRoutes {
 async function list(request: ConsoleRequest): Promise<ConsolePage> {
   const { api, query, t, signal } = request;
   const [status, customerId, address] = FILTERS.map((name) => query.get(name) ?? undefined);
-  const asked = { status, customerId, address, after: cursorOf(request) };
+  const asked = { status, customerId, address: asHex(address), after: cursorOf(request) };
   const [{ deposits, next }, decimals] = await Promise.all([
     api.get(
       {
@@ -59,6 +60,16 @@ async function list(request: ConsoleRequest): Promise<ConsolePage> {
       olderPager(request, "/deposits", next, FILTERS),
     ],
   };
+}
+
+/** Customers are told their addresses in both forms, and the API looks for the hex one. */
+function asHex(address: string | undefined): string | undefined {
+  if (address === undefined || !/^addr1/i.test(address)) return address;
+  try {
+    return parseBech32(address);
+  } catch {
+    return address;
+  }
 }
 
 function depositTable(
@@ -156,11 +167,17 @@ async function one(request: ConsoleRequest): Promise<ConsolePage> {
   };
 }
 
+/** A hash as the EVM writes it, or in capitals and without 0x as the Cosmos side does. */
+const HASH_PATTERN = "(0[xX])?[0-9a-fA-F]{64}";
+
+function hashIn(text: string): string {
+  return `0x${text.replace(/^0x/i, "").toLowerCase()}`;
+}
+
 async function explain(request: ConsoleRequest): Promise<ConsolePage> {
   const { query, t } = request;
-  const txHash = query.get("txHash") ?? "";
-  const pattern = "0x[0-9a-fA-F]{64}";
-  if (txHash !== "" && !new RegExp(`^${pattern}$`).test(txHash)) {
+  const text = query.get("txHash") ?? "";
+  if (text !== "" && !new RegExp(`^${HASH_PATTERN}$`).test(text)) {
     throw badRequest("txHash is no hash of a transaction");
   }
   return {
@@ -173,12 +190,12 @@ async function explain(request: ConsoleRequest): Promise<ConsolePage> {
         field("explain", {
           name: "txHash",
           label: t("transactionHint"),
-          value: txHash,
+          value: text,
           isRequired: true,
-          pattern,
+          pattern: HASH_PATTERN,
         }),
       ),
-      txHash === "" ? undefined : await answer(request, txHash),
+      text === "" ? undefined : await answer(request, hashIn(text)),
     ],
   };
 }

@@ -9,6 +9,8 @@ import { parseHtml, textOf } from "./html.js";
 export interface ShownRequest {
   readonly role: ConsoleRequest["role"];
   readonly params?: ConsoleRequest["params"];
+  /** Of the page's address. */
+  readonly query?: string;
   /** What the APIs answer, unparsed. */
   readonly answer: (question: ApiQuestion<unknown>) => unknown;
 }
@@ -17,12 +19,12 @@ export interface ShownRequest {
 export async function shownPage(
   { pages }: ConsoleRoutes,
   path: string,
-  { role, params = {}, answer }: ShownRequest,
+  { role, params = {}, query = "", answer }: ShownRequest,
 ) {
   const get = async (question: ApiQuestion<unknown>) => question.schema.parse(answer(question));
   const request = {
     params,
-    query: new URLSearchParams(),
+    query: new URLSearchParams(query),
     user: "ann",
     role,
     api: { get },
