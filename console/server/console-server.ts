@@ -112,18 +112,14 @@ class Pages implements ConsoleServer {
   private readonly timer: ReplyTimer;
   private readonly pipelines = new PipelineBound();
   private readonly logins: MetricCounter;
-  private readonly cookieName: string;
-  private readonly loginCookieName: string;
+  private readonly isSecure: boolean;
   private readonly cookieRules: string;
   private readonly publicHost: string | undefined;
 
   constructor(private readonly options: ConsoleServerOptions) {
     const { publicUrl, clock, metrics, triesPerMinute } = options;
-    const isSecure = publicUrl.startsWith("https:");
-    const prefix = isSecure ? "__Host-" : "";
-    this.cookieName = `${prefix}causeway-session`;
-    this.loginCookieName = `${prefix}causeway-login`;
-    this.cookieRules = `; Path=/; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
+    this.isSecure = publicUrl.startsWith("https:");
+    this.cookieRules = `; Path=/; HttpOnly; SameSite=Strict${this.isSecure ? "; Secure" : ""}`;
     this.publicHost = publicUrl === "" ? undefined : new URL(publicUrl).host.toLowerCase();
     this.table = new RouteTable(options.routes);
     this.sessions = new SessionStore(options.session, clock);
@@ -155,6 +151,13 @@ class Pages implements ConsoleServer {
     return this.listener.stop();
   }
 
+  /** Browsers send the cookies of a host to all of its ports: kits side by side have names of their own. */
+  private cookieName(of: "session" | "login", { headers }: IncomingMessage): string {
+    if (this.isSecure) return `__Host-causeway-${of}`;
+    const [, port = ""] = /:(\d{1,5})$/.exec(headers.host ?? "") ?? [];
+    return `causeway-${of}-${port}`;
+  }
+
   private async accept(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.pipelines.count(request, response);
     this.timer.time(response, "other");
@@ -170,7 +173,7 @@ class Pages implements ConsoleServer {
         return;
       }
       checkHost(request, this.publicHost);
-      const session = this.sessions.use(cookieOf(request, this.cookieName));
+      const session = this.sessions.use(cookieOf(request, this.cookieName("session", request)));
       exchange = { ...exchange, session };
       await this.answer(exchange);
     } catch (error) {
@@ -247,8 +250,11 @@ class Pages implements ConsoleServer {
       throw new ConsoleError("FORM_REFUSED", "not this session's token");
     }
     if (path === "/logout") {
-      this.sessions.end(cookieOf(request, this.cookieName));
-      response.appendHeader("set-cookie", `${this.cookieName}=${this.cookieRules}; Max-Age=0`);
+      this.sessions.end(cookieOf(request, this.cookieName("session", request)));
+      response.appendHeader(
+        "set-cookie",
+        `${this.cookieName("session", request)}=${this.cookieRules}; Max-Age=0`,
+      );
       this.redirect(exchange, LOGIN);
     } else if (path === "/account/password") {
       await this.changePassword(exchange, session, form);
@@ -294,8 +300,8 @@ class Pages implements ConsoleServer {
   }
 
   private async login(exchange: Exchange, form: FormFields): Promise<void> {
-    const { request, response } = exchange;
-    const cookie = cookieOf(request, this.loginCookieName);
+    const { request } = exchange;
+    const cookie = cookieOf(request, this.cookieName("login", request));
     const expected = cookie === undefined ? undefined : this.sessions.loginToken(cookie);
     if (expected === undefined || !isSameToken(form.get("token") ?? "", expected)) {
       throw new ConsoleError("FORM_REFUSED", "not this browser's login");
@@ -306,7 +312,7 @@ class Pages implements ConsoleServer {
       const known = await this.enter(() =>
         this.options.desk.enter(name, form.get("password") ?? ""),
       );
-      this.beginSession(response, known);
+      this.beginSession(exchange, known);
       this.logins.inc({ outcome: "right" });
       this.options.log.info({ user: name }, "logged in");
       this.redirect(exchange, known.mustChange ? ACCOUNT : FIRST_PAGE);
@@ -336,7 +342,7 @@ class Pages implements ConsoleServer {
         this.options.desk.change(user, { current, next, again }),
       );
       this.sessions.endAllOf(user);
-      this.beginSession(response, known);
+      this.beginSession(exchange, known);
       this.options.log.info({ user }, "password changed");
       this.redirect(exchange, `${ACCOUNT}?${DONE_QUERY}=password`);
     } catch (error) {
@@ -357,13 +363,13 @@ class Pages implements ConsoleServer {
   }
 
   private beginSession(
-    response: ServerResponse,
+    { request, response }: Pick<Exchange, "request" | "response">,
     known: Parameters<SessionStore["begin"]>[0],
   ): void {
     const id = this.sessions.begin(known);
     const seconds = Math.floor(this.options.session.maxMs / 1_000);
     const rules = `${this.cookieRules}; Max-Age=${seconds}`;
-    response.appendHeader("set-cookie", `${this.cookieName}=${id}${rules}`);
+    response.appendHeader("set-cookie", `${this.cookieName("session", request)}=${id}${rules}`);
   }
 
   private sendLogin(
@@ -371,10 +377,13 @@ class Pages implements ConsoleServer {
     given: { readonly note: LoginNote; readonly status: number },
   ): void {
     const { request, response, asked } = exchange;
-    const before = cookieOf(request, this.loginCookieName);
+    const before = cookieOf(request, this.cookieName("login", request));
     const cookie = before ?? newToken();
     if (before === undefined) {
-      response.appendHeader("set-cookie", `${this.loginCookieName}=${cookie}${this.cookieRules}`);
+      response.appendHeader(
+        "set-cookie",
+        `${this.cookieName("login", request)}=${cookie}${this.cookieRules}`,
+      );
     }
     const token = this.sessions.loginToken(cookie);
     const hidden = el("input", { type: "hidden", name: "token", value: token });

@@ -214,6 +214,27 @@ describe("a console of its own settings", () => {
     }
   });
 
+  it("keeps its login beside that of another console on the same machine", async () => {
+    const opened = await stage.openConsole();
+    try {
+      const first = await stage.login("of-both", "viewer");
+      const second = new Browser(opened.server.port);
+      // A browser has one set of cookies for all ports of a host.
+      const share = (from: Browser, to: Browser) =>
+        from.cookies.forEach((value, name) => to.cookies.set(name, value));
+      share(first, second);
+      await stage.enter(second, "of-both", "chosen by them viewer");
+      expect(second.address).toBe("/");
+      share(second, first);
+      for (const browser of [first, second]) {
+        await browser.get("/deposits");
+        expect(browser.address).toBe("/deposits");
+      }
+    } finally {
+      for (const service of opened.services.toReversed()) await service.stop();
+    }
+  });
+
   it("says so where an API does not answer, and does nothing", async () => {
     const opened = await stage.openConsole({
       CAUSEWAY_CONSOLE_API_WITHDRAWAL_URL: "http://127.0.0.1:9",
