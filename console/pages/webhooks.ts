@@ -15,7 +15,6 @@ import {
   PAGE_ROWS,
   reasonOf,
   segment,
-  short,
   warning,
 } from "./context.js";
 
@@ -113,7 +112,7 @@ async function one(request: ConsoleRequest): Promise<ConsolePage> {
             delivery.attempts,
             moment(delivery.nextTryAt),
             delivery.lastStatus ?? "—",
-            delivery.lastError === null ? "—" : short(delivery.lastError),
+            delivery.lastError ?? "—",
             moment(delivery.changedAt),
           ]),
         }),
