@@ -10,7 +10,7 @@ import { breathe } from "../../../runtime/process/main-thread.js";
 import type { ChainView, LogTerm, LogTest, PlacedLog } from "../../view/chain-view.js";
 import { logJson, placeOf } from "../../view/evm-json.js";
 import type { BlockJson } from "./json/block-json.js";
-import { RpcFault } from "./errors.js";
+import { invalidParams, RpcFault } from "./errors.js";
 import type { LogPosition } from "./filters.js";
 import { LARGE_BYTES } from "./large-lane.js";
 import { type HeightRange, type LogCriteria, mayContain } from "./log-filter.js";
@@ -295,7 +295,7 @@ function byteText(bytes: Uint8Array): string {
 /**
  * All matching logs of a range, or the error that a bound was met. Committed blocks never change,
  * so many clients that follow the same contract share one serialised answer.
- * @throws SERVER_ERROR, RESPONSE_TOO_LARGE
+ * @throws INVALID_PARAMS, RESPONSE_TOO_LARGE
  */
 export async function getLogs(
   view: ChainView,
@@ -317,7 +317,7 @@ export async function getLogs(
 
 /**
  * The refusal of a range that has too much. The blocks that an answer holds are named in Infura's words, by
- * which indexers (graph-node, Ponder) know that a shorter range is served; others of them go by the number.
+ * which indexers (graph-node, Ponder) know that a shorter range is served.
  */
 function tooMuch(
   { next, exceeded, isFirstOver }: SearchResult,
@@ -329,7 +329,7 @@ function tooMuch(
       ? ""
       : `. Try with this block range [${toQuantity(from)}, ${toQuantity(next - 1)}].`;
   return exceeded === "results"
-    ? new RpcFault("SERVER_ERROR", `query returned more than ${maxResults} results${hint}`)
+    ? invalidParams(`query returned more than ${maxResults} results${hint}`)
     : new RpcFault("RESPONSE_TOO_LARGE", `response too large${hint}`);
 }
 

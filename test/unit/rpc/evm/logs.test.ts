@@ -119,12 +119,12 @@ describe("eth_getLogs", () => {
     const few = await chainWithLogs({ logResults: 2 });
     const range = { fromBlock: "0x0", toBlock: "latest" };
     expect((await few.node.ask("eth_getLogs", range)).error).toEqual({
-      code: -32000,
+      code: -32602,
       message: "query returned more than 2 results. Try with this block range [0x0, 0x2].",
     });
     const one = await chainWithLogs({ logResults: 1 });
     const single = { blockHash: one.node.chain.block(1)?.block.hash };
-    expect((await one.node.ask("eth_getLogs", single)).error?.code).toBe(-32000);
+    expect((await one.node.ask("eth_getLogs", single)).error?.code).toBe(-32602);
     // The first log alone has more bytes; that there are too many is said all the same.
     const both = await chainWithLogs({ logResults: 1, responseBytes: 100 });
     expect((await both.node.ask("eth_getLogs", single)).error?.message).toBe(
@@ -160,7 +160,7 @@ describe("eth_getLogs", () => {
           to = Number(`0x${part[2]}`);
         }
       }
-      const code = "logResults" in limits ? -32000 : -32003;
+      const code = "logResults" in limits ? -32602 : -32003;
       expect(asked).toEqual([`1-4 ${code}`, "1-2 given", "3-4 given"]);
       expect(found.map(({ blockNumber }) => blockNumber)).toEqual(["0x1", "0x1", "0x3", "0x4"]);
     },

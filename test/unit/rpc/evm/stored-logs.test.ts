@@ -91,7 +91,7 @@ function pageOf(receipt: Receipt | undefined, logs: readonly RlpInput[]): Uint8A
   return encodeRlp([0, [...receiptFields(receipt).slice(0, -1), logs, packBloom(receipt)]]);
 }
 
-const TOO_MANY = { code: -32000, message: `query returned more than ${MOST} results` };
+const TOO_MANY = { code: -32602, message: `query returned more than ${MOST} results` };
 const item = (address: string, topics: readonly Uint8Array[]): RlpInput => [
   addressToBytes(parseAddress(address)),
   [...topics],
