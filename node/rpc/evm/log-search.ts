@@ -5,7 +5,7 @@
  * are decoded and encoded. A result count over the limit is an error, never a silent cut (D16).
  */
 import { addressToBytes } from "../../../chain/address.js";
-import { type Height, hexToBytes, toQuantity } from "../../../chain/hex.js";
+import { type Height, hexToBytes } from "../../../chain/hex.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import type { ChainView, LogTerm, LogTest, PlacedLog } from "../../view/chain-view.js";
 import { logJson, placeOf } from "../../view/evm-json.js";
@@ -50,8 +50,6 @@ export interface SearchResult {
   readonly next: Height | undefined;
   /** Which bound was met. */
   readonly exceeded: "results" | "bytes" | undefined;
-  /** The first block alone meets it. */
-  readonly isFirstOver: boolean;
 }
 
 /**
@@ -71,7 +69,6 @@ export async function searchLogs(
   const found: string[] = [];
   const size: SearchSize = { logs: 0, bytes: 0, isLarge: false };
   let exceeded: SearchResult["exceeded"];
-  let isFirstOver = false;
   for await (const { height, starts } of candidates(view, criteria, range, signal)) {
     const isWhole = isFirstWhole && height === range.from;
     const logsBefore = size.logs;
@@ -91,15 +88,14 @@ export async function searchLogs(
     }
     if (size.logs > maxResults) exceeded = "results";
     else if (size.bytes > maxBytes) exceeded = "bytes";
-    if (exceeded !== undefined && height === range.from) isFirstOver = true;
     // With the bytes of the first block alone, the next one may still exceed the other bound.
     const isKnown = !isWhole && exceeded === "results";
     const isNext = height !== range.from && size.logs > logsBefore;
     if (exceeded !== undefined && (isKnown || isNext))
-      return { logs: found, next: height, exceeded, isFirstOver };
+      return { logs: found, next: height, exceeded };
     for (const hit of hits) found.push(hit);
   }
-  return { logs: found, next: undefined, exceeded, isFirstOver };
+  return { logs: found, next: undefined, exceeded };
 }
 
 /**
@@ -307,27 +303,24 @@ export async function getLogs(
   const key = `${range.from}-${range.to}-${criteria.key}`;
   const known = json.logAnswers.get(key);
   if (known !== undefined) return known;
-  const result = await searchLogs(view, criteria, range, options);
-  if (result.exceeded !== undefined) throw tooMuch(result, range, options.maxResults);
-  const { logs } = result;
+  const { logs, exceeded } = await searchLogs(view, criteria, range, options);
+  if (exceeded !== undefined) throw tooMuch(exceeded, range, options.maxResults);
   const answer = await joinLogs(logs, options.signal);
   json.logAnswers.set(key, answer);
   return answer;
 }
 
 /**
- * The refusal of a range that has too much. The blocks that an answer holds are named in Infura's words, by
- * which indexers (graph-node, Ponder) know that a shorter range is served.
+ * The refusal of what has too much. Indexers ask for fewer blocks where they are told so in words that they
+ * know, as graph-node and Ponder do these. No range is named that is answered: Ponder would keep to its
+ * length for ever.
  */
 function tooMuch(
-  { next, exceeded, isFirstOver }: SearchResult,
-  { from }: HeightRange,
+  exceeded: "results" | "bytes",
+  { from, to }: HeightRange,
   maxResults: number,
 ): RpcFault {
-  const hint =
-    next === undefined || isFirstOver
-      ? ""
-      : `. Try with this block range [${toQuantity(from)}, ${toQuantity(next - 1)}].`;
+  const hint = from < to ? ": block range too large" : "";
   return exceeded === "results"
     ? invalidParams(`query returned more than ${maxResults} results${hint}`)
     : new RpcFault("RESPONSE_TOO_LARGE", `response too large${hint}`);

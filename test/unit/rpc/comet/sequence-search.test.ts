@@ -1,4 +1,4 @@
-/** The transaction that took an account's sequence is found, however many blocks and transactions there are. */
+/** The transaction that took an account's sequence is found, however many blocks there are. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../../chain/address.js";

@@ -120,7 +120,7 @@ describe("eth_getLogs", () => {
     const range = { fromBlock: "0x0", toBlock: "latest" };
     expect((await few.node.ask("eth_getLogs", range)).error).toEqual({
       code: -32602,
-      message: "query returned more than 2 results. Try with this block range [0x0, 0x2].",
+      message: "query returned more than 2 results: block range too large",
     });
     const one = await chainWithLogs({ logResults: 1 });
     const single = { blockHash: one.node.chain.block(1)?.block.hash };
@@ -131,14 +131,16 @@ describe("eth_getLogs", () => {
       "query returned more than 1 results",
     );
     const small = await chainWithLogs({ responseBytes: 700 });
-    expect((await small.node.ask("eth_getLogs", { ...range, fromBlock: "0x1" })).error).toEqual({
+    expect((await small.node.ask("eth_getLogs", range)).error).toEqual({
       code: -32003,
-      message: "response too large",
+      message: "response too large: block range too large",
     });
+    const hash = { blockHash: small.node.chain.block(1)?.block.hash };
+    expect((await small.node.ask("eth_getLogs", hash)).error?.message).toBe("response too large");
   });
 
   it.each([{ logResults: 2 }, { responseBytes: 1_100 }])(
-    "is answered for the part of a range that a refusal names: %j",
+    "tells indexers in their words that fewer blocks are answered: %j",
     async (limits) => {
       const { node: own, addLast } = await chainWithLogs(limits);
       addLast([log(token, word("5"))]);
@@ -147,17 +149,14 @@ describe("eth_getLogs", () => {
       for (let from = 1, to = 4; from <= 4; ) {
         const range = { fromBlock: `0x${from}`, toBlock: `0x${to}` };
         const { result, error } = await own.ask("eth_getLogs", range);
-        // As Ponder reads it.
-        const part = /Try with this block range \[0x([0-9a-f]+),\s*0x([0-9a-f]+)\]/.exec(
-          error?.message ?? "",
-        );
         asked.push(`${from}-${to} ${error?.code ?? "given"}`);
-        if (part === null) {
+        if (error === undefined) {
           found.push(...(result as LogJson[]));
           [from, to] = [to + 1, 4];
         } else {
-          expect(part[1]).toBe(`${from}`);
-          to = Number(`0x${part[2]}`);
+          // graph-node, log_stream; Ponder's getLogsRetryHelper takes half of the range at these words.
+          expect(error.message).toContain("block range too large");
+          to = from + Math.floor((to - from) / 2);
         }
       }
       const code = "logResults" in limits ? -32602 : -32003;
