@@ -3,8 +3,9 @@ import type { Address } from "../../../chain/address.js";
 import { PRECOMPILE_ADDRESSES } from "../../../chain/evm/precompiles.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import type { AccessListEntry } from "../../../chain/transaction.js";
+import { CallError } from "./call-error.js";
 import type { CallRequest } from "./call-port.js";
-import type { MessageRunner, RunOutcome } from "./call-run.js";
+import type { MessageRunner, RanOutcome } from "./call-run.js";
 import {
   ACCOUNT_OPCODES,
   CALL_ITEMS,
@@ -26,7 +27,8 @@ export interface AccessListResult {
 
 /**
  * The list of addresses and slots that the message touches, without those that are warm anyway.
- * @throws INSUFFICIENT_FUNDS
+ * @throws INSUFFICIENT_FUNDS; INVALID_MESSAGE where it cannot be executed, or not with its list: clients read
+ *   list and gas, and not that the answer has an `error`
  */
 export function createAccessList(
   request: CallRequest,
@@ -34,19 +36,21 @@ export function createAccessList(
   gasLimit: bigint,
 ): AccessListResult {
   let accessList = request.accessList;
-  let outcome: RunOutcome;
+  let outcome: RanOutcome;
   for (let round = 1; ; round++) {
     const touched = new TouchedList();
     const { watcher } = touched;
-    outcome = runner.run(request, { gasLimit, accessList, watcher });
-    if (outcome.kind === "invalid") break;
+    const run = runner.run(request, { gasLimit, accessList, watcher });
+    if (run.kind === "invalid") {
+      throw new CallError("INVALID_MESSAGE", `failed to apply transaction: err: ${run.error}`);
+    }
+    outcome = run;
     const warm = new Set<string>([...PRECOMPILE_ADDRESSES, request.from, ...touched.created]);
     if (request.to !== undefined) warm.add(request.to);
     const grown = mergeLists(accessList, touched.entries(), warm);
     if (sizeOf(grown) === sizeOf(accessList) || round === MAX_ROUNDS) break;
     accessList = grown;
   }
-  if (outcome.kind === "invalid") return { accessList, gasUsed: 0n, error: outcome.error };
   const { gasUsed, error } = outcome;
   return error === undefined ? { accessList, gasUsed } : { accessList, gasUsed, error };
 }

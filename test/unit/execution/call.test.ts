@@ -412,6 +412,16 @@ describe("eth_createAccessList", () => {
     const { accessList, error } = await list(withCode("60015450fe"));
     expect([accessList.length, error]).toEqual([1, "invalid opcode: INVALID"]);
   });
+
+  it("is refused where the message cannot be executed, or not with its list, as by go-ethereum", async () => {
+    const refused = (have: number, want: number) => ({
+      code: "INVALID_MESSAGE",
+      message: `failed to apply transaction: err: intrinsic gas too low: have ${have}, want ${want}`,
+    });
+    const state = withCode("60075450");
+    await expect(list(state, { gasLimit: 20_000n })).rejects.toMatchObject(refused(20_000, 21_000));
+    await expect(list(state, { gasLimit: 23_500n })).rejects.toMatchObject(refused(23_500, 25_300));
+  });
 });
 
 it("leaves calls with many listed keys to the workers, in one entry or in several", () => {
