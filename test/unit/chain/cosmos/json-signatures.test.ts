@@ -52,6 +52,23 @@ function bodyWithTime(of: CosmosTransaction, seconds: bigint, nanos: number): Ui
   return Buffer.concat([of.bodyBytes, new ProtoWriter().message(5, time).finish()]);
 }
 
+describe("a signature over typed data", () => {
+  it("covers no sign mode: the same one counts in both, under another hash each", () => {
+    const modes = [read(), read({ mode: 127 })];
+    const digests = modes.map((tx) => {
+      const typed = typedDataOf(aminoSignDoc(tx, LIMITS.cosmosChainId), LIMITS.chainId);
+      return typedDataDigest(typed ?? raise());
+    });
+    expect(digests[1]).toEqual(digests[0]);
+    const { r, s } = secp256k1.sign(digests[0] ?? raise(), privateKey);
+    const signatures = [Buffer.concat([r, s])];
+    const signed = modes.map((tx) => decodeCosmosTransaction(raw({ signatures }, tx)));
+    expect(signed.map(({ signMode }) => signMode)).toEqual([1, 127]);
+    expect(signed.map(faultOf)).toEqual([undefined, undefined]);
+    expect(new Set(signed.map(({ hash }) => hash)).size).toBe(2);
+  });
+});
+
 describe("a time after which a transaction is void", () => {
   const msgs = [
     {
