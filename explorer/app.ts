@@ -1,6 +1,6 @@
 /** The explorer put together: sources, pages, server. */
 import { join, resolve } from "node:path";
-import type { Network } from "../chain/networks.js";
+import { DEFAULT_PORTS, type Network } from "../chain/networks.js";
 import type { TokenEntry } from "../chain/token-list.js";
 import { errorMessage } from "../chain/errors.js";
 import { createEvmClient } from "../rpc-client/evm-client.js";
@@ -11,6 +11,7 @@ import type { Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { Metrics } from "../runtime/process/metrics.js";
 import type { ExplorerConfig } from "./config.js";
+import { nodeUrl } from "./html/node-url.js";
 import { addressRoutes } from "./pages/address.js";
 import { blockRoutes } from "./pages/block.js";
 import type { ContractBook, PageContext } from "./pages/context.js";
@@ -66,6 +67,9 @@ export interface Explorer {
 
 const MIB = 1024 * 1024;
 
+/** Where a reader's own node answers unless it was told otherwise. */
+const USUAL_CONSENSUS_URL = `http://127.0.0.1:${DEFAULT_PORTS.cometRpc}`;
+
 /** Where the style sheet and the scripts lie; the build copies them beside the compiled code. */
 const ASSETS = new URL("./assets/", import.meta.url);
 
@@ -82,6 +86,7 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     timeoutMs,
     maxBytes: config.node["max-response-mib"] * MIB,
   });
+  const publicUrl = config.server["public-url"];
   const context: PageContext = {
     network,
     chain,
@@ -90,7 +95,11 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     staking: new StakingSource(rest),
     governance: new GovernanceSource(rest),
     tokens: new Map(options.tokens.map((token) => [token.contractAddress, token])),
-    publicUrl: config.server["public-url"],
+    publicUrl,
+    commandUrls: {
+      rpc: nodeUrl(config.node.url, publicUrl, "<RPC URL>"),
+      consensus: nodeUrl(config.node["consensus-url"], publicUrl, USUAL_CONSENSUS_URL),
+    },
     clock,
     contracts: contractBook(options, chain),
   };

@@ -46,7 +46,7 @@ export function verifyRoutes(context: PageContext): readonly PageRoute[] {
   ];
 }
 
-async function verify({ network }: PageContext, { t }: PageRequest): Promise<Page> {
+async function verify({ network, commandUrls }: PageContext, { t }: PageRequest): Promise<Page> {
   return {
     title: t("verify"),
     scripts: ["verify"],
@@ -65,7 +65,7 @@ async function verify({ network }: PageContext, { t }: PageRequest): Promise<Pag
         el(
           "p",
           {},
-          code("curl -s http://127.0.0.1:26657/commit | jq .result.signed_header.commit"),
+          code(`curl -s ${commandUrls.consensus}/commit | jq .result.signed_header.commit`),
         ),
         el("noscript", {}, note("info", t("verifyNeedsScript"))),
         pinForm(network.cosmosChainId, t),

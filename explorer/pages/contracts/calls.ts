@@ -246,16 +246,15 @@ function valueOf(query: URLSearchParams): bigint | undefined {
 
 /** What is to be signed, for a shell and for a wallet. */
 function callContent(
-  { network, publicUrl }: PageContext,
+  { network, commandUrls }: PageContext,
   account: Address,
   { data, valueAtoken }: { readonly data: Hex; readonly valueAtoken: Atoken },
   t: Texts,
 ): Content {
   const to = toChecksumAddress(account);
   const value = valueAtoken === 0n ? "" : ` --value ${valueAtoken}wei`;
-  const node = publicUrl === "" ? "http://127.0.0.1:8545" : "<RPC URL>";
   const command =
-    `cast send --rpc-url ${node} --chain ${network.evmChainId} --legacy --interactive` +
+    `cast send --rpc-url ${commandUrls.rpc} --chain ${network.evmChainId} --legacy --interactive` +
     `${value} ${to} ${data}`;
   const line = (text: string, label: string) =>
     el("pre", { tabindex: 0, role: "region", "aria-label": label }, el("code", {}, text));

@@ -349,6 +349,8 @@ describe("reading and writing", () => {
     const text = textOf(root);
     expect(text).toContain(data);
     expect(text).toContain(`--value 1500000000000000000wei ${first} ${data}`);
+    // The node of this kit, whatever answers at the usual port.
+    expect(text).toContain(`--rpc-url http://127.0.0.1:${8545 + stage.offset} --chain 6940`);
     const wallets = all(root, "div").filter(({ attributes }) => attributes.has("data-wallet"));
     expect(wallets[0]?.attributes.get("data-data")).toBe(data);
     const wrong = await post(`/write/${first}`, { f: selector, a0: "{}", a1: "", value: "x" });

@@ -144,6 +144,11 @@ describe("every page", () => {
     expect(links.filter((href) => href.startsWith("/validator/"))).toEqual([]);
   });
 
+  it("names this kit's node where somebody is to ask it by hand", async () => {
+    const command = `curl -s http://127.0.0.1:${26657 + stage.offset}/commit |`;
+    expect((await page("/verify")).text).toContain(command);
+  });
+
   it("leads only to pages that are there", async () => {
     const targets = new Set<string>();
     for (const target of Object.values(pages)) {

@@ -6,6 +6,7 @@ import { AbiCoder, getBytes, Interface } from "ethers";
 import { parseHash32, parseHex } from "../../../chain/hex.js";
 import { decodeCall, decodeLog, decodeText } from "../../../explorer/decode/abi.js";
 import { readIdentifier } from "../../../explorer/decode/identifiers.js";
+import { nodeUrl } from "../../../explorer/html/node-url.js";
 import { textBlock } from "../../../explorer/html/text-block.js";
 import { clientOf, isLoopback } from "../../../runtime/http/client-address.js";
 import { candleChart, lineChart } from "../../../web/html/chart.js";
@@ -233,4 +234,22 @@ describe("the address of what was asked for", () => {
       expect([...searchParams]).toEqual([["q", "a?b&c"]]);
     },
   );
+});
+
+describe("the node in commands that readers are shown", () => {
+  it("is the explorer's own where both are on this machine, and nobody else's", () => {
+    for (const [url, publicUrl, shown] of [
+      ["http://127.0.0.1:9545", "", "http://127.0.0.1:9545"],
+      ["http://localhost:9545/", "", "http://localhost:9545"],
+      ["http://me:secret@127.0.0.1:9545", "", "http://127.0.0.1:9545"],
+      ["http://[::1]:9545", "", "http://[::1]:9545"],
+      ["http://127.0.0.1:9545", "https://pages.example", "elsewhere"],
+      ["http://127.0.0.1:9545/a-key", "", "elsewhere"],
+      ["http://10.0.0.7:8545", "", "elsewhere"],
+      ["https://127.0.0.1.example", "", "elsewhere"],
+    ] as const) {
+      const found = nodeUrl(url, publicUrl, "elsewhere");
+      expect({ url, publicUrl, found }).toEqual({ url, publicUrl, found: shown });
+    }
+  });
 });
