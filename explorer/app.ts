@@ -96,6 +96,7 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     governance: new GovernanceSource(rest),
     tokens: new Map(options.tokens.map((token) => [token.contractAddress, token])),
     publicUrl,
+    generation: () => tracker.generation,
     commandUrls: {
       rpc: nodeUrl(config.node.url, publicUrl, "<RPC URL>"),
       consensus: nodeUrl(config.node["consensus-url"], publicUrl, USUAL_CONSENSUS_URL),

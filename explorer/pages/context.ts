@@ -28,6 +28,8 @@ export interface PageContext {
   readonly tokens: ReadonlyMap<Address, TokenEntry>;
   /** Origin under which readers reach the pages; "" where it is not known. */
   readonly publicUrl: string;
+  /** Changes when the chain is another one than before: what was kept of it is not of this one. */
+  readonly generation: () => number;
   /** The node in commands that readers are shown. */
   readonly commandUrls: { readonly rpc: string; readonly consensus: string };
   readonly clock: Clock;

@@ -24,8 +24,8 @@ const WINDOW = 100;
 
 /** "/validators". */
 export function validatorRoutes(context: PageContext): readonly PageRoute[] {
-  // Canonical commits never change: a new block costs one question.
-  const signers = new LRUCache<number, ReadonlySet<string>>({ max: 2 * WINDOW });
+  // Canonical commits never change but with the chain: a new block costs one question.
+  const signers = new LRUCache<string, ReadonlySet<string>>({ max: 2 * WINDOW });
   return [
     {
       path: "/validators",
@@ -47,7 +47,7 @@ interface Staked {
 
 async function validators(
   context: PageContext,
-  signers: LRUCache<number, ReadonlySet<string>>,
+  signers: LRUCache<string, ReadonlySet<string>>,
   { t, query, signal }: PageRequest,
 ): Promise<Page> {
   const { chain, consensus, staking } = context;
@@ -166,19 +166,21 @@ function setTable(
 
 /** Who signed each of the newest blocks that are canonical. */
 async function signersUpTo(
-  { consensus }: PageContext,
+  { consensus, generation }: PageContext,
   newest: number,
-  signers: LRUCache<number, ReadonlySet<string>>,
+  signers: LRUCache<string, ReadonlySet<string>>,
   signal: AbortSignal,
 ): Promise<readonly ReadonlySet<string>[]> {
   // The commit of the newest block may still gain votes.
   const count = Math.max(0, Math.min(WINDOW, newest));
   const window = Array.from({ length: count }, (_, back) => newest - back);
-  const missing = window.filter((one) => !signers.has(one));
+  const now = generation();
+  const keyOf = (height: number) => `${now} ${height}`;
+  const missing = window.filter((one) => !signers.has(keyOf(one)));
   for (const commit of await consensus.commits(missing, { signal })) {
-    if (commit.isCanonical) signers.set(commit.height, signersOf(commit));
+    if (commit.isCanonical) signers.set(keyOf(commit.height), signersOf(commit));
   }
-  return window.flatMap((one) => signers.get(one) ?? []);
+  return window.flatMap((one) => signers.get(keyOf(one)) ?? []);
 }
 
 function signersOf({ votes }: CommitView): ReadonlySet<string> {
