@@ -364,8 +364,10 @@ export class HeightRun {
 
   private onMoment({ name, round, step }: Extract<Effect, { type: "moment" }>): void {
     if (name === "NewRound") {
-      const { proposalBlock, lockedBlock, validBlock } = this.current;
-      this.blocks.retain([proposalBlock?.id, lockedBlock, validBlock]);
+      const { proposalBlock, lockedBlock, validBlock, wantedParts } = this.current;
+      // What the same step asks for again is still here, and nobody would send its parts once more.
+      const wanted = wantedParts === undefined ? undefined : this.blocks.byParts(wantedParts)?.id;
+      this.blocks.retain([proposalBlock?.id, lockedBlock, validBlock, wanted]);
     }
     if (this.isReplaying) return;
     const blockId = this.current.proposal?.blockId;

@@ -193,6 +193,24 @@ describe("votes", () => {
   });
 });
 
+describe("a decision", () => {
+  it("in a later round is taken by who has had its block since an earlier one", async () => {
+    const { node, chain, tell, offer, vote, votes, own, others } = await listener();
+    const { blockId, proposal, parts } = offer();
+    for (const message of [proposal, ...parts]) await tell(message);
+    await until(() => votes().length > 0, { timeoutMs: 10_000, what: "its prevote" });
+    // It heard no prevotes of the others, who offered the block again and decided.
+    const round = [1, 2].find((one) => chain.proposerOf(1, one) !== own) ?? 1;
+    const type = VOTE_TYPE.precommit;
+    for (const who of others)
+      await tell({ type: "vote", vote: vote(who, { type, round, blockId }) });
+    // Peers that look at what it says that it lacks have nothing more to give.
+    for (const part of parts) await tell(part);
+    await until(() => node.height === 1, { timeoutMs: 10_000, what: "height 1" });
+    expect(node.halts).toEqual([]);
+  });
+});
+
 describe("a halt", () => {
   it("follows two thirds behind an invalid block, and nothing is said any more", async () => {
     const { node, tell, offer, vote, others, said } = await listener();
