@@ -1,10 +1,16 @@
 /** Everything that must be proven of a height before a state is restored there. */
+import type { BlockId } from "../../../chain/consensus/block-id.js";
 import { type Commit, EMPTY_COMMIT, hashCommit } from "../../../chain/consensus/commit.js";
-import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.js";
+import {
+  type ConsensusHeader,
+  hashConsensusHeader,
+} from "../../../chain/consensus/consensus-header.js";
 import { hashEvidenceList } from "../../../chain/consensus/evidence.js";
 import { type LightBlock, LightError } from "../../../chain/consensus/light.js";
 import type { ValidatorSet } from "../../../chain/consensus/validator-set.js";
+import { errorCode } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
+import { verifyCommit } from "../../blocks/commit-verification.js";
 import { type BackfillOptions, fetchBackfill } from "../backfill.js";
 import { fromAny, type LightClient } from "./light-client.js";
 import type { BlockExtras } from "./light-json.js";
@@ -27,14 +33,17 @@ export async function proveState(
   const block = await light.verify(height, signal);
   const next = await light.verify(height + 1, signal);
   const afterNext = await light.verify(height + 2, signal);
-  const first = await proposerSet(block, light, signal);
+  const before = height === 1 ? undefined : await light.verify(height - 1, signal);
+  const first = proposerSet(before, block);
   const second = followingSet(first, next.validators);
   const { blockId } = block.commit;
   if (blockId === undefined) throw new RangeError("a verified commit is for a block");
   if (next.header.lastBlockId?.hash !== blockId.hash) throw notOneChain(height);
   const extras = await fromAny(
     providers,
-    async (provider) => checkedExtras(provider, block, await provider.blockExtras(height, signal)),
+    async (provider) => {
+      return checkedExtras(provider, { block, before }, await provider.blockExtras(height, signal));
+    },
     signal,
   );
   return {
@@ -52,15 +61,8 @@ export async function proveState(
 }
 
 /** The set of a height with its proposer: by the set before it, where there is one. */
-async function proposerSet(
-  block: LightBlock,
-  light: LightClient,
-  signal: AbortSignal,
-): Promise<ValidatorSet> {
-  const { height } = block.header;
-  if (height === 1) return block.validators;
-  const before = await light.verify(height - 1, signal);
-  return followingSet(before.validators, block.validators);
+function proposerSet(before: LightBlock | undefined, { validators }: LightBlock): ValidatorSet {
+  return before === undefined ? validators : followingSet(before.validators, validators);
 }
 
 /**
@@ -68,34 +70,61 @@ async function proposerSet(
  * with the signatures that the server had seen by then; of those only two thirds were verified.
  */
 async function decidedCommit(
-  { header, commit }: LightBlock,
+  { header, commit, validators }: LightBlock,
   next: LightBlock,
   {
     providers,
     signal,
   }: { readonly providers: readonly LightProvider[]; readonly signal: AbortSignal },
 ): Promise<Commit> {
-  const { lastCommitHash } = next.header;
+  const { lastCommitHash, lastBlockId } = next.header;
   if (hashCommit(commit) === lastCommitHash) return commit;
   const ask = async (provider: LightProvider) => {
     const { commit: found } = await provider.lightBlock(header.height, signal);
-    if (hashCommit(found) === lastCommitHash) return found;
+    const isNamed = hashCommit(found) === lastCommitHash;
+    if (isNamed && isSigned(found, { header, blockId: lastBlockId, validators })) return found;
     throw notDecided(provider, header.height);
   };
   return fromAny(providers, ask, signal);
 }
 
+/**
+ * Whether validators signed a commit as it stands. A header's hash of it covers signatures alone: with
+ * another round beside them this node's block would have other bytes than the one that was decided.
+ */
+function isSigned(
+  commit: Commit,
+  of: {
+    readonly header: ConsensusHeader;
+    readonly blockId: BlockId | undefined;
+    readonly validators: ValidatorSet;
+  },
+): boolean {
+  const { header, blockId, validators } = of;
+  const { chainId, height } = header;
+  if (blockId === undefined) return false;
+  try {
+    verifyCommit(commit, { chainId, height, blockId, validators });
+    return true;
+  } catch (error) {
+    if (errorCode(error) !== "BLOCK_INVALID") throw error;
+    return false;
+  }
+}
+
 /** Commit and evidence that the proven header names. Throws SERVER_ANSWER_INVALID. */
 function checkedExtras(
   provider: LightProvider,
-  { header }: LightBlock,
+  { block, before }: { readonly block: LightBlock; readonly before: LightBlock | undefined },
   extras: BlockExtras,
 ): BlockExtras {
-  const lastCommit = header.height === 1 ? EMPTY_COMMIT : extras.lastCommit;
+  const { header } = block;
+  const lastCommit = before === undefined ? EMPTY_COMMIT : extras.lastCommit;
   const isOwn =
     hashConsensusHeader(extras.header) === hashConsensusHeader(header) &&
     hashCommit(lastCommit) === header.lastCommitHash &&
-    hashEvidenceList(extras.evidence) === header.evidenceHash;
+    hashEvidenceList(extras.evidence) === header.evidenceHash &&
+    (before === undefined || isSigned(lastCommit, { ...before, blockId: header.lastBlockId }));
   if (isOwn) return { ...extras, lastCommit };
   throw notDecided(provider, header.height);
 }

@@ -440,6 +440,12 @@ describe("a state", () => {
     const other = client({ servers: wrong, trusted, nowNs: START_NS + HOUR_NS });
     const proving = proveState(7, { ...parts, light: other, providers: wrong }, signal);
     expect(await codeOf(proving)).toBe("SERVER_ANSWER_INVALID");
+    const moved = { ...seen, commit: { ...seen.commit, round: seen.commit.round + 1 } };
+    const liars = twice(new Map([...four, [7, moved]]));
+    for (const server of liars) server.early.set(7, early);
+    const third = client({ servers: liars, trusted, nowNs: START_NS + HOUR_NS });
+    const told = proveState(7, { ...parts, light: third, providers: liars }, signal);
+    expect(await codeOf(told)).toBe("SERVER_ANSWER_INVALID");
   });
 
   it("waits for the two heights above it", async () => {
@@ -451,6 +457,10 @@ describe("a state", () => {
       { header: at(chain, 6).header },
       { lastCommit: at(chain, 5).commit },
       { lastCommit: { ...at(chain, 6).commit, signatures: [] } },
+      // The header's hash covers the signatures of a commit, and nothing else of it.
+      { lastCommit: { ...at(chain, 6).commit, round: 2 } },
+      { lastCommit: { ...at(chain, 6).commit, height: 5 } },
+      { lastCommit: { ...at(chain, 6).commit, blockId: at(chain, 5).commit.blockId } },
     ];
     for (const change of changes) {
       const providers = twice(chain);
