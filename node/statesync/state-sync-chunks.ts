@@ -40,6 +40,12 @@ const PASSED_OVER_MS = 15_000;
 /** Without any peer for this long another snapshot is looked for. */
 const PATIENCE_MS = 30_000;
 
+/**
+ * So many times of a chunk longer where peers say that they have it, and give nothing: some who keep
+ * silent in turns are hardly asked often enough to be banned.
+ */
+const SILENT_CHUNKS = 4;
+
 /** A fetcher without a peer looks again after this. */
 const IDLE_MS = 100;
 
@@ -112,7 +118,7 @@ export class ChunkFetch {
   /**
    * Resolves when the chunks of a range are on disk; to be called for each range once.
    * @param range.to the first one that is not wanted any more
-   * @throws SNAPSHOT_UNAVAILABLE when no peer has had it for a while; what `check` throws;
+   * @throws SNAPSHOT_UNAVAILABLE when no peer has given any for a while; what `check` throws;
    * CHUNK_WRITE_FAILED; or the signal's reason
    */
   async run(
@@ -126,6 +132,8 @@ export class ChunkFetch {
       if (kept === undefined) this.waiting.push(index);
       else this.take(index, kept);
     }
+    // To read what is here may take minutes.
+    this.lastProgressMs = this.ports.clock.monotonicMs();
     const { height, chunks } = this.offer;
     this.ports.log.info({ height, chunks, ...range, kept: this.done }, "state sync fetches chunks");
     const ending = new AbortController();
@@ -143,10 +151,10 @@ export class ChunkFetch {
   private async fetchAll(signal: AbortSignal): Promise<void> {
     while (this.done < this.wanted) {
       signal.throwIfAborted();
+      this.assertHope();
       const peer = this.waiting.length === 0 ? undefined : this.choosePeer();
       const index = peer === undefined ? undefined : this.waiting.shift();
       if (peer === undefined || index === undefined) {
-        this.assertHope();
         await sleep(IDLE_MS, { signal });
         continue;
       }
@@ -218,8 +226,10 @@ export class ChunkFetch {
   private assertHope(): void {
     const isAlone = this.ports.offers.holders(this.offer).length === 0;
     const waitedMs = this.ports.clock.monotonicMs() - this.lastProgressMs;
-    if (!isAlone || waitedMs < PATIENCE_MS) return;
-    throw new StateSyncError("SNAPSHOT_UNAVAILABLE", "no peer has the snapshot any more", {
+    const patienceMs = PATIENCE_MS + (isAlone ? 0 : SILENT_CHUNKS * this.ports.timeoutMs);
+    if (waitedMs < patienceMs) return;
+    const reason = isAlone ? "no peer has the snapshot any more" : "no peer gives the snapshot";
+    throw new StateSyncError("SNAPSHOT_UNAVAILABLE", reason, {
       retriable: true,
       details: { height: this.offer.height },
     });

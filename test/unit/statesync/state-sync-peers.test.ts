@@ -390,16 +390,15 @@ describe("a snapshot that is not valid", () => {
 });
 
 describe("a snapshot whose chunks nobody gives", () => {
-  it("is not waited for again before another one of the same peer is tried", () =>
+  /** Heights of the first four snapshots that are begun with; the one peer has two of them. */
+  const begun = (answer: ChunkAnswer) =>
     inVirtualTime(async () => {
       const manifests = [5, 6].map((height) => encodeManifest({ ...MANIFEST, height }));
       const offered = manifests.map((bytes, index) => {
         return { height: 5 + index, format: 1, chunks: CHUNKS.length, id: snapshotIdOf(bytes) };
       });
       const tried: number[] = [];
-      // As where a file of each is damaged: the peer says that it does not have the chunk.
-      const damaged = async () => undefined;
-      const holder = new FakePeer("holder", damaged, offered, ({ height }) => {
+      const holder = new FakePeer("holder", answer, offered, ({ height }) => {
         tried.push(height);
         return manifests[height - 5];
       });
@@ -413,7 +412,18 @@ describe("a snapshot whose chunks nobody gives", () => {
         ending.abort(new Error("enough"));
         await running;
       }
-      expect(tried.slice(0, 4)).toEqual([6, 5, 6, 5]);
-      expect(reports).toEqual([]);
-    }));
+      return tried.slice(0, 4);
+    });
+
+  it("is not waited for again before another one of the same peer is tried", async () => {
+    // As where a file of each is damaged: the peer says that it does not have the chunk.
+    const damaged = async () => undefined;
+    expect(await begun(damaged)).toEqual([6, 5, 6, 5]);
+    expect(reports).toEqual([]);
+  });
+
+  it("is given up where those who have it keep silent", async () => {
+    expect(await begun(silent)).toEqual([6, 5, 6, 5]);
+    expect(new Set(reports.map((one) => one.join(" ")))).toEqual(new Set(["holder unanswered"]));
+  });
 });
