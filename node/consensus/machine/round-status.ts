@@ -11,8 +11,11 @@ import type { VoteSet } from "./vote-set.js";
 
 /** Rounds beside the present one whose votes are told of: the newest. */
 export const MAX_OTHER_ROUNDS = 8;
-/** Votes in one answer: those of a round of a hundred validators. */
-const MAX_VOTES = 200;
+/**
+ * Votes in one answer: those of one type of the largest set with stake. Of votes that are sent once more
+ * nobody knows which one the peer needs: all of them have to go.
+ */
+const MAX_VOTES = 500;
 /** Parts in one answer: one mebibyte. */
 const MAX_PARTS = 16;
 

@@ -124,4 +124,16 @@ describe("a peer at a decided height", () => {
     const peer = status({ earlier, parts: { header, have } });
     expect(brief(repairDecided(commit, { header, parts }, peer))).toHaveLength(3);
   });
+
+  it("gets those of the largest set with stake, whichever a liar told it otherwise", () => {
+    const all = Array.from({ length: 500 }, () => true);
+    const [signature] = commit.signatures;
+    if (signature === undefined) throw new Error("no signature");
+    const large = { ...commit, signatures: all.map(() => signature) };
+    const earlier = [{ round: 2, prevotes: all, precommits: all }];
+    const peer = status({ earlier, parts: { header, have: parts.map(() => true) } });
+    expect(brief(repairDecided(large, { header, parts }, peer))).toEqual(
+      all.map((_, index) => `precommit 2/${index}`),
+    );
+  });
 });
