@@ -19,6 +19,13 @@ const MAX_RECEIVERS = 200_000;
 const MAX_OF_STRANGER = 1_000;
 const MAX_OF_STRANGERS = 4_000;
 
+/**
+ * Of all blocks of a run together, some tens of MB; behind it each block still has a few. Who catches up
+ * reads some two hundred blocks at once, and anybody may have filled each of them.
+ */
+const MAX_OF_RUN = 50_000;
+const MAX_OF_STRANGERS_BEHIND = 100;
+
 /** Accounts that transfers of a run name as their receivers; others may be taken for one. */
 export interface Receivers {
   has(address: Address): boolean;
@@ -31,6 +38,7 @@ export class WantedLogs implements Receivers {
   #moreReceivers: AddressPrefixes | undefined;
   /** Transfers of strangers that were kept, by block, and by block and contract. */
   readonly #kept = new Map<Height | string, number>();
+  #keptOfRun = 0;
   #leftOut = 0;
 
   constructor(
@@ -40,7 +48,7 @@ export class WantedLogs implements Receivers {
     this.#hashes = new Map(run.map(({ height, hash }) => [height, hash]));
   }
 
-  /** How many to our addresses were let go of, because their blocks have too many. */
+  /** How many to our addresses were let go of, because their blocks or all of the run have too many. */
   get leftOut(): number {
     return this.#leftOut;
   }
@@ -69,10 +77,15 @@ export class WantedLogs implements Receivers {
     const place = `${height} ${contract}`;
     const ofContract = this.#kept.get(place) ?? 0;
     const ofBlock = this.#kept.get(height) ?? 0;
-    const hasRoom = ofContract < MAX_OF_STRANGER && ofBlock < MAX_OF_STRANGERS;
-    if (hasRoom) this.#kept.set(place, ofContract + 1).set(height, ofBlock + 1);
-    else this.#leftOut += 1;
-    return hasRoom;
+    const most = this.#keptOfRun < MAX_OF_RUN ? MAX_OF_STRANGERS : MAX_OF_STRANGERS_BEHIND;
+    const hasRoom = ofContract < MAX_OF_STRANGER && ofBlock < most;
+    if (!hasRoom) {
+      this.#leftOut += 1;
+      return false;
+    }
+    this.#kept.set(place, ofContract + 1).set(height, ofBlock + 1);
+    this.#keptOfRun += 1;
+    return true;
   }
 
   #remember(receiver: Address): void {

@@ -68,6 +68,28 @@ describe("transfers of a run", () => {
     expect(logs.leftOut).toBe(6 * 1_200 - 4_000);
   });
 
+  it("of strangers are fifty thousand of all its blocks, and a hundred of each block behind", () => {
+    const heights = Array.from({ length: 20 }, (_, index) => 5 + index);
+    const logs = new WantedLogs(
+      watched,
+      heights.map((height) => ({ height, hash: hashAt(height) })),
+    );
+    const contracts = Array.from({ length: 4 }, (_, n) => `0x${`e${n}`.repeat(20)}` as Address);
+    const kept = heights.map((height) =>
+      contracts
+        .flatMap((contract) =>
+          Array.from({ length: 1_000 }, () => keeps(logs, { contract, height })),
+        )
+        .filter(Boolean),
+    );
+    const counts = kept.map(({ length }) => length);
+    // Twelve full blocks, what is left of the bound, and few of each other one: none is without any.
+    expect(counts.slice(0, 14)).toEqual([...Array<number>(12).fill(4_000), 2_000, 100]);
+    expect(new Set(counts.slice(13))).toEqual(new Set([100]));
+    expect(logs.leftOut).toBe(20 * 4_000 - counts.reduce((sum, count) => sum + count, 0));
+    expect(keeps(logs, { contract: listed, height: 24 })).toBe(true);
+  });
+
   it("tell all who received, and of too many how they begin", () => {
     const logs = new WantedLogs(watched, run);
     keeps(logs, { to: stranger, value: 0n });
