@@ -16,6 +16,14 @@ export const watcherConfigFile = defineConfigFile("watcher", {
       unit: "bytes",
       help: "Longest request body.",
     }),
+    "deposit-key-from-index": field.integer({
+      default: 0,
+      min: 0,
+      max: 2_147_483_647,
+      help:
+        "Index of the first address that config/deposit.xpub has given out. 0, unless that key was " +
+        "exchanged on purpose: a home whose key is not the one of the ledger's addresses gives out none.",
+    }),
   },
   chain: {
     network: field.choice({

@@ -7,7 +7,7 @@ import type { NewIncident } from "../ledger/incidents.js";
  * NOT_READY: the node is not one to credit from yet; STALE_HEAD: it shows a head below what is
  * booked, as a late node behind a balancer does; INVALID_FIELD: a request was understood and
  * refused; NOT_FOUND: no such row; RECOVERY_OPEN: an incident that nobody resumes; OTHER_INCIDENT: the
- * one that is meant is not open.
+ * one that is meant is not open; OTHER_DEPOSIT_KEY: this home's is not the one of the ledger's addresses.
  */
 const DEPOSIT_ERROR_CODES = [
   "INCIDENT",
@@ -17,6 +17,7 @@ const DEPOSIT_ERROR_CODES = [
   "NOT_FOUND",
   "RECOVERY_OPEN",
   "OTHER_INCIDENT",
+  "OTHER_DEPOSIT_KEY",
 ] as const;
 
 /** One of `DEPOSIT_ERROR_CODES`. */

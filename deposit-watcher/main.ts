@@ -216,6 +216,7 @@ function createServer(parts: RunningParts): HttpServer {
       return tokens.tokens;
     },
     guard,
+    keyFromIndex: config.api["deposit-key-from-index"],
     headHeight: () => watcher.status.headHeight,
     onRegistered: () => watcher.wakeBackfill(),
   });

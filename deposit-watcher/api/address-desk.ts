@@ -1,11 +1,16 @@
 /** Gives out addresses: requests that arrive while the disk is busy share one commit and one forced mark. */
 import type { AddressDerivation } from "../../chain/derivation/address-derivation.js";
-import { type DepositAddress, registerAddresses } from "../../ledger/deposits/deposit-addresses.js";
+import {
+  addressesFrom,
+  type DepositAddress,
+  registerAddresses,
+} from "../../ledger/deposits/deposit-addresses.js";
 import type { LedgerGuard } from "../../ledger/guard/ledger-guard.js";
 import type { CustomerId } from "../../ledger/journal/accounts.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { DepositError } from "../errors.js";
 
 /** Addresses in one commit: enough that the disk does not bound the rate, few enough that it stays quick. */
 const MAX_BATCH = 50;
@@ -15,6 +20,8 @@ export interface AddressDeskParts {
   readonly database: SqlDatabase;
   readonly derivation: AddressDerivation;
   readonly guard: LedgerGuard;
+  /** Index from which on addresses are of this key; default 0. */
+  readonly keyFromIndex?: number;
   /** Told after each commit, so that the past of its addresses is looked for at once. */
   readonly onRegistered: () => void;
 }
@@ -23,6 +30,8 @@ export interface AddressDeskParts {
 export class AddressDesk {
   readonly #parts: AddressDeskParts;
   readonly #batcher: Batcher<CustomerId, DepositAddress>;
+  /** The ledger's addresses are of this key: what stands there stays. */
+  #isKeyKnown = false;
 
   constructor(parts: AddressDeskParts) {
     this.#parts = parts;
@@ -34,7 +43,7 @@ export class AddressDesk {
 
   /**
    * The next address, for a customer; nobody is told of one that the home does not remember.
-   * @throws COMMIT_LOST, RECOVERY, OWN_ADDRESS, HOME_MARK_UNUSABLE; the database's fault
+   * @throws OTHER_DEPOSIT_KEY, COMMIT_LOST, RECOVERY, OWN_ADDRESS, HOME_MARK_UNUSABLE; the database's fault
    */
   give(customerId: CustomerId): Promise<DepositAddress> {
     return this.#batcher.addOne(customerId);
@@ -42,14 +51,39 @@ export class AddressDesk {
 
   async #give(customerIds: readonly CustomerId[]): Promise<DepositAddress[]> {
     const { database, derivation, guard, onRegistered } = this.#parts;
+    await this.#checkKey();
     const addresses = await registerAddresses(database, customerIds, {
       deriveAddress: (index) => derivation.addressAt(index),
       issuedBelow: guard.nextAddressIndex,
     });
     failpoint("watcher.after-register");
+    // The ledger's first may be another watcher's, of the same moment.
+    await this.#checkKey();
     // In the home before anybody pays to it: a database from a backup would give it out again.
     await guard.beforeTelling({ addresses });
     onRegistered();
     return addresses;
+  }
+
+  /**
+   * A watcher with a home of its own may have a key of its own: what comes to its addresses nobody sweeps by
+   * the seed that all others are of, and is lost with that home.
+   * @throws OTHER_DEPOSIT_KEY
+   */
+  async #checkKey(): Promise<void> {
+    if (this.#isKeyKnown) return;
+    const { database, derivation, keyFromIndex: firstIndex = 0 } = this.#parts;
+    const [first] = await addressesFrom(database, { firstIndex, limit: 1 });
+    if (first === undefined) return;
+    const { index, address } = first;
+    this.#isKeyKnown = derivation.addressAt(index) === address;
+    if (this.#isKeyKnown) return;
+    throw new DepositError(
+      "OTHER_DEPOSIT_KEY",
+      `address ${index} of this ledger, ${address}, is not of this home's config/deposit.xpub: put that ` +
+        "of the home there that gave it out; where the key was exchanged on purpose, " +
+        "api.deposit-key-from-index of watcher.toml says from which index on",
+      { details: { index, address } },
+    );
   }
 }

@@ -26,6 +26,9 @@ export function mapDepositError(error: unknown): ErrorReply {
   if (error instanceof DepositError && error.code === "OTHER_INCIDENT") {
     return reply(409, "OTHER_INCIDENT", error.message, {});
   }
+  if (error instanceof DepositError && error.code === "OTHER_DEPOSIT_KEY") {
+    return reply(409, "OTHER_DEPOSIT_KEY", error.message, error.details);
+  }
   if (error instanceof LedgerError && error.code === "RECOVERY") {
     return reply(503, "RECOVERY", error.message, {});
   }

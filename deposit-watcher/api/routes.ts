@@ -43,6 +43,8 @@ export interface DepositApiParts {
   /** Tokens that are followed. */
   readonly tokens: readonly TokenAsset[];
   readonly guard: LedgerGuard;
+  /** Index from which on addresses are of this key; default 0. */
+  readonly keyFromIndex?: number;
   /** Head as the watcher saw it last; undefined before the node answered. */
   readonly headHeight: () => Height | undefined;
   /** Told after each registration, so that the address's past is looked for at once. */

@@ -3,10 +3,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, jest } from "@jest/globals";
+import { HDNodeWallet } from "ethers";
 import { AddressDesk } from "../../../deposit-watcher/api/address-desk.js";
 import { markPath } from "../../../ledger/guard/home-mark.js";
 import { LedgerGuard } from "../../../ledger/guard/ledger-guard.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
+import { createAddressDerivation } from "../../../chain/derivation/address-derivation.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 import { derivation } from "../../helpers/services/watcher.js";
 
@@ -80,4 +82,51 @@ it("are told of no address that the home does not remember", async () => {
   for (const one of refused) {
     expect(one).toMatchObject({ status: "rejected", reason: { code: "HOME_MARK_UNUSABLE" } });
   }
+});
+
+/** A home that was made beside the first one has another seed. */
+const otherKey = createAddressDerivation(
+  HDNodeWallet.fromPhrase(
+    "legal winner thank year wave sausage worth useful legal winner thank yellow",
+    undefined,
+    "m/44'/60'/0'/0",
+  ).neuter().extendedKey,
+);
+
+function deskOfOtherKey(keyFromIndex?: number): AddressDesk {
+  const { database } = ledger;
+  const parts = { database, derivation: otherKey, guard, onRegistered: () => undefined };
+  return new AddressDesk(keyFromIndex === undefined ? parts : { ...parts, keyFromIndex });
+}
+
+it("get none of another key than the ledger's: nobody sweeps what comes there", async () => {
+  const { address } = await desk.give(customerOf(1));
+  const other = deskOfOtherKey();
+  await expect(other.give(customerOf(2))).rejects.toMatchObject({
+    code: "OTHER_DEPOSIT_KEY",
+    details: { index: 0, address },
+  });
+  // Nothing was given out for it, and the one with the key goes on.
+  expect((await desk.give(customerOf(3))).index).toBe(1);
+});
+
+it("get none of another key where both begin a ledger at once", async () => {
+  const other = deskOfOtherKey();
+  const both = await Promise.allSettled([desk.give(customerOf(1)), other.give(customerOf(2))]);
+  expect(both.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+});
+
+it("are of another key from the index on that says so", async () => {
+  await desk.give(customerOf(1));
+  const given = await deskOfOtherKey(1).give(customerOf(2));
+  expect(given).toMatchObject({ index: 1, address: otherKey.addressAt(1) });
+  await expect(desk.give(customerOf(3))).resolves.toMatchObject({ index: 2 });
+  const former = new AddressDesk({
+    database: ledger.database,
+    derivation,
+    guard,
+    keyFromIndex: 1,
+    onRegistered: () => undefined,
+  });
+  await expect(former.give(customerOf(4))).rejects.toMatchObject({ code: "OTHER_DEPOSIT_KEY" });
 });
