@@ -1,6 +1,6 @@
 /** The reply of /block: taken apart by its bytes, parsed only where it concerns the reader. */
 import type { Address } from "../../chain/address.js";
-import { readList, readObject } from "../answer-fields.js";
+import { readList, readObject, readOptional } from "../answer-fields.js";
 import { badAnswer } from "../errors.js";
 import { CUT_OUT, type ScannedReply, scanBlockReply } from "./block-scan.js";
 import { type DataBlock, parseBlockHead, parseJson, parseTransaction } from "./data-block.js";
@@ -21,6 +21,9 @@ export function parseBlockReply(body: Buffer): DataBlock | undefined {
 function parseBlock(reply: ScannedReply, sizeBytes: number): DataBlock {
   const frame = readObject(parseJson(reply.frame), "answer");
   const block = readObject(frame["block"], "block");
+  // Mesh lets a server name transactions that it does not show: what they paid would be passed over.
+  const others = readOptional(frame["other_transactions"], "other_transactions", readList) ?? [];
+  if (others.length > 0) throw badAnswer("it leaves out transactions of the block");
   const list = readList(block["transactions"], "transactions");
   // What the scan took for the block's transactions must be what a JSON parser calls so.
   if (list.length !== 1 || list[0] !== CUT_OUT) throw badAnswer("more than one list");

@@ -173,6 +173,10 @@ describe("an answer that breaks the protocol", () => {
     ],
     ["a type that is no name", blockWith({}, [operation({ type: "" })])],
     ["no currency", blockWith({}, [operation({ amount: { value: "5" } })])],
+    [
+      "transactions that are named and not shown",
+      { ...blockWith({}, [operation()]), other_transactions: [{ hash: hashOf("o") }] },
+    ],
     ["no list of transactions", blockWith({ transactions: undefined })],
     ["a transaction that is no object", blockWith({ transactions: ["cut out"] })],
     ["an unknown status", blockWith({}, [operation({ status: "MAYBE" })])],
