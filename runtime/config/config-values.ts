@@ -45,8 +45,12 @@ export function parseUrl(text: string, schemes: readonly string[]): string {
 /** Whether a text is an absolute URL of one of the schemes, to which a connection can be tried. */
 export function isUrl(text: string, schemes: readonly string[]): boolean {
   if (!URL.canParse(text)) return false;
-  const { protocol, username, password } = new URL(text);
-  return schemes.includes(protocol.replace(/:$/, "")) && [username, password].every(isEscaped);
+  const { protocol, username, password, hash } = new URL(text);
+  const scheme = protocol.replace(/:$/, "");
+  // Whoever connects to a WebSocket is thrown an exception for a fragment, for which no server has a use.
+  const isForSockets = scheme === "ws" || scheme === "wss";
+  const isWhole = !isForSockets || hash === "";
+  return schemes.includes(scheme) && isWhole && [username, password].every(isEscaped);
 }
 
 /** False where a percent sign stands for itself: what makes Basic authorisation of it throws. */

@@ -224,7 +224,8 @@ export const field = {
   url(options: FieldOptions<string> & { readonly schemes?: readonly string[] }): Field<string> {
     const schemes = options.schemes ?? ["http", "https"];
     const isOptional = options.default === "";
-    const start = `a URL starting with ${schemes.join(":// or ")}://`;
+    const rest = schemes.includes("ws") ? ", without #" : "";
+    const start = `a URL starting with ${schemes.join(":// or ")}://${rest}`;
     const allowed = isOptional ? `${start}, or empty` : start;
     return makeField(options, {
       allowed,

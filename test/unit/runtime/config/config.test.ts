@@ -134,6 +134,17 @@ describe("settings", () => {
     expect(faults).not.toContain("50%off");
   });
 
+  it("refuses a fragment in a WebSocket's URL, for which its client would throw", () => {
+    const sockets = defineConfigFile("worker", {
+      api: { socket: field.url({ default: "ws://h:1", schemes: ["ws", "wss"], help: "Heads." }) },
+    });
+    const loadUrl = (socket: string) =>
+      loadConfig({ home, env: {}, flags: { "api.socket": socket } }, sockets).api.socket;
+    expect(loadUrl("wss://h:1/path?key=a%23b")).toBe("wss://h:1/path?key=a%23b");
+    expect(faultsOf(() => loadUrl("ws://h:1/#heads"))).toContain("ws:// or wss://, without #");
+    expect(load({ flags: { "api.node-url": "http://h:1/#a" } }).api["node-url"]).toContain("#a");
+  });
+
   it("shows of a wrong URL neither user and password nor what follows the host", () => {
     const wrong = {
       CAUSEWAY_WORKER_API_NODE_URL: "htp://ann:s3cret@node.example:8545/v2/s3cret?key=s3cret",
