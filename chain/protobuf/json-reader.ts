@@ -97,6 +97,8 @@ export class JsonReader {
       const field = type.byName(name);
       if (field === undefined) throw malformed(`unknown field "${name}" in ${type.name}`);
       if (value === null) continue;
+      // Once in each of its two names: whoever looked at the text may have read the other one.
+      if (Object.hasOwn(message, field.name)) throw malformed(`field ${field.name} is there twice`);
       if (!field.isRepeated) {
         message[field.name] = this.one(field, value, depth);
       } else if (Array.isArray(value)) {

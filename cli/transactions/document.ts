@@ -26,6 +26,7 @@ import { JsonWriter } from "../../chain/protobuf/json.js";
 import { JsonReader } from "../../chain/protobuf/json-reader.js";
 import { MessageReader, type ProtoMessage } from "../../chain/protobuf/values.js";
 import { BASE_DENOM, type Atoken } from "../../chain/units.js";
+import { parseJsonBody } from "../../runtime/http/http-body.js";
 import { CliError } from "../errors.js";
 import { coin, usage } from "./values.js";
 
@@ -191,9 +192,9 @@ export function signedJson(types: Descriptors, bytes: Uint8Array): string {
 export function parseTransaction(types: Descriptors, text: string, file: string): Buffer {
   let json: unknown;
   try {
-    json = JSON.parse(text);
+    json = parseJsonBody(Buffer.from(text));
   } catch (cause) {
-    throw new CliError("USAGE", `${file} holds no JSON.`, { cause });
+    throw new CliError("USAGE", `${file} holds no JSON: ${errorMessage(cause)}.`, { cause });
   }
   try {
     const type = types.message(TX);

@@ -32,3 +32,12 @@ it("takes no time that no calendar has, for a later one", () => {
     expect(() => timed(day)).toThrow("a time cannot be read");
   }
 });
+
+it("takes no field that is there in both of its names, for the one behind", () => {
+  const text = '"memo":"1","timeoutHeight":"7"';
+  expect(read(`{${text},"timeout_height":null}`)).toEqual({ memo: "1", timeout_height: 7n });
+  for (const other of ['"timeout_height":"7"', '"timeout_height":"9"']) {
+    expect(() => read(`{${text},${other}}`)).toThrow("timeout_height is there twice");
+    expect(() => read(`{${other},${text}}`)).toThrow("timeout_height is there twice");
+  }
+});
