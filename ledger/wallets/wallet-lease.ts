@@ -99,22 +99,20 @@ export async function readHotWallet(
 
 /**
  * Makes the rows of a registered wallet's lane at its very first start, with the nonce that the chain
- * shows; a wallet that has rows keeps them.
+ * shows; a wallet that has rows keeps them. All in one statement: a lane that finds its row makes nothing.
  */
 export async function createHotWallet(
   sql: Sql,
   options: { readonly wallet: Address; readonly firstNonce: bigint },
 ): Promise<void> {
-  await sql.query(
-    `INSERT INTO hot_wallet (wallet, next_nonce) VALUES ($1, $2::numeric)
-     ON CONFLICT (wallet) DO NOTHING`,
-    [options.wallet, options.firstNonce.toString()],
-  );
   // The switch exists from the start, so that signing can lock it (see lockFreeze).
   await sql.query(
-    `INSERT INTO signing_freeze (wallet, frozen, reason) VALUES ($1, false, '')
+    `WITH lane AS (
+       INSERT INTO hot_wallet (wallet, next_nonce) VALUES ($1, $2::numeric)
+       ON CONFLICT (wallet) DO NOTHING)
+     INSERT INTO signing_freeze (wallet, frozen, reason) VALUES ($1, false, '')
      ON CONFLICT (wallet) DO NOTHING`,
-    [options.wallet],
+    [options.wallet, options.firstNonce.toString()],
   );
 }
 

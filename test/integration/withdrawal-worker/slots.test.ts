@@ -18,6 +18,7 @@ import {
 import type { WithdrawalRequest } from "../../../ledger/withdrawals/withdrawals.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { freshAddress, House, TOKEN, WALLET } from "./house.js";
+import { InterruptedSql } from "../../helpers/faults/interrupted-sql.js";
 import { registerTestWallets } from "../../helpers/services/ledger.js";
 import { PERMISSIVE } from "../../helpers/signing.js";
 
@@ -61,6 +62,24 @@ async function candidate(fields: Partial<WithdrawalRequest> = {}) {
 }
 
 const nextNonce = async () => (await readHotWallet(house.database, WALLET))?.nextNonce;
+
+it("opens a wallet together with its switch, where the worker dies behind its first commit", async () => {
+  const { database } = house;
+  const wallet = freshAddress();
+  await registerTestWallets(house.ledger.owner, wallet);
+  const died = new InterruptedSql(database);
+  died.interrupt("answer lost", 1);
+  await createHotWallet(died, { wallet, firstNonce: 0n }).catch(() => undefined);
+  expect(died.hasHappened).toBe(true);
+  // Without it a kill switch or an incident would not wait for a signature that is being stored.
+  expect(
+    await database.query(
+      `SELECT h.wallet AS lane, f.wallet AS switch FROM hot_wallet h
+         FULL JOIN signing_freeze f USING (wallet) WHERE wallet = $1`,
+      [wallet],
+    ),
+  ).toEqual([{ lane: wallet, switch: wallet }]);
+});
 
 describe("the commit of a slot", () => {
   it("gives nothing while signing is frozen, whoever froze it a moment ago", async () => {
