@@ -10,7 +10,14 @@ import { loadPolicyFile, PolicyFile } from "../ledger/policy/policy-file.js";
 import { type HashedPolicy, PERMISSIVE_POLICY, policyFileText } from "../ledger/policy/policy.js";
 import { policyMarkPath, policyPath } from "../ledger/policy/policy-paths.js";
 import { unreachableRules } from "../ledger/policy/out-of-reach.js";
-import { activatePolicy, activePolicyHash, standingOf } from "../ledger/policy/policy-store.js";
+import {
+  activatePolicy,
+  activationOf,
+  activePolicyHash,
+  type LatestPolicy,
+  type NextPolicy,
+  standingOf,
+} from "../ledger/policy/policy-store.js";
 import { rejudgePending } from "../ledger/policy/stored-judgement.js";
 import { createFileOnce, SECRET_MODE } from "../runtime/files/durable-file.js";
 import type { Clock } from "../runtime/process/clock.js";
@@ -76,6 +83,8 @@ export class PolicyKeeper implements PolicySource {
   readonly #reader: PolicyReader;
   /** What is in force by this home's doing, or known to be, and when the ledger was last asked. */
   #active: (PolicyMark & { readonly askedMs: number }) | undefined;
+  /** What this home was about to bring into force, and has not heard of. */
+  #next: NextPolicy | undefined;
   /** Why the file does not count although it can be read. */
   #replaced: string | undefined;
   /** What waits for persons under another policy was judged by this one, since the ledger was asked. */
@@ -87,7 +96,8 @@ export class PolicyKeeper implements PolicySource {
     const { home, log } = parts;
     this.#parts = parts;
     this.#reader = new PolicyReader({ file: policyPath(home), log });
-    this.#active = mark && { ...mark, askedMs: Number.NEGATIVE_INFINITY };
+    this.#active = mark && { hash: mark.hash, id: mark.id, askedMs: Number.NEGATIVE_INFINITY };
+    this.#next = mark?.next;
   }
 
   /**
@@ -139,7 +149,7 @@ export class PolicyKeeper implements PolicySource {
     if (!(await this.#isInForce(policy))) {
       const { database, clock, log } = this.#parts;
       const askedMs = clock.monotonicMs();
-      const read = () => this.#reader.read();
+      const read = (latest: LatestPolicy | undefined) => this.#readNext(latest);
       const { id, isNew, ...activated } = await activatePolicy(database, read);
       ({ policy } = activated);
       const { hash } = policy;
@@ -151,6 +161,28 @@ export class PolicyKeeper implements PolicySource {
     return policy;
   }
 
+  /**
+   * What is to come into force. A home that remembers one learns of the next before the ledger does: killed
+   * behind the commit it would take that change for one that a person has made since.
+   */
+  async #readNext(latest: LatestPolicy | undefined): Promise<HashedPolicy> {
+    const policy = this.#reader.read();
+    const { hash } = policy;
+    if (this.#active !== undefined) {
+      const latestId = latest?.id ?? 0;
+      this.#next = { hash, after: latest?.hash === hash ? latestId - 1 : latestId };
+      await this.#remember(this.#active);
+    }
+    return policy;
+  }
+
+  /** Hears what became of a change whose process was killed, or whose commit nobody answered. */
+  async #hear({ hash }: HashedPolicy): Promise<void> {
+    if (this.#next?.hash !== hash) return;
+    const id = await activationOf(this.#parts.database, this.#next);
+    if (id !== undefined) await this.#know({ hash, id, askedMs: Number.NEGATIVE_INFINITY });
+  }
+
   #tellUnreachable({ hash, policy }: HashedPolicy): void {
     if (this.#told === hash) return;
     this.#told = hash;
@@ -160,6 +192,7 @@ export class PolicyKeeper implements PolicySource {
   }
 
   async #isInForce(policy: HashedPolicy): Promise<boolean> {
+    await this.#hear(policy);
     const active = this.#active;
     if (active !== undefined && active.hash !== policy.hash) return false;
     const { database, clock } = this.#parts;
@@ -175,17 +208,21 @@ export class PolicyKeeper implements PolicySource {
 
   /** What is in force; the home remembers it. */
   async #know(active: PolicyMark & { readonly askedMs: number }): Promise<void> {
-    const { home, log } = this.#parts;
     const isSame = this.#active?.hash === active.hash && this.#active.id === active.id;
     this.#active = active;
+    if (this.#next?.hash === active.hash) this.#next = undefined;
     this.#replaced = undefined;
     // What was accepted by a policy of before may have been written down behind the last look.
     this.#isRejudged = false;
-    if (isSame) return;
+    if (!isSame) await this.#remember(active);
+  }
+
+  async #remember({ hash, id }: PolicyMark): Promise<void> {
+    const { home, log } = this.#parts;
     try {
-      await writePolicyMark(policyMarkPath(home), active);
+      await writePolicyMark(policyMarkPath(home), { hash, id, next: this.#next });
     } catch (error) {
-      // This process knows it all the same; the next one knows of the file what the ledger does.
+      // This process knows it all the same; the next one knows what was remembered before.
       const reason = errorCode(error);
       log.warn({ reason }, "the home cannot remember which policy it brought into force");
     }

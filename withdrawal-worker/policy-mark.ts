@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { errorCode } from "../chain/errors.js";
+import type { NextPolicy } from "../ledger/policy/policy-store.js";
 import { replaceFile, SECRET_MODE } from "../runtime/files/durable-file.js";
 import { WorkerError } from "./errors.js";
 
@@ -13,6 +14,8 @@ import { WorkerError } from "./errors.js";
 export interface PolicyMark {
   readonly hash: string;
   readonly id: number;
+  /** What the home was about to bring into force; whether it did, only the ledger knows. */
+  readonly next?: NextPolicy | undefined;
 }
 
 /**
@@ -29,8 +32,14 @@ export function readPolicyMark(file: string): PolicyMark | undefined {
   }
   try {
     const value: unknown = JSON.parse(text);
-    const [hash, id]: unknown[] = ["hash", "id"].map((name) => Reflect.get(Object(value), name));
-    if (typeof hash === "string" && typeof id === "number") return { hash, id };
+    const [hash, id, next] = fieldsOf(value, ["hash", "id", "next"]);
+    const [nextHash, after] = fieldsOf(next, ["hash", "after"]);
+    if (typeof hash === "string" && typeof id === "number") {
+      if (next === undefined) return { hash, id };
+      if (typeof nextHash === "string" && typeof after === "number") {
+        return { hash, id, next: { hash: nextHash, after } };
+      }
+    }
   } catch (cause) {
     throw unreadable(file, cause);
   }
@@ -38,9 +47,13 @@ export function readPolicyMark(file: string): PolicyMark | undefined {
 }
 
 /** Remembers durably. Throws the system's fault. */
-export async function writePolicyMark(file: string, { hash, id }: PolicyMark): Promise<void> {
+export async function writePolicyMark(file: string, { hash, id, next }: PolicyMark): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  await replaceFile(file, `${JSON.stringify({ hash, id })}\n`, SECRET_MODE);
+  await replaceFile(file, `${JSON.stringify({ hash, id, next })}\n`, SECRET_MODE);
+}
+
+function fieldsOf(value: unknown, names: readonly string[]): unknown[] {
+  return names.map((name) => Reflect.get(Object(value), name));
 }
 
 function unreadable(file: string, cause?: unknown): WorkerError {

@@ -49,7 +49,13 @@ export async function activePolicyHash(sql: Sql): Promise<string | undefined> {
   return (await readLatest(sql))?.hash;
 }
 
-async function readLatest(sql: Sql): Promise<{ id: number; hash: string } | undefined> {
+/** The policy that came into force last, and by which activation. */
+export interface LatestPolicy {
+  readonly id: number;
+  readonly hash: string;
+}
+
+async function readLatest(sql: Sql): Promise<LatestPolicy | undefined> {
   const [row] = await sql.query<{ id: string; hash: string }>(
     `SELECT id::text, policy_hash AS hash FROM policy_activation
       ORDER BY policy_activation.id DESC LIMIT 1`,
@@ -65,7 +71,7 @@ export interface Activation {
 }
 
 /** The policy that came into force last; until the transaction ends no other one does. */
-async function lockLatest(tx: Sql): Promise<{ id: number; hash: string } | undefined> {
+async function lockLatest(tx: Sql): Promise<LatestPolicy | undefined> {
   await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('policy activation', 8083))`);
   return readLatest(tx);
 }
@@ -73,15 +79,15 @@ async function lockLatest(tx: Sql): Promise<{ id: number; hash: string } | undef
 /**
  * Brings a policy into force: its text, the time, and which destinations are listed from now on.
  * @param read the policy; asked while no other one can come into force, so that what a home's file said
- *   before never comes behind what it says now
+ *   before never comes behind what it says now; it is given the one that came last
  */
 export function activatePolicy(
   database: SqlDatabase,
-  read: () => HashedPolicy,
+  read: (latest: LatestPolicy | undefined) => HashedPolicy | Promise<HashedPolicy>,
 ): Promise<Activation & { readonly policy: HashedPolicy }> {
   return database.transaction(async (tx) => {
     const latest = await lockLatest(tx);
-    const policy = read();
+    const policy = await read(latest);
     if (latest?.hash === policy.hash) return { id: latest.id, isNew: false, policy };
     await tx.query(
       `INSERT INTO policy_version (hash, body) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`,
@@ -94,6 +100,22 @@ export function activatePolicy(
     await writeListings(tx, policy);
     return { id: storedInteger(row?.id), isNew: true, policy };
   });
+}
+
+/** A policy that is to come into force, and the activation behind which it does; 0 where it is the first. */
+export interface NextPolicy {
+  readonly hash: string;
+  readonly after: number;
+}
+
+/** The activation by which it came into force; undefined where it did not. */
+export async function activationOf(sql: Sql, next: NextPolicy): Promise<number | undefined> {
+  const [row] = await sql.query<{ id: string }>(
+    `SELECT id::text FROM policy_activation WHERE policy_hash = $1 AND id > $2::bigint
+      ORDER BY policy_activation.id LIMIT 1`,
+    [next.hash, next.after],
+  );
+  return row && storedInteger(row.id);
 }
 
 /** Whether another policy came into force last; until the transaction ends that stays so. */

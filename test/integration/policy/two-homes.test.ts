@@ -10,6 +10,7 @@ import { encodeKillSwitch } from "../../../ledger/kill-switch/kill-switch-file.j
 import { SWITCH_UNTOUCHED } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { policyFileText } from "../../../ledger/policy/policy.js";
 import { killSwitchPath, policyPath } from "../../../ledger/policy/policy-paths.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { PolicyKeeper } from "../../../withdrawal-worker/policy-keeper.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
@@ -171,6 +172,62 @@ describe("a worker whose policy another worker's has taken the place of", () => 
     // What nobody has seen before a person has written.
     const changed = policyOf({ maximumUnits: 66n });
     expect((await (await keeperOf(homeWith(changed))).current()).hash).toBe(changed.hash);
+    expect(await active()).toEqual([loose.hash, strict.hash, changed.hash]);
+  });
+
+  it.each([
+    ["its process was killed", true],
+    ["nobody answered", false],
+  ])("knows its own one, also behind a commit at which %s", async (_what, isKilled) => {
+    let isLost = false;
+    const database: SqlDatabase = {
+      ...house.database,
+      query: (text, values) => house.database.query(text, values),
+      async transaction(work) {
+        const result = await house.database.transaction(work);
+        if (!isLost) return result;
+        isLost = false;
+        throw new Error("lost behind the commit");
+      },
+    };
+    const keeper = await PolicyKeeper.open({
+      database,
+      home: homes[0],
+      clock: house.clock,
+      log: silentLog,
+    });
+    const [looser, strictest] = [policyOf({ maximumUnits: 50n }), policyOf({ maximumUnits: 1n })];
+    write(homes[0], looser);
+    isLost = true;
+    await expect(keeper.current()).rejects.toThrow("lost behind the commit");
+    write(homes[1], strictest);
+    expect((await keepers[1].current()).hash).toBe(strictest.hash);
+    const behind = isKilled ? await keeperOf(homes[0]) : keeper;
+    await expect(behind.current()).rejects.toMatchObject({ code: "POLICY_UNREADABLE" });
+    expect(behind.trouble()).toContain(strictest.hash.slice(0, 12));
+    const former = [loose.hash, strict.hash, looser.hash, strictest.hash];
+    expect(await active()).toEqual(former);
+    const changed = policyOf({ maximumUnits: 66n });
+    write(homes[0], changed);
+    expect((await behind.current()).hash).toBe(changed.hash);
+    expect(await active()).toEqual([...former, changed.hash]);
+  });
+
+  it("is not one whose change was lost with its process: it comes into force", async () => {
+    const database: SqlDatabase = {
+      ...house.database,
+      query: (text, values) => house.database.query(text, values),
+      transaction: (work) =>
+        house.database.transaction(async (tx) => {
+          await work(tx);
+          throw new Error("killed before the commit");
+        }),
+    };
+    const changed = policyOf({ maximumUnits: 50n });
+    write(homes[0], changed);
+    const parts = { database, home: homes[0], clock: house.clock, log: silentLog };
+    await expect(PolicyKeeper.open(parts)).rejects.toThrow("killed before the commit");
+    expect((await (await keeperOf(homes[0])).current()).hash).toBe(changed.hash);
     expect(await active()).toEqual([loose.hash, strict.hash, changed.hash]);
   });
 
