@@ -108,6 +108,11 @@ export async function hasExpired(sql: Sql): Promise<boolean> {
   return (await sql.query(`SELECT 1 FROM withdrawal WHERE ${EXPIRED} LIMIT 1`)).length > 0;
 }
 
+/** Pure: the step to `cancelling`, or to its end, of what was not paid by its deadline. */
+export function deadlineStep(id: WithdrawalId): Step {
+  return { id, reason: "its deadline passed before it was paid", cancelCause: "deadline" };
+}
+
 /** SQL: of a withdrawal, whether it was not paid by its deadline, and may end for that. */
 const EXPIRED = `expires_at <= now() AND expires_at IS NOT NULL AND phase IN ('waiting', 'open')
           AND status IN ('pending_approval', 'accepted', 'slotted', 'signed', 'broadcast')`;
@@ -131,11 +136,10 @@ export function cancelExpired(
         ORDER BY expires_at, position LIMIT $1 FOR UPDATE SKIP LOCKED`,
       [options.limit, isBehind, WAITING_STATUSES],
     );
-    const reason = "its deadline passed before it was paid";
     const stepsOf = (isChosen: (status: string) => boolean) =>
       rows
         .filter(({ status }) => isChosen(status))
-        .map(({ id }): Step => ({ id: toWithdrawalId(id), reason, cancelCause: "deadline" }));
+        .map(({ id }) => deadlineStep(toWithdrawalId(id)));
     const isWaiting = (status: string) => WAITING_STATUSES.some((waiting) => waiting === status);
     const waiting = stepsOf(isWaiting);
     const ended = await endBeforeSlotInside(tx, "cancelled", waiting);

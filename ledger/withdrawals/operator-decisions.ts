@@ -11,6 +11,7 @@ import { lockKillSwitch } from "../kill-switch/kill-switch.js";
 import { type KillSwitchLevel, stops } from "../kill-switch/kill-switch-level.js";
 import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slot-rows.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
+import { deadlineStep } from "./cancellation.js";
 import {
   closeForeignSlot,
   type ForeignNonce,
@@ -245,7 +246,8 @@ export async function walletOfOpenSlot(sql: Sql, id: WithdrawalId): Promise<Addr
 
 /**
  * Lets a frozen withdrawal go on with its open slot, whose nonce the chain has not used yet. Its customer
- * may have taken the wish back while the chain was looked at: what is to become of it is read here.
+ * may have taken the wish back while the chain was looked at, and its deadline may have passed while it was
+ * frozen: what is to become of it is read here.
  * @returns false where it is not frozen any more as it was looked at
  */
 export function resumeSlot(
@@ -254,16 +256,23 @@ export function resumeSlot(
 ): Promise<boolean> {
   return database.transaction(async (tx) => {
     if (!(await isFrozenFor(tx, { id, reason }))) return false;
-    const [row] = await tx.query<{ is_cancelled: boolean; has_attempts: boolean }>(
+    const [row] = await tx.query<{
+      is_cancelled: boolean;
+      is_late: boolean;
+      has_attempts: boolean;
+    }>(
       `SELECT cancel_cause IS NOT NULL AS is_cancelled,
+              cancel_cause IS NULL AND coalesce(expires_at <= now(), false) AS is_late,
               EXISTS (SELECT 1 FROM nonce_slot s JOIN withdrawal_attempt a ON a.slot_id = s.id
                        WHERE s.withdrawal_id = w.id AND s.live) AS has_attempts
          FROM withdrawal w WHERE id = $1`,
       [id],
     );
     const next = row?.has_attempts === true ? "signed" : "slotted";
-    const to = row?.is_cancelled === true ? "cancelling" : next;
-    const { moved, events } = await stepWithdrawals(tx, to, [{ id }], ["frozen"]);
+    const isLate = row?.is_late === true;
+    const to = row?.is_cancelled === true || isLate ? "cancelling" : next;
+    const step = isLate ? deadlineStep(id) : { id };
+    const { moved, events } = await stepWithdrawals(tx, to, [step], ["frozen"]);
     await appendEvents(tx, events);
     return moved.size > 0;
   });

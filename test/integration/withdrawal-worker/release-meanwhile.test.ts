@@ -12,7 +12,7 @@ import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js"
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
-import { House, TOKEN, WALLET } from "./house.js";
+import { freshAddress, House, TOKEN, WALLET } from "./house.js";
 
 let house: House;
 
@@ -113,6 +113,31 @@ it("leaves frozen what was let go on and froze again for another cause", async (
     reason: "the two nodes disagree",
   });
   expect((await release()).steps).toEqual([{ step: "slot-resumed", id, nonce: 0n }]);
+});
+
+it("lets nothing be paid whose deadline passed while it was frozen, also in a round that runs", async () => {
+  const to = freshAddress();
+  house.chain.unmined.add(to);
+  const fields = { destination: to, destinationText: to, expiresAtMs: Date.now() + 3_600_000 };
+  const { id } = await house.accept(fields);
+  await house.database.query(`UPDATE hot_wallet SET lease_owner = NULL`);
+  const lane = house.lane();
+  await lane.runRound(house.signal);
+  const { owner } = house.ledger;
+  await freezeWithdrawals(owner, [{ id, reason: "the first cause" }]);
+  await owner.transaction(async (tx) => {
+    await tx.query(`SET LOCAL session_replication_role = replica`);
+    await tx.query(`UPDATE withdrawal SET expires_at = now() WHERE id = $1`, [id]);
+  });
+  expect((await release()).steps).toEqual([{ step: "slot-resumed", id, nonce: 0n }]);
+  // A round looks for deadlines once, at its beginning, and signs and sends behind that.
+  expect(await house.read(id)).toMatchObject({
+    status: "cancelling",
+    reason: "its deadline passed before it was paid",
+  });
+  await house.pass(lane, { rounds: 2, stepMs: 2_000 });
+  expect((await house.read(id)).status).toBe("cancelled");
+  expect(house.chain.balances.get(to) ?? 0n).toBe(0n);
 });
 
 it("pays nothing for a word about a cause that another one has taken the place of", async () => {
