@@ -41,13 +41,17 @@ export async function runChild(run) {
     rmSync(run.recordPath, { force: true });
   };
   process.once("exit", onExit);
+  let isEnding = false;
   const handlers = Object.entries(SIGNAL_CODES).map(([name, code]) => {
     const onSignal = () => {
+      // Beneath npm each Ctrl-C comes twice. Without a listener the second would end this process alone.
+      if (isEnding) return;
+      isEnding = true;
       signalGroup(name);
       setTimeout(() => process.exit(code), GRACE_MS);
       child.once("exit", () => process.exit(code));
     };
-    process.once(name, onSignal);
+    process.on(name, onSignal);
     return [name, onSignal];
   });
   child.stdout.on("data", (chunk) => run.onOutput(String(chunk)));

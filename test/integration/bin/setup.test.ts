@@ -26,7 +26,9 @@ import { spawn, spawnSync } from "node:child_process";
 import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 appendFileSync("npm-calls", process.argv.slice(2).join(" ") + "\\n");
 if (process.env.FAKE_NPM_STUCK) {
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => undefined);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+    process.on(signal, () => appendFileSync("npm-signals", signal));
+  }
   const script = spawn("sleep", ["300"], { stdio: "inherit" });
   writeFileSync("npm-pids.new", process.pid + " " + script.pid);
   renameSync("npm-pids.new", "npm-pids");
@@ -222,6 +224,15 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     const { child, ended, pids } = await startStuck();
     child.kill(signal);
     expect(await ended).toEqual([code, null]);
+    await until(() => !pids.some(isRunning), { timeoutMs: 10_000 });
+  });
+
+  it("leaves nothing of it either where npm passes the terminal's own Ctrl-C on", async () => {
+    const { child, ended, pids } = await startStuck();
+    child.kill("SIGINT");
+    await until(() => existsSync(join(clone, "npm-signals")), { timeoutMs: 10_000 });
+    child.kill("SIGINT");
+    expect(await ended).toEqual([130, null]);
     await until(() => !pids.some(isRunning), { timeoutMs: 10_000 });
   });
 
