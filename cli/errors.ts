@@ -65,6 +65,8 @@ export function sentenceOf(error: unknown): string {
     return `${error.message} (${String(reason)}). Start the kit, or the node that the settings name.`;
   }
   if (error instanceof AppError) return error.message;
+  // A person's own doing, such as Ctrl-C.
+  if (Reflect.get(Object(error), "name") === "AbortError") return `${errorMessage(error)}.`;
   if (systemCode(error) in FILE_CAUSES && error instanceof Error && "path" in error) {
     return `Cannot use ${String(error.path)}: ${fileCause(error)}.`;
   }

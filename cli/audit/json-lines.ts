@@ -32,3 +32,19 @@ export async function* linesOf(
 function withoutReturn(text: string): string {
   return text.endsWith("\r") ? text.slice(0, -1) : text;
 }
+
+/**
+ * Passes items on until the command is stopped, and tells how many there were by then: files of years take
+ * minutes, and nothing else of the work looks up. Throws the signal's reason.
+ */
+export async function* underWay<Item>(
+  items: AsyncIterable<Item>,
+  { signal, tell }: { readonly signal: AbortSignal; readonly tell: (count: number) => void },
+): AsyncGenerator<Item> {
+  let count = 0;
+  for await (const item of items) {
+    signal.throwIfAborted();
+    yield item;
+    tell((count += 1));
+  }
+}

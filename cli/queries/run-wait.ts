@@ -1,4 +1,5 @@
 /** `causeway query wait-tx`: waits until a block has a transaction. */
+import { addAbortSignal, type Readable } from "node:stream";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
 import type { CommandContext } from "../command-context.js";
 import { CliError } from "../errors.js";
@@ -22,10 +23,10 @@ export async function runWaitTx(
   context: CommandContext,
   given: string | undefined,
   flags: QueryFlags,
-  input: AsyncIterable<Buffer | string>,
+  input: Readable,
 ): Promise<number> {
   const timeoutMs = timeoutOf(textFlag(flags, "timeout") ?? TIMEOUT);
-  const hash = hashOf(given ?? printedHash(await read(input)));
+  const hash = hashOf(given ?? printedHash(await read(input, context.signal)));
   const node = new TxNode(loadDescriptors(), targetOf(context, flags));
   print(context, flags, (await node.waitFor(hash, timeoutMs)).response);
   return 0;
@@ -44,11 +45,16 @@ function hashOf(given: string): string {
   throw new CliError("USAGE", `A transaction's hash is 64 hex digits, not "${given}".`);
 }
 
-async function read(input: AsyncIterable<Buffer | string>): Promise<string> {
+/** Until its end, or until the command is stopped: a terminal on which nobody types has no end. */
+async function read(input: Readable, signal: AbortSignal): Promise<string> {
   let text = "";
-  for await (const part of input) {
-    text += part.toString();
-    if (text.length > MAX_INPUT_CHARACTERS) throw noHash();
+  try {
+    for await (const part of addAbortSignal(signal, input)) {
+      text += String(part);
+      if (text.length > MAX_INPUT_CHARACTERS) throw noHash();
+    }
+  } finally {
+    signal.throwIfAborted();
   }
   return text;
 }

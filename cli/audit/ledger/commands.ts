@@ -17,8 +17,10 @@ import type { Sql } from "../../../runtime/sql/sql.js";
 import { type CommandContext, printJson } from "../../command-context.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { sentenceOf } from "../../errors.js";
+import { progressLines } from "../../progress.js";
 import { shellWord } from "../../where-next.js";
 import { AUDIT_EXIT, AuditError } from "../errors.js";
+import { underWay } from "../json-lines.js";
 import { badOption } from "../options.js";
 import { EXPORT_FORMAT, type ExportLine, readExport, writeExport } from "./export-file.js";
 import { type LedgerVerdict, verifyLedger } from "./verify-ledger.js";
@@ -45,7 +47,9 @@ export async function runExportLedger(
       const written = await database.transaction(async (tx) => {
         await beginLook(tx);
         const { head } = await readExportHead(tx);
-        return { head, ...(await writeExport(file, exportLines(tx))) };
+        const tell = (count: string) => warn(`audit: ${count} are written`);
+        const lines = followed(exportLines(tx), context, tell);
+        return { head, ...(await writeExport(file, lines)) };
       });
       const { head, lines, sha256 } = written;
       if (context.json)
@@ -64,6 +68,16 @@ export async function runExportLedger(
     warn(`audit: ${sentenceOf(error)}`);
     return AUDIT_EXIT.cannotRun;
   }
+}
+
+/** Lines until the command is stopped, with a word now and then about how many there were. */
+function followed<Line>(
+  lines: AsyncIterable<Line>,
+  { signal }: Pick<CommandContext, "signal">,
+  tell: (count: string) => void,
+): AsyncGenerator<Line> {
+  const say = progressLines(tell);
+  return underWay(lines, { signal, tell: (count) => say(() => `${count} lines`) });
 }
 
 async function* exportLines(tx: Sql): AsyncGenerator<Exclude<ExportLine, { type: "end" }>> {
@@ -105,7 +119,9 @@ export async function runVerifyLedger(
 ): Promise<number> {
   try {
     if (head !== undefined && !/^[0-9a-f]{64}$/.test(head)) throw badOption("--head", head);
-    const verdict = await verifyLedger(readExport(file), head);
+    const tell = (count: string) => warn(`verify: ${count} are checked`);
+    const lines = followed(readExport(file), context, tell);
+    const verdict = await verifyLedger(lines, head);
     const ok = verdict.faults.length === 0;
     if (context.json) {
       const accounts = Object.fromEntries(

@@ -11,6 +11,7 @@ import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { createAuditNode } from "../../../cli/audit/audit-node.js";
@@ -18,11 +19,13 @@ import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { createStandardOutput } from "../../../cli/standard-output.js";
 import { createProgram } from "../../../cli/program/program.js";
 import { sentenceOf } from "../../../cli/errors.js";
+import { runWaitTx } from "../../../cli/queries/run-wait.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { journals } from "../../helpers/chains/journal-chain.js";
 import { RpcFault, startFakeNode } from "../../helpers/chains/fake-node.js";
+import { runCommand } from "../../helpers/command-line.js";
 
 const closers: (() => Promise<void> | void)[] = [];
 
@@ -69,6 +72,36 @@ describe("the standard output of a command", () => {
     await new Promise<void>((resolve) => socket.once("close", () => resolve()));
     output.print("nobody reads this");
     await output.end();
+  });
+});
+
+describe("a command that is stopped", () => {
+  const stopped = () => new DOMException("the command was stopped", "AbortError");
+
+  it("does not read a file of millions of lines to its end, and calls it no fault", async () => {
+    const file = join(newFolder(), "ledger.jsonl");
+    const balance = { customerId: "a", asset: "TOKEN", available: "1", held: "0" };
+    writeFileSync(file, `${JSON.stringify({ type: "balance", ...balance })}\n`);
+    const { code, out, err } = await runCommand(
+      newFolder(),
+      ["verify", "ledger", file],
+      AbortSignal.abort(stopped()),
+    );
+    expect({ code, out, err }).toEqual({
+      code: 1,
+      out: "",
+      err: expect.stringMatching(/^(AbortError: )?the command was stopped\.$/),
+    });
+  });
+
+  it("does not wait for a terminal on which nobody types", async () => {
+    const stopping = new AbortController();
+    const { signal } = stopping;
+    const context = { home: newFolder(), portOffset: 0, json: false, env: {}, signal };
+    const print = () => undefined;
+    const waiting = runWaitTx({ ...context, print }, undefined, {}, new PassThrough());
+    stopping.abort(stopped());
+    await expect(waiting).rejects.toMatchObject({ name: "AbortError" });
   });
 });
 
