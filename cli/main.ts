@@ -3,6 +3,7 @@ import { setMaxListeners } from "node:events";
 import { escapeUnshowable } from "../chain/evm/foreign-text.js";
 import { KIT_VERSION } from "../chain/version.js";
 import { ConfigError, processEnvironment } from "../runtime/config/config.js";
+import { onCtrlC } from "../runtime/process/interrupts.js";
 import { createProgram, flagsOf } from "./program/program.js";
 import { sentenceOf } from "./errors.js";
 import { keptByNpm } from "./home/npm-flags.js";
@@ -13,11 +14,19 @@ const complain = (text: string): void => {
   process.stderr.write(`causeway: ${escapeUnshowable(text, "many")}\n`);
 };
 
+/** Exit code of a command that was stopped, as shells count it. */
+const STOPPED = 130;
+
 const stopping = new AbortController();
 // Every request of the command hangs on this one signal; Node warns at eleven by default.
 setMaxListeners(0, stopping.signal);
 const stop = (): void => stopping.abort(new DOMException("the command was stopped", "AbortError"));
-process.on("SIGINT", stop);
+onCtrlC(processEnvironment(), () => {
+  // Not all waits know of the first one: a database that hangs answers to nothing. What is on its way may be
+  // killed as at any moment.
+  if (stopping.signal.aborted) process.exit(STOPPED);
+  stop();
+});
 process.on("SIGTERM", stop);
 
 let faultCode = 1;
@@ -41,7 +50,7 @@ try {
   await output.end();
 } catch (error) {
   complain(sentenceOf(error));
-  process.exitCode = stopping.signal.aborted ? 130 : faultCode;
+  process.exitCode = stopping.signal.aborted ? STOPPED : faultCode;
 }
 // Idle keep-alive connections must not hold a finished command.
 process.exit();

@@ -3,6 +3,7 @@ import { setMaxListeners } from "node:events";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import { ConfigError, type Environment, processEnvironment } from "../config/config.js";
 import { logLevelFaults, readLogLevel } from "../config/log-level.js";
+import { onCtrlC } from "./interrupts.js";
 import { type Logger, createLogger } from "./logger.js";
 import { parseProcessArguments } from "./process-arguments.js";
 
@@ -121,7 +122,7 @@ class ProcessRun {
         return;
       }
       this.#log.debug({ err: error }, "start failed");
-      process.stderr.write(`${this.#definition.name}: ${errorMessage(error)}\n`);
+      say(process.stderr, `${this.#definition.name}: ${errorMessage(error)}`);
       if (errorCode(error) === "PORT_TAKEN") {
         process.send?.({ portTaken: true, name: this.#definition.name });
       }
@@ -131,14 +132,11 @@ class ProcessRun {
 
   /** Signals, the supervisor's end and faults that nobody caught. */
   #listen(): void {
-    const onSignal = (name: string) => {
-      if (this.#controller.signal.aborted) {
-        // A second Ctrl-C: the person does not want to wait for an orderly end.
-        process.exit(1);
-      }
-      this.#end({ exitCode: 0, deadlineMs: STOP_DEADLINE_MS, reason: name });
-    };
-    process.on("SIGINT", onSignal);
+    onCtrlC(this.#env, () => {
+      // A second one: the person does not want to wait for an orderly end.
+      if (this.#controller.signal.aborted) process.exit(1);
+      this.#end({ exitCode: 0, deadlineMs: STOP_DEADLINE_MS, reason: "SIGINT" });
+    });
     // Supervisors send SIGTERM to the group and again to the process: repeats mean nothing.
     process.on("SIGTERM", () =>
       this.#end({ exitCode: 0, deadlineMs: STOP_DEADLINE_MS, reason: "SIGTERM" }),
@@ -166,7 +164,7 @@ class ProcessRun {
 
   #fail(error: unknown, message: string): void {
     this.#log.error({ err: error }, message);
-    process.stderr.write(`${this.#definition.name}: ${errorMessage(error)}\n`);
+    say(process.stderr, `${this.#definition.name}: ${errorMessage(error)}`);
     this.#end({ exitCode: 1, deadlineMs: STOP_DEADLINE_MS, reason: message });
   }
 
@@ -200,8 +198,14 @@ class ProcessRun {
 /** Tells the supervisor; without an IPC channel the line goes to stdout. */
 function announce(message: { readonly ready: true; readonly name: string }): void {
   if (process.send === undefined) {
-    process.stdout.write(`${JSON.stringify(message)}\n`);
+    say(process.stdout, JSON.stringify(message));
   } else {
     process.send(message);
   }
+}
+
+/** A line for whoever started the process; that it cannot be written (a full disk) ends nothing. */
+function say(stream: NodeJS.WriteStream, line: string): void {
+  if (stream.listenerCount("error") === 0) stream.on("error", () => undefined);
+  stream.write(`${line}\n`);
 }

@@ -58,6 +58,16 @@ export function createLogger(options: LoggerOptions): Logger {
       censor: "***",
     },
   };
+  return pino(settings, options.destination ?? openStandardOutput());
+}
+
+/** Lines that a full disk does not take are kept up to here and written when it does; others are lost. */
+const MAX_WAITING_BYTES = 4 * 1024 * 1024;
+
+function openStandardOutput() {
   // Written at once: the last lines before a kill are the ones that explain it.
-  return pino(settings, options.destination ?? openDestination({ fd: 1, sync: true }));
+  const output = openDestination({ fd: 1, sync: true, maxLength: MAX_WAITING_BYTES });
+  // Without a listener a fault of the disk would be thrown at whatever logs, in the middle of its work.
+  output.on("error", () => undefined);
+  return output;
 }

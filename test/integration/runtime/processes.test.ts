@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
@@ -45,14 +45,25 @@ interface Run {
 /** Runs a module text as a process of its own. */
 function run(
   source: string,
-  options: { args?: string[]; env?: Record<string, string>; ipc?: boolean } = {},
+  options: {
+    args?: string[];
+    env?: Record<string, string>;
+    ipc?: boolean;
+    /** Descriptor that takes its output; else a pipe. */
+    stdout?: number;
+  } = {},
 ): Run {
   scripts += 1;
   const path = join(scriptFolder, `probe-${scripts}.mjs`);
   writeFileSync(path, source);
   const child = spawn(process.execPath, [path, ...(options.args ?? [])], {
     env: { PATH: process.env["PATH"], ...options.env },
-    stdio: ["pipe", "pipe", "pipe", ...(options.ipc === true ? (["ipc"] as const) : [])],
+    stdio: [
+      "pipe",
+      options.stdout ?? "pipe",
+      "pipe",
+      ...(options.ipc === true ? (["ipc"] as const) : []),
+    ],
   });
   children.push(child);
   let output = "";
@@ -94,6 +105,49 @@ describe("runProcess", () => {
       probe.child.kill(signal);
       expect(await probe.ended).toEqual([0, null]);
       expect(probe.output()).toMatch(/stopping[^]*stopped api[^]*stopped database/);
+    },
+  );
+
+  it.each([
+    ["beneath npm, which passes the terminal's own on", { npm_lifecycle_event: "causeway" }, 2],
+    ["from a terminal", {}, 1],
+  ])("takes a Ctrl-C for one and ends at once by the next, %s", async (_how, env, signals) => {
+    const probe = run(
+      `${lifecycle(`async () => [service("slow", () => new Promise(() => {}))]`)}
+        process.on("SIGINT", () => console.log("heard"));`,
+      { env },
+    );
+    await until(isReady(probe), { timeoutMs: 10_000 });
+    for (let sent = 1; sent <= signals; sent += 1) {
+      probe.child.kill("SIGINT");
+      const isHeard = () => probe.output().split("heard").length > sent;
+      await until(() => isHeard() || probe.child.exitCode !== null, { timeoutMs: 10_000 });
+    }
+    expect(probe.child.exitCode).toBeNull();
+    expect(probe.output()).toContain('"reason":"SIGINT"');
+    probe.child.kill("SIGINT");
+    expect(await probe.ended).toEqual([1, null]);
+    expect(probe.output()).not.toContain("stop took too long");
+  });
+
+  it.each([true, false])(
+    "works on while its log lies on a full disk, and stops in order (IPC: %s)",
+    async (ipc) => {
+      const disk = openSync("/dev/full", "w");
+      const probe = run(
+        lifecycle(`async ({ log }) => {
+          const say = (line) => process.stderr.write(line + "\\n");
+          for (let line = 0; line < 3; line += 1) log.info({ line }, "nobody reads this");
+          setImmediate(() => say("serving"));
+          return [service("api", async () => say("stopped api"))];
+        }`),
+        { ipc, stdout: disk },
+      );
+      closeSync(disk);
+      await until(() => /serving|probe:/.test(probe.errors()), { timeoutMs: 10_000 });
+      probe.child.kill("SIGTERM");
+      expect(await probe.ended).toEqual([0, null]);
+      expect(probe.errors()).toBe("serving\nstopped api\n");
     },
   );
 
