@@ -3,9 +3,10 @@ import { z } from "zod";
 import { CONFIG_FILE } from "../../node/settings/config.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { type Environment, loadConfig } from "../../runtime/config/config.js";
+import { withoutAccess } from "../../runtime/config/config-toml.js";
 import { formatListenAddress } from "../../runtime/config/config-values.js";
 import { CliError } from "../errors.js";
-import { httpRequest } from "./http-request.js";
+import { httpRequest, routeOf } from "./http-request.js";
 import { callableHost } from "../home/kit-config.js";
 
 /** A node's answer, in the form that `causeway status --json` prints. */
@@ -106,11 +107,8 @@ async function ask<T>(
   schema: z.ZodType<T>,
   signal: AbortSignal,
 ): Promise<T> {
-  const answer = await httpRequest(
-    new URL(route, url),
-    {},
-    { signal, timeoutMs: ANSWER_TIMEOUT_MS },
-  );
+  const options = { signal, timeoutMs: ANSWER_TIMEOUT_MS };
+  const answer = await httpRequest(routeOf(url, route), {}, options);
   let parsed: unknown;
   try {
     parsed = JSON.parse(answer.body);
@@ -119,6 +117,6 @@ async function ask<T>(
   }
   const result = schema.safeParse(parsed);
   if (result.success) return result.data;
-  const message = `${url} does not answer ${route} as a node's consensus RPC does.`;
+  const message = `${withoutAccess(url)} does not answer ${route} as a node's consensus RPC does.`;
   throw new CliError("CLIENT_FAILED", message);
 }

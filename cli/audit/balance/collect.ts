@@ -4,8 +4,9 @@ import { z } from "zod";
 import type { Address } from "../../../chain/address.js";
 import type { Height } from "../../../chain/hex.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
+import { withoutAccess } from "../../../runtime/config/config-toml.js";
 import { CliError } from "../../errors.js";
-import { httpRequest } from "../../probe/http-request.js";
+import { httpRequest, routeOf } from "../../probe/http-request.js";
 import type { AuditNode } from "../audit-node.js";
 import { AuditError } from "../errors.js";
 import { type BundleContents, type LightBlockJson } from "./bundle.js";
@@ -139,11 +140,11 @@ export function headerSource(options: {
   readonly signal: AbortSignal;
 }): HeaderSource {
   const ask = async (route: string): Promise<unknown> => {
-    const url = new URL(route, options.url);
+    const url = routeOf(options.url, route);
     const { status, body } = await httpRequest(url, {}, { signal: options.signal });
     const parsed = status === 200 ? answer.safeParse(readJson(body)) : undefined;
     if (parsed?.success === true) return parsed.data.result;
-    const message = `${options.url} does not answer ${url.pathname}: has it that height?`;
+    const message = `${withoutAccess(options.url)} does not answer ${route}: has it that height?`;
     throw new CliError("CLIENT_FAILED", message);
   };
   return {
