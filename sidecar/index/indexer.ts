@@ -54,6 +54,12 @@ const MAX_SEGMENT_BLOCKS = 1_000;
 const MAX_BATCH_BLOCKS = 64;
 const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 
+/**
+ * Replies that a batch drops beside as many bytes as it brings: where the bound was lowered there may be
+ * millions too many, and each is read for its length. 1,000 take some 20 ms.
+ */
+const MAX_DROPPED_BLOCKS = 1_000;
+
 const NO_CONTRACTS: ReadonlySet<Address> = new Set();
 
 /** The one writer of an index. */
@@ -158,14 +164,19 @@ export class Indexer {
     onIndexed(blocks);
   }
 
-  /** Counts the new replies in and drops the oldest above the bound; the newest always stays. */
+  /**
+   * Counts the new replies in and drops the oldest above the bound, in parts where many are above it; the
+   * newest always stays.
+   */
   private boundStored(blocks: readonly IndexedBlock[]): LevelWrite[] {
     const { store, storedBlocksBytes } = this.options;
-    let { oldest, bytes } = store.storedBlocks();
+    const before = store.storedBlocks();
+    let { oldest, bytes } = before;
     for (const block of blocks) bytes += storedBytes(block);
     const writes: LevelWrite[] = [];
     const first = blocks[0]?.encoded.identifier.index ?? 0;
-    while (bytes > storedBlocksBytes && oldest < first) {
+    const isPartLeft = () => oldest - before.oldest < MAX_DROPPED_BLOCKS || bytes > before.bytes;
+    while (bytes > storedBlocksBytes && oldest < first && isPartLeft()) {
       const height = heightBytes(oldest);
       bytes -= (store.record(oldest)?.length ?? 0) + (store.accountsRecord(oldest)?.length ?? 0);
       writes.push({ key: indexKey("block", height), value: undefined });
