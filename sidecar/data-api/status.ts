@@ -1,4 +1,5 @@
 /** /network/status: where the index stands, and how far the node is. */
+import type { Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
@@ -15,7 +16,7 @@ import type { BlockSource } from "./block-source.js";
 export interface StatusRouteOptions {
   readonly network: Network;
   readonly client: Pick<EvmClient, "isSyncing" | "oldestHeight">;
-  readonly source: Pick<BlockSource, "tip" | "genesis" | "block" | "resolve">;
+  readonly source: Pick<BlockSource, "tip" | "genesis" | "block" | "resolve" | "kept">;
   readonly index: Pick<IndexReader, "tip">;
   readonly follower: Pick<IndexFollower, "nodeHead">;
 }
@@ -34,14 +35,13 @@ export function statusRoutes(options: StatusRouteOptions): HttpRoute[] {
         oldestOf(client, light),
       ]);
       const genesis = await source.genesis();
-      const oldest = { index: Math.min(oldestHeight, tip.index), hash: undefined };
       const { timestampMs } = await source.block(tip);
       return {
         body: {
           current_block_identifier: tip,
           current_block_timestamp: timestampMs,
           genesis_block_identifier: genesis,
-          oldest_block_identifier: await source.resolve(oldest),
+          oldest_block_identifier: await oldestServed(source, oldestHeight, tip),
           sync_status: {
             current_index: tip.index,
             target_index: Math.max(tip.index, follower.nodeHead() ?? 0),
@@ -54,6 +54,21 @@ export function statusRoutes(options: StatusRouteOptions): HttpRoute[] {
     },
   };
   return [toRoute(status, network)];
+}
+
+/**
+ * The oldest block that can be asked for, with balances after it. A reply that was dropped is made again
+ * of the state before the block as well, which the node's oldest one has not.
+ */
+async function oldestServed(
+  source: Pick<BlockSource, "resolve" | "kept">,
+  oldestHeight: Height,
+  tip: BlockIdentifier,
+): Promise<BlockIdentifier> {
+  const index = Math.min(oldestHeight, tip.index);
+  const oldest = await source.resolve({ index, hash: undefined });
+  if (index === 0 || index === tip.index || source.kept(oldest) !== undefined) return oldest;
+  return source.resolve({ index: index + 1, hash: undefined });
 }
 
 /** The tip as new as the node's; where the index is far behind, the tip that it has. */
