@@ -219,6 +219,22 @@ describe("the custodians' guide", () => {
     });
   });
 
+  it("calls a contract without coins", async () => {
+    const gold = new Interface([
+      "function approve(address, uint256)",
+      "function allowance(address, address) view returns (uint256)",
+    ]);
+    const data = gold.encodeFunctionData("approve", [ISSUER.address, 7n]);
+    const currency = { symbol: "TOKEN", decimals: 18 };
+    const metadata = { max_fee: "10000000000000", data };
+    const folder = openSession({ to: GOLD_ADDRESS, value: "0", currency, metadata });
+    const { settled } = await session(folder);
+    expect(await provider.getTransactionReceipt(settled)).toMatchObject({ status: 1 });
+    const contract = new Contract(GOLD_ADDRESS, gold, provider);
+    const allowance = contract.getFunction("allowance");
+    expect(await allowance(CUSTODIAN.address, ISSUER.address)).toBe(7n);
+  });
+
   it("refuses tokens that are not there, naming the currency", async () => {
     const wish = { to: ISSUER.address, value: "999999999999", currency: GOLD };
     const folder = openSession(wish);
