@@ -224,7 +224,8 @@ describe("the custodians' guide", () => {
       "function approve(address, uint256)",
       "function allowance(address, address) view returns (uint256)",
     ]);
-    const data = gold.encodeFunctionData("approve", [ISSUER.address, 7n]);
+    const spender = Wallet.createRandom().address;
+    const data = gold.encodeFunctionData("approve", [spender, 7n]);
     const currency = { symbol: "TOKEN", decimals: 18 };
     const metadata = { max_fee: "10000000000000", data };
     const folder = openSession({ to: GOLD_ADDRESS, value: "0", currency, metadata });
@@ -232,7 +233,7 @@ describe("the custodians' guide", () => {
     expect(await provider.getTransactionReceipt(settled)).toMatchObject({ status: 1 });
     const contract = new Contract(GOLD_ADDRESS, gold, provider);
     const allowance = contract.getFunction("allowance");
-    expect(await allowance(CUSTODIAN.address, ISSUER.address)).toBe(7n);
+    expect(await allowance(CUSTODIAN.address, spender)).toBe(7n);
   });
 
   it("refuses tokens that are not there, naming the currency", async () => {
