@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 import { errorMessage } from "../../chain/errors.js";
 import { deviationOf } from "./deviations.js";
 import { ENGINES } from "./engines.js";
-import { runPrograms } from "./programs.js";
+import { PROGRAM_KINDS, runPrograms } from "./programs.js";
 import { failureOf } from "./state-case.js";
 import { fixtureFiles, readCases } from "./state-fixture.js";
 
@@ -24,7 +24,9 @@ Runs Ethereum's state tests (ethereum/tests, GeneralStateTests) for the fork Can
   --engine NAME    ${Object.keys(ENGINES).join(" or ")}; default: causeway
   --only TEXT      files whose path contains it
   --programs N     random programs, and sequences of transactions, instead of state
-                   tests; some 200 a second on one core
+                   tests; some 300 a second on one core
+  --kind KIND      program (some 2,000 a second on one core), sequence or both;
+                   default: both
   --seed N         seed of the first of them; default: 1
   --threads N      threads for them; default: one for each core
   --help           show this text`;
@@ -35,6 +37,7 @@ const { values } = parseArgs({
     engine: { type: "string", default: "causeway" },
     only: { type: "string", default: "" },
     programs: { type: "string" },
+    kind: { type: "string", default: "both" },
     seed: { type: "string", default: "1" },
     threads: { type: "string", default: String(availableParallelism()) },
     help: { type: "boolean", default: false },
@@ -44,6 +47,7 @@ const create = ENGINES[values.engine];
 const [count, firstSeed, threads] = [values.programs ?? "1", values.seed, values.threads].map(
   (text) => (/^[1-9][0-9]{0,9}$/.test(text) ? Number(text) : 0),
 );
+const kind = PROGRAM_KINDS.find((one) => one === values.kind);
 if (values.help) {
   console.log(USAGE);
 } else if (!count || !firstSeed || !threads) {
@@ -51,8 +55,11 @@ if (values.help) {
     `causeway: --programs, --seed and --threads are whole numbers from 1 on\n\n${USAGE}`,
   );
   process.exitCode = 2;
+} else if (kind === undefined) {
+  console.error(`causeway: --kind is one of ${PROGRAM_KINDS.join(", ")}\n\n${USAGE}`);
+  process.exitCode = 2;
 } else if (values.programs !== undefined) {
-  const isPassed = await runPrograms({ count, firstSeed, threads, say: console.log });
+  const isPassed = await runPrograms({ count, kind, firstSeed, threads, say: console.log });
   process.exitCode = isPassed ? 0 : 1;
 } else if (create === undefined || !isFolder(values.fixtures)) {
   const what = create === undefined ? `engine ${values.engine}` : `folder ${values.fixtures}`;

@@ -1,7 +1,24 @@
 /** Random programs on both engines, by as many threads as wanted. */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
-import type { RangeResult, SeedRange } from "./program-worker.js";
+
+/** What a seed stands for: one message to random code, several transactions, or both. */
+export const PROGRAM_KINDS = ["program", "sequence", "both"] as const;
+
+/** One of them. */
+export type ProgramKind = (typeof PROGRAM_KINDS)[number];
+
+/** Seeds to run: `from` and those behind it. */
+export interface SeedRange {
+  readonly from: number;
+  readonly count: number;
+  readonly kind: ProgramKind;
+}
+
+/** Seeds whose outcomes differ. */
+export interface RangeResult {
+  readonly differing: readonly number[];
+}
 
 /** Seeds that a thread takes at once. */
 const RANGE = 1_000;
@@ -12,6 +29,7 @@ const FAILURES_SHOWN = 100;
 /** What to run. */
 export interface ProgramsOptions {
   readonly count: number;
+  readonly kind: ProgramKind;
   readonly firstSeed: number;
   readonly threads: number;
   readonly say: (line: string) => void;
@@ -19,7 +37,7 @@ export interface ProgramsOptions {
 
 /** Runs the programs of `count` seeds; says which differ, and ends with "N passed, N failed". */
 export async function runPrograms(options: ProgramsOptions): Promise<boolean> {
-  const { count, firstSeed, threads, say } = options;
+  const { count, kind, firstSeed, threads, say } = options;
   const end = firstSeed + count;
   const done = { count: 0, failed: 0 };
   const startMs = performance.now();
@@ -29,7 +47,7 @@ export async function runPrograms(options: ProgramsOptions): Promise<boolean> {
     const worker = new Worker(new URL("./program-worker.js", import.meta.url));
     try {
       while (next < end) {
-        const range: SeedRange = { from: next, count: Math.min(RANGE, end - next) };
+        const range: SeedRange = { from: next, count: Math.min(RANGE, end - next), kind };
         next += range.count;
         worker.postMessage(range, []);
         const [{ differing }] = (await once(worker, "message")) as [RangeResult];
@@ -48,7 +66,7 @@ export async function runPrograms(options: ProgramsOptions): Promise<boolean> {
       await worker.terminate();
     }
   };
-  say(`causeway: ${count} random programs, seeds from ${firstSeed}, ${threads} threads`);
+  say(`causeway: ${count} random programs (${kind}), seeds from ${firstSeed}, ${threads} threads`);
   await Promise.all(Array.from({ length: threads }, lane));
   say(`${done.count - done.failed} passed, ${done.failed} failed`);
   return done.failed === 0 && done.count > 0;

@@ -34,6 +34,37 @@ export const ENGINES = {
   library: async (state: JournaledState) => new LibraryEngine(await createMachine(CHAIN_ID, state)),
 };
 
+/** Makes an engine over a state. */
+type OpenEngine = (state: JournaledState) => Promise<TransactionEngine>;
+
+/**
+ * The library's engine by one machine for every state that it is asked for, one behind the other: building
+ * a machine takes as long as some programs. What a state before left in it would show as a difference.
+ */
+export function oneLibraryMachine(): OpenEngine {
+  let current = new JournaledState(new MemoryState({}));
+  const forwarding = new Map<PropertyKey, unknown>();
+  const state = new Proxy(current, {
+    get(_first, key) {
+      const value: unknown = Reflect.get(current, key);
+      if (typeof value !== "function") return value;
+      if (!forwarding.has(key)) {
+        forwarding.set(key, (...args: unknown[]): unknown => {
+          const method: unknown = Reflect.get(current, key);
+          return typeof method === "function" ? Reflect.apply(method, current, args) : undefined;
+        });
+      }
+      return forwarding.get(key);
+    },
+    set: (_first, key, value) => Reflect.set(current, key, value),
+  });
+  const machine = createMachine(CHAIN_ID, state);
+  return async (next) => {
+    current = next;
+    return new LibraryEngine(await machine);
+  };
+}
+
 /** The code of the contract that is called, and of two that it may call. */
 export type Codes = readonly [string, string, string];
 
@@ -46,7 +77,7 @@ export function codesOf(seed: number): Codes {
 /** Everything that a run leaves behind. */
 export async function outcomeOf(
   codes: Codes,
-  open: (state: JournaledState) => Promise<TransactionEngine>,
+  open: OpenEngine,
   terms: Omit<RunTerms, "recorder"> = { limitNs: Number.POSITIVE_INFINITY },
 ) {
   const reader = new MemoryState({
