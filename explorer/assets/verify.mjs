@@ -2,7 +2,7 @@
  * "Verify in this browser": the reader's trusted header lies in the browser's own storage, proofs and
  * headers come from the explorer and are believed in nothing (light/verify-proof.mjs).
  */
-import { jsonOf } from "./answers.mjs";
+import { jsonOf, Unanswered } from "./answers.mjs";
 import { toHex } from "./light/bytes.mjs";
 import { checkSelf, followFrom, readSigned } from "./light/headers.mjs";
 import { verifyProof } from "./light/verify-proof.mjs";
@@ -43,7 +43,7 @@ function readPin() {
 
 /** Shows the button of a page, and what came of pressing it. */
 function prepareControl(control) {
-  const { verify: kind, url, running, held, refused, unpinned } = control.dataset;
+  const { verify: kind, url, running, held, refused, unanswered, unpinned } = control.dataset;
   const button = control.querySelector("[data-start]");
   const result = control.querySelector("[data-result]");
   const subject = url.split("/").at(-1).toLowerCase();
@@ -59,7 +59,8 @@ function prepareControl(control) {
       const proof = await jsonOf(url);
       show(result, "held", held, await verifyProof(proof, pin, source, expected));
     } catch (error) {
-      show(result, "refused", `${refused} ${error.message}`);
+      const isRefuted = !(error instanceof Unanswered);
+      show(result, "refused", `${isRefuted ? refused : unanswered} ${error.message}`);
     } finally {
       button.disabled = false;
     }
@@ -68,7 +69,7 @@ function prepareControl(control) {
 
 /** The form in which a trusted header is chosen. */
 function preparePin(form) {
-  const { pin: chainId, pinned, unpinned, wrong } = form.dataset;
+  const { pin: chainId, pinned, unpinned, unanswered, wrong } = form.dataset;
   const result = form.querySelector("[data-result]");
   const { height, hash } = form.elements;
   const tell = () => {
@@ -103,14 +104,16 @@ function preparePin(form) {
     try {
       await keep(await source.header(wanted.height), wanted);
     } catch (error) {
-      show(result, "refused", `${wrong} ${error.message}`);
+      const isWrong = !(error instanceof Unanswered);
+      show(result, "refused", `${isWrong ? wrong : unanswered} ${error.message}`);
     }
   });
   form.querySelector("[data-newest]").addEventListener("click", async () => {
     try {
       await keep(await source.header("newest"));
     } catch (error) {
-      show(result, "refused", error.message);
+      const isUnanswered = error instanceof Unanswered;
+      show(result, "refused", `${isUnanswered ? `${unanswered} ` : ""}${error.message}`);
     }
   });
 }

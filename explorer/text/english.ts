@@ -380,6 +380,9 @@ export const ENGLISH = {
     "The receipts of the block give the receipts root in the EVM header, and among them is " +
     "the transaction's.",
   verifyText: "The script checks signatures, headers and proof itself.",
+  verifyUnanswered:
+    "Not checked, because an answer could not be had. Nothing is proven and nothing refuted: try " +
+    "again later.",
   verifyUnpinned: "No trusted header is chosen yet.",
   vote: "Vote",
   voteAbsent: "absent",

@@ -390,6 +390,9 @@ export const GERMAN: Catalogue = {
     "Die Belege des Blocks ergeben die Wurzel der Belege im EVM-Kopf, und der Beleg der " +
     "Transaktion ist darunter.",
   verifyText: "Das Skript prüft Unterschriften, Köpfe und Beweis selbst.",
+  verifyUnanswered:
+    "Nicht geprüft, weil eine Antwort nicht zu haben war. Nichts ist bewiesen und nichts " +
+    "widerlegt: Versuchen Sie es später noch einmal.",
   verifyUnpinned: "Noch ist kein vertrauter Kopf gewählt.",
   vote: "Stimme",
   voteAbsent: "abwesend",

@@ -270,6 +270,20 @@ describe("the verification in the browser", () => {
     });
   });
 
+  it("says that nothing was refuted where a proof cannot be had", async () => {
+    await look({}, async ({ page }) => {
+      await page.goto("/verify");
+      await page.locator("[data-pin] [data-newest]").click();
+      await page.locator("[data-pin] .held").waitFor();
+      await page.route("**/proof/**", (route) => route.fulfill({ status: 503 }));
+      await page.goto(`/address/${scene.other}`);
+      await page.locator("[data-start]").first().click();
+      const said = page.locator("[data-result].refused").first();
+      await said.waitFor();
+      expect(await said.innerText()).toContain("Nothing is proven and nothing refuted");
+    });
+  });
+
   it("refuses a header that the chain does not have", async () => {
     await look({}, async ({ page }) => {
       await page.goto("/verify");

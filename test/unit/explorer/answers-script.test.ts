@@ -6,10 +6,11 @@ import { afterAll, beforeAll, expect, it } from "@jest/globals";
 /** The scripts have no types of their own. */
 interface AnswersScript {
   readonly jsonOf: (path: string) => Promise<unknown>;
+  readonly Unanswered: new () => Error;
 }
 
 const ASSETS = "../../../explorer/assets";
-const { jsonOf }: AnswersScript = await import(`${ASSETS}/answers.mjs`);
+const { jsonOf, Unanswered }: AnswersScript = await import(`${ASSETS}/answers.mjs`);
 
 /** Refusals before the answer; the answer's status, and what is said of when to come again. */
 let refusals = 0;
@@ -58,4 +59,9 @@ it("is not asked for again where it is not to be had, or not soon", async () => 
     await expect(answered(1, given)).rejects.toThrow(`HTTP ${given.status}`);
     expect({ given, asked }).toEqual({ given, asked: 1 });
   }
+});
+
+it("is told apart from a refuted proof where it could not be had", async () => {
+  await expect(answered(1, { status: 503, retryAfter: "5" })).rejects.toBeInstanceOf(Unanswered);
+  await expect(jsonOf("http://127.0.0.1:1/proof/headers/7")).rejects.toBeInstanceOf(Unanswered);
 });
