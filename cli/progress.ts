@@ -16,3 +16,20 @@ export function progressLines(
     say(line());
   };
 }
+
+/**
+ * Says where work is for as long as it takes: for work whose single steps may take minutes.
+ * @returns what the work resolves with; its error is thrown
+ */
+export async function withProgress<T>(
+  say: (line: string) => void,
+  line: () => string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const timer = setInterval(() => say(line()), PROGRESS_MS);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+  }
+}

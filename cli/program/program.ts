@@ -282,7 +282,7 @@ function addIndexerCommands(program: Command, run: Runner, { warn }: ProgramOpti
     .description("make the index anew beside the live one, which goes on serving, then swap")
     .action(
       run(async (context) =>
-        (await import("../commands/indexer.js")).runIndexer(context, "rebuild"),
+        (await import("../commands/indexer.js")).runIndexer(context, "rebuild", warn),
       ),
     );
 }

@@ -48,6 +48,8 @@ export interface FollowerOptions {
   readonly verifyPerRound: number;
   /** Told of the blocks of each batch, after its commit. */
   readonly onBlocks?: (blocks: readonly RangedBlock[]) => void;
+  /** Told how many balances a round held against state, after its commit. */
+  readonly onChecked?: (checked: number) => void;
   /** Ends at the node's head when nothing is left to check; follows for ever without it. */
   readonly untilHead?: boolean;
 }
@@ -286,6 +288,7 @@ export class IndexFollower {
     const { checked, corrected, isMore } = await checkBalances(target, this.tip, node, options);
     this.figures.checked.inc(checked);
     this.figures.corrected.inc(corrected);
+    this.options.onChecked?.(checked);
     failpoint("indexer.after-check");
     return pairs + tokens > 0 || isMore;
   }

@@ -26,7 +26,18 @@ export interface MaintenanceOptions {
   readonly evmChainId: bigint;
   readonly timeoutMs: number;
   readonly batchBytes: number;
+  /** Told of each step. Making the tables' indexes is one that takes minutes. */
+  readonly onProgress?: (progress: MaintenanceProgress) => void;
   readonly signal: AbortSignal;
+}
+
+/** How far it is. */
+export interface MaintenanceProgress {
+  /** Newest block that the tables hold; -1 for none. */
+  readonly height: number;
+  readonly nodeHeight: number;
+  /** Looks at balances so far: one that changes meanwhile is looked at again. */
+  readonly looks: number;
 }
 
 /** What came of it. */
@@ -66,6 +77,12 @@ export async function rebuildIndex(options: MaintenanceOptions): Promise<Mainten
     const node = createEvmClient(rpc);
     // What is put in the live tables' place is not looked at again by anybody.
     const identity = await readIdentity(node, options.evmChainId, { signal });
+    let looks = 0;
+    const tell = (checked = 0) => {
+      looks += checked;
+      const { indexedHeight: height, nodeHeight = height } = follower.status();
+      options.onProgress?.({ height, nodeHeight, looks });
+    };
     const follower = new IndexFollower({
       databaseUrl: url,
       schema: REBUILD_SCHEMA,
@@ -77,6 +94,8 @@ export async function rebuildIndex(options: MaintenanceOptions): Promise<Mainten
       batchBytes: options.batchBytes,
       verifyPerRound: CHECK_ROUND,
       untilHead: true,
+      onBlocks: () => tell(),
+      onChecked: tell,
     });
     await follower.run(signal).catch(async (error: unknown) => {
       // What a run that was cut off has left may be of another chain or version: then from block 0.
@@ -213,7 +232,7 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
       await readProgress(tx, schema, { lock: true });
       await tx.query(`UPDATE ${schema}.balance SET checked_at = NULL`);
     });
-    let moves = 0;
+    let [moves, looks] = [0, 0];
     for (;;) {
       signal.throwIfAborted();
       const tip = await readProgress(session, schema);
@@ -224,6 +243,8 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
           limit: CHECK_ROUND,
         });
         moves = 0;
+        looks += round.checked;
+        options.onProgress?.({ height: tip.height, nodeHeight: tip.height, looks });
         if (round.checked > 0) continue;
         const found = await tally(session, progress.height);
         return { height: tip.height, ...found, corrected: found.corrected - before.corrected };

@@ -7,7 +7,11 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bech32 } from "@scure/base";
 import { Contract, getBytes, Interface, JsonRpcProvider, Wallet } from "ethers";
-import { rebuildIndex, verifyIndex } from "../../../indexer/maintenance/commands.js";
+import {
+  type MaintenanceProgress,
+  rebuildIndex,
+  verifyIndex,
+} from "../../../indexer/maintenance/commands.js";
 import { call, IndexerStage, type Json } from "../../helpers/indexer/indexer.js";
 import { nodeBehind } from "../../helpers/indexer/node-behind.js";
 import { freePort } from "../../helpers/ports.js";
@@ -155,8 +159,14 @@ describe("the indexer", () => {
     expect((await fetch(`${other}/ready`)).status).toBe(503);
     expect((await fetch(`${stage.url}/ready`)).status).toBe(200);
     const before = await contents();
-    const report = await rebuildIndex(stage.commandOptions());
+    const told: MaintenanceProgress[] = [];
+    const onProgress = (progress: MaintenanceProgress) => void told.push(progress);
+    const report = await rebuildIndex({ ...stage.commandOptions(), onProgress });
     expect(report).toMatchObject({ height: stage.height, corrected: 0 });
+    const { height: nodeHeight } = stage;
+    expect(told[0]).toMatchObject({ nodeHeight, looks: 0 });
+    expect(told.at(-1)).toMatchObject({ height: nodeHeight, nodeHeight });
+    expect(told.at(-1)?.looks).toBeGreaterThanOrEqual(report.checked);
     expect(await contents()).toBe(before);
     await stage.mine({ to: bob.address, value: 1n });
     await stage.indexed();
