@@ -58,7 +58,7 @@ describe("rosetta-cli", () => {
     ]);
     const init = ["init", "--block-interval-ms", "200", "--port-offset", `${portOffset}`];
     expect(await runCauseway({ home }, [...init, ...params])).toMatchObject({ code: 0 });
-    kit = await startKit({ portOffset, home });
+    kit = await startKit({ portOffset, home, isAttached: true });
     judge = openJudge(kit);
     stage = await openStage(kit, SEED);
     const native = await deployNative(stage);
