@@ -11,7 +11,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 17,
     name: "a database that was put back from an older copy, or lost, while the chain went on",
-    files: [`${RECOVERY}/restored-ledger`, `${WORKER}/release`],
+    files: [`${RECOVERY}/restored-ledger`, `${WORKER}/release/release`],
     tests: [
       "is closed, recovered from home and chain, and pays nothing a second time",
       "freezes what waited in the backup and was paid behind it, and settles a taken slot",
@@ -32,7 +32,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 33,
     name: "a payment that the pool let go",
-    files: [`${WORKER}/sending`],
+    files: [`${WORKER}/lane/attempts/sending`],
     tests: [
       "sends again what a restarted node forgot",
       "sends the same bytes until a full pool that let them go takes them again",
@@ -41,7 +41,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 39,
     name: "somebody else uses the hot wallet's key",
-    files: [`${WORKER}/lane`, `${WORKER}/release`, `${WATCHER}/crediting`],
+    files: [`${WORKER}/lane/lane`, `${WORKER}/release/release`, `${WATCHER}/crediting`],
     tests: [
       "freeze signing when the chain knows a nonce that the ledger never gave",
       "freeze a payment whose nonce a foreign transaction took, and never pay it again",
@@ -53,7 +53,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 40,
     name: "the hot wallet is drained in the middle of a batch",
-    files: [`${WORKER}/lane`, `${WORKER}/sending`],
+    files: [`${WORKER}/lane/lane`, `${WORKER}/lane/attempts/sending`],
     tests: [
       "keeps the slot and pauses when the wallet suddenly cannot pay",
       "waits while the balance is reserved for payments that are not mined yet",
@@ -63,7 +63,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 45,
     name: "one key a hundred times at once, with the same body and with another",
-    files: [`${WORKER}/api`],
+    files: [`${WORKER}/api/api`],
     tests: [
       "gives 100 equal requests at once one hold and the same answer",
       "answers 422 to a used key with another body, whichever field differs",
@@ -149,7 +149,11 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 53,
     name: "one customer's request that the node refuses holds up everybody's",
-    files: [`${WORKER}/exits`, `${WORKER}/limits`, `${WORKER}/strangers`],
+    files: [
+      `${WORKER}/lane/attempts/exits`,
+      `${WORKER}/lane/attempts/limits`,
+      `${WORKER}/lane/strangers`,
+    ],
     tests: [
       "is asked before a nonce is taken: what does not fit with its margin fails at once",
       "of a node that names none: the payment that it refuses gives its nonce up",
@@ -161,7 +165,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 54,
     name: "an incident: nothing is credited and nothing is signed; one late node is none",
-    files: [`${WATCHER}/incidents`, `${WORKER}/lane`],
+    files: [`${WATCHER}/incidents`, `${WORKER}/lane/lane`],
     tests: [
       "halt signing as well, until an operator resumes",
       "are not what one late node behind a balancer is",
@@ -181,7 +185,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 56,
     name: "payouts to contracts that burn all their gas, over and over",
-    files: [`${WORKER}/code-payouts`],
+    files: [`${WORKER}/lane/slots/code-payouts`],
     tests: [
       "are estimated with the price that is signed, within what the wallet can pay",
       "get nonces behind plain payments, and no more gas at once than their share",
@@ -191,7 +195,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 57,
     name: "a payout that nobody mines, is cancelled, or is due too late",
-    files: [`${WORKER}/exits`],
+    files: [`${WORKER}/lane/attempts/exits`],
     tests: [
       "is made dearer in time, on the same nonce, and whichever is mined is booked once",
       "is never made dearer than the budgets of a payout and of a day",

@@ -2,8 +2,13 @@
 import { isDeepStrictEqual } from "node:util";
 import { parentPort } from "node:worker_threads";
 import { present } from "../../chain/errors.js";
-import { codesOf, ENGINES, oneLibraryMachine, outcomeOf } from "../unit/execution/program-runs.js";
-import { sequenceOf, sequenceOutcomes } from "../unit/execution/sequence-runs.js";
+import {
+  codesOf,
+  ENGINES,
+  oneLibraryMachine,
+  outcomeOf,
+} from "../unit/execution/engines/program-runs.js";
+import { sequenceOf, sequenceOutcomes } from "../unit/execution/engines/sequence-runs.js";
 import type { RangeResult, SeedRange } from "./programs.js";
 
 const port = present(parentPort ?? undefined, "the thread that started this one");

@@ -28,7 +28,7 @@ import {
 } from "../bench/senders.js";
 import { createRandom, type Random } from "../helpers/random.js";
 import { CONTRACT, OTHER } from "../unit/execution/call-fixture.js";
-import { program, THIRD } from "../unit/execution/random-programs.js";
+import { program, THIRD } from "../unit/execution/engines/random-programs.js";
 
 const SENDERS = 64;
 

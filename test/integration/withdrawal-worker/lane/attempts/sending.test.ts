@@ -1,0 +1,194 @@
+/** Sending against a node that answers as nodes do on bad days: what was signed is never signed anew. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { WorkerError } from "../../../../../withdrawal-worker/errors.js";
+import { until } from "../../../../helpers/until.js";
+import { House, TOKEN, WALLET, decodeRaw } from "../../house.js";
+
+let house: House;
+
+beforeEach(async () => {
+  house = await House.open();
+  await house.fund("alice", 100n * TOKEN);
+});
+
+afterEach(async () => {
+  await house.close();
+});
+
+describe("sending", () => {
+  for (const fault of ["reset-after", "reset-before", "http-503", "html", "wrong-id"] as const) {
+    it(`keeps the slot and repeats the same bytes after ${fault}`, async () => {
+      const { id } = await house.accept();
+      const lane = house.lane();
+      house.chain.wireFault = (methods) =>
+        methods.includes("eth_sendRawTransaction") ? fault : undefined;
+      await expect(lane.runRound(house.signal)).rejects.toThrow();
+      expect((await house.read(id)).status).toBe("signed");
+      house.chain.wireFault = () => undefined;
+      house.clock.ms += 2_000;
+      await lane.runRound(house.signal);
+      house.chain.mine();
+      await lane.runRound(house.signal);
+      const settled = await house.read(id);
+      expect(settled.status).toBe("settled");
+      expect(settled.hashes).toHaveLength(1);
+      expect(new Set(house.chain.arrived).size).toBe(1);
+      expect(house.chain.nonces.get(WALLET)).toBe(1n);
+    });
+  }
+
+  it("survives an answer that never comes although the node took the bytes", async () => {
+    const { id } = await house.accept();
+    const lane = house.lane({}, 200);
+    house.chain.wireFault = (methods) =>
+      methods.includes("eth_sendRawTransaction") ? "hang-after" : undefined;
+    // So short a time may be over before other answers come, too, where the machine is busy.
+    while (house.chain.arrived.length === 0) {
+      await expect(lane.runRound(house.signal)).rejects.toThrow();
+    }
+    house.chain.wireFault = () => undefined;
+    house.chain.mine();
+    const isSettled = async () => {
+      await lane.runRound(house.signal).catch(() => undefined);
+      return (await house.read(id)).status === "settled";
+    };
+    await until(isSettled, { timeoutMs: 60_000, what: "the receipt is booked" });
+    expect(new Set(house.chain.arrived).size).toBe(1);
+    expect(house.chain.nonces.get(WALLET)).toBe(1n);
+  });
+
+  it("does not believe a node that answers with another hash, and pays once later", async () => {
+    const { id } = await house.accept();
+    const lane = house.lane();
+    house.chain.override = (method) =>
+      method === "eth_sendRawTransaction" ? { result: `0x${"ab".repeat(32)}` } : undefined;
+    await expect(lane.runRound(house.signal)).rejects.toMatchObject({ code: "NODE_BROKEN" });
+    expect((await house.read(id)).status).toBe("signed");
+    house.chain.override = () => undefined;
+    house.clock.ms += 2_000;
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("broadcast");
+  });
+
+  it("sends again what a node forgot, also while the policy cannot be read and others wait", async () => {
+    const { id } = await house.accept();
+    let isReadable = true;
+    const lane = house.laneWith({
+      policy: {
+        current: async () => {
+          if (isReadable) return house.files.policy;
+          throw new WorkerError("POLICY_UNREADABLE", "the policy cannot be used", {
+            retriable: true,
+          });
+        },
+      },
+    });
+    await lane.runRound(house.signal);
+    house.chain.clearPool();
+    isReadable = false;
+    const { id: waiting } = await house.accept();
+    house.clock.ms += 2_000;
+    await expect(lane.runRound(house.signal)).rejects.toMatchObject({ code: "POLICY_UNREADABLE" });
+    house.chain.mine();
+    await expect(lane.runRound(house.signal)).rejects.toMatchObject({ code: "POLICY_UNREADABLE" });
+    expect((await house.read(id)).status).toBe("settled");
+    expect((await house.read(waiting)).status).toBe("accepted");
+    expect(new Set(house.chain.arrived).size).toBe(1);
+  });
+
+  it("sends again what a restarted node forgot", async () => {
+    const { id } = await house.accept();
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    house.chain.clearPool();
+    house.clock.ms += 2_000;
+    await lane.runRound(house.signal);
+    expect(house.chain.poolSize).toBe(1);
+    expect(new Set(house.chain.arrived).size).toBe(1);
+    expect((await house.read(id)).hashes).toHaveLength(1);
+  });
+
+  it("sends the same bytes until a full pool that let them go takes them again", async () => {
+    const ids = [(await house.accept()).id, (await house.accept()).id];
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    // dropped (underpriced), with the sender's later ones; what comes now is refused for a while.
+    house.chain.clearPool();
+    const error = { code: -32_000, message: "transaction underpriced" };
+    house.chain.override = (method) =>
+      method === "eth_sendRawTransaction"
+        ? { error: { ...error, data: { reason: "UNDERPRICED" } } }
+        : undefined;
+    for (let round = 0; round < 3; round++) {
+      house.clock.ms += 2_000;
+      await lane.runRound(house.signal);
+    }
+    expect(house.chain.poolSize).toBe(0);
+    house.chain.override = () => undefined;
+    house.clock.ms += 2_000;
+    await lane.runRound(house.signal);
+    expect(house.chain.poolSize).toBe(2);
+    for (const id of ids) expect((await house.read(id)).hashes).toHaveLength(1);
+    expect(new Set(house.chain.arrived).size).toBe(2);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    for (const id of ids) expect((await house.read(id)).status).toBe("settled");
+  });
+
+  it("corrects a price below the minimum on the same slot", async () => {
+    const { id } = await house.accept();
+    const lane = house.lane();
+    house.chain.minimumPriceAtoken = 40_000_000n;
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).hashes).toHaveLength(2);
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    const settled = await house.read(id);
+    expect(settled.status).toBe("settled");
+    expect(settled.nonce).toBe(0n);
+    expect(settled.txHash).toBe(settled.hashes[1]);
+  });
+
+  it("waits, and never signs above the cap, when the minimum is above it", async () => {
+    const { id } = await house.accept();
+    const lane = house.lane();
+    house.chain.minimumPriceAtoken = 2_000_000_000n;
+    await lane.runRound(house.signal);
+    const waiting = await house.read(id);
+    expect(waiting.status).toBe("signed");
+    expect(waiting.hashes).toHaveLength(1);
+  });
+
+  it("corrects too little gas on the same slot", async () => {
+    const { id } = await house.accept();
+    const lane = house.lane();
+    house.chain.minimumGas = 60_000n;
+    await lane.runRound(house.signal);
+    await lane.runRound(house.signal);
+    const corrected = await house.read(id);
+    expect(corrected.status).toBe("broadcast");
+    expect(corrected.hashes).toHaveLength(2);
+    expect(decodeRaw(house.chain.arrived.at(-1) ?? "").gasLimit).toBe(72_000n);
+  });
+
+  it("keeps the slot and pauses when the wallet suddenly cannot pay", async () => {
+    const { id } = await house.accept();
+    const lane = house.lane();
+    house.chain.override = (method) =>
+      method === "eth_sendRawTransaction"
+        ? {
+            error: {
+              code: -32000,
+              message: "insufficient funds for gas * price + value: balance 0",
+            },
+          }
+        : undefined;
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("signed");
+    house.chain.override = () => undefined;
+    house.clock.ms += 2_000;
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("broadcast");
+  });
+});

@@ -1,0 +1,136 @@
+/** A second node: nothing is settled, and no hold given back, on the word of one alone. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
+import { NodeFault } from "../../../../rpc-client/errors.js";
+import type { LaneSettings } from "../../../../withdrawal-worker/lane/lane-context.js";
+import type {
+  ReceiptsAtHeight,
+  WalletNode,
+} from "../../../../withdrawal-worker/lane/wallet-node.js";
+import { House, TOKEN } from "../house.js";
+
+let house: House;
+beforeEach(async () => {
+  house = await House.open();
+  await house.fund("alice", 100n * TOKEN);
+});
+afterEach(() => house.close());
+
+/** A lane whose second node tells what `tell` makes of the truth. */
+function laneWith(
+  tell: (truth: ReceiptsAtHeight) => ReceiptsAtHeight,
+  settings: Partial<LaneSettings> = {},
+) {
+  const context = house.context(settings);
+  const secondNode: Pick<WalletNode, "receipts"> = {
+    receipts: async (hashes, options) => tell(await context.node.receipts(hashes, options)),
+  };
+  return house.laneWith({ ...context, secondNode });
+}
+
+const statusOf = async (id: WithdrawalId) => (await house.read(id)).status;
+
+/** More payments than two batches of two hold. */
+async function acceptSome(): Promise<readonly WithdrawalId[]> {
+  const ids: WithdrawalId[] = [];
+  while (ids.length < 5) ids.push((await house.accept()).id);
+  return ids;
+}
+
+describe("a payment", () => {
+  it("is settled once the second node has its block, too", async () => {
+    const { id } = await house.accept();
+    let isBehind = true;
+    const lane = laneWith((truth) => (isBehind ? { height: 1, byHash: new Map() } : truth));
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    for (let round = 0; round < 3; round += 1) await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("included");
+    isBehind = false;
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("settled");
+    expect(await house.isFrozen()).toBe(false);
+  });
+
+  it("that only one node calls failed gives no hold back: it freezes at the second look", async () => {
+    const { id } = await house.accept();
+    const lane = laneWith(({ height, byHash }) => ({
+      height,
+      byHash: new Map([...byHash].map(([hash, receipt]) => [hash, { ...receipt, status: 0 }])),
+    }));
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("included");
+    await lane.runRound(house.signal);
+    expect(await house.read(id)).toMatchObject({ status: "frozen" });
+    expect(await house.isFrozen()).toBe(true);
+    expect(await house.balance("alice")).toEqual({ available: 99n * TOKEN, held: TOKEN });
+  });
+
+  it("is booked with all of its block in one round, batch after batch", async () => {
+    const ids = await acceptSome();
+    const lane = laneWith((truth) => truth, { batchSize: 2 });
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    for (const id of ids) expect(await statusOf(id)).toBe("settled");
+  });
+
+  it("that is disputed is looked at once in a round, however many are booked beside it", async () => {
+    const ids = await acceptSome();
+    const [disputed] = ids;
+    if (disputed === undefined) throw new Error("nothing was accepted");
+    const liedAbout = new Set<string>();
+    const lane = laneWith(
+      ({ height, byHash }) => ({
+        height,
+        byHash: new Map(
+          [...byHash].map(([hash, receipt]) => [
+            hash,
+            liedAbout.has(hash) ? { ...receipt, status: 0 } : receipt,
+          ]),
+        ),
+      }),
+      { batchSize: 2 },
+    );
+    await lane.runRound(house.signal);
+    for (const hash of (await house.read(disputed)).hashes) liedAbout.add(hash);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect(await statusOf(disputed)).toBe("included");
+    expect(await house.isFrozen()).toBe(false);
+    await lane.runRound(house.signal);
+    expect(await statusOf(disputed)).toBe("frozen");
+  });
+
+  it("that the second node does not know at its height freezes", async () => {
+    const { id } = await house.accept();
+    const lane = laneWith(({ height }) => ({ height, byHash: new Map() }));
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("frozen");
+  });
+
+  it("goes out while the second node is down, and waits to be settled", async () => {
+    const { id } = await house.accept();
+    let isDown = true;
+    const lane = laneWith((truth) => {
+      if (isDown) throw new NodeFault("NODE_UNREACHABLE", "nobody listens", { retriable: true });
+      return truth;
+    });
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    const later = await house.accept();
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("included");
+    expect((await house.read(later.id)).status).toBe("broadcast");
+    expect(lane.status().blockedReason).toContain("the second node cannot be asked");
+    isDown = false;
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("settled");
+    expect(lane.status().blockedReason).toBeUndefined();
+  });
+});

@@ -1,0 +1,69 @@
+/** What is mined is booked, whatever a node does not say about other payments. */
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import type { Hash32 } from "../../../../chain/hex.js";
+import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
+import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
+import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
+import { House, TOKEN } from "../house.js";
+
+let house: House;
+
+beforeAll(async () => {
+  house = await House.open();
+  await house.fund("alice", 100n * TOKEN);
+});
+afterAll(() => house.close());
+
+/** Payments without a receipt. */
+const lost = new Set<Hash32 | undefined>();
+
+/** No block is confirmed, so that nothing is booked. */
+let isSilent = true;
+
+/** A lane with batches of two, whose node says less than there is. */
+function deafLane(): Lane {
+  const context = house.context({ batchSize: 2 });
+  const { node } = context;
+  const silent: LaneContext["node"] = {
+    ...node,
+    headers: async (heights, options) =>
+      isSilent ? heights.map(() => undefined) : node.headers(heights, options),
+    receipts: async (hashes, options) => {
+      const { byHash, ...rest } = await node.receipts(hashes, options);
+      return { ...rest, byHash: new Map([...byHash].filter(([hash]) => !lost.has(hash))) };
+    },
+  };
+  return house.laneWith({ ...context, node: silent });
+}
+
+async function rounds(lane: Lane, count: number): Promise<boolean> {
+  let hasMore = false;
+  for (let round = 0; round < count; round += 1) {
+    house.clock.ms += 2_000;
+    hasMore = await lane.runRound(house.signal);
+    house.chain.mine();
+  }
+  return hasMore;
+}
+
+it("is not hidden by payments whose receipts a node has lost since they were recorded", async () => {
+  const ids: WithdrawalId[] = [];
+  for (let n = 0; n < 8; n += 1) ids.push((await house.accept()).id);
+  const states = async () => Promise.all(ids.map(async (id) => (await house.read(id)).status));
+  const lane = deafLane();
+  // Mined and recorded, and none is booked.
+  await rounds(lane, 6);
+  expect(await states()).toEqual(ids.map(() => "included"));
+  for (const id of ids.slice(0, 3)) lost.add((await house.read(id)).txHash);
+  isSilent = false;
+  const hasMore = await rounds(lane, 3);
+  const expected = ids.map((_, place) => (place < 3 ? "included" : "settled"));
+  expect(await states()).toEqual(expected);
+  expect(lane.status().blockedReason).toContain("no receipts of 3 payments");
+  // What cannot be booked is no reason to go round at once.
+  expect(hasMore).toBe(false);
+  lost.clear();
+  await rounds(lane, 2);
+  expect(await states()).toEqual(ids.map(() => "settled"));
+  expect(lane.status().blockedReason).toBeUndefined();
+});

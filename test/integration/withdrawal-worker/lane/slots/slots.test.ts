@@ -1,0 +1,203 @@
+/** The commits that give nonces and store signatures: what each of them refuses by itself. */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import type { Hash32 } from "../../../../../chain/hex.js";
+import {
+  readLiveSlots,
+  storeAttempts,
+  takeSlots,
+} from "../../../../../ledger/withdrawals/nonce-slots.js";
+import { freezeSigning, releaseSigning } from "../../../../../ledger/requests/signing-freeze.js";
+import {
+  acquireLease,
+  createHotWallet,
+  readHotWallet,
+  releaseLease,
+  type WalletLease,
+} from "../../../../../ledger/wallets/wallet-lease.js";
+import type { WithdrawalRequest } from "../../../../../ledger/withdrawals/withdrawals.js";
+import type { SqlDatabase } from "../../../../../runtime/sql/sql.js";
+import { freshAddress, House, TOKEN, WALLET } from "../../house.js";
+import { InterruptedSql } from "../../../../helpers/faults/interrupted-sql.js";
+import { registerTestWallets } from "../../../../helpers/services/ledger.js";
+import { PERMISSIVE } from "../../../../helpers/signing.js";
+
+/** More than any test spends. */
+const FEES = { feePerDayAtoken: TOKEN };
+
+let house: House;
+let lease: WalletLease;
+
+beforeAll(async () => {
+  house = await House.open();
+  await house.fund("alice", 100n * TOKEN);
+  await createHotWallet(house.database, { wallet: WALLET, firstNonce: 5n });
+  const taken = await acquireLease(house.database, {
+    wallet: WALLET,
+    owner: randomUUID(),
+    leaseMs: 60_000,
+  });
+  if (taken === undefined) throw new Error("no lease");
+  lease = taken;
+});
+
+afterAll(async () => {
+  await house.close();
+});
+
+const rules = {
+  budget: {
+    balanceAtoken: 1_000n * TOKEN,
+    balanceHeight: 10,
+    maxLiveSlots: 100,
+    maxCodeGas: 4_000_000n,
+    feePerDayAtoken: TOKEN,
+  },
+  policy: PERMISSIVE,
+};
+
+async function candidate(fields: Partial<WithdrawalRequest> = {}) {
+  const { id, amountUnits } = await house.accept(fields);
+  return { id, amountUnits, gasLimit: 21_000n, gasPriceAtoken: 1n, entersCode: false };
+}
+
+const nextNonce = async () => (await readHotWallet(house.database, WALLET))?.nextNonce;
+
+it("opens a wallet together with its switch, where the worker dies behind its first commit", async () => {
+  const { database } = house;
+  const wallet = freshAddress();
+  await registerTestWallets(house.ledger.owner, wallet);
+  const died = new InterruptedSql(database);
+  died.interrupt("answer lost", 1);
+  await createHotWallet(died, { wallet, firstNonce: 0n }).catch(() => undefined);
+  expect(died.hasHappened).toBe(true);
+  // Without it a kill switch or an incident would not wait for a signature that is being stored.
+  expect(
+    await database.query(
+      `SELECT h.wallet AS lane, f.wallet AS switch FROM hot_wallet h
+         FULL JOIN signing_freeze f USING (wallet) WHERE wallet = $1`,
+      [wallet],
+    ),
+  ).toEqual([{ lane: wallet, switch: wallet }]);
+});
+
+describe("the commit of a slot", () => {
+  it("gives nothing while signing is frozen, whoever froze it a moment ago", async () => {
+    const waiting = await candidate();
+    await freezeSigning(house.database, WALLET, "test");
+    const result = await takeSlots(house.database, lease, [waiting], rules);
+    expect(result).toMatchObject({ taken: [], limit: "frozen" });
+    await releaseSigning(house.database, WALLET, "test");
+    expect(await nextNonce()).toBe(5n);
+  });
+
+  it("gives nothing against a balance that is older than what is booked", async () => {
+    await house.database.query(`UPDATE hot_wallet SET settled_height = 11`);
+    const result = await takeSlots(house.database, lease, [await candidate()], rules);
+    expect(result).toMatchObject({ taken: [], limit: "stale-balance" });
+    await house.database.query(`UPDATE hot_wallet SET settled_height = 10`);
+  });
+
+  it("gives nothing under a lease that is over, and takes back nothing by failing", async () => {
+    const stale = { ...lease, epoch: lease.epoch - 1n };
+    await expect(
+      takeSlots(house.database, stale, [await candidate()], rules),
+    ).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect(await nextNonce()).toBe(5n);
+  });
+
+  it("gives one nonce to a candidate, however often and from how many sides it is asked", async () => {
+    const wanted = await candidate();
+    const results = await Promise.all(
+      Array.from({ length: 8 }, () => takeSlots(house.database, lease, [wanted], rules)),
+    );
+    expect(results.flatMap(({ taken }) => taken)).toEqual([wanted.id]);
+    expect(await nextNonce()).toBe(6n);
+  });
+
+  it("gives nonces without gaps in the order of the requests", async () => {
+    const first = await candidate();
+    const second = await candidate();
+    const before = (await nextNonce()) ?? 0n;
+    await takeSlots(house.database, lease, [second, first], rules);
+    expect((await house.read(first.id)).nonce).toBe(before);
+    expect((await house.read(second.id)).nonce).toBe(before + 1n);
+  });
+});
+
+describe("what changes between the look at the requests and their slots", () => {
+  /** The worker's database, with something done by others before the first slot is written. */
+  function interrupted(happens: () => Promise<unknown>): SqlDatabase {
+    let isDone = false;
+    return {
+      ...house.database,
+      transaction: (work) =>
+        house.database.transaction((tx) =>
+          work({
+            async query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]> {
+              if (text.includes("INSERT INTO nonce_slot") && !isDone) {
+                isDone = true;
+                await happens();
+              }
+              return tx.query<Row>(text, values);
+            },
+          }),
+        ),
+    };
+  }
+
+  it("is read again where its destination has become a wallet of ours: the others get theirs", async () => {
+    const destination = freshAddress();
+    const own = await candidate({ destination });
+    const other = await candidate();
+    const database = interrupted(() => registerTestWallets(house.ledger.owner, destination));
+    const { taken } = await takeSlots(database, lease, [own, other], rules);
+    expect(taken).toEqual([other.id]);
+    expect((await house.read(own.id)).status).toBe("accepted");
+  });
+});
+
+describe("the commit of a signature", () => {
+  const attemptOf = (slotId: string, withdrawalId: never, digit: string) => ({
+    slotId,
+    withdrawalId,
+    n: 0,
+    kind: "payment" as const,
+    raw: `0x${digit.repeat(2)}` as const,
+    hash: `0x${digit.repeat(64)}` as Hash32,
+    gasLimit: 21_000n,
+    gasPriceAtoken: 1n,
+    valueAtoken: TOKEN,
+  });
+
+  it("stores nothing while frozen, and the first signature of a slot for ever", async () => {
+    const query = { wallet: WALLET, statuses: ["slotted", "signed"] as const, limit: 1 };
+    const [slot] = await readLiveSlots(house.database, query);
+    if (slot === undefined) throw new Error("no slot");
+    const id = slot.withdrawalId as never;
+    await freezeSigning(house.database, WALLET, "test");
+    expect(
+      await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "a")], FEES),
+    ).toBe(false);
+    await releaseSigning(house.database, WALLET, "test");
+    expect((await house.read(slot.withdrawalId)).hashes).toEqual([]);
+    await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "b")], FEES);
+    await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "c")], FEES);
+    const signed = await house.read(slot.withdrawalId);
+    expect(signed.hashes).toEqual([`0x${"b".repeat(64)}`]);
+    expect(signed.status).toBe("signed");
+  });
+
+  it("is refused to a worker that gave its lease back", async () => {
+    await releaseLease(house.database, lease);
+    const next = await acquireLease(house.database, {
+      wallet: WALLET,
+      owner: randomUUID(),
+      leaseMs: 60_000,
+    });
+    expect(next?.epoch).toBe(lease.epoch + 1n);
+    await expect(storeAttempts(house.database, lease, [], FEES)).rejects.toMatchObject({
+      code: "LEASE_LOST",
+    });
+  });
+});

@@ -1,0 +1,180 @@
+/** Books as a forger writes them, with hashes that are right: what each release tells has to be told. */
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "@jest/globals";
+import { runVerifyLedger } from "../../../../cli/audit/ledger/commands.js";
+import type { ExportLine } from "../../../../cli/audit/ledger/export-file.js";
+import { type LedgerVerdict, verifyLedger } from "../../../../cli/audit/ledger/verify-ledger.js";
+import {
+  type CanonicalValue,
+  type Link,
+  type LinkKind,
+  nextLink,
+  rootHash,
+  rowDigest,
+} from "../../../../ledger/tamper/link-rules.js";
+
+type Row = readonly [LinkKind, readonly CanonicalValue[]];
+type Told = Partial<Record<"deposits" | "withdrawals" | "wallets" | "decisions", number>>;
+
+const TIME = "2026-11-01T00:00:00.000000Z";
+const WALLET = `0x${"5a".repeat(20)}`;
+
+const event = (n: number, type: string, data: object): Row => [
+  "event",
+  [`${n}`, "1", type, JSON.stringify(data), TIME],
+];
+const ofDeposit = { depositId: "1-0-0", customerId: "alice" };
+
+/** What every release links. */
+const BOOKS: readonly Row[] = [
+  event(1, "deposit.detected", ofDeposit),
+  event(2, "withdrawal.accepted", { withdrawalId: "wd_1", customerId: "alice" }),
+  ["deposit", ["1", "1-0-0", WALLET, "TOKEN", "7", "1", "0xb", "0xc", "0", "0", "0", TIME]],
+  ["withdrawal", ["1", "wd_1", "key", "hash", "alice", "TOKEN", "0xd", "0xd", "1", null, TIME]],
+];
+
+/** What the newest one links, too. */
+const PERSONS: readonly Row[] = [
+  ["wallet", ["1", WALLET, "hot", "0"]],
+  ["wallet_change", ["1", WALLET, null, "active", "first", "ann", TIME]],
+];
+
+const DEPOSIT = { type: "deposit", ...ofDeposit, status: "detected" } as const;
+const WITHDRAWAL = { type: "withdrawal", withdrawalId: "wd_1", status: "accepted" } as const;
+const HOT = {
+  type: "wallet",
+  address: WALLET,
+  status: "active",
+  reason: "first",
+  operator: "ann",
+} as const;
+const ALL: Told = { deposits: 1, withdrawals: 1, wallets: 1, decisions: 0 };
+
+function linesOf(
+  rows: readonly Row[],
+  told: Told,
+  kept: readonly ExportLine[],
+): readonly ExportLine[] {
+  const root = { ledgerId: "a ledger", genesisHash: `0x${"ab".repeat(32)}` };
+  let head: Pick<Link, "n" | "hash"> = { n: 0, hash: rootHash(root) };
+  const links = rows.map(([kind, row], index): ExportLine => {
+    const link = nextLink(head, { kind, key: index + 1, digest: rowDigest(row) });
+    head = link;
+    return { type: "link", ...link, row: [...row] };
+  });
+  const ledger = { type: "ledger", format: "causeway-ledger-export/1", ...root } as const;
+  const about = { chainId: "chain_6940-1", exportedAt: TIME, links: head.n, head: head.hash };
+  return [{ ...ledger, ...about, ...told }, ...links, ...kept];
+}
+
+function verdictOf(...books: Parameters<typeof linesOf>): Promise<LedgerVerdict> {
+  return verifyLedger(
+    (async function* () {
+      yield* linesOf(...books);
+    })(),
+  );
+}
+
+it("proves an export of today, and those of former releases, which told less", async () => {
+  const today = await verdictOf([...BOOKS, ...PERSONS], ALL, [DEPOSIT, WITHDRAWAL, HOT]);
+  expect(today).toMatchObject({ faults: [], areDepositsTold: true, arePersonsTold: true });
+  for (const [told, kept, areDepositsTold, areWithdrawalsTold] of [
+    [{ deposits: 1, withdrawals: 1 }, [DEPOSIT, WITHDRAWAL], true, true],
+    [{ deposits: 1 }, [DEPOSIT], true, false],
+    [{}, [], false, false],
+  ] as const) {
+    expect(await verdictOf(BOOKS, told, kept)).toMatchObject({
+      faults: [],
+      areDepositsTold,
+      areWithdrawalsTold,
+      arePersonsTold: false,
+    });
+  }
+});
+
+it("names what is left out by an export that pretends to be of a former release", async () => {
+  const rows = [...BOOKS, ...PERSONS];
+  const deposits = /^the export does not say whose deposits are, and has what came with a later/;
+  const withdrawals = /^the export does not say what became of withdrawals, and has what came/;
+  const pretended = async (told: Told, kept: readonly ExportLine[], of: readonly Row[] = rows) =>
+    (await verdictOf(of, told, kept)).faults;
+  const { deposits: _d, ...noDeposits } = ALL;
+  expect(await pretended(noDeposits, [WITHDRAWAL, HOT])).toEqual([expect.stringMatching(deposits)]);
+  const { withdrawals: _w, ...noWithdrawals } = ALL;
+  expect(await pretended(noWithdrawals, [DEPOSIT, HOT])).toEqual([
+    expect.stringMatching(withdrawals),
+  ]);
+  // Without the wallets either: their rows are in the chain.
+  expect(await pretended({}, [])).toEqual([
+    expect.stringMatching(deposits),
+    expect.stringMatching(withdrawals),
+    "of 1 wallets the export says of 0 how they stand",
+  ]);
+  // Deposits were told of before withdrawals were.
+  expect(await pretended({ withdrawals: 1 }, [WITHDRAWAL], BOOKS)).toEqual([
+    expect.stringMatching(deposits),
+  ]);
+});
+
+it("names a deposit that stands otherwise than the last event about it", async () => {
+  const stands = async (status: string, ...events: readonly string[]) => {
+    const rows = [...BOOKS, ...events.map((type, index) => event(index + 9, type, ofDeposit))];
+    const kept = [{ ...DEPOSIT, status }, WITHDRAWAL];
+    return (await verdictOf(rows, { deposits: 1, withdrawals: 1 }, kept)).faults;
+  };
+  // A token that stands still holds deposits that were detected; the event is the token's.
+  for (const [status, ...events] of [
+    ["detected"],
+    ["held"],
+    ["held", "deposit.held"],
+    ["credited", "deposit.held", "deposit.credited"],
+    ["suspense", "deposit.suspense"],
+    ["reversed", "deposit.credited", "deposit.reversed"],
+  ] as const) {
+    expect({ status, faults: await stands(status, ...events) }).toEqual({ status, faults: [] });
+  }
+  for (const [status, last, ...events] of [
+    ["suspense", "deposit.detected"],
+    ["reversed", "deposit.detected"],
+    ["reversed", "deposit.held", "deposit.held"],
+    ["held", "deposit.suspense", "deposit.suspense"],
+    ["detected", "deposit.reversed", "deposit.reversed"],
+    ["credited", "deposit.held", "deposit.held"],
+    ["credited", "deposit.forged", "deposit.credited", "deposit.forged"],
+  ] as const) {
+    expect({ status, last, faults: await stands(status, ...events) }).toEqual({
+      status,
+      last,
+      faults: [`deposit 1-0-0 is ${status}, and the last that was told is ${last}`],
+    });
+  }
+});
+
+it("says what rows without a link stand on", async () => {
+  const [, row] = event(5, "deposit.detected", ofDeposit);
+  const late: ExportLine = {
+    type: "unlinked",
+    kind: "event",
+    key: 5,
+    isLate: false,
+    row: [...row],
+  };
+  const lines = linesOf([...BOOKS, ...PERSONS], ALL, [late, DEPOSIT, WITHDRAWAL, HOT]);
+  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+  const sha256 = createHash("sha256").update(text).digest("hex");
+  const home = mkdtempSync(join(tmpdir(), "causeway-verdict-"));
+  const file = join(home, "export.jsonl");
+  writeFileSync(file, `${text}${JSON.stringify({ type: "end", lines: lines.length, sha256 })}\n`);
+  const printed: string[] = [];
+  const print = (line: string) => void printed.push(line);
+  const { signal } = new AbortController();
+  const context = { home, portOffset: 0, json: false, env: {}, signal, print };
+  expect(await runVerifyLedger(context, file, {}, print)).toBe(0);
+  rmSync(home, { recursive: true });
+  expect(printed.find((line) => line.startsWith("  not linked yet"))).toMatch(
+    /1: the exporter's word alone says that they are new/,
+  );
+});

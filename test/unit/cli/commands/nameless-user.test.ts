@@ -1,0 +1,30 @@
+/** Containers give their processes users that no file names: what persons decide there is decided all the same. */
+import { userInfo } from "node:os";
+import { expect } from "@jest/globals";
+import { operatorName } from "../../../../cli/commands/ledger-decisions.js";
+import { runAcceptCode } from "../../../../cli/commands/tokens/state.js";
+import { itForRoot } from "../../../helpers/for-root.js";
+
+const NOBODYS_UID = 1_234_567;
+
+/** Whoever the user is, there is no such folder. */
+const home = "/no-home-of-causeway";
+
+const forRoot = itForRoot();
+
+forRoot("a user without a name is recorded as an operator", async () => {
+  const { signal } = new AbortController();
+  const env = { CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: "http://127.0.0.1:1" };
+  const command = { home, portOffset: 0, json: false, env, signal, print: () => undefined };
+  process.seteuid?.(NOBODYS_UID);
+  try {
+    expect(() => userInfo()).toThrow("uv_os_get_passwd");
+    expect(operatorName(undefined)).toBe("operator");
+    // It goes on to what it needs: here no node answers.
+    await expect(runAcceptCode(command, "GOLD", {})).rejects.toMatchObject({
+      code: "NODE_UNREACHABLE",
+    });
+  } finally {
+    process.seteuid?.(0);
+  }
+});

@@ -1,0 +1,38 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { homeFileFaults } from "../../../../cli/home/file-faults.js";
+import { homePaths } from "../../../../cli/home/home.js";
+
+const homes: string[] = [];
+
+afterEach(() => {
+  for (const home of homes.splice(0)) rmSync(home, { recursive: true, force: true });
+});
+
+function faultsOf(tokens: readonly { readonly symbol: string }[]): readonly string[] {
+  const home = mkdtempSync(join(tmpdir(), "causeway-file-faults-"));
+  homes.push(home);
+  mkdirSync(join(home, "config"));
+  const entries = tokens.map(({ symbol }, index) => ({
+    contractAddress: `0x${String(index + 1).padStart(40, "0")}`,
+    symbol,
+    decimals: 6,
+  }));
+  writeFileSync(join(home, "config", "tokens.json"), JSON.stringify(entries));
+  return homeFileFaults(homePaths(home)).map(({ key, value }) => `${key} ${value}`);
+}
+
+describe("files of a home, before anything is started", () => {
+  it("may name tokens as customers can", () => {
+    expect(faultsOf([{ symbol: "GOLD" }, { symbol: "gold" }])).toEqual([]);
+  });
+
+  it("must not name two tokens alike, nor as no customer could ask for one", () => {
+    expect(faultsOf([{ symbol: "GOLD" }, { symbol: "GOLD" }, { symbol: "a/b" }])).toEqual([
+      '[1].symbol "GOLD"',
+      '[2].symbol "a/b"',
+    ]);
+  });
+});

@@ -1,0 +1,279 @@
+import { afterEach, describe, expect, it } from "@jest/globals";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { HDNodeWallet, Wallet } from "ethers";
+import { homePaths, type HomePaths, resolveHome } from "../../../../cli/home/home.js";
+import { KIT_CONFIG_FILES } from "../../../../cli/home/kit-config.js";
+import { initHome, type InitOptions, isInitialised } from "../../../../cli/home/init.js";
+import { writeRoleHomes } from "../../../../cli/home/role-homes.js";
+import { parseGenesis } from "../../../../node/settings/genesis.js";
+import { firstModuleParams, parseModuleParams } from "../../../../node/settings/module-params.js";
+import { defineConfigFile, field, readPortOffset } from "../../../../runtime/config/config.js";
+
+const folders: string[] = [];
+
+function newPaths(): HomePaths {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-init-"));
+  folders.push(folder);
+  return homePaths(join(folder, "home"));
+}
+
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+const configFiles = [
+  defineConfigFile("app", {
+    "json-rpc": { address: field.listenAddress({ default: "127.0.0.1:8545", help: "Where." }) },
+  }),
+];
+
+function optionsFor(paths: HomePaths): InitOptions {
+  return {
+    paths,
+    portOffset: 100,
+    network: "testnet",
+    configFiles,
+    clock: { nowMs: () => 1_700_000_000_000, monotonicMs: () => 0 },
+    scrypt: { n: 1_024, r: 8, p: 1 },
+  };
+}
+
+function contentsOf(paths: HomePaths): Record<string, string> {
+  const files = readdirSync(paths.config);
+  return Object.fromEntries(
+    files.map((name) => [name, readFileSync(join(paths.config, name), "utf8")]),
+  );
+}
+
+describe("init", () => {
+  it("writes every file of the contract, secrets with mode 600", async () => {
+    const paths = newPaths();
+    const result = await initHome(optionsFor(paths));
+    expect(result.created).toBe(true);
+    const names = readdirSync(paths.config).toSorted();
+    expect(names).toEqual([
+      "api.key",
+      "app.toml",
+      "deposit.seed",
+      "deposit.xpub",
+      "faucet.key",
+      "genesis.json",
+      "hot-wallet.json",
+      "hot-wallet.passphrase",
+      "kill-switch.json",
+      "node_key.json",
+      "operator.key",
+      "policy.json",
+      "postgres.password",
+      "priv_validator_key.json",
+      "tokens.json",
+    ]);
+    for (const name of names.filter((file) => !["genesis.json", "tokens.json"].includes(file))) {
+      const mode = statSync(join(paths.config, name)).mode & 0o777;
+      expect(`${name} ${mode.toString(8)}`).toBe(`${name} 600`);
+    }
+    expect(statSync(paths.config).mode & 0o777).toBe(0o700);
+    expect(readPortOffset(paths.home, ["app"])).toBe(100);
+    expect(readFileSync(join(paths.config, "app.toml"), "utf8")).toContain("127.0.0.1:8645");
+  });
+
+  it("funds the faucet and the hot wallet whose keys lie in the home", async () => {
+    const paths = newPaths();
+    const result = await initHome(optionsFor(paths));
+    const genesis = parseGenesis(readFileSync(paths.genesis, "utf8"));
+    const faucet = new Wallet(readFileSync(paths.faucetKey, "utf8").trim());
+    expect(result.faucetAddress).toBe(faucet.address.toLowerCase());
+    const passphrase = readFileSync(paths.hotWalletPassphrase, "utf8").trim();
+    const hot = await Wallet.fromEncryptedJson(readFileSync(paths.hotWallet, "utf8"), passphrase);
+    expect(result.hotWalletAddress).toBe(hot.address.toLowerCase());
+    expect(genesis.alloc.get(result.faucetAddress)?.balanceAtoken).toBeGreaterThan(10n ** 18n);
+    expect(genesis.alloc.get(result.hotWalletAddress)?.balanceAtoken).toBeGreaterThan(10n ** 18n);
+    expect(genesis.evmChainId).toBe(6940n);
+    const words = readFileSync(paths.depositSeed, "utf8").trim();
+    const xpub = readFileSync(paths.depositXpub, "utf8").trim();
+    expect(HDNodeWallet.fromExtendedKey(xpub).deriveChild(7).address).toBe(
+      HDNodeWallet.fromPhrase(words, "", "m/44'/60'/0'/0/7").address,
+    );
+  });
+
+  it("gives the validator stake, owned by the operator whose key lies in the home", async () => {
+    const paths = newPaths();
+    const modules = parseModuleParams({ "staking.unbonding_time": "120s" });
+    await initHome({ ...optionsFor(paths), modules });
+    const genesis = parseGenesis(readFileSync(paths.genesis, "utf8"));
+    const operator = new Wallet(readFileSync(paths.operatorKey, "utf8").trim());
+    expect(genesis.validators).toMatchObject([
+      { operator: operator.address.toLowerCase(), power: 100, moniker: "causeway" },
+    ]);
+    expect(genesis.modules?.staking.unbonding_time).toBe(120_000n);
+    const plain = newPaths();
+    await initHome(optionsFor(plain));
+    expect(parseGenesis(readFileSync(plain.genesis, "utf8")).modules).toEqual(firstModuleParams());
+  });
+
+  it("changes nothing the second time", async () => {
+    const paths = newPaths();
+    await initHome(optionsFor(paths));
+    const before = contentsOf(paths);
+    const again = await initHome({ ...optionsFor(paths), portOffset: 0 });
+    expect(again.created).toBe(false);
+    expect(contentsOf(paths)).toEqual(before);
+  });
+
+  it("completes an init that was cut off, keeping the keys that exist", async () => {
+    const complete = newPaths();
+    await initHome(optionsFor(complete));
+    const order = [
+      "genesis.json",
+      "app.toml",
+      "tokens.json",
+      "node_key.json",
+      "api.key",
+      "priv_validator_key.json",
+      "kill-switch.json",
+      "policy.json",
+      "deposit.xpub",
+      "deposit.seed",
+      "hot-wallet.json",
+      "hot-wallet.passphrase",
+      "postgres.password",
+    ];
+    // Files appear in a fixed order: cut the init off before each of them.
+    for (const [index] of order.entries()) {
+      const lost = order.slice(0, index + 1);
+      for (const name of lost) rmSync(join(complete.config, name), { force: true });
+      const kept = contentsOf(complete);
+      const result = await initHome(optionsFor(complete));
+      expect(`${lost.at(-1)} ${result.created}`).toBe(`${lost.at(-1)} true`);
+      expect(contentsOf(complete)).toMatchObject(kept);
+      const passphrase = readFileSync(complete.hotWalletPassphrase, "utf8").trim();
+      const keystore = readFileSync(complete.hotWallet, "utf8");
+      await expect(Wallet.fromEncryptedJson(keystore, passphrase)).resolves.toBeDefined();
+    }
+  });
+
+  it("makes the validators of a network, and completes them with the one genesis", async () => {
+    const paths = newPaths();
+    const options = { ...optionsFor(paths), configFiles: KIT_CONFIG_FILES, validators: 3 };
+    await initHome(options);
+    const homes = [0, 1, 2].map((index) => homePaths(join(paths.home, "nodes", `node${index}`)));
+    const text = readFileSync(paths.genesis, "utf8");
+    const keys = homes.map(({ validatorKey }) =>
+      String(JSON.parse(readFileSync(validatorKey, "utf8")).pub_key.value),
+    );
+    expect(parseGenesis(text).validators.map(({ publicKey }) => publicKey)).toEqual(keys);
+    expect(existsSync(paths.validatorKey)).toBe(false);
+    expect(homes.map(({ home }) => readPortOffset(home, ["config"]))).toEqual([100, 200, 300]);
+    const [first, second, third] = homes.map((home) => contentsOf(home));
+
+    // Cut off after the first node's genesis; the clock has moved on when it is called again.
+    for (const file of [paths.genesis, homes[1]?.genesis, homes[2]?.genesis]) rmSync(file ?? "");
+    rmSync(join(homes[2]?.config ?? "", "config.toml"));
+    const clock = { nowMs: () => 1_800_000_000_000, monotonicMs: () => 0 };
+    const again = { ...options, clock, validators: undefined };
+    expect(await initHome(again)).toMatchObject({ created: true });
+    expect(readFileSync(paths.genesis, "utf8")).toBe(text);
+    expect(homes.map((home) => contentsOf(home))).toEqual([first, second, third]);
+  });
+
+  it("refuses a network that lost a validator's key", async () => {
+    const paths = newPaths();
+    const options = { ...optionsFor(paths), configFiles: KIT_CONFIG_FILES, validators: 2 };
+    await initHome(options);
+    const lost = homePaths(join(paths.home, "nodes", "node1"));
+    rmSync(lost.validatorKey);
+    // The number of the chain counts, not the one that is asked for.
+    await expect(initHome({ ...options, validators: undefined })).rejects.toMatchObject({
+      code: "HOME_INCOMPLETE",
+      message: expect.stringContaining(lost.validatorKey),
+    });
+  });
+
+  it("refuses to replace a lost key of a chain that exists", async () => {
+    const paths = newPaths();
+    await initHome(optionsFor(paths));
+    rmSync(paths.hotWallet);
+    await expect(initHome(optionsFor(paths))).rejects.toMatchObject({
+      code: "HOME_INCOMPLETE",
+      message: expect.stringContaining("hot-wallet.json"),
+    });
+    expect(existsSync(paths.hotWallet)).toBe(false);
+  });
+
+  it("asks for no passphrase where the key of the hot wallet is held elsewhere", async () => {
+    const paths = newPaths();
+    const options = { ...optionsFor(paths), configFiles: KIT_CONFIG_FILES };
+    const { hotWalletAddress: address } = await initHome(options);
+    writeFileSync(paths.hotWallet, JSON.stringify({ address }));
+    rmSync(paths.hotWalletPassphrase);
+    const again = { created: false, hotWalletAddress: address };
+    expect(await initHome(options)).toMatchObject(again);
+    expect(existsSync(paths.hotWalletPassphrase)).toBe(false);
+
+    // Nor do the homes of single processes, also of a further wallet whose key was taken out.
+    mkdirSync(join(paths.config, "wallets"));
+    const former = JSON.stringify({ address: `0x${"0f".repeat(20)}` });
+    writeFileSync(join(paths.config, "wallets", "former.json"), former);
+    const folder = join(paths.home, "roles");
+    await writeRoleHomes(paths, folder);
+    const config = join(folder, "withdrawal-worker", "config");
+    expect(readFileSync(join(config, "wallets", "former.json"), "utf8")).toBe(former);
+    expect(readdirSync(config).filter((name) => name.startsWith("hot-wallet"))).toEqual([
+      "hot-wallet.json",
+    ]);
+  });
+
+  it("refuses to make a new genesis where a chain exists", async () => {
+    const paths = newPaths();
+    await initHome(optionsFor(paths));
+    mkdirSync(join(paths.data, "chain"));
+    rmSync(paths.genesis);
+    await expect(initHome(optionsFor(paths))).rejects.toMatchObject({
+      code: "HOME_INCOMPLETE",
+      message: expect.stringContaining("genesis.json"),
+    });
+    expect(existsSync(paths.genesis)).toBe(false);
+  });
+
+  it("makes a lost node key and API key anew", async () => {
+    const paths = newPaths();
+    await initHome(optionsFor(paths));
+    rmSync(paths.nodeKey);
+    rmSync(paths.apiKey);
+    await initHome(optionsFor(paths));
+    expect(await isInitialised(paths)).toBe(true);
+    expect(readFileSync(paths.apiKey, "utf8")).toMatch(/^[0-9a-f]{64}\n$/);
+  });
+
+  it("names folder and cause where it cannot write", async () => {
+    const paths = newPaths();
+    const file = homePaths("/proc/causeway-home");
+    await expect(initHome(optionsFor(file))).rejects.toMatchObject({
+      code: "HOME_UNUSABLE",
+      message: expect.stringMatching(/^Cannot create the folder \/proc\/causeway-home: /),
+    });
+    expect(existsSync(paths.home)).toBe(false);
+  });
+});
+
+describe("the home", () => {
+  it("is the flag, else the variable, else .causeway in the clone", () => {
+    expect(resolveHome("/a", { CAUSEWAY_HOME: "/b" })).toBe("/a");
+    expect(resolveHome(undefined, { CAUSEWAY_HOME: "/b" })).toBe("/b");
+    expect(resolveHome(undefined, {})).toBe(join(process.cwd(), ".causeway"));
+    expect(resolveHome(undefined, { CAUSEWAY_HOME: "" })).toBe(join(process.cwd(), ".causeway"));
+    // As of a variable that was never set: the working folder is not what anybody means.
+    expect(() => resolveHome("", { CAUSEWAY_HOME: "/b" })).toThrow("--home needs a folder");
+  });
+});

@@ -1,0 +1,221 @@
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { CliError } from "../../../../cli/errors.js";
+import { createHomeFolders, homePaths, type HomePaths } from "../../../../cli/home/home.js";
+import { createKit, type Kit, type KitPart } from "../../../../cli/supervisor/kit.js";
+import { createChildRecord, findOrphans } from "../../../../cli/supervisor/orphans.js";
+import { systemClock } from "../../../../runtime/process/clock.js";
+import type { Guardian } from "../../../../runtime/process/guardian.js";
+import { createLogger } from "../../../../runtime/process/logger.js";
+import { until } from "../../../helpers/until.js";
+
+const PARTS: readonly KitPart[] = [
+  "node",
+  "sidecar-online",
+  "sidecar-offline",
+  "deposit-watcher",
+  "withdrawal-worker",
+  "indexer",
+  "explorer",
+  "console",
+];
+
+const folders: string[] = [];
+const kits: Kit[] = [];
+
+afterEach(async () => {
+  for (const kit of kits.splice(0)) await kit.stop();
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+interface Trial {
+  readonly kit: Kit;
+  readonly paths: HomePaths;
+  readonly lines: string[];
+  readonly faults: readonly CliError[];
+  readonly watched: Set<number>;
+  /** File that tells the build that the kit was started from. */
+  readonly stampFile: string;
+  /** Starts and stops of the children, in order. */
+  readonly events: () => readonly string[];
+}
+
+/** A kit of tiny children that write down when they start and stop; `broken` ones exit at once. */
+async function createTrial(
+  broken: readonly KitPart[] = [],
+  nodeNames: readonly string[] = ["node"],
+): Promise<Trial> {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-kit-"));
+  folders.push(folder);
+  const paths = homePaths(join(folder, "home"));
+  await createHomeFolders(paths);
+  const record = join(folder, "events");
+  writeFileSync(record, "");
+  const stampFile = join(folder, ".stamp");
+  writeFileSync(stampFile, "this release");
+  const script = (part: KitPart): string => {
+    const path = join(folder, `${part}.mjs`);
+    const body = broken.includes(part)
+      ? `console.error("${part} is broken on purpose"); process.exitCode = 1;`
+      : `import { appendFileSync } from "node:fs";
+         import { basename } from "node:path";
+         // Several nodes run the same script; each is known by its home.
+         const home = process.argv[process.argv.indexOf("--home") + 1];
+         const name = "${part}" === "node" ? basename(home) : "${part}";
+         const note = (what) => appendFileSync(${JSON.stringify(record)}, what + " " + name + "\\n");
+         process.on("SIGTERM", () => { note("stop"); process.exit(0); });
+         process.on("disconnect", () => process.exit(0));
+         note("start");
+         process.send({ ready: true, name: "${part}" });
+         setInterval(() => undefined, 1000);`;
+    writeFileSync(path, body);
+    return path;
+  };
+  const lines: string[] = [];
+  const watched = new Set<number>();
+  const guardian: Guardian = {
+    watch: ({ pid }) => void watched.add(pid),
+    forget: (pid) => void watched.delete(pid),
+    close: () => undefined,
+  };
+  const faults: CliError[] = [];
+  const nodes = nodeNames.map((name, index) => {
+    const node = { name, home: join(paths.home, "nodes", name), portStep: 100 * index };
+    mkdirSync(join(node.home, "config"), { recursive: true });
+    writeFileSync(join(node.home, "config", "config.toml"), `port-offset = ${node.portStep}\n`);
+    return node;
+  });
+  const kit = createKit({
+    paths,
+    nodes,
+    portOffset: 0,
+    env: { ...process.env, DATABASE_URL: "postgres://nowhere/none" },
+    guardian,
+    children: createChildRecord(paths.children),
+    clock: systemClock,
+    log: createLogger({ component: "test", level: "silent" }),
+    signal: new AbortController().signal,
+    isPatient: false,
+    print: (line) => lines.push(line),
+    onFatal: (error) => faults.push(error),
+    restartDelays: { firstMs: 1, maxMs: 1 },
+    stampFile,
+    scripts: {
+      node: script("node"),
+      "sidecar-online": script("sidecar-online"),
+      "sidecar-offline": script("sidecar-offline"),
+      "deposit-watcher": script("deposit-watcher"),
+      "withdrawal-worker": script("withdrawal-worker"),
+      treasury: script("treasury"),
+      indexer: script("indexer"),
+      explorer: script("explorer"),
+      console: script("console"),
+    },
+    without: new Set(["treasury"]),
+  });
+  kits.push(kit);
+  const events = (): string[] => readFileSync(record, "utf8").trim().split("\n");
+  return { kit, paths, lines, faults, watched, stampFile, events };
+}
+
+describe("the kit", () => {
+  it("starts its parts in order and stops them in reverse, leaving none", async () => {
+    const { kit, paths, lines, watched, events } = await createTrial();
+    await kit.start();
+    expect(watched.size).toBe(PARTS.length);
+    expect(new Set(lines.map((line) => line.trim().split(/\s+/)[0]))).toEqual(new Set(PARTS));
+    await kit.stop();
+    expect(watched.size).toBe(0);
+    expect(await findOrphans(paths.children)).toEqual([]);
+    const order = events();
+    const place = (event: string): number => order.indexOf(event);
+    expect(place("start node")).toBe(0);
+    expect(place("start sidecar-online")).toBeLessThan(place("start deposit-watcher"));
+    expect(place("start deposit-watcher")).toBeLessThan(place("start withdrawal-worker"));
+    for (const page of ["indexer", "explorer", "console"]) {
+      expect(place(`stop ${page}`)).toBeLessThan(PARTS.length + 3);
+    }
+    expect(place("stop withdrawal-worker")).toBe(PARTS.length + 3);
+    expect(place("stop deposit-watcher")).toBe(PARTS.length + 4);
+    expect(place("stop node")).toBe(order.length - 1);
+    expect(order).toHaveLength(2 * PARTS.length);
+  });
+
+  it("starts the nodes of a network before all that needs one, and stops them last", async () => {
+    const nodeNames = ["node0", "node1", "node2", "node3"];
+    const { kit, watched, events } = await createTrial([], nodeNames);
+    await kit.start();
+    expect(watched.size).toBe(PARTS.length - 1 + nodeNames.length);
+    await kit.stop();
+    expect(watched.size).toBe(0);
+    const order = events();
+    const started = nodeNames.map((name) => `start ${name}`);
+    expect(new Set(order.slice(0, 4))).toEqual(new Set(started));
+    expect(new Set(order.slice(-4))).toEqual(new Set(nodeNames.map((name) => `stop ${name}`)));
+  });
+
+  it("records its children, so that the next start can wait for orphans", async () => {
+    const { kit, paths, watched } = await createTrial();
+    await kit.start();
+    const record = (): number[] =>
+      JSON.parse(readFileSync(paths.children, "utf8")).map(({ pid }: { pid: number }) => pid);
+    await until(() => record().length >= PARTS.length, { timeoutMs: 10_000 });
+    expect(new Set(record())).toEqual(watched);
+  });
+
+  const dispensable = ["indexer", "explorer", "console"] as const;
+  it.each(dispensable)("goes on without the %s, and says so", async (part) => {
+    const { kit, faults, lines, watched, events } = await createTrial([part]);
+    await kit.start();
+    expect(faults).toEqual([]);
+    expect(watched.size).toBe(PARTS.length - 1);
+    const said = lines.filter((line) => line.includes("The kit goes on without it."));
+    expect(said).toHaveLength(1);
+    expect(said[0]).toContain(`${part} is broken on purpose`);
+    await kit.stop();
+    expect(events()).not.toContain(`start ${part}`);
+    expect(events().at(-1)).toBe("stop node");
+  });
+
+  it("starts nothing again from another build than it was started from", async () => {
+    const { kit, paths, lines, faults, stampFile, events } = await createTrial();
+    await kit.start();
+    const end = async (part: string): Promise<void> => {
+      const children: { name: string; pid: number }[] = JSON.parse(
+        readFileSync(paths.children, "utf8"),
+      );
+      process.kill(children.find(({ name }) => name === part)?.pid ?? 0, "SIGKILL");
+    };
+    const starts = (part: string) => events().filter((event) => event === `start ${part}`).length;
+    await until(() => readFileSync(paths.children, "utf8").includes("console"), {
+      timeoutMs: 10_000,
+    });
+    await end("deposit-watcher");
+    await until(() => starts("deposit-watcher") === 2, { timeoutMs: 10_000 });
+    writeFileSync(stampFile, "the next release");
+    await end("explorer");
+    const words = "was built anew while this kit runs";
+    await until(() => lines.some((line) => line.includes(words)), { timeoutMs: 10_000 });
+    expect(faults).toEqual([]);
+    await end("withdrawal-worker");
+    await until(() => faults.length > 0, { timeoutMs: 10_000 });
+    expect(faults[0]).toMatchObject({
+      code: "CHILD_FAILED",
+      message: expect.stringContaining(words),
+    });
+    expect([starts("explorer"), starts("withdrawal-worker")]).toEqual([1, 1]);
+  });
+
+  it("says why when a part cannot be started, and can be stopped all the same", async () => {
+    const { kit, faults, watched, events, lines } = await createTrial(["deposit-watcher"]);
+    await expect(kit.start()).rejects.toMatchObject({ code: "CHILD_FAILED" });
+    expect(faults[0]?.message).toContain("deposit-watcher is broken on purpose");
+    expect(lines.filter((line) => line.includes("starting it again"))).toHaveLength(4);
+    await kit.stop();
+    expect(watched.size).toBe(0);
+    expect(events()).not.toContain("start withdrawal-worker");
+    expect(events().at(-1)).toBe("stop node");
+  });
+});

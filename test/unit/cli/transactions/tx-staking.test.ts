@@ -1,0 +1,44 @@
+import { afterAll, describe, expect, it } from "@jest/globals";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCommand } from "../../../helpers/command-line.js";
+
+const home = mkdtempSync(join(tmpdir(), "causeway-tx-staking-"));
+const key = join(home, "operator.key");
+writeFileSync(key, `0x${"11".repeat(32)}\n`, { mode: 0o600 });
+
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+/** A command's transaction, signed without a node. */
+function signed(words: readonly string[]) {
+  const place = ["--offline", "--chain-id", "chain_6940-1", "--sequence", "0", "--fees", "1atoken"];
+  return runCommand(home, ["tx", ...words, "--from", key, ...place, "--yes"]);
+}
+
+describe("the least self-delegation of a validator", () => {
+  const thousandTokens = "1000000000000000000000";
+
+  it("may be more atoken than 64 bits hold, which is nine TOKEN", async () => {
+    const edited = await signed([
+      "staking",
+      "edit-validator",
+      "--min-self-delegation",
+      thousandTokens,
+    ]);
+    expect(edited).toMatchObject({ code: 0, err: "" });
+    expect(edited.out).toContain(`"min_self_delegation":"${thousandTokens}"`);
+    const pubkey = `{"@type":"/cosmos.crypto.ed25519.PubKey","key":"${Buffer.alloc(32, 7).toString("base64")}"}`;
+    const terms = ["--amount", `${thousandTokens}atoken`, "--moniker", "one", "--pubkey", pubkey];
+    const least = ["--min-self-delegation", thousandTokens];
+    const registered = await signed(["validator", "register", ...terms, ...least]);
+    expect(registered).toMatchObject({ code: 0, err: "" });
+    expect(registered.out).toContain(`"min_self_delegation":"${thousandTokens}"`);
+  });
+
+  it.each(["1.5", "1e18", "-1", "", `${2n ** 256n}`, "10atoken"])("is not %p", async (text) => {
+    const edited = await signed(["staking", "edit-validator", "--min-self-delegation", text]);
+    expect(edited).toMatchObject({ code: 1, out: "" });
+    expect(edited.err).toContain("--min-self-delegation");
+  });
+});

@@ -1,0 +1,144 @@
+/** Lists and the head of a node that has deleted its oldest blocks, as one that joined by a snapshot has none. */
+import { expect, it } from "@jest/globals";
+import { keccak256Hex } from "../../../../chain/hashes.js";
+import { blockRoutes } from "../../../../explorer/pages/block.js";
+import { homeRoutes } from "../../../../explorer/pages/home.js";
+import type { PageContext } from "../../../../explorer/pages/context.js";
+import type { Page } from "../../../../explorer/server/page.js";
+import { ChainSource } from "../../../../explorer/sources/chain-source.js";
+import { HeadTracker } from "../../../../explorer/sources/head-tracker.js";
+import { textsOf } from "../../../../explorer/text/catalogue.js";
+import { RpcError } from "../../../../rpc-client/errors.js";
+import type { EvmClient } from "../../../../rpc-client/evm-client.js";
+import type { JsonRpcClient, RpcCall, RpcOutcome } from "../../../../rpc-client/json-rpc.js";
+import { el, renderDocument } from "../../../../web/html/element.js";
+import { silentLog } from "../../../helpers/services/ledger.js";
+import { all, parseHtml, textOf } from "../../../helpers/pages/html.js";
+import { until } from "../../../helpers/until.js";
+
+const { signal } = new AbortController();
+const WORD = `0x${"ab".repeat(32)}`;
+
+/** A node with the blocks from `oldest` to `newest`, and block 0. */
+class PrunedNode {
+  oldest = 0;
+  newest = 0;
+
+  private answer({ method, params }: RpcCall): RpcOutcome {
+    const at = params[0] === "latest" ? this.newest : Number(params[0]);
+    if (at > this.newest) return { ok: true, result: null };
+    if (at > 0 && at < this.oldest) {
+      const error = new RpcError("pruned history unavailable", { rpcCode: 4444, method });
+      return { ok: false, error };
+    }
+    if (method === "eth_getBlockTransactionCountByNumber") return { ok: true, result: "0x0" };
+    const header = {
+      number: `0x${at.toString(16)}`,
+      hash: keccak256Hex(Buffer.from(String(at))),
+      parentHash: WORD,
+      timestamp: "0x1",
+      stateRoot: WORD,
+      transactionsRoot: WORD,
+      receiptsRoot: WORD,
+      miner: `0x${"70".repeat(20)}`,
+      gasUsed: "0x0",
+      gasLimit: "0x1",
+    };
+    return { ok: true, result: header };
+  }
+
+  readonly rpc = {
+    batch: (calls: readonly RpcCall[]) => Promise.resolve(calls.map((call) => this.answer(call))),
+    request: (method: string, params: readonly unknown[]) => {
+      const outcome = this.answer({ method, params });
+      return outcome.ok ? Promise.resolve(outcome.result) : Promise.reject(outcome.error);
+    },
+  } as unknown as JsonRpcClient;
+}
+
+/** Of its oldest block, which it got by a snapshot, it knows all but what it moved. */
+const withoutJournal = {
+  blockJournal: () =>
+    Promise.reject(new RpcError("pruned", { rpcCode: 4444, method: "causeway_getBlockJournal" })),
+} as unknown as EvmClient;
+
+async function shown(
+  node: PrunedNode,
+  path: "/" | "/blocks" | "/block",
+  query = "",
+  parameter = "",
+) {
+  const away = () => Promise.reject(new Error("no consensus RPC"));
+  const context = {
+    chain: new ChainSource(node.rpc, withoutJournal),
+    consensus: { supplies: away, transactionCounts: away, commit: away, validators: away },
+    clock: { nowMs: () => 1_000, monotonicMs: () => 1_000 },
+    network: { evmChainId: 6940n, cosmosChainId: "chain_6940-1" },
+  } as unknown as PageContext;
+  const routes = [...homeRoutes(context), ...blockRoutes(context)];
+  const page = (await routes
+    .find((one) => one.path === path)
+    ?.handle({
+      parameter,
+      query: new URLSearchParams(query),
+      isSent: false,
+      language: "en",
+      t: textsOf("en"),
+      signal,
+    })) as Page;
+  const root = parseHtml(renderDocument(el("main", {}, page.content)));
+  const links = all(root, "a").map(({ attributes }) => attributes.get("href") ?? "");
+  return { text: textOf(root), links, isFinal: page.isFinal === true };
+}
+
+it("has a first page and a list of the blocks that it has", async () => {
+  const node = new PrunedNode();
+  node.oldest = 100;
+  node.newest = 103;
+  const blocks = [103, 102, 101, 100].map((height) => `/block/${height}`);
+  const first = await shown(node, "/");
+  expect(first.links.filter((href) => blocks.includes(href))).toEqual([blocks[0], ...blocks]);
+  const list = await shown(node, "/blocks");
+  expect(list.links.filter((href) => href.startsWith("/block/"))).toEqual(blocks);
+  expect(list.text).toContain("The node has deleted data that is so old.");
+  // Nothing is behind it.
+  expect(list.links.filter((href) => href.startsWith("/blocks?"))).toEqual([]);
+  const before = await shown(node, "/blocks", "before=50");
+  expect(before.text).toContain("The node has deleted data that is so old.");
+});
+
+it("shows its oldest block, of which it has all but the moves", async () => {
+  const node = new PrunedNode();
+  node.oldest = 100;
+  node.newest = 110;
+  const { text, links, isFinal } = await shown(node, "/block", "", "100");
+  expect(text).toContain(keccak256Hex(Buffer.from("100")));
+  expect(text).toContain("The node has deleted data that is so old.");
+  expect(links).toContain("/block/101");
+  // Another node may have them.
+  expect(isFinal).toBe(false);
+});
+
+it("is followed on, where the block that was its head is deleted meanwhile", async () => {
+  const node = new PrunedNode();
+  node.newest = 10;
+  const stopping = new AbortController();
+  const heads: number[] = [];
+  const tracker = new HeadTracker({
+    chain: new ChainSource(node.rpc, {} as EvmClient),
+    wsUrl: "ws://127.0.0.1:1",
+    log: silentLog,
+    signal: stopping.signal,
+    onHead: ({ height }) => heads.push(height),
+  });
+  tracker.start();
+  await until(() => heads.includes(10), { timeoutMs: 10_000, what: "the first head" });
+  // As after hours without a node, and with one that has synced anew.
+  node.oldest = 500;
+  node.newest = 510;
+  await until(() => heads.includes(510), { timeoutMs: 10_000, what: "the head of now" });
+  // Whether it is the same chain cannot be told: no page of before is given as final.
+  expect(tracker.generation).toBe(1);
+  stopping.abort();
+  await tracker.stop().catch(() => undefined);
+});
