@@ -112,3 +112,44 @@ export function parseBech32(text: string, prefix: string = ACCOUNT_PREFIX): Addr
     throw new ChainError("INVALID_ADDRESS", `expected bech32 with prefix ${prefix}`, { cause });
   }
 }
+
+/** Which spellings a place takes. */
+export interface AddressSpellings {
+  /** Prefixes of bech32; that of accounts where none are named. */
+  readonly prefixes?: readonly string[];
+  /** What reads a text that is not of bech32; hex of any case where nothing is named. */
+  readonly parseHex?: (text: string) => Address;
+}
+
+/**
+ * An address in whichever of its two spellings: bech32 with one of the prefixes, else hex.
+ * @throws INVALID_ADDRESS
+ */
+export function parseAnyAddress(
+  text: string,
+  { prefixes = [ACCOUNT_PREFIX], parseHex = parseAddress }: AddressSpellings = {},
+): Address {
+  const prefix = bech32PrefixOf(text, prefixes);
+  return prefix === undefined ? parseHex(text) : parseBech32(text, prefix);
+}
+
+/**
+ * An address as people paste it: hex in any case, with or without `0x`, or bech32 of an account or of a
+ * validator's operator, with blanks around it.
+ * @throws INVALID_ADDRESS
+ */
+export function parsePastedAddress(text: string): Address {
+  return parseAnyAddress(text.trim(), {
+    prefixes: [ACCOUNT_PREFIX, VALIDATOR_PREFIX],
+    parseHex: (hex) => parseAddress(`0x${hex.replace(/^0x/i, "")}`),
+  });
+}
+
+/**
+ * Which of the prefixes a text of bech32 begins with; undefined where it begins with none of them. The text
+ * may be of upper case: bech32 is of one case, whichever (BIP-173).
+ */
+export function bech32PrefixOf(text: string, prefixes: readonly string[]): string | undefined {
+  const lower = text.toLowerCase();
+  return prefixes.find((prefix) => lower.startsWith(`${prefix}1`));
+}

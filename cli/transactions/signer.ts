@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type Address, parseAddress, parseBech32, toBech32 } from "../../chain/address.js";
+import { type Address, parseAnyAddress, toBech32 } from "../../chain/address.js";
 import { decryptKeystore, keystoreAddress } from "../../chain/signing/keystore.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { keystoreFiles } from "../../ledger/wallets/home-wallets.js";
@@ -60,7 +60,7 @@ export function findSigner(from: string | undefined, sources: KeySources): Signe
 
 function accountOf(text: string): Address | undefined {
   try {
-    return /^0x[0-9a-fA-F]{40}$/.test(text) ? parseAddress(text) : parseBech32(text);
+    return parseAnyAddress(text);
   } catch {
     return undefined;
   }

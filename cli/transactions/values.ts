@@ -1,7 +1,7 @@
 /** Arguments and flags of `causeway tx` as values; what is not one is refused before anything is asked. */
 import {
   type Address,
-  parseBech32,
+  parseAnyAddress,
   parseStrictAddress,
   VALIDATOR_PREFIX,
 } from "../../chain/address.js";
@@ -24,7 +24,7 @@ export function usage(message: string): CliError {
  */
 export function accountIn(text: string, what: string): Address {
   try {
-    return text.startsWith("0x") ? parseStrictAddress(text) : parseBech32(text);
+    return parseAnyAddress(text, { parseHex: parseStrictAddress });
   } catch {
     throw usage(`${what} must be an account, addr1... or 0x hex, not "${shown(text)}".`);
   }
@@ -36,7 +36,7 @@ export function accountIn(text: string, what: string): Address {
  */
 export function operatorIn(text: string, what: string): Address {
   try {
-    return text.startsWith("0x") ? parseStrictAddress(text) : parseBech32(text, VALIDATOR_PREFIX);
+    return parseAnyAddress(text, { prefixes: [VALIDATOR_PREFIX], parseHex: parseStrictAddress });
   } catch {
     throw usage(`${what} must be a validator, ${VALIDATOR_PREFIX}1..., not "${shown(text)}".`);
   }

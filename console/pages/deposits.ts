@@ -1,5 +1,5 @@
 /** Deposits: the list, one with what stands behind it, and why something was not credited. */
-import { parseBech32 } from "../../chain/address.js";
+import { parseAnyAddress, parseStrictAddress } from "../../chain/address.js";
 import { badRequest } from "../../web/errors.js";
 import { type Content, el } from "../../web/html/element.js";
 import { badge, code, facts, section, table } from "../../web/html/parts.js";
@@ -64,10 +64,10 @@ async function list(request: ConsoleRequest): Promise<ConsolePage> {
 
 /** Customers are told their addresses in both forms, and the API looks for the hex one. */
 function asHex(address: string | undefined): string | undefined {
-  if (address === undefined || !/^addr1/i.test(address)) return address;
   try {
-    return parseBech32(address);
+    return address && parseAnyAddress(address, { parseHex: parseStrictAddress });
   } catch {
+    // For the API to refuse, in its own words.
     return address;
   }
 }

@@ -2,8 +2,8 @@
 import {
   type Address,
   CONSENSUS_PREFIX,
-  parseAddress,
   parseBech32,
+  parsePastedAddress,
   toBech32,
   toChecksumAddress,
   VALIDATOR_PREFIX,
@@ -39,10 +39,7 @@ export function readHash(text: string): Hash32 | undefined {
 
 /** An account as hex in any case, with or without `0x`, or as bech32; undefined for anything else. */
 export function readAddress(text: string): Address | undefined {
-  const trimmed = text.trim();
-  const digits = HEX_ADDRESS.exec(trimmed)?.[1];
-  if (digits !== undefined) return parseAddress(`0x${digits}`);
-  return readBech32(oneCase(trimmed), [undefined, VALIDATOR_PREFIX]);
+  return addressIn(() => parsePastedAddress(text));
 }
 
 /**
@@ -82,7 +79,7 @@ export function readIdentifier(text: string): Identifier | undefined {
 
 /** The address of a key of consensus as bech32; undefined for anything else. */
 export function readConsensusAddress(text: string): Address | undefined {
-  return readBech32(oneCase(text.trim()), [CONSENSUS_PREFIX]);
+  return addressIn(() => parseBech32(text.trim(), CONSENSUS_PREFIX));
 }
 
 /** The operator's form of an account, for staking. */
@@ -90,18 +87,11 @@ export function toOperator(address: Address): string {
   return toBech32(address, VALIDATOR_PREFIX);
 }
 
-/** Bech32 is of one case: all upper is as good as all lower (BIP-173), mixed is an error. */
-function oneCase(text: string): string {
-  return text.toUpperCase() === text || text.toLowerCase() === text ? text.toLowerCase() : "";
-}
-
-function readBech32(text: string, prefixes: readonly (string | undefined)[]): Address | undefined {
-  for (const prefix of prefixes) {
-    try {
-      return parseBech32(text, prefix);
-    } catch {
-      // Another prefix, or none: told by undefined.
-    }
+function addressIn(parse: () => Address): Address | undefined {
+  try {
+    return parse();
+  } catch {
+    // Whatever else was pasted: told by undefined.
+    return undefined;
   }
-  return undefined;
 }

@@ -1,5 +1,5 @@
 /** What clients send, parsed once. */
-import { type Address, parseAddress, parseBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
+import { type Address, parsePastedAddress } from "../../chain/address.js";
 import { isOfCalendar } from "../../chain/encoding/calendar.js";
 import { type Hash32, type Height, parseHash32 } from "../../chain/hex.js";
 import { IndexerError } from "../errors.js";
@@ -13,13 +13,8 @@ export function invalidField(field: string, message: string): IndexerError {
 
 /** Hex in any case, with or without 0x, or bech32 of an account or operator. @throws INVALID_FIELD */
 export function readAddressText(text: unknown, field = "address"): Address {
-  const value = typeof text === "string" ? text.trim() : "";
   try {
-    // Of one case, as BIP-173 has it: mixed is an error.
-    const lower = value === value.toUpperCase() ? value.toLowerCase() : value;
-    if (/^addr1/i.test(value)) return parseBech32(lower);
-    if (/^addrvaloper1/i.test(value)) return parseBech32(lower, VALIDATOR_PREFIX);
-    return parseAddress(`0x${value.replace(/^0x/i, "")}`);
+    return parsePastedAddress(typeof text === "string" ? text : "");
   } catch {
     throw invalidField(
       field,

@@ -5,6 +5,7 @@
 import {
   ACCOUNT_PREFIX,
   type Address,
+  bech32PrefixOf,
   parseBech32,
   parseStrictAddress,
   VALIDATOR_PREFIX,
@@ -228,9 +229,7 @@ function readAddress(value: unknown, place: Place): Address {
 
 function readAnyAddress(value: unknown, place: Place): Address {
   const text = readText(value, place);
-  // Bech32 is written in one case, which may be the upper one.
-  const lower = text.toLowerCase();
-  const prefix = [VALIDATOR_PREFIX, ACCOUNT_PREFIX].find((name) => lower.startsWith(`${name}1`));
+  const prefix = bech32PrefixOf(text, [VALIDATOR_PREFIX, ACCOUNT_PREFIX]);
   if (prefix === undefined) return readAddress(text, place);
   try {
     return parseBech32(text, prefix);

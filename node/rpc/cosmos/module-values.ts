@@ -1,17 +1,15 @@
 /** Values of the modules as the SDK's messages have them. */
 import {
+  ACCOUNT_PREFIX,
   type Address,
-  parseAddress,
-  parseBech32,
+  CONSENSUS_PREFIX,
+  parseAnyAddress,
   toBech32,
   VALIDATOR_PREFIX,
 } from "../../../chain/address.js";
 import type { MessageReader, ProtoMessage } from "../../../chain/protobuf/values.js";
 import { BASE_DENOM, type Atoken } from "../../../chain/units.js";
 import { invalidArgument } from "./errors.js";
-
-/** Prefix of addresses of consensus keys. */
-export const CONSENSUS_PREFIX = "addrvalcons";
 
 const ONE = 10n ** 18n;
 const MS_PER_SECOND = 1_000;
@@ -64,7 +62,7 @@ export function operatorIn(request: MessageReader, field: string): Address {
  * @throws INVALID_ARGUMENT
  */
 export function delegatorIn(request: MessageReader, field: string): Address {
-  return addressIn(request, field, undefined, "delegator address cannot be empty");
+  return addressIn(request, field, ACCOUNT_PREFIX, "delegator address cannot be empty");
 }
 
 /**
@@ -78,15 +76,15 @@ export function consensusAddressIn(request: MessageReader, field: string): Addre
 function addressIn(
   request: MessageReader,
   field: string,
-  prefix: string | undefined,
+  prefix: string,
   whenEmpty: string,
 ): Address {
   const text = request.text(field);
   if (text === "") throw invalidArgument(whenEmpty);
   try {
-    return text.startsWith("0x") ? parseAddress(text) : parseBech32(text, prefix);
+    return parseAnyAddress(text, { prefixes: [prefix] });
   } catch {
-    const form = `${prefix ?? "addr"}1... or 0x hex`;
+    const form = `${prefix}1... or 0x hex`;
     throw invalidArgument(`${field}: expected ${form}, got "${text.slice(0, 100)}"`);
   }
 }

@@ -1,5 +1,5 @@
 /** What the queries read of the node. */
-import { type Address, parseAddress, parseBech32 } from "../../../chain/address.js";
+import { type Address, parseAnyAddress } from "../../../chain/address.js";
 import type { Height } from "../../../chain/hex.js";
 import type { Descriptors } from "../../../chain/protobuf/descriptors.js";
 import { encodeMessage } from "../../../chain/protobuf/codec.js";
@@ -77,7 +77,7 @@ export function anyOf(types: Descriptors, name: string, message: ProtoMessage): 
 export function accountOf(text: string): Address {
   if (text === "") throw invalidArgument("empty address string is not allowed");
   try {
-    return text.startsWith("0x") ? parseAddress(text) : parseBech32(text);
+    return parseAnyAddress(text);
   } catch {
     throw invalidArgument(
       `invalid address: expected addr1... or 0x hex, got "${text.slice(0, 100)}"`,

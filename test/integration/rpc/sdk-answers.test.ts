@@ -6,8 +6,12 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { Wallet } from "ethers";
-import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
-import { CONSENSUS_PREFIX } from "../../../node/rpc/cosmos/module-values.js";
+import {
+  CONSENSUS_PREFIX,
+  parseAddress,
+  toBech32,
+  VALIDATOR_PREFIX,
+} from "../../../chain/address.js";
 import { differences } from "../../helpers/cosmos/sdk-oracle/likeness.js";
 import { record } from "../../helpers/cosmos/sdk-oracle/record.js";
 import type { Answer, Places } from "../../helpers/cosmos/sdk-oracle/shapes.js";

@@ -9,7 +9,7 @@ import {
   type ExecutedTransaction,
   transactionEventSteps,
 } from "../../../../chain/abci-event.js";
-import { type Address, parseAddress, parseBech32 } from "../../../../chain/address.js";
+import { type Address, parseAnyAddress } from "../../../../chain/address.js";
 import { type Hash32, type Height, parseHash32 } from "../../../../chain/hex.js";
 import { sdkTransactionHash } from "../../../../chain/consensus/sdk-transaction.js";
 import { BASE_DENOM } from "../../../../chain/units.js";
@@ -319,14 +319,12 @@ function accountOf({ tag, operator, argument }: Condition): Address | undefined 
 }
 
 function accountIn(text: string): Address | undefined {
-  for (const parse of [parseAddress, (bech32: string) => parseBech32(bech32)]) {
-    try {
-      return parse(text);
-    } catch {
-      // Not in this spelling.
-    }
+  try {
+    return parseAnyAddress(text);
+  } catch {
+    // A text that is no account's, as values of events may be.
+    return undefined;
   }
-  return undefined;
 }
 
 /** An account's sequence, which one transaction takes at most. */
