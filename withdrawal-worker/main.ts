@@ -47,7 +47,7 @@ import { createLaneLedger } from "./lane/lane-ledger.js";
 import { ShownNonces } from "./lane/shown-nonces.js";
 import { createWakeQueue, type WakeQueue } from "./queue.js";
 import { createKillSwitch, ensureKillSwitchFile, fileSwitch } from "./kill-switch.js";
-import { createScreener } from "./lane/screening.js";
+import { createScreener } from "./lane/slots/screening.js";
 import { Lanes } from "./lanes.js";
 import { WalletKeys } from "./wallet-keys.js";
 import { createWalletNode } from "./lane/wallet-node.js";

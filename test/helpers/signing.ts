@@ -13,7 +13,7 @@ import { createLogger } from "../../runtime/process/logger.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import type { LaneContext } from "../../withdrawal-worker/lane/lane-context.js";
-import { createScreener } from "../../withdrawal-worker/lane/screening.js";
+import { createScreener } from "../../withdrawal-worker/lane/slots/screening.js";
 import { createKeyHolder } from "../../withdrawal-worker/signers/keystore-holder.js";
 import { PolicySigner, type SignerRules } from "../../withdrawal-worker/signers/policy-signer.js";
 import type { KeyHolder } from "../../withdrawal-worker/signers/signer-port.js";

@@ -1,6 +1,6 @@
 /** Why a lane does not go on, in the words of `/ready` and the log. */
 import { type KillSwitchState, stops } from "../../ledger/kill-switch/kill-switch-level.js";
-import type { StalledNonce } from "./way-out.js";
+import type { StalledNonce } from "./attempts/way-out.js";
 import type { LaneContext } from "./lane-context.js";
 
 /** Requests wait that the day's fees do not cover. */

@@ -9,8 +9,8 @@ import type { LaneLedger } from "./lane-ledger.js";
 import type { KillSwitchState } from "../../ledger/kill-switch/kill-switch-level.js";
 import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import type { Signer } from "../signers/signer-port.js";
-import type { Screener } from "./screening.js";
-import type { StallSettings } from "./stalled-slot.js";
+import type { Screener } from "./slots/screening.js";
+import type { StallSettings } from "./attempts/stalled-slot.js";
 import type { WalletNode, WalletView } from "./wallet-node.js";
 
 /** Settings of a lane. */

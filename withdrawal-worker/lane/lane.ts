@@ -17,20 +17,20 @@ import {
 } from "../../ledger/wallets/wallet-lease.js";
 import { whileHolding } from "../../runtime/process/lease-keeper.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
-import { signSlots } from "./attempts.js";
+import { signSlots } from "./attempts/attempts.js";
 import { freezeIfBehind } from "./behind-chain.js";
 import { longRoundReason, NO_FEES_REASON, stallReason, switchReason } from "./blocked-reason.js";
-import { Broadcaster, type SendReport } from "./broadcaster.js";
-import { correctAttempts } from "./corrections.js";
+import { Broadcaster, type SendReport } from "./attempts/broadcaster.js";
+import { correctAttempts } from "./attempts/corrections.js";
 import { WorkerError } from "../errors.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { isPassing, isPolicyFault, leaseLost } from "./lane-faults.js";
 import { Settler } from "./settler.js";
-import { checkOthers } from "./slot-share.js";
+import { checkOthers } from "./slots/slot-share.js";
 import type { ShownWallet } from "./shown-nonces.js";
 import { Turns } from "./turns.js";
-import { fillCodeSlots, type Filled, fillSlots } from "./slotter.js";
-import { signCancels, WayOut } from "./way-out.js";
+import { fillCodeSlots, type Filled, fillSlots } from "./slots/slotter.js";
+import { signCancels, WayOut } from "./attempts/way-out.js";
 import type { WalletView } from "./wallet-node.js";
 
 /**

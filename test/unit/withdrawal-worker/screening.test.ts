@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
-import { createScreener, type Screener } from "../../../withdrawal-worker/lane/screening.js";
+import { createScreener, type Screener } from "../../../withdrawal-worker/lane/slots/screening.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { PAYEE } from "./signers/intents.js";

@@ -1,10 +1,10 @@
 /** Which of the waiting requests this lane's wallet pays, where there are several wallets. */
-import type { Address } from "../../chain/address.js";
-import { choosePayers } from "../../ledger/wallets/payer-choice.js";
-import type { QueuedWithdrawal, TakenSlots } from "../../ledger/withdrawals/nonce-slots.js";
-import { freezeIfBehind } from "./behind-chain.js";
-import { choosePrice, TRANSFER_GAS } from "../gas.js";
-import type { LaneContext, Round } from "./lane-context.js";
+import type { Address } from "../../../chain/address.js";
+import { choosePayers } from "../../../ledger/wallets/payer-choice.js";
+import type { QueuedWithdrawal, TakenSlots } from "../../../ledger/withdrawals/nonce-slots.js";
+import { freezeIfBehind } from "../behind-chain.js";
+import { choosePrice, TRANSFER_GAS } from "../../gas.js";
+import type { LaneContext, Round } from "../lane-context.js";
 import { storeEach, type Waiting } from "./put-off.js";
 import type { Candidate } from "./slot-rules.js";
 

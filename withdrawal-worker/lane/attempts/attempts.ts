@@ -2,19 +2,23 @@
  * Signing: the first attempt of each slot, and those that replace it on the same nonce. Who signs may
  * refuse by rules of its own, say nothing, or say what was not asked for.
  */
-import { hexToBytes } from "../../chain/hex.js";
-import type { Atoken } from "../../chain/units.js";
-import type { ApprovalSignature } from "../../ledger/policy/approval-digest.js";
-import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
-import type { SigningIntent, SigningOutcome, TransactionIntent } from "../signers/signer-port.js";
-import type { NewAttempt } from "../../ledger/withdrawals/nonce-slots.js";
-import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
-import { calldataOf, paymentTerms } from "../../ledger/requests/payment-terms.js";
-import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
-import { failpoint } from "../../runtime/process/failpoint.js";
-import { WORKER_FAILPOINTS } from "../failpoints.js";
-import { type AttemptGas, type GasSettings, lower } from "../gas.js";
-import type { LaneContext, Round } from "./lane-context.js";
+import { hexToBytes } from "../../../chain/hex.js";
+import type { Atoken } from "../../../chain/units.js";
+import type { ApprovalSignature } from "../../../ledger/policy/approval-digest.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import type {
+  SigningIntent,
+  SigningOutcome,
+  TransactionIntent,
+} from "../../signers/signer-port.js";
+import type { NewAttempt } from "../../../ledger/withdrawals/nonce-slots.js";
+import { feeOf } from "../../../ledger/withdrawals/slot-choice.js";
+import { calldataOf, paymentTerms } from "../../../ledger/requests/payment-terms.js";
+import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
+import { failpoint } from "../../../runtime/process/failpoint.js";
+import { WORKER_FAILPOINTS } from "../../failpoints.js";
+import { type AttemptGas, type GasSettings, lower } from "../../gas.js";
+import type { LaneContext, Round } from "../lane-context.js";
 
 /** Payments signed for one slot; more means that something is wrong that a machine cannot mend. */
 export const MAX_PAYMENT_ATTEMPTS = 32;

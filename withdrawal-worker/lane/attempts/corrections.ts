@@ -1,6 +1,6 @@
 /** After a refusal for good: the next attempt on the same nonce, or the way out of it. */
-import { paymentTerms } from "../../ledger/requests/payment-terms.js";
-import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
+import { paymentTerms } from "../../../ledger/requests/payment-terms.js";
+import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import {
   FeeRoom,
   MAX_ATTEMPTS,
@@ -18,9 +18,9 @@ import {
   raiseGasLimit,
   raisePrice,
   withMargin,
-} from "../gas.js";
-import { gasOf, type LaneContext, type Round } from "./lane-context.js";
-import type { EstimateMeaning, SendMeaning } from "../withdrawal-state.js";
+} from "../../gas.js";
+import { gasOf, type LaneContext, type Round } from "../lane-context.js";
+import type { EstimateMeaning, SendMeaning } from "../../withdrawal-state.js";
 
 /** A slot whose latest attempt was refused for good. */
 export interface RefusedAttempt {

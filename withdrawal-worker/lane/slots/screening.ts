@@ -5,20 +5,20 @@
  * is paid meanwhile. The wallet's round waits a moment for the answers; what comes later is there for the
  * next one.
  */
-import { errorMessage } from "../../chain/errors.js";
-import { cleanForeignText } from "../../chain/evm/foreign-text.js";
-import type { Screening } from "../../ledger/policy/policy.js";
+import { errorMessage } from "../../../chain/errors.js";
+import { cleanForeignText } from "../../../chain/evm/foreign-text.js";
+import type { Screening } from "../../../ledger/policy/policy.js";
 import {
   SCREENING_VERDICTS,
   type ScreeningAnswer,
-} from "../../ledger/policy/screening-verdicts.js";
-import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
-import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
-import { NodeFault } from "../../rpc-client/errors.js";
-import { createHttpPoster, type HttpPoster } from "../../rpc-client/http-post.js";
-import { type Clock, systemClock } from "../../runtime/process/clock.js";
-import type { Logger } from "../../runtime/process/logger.js";
-import { TaskError, withTimeout } from "../../runtime/process/task.js";
+} from "../../../ledger/policy/screening-verdicts.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import type { QueuedWithdrawal } from "../../../ledger/withdrawals/nonce-slots.js";
+import { NodeFault } from "../../../rpc-client/errors.js";
+import { createHttpPoster, type HttpPoster } from "../../../rpc-client/http-post.js";
+import { type Clock, systemClock } from "../../../runtime/process/clock.js";
+import type { Logger } from "../../../runtime/process/logger.js";
+import { TaskError, withTimeout } from "../../../runtime/process/task.js";
 
 /** An answer is a word and a reference. */
 const MAX_ANSWER_BYTES = 65_536;

@@ -1,10 +1,10 @@
 /** Rules that spare nonces: screening, customers whose payouts fail, and what the signer would refuse. */
-import { screeningOf } from "../../ledger/policy/policy.js";
-import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
-import type { SlotCandidate } from "../../ledger/withdrawals/slot-choice.js";
-import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
-import { approvalsOf } from "./attempts.js";
-import type { LaneContext, Round } from "./lane-context.js";
+import { screeningOf } from "../../../ledger/policy/policy.js";
+import type { QueuedWithdrawal } from "../../../ledger/withdrawals/nonce-slots.js";
+import type { SlotCandidate } from "../../../ledger/withdrawals/slot-choice.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import { approvalsOf } from "../attempts/attempts.js";
+import type { LaneContext, Round } from "../lane-context.js";
 import { storeEach, type Waiting } from "./put-off.js";
 
 /** A candidate with what rules are about. */

@@ -2,23 +2,29 @@
  * Requests to nonce slots, within the wallet's reserve. Plain payments come first and in one go; what
  * runs code is estimated behind them, as far as time goes.
  */
-import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
-import { shorten } from "../../chain/evm/foreign-text.js";
-import type { Atoken } from "../../chain/units.js";
-import type { QueuedWithdrawal, TakenSlots } from "../../ledger/withdrawals/nonce-slots.js";
-import { paymentTerms } from "../../ledger/requests/payment-terms.js";
-import { feeOf, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
-import type { HotWalletState } from "../../ledger/wallets/wallet-lease.js";
-import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
-import { failpoint } from "../../runtime/process/failpoint.js";
-import { WORKER_FAILPOINTS } from "../failpoints.js";
-import { choosePrice, estimateCeiling, TRANSFER_GAS, withMargin, withTokenMargin } from "../gas.js";
-import { gasOf, type LaneContext, type Round } from "./lane-context.js";
+import { type Address, ZERO_ADDRESS } from "../../../chain/address.js";
+import { shorten } from "../../../chain/evm/foreign-text.js";
+import type { Atoken } from "../../../chain/units.js";
+import type { QueuedWithdrawal, TakenSlots } from "../../../ledger/withdrawals/nonce-slots.js";
+import { paymentTerms } from "../../../ledger/requests/payment-terms.js";
+import { feeOf, type SlotLimit } from "../../../ledger/withdrawals/slot-choice.js";
+import type { HotWalletState } from "../../../ledger/wallets/wallet-lease.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import { failpoint } from "../../../runtime/process/failpoint.js";
+import { WORKER_FAILPOINTS } from "../../failpoints.js";
+import {
+  choosePrice,
+  estimateCeiling,
+  TRANSFER_GAS,
+  withMargin,
+  withTokenMargin,
+} from "../../gas.js";
+import { gasOf, type LaneContext, type Round } from "../lane-context.js";
 import { postpone, storeEach, type Waiting } from "./put-off.js";
 import { type Candidate, screen, withoutRefused, withoutRejected } from "./slot-rules.js";
 import { heldHere, shareOf, type TokenShare, withoutOwn } from "./slot-share.js";
-import type { PaymentEstimate } from "./wallet-node.js";
-import type { EstimateMeaning } from "../withdrawal-state.js";
+import type { PaymentEstimate } from "../wallet-node.js";
+import type { EstimateMeaning } from "../../withdrawal-state.js";
 
 /** Characters of a destination's refusal that are kept; contracts choose these texts. */
 const MAX_REASON_CHARACTERS = 200;

@@ -1,8 +1,8 @@
 /** What cannot go on now: put off with a reason, so that it does not stand before those that can. */
-import { errorCode, errorMessage } from "../../chain/errors.js";
-import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
-import { SqlError } from "../../runtime/sql/sql-errors.js";
-import type { LaneContext } from "./lane-context.js";
+import { errorCode, errorMessage } from "../../../chain/errors.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import { SqlError } from "../../../runtime/sql/sql-errors.js";
+import type { LaneContext } from "../lane-context.js";
 
 /** A withdrawal that waits. */
 export interface Waiting {

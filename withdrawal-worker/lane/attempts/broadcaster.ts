@@ -1,14 +1,14 @@
 /** Sends stored bytes, the same ones as often as needed, in nonce order; answers decide what next. */
-import type { Hash32, Hex } from "../../chain/hex.js";
-import { stops } from "../../ledger/kill-switch/kill-switch-level.js";
-import type { SlotQuery } from "../../ledger/withdrawals/nonce-slots.js";
-import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
-import { failpoint } from "../../runtime/process/failpoint.js";
+import type { Hash32, Hex } from "../../../chain/hex.js";
+import { stops } from "../../../ledger/kill-switch/kill-switch-level.js";
+import type { SlotQuery } from "../../../ledger/withdrawals/nonce-slots.js";
+import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
+import { failpoint } from "../../../runtime/process/failpoint.js";
 import type { RefusedAttempt } from "./corrections.js";
-import { WorkerError } from "../errors.js";
-import { WORKER_FAILPOINTS } from "../failpoints.js";
-import type { LaneContext, Round } from "./lane-context.js";
-import { meaningOfSend, type SendMeaning } from "../withdrawal-state.js";
+import { WorkerError } from "../../errors.js";
+import { WORKER_FAILPOINTS } from "../../failpoints.js";
+import type { LaneContext, Round } from "../lane-context.js";
+import { meaningOfSend, type SendMeaning } from "../../withdrawal-state.js";
 
 /** What a round of sending found out. */
 export interface SendReport {

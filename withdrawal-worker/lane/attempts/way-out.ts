@@ -2,9 +2,9 @@
  * The way out of the lowest open nonce, for which all later ones wait: a better price after a
  * while, then a transfer of nothing in its place; and those transfers themselves.
  */
-import { paymentTerms } from "../../ledger/requests/payment-terms.js";
-import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
-import type { WithdrawalStatus } from "../../ledger/requests/withdrawal-status.js";
+import { paymentTerms } from "../../../ledger/requests/payment-terms.js";
+import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
+import type { WithdrawalStatus } from "../../../ledger/requests/withdrawal-status.js";
 import {
   approvalsOf,
   FeeRoom,
@@ -23,8 +23,8 @@ import {
   raisePrice,
   TRANSFER_GAS,
   withMargin,
-} from "../gas.js";
-import { gasOf, type LaneContext, type Round } from "./lane-context.js";
+} from "../../gas.js";
+import { gasOf, type LaneContext, type Round } from "../lane-context.js";
 import { nextStall, type Stall, stallAction } from "./stalled-slot.js";
 
 /** States of a slot that the chain has not used. */

@@ -3,7 +3,7 @@
  * wait for it, so it gets a better price after a while, and in the end a transfer that takes its
  * place.
  */
-import type { Height } from "../../chain/hex.js";
+import type { Height } from "../../../chain/hex.js";
 
 /** Times of the way out. */
 export interface StallSettings {
