@@ -170,8 +170,10 @@ export class Watcher {
         }
         const { tokens, metrics, options } = this.#parts;
         // First: what is booked of an address or a wallet counts the tokens that are opened.
-        await tokens.openWaiting({ signal });
+        const [opened] = await Promise.allSettled([tokens.openWaiting({ signal })]);
         metrics.backfilled(await runBackfill(this.#parts, { lease, signal }));
+        // Last: what a node has deleted of one token keeps no other past from being booked.
+        if (opened.status === "rejected") throw opened.reason;
         return options.pollIntervalMs;
       });
       await quietly(this.#backfillBell.wait({ signal, timeoutMs }));

@@ -74,11 +74,13 @@ export class TokenBook {
   /**
    * Books what our addresses held before the tokens that are not opened yet. One whose first block the
    * node does not reach waits for a later call: the chain may have lost blocks, and what is waited for
-   * here would keep the watcher from finding it out.
-   * @throws the faults of node and database
+   * here would keep the watcher from finding it out. One that the node does not tell of keeps no other
+   * waiting.
+   * @throws the faults of node and database, behind all that could be opened
    */
   async openWaiting({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     const { database, node, log } = this.#parts;
+    const untold = new Map<string, unknown>();
     for (;;) {
       // First: what is read of a chain that loses blocks in between is not booked, nor what another process
       // has left out of a wallet's past meanwhile.
@@ -86,17 +88,22 @@ export class TokenBook {
       const bookedPasts = await countBookedPasts(database);
       const states = await readTokenStates(database);
       const waiting = (await readTokenAssets(database)).filter(
-        ({ symbol }) => states.get(symbol)?.isOpened === false,
+        ({ symbol }) => states.get(symbol)?.isOpened === false && !untold.has(symbol),
       );
-      if (waiting.length === 0) return;
-      const headHeight = await node.blockNumber({ signal });
+      const headHeight = waiting.length === 0 ? 0 : await node.blockNumber({ signal });
       const token = waiting.find(({ fromHeight }) => fromHeight <= headHeight + 1);
-      if (token === undefined) return;
-      const balances = await readHeld(this.#parts, token, { signal });
+      if (token === undefined) break;
+      const [read] = await Promise.allSettled([readHeld(this.#parts, token, { signal })]);
+      if (read.status === "rejected") {
+        untold.set(token.symbol, read.reason);
+        continue;
+      }
+      const balances = read.value;
       if (!(await bookOpening(database, token, { balances, rewinds, bookedPasts }))) continue;
       const { symbol: asset, contract, fromHeight: height } = token;
       log.info({ asset, contract, height }, "a token is watched from this block on");
     }
+    for (const fault of untold.values()) throw fault;
   }
 
   /**

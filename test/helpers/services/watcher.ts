@@ -140,7 +140,7 @@ export class WatcherBench {
     database: SqlDatabase = this.ledger.database,
     guard = this.guard,
     leaseMs = 3_000,
-    own: Partial<Pick<WatcherParts, "node" | "metrics">> = {},
+    own: Partial<Pick<WatcherParts, "node" | "metrics" | "tokens">> = {},
   ): RunningWatcher {
     const watcher = new Watcher({
       database,
