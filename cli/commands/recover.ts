@@ -4,11 +4,17 @@
  */
 import { join } from "node:path";
 import { type Address, toChecksumAddress } from "../../chain/address.js";
-import { createAddressDerivation } from "../../chain/derivation/address-derivation.js";
+import {
+  type AddressDerivation,
+  createAddressDerivation,
+} from "../../chain/derivation/address-derivation.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { TokenEntry } from "../../chain/token-list.js";
 import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
+import { firstOfKey } from "../../ledger/deposits/deposit-addresses.js";
 import { closeIfBehind } from "../../ledger/guard/ledger-guard.js";
+import { openIncident } from "../../ledger/incidents.js";
+import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { listOpenPayments } from "../../ledger/requests/recovered-payments.js";
 import {
   declareLost,
@@ -71,9 +77,14 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
     // declares it lost: of itself it knows neither the last epoch nor the last number.
     await closeIfBehind(database, command.home);
     const loss = options.declare === undefined ? undefined : { reason: options.declare, operator };
+    const derivation = readDerivation(command.home);
+    // On a chain that lost blocks no address is made.
+    if (loss !== undefined || (await openIncident(database))?.kind === "RECOVERY") {
+      await refuseOtherKey(opened, derivation);
+    }
     if (loss !== undefined) await declareLost(database, loss, lastAddressIndex);
     await refuseBehind(command, opened);
-    const chain = recoveryChain(command, opened, tokens);
+    const chain = recoveryChain(command, opened, { tokens, derivation });
     if (loss !== undefined && lastAddressIndex === undefined) {
       await keepUnremembered(database, chain, loss);
       if (!command.json) command.print(UNREMEMBERED);
@@ -111,14 +122,48 @@ async function refuseBehind({ signal }: LedgerCommand, { node }: OpenedLedger): 
   );
 }
 
+/** What the home derives deposit addresses from. */
+function readDerivation(home: string): AddressDerivation {
+  return createAddressDerivation(readSecretFile(join(home, "config", "deposit.xpub")));
+}
+
+/**
+ * Addresses of another key would take the indexes of those that customers were told, which nobody would
+ * watch then.
+ * @throws HOME_UNUSABLE
+ */
+async function refuseOtherKey(
+  { database, keyFromIndex }: OpenedLedger,
+  derivation: AddressDerivation,
+): Promise<void> {
+  const first = await firstOfKey(database, {
+    firstIndex: keyFromIndex,
+    deriveAddress: (index) => derivation.addressAt(index),
+  });
+  if (first?.isOfKey === false) {
+    throw new CliError(
+      "HOME_UNUSABLE",
+      `config/deposit.xpub is another key than the ledger's: address ${first.index} of this ledger, ` +
+        `${first.address}, is not of it. Put that of the home there that gave it out; where the key was ` +
+        "exchanged on purpose, api.deposit-key-from-index of watcher.toml says from which index on. " +
+        "Nothing was recovered.",
+    );
+  }
+  if ((await readCursor(database)).nextAddressIndex >= keyFromIndex) return;
+  throw new CliError(
+    "HOME_UNUSABLE",
+    `The ledger lacks addresses below ${keyFromIndex}, and by api.deposit-key-from-index of watcher.toml ` +
+      `addresses below ${keyFromIndex} were given out by a former key: recover them by that key first, see ` +
+      "docs/restore.md. Nothing was recovered.",
+  );
+}
+
 function recoveryChain(
-  command: LedgerCommand,
+  { signal }: LedgerCommand,
   { node }: OpenedLedger,
-  tokens: readonly TokenEntry[],
+  home: { readonly tokens: readonly TokenEntry[]; readonly derivation: AddressDerivation },
 ): RecoveryChain {
-  const { home, signal } = command;
-  const xpub = readSecretFile(join(home, "config", "deposit.xpub"));
-  const derivation = createAddressDerivation(xpub);
+  const { tokens, derivation } = home;
   // The search and the plan ask for the same ones, and each is derived twice.
   const derived = new Map<number, Address>();
   return {

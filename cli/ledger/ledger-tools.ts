@@ -29,6 +29,8 @@ export interface OpenedLedger {
   readonly wallets: readonly HotWallet[];
   /** Time between two looks of the watcher at the head. */
   readonly pollIntervalMs: number;
+  /** Index from which on addresses are of the home's deposit key. */
+  readonly keyFromIndex: number;
 }
 
 /**
@@ -64,7 +66,8 @@ export async function withLedger<T>(
     try {
       const wallets = await listKnownWallets(database, home);
       const pollIntervalMs = config.watcher["poll-interval-ms"];
-      return await work({ database, node, wallets, pollIntervalMs });
+      const keyFromIndex = config.api["deposit-key-from-index"];
+      return await work({ database, node, wallets, pollIntervalMs, keyFromIndex });
     } finally {
       await database.close();
     }

@@ -1,8 +1,8 @@
 /** Gives out addresses: requests that arrive while the disk is busy share one commit and one forced mark. */
 import type { AddressDerivation } from "../../chain/derivation/address-derivation.js";
 import {
-  addressesFrom,
   type DepositAddress,
+  firstOfKey,
   registerAddresses,
 } from "../../ledger/deposits/deposit-addresses.js";
 import type { LedgerGuard } from "../../ledger/guard/ledger-guard.js";
@@ -65,18 +65,15 @@ export class AddressDesk {
     return addresses;
   }
 
-  /**
-   * A watcher with a home of its own may have a key of its own: what comes to its addresses nobody sweeps by
-   * the seed that all others are of, and is lost with that home.
-   * @throws OTHER_DEPOSIT_KEY
-   */
+  /** @throws OTHER_DEPOSIT_KEY */
   async #checkKey(): Promise<void> {
     if (this.#isKeyKnown) return;
     const { database, derivation, keyFromIndex: firstIndex = 0 } = this.#parts;
-    const [first] = await addressesFrom(database, { firstIndex, limit: 1 });
+    const deriveAddress = (index: number) => derivation.addressAt(index);
+    const first = await firstOfKey(database, { firstIndex, deriveAddress });
     if (first === undefined) return;
     const { index, address } = first;
-    this.#isKeyKnown = derivation.addressAt(index) === address;
+    this.#isKeyKnown = first.isOfKey;
     if (this.#isKeyKnown) return;
     throw new DepositError(
       "OTHER_DEPOSIT_KEY",

@@ -131,6 +131,20 @@ export async function addressesFrom(
 }
 
 /**
+ * Whether the addresses from an index on are of a key, told by the first of them: a home that was made by
+ * itself has another one, and what comes to an address of that is swept by no seed of the others.
+ * @returns that address; undefined where there is none yet
+ */
+export async function firstOfKey(
+  sql: Sql,
+  key: { readonly firstIndex: number; readonly deriveAddress: (index: number) => Address },
+): Promise<(DepositAddress & { readonly isOfKey: boolean }) | undefined> {
+  const [first] = await addressesFrom(sql, { firstIndex: key.firstIndex, limit: 1 });
+  if (first === undefined) return undefined;
+  return { ...first, isOfKey: key.deriveAddress(first.index) === first.address };
+}
+
+/**
  * SQL: the block from which on the watcher books an address `d` whose past is not booked. Where the chain
  * lost blocks after it was given out, the watcher books them anew, for this address as well. Which of the
  * two came first says the number of addresses then: both happen under the cursor's lock.

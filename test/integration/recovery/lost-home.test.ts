@@ -1,6 +1,8 @@
 /** A machine that is lost with its home: nobody remembers how many addresses were given out since the backup. */
-import { rmSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { HDNodeWallet } from "ethers";
+import { createAddressDerivation } from "../../../chain/derivation/address-derivation.js";
 import { derivation, Desk, TOKEN } from "./desk.js";
 
 let desk: Desk;
@@ -88,5 +90,78 @@ describe("--last-address-index", () => {
       message: "more than 1000000 addresses are lost",
     });
     expect((await desk.register("dave")).index).toBe(1);
+  });
+});
+
+describe("a home with another deposit key than the ledger's", () => {
+  const otherXpub = HDNodeWallet.fromPhrase(
+    "legal winner thank year wave sausage worth useful legal winner thank yellow",
+    undefined,
+    "m/44'/60'/0'/0",
+  ).neuter().extendedKey;
+  const keyFile = () => `${desk.home}/config/deposit.xpub`;
+  const useKey = (xpub: string) => writeFileSync(keyFile(), `${xpub}\n`);
+  const registered = async () => {
+    const rows = await desk.database.query<{ address: string }>(
+      `SELECT address FROM deposit_address ORDER BY index`,
+    );
+    return rows.map(({ address }) => address);
+  };
+  const addressesOf = (key: typeof derivation, from: number, end: number) =>
+    Array.from({ length: end - from }, (_, place) => key.addressAt(from + place));
+
+  it("recovers nothing: the addresses that customers were told would never be watched", async () => {
+    const own = readFileSync(keyFile(), "utf8").trim();
+    await registerMany(2);
+    await loseMachine();
+    // The new machine's home was made by itself.
+    useKey(otherXpub);
+    for (const words of [[], ["--last-address-index", "2"]]) {
+      await expect(declare("--apply", ...words)).rejects.toMatchObject({
+        code: "HOME_UNUSABLE",
+        message: expect.stringContaining(`address 0 of this ledger, ${derivation.addressAt(0)}`),
+      });
+    }
+    expect(await registered()).toEqual([derivation.addressAt(0)]);
+    // Not even closed: what was typed was about another ledger's home.
+    expect((await desk.register("dave")).index).toBe(1);
+    useKey(own);
+    expect((await declare("--last-address-index", "2", "--apply")).code).toBe(0);
+    expect(await registered()).toEqual(addressesOf(derivation, 0, 3));
+    desk.pay([derivation.addressAt(2), TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    const found = await desk.database.query(`SELECT address, status FROM deposit ORDER BY seq`);
+    expect(found.at(-1)).toEqual({ address: derivation.addressAt(2), status: "suspense" });
+  });
+
+  it("still goes back on a chain that lost blocks: no address is made for that", async () => {
+    useKey(otherXpub);
+    await desk.loseAbove(0);
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  });
+
+  it("recovers each part by its own key where the key was exchanged on purpose", async () => {
+    const former = readFileSync(keyFile(), "utf8").trim();
+    const other = createAddressDerivation(otherXpub);
+    await desk.useEmptyDatabase();
+    rmSync(`${desk.home}/data`, { recursive: true });
+    useKey(otherXpub);
+    desk.env["CAUSEWAY_WATCHER_API_DEPOSIT_KEY_FROM_INDEX"] = "3";
+    await expect(declare("--last-address-index", "4", "--apply")).rejects.toMatchObject({
+      code: "HOME_UNUSABLE",
+      message: expect.stringContaining("addresses below 3 were given out by a former key"),
+    });
+    expect(await registered()).toEqual([]);
+    useKey(former);
+    desk.env["CAUSEWAY_WATCHER_API_DEPOSIT_KEY_FROM_INDEX"] = "0";
+    expect((await declare("--last-address-index", "2", "--apply")).code).toBe(0);
+    useKey(otherXpub);
+    desk.env["CAUSEWAY_WATCHER_API_DEPOSIT_KEY_FROM_INDEX"] = "3";
+    expect((await declare("--last-address-index", "4", "--apply")).code).toBe(0);
+    expect(await registered()).toEqual([
+      ...addressesOf(derivation, 0, 3),
+      ...addressesOf(other, 3, 5),
+    ]);
   });
 });
