@@ -1,8 +1,8 @@
 /** What a command says while its work goes on by itself. */
 import { expect, it } from "@jest/globals";
-import { withProgress } from "../../../cli/progress.js";
-import { sleep } from "../../../runtime/process/task.js";
-import { inVirtualTime } from "../../helpers/virtual-time.js";
+import { withProgress } from "../../../../cli/progress.js";
+import { sleep } from "../../../../runtime/process/task.js";
+import { inVirtualTime } from "../../../helpers/virtual-time.js";
 
 it("says where work is, every few seconds until it is done, and nothing of short work", async () => {
   await inVirtualTime(async () => {
