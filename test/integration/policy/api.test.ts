@@ -13,7 +13,7 @@ import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js
 import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
-import { freshAddress, House } from "../withdrawal-worker/house.js";
+import { freshAddress, House } from "../../helpers/exchange/house.js";
 import { APPROVERS, policyOf, signatureOf } from "./terms.js";
 
 let house: House;
@@ -22,8 +22,7 @@ let isStopped = false;
 const keys: Record<string, string> = {};
 
 beforeAll(async () => {
-  house = await House.open();
-  await house.fund("alice", 1_000_000n);
+  house = await House.withAlice(1_000_000n);
   const policy = { current: async () => house.files.policy };
   server = createHttpServer({
     name: "withdrawal-api",

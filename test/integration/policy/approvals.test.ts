@@ -21,7 +21,7 @@ import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { acceptWithdrawals, type Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
-import { freshAddress, House, requestOf, WALLET } from "../withdrawal-worker/house.js";
+import { freshAddress, House, requestOf, WALLET } from "../../helpers/exchange/house.js";
 import { APPROVERS, policyOf, signatureOf } from "./terms.js";
 
 const TWO = policyOf({ approvals: [{ aboveUnits: 10n, needed: 2, signed: false }] });
@@ -33,8 +33,7 @@ const SIGNED = policyOf(
 let house: House;
 
 beforeAll(async () => {
-  house = await House.open();
-  await house.fund("alice", 1_000_000n);
+  house = await House.withAlice(1_000_000n);
 });
 
 afterAll(async () => {

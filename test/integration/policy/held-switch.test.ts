@@ -1,7 +1,7 @@
 /** The kill switch where a session of somebody keeps a lock that it needs, as any role of the database may. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
-import { House } from "../withdrawal-worker/house.js";
+import { House } from "../../helpers/exchange/house.js";
 import { standing } from "../../helpers/services/ledger.js";
 
 let house: House;

@@ -27,7 +27,7 @@ import { PolicyKeeper } from "../../../withdrawal-worker/policy-keeper.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { freshFile } from "../../helpers/signing.js";
-import { freshAddress, House, WALLET } from "../withdrawal-worker/house.js";
+import { freshAddress, House, WALLET } from "../../helpers/exchange/house.js";
 import { policyOf } from "./terms.js";
 
 let house: House;
@@ -35,8 +35,7 @@ let home: string;
 let printed: string[];
 
 beforeAll(async () => {
-  house = await House.open();
-  await house.fund("alice", 1_000_000n);
+  house = await House.withAlice(1_000_000n);
 });
 
 afterAll(async () => {

@@ -1,5 +1,5 @@
 /** The policy when nonces are taken and payments signed: what changed meanwhile, and who lies. */
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import { readBooks } from "../../../ledger/books/reconcile-books.js";
 import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import type { KillSwitchLevel } from "../../../ledger/kill-switch/kill-switch-level.js";
@@ -15,18 +15,20 @@ import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { bytesToHex } from "../../../chain/hex.js";
 import { laneRules, PERMISSIVE } from "../../helpers/signing.js";
 import { Web3SignerStub } from "../../helpers/web3signer-stub.js";
-import { freshAddress, House, TOKEN, WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
+import {
+  freshAddress,
+  House,
+  houseForEachTest,
+  TOKEN,
+  WALLET,
+  WALLET_KEY,
+} from "../../helpers/exchange/house.js";
 import { APPROVERS, policyOf, signatureOf } from "./terms.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
-});
-
-afterEach(async () => {
-  await house.close();
+houseForEachTest((opened) => {
+  house = opened;
 });
 
 const statusOf = async ({ id }: Pick<Withdrawal, "id">) => (await house.read(id)).status;

@@ -11,7 +11,7 @@ import { freePort } from "../../helpers/ports.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { freshFile } from "../../helpers/signing.js";
 import { until } from "../../helpers/until.js";
-import { freshAddress, House, TOKEN, WALLET_KEY } from "../withdrawal-worker/house.js";
+import { freshAddress, House, TOKEN, WALLET_KEY } from "../../helpers/exchange/house.js";
 import { policyOf } from "./terms.js";
 
 const DEADLINE_MS = 30_000;
@@ -23,8 +23,7 @@ let url: string;
 let worker: ChildProcess;
 
 beforeAll(async () => {
-  house = await House.open();
-  await house.fund("alice", 5n * TOKEN);
+  house = await House.withAlice(5n * TOKEN);
   home = dirname(freshFile("x"));
   mkdirSync(join(home, "config"));
   const wallet = new Wallet(bytesToHex(WALLET_KEY));

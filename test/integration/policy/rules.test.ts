@@ -12,7 +12,7 @@ import {
 } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST, PERMISSIVE } from "../../helpers/signing.js";
 import { until } from "../../helpers/until.js";
-import { freshAddress, House, requestOf, WALLET } from "../withdrawal-worker/house.js";
+import { freshAddress, House, requestOf, WALLET } from "../../helpers/exchange/house.js";
 import { policyOf } from "./terms.js";
 
 let house: House;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
 import { createPolicyRoutes } from "../../../withdrawal-worker/api/policy-routes.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { House } from "../withdrawal-worker/house.js";
+import { House } from "../../helpers/exchange/house.js";
 
 let house: House;
 let home: string;

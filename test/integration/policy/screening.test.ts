@@ -6,18 +6,13 @@ import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { freshAddress, House, TOKEN } from "../withdrawal-worker/house.js";
+import { freshAddress, House, houseForEachTest, TOKEN } from "../../helpers/exchange/house.js";
 import { policyOf } from "./terms.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
-});
-
-afterEach(async () => {
-  await house.close();
+houseForEachTest((opened) => {
+  house = opened;
 });
 
 const statusOf = async ({ id }: Pick<Withdrawal, "id">) => (await house.read(id)).status;

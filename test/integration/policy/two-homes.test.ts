@@ -17,15 +17,14 @@ import { silentLog } from "../../helpers/services/ledger.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { freshFile } from "../../helpers/signing.js";
 import { until } from "../../helpers/until.js";
-import { freshAddress, House, WALLET } from "../withdrawal-worker/house.js";
+import { freshAddress, House, WALLET } from "../../helpers/exchange/house.js";
 import { policyOf } from "./terms.js";
 
 let house: House;
 let treasury: ChildProcess | undefined;
 
 beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 1_000_000n);
+  house = await House.withAlice(1_000_000n);
 });
 
 afterEach(async () => {

@@ -10,7 +10,7 @@ import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { acceptWithdrawals, findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 import { TreasuryBench } from "../treasury/treasury-bench.js";
-import { freshAddress, requestOf, WALLET } from "../withdrawal-worker/house.js";
+import { freshAddress, requestOf, WALLET } from "../../helpers/exchange/house.js";
 import { until } from "../../helpers/until.js";
 import { callOf } from "./token-bench.js";
 

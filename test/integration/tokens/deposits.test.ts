@@ -21,7 +21,7 @@ import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { openTokenBook } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import {
   callOf,
   contractAt,

@@ -5,7 +5,7 @@ import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { acceptWithdrawals, findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 import { TreasuryBench } from "../treasury/treasury-bench.js";
-import { requestOf, WALLET } from "../withdrawal-worker/house.js";
+import { requestOf, WALLET } from "../../helpers/exchange/house.js";
 import { callOf, depositKey } from "./token-bench.js";
 
 const { signal } = new AbortController();

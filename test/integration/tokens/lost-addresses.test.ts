@@ -7,7 +7,7 @@ import { encodeTokenList } from "../../../chain/token-list.js";
 import { createProgram } from "../../../cli/program/program.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { roleUrl } from "../../helpers/services/ledger.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { callOf, TokenBench, TOKENS } from "./token-bench.js";
 
 /** Index of the only address that anything came to. */

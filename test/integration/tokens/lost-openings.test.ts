@@ -5,7 +5,7 @@ import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { registerTestWallets } from "../../helpers/services/ledger.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { callOf, TokenBench } from "./token-bench.js";

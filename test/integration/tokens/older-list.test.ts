@@ -4,7 +4,7 @@ import type { Hash32 } from "../../../chain/hex.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { depositIdsOfTransaction } from "../../../ledger/deposits/deposit-evidence.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { callOf, contractAt, THIEF, TokenBench, TOKENS } from "./token-bench.js";
 
 let bench: TokenBench;

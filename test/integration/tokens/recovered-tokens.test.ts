@@ -10,7 +10,7 @@ import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { derivation } from "../../helpers/services/watcher.js";
-import { freshAddress, WALLET } from "../withdrawal-worker/house.js";
+import { freshAddress, WALLET } from "../../helpers/exchange/house.js";
 import {
   callOf,
   claimant,

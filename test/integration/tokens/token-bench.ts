@@ -50,7 +50,7 @@ import { derivation, openTokenBook, registerAddress } from "../../helpers/servic
 import { type CompiledContract, compileFixture } from "../../helpers/contracts/solidity.js";
 import { until } from "../../helpers/until.js";
 import { type Online, onlineServer } from "../../unit/sidecar/servers.js";
-import { WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
+import { WALLET, WALLET_KEY } from "../../helpers/exchange/house.js";
 
 /** Pays for everything and owns every contract. */
 export const ISSUER = new Wallet(`0x${"11".repeat(32)}`);

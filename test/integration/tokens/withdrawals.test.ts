@@ -30,7 +30,13 @@ import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
 import { copyTestDatabase } from "../../helpers/services/postgres.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { roleUrl, silentLog } from "../../helpers/services/ledger.js";
-import { freshAddress, House, requestOf, WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
+import {
+  freshAddress,
+  House,
+  requestOf,
+  WALLET,
+  WALLET_KEY,
+} from "../../helpers/exchange/house.js";
 import { callOf, contractAt, ISSUER, THIEF, TokenBench, TOKENS } from "./token-bench.js";
 
 const { signal } = new AbortController();

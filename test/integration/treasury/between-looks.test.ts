@@ -14,7 +14,7 @@ import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js
 import { silentLog } from "../../helpers/services/ledger.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 import { callOf } from "../tokens/token-bench.js";
-import { requestOf, WALLET } from "../withdrawal-worker/house.js";
+import { requestOf, WALLET } from "../../helpers/exchange/house.js";
 import { ANY_SWEEP, PRICE, TreasuryBench } from "./treasury-bench.js";
 
 const ONE = 10n ** 18n;

@@ -8,7 +8,7 @@ import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { Desk, WALLET as HOT } from "../recovery/desk.js";
 import { contractAt, depositKey } from "../tokens/token-bench.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
 
 const ONE = 10n ** 18n;

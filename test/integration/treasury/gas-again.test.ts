@@ -14,7 +14,7 @@ import { silentLog, TEST_IDENTITY, standing } from "../../helpers/services/ledge
 import { createTestDatabase } from "../../helpers/services/postgres.js";
 import { until } from "../../helpers/until.js";
 import { callOf } from "../tokens/token-bench.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { dyingDatabase, Killed, PRICE, TreasuryBench } from "./treasury-bench.js";
 
 const { signal } = new AbortController();

@@ -7,7 +7,7 @@ import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { hashPolicy, type Limit, type Policy, rulesOf } from "../../../ledger/policy/policy.js";
 import { acceptWithdrawals, findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
-import { requestOf, WALLET } from "../withdrawal-worker/house.js";
+import { requestOf, WALLET } from "../../helpers/exchange/house.js";
 import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
 
 const ONE = 10n ** 18n;

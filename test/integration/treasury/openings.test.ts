@@ -5,7 +5,7 @@ import type { Hex } from "../../../chain/hex.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 import { callOf, ISSUER } from "../tokens/token-bench.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { TreasuryBench } from "./treasury-bench.js";
 
 let bench: TreasuryBench;

@@ -5,7 +5,7 @@ import { putOff, readDue } from "../../../ledger/assets/sweep-due.js";
 import { standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { callOf } from "../tokens/token-bench.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
 
 /** More than one round looks at. */

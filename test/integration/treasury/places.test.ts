@@ -8,7 +8,7 @@ import { parseHash32 } from "../../../chain/hex.js";
 import { storeSweepAttempts, type Sweep, voidSweep } from "../../../ledger/treasury/sweeps.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { callOf, depositKey } from "../tokens/token-bench.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { ANY_SWEEP, PRICE, TreasuryBench } from "./treasury-bench.js";
 
 const { signal } = new AbortController();

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/glo
 import { parseAddress } from "../../../chain/address.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { ISSUER } from "../tokens/token-bench.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { standing } from "../../helpers/services/ledger.js";
 import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
 

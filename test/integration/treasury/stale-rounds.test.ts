@@ -18,7 +18,7 @@ import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { callOf, depositKey } from "../tokens/token-bench.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { ANY_SWEEP, COLD, TreasuryBench } from "./treasury-bench.js";
 
 const SECOND = parseAddress(depositKey(61_000).address.toLowerCase());

@@ -7,7 +7,7 @@ import type { KillSwitchLevel } from "../../../ledger/kill-switch/kill-switch-le
 import type { Sweep } from "../../../ledger/treasury/sweeps.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { callOf } from "../tokens/token-bench.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { TreasuryBench } from "./treasury-bench.js";
 
 const { signal } = new AbortController();

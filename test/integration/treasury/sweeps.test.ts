@@ -13,7 +13,7 @@ import { standing } from "../../helpers/services/ledger.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 import { callOf, contractAt, depositKey, ISSUER } from "../tokens/token-bench.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { ANY_SWEEP, COLD, dyingDatabase, Killed, PRICE, TreasuryBench } from "./treasury-bench.js";
 
 const TRANSFER_FEE = 21_000n * PRICE;

@@ -32,7 +32,7 @@ import { laneRules, type RuleFiles } from "../../helpers/signing.js";
 import { roleUrl, silentLog } from "../../helpers/services/ledger.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { TokenBench, TOKENS } from "../tokens/token-bench.js";
-import { House, WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
+import { House, WALLET, WALLET_KEY } from "../../helpers/exchange/house.js";
 
 /** Cold storage of the tests' policy. */
 export const COLD = parseAddress(`0x${"c0".repeat(20)}`);

@@ -19,7 +19,7 @@ import {
 import { freezeSigning, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { callOf, depositKey } from "../tokens/token-bench.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { PRICE, TreasuryBench } from "./treasury-bench.js";
 
 const SECOND = parseAddress(depositKey(60_000).address.toLowerCase());

@@ -1,6 +1,5 @@
 /** What wallets have each for itself, and what they share: a policy's limit, and the budget of fees. */
-import { randomUUID } from "node:crypto";
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { parseHash32 } from "../../../chain/hex.js";
@@ -17,43 +16,25 @@ import {
 } from "../../../ledger/wallets/wallet-lease.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { present } from "../../../chain/errors.js";
-import { Lane } from "../../../withdrawal-worker/lane/lane.js";
-import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
-import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { registerTestWallets, silentLog, standing } from "../../helpers/services/ledger.js";
-import { laneRules } from "../../helpers/signing.js";
+import { registerTestWallets, standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { policyOf } from "../policy/terms.js";
-import { House, TOKEN, WALLET } from "../withdrawal-worker/house.js";
+import { House, houseForEachTest, TOKEN, WALLET } from "../../helpers/exchange/house.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the limits"));
 const SECOND = privateKeyToAddress(SECOND_KEY);
 
 let house: House;
 
+houseForEachTest((opened) => {
+  house = opened;
+});
+
 beforeEach(async () => {
-  house = await House.open();
   house.chain.balances.set(SECOND, 20n * TOKEN);
   house.chain.mine();
   await registerTestWallets(house.database, SECOND);
-  await house.fund("alice", 100n * TOKEN);
 });
-afterEach(() => house.close());
-
-function secondLane(settings: Partial<LaneSettings>): Lane {
-  const context = house.context(settings);
-  const { priceCapAtoken: gasPriceCapAtoken, limitMax: gasLimitMax } = context.settings.gas;
-  const rules = laneRules({
-    privateKey: SECOND_KEY,
-    chainId: FAKE_CHAIN_ID,
-    limits: { gasPriceCapAtoken, gasLimitMax },
-    sql: house.database,
-    files: house.files,
-  });
-  const guard = createLaneGuard({ database: house.database, wallet: SECOND, log: silentLog });
-  return new Lane({ ...context, ...rules, guard }, randomUUID());
-}
 
 it("pays from another wallet what is beyond the limit of the one that was to pay", async () => {
   house.files.policy = policyOf({
@@ -61,7 +42,7 @@ it("pays from another wallet what is beyond the limit of the one that was to pay
   });
   // What the first one puts off, or is late for, waits for longer than the test does.
   const first = house.lane({ retryDelayMs: 3_600_000, scanIntervalMs: 3_600_000 });
-  const lanes = [first, secondLane({})];
+  const lanes = [first, house.laneOf(SECOND_KEY)];
   for (const lane of lanes) await lane.runRound(house.signal);
   // It has fifty times the coins: all three would be its own.
   const asked: Withdrawal[] = [];

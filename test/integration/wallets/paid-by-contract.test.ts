@@ -27,7 +27,7 @@ import {
 import { copyTestDatabase } from "../../helpers/services/postgres.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 import { callOf, createdAt, THIEF, TokenBench, TOKENS } from "../tokens/token-bench.js";
-import { freshAddress, requestOf, WALLET } from "../withdrawal-worker/house.js";
+import { freshAddress, requestOf, WALLET } from "../../helpers/exchange/house.js";
 
 const TOKEN = 10n ** 18n;
 const { signal } = new AbortController();

@@ -7,7 +7,7 @@ import { drainWallet } from "../../../ledger/wallets/wallet-registry.js";
 import { walletStatus } from "../../../ledger/wallets/wallet.js";
 import { roleUrl } from "../../helpers/services/ledger.js";
 import { callOf, THIEF, TokenBench } from "../tokens/token-bench.js";
-import { freshAddress, WALLET } from "../withdrawal-worker/house.js";
+import { freshAddress, WALLET } from "../../helpers/exchange/house.js";
 
 const REASON = ["--reason", "rotated", "--operator", "ann"];
 

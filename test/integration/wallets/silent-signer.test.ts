@@ -1,17 +1,13 @@
 /** A wallet whose signer says nothing: it begins no further payments, which others can make. */
-import { randomUUID } from "node:crypto";
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { Lane } from "../../../withdrawal-worker/lane/lane.js";
-import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
+import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { Signer } from "../../../withdrawal-worker/signers/signer-port.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
-import { laneRules } from "../../helpers/signing.js";
+import { registerTestWallets } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
-import { House, TOKEN, WALLET } from "../withdrawal-worker/house.js";
+import { House, houseForEachTest, TOKEN, WALLET } from "../../helpers/exchange/house.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet beside a silent signer"));
 const SECOND = privateKeyToAddress(SECOND_KEY);
@@ -19,15 +15,16 @@ const SECOND = privateKeyToAddress(SECOND_KEY);
 let house: House;
 let isSilent: boolean;
 
+houseForEachTest((opened) => {
+  house = opened;
+});
+
 beforeEach(async () => {
-  house = await House.open();
   house.chain.balances.set(SECOND, 20n * TOKEN);
   house.chain.mine();
   await registerTestWallets(house.database, SECOND);
-  await house.fund("alice", 100n * TOKEN);
   isSilent = true;
 });
-afterEach(() => house.close());
 
 /** The first wallet's lane; hardware, or who reaches it, does not answer. */
 function silentLane(): Lane {
@@ -45,22 +42,8 @@ function silentLane(): Lane {
   return house.laneWith({ signer: silent });
 }
 
-function secondLane(): Lane {
-  const context = house.context();
-  const { priceCapAtoken: gasPriceCapAtoken, limitMax: gasLimitMax } = context.settings.gas;
-  const rules = laneRules({
-    privateKey: SECOND_KEY,
-    chainId: FAKE_CHAIN_ID,
-    limits: { gasPriceCapAtoken, gasLimitMax },
-    sql: house.database,
-    files: house.files,
-  });
-  const guard = createLaneGuard({ database: house.database, wallet: SECOND, log: silentLog });
-  return new Lane({ ...context, ...rules, guard }, randomUUID());
-}
-
 it("leaves to another wallet what it has given no nonce yet, and pays its own once it answers", async () => {
-  const lanes = [silentLane(), secondLane()];
+  const lanes = [silentLane(), house.laneOf(SECOND_KEY)];
   for (const lane of lanes) await lane.runRound(house.signal);
   // It has fifty times the coins: all of them would be its own.
   const begun = await house.accept();

@@ -25,7 +25,13 @@ import { registerTestWallets, roleUrl, silentLog } from "../../helpers/services/
 import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
 import { until } from "../../helpers/until.js";
 import { callOf, TokenBench, TOKENS } from "../tokens/token-bench.js";
-import { freshAddress, House, requestOf, WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
+import {
+  freshAddress,
+  House,
+  requestOf,
+  WALLET,
+  WALLET_KEY,
+} from "../../helpers/exchange/house.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the tokens"));
 const SECOND = privateKeyToAddress(SECOND_KEY);

@@ -11,7 +11,7 @@ import { WORKER_FAILPOINTS } from "../../../withdrawal-worker/failpoints.js";
 import { freePort } from "../../helpers/ports.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
-import { freshAddress, House, TOKEN, WALLET, WALLET_KEY } from "./house.js";
+import { freshAddress, House, TOKEN, WALLET, WALLET_KEY } from "../../helpers/exchange/house.js";
 
 const DEADLINE_MS = 30_000;
 let house: House;
@@ -20,8 +20,7 @@ let miner: NodeJS.Timeout;
 let program: string;
 
 beforeAll(async () => {
-  house = await House.open();
-  await house.fund("alice", 500n * TOKEN);
+  house = await House.withAlice(500n * TOKEN);
   home = mkdtempSync(join(tmpdir(), "causeway-worker-"));
   mkdirSync(join(home, "config"));
   const wallet = new Wallet(bytesToHex(WALLET_KEY));

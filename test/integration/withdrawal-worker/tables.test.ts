@@ -1,16 +1,11 @@
 /** What PostgreSQL itself refuses about slots, attempts and withdrawals, whoever asks. */
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { House, TOKEN } from "./house.js";
+import { describe, expect, it } from "@jest/globals";
+import { House, houseForEachTest } from "../../helpers/exchange/house.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
-});
-
-afterEach(async () => {
-  await house.close();
+houseForEachTest((opened) => {
+  house = opened;
 });
 
 describe("the tables", () => {

@@ -13,7 +13,7 @@ import {
 } from "../../../../withdrawal-worker/api/routes.js";
 import { createWalletRoutes } from "../../../../withdrawal-worker/api/wallet-routes.js";
 import { mapWithdrawalError } from "../../../../withdrawal-worker/api/api-errors.js";
-import { freshAddress, House } from "../house.js";
+import { freshAddress, House } from "../../../helpers/exchange/house.js";
 
 /** Headers of who is let in. */
 export const bearer = { Authorization: "Bearer k3y" };

@@ -8,7 +8,7 @@ import { USUAL_ACCOUNTS } from "../../../../chain/chain-accounts.js";
 import { parseCustomerId } from "../../../../ledger/journal/accounts.js";
 import { acceptWithdrawals } from "../../../../ledger/withdrawals/withdrawals.js";
 import { type HttpServer } from "../../../../runtime/http/http-server.js";
-import { freshAddress, House, requestOf, TOKEN, WALLET } from "../house.js";
+import { freshAddress, House, requestOf, TOKEN, WALLET } from "../../../helpers/exchange/house.js";
 import { ANY_REQUEST } from "../../../helpers/signing.js";
 import { bearer, bodyOf, createApi, GOLD } from "./api-stage.js";
 
@@ -17,8 +17,7 @@ let server: HttpServer;
 
 const API_KEY = "the key of the tests";
 beforeAll(async () => {
-  house = await House.open();
-  await house.fund("alice", 1_000n * TOKEN);
+  house = await House.withAlice(1_000n * TOKEN);
   server = createApi(house);
   await server.start();
 });

@@ -14,7 +14,7 @@ import {
   registerWorkerFigures,
   registerWorkerHealth,
 } from "../../../../withdrawal-worker/worker-metrics.js";
-import { House, TOKEN, WALLET } from "../house.js";
+import { House, TOKEN, WALLET } from "../../../helpers/exchange/house.js";
 
 import { bearer, bodyOf, createApi } from "./api-stage.js";
 
@@ -22,8 +22,7 @@ let house: House;
 let server: HttpServer;
 
 beforeAll(async () => {
-  house = await House.open();
-  await house.fund("alice", 1_000n * TOKEN);
+  house = await House.withAlice(1_000n * TOKEN);
   server = createApi(house);
   await server.start();
 });

@@ -1,20 +1,22 @@
 /** Requests whose deadline has passed: new ones are refused, repeats are answered, also after a loss. */
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../../chain/hashes.js";
 import { bytesToHex } from "../../../../chain/hex.js";
 import { acceptWithdrawals } from "../../../../ledger/withdrawals/withdrawals.js";
-import { freshAddress, House, requestOf, TOKEN, WALLET } from "../house.js";
+import {
+  freshAddress,
+  House,
+  houseForEachTest,
+  requestOf,
+  TOKEN,
+  WALLET,
+} from "../../../helpers/exchange/house.js";
 import { ANY_REQUEST } from "../../../helpers/signing.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
-});
-
-afterEach(async () => {
-  await house.close();
+houseForEachTest((opened) => {
+  house = opened;
 });
 
 const EXPIRES_AT_MS = 1_000_000_000_000;

@@ -2,14 +2,13 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from "@jest/globals";
 import { cancelWithdrawal } from "../../../../ledger/withdrawals/cancellation.js";
 import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
-import { House, TOKEN } from "../house.js";
+import { House, TOKEN } from "../../../helpers/exchange/house.js";
 
 let house: House;
 let worker: Lane;
 
 beforeAll(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
+  house = await House.withAlice();
   const { settings } = house.context();
   worker = house.lane({ gas: { ...settings.gas, priceFloorAtoken: 0n } });
 });

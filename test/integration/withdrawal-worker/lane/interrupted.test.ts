@@ -10,7 +10,7 @@ import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import { INTERRUPTIONS, InterruptedSql } from "../../../helpers/faults/interrupted-sql.js";
 import { createRandom } from "../../../helpers/random.js";
 import { silentLog } from "../../../helpers/services/ledger.js";
-import { House, TOKEN, WALLET } from "../house.js";
+import { House, TOKEN, WALLET } from "../../../helpers/exchange/house.js";
 
 /** Statements and commits from a request to its end: some 105 of a payment, 80 of a cancelled one. */
 const PLACES = Number(process.env["INTERRUPTED_PLACES"] ?? 105);
@@ -23,8 +23,7 @@ const MAX_ROUNDS = 40;
 
 let house: House;
 beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 10_000n * TOKEN);
+  house = await House.withAlice(10_000n * TOKEN);
 });
 afterEach(() => house.close());
 

@@ -1,21 +1,25 @@
 /** The lane against PostgreSQL and a node that answers as nodes do on bad days. */
 import { resumeCrediting } from "../../../../ledger/incidents.js";
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import { signLegacy } from "../../../../chain/transaction.js";
 import { bytesToHex } from "../../../../chain/hex.js";
-import { freshAddress, House, TOKEN, WALLET, WALLET_KEY, statuses, decodeRaw } from "../house.js";
+import {
+  freshAddress,
+  House,
+  houseForEachTest,
+  TOKEN,
+  WALLET,
+  WALLET_KEY,
+  statuses,
+  decodeRaw,
+} from "../../../helpers/exchange/house.js";
 import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
 import { recordIncident } from "../../../helpers/services/ledger.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
-});
-
-afterEach(async () => {
-  await house.close();
+houseForEachTest((opened) => {
+  house = opened;
 });
 
 describe("a withdrawal", () => {

@@ -1,22 +1,17 @@
 /** Slow nodes, two workers, and a database that answers but does not write: the lane goes on. */
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
 import { LeaseLostError } from "../../../../ledger/wallets/wallet-lease.js";
 import { whileHolding } from "../../../../runtime/process/lease-keeper.js";
 import { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import { ledgerRole } from "../../../../ledger/roles.js";
 import { until } from "../../../helpers/until.js";
-import { freshAddress, House, TOKEN } from "../house.js";
+import { freshAddress, House, houseForEachTest } from "../../../helpers/exchange/house.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
-});
-
-afterEach(async () => {
-  await house.close();
+houseForEachTest((opened) => {
+  house = opened;
 });
 
 /** A lane whose estimates take until the gate opens. */

@@ -3,7 +3,7 @@
  * around a signature and a sending, answers that do not come, and work that never ends.
  */
 import { randomUUID } from "node:crypto";
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import type { Hash32, Hex } from "../../../../chain/hex.js";
 import { setKillSwitch } from "../../../../ledger/kill-switch/kill-switch.js";
 import { readSlotQueue } from "../../../../ledger/withdrawals/nonce-slots.js";
@@ -14,15 +14,19 @@ import { postponeWithdrawals } from "../../../../ledger/requests/withdrawal-step
 import { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
 import type { EstimateMeaning } from "../../../../withdrawal-worker/withdrawal-state.js";
-import { freshAddress, House, TOKEN, WALLET } from "../house.js";
+import {
+  freshAddress,
+  House,
+  houseForEachTest,
+  TOKEN,
+  WALLET,
+} from "../../../helpers/exchange/house.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
+houseForEachTest((opened) => {
+  house = opened;
 });
-afterEach(() => house.close());
 
 const statusOf = async (id: WithdrawalId) => (await house.read(id)).status;
 

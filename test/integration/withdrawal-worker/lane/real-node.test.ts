@@ -10,7 +10,7 @@ import { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import { createWalletNode } from "../../../../withdrawal-worker/lane/wallet-node.js";
 import { testGenesis } from "../../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../../helpers/chains/served-chain.js";
-import { freshAddress, House, TOKEN, WALLET } from "../house.js";
+import { freshAddress, House, TOKEN, WALLET } from "../../../helpers/exchange/house.js";
 
 /** Counts down from a number: 26 gas for each step, then stops. */
 function countdown(steps: bigint): Hex {
@@ -42,8 +42,7 @@ function contractsOf(limitGas: bigint): ReadonlyMap<Address, Hex> {
 }
 
 beforeAll(async () => {
-  house = await House.open();
-  await house.fund("alice", 500n * TOKEN);
+  house = await House.withAlice(500n * TOKEN);
   const plain = testGenesis(WALLET);
   limit = plain.params.maxTransactionGas;
   const codes = [...contractsOf(limit)].map(([address, code]): [Address, GenesisAccount] => [

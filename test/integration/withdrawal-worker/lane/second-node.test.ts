@@ -1,5 +1,5 @@
 /** A second node: nothing is settled, and no hold given back, on the word of one alone. */
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import { NodeFault } from "../../../../rpc-client/errors.js";
 import type { LaneSettings } from "../../../../withdrawal-worker/lane/lane-context.js";
@@ -7,14 +7,13 @@ import type {
   ReceiptsAtHeight,
   WalletNode,
 } from "../../../../withdrawal-worker/lane/wallet-node.js";
-import { House, TOKEN } from "../house.js";
+import { House, houseForEachTest, TOKEN } from "../../../helpers/exchange/house.js";
 
 let house: House;
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
+
+houseForEachTest((opened) => {
+  house = opened;
 });
-afterEach(() => house.close());
 
 /** A lane whose second node tells what `tell` makes of the truth. */
 function laneWith(

@@ -4,13 +4,12 @@ import type { Hash32 } from "../../../../chain/hex.js";
 import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
-import { House, TOKEN } from "../house.js";
+import { House } from "../../../helpers/exchange/house.js";
 
 let house: House;
 
 beforeAll(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
+  house = await House.withAlice();
 });
 afterAll(() => house.close());
 

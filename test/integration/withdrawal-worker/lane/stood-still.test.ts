@@ -1,19 +1,17 @@
 /** A lane whose process stood still in the middle of a look: what it knew from before decides nothing. */
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { expect, it } from "@jest/globals";
 import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import { cancelWithdrawal } from "../../../../ledger/withdrawals/cancellation.js";
 import { registerWallets } from "../../../../ledger/wallets/wallet-registry.js";
-import { House, statuses, TOKEN, WALLET } from "../house.js";
+import { House, houseForEachTest, statuses, WALLET } from "../../../helpers/exchange/house.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
+houseForEachTest((opened) => {
+  house = opened;
 });
-afterEach(() => house.close());
 
 /** Longer than any patience of a lane. */
 const STANDSTILL_MS = 3_600_000;

@@ -1,22 +1,23 @@
 /** What strangers choose (a destination's words, a node's answers) ends neither the lane nor others. */
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../../chain/address.js";
 import { NodeFault } from "../../../../rpc-client/errors.js";
 import type { JsonRpcClient } from "../../../../rpc-client/json-rpc.js";
 import { SqlError } from "../../../../runtime/sql/sql-errors.js";
 import { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import { createWalletNode } from "../../../../withdrawal-worker/lane/wallet-node.js";
-import { freshAddress, House, TOKEN, WALLET } from "../house.js";
+import {
+  freshAddress,
+  House,
+  houseForEachTest,
+  TOKEN,
+  WALLET,
+} from "../../../helpers/exchange/house.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
-});
-
-afterEach(async () => {
-  await house.close();
+houseForEachTest((opened) => {
+  house = opened;
 });
 
 async function acceptTo(to: Address, amountAtoken = TOKEN) {

@@ -1,18 +1,16 @@
 /** What one worker saw of a wallet before another had it: with what it sees behind that it agrees on nothing. */
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { expect, it } from "@jest/globals";
 import { parseHash32 } from "../../../../chain/hex.js";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
-import { House, statuses, TOKEN } from "../house.js";
+import { House, houseForEachTest, statuses } from "../../../helpers/exchange/house.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
+houseForEachTest((opened) => {
+  house = opened;
 });
-afterEach(() => house.close());
 
 /** Longer than any patience of a lane. */
 const LONG_MS = 3_600_000;

@@ -1,5 +1,5 @@
 /** What freezes a wallet while an operator's release looks at the chain: nobody has looked at that. */
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../../chain/address.js";
 import { parseHash32 } from "../../../../chain/hex.js";
 import { acknowledge } from "../../../../ledger/withdrawals/foreign-transactions.js";
@@ -15,16 +15,23 @@ import { freezeWithdrawals } from "../../../../ledger/withdrawals/slot-outcomes.
 import type { SqlDatabase } from "../../../../runtime/sql/sql.js";
 import { standing } from "../../../helpers/services/ledger.js";
 import { until } from "../../../helpers/until.js";
-import { freshAddress, House, TOKEN, WALLET } from "../house.js";
+import {
+  freshAddress,
+  House,
+  houseForEachTest,
+  TOKEN,
+  WALLET,
+} from "../../../helpers/exchange/house.js";
 
 let house: House;
 
+houseForEachTest((opened) => {
+  house = opened;
+});
+
 beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
   await house.lane().runRound(house.signal);
 });
-afterEach(() => house.close());
 
 const nothing = async (): Promise<unknown> => undefined;
 

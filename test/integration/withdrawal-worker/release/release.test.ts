@@ -26,21 +26,29 @@ import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
 import { roleUrl, standing } from "../../../helpers/services/ledger.js";
 import { until } from "../../../helpers/until.js";
 import { policyOf } from "../../policy/terms.js";
-import { freshAddress, House, TOKEN, WALLET, WALLET_KEY } from "../house.js";
+import {
+  freshAddress,
+  House,
+  houseForEachTest,
+  TOKEN,
+  WALLET,
+  WALLET_KEY,
+} from "../../../helpers/exchange/house.js";
 
 let house: House;
 let home: string;
 
+houseForEachTest((opened) => {
+  house = opened;
+});
+
 beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
   home = mkdtempSync(join(tmpdir(), "causeway-release-"));
   mkdirSync(join(home, "config"));
   writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: WALLET }));
 });
 
 afterEach(async () => {
-  await house.close();
   rmSync(home, { recursive: true, force: true });
 });
 

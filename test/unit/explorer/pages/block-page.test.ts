@@ -3,11 +3,9 @@ import { expect, it } from "@jest/globals";
 import { parseAddress } from "../../../../chain/address.js";
 import { blockRoutes } from "../../../../explorer/pages/block.js";
 import type { PageContext } from "../../../../explorer/pages/context.js";
-import type { Page } from "../../../../explorer/server/page.js";
-import { textsOf } from "../../../../explorer/text/catalogue.js";
 import { RpcError } from "../../../../rpc-client/errors.js";
-import { el, renderDocument } from "../../../../web/html/element.js";
-import { all, parseHtml, textOf } from "../../../helpers/pages/html.js";
+import { all, textOf } from "../../../helpers/pages/html.js";
+import { openPage, shownContent } from "../../../helpers/pages/explorer-page.js";
 
 const hashOf = (index: number) => `0x${index.toString(16).padStart(64, "0")}`;
 const PAYER = parseAddress(`0x${"70".repeat(20)}`);
@@ -62,15 +60,8 @@ function contextOf(journal: "there" | "too large"): PageContext {
 /** What a page of the block says became of its transactions. */
 async function outcomes(journal: "there" | "too large", page: string) {
   const [route] = blockRoutes(contextOf(journal));
-  const shown = (await route?.handle({
-    parameter: "7",
-    query: new URLSearchParams({ page }),
-    isSent: false,
-    language: "en",
-    t: textsOf("en"),
-    signal: new AbortController().signal,
-  })) as Page;
-  const [table] = all(parseHtml(renderDocument(el("main", {}, shown.content))), "tbody");
+  const shown = await openPage(route, { parameter: "7", query: { page } });
+  const [table] = all(shownContent(shown.content).root, "tbody");
   if (table === undefined) throw new Error("no table");
   return all(table, "tr").map((row) => {
     const [, outcome] = all(row, "td");

@@ -4,10 +4,7 @@ import { parseAddress } from "../../../../chain/address.js";
 import type { PageContext } from "../../../../explorer/pages/context.js";
 import { depositRoutes } from "../../../../explorer/pages/deposit.js";
 import { transactionRoutes } from "../../../../explorer/pages/transaction.js";
-import type { Page } from "../../../../explorer/server/page.js";
-import { textsOf } from "../../../../explorer/text/catalogue.js";
-import { el, renderDocument } from "../../../../web/html/element.js";
-import { parseHtml, textOf } from "../../../helpers/pages/html.js";
+import { openPage, shownContent } from "../../../helpers/pages/explorer-page.js";
 
 const [EVM, SDK] = ["ab", "cd"].map((byte) => `0x${byte.repeat(32)}`);
 const [PAYER, RECEIVER] = ["70", "71"].map((byte) => parseAddress(`0x${byte.repeat(20)}`));
@@ -48,17 +45,11 @@ function contextOf(eventHash = EVM): PageContext {
 
 async function textOfPage(context: PageContext, path: "/tx" | "/deposit"): Promise<string> {
   const routes = [...transactionRoutes(context), ...depositRoutes(context)];
-  const page = (await routes
-    .find((one) => one.path === path)
-    ?.handle({
-      parameter: SDK ?? "",
-      query: new URLSearchParams({ tx: SDK ?? "" }),
-      isSent: false,
-      language: "en",
-      t: textsOf("en"),
-      signal: new AbortController().signal,
-    })) as Page;
-  return textOf(parseHtml(renderDocument(el("main", {}, page.content))));
+  const page = await openPage(
+    routes.find((one) => one.path === path),
+    { parameter: SDK ?? "", query: { tx: SDK ?? "" } },
+  );
+  return shownContent(page.content).text;
 }
 
 it("is found with both of its sides, and all that it moved", async () => {

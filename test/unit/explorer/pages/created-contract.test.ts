@@ -3,10 +3,7 @@ import { expect, it } from "@jest/globals";
 import { parseAddress, toChecksumAddress } from "../../../../chain/address.js";
 import type { PageContext } from "../../../../explorer/pages/context.js";
 import { transactionRoutes } from "../../../../explorer/pages/transaction.js";
-import type { Page } from "../../../../explorer/server/page.js";
-import { textsOf } from "../../../../explorer/text/catalogue.js";
-import { el, renderDocument } from "../../../../web/html/element.js";
-import { parseHtml, textOf } from "../../../helpers/pages/html.js";
+import { openPage, shownContent } from "../../../helpers/pages/explorer-page.js";
 
 const HASH = `0x${"ab".repeat(32)}`;
 const PAYER = parseAddress(`0x${"70".repeat(20)}`);
@@ -38,15 +35,8 @@ async function creationPage(isSuccess: boolean): Promise<string> {
     contracts: { store: undefined },
     tokens: new Map(),
   } as unknown as PageContext;
-  const page = (await transactionRoutes(context)[0]?.handle({
-    parameter: HASH,
-    query: new URLSearchParams(),
-    isSent: false,
-    language: "en",
-    t: textsOf("en"),
-    signal: new AbortController().signal,
-  })) as Page;
-  return textOf(parseHtml(renderDocument(el("main", {}, page.content))));
+  const page = await openPage(transactionRoutes(context)[0], { parameter: HASH });
+  return shownContent(page.content).text;
 }
 
 it("names it where it was made, and none where the creation failed", async () => {

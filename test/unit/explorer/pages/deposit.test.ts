@@ -4,10 +4,7 @@ import { toBeHex } from "ethers";
 import { parseAddress, toChecksumAddress } from "../../../../chain/address.js";
 import type { PageContext } from "../../../../explorer/pages/context.js";
 import { depositRoutes } from "../../../../explorer/pages/deposit.js";
-import type { Page } from "../../../../explorer/server/page.js";
-import { textsOf } from "../../../../explorer/text/catalogue.js";
-import { el, renderDocument } from "../../../../web/html/element.js";
-import { parseHtml, textOf } from "../../../helpers/pages/html.js";
+import { openPage, shownContent } from "../../../helpers/pages/explorer-page.js";
 
 const HASH = `0x${"ab".repeat(32)}`;
 const PAYER = parseAddress(`0x${"70".repeat(20)}`);
@@ -43,15 +40,8 @@ function contextOf(receivers: readonly string[]): PageContext {
 
 async function textFor(receivers: readonly string[]): Promise<string> {
   const [route] = depositRoutes(contextOf(receivers));
-  const page = (await route?.handle({
-    parameter: "",
-    query: new URLSearchParams({ tx: HASH }),
-    isSent: false,
-    language: "en",
-    t: textsOf("en"),
-    signal: new AbortController().signal,
-  })) as Page;
-  return textOf(parseHtml(renderDocument(el("main", {}, page.content))));
+  const page = await openPage(route, { query: { tx: HASH } });
+  return shownContent(page.content).text;
 }
 
 const accounts = (count: number) =>

@@ -5,13 +5,13 @@ import { blockRoutes } from "../../../../explorer/pages/block.js";
 import type { PageContext } from "../../../../explorer/pages/context.js";
 import { depositRoutes } from "../../../../explorer/pages/deposit.js";
 import { transactionRoutes } from "../../../../explorer/pages/transaction.js";
-import type { Page, PageRoute } from "../../../../explorer/server/page.js";
+import type { PageRoute } from "../../../../explorer/server/page.js";
 import { createPageServer } from "../../../../explorer/server/page-server.js";
-import { textsOf } from "../../../../explorer/text/catalogue.js";
 import { systemClock } from "../../../../runtime/process/clock.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
 import { loadAssets } from "../../../../web/server/assets.js";
+import { openPage } from "../../../helpers/pages/explorer-page.js";
 
 const HASH = `0x${"ab".repeat(32)}`;
 const PAYER = parseAddress(`0x${"70".repeat(20)}`);
@@ -75,14 +75,7 @@ async function isFinal(
   parameter: string,
   query = "",
 ): Promise<boolean> {
-  const page = (await routes[0]?.handle({
-    parameter,
-    query: new URLSearchParams(query),
-    isSent: false,
-    language: "en",
-    t: textsOf("en"),
-    signal: new AbortController().signal,
-  })) as Page;
+  const page = await openPage(routes[0], { parameter, query });
   return page.isFinal === true;
 }
 

@@ -7,9 +7,9 @@ import { NodeFault } from "../../../../rpc-client/errors.js";
 import { ask, indexedNote } from "../../../../explorer/pages/indexed.js";
 import type { PageContext } from "../../../../explorer/pages/context.js";
 import { searchRoutes } from "../../../../explorer/pages/search.js";
-import type { Page } from "../../../../explorer/server/page.js";
 import { IndexerSource } from "../../../../explorer/sources/indexer-source.js";
 import { textsOf } from "../../../../explorer/text/catalogue.js";
+import { openPage } from "../../../helpers/pages/explorer-page.js";
 
 const TOKEN = parseAddress(`0x${"70".repeat(20)}`);
 const { signal } = new AbortController();
@@ -83,14 +83,7 @@ it("is never asked for a name that no text of a database can be", async () => {
     staking: { validators: () => Promise.resolve({ items: [], next: undefined }) },
     tokens: new Map(),
   } as unknown as PageContext;
-  const page = (await searchRoutes(context)[0]?.handle({
-    parameter: "",
-    query: new URLSearchParams({ q: "a\0b" }),
-    isSent: false,
-    language: "en",
-    t: textsOf("en"),
-    signal,
-  })) as Page;
+  const page = await openPage(searchRoutes(context)[0], { query: { q: "a\0b" }, signal });
   expect(page.status).toBe(404);
   expect(asked.at(-1)?.searchParams.get("search")).toBe("a b");
 });

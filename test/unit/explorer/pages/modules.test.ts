@@ -17,10 +17,9 @@ import type { Page, PageRequest, PageRoute } from "../../../../explorer/server/p
 import { GovernanceSource } from "../../../../explorer/sources/modules/governance-source.js";
 import { RestClient } from "../../../../explorer/sources/modules/rest-client.js";
 import { StakingSource } from "../../../../explorer/sources/modules/staking-source.js";
-import { textsOf } from "../../../../explorer/text/catalogue.js";
 import { NodeFault } from "../../../../rpc-client/errors.js";
-import { type Content, el, renderDocument } from "../../../../web/html/element.js";
-import { all, parseHtml, textOf } from "../../../helpers/pages/html.js";
+import { pageRequest, shownContent } from "../../../helpers/pages/explorer-page.js";
+import { all } from "../../../helpers/pages/html.js";
 
 interface Recorded {
   readonly path: string;
@@ -76,24 +75,13 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-const request = (parameter: string, query = "", language: "en" | "de" = "en"): PageRequest => ({
-  parameter,
-  query: new URLSearchParams(query),
-  isSent: false,
-  language,
-  t: textsOf(language),
-  signal,
-});
-
-function shown(content: Content) {
-  const html = renderDocument(el("main", {}, content));
-  return { html, root: parseHtml(html), text: textOf(parseHtml(html)) };
-}
+const request = (parameter: string, query = "", language: "en" | "de" = "en") =>
+  pageRequest({ parameter, query, language, signal });
 
 async function open(routes: readonly PageRoute[], path: string, asking: PageRequest) {
   const route = routes.find((one) => one.path === path);
   const page = (await route?.handle(asking)) as Page;
-  return { page, ...shown(page.content) };
+  return { page, ...shownContent(page.content) };
 }
 
 describe("validators", () => {
@@ -206,7 +194,7 @@ describe("the list of validators", () => {
 
 describe("an account's stake", () => {
   it("shows delegations with rewards, what leaves and when, and what moved", async () => {
-    const { text } = shown(await stakeSection(context, ACCOUNT, request("")));
+    const { text } = shownContent(await stakeSection(context, ACCOUNT, request("")));
     expect(text).toContain("5 TOKEN19.691812653770464961 TOKEN");
     expect(text).toContain("Rewards, not yet taken28.006133552029105722 TOKEN");
     expect(text).toContain("3 TOKEN2026-11-21 14:28:52 UTC");
@@ -228,7 +216,7 @@ describe("an account's stake", () => {
     };
     const path = recorded["account"]?.path ?? "";
     replaced.set(path, { status: 200, text: JSON.stringify({ account }) });
-    const { text } = shown(await stakeSection(context, ACCOUNT, request("")));
+    const { text } = shownContent(await stakeSection(context, ACCOUNT, request("")));
     expect(text).toContain("Locked at the start9 TOKEN");
     expect(text).toContain("Become free from2027-01-15 08:00:00 UTC");
     expect(text).toContain("All free at2030-03-17 17:46:40 UTC");
@@ -250,7 +238,7 @@ describe("an account's stake", () => {
       [200, JSON.stringify({ text: "x".repeat(200_000) })],
     ] as const) {
       replaced.set(path, { status, text });
-      const answer = shown(await stakeSection(context, ACCOUNT, request("")));
+      const answer = shownContent(await stakeSection(context, ACCOUNT, request("")));
       expect({ status, text: answer.text }).toEqual({
         status,
         text: "StakeThe node's REST interface does not answer: this part is missing.",

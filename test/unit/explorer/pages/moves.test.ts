@@ -10,6 +10,7 @@ import { textsOf } from "../../../../explorer/text/catalogue.js";
 import { tokensMoved } from "../../../../rpc-client/indexing/token-moves.js";
 import { el, renderDocument } from "../../../../web/html/element.js";
 import { all, parseHtml, textOf } from "../../../helpers/pages/html.js";
+import { shownContent } from "../../../helpers/pages/explorer-page.js";
 
 const TOKEN = parseAddress(`0x${"70".repeat(20)}`);
 const LISTED = parseAddress(`0x${"71".repeat(20)}`);
@@ -43,7 +44,7 @@ function rowsOf(logs: Parameters<typeof tokensMoved>[0]): string[][] {
   ]);
   const context = { tokens } as unknown as PageContext;
   const table = tokenTable(context, tokensMoved(logs, 0), textsOf("en"), false);
-  const root = parseHtml(renderDocument(el("main", {}, table)));
+  const { root } = shownContent(table);
   return all(root, "tr")
     .slice(1)
     .map((row) => all(row, "td").map(textOf))

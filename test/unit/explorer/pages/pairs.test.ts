@@ -7,11 +7,9 @@ import { parseAddress } from "../../../../chain/address.js";
 import { isPrice, shiftPoint, shownPrice } from "../../../../explorer/decode/prices.js";
 import type { PageContext } from "../../../../explorer/pages/context.js";
 import { pairRoutes } from "../../../../explorer/pages/pairs.js";
-import type { Page } from "../../../../explorer/server/page.js";
 import { IndexerSource } from "../../../../explorer/sources/indexer-source.js";
-import { textsOf } from "../../../../explorer/text/catalogue.js";
-import { el, renderDocument } from "../../../../web/html/element.js";
-import { all, parseHtml, textOf } from "../../../helpers/pages/html.js";
+import { all, textOf } from "../../../helpers/pages/html.js";
+import { openPage, shownContent } from "../../../helpers/pages/explorer-page.js";
 
 const [GOOD, FALSE, TOKEN0, TOKEN1] = ["a1", "a2", "b0", "b1"].map((byte) =>
   parseAddress(`0x${byte.repeat(20)}`),
@@ -91,15 +89,8 @@ afterAll(async () => {
 
 async function open(path: string, parameter = "") {
   const route = pairRoutes(context).find((one) => one.path === path);
-  const page = (await route?.handle({
-    parameter,
-    query: new URLSearchParams(),
-    isSent: false,
-    language: "en",
-    t: textsOf("en"),
-    signal: new AbortController().signal,
-  })) as Page;
-  const root = parseHtml(renderDocument(el("main", {}, page.content)));
+  const page = await openPage(route, { parameter });
+  const { root } = shownContent(page.content);
   return { root, text: textOf(root) };
 }
 

@@ -4,17 +4,15 @@ import { keccak256Hex } from "../../../../chain/hashes.js";
 import { blockRoutes } from "../../../../explorer/pages/block.js";
 import { homeRoutes } from "../../../../explorer/pages/home.js";
 import type { PageContext } from "../../../../explorer/pages/context.js";
-import type { Page } from "../../../../explorer/server/page.js";
 import { ChainSource } from "../../../../explorer/sources/chain-source.js";
 import { HeadTracker } from "../../../../explorer/sources/head-tracker.js";
-import { textsOf } from "../../../../explorer/text/catalogue.js";
 import { RpcError } from "../../../../rpc-client/errors.js";
 import type { EvmClient } from "../../../../rpc-client/evm-client.js";
 import type { JsonRpcClient, RpcCall, RpcOutcome } from "../../../../rpc-client/json-rpc.js";
-import { el, renderDocument } from "../../../../web/html/element.js";
 import { silentLog } from "../../../helpers/services/ledger.js";
-import { all, parseHtml, textOf } from "../../../helpers/pages/html.js";
+import { all, textOf } from "../../../helpers/pages/html.js";
 import { until } from "../../../helpers/until.js";
+import { openPage, shownContent } from "../../../helpers/pages/explorer-page.js";
 
 const { signal } = new AbortController();
 const WORD = `0x${"ab".repeat(32)}`;
@@ -76,17 +74,11 @@ async function shown(
     network: { evmChainId: 6940n, cosmosChainId: "chain_6940-1" },
   } as unknown as PageContext;
   const routes = [...homeRoutes(context), ...blockRoutes(context)];
-  const page = (await routes
-    .find((one) => one.path === path)
-    ?.handle({
-      parameter,
-      query: new URLSearchParams(query),
-      isSent: false,
-      language: "en",
-      t: textsOf("en"),
-      signal,
-    })) as Page;
-  const root = parseHtml(renderDocument(el("main", {}, page.content)));
+  const page = await openPage(
+    routes.find((one) => one.path === path),
+    { parameter, query, signal },
+  );
+  const { root } = shownContent(page.content);
   const links = all(root, "a").map(({ attributes }) => attributes.get("href") ?? "");
   return { text: textOf(root), links, isFinal: page.isFinal === true };
 }

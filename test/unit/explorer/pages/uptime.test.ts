@@ -3,11 +3,8 @@ import { expect, it } from "@jest/globals";
 import { parseAddress } from "../../../../chain/address.js";
 import type { PageContext } from "../../../../explorer/pages/context.js";
 import { validatorRoutes } from "../../../../explorer/pages/staking/validators.js";
-import type { Page } from "../../../../explorer/server/page.js";
-import { textsOf } from "../../../../explorer/text/catalogue.js";
 import { ModuleFault } from "../../../../explorer/sources/modules/rest-client.js";
-import { el, renderDocument } from "../../../../web/html/element.js";
-import { parseHtml, textOf } from "../../../helpers/pages/html.js";
+import { openPage, shownContent } from "../../../helpers/pages/explorer-page.js";
 
 const [FORMER, PRESENT] = ["f0", "ee"].map((byte) => parseAddress(`0x${byte.repeat(20)}`));
 
@@ -36,15 +33,8 @@ it("asks again for commits of heights that a chain has lost and made anew", asyn
   } as unknown as PageContext;
   const [route] = validatorRoutes(context);
   const uptime = async () => {
-    const page = (await route?.handle({
-      parameter: "",
-      query: new URLSearchParams(),
-      isSent: false,
-      language: "en",
-      t: textsOf("en"),
-      signal: new AbortController().signal,
-    })) as Page;
-    const text = textOf(parseHtml(renderDocument(el("main", {}, page.content))));
+    const page = await openPage(route);
+    const { text } = shownContent(page.content);
     return /\d+ \/ \d+ \(/.exec(text)?.[0];
   };
   expect([await uptime(), await uptime()]).toEqual(["5 / 5 (", "5 / 5 ("]);

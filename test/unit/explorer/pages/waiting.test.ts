@@ -3,11 +3,8 @@ import { describe, expect, it } from "@jest/globals";
 import type { PageContext } from "../../../../explorer/pages/context.js";
 import { depositRoutes } from "../../../../explorer/pages/deposit.js";
 import { transactionRoutes } from "../../../../explorer/pages/transaction.js";
-import type { Page } from "../../../../explorer/server/page.js";
 import { NodeFault } from "../../../../rpc-client/errors.js";
-import { textsOf } from "../../../../explorer/text/catalogue.js";
-import { el, renderDocument } from "../../../../web/html/element.js";
-import { parseHtml, textOf } from "../../../helpers/pages/html.js";
+import { openPage, shownContent } from "../../../helpers/pages/explorer-page.js";
 
 const HASH = `0x${"ab".repeat(32)}`;
 
@@ -30,17 +27,11 @@ const MINED = { status: "included", height: 7, index: 0 };
 
 async function open(context: PageContext, path: "/tx" | "/deposit") {
   const routes = [...transactionRoutes(context), ...depositRoutes(context)];
-  const page = (await routes
-    .find((one) => one.path === path)
-    ?.handle({
-      parameter: HASH,
-      query: new URLSearchParams({ tx: HASH }),
-      isSent: false,
-      language: "en",
-      t: textsOf("en"),
-      signal: new AbortController().signal,
-    })) as Page;
-  const text = textOf(parseHtml(renderDocument(el("main", {}, page.content))));
+  const page = await openPage(
+    routes.find((one) => one.path === path),
+    { parameter: HASH, query: { tx: HASH } },
+  );
+  const { text } = shownContent(page.content);
   return { status: page.status ?? 200, text, isFinal: page.isFinal === true };
 }
 

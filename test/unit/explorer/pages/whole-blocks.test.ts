@@ -3,10 +3,10 @@ import { expect, it } from "@jest/globals";
 import type { PageContext } from "../../../../explorer/pages/context.js";
 import { proofRoutes } from "../../../../explorer/pages/proofs.js";
 import { ChainSource } from "../../../../explorer/sources/chain-source.js";
-import { textsOf } from "../../../../explorer/text/catalogue.js";
 import type { EvmClient } from "../../../../rpc-client/evm-client.js";
 import type { JsonRpcClient } from "../../../../rpc-client/json-rpc.js";
 import { parseHash32 } from "../../../../chain/hex.js";
+import { openPage } from "../../../helpers/pages/explorer-page.js";
 
 const HASH = parseHash32(`0x${"ab".repeat(32)}`);
 const ASKED = 5;
@@ -62,17 +62,7 @@ it("are proofs of transactions, beside them", async () => {
   const { signal } = new AbortController();
   await Promise.all([
     all(() => chain.journal(HASH, { signal })),
-    all(
-      async () =>
-        await route?.handle({
-          parameter: HASH,
-          query: new URLSearchParams(),
-          isSent: false,
-          language: "en",
-          t: textsOf("en"),
-          signal,
-        }),
-    ),
+    all(async () => await openPage(route, { parameter: HASH, signal })),
   ]);
   expect(counter.most).toBe(1);
 });

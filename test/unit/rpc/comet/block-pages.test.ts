@@ -5,11 +5,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../../chain/address.js";
-import { createLocalGenesis } from "../../../../node/settings/genesis.js";
 import { dataPages } from "../../../../node/rpc/comet/chain-reads.js";
 import { BlockJson } from "../../../../node/rpc/evm/json/block-json.js";
 import { blockRangeJson } from "../../../../node/rpc/evm/json/block-range.js";
-import { ExecutionChain } from "../../../helpers/chains/execution-chain.js";
+import { ExecutionChain, testGenesis } from "../../../helpers/chains/execution-chain.js";
 import { signWithCosmJs } from "../../../helpers/cosmos/cosmjs.js";
 import { turnsOf } from "../../../helpers/turns.js";
 
@@ -23,18 +22,7 @@ let chain: ExecutionChain;
 let raws: readonly Uint8Array[] = [];
 
 beforeAll(async () => {
-  const genesis = createLocalGenesis({
-    network: "testnet",
-    faucet: parseAddress(faucet.address),
-    genesisTimeMs: 1_750_000_000_000,
-    validators: [
-      {
-        address: parseAddress(`0x${"ff".repeat(20)}`),
-        publicKey: Buffer.alloc(32, 1).toString("base64"),
-        power: 1,
-      },
-    ],
-  });
+  const genesis = testGenesis(faucet.address);
   chain = await ExecutionChain.open(genesis);
   const amount = [{ denom: "atoken", amount: "1" }];
   raws = signWithCosmJs(

@@ -5,9 +5,8 @@ import { parseAddress, toBech32 } from "../../../../chain/address.js";
 import { searchTransactions } from "../../../../node/rpc/comet/search/event-search.js";
 import { parseQuery } from "../../../../node/rpc/comet/search/query.js";
 import type { CometChain } from "../../../../node/rpc/comet/ports.js";
-import { createLocalGenesis } from "../../../../node/settings/genesis.js";
 import { EventStore } from "../../../../node/store/blocks/event-store.js";
-import { ExecutionChain } from "../../../helpers/chains/execution-chain.js";
+import { ExecutionChain, testGenesis } from "../../../helpers/chains/execution-chain.js";
 import { signWithCosmJs } from "../../../helpers/cosmos/cosmjs.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";
@@ -26,18 +25,7 @@ let chain: ExecutionChain;
 const heights: number[] = [];
 
 beforeAll(async () => {
-  const genesis = createLocalGenesis({
-    network: "testnet",
-    faucet: parseAddress(faucet.address),
-    genesisTimeMs: 1_750_000_000_000,
-    validators: [
-      {
-        address: parseAddress(`0x${"ff".repeat(20)}`),
-        publicKey: Buffer.alloc(32, 1).toString("base64"),
-        power: 1,
-      },
-    ],
-  });
+  const genesis = testGenesis(faucet.address);
   chain = await ExecutionChain.open(genesis);
   const value = {
     fromAddress: payer,

@@ -1,6 +1,6 @@
 /** Ways out: no payment keeps a nonce for ever, and no hold stays without a way back. */
 import { randomUUID } from "node:crypto";
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import { cancelWithdrawal } from "../../../../../ledger/withdrawals/cancellation.js";
 import { freezeSigning, releaseSigning } from "../../../../../ledger/requests/signing-freeze.js";
 import {
@@ -8,18 +8,21 @@ import {
   recordInclusions,
 } from "../../../../../ledger/withdrawals/slot-outcomes.js";
 import type { Withdrawal } from "../../../../../ledger/withdrawals/withdrawals.js";
-import { freshAddress, House, TOKEN, statuses, WALLET, decodeRaw } from "../../house.js";
+import {
+  freshAddress,
+  House,
+  houseForEachTest,
+  TOKEN,
+  statuses,
+  WALLET,
+  decodeRaw,
+} from "../../../../helpers/exchange/house.js";
 import { PERMISSIVE } from "../../../../helpers/signing.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
-});
-
-afterEach(async () => {
-  await house.close();
+houseForEachTest((opened) => {
+  house = opened;
 });
 
 const FEE = 21_000n * 25_000_000n;

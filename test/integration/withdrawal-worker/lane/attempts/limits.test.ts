@@ -1,20 +1,22 @@
 /** Settings of gas that were lowered: nonces from before find their way out within the new ones. */
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import { cancelWithdrawal } from "../../../../../ledger/withdrawals/cancellation.js";
 import { freezeSigning, releaseSigning } from "../../../../../ledger/requests/signing-freeze.js";
 import { Lane } from "../../../../../withdrawal-worker/lane/lane.js";
 import type { GasSettings } from "../../../../../withdrawal-worker/gas.js";
-import { freshAddress, House, TOKEN, WALLET, decodeRaw } from "../../house.js";
+import {
+  freshAddress,
+  House,
+  houseForEachTest,
+  TOKEN,
+  WALLET,
+  decodeRaw,
+} from "../../../../helpers/exchange/house.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
-});
-
-afterEach(async () => {
-  await house.close();
+houseForEachTest((opened) => {
+  house = opened;
 });
 
 async function acceptTo(gas = 21_000n) {

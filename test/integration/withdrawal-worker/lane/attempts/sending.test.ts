@@ -1,18 +1,13 @@
 /** Sending against a node that answers as nodes do on bad days: what was signed is never signed anew. */
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import { WorkerError } from "../../../../../withdrawal-worker/errors.js";
 import { until } from "../../../../helpers/until.js";
-import { House, TOKEN, WALLET, decodeRaw } from "../../house.js";
+import { House, houseForEachTest, WALLET, decodeRaw } from "../../../../helpers/exchange/house.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
-});
-
-afterEach(async () => {
-  await house.close();
+houseForEachTest((opened) => {
+  house = opened;
 });
 
 describe("sending", () => {

@@ -1,20 +1,22 @@
 /** Payouts that enter code: what they may cost, whom they may keep waiting, and what failures cost. */
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import { parseCustomerId } from "../../../../../ledger/journal/accounts.js";
 import { cancelWithdrawal } from "../../../../../ledger/withdrawals/cancellation.js";
 import { listEvents } from "../../../../../ledger/events.js";
 import { hashPolicy, PERMISSIVE_POLICY, rulesOf } from "../../../../../ledger/policy/policy.js";
-import { freshAddress, House, TOKEN, statuses, WALLET } from "../../house.js";
+import {
+  freshAddress,
+  House,
+  houseForEachTest,
+  TOKEN,
+  statuses,
+  WALLET,
+} from "../../../../helpers/exchange/house.js";
 
 let house: House;
 
-beforeEach(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
-});
-
-afterEach(async () => {
-  await house.close();
+houseForEachTest((opened) => {
+  house = opened;
 });
 
 describe("payouts to code", () => {

@@ -17,7 +17,7 @@ import {
 } from "../../../../../ledger/wallets/wallet-lease.js";
 import type { WithdrawalRequest } from "../../../../../ledger/withdrawals/withdrawals.js";
 import type { SqlDatabase } from "../../../../../runtime/sql/sql.js";
-import { freshAddress, House, TOKEN, WALLET } from "../../house.js";
+import { freshAddress, House, TOKEN, WALLET } from "../../../../helpers/exchange/house.js";
 import { InterruptedSql } from "../../../../helpers/faults/interrupted-sql.js";
 import { registerTestWallets } from "../../../../helpers/services/ledger.js";
 import { PERMISSIVE } from "../../../../helpers/signing.js";
@@ -29,8 +29,7 @@ let house: House;
 let lease: WalletLease;
 
 beforeAll(async () => {
-  house = await House.open();
-  await house.fund("alice", 100n * TOKEN);
+  house = await House.withAlice();
   await createHotWallet(house.database, { wallet: WALLET, firstNonce: 5n });
   const taken = await acquireLease(house.database, {
     wallet: WALLET,

@@ -1,5 +1,6 @@
 /** A ledger, a fake chain and a lane for tests of the withdrawal worker. */
 import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach } from "@jest/globals";
 import { type Address, bytesToAddress } from "../../../chain/address.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { keccak256 } from "../../../chain/hashes.js";
@@ -30,13 +31,9 @@ import type { LaneContext, LaneSettings } from "../../../withdrawal-worker/lane/
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
-import { FakeChain, FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { ANY_REQUEST, laneRules, PERMISSIVE, type RuleFiles } from "../../helpers/signing.js";
-import {
-  openTestLedger,
-  registerTestWallets,
-  type TestLedger,
-} from "../../helpers/services/ledger.js";
+import { FakeChain, FAKE_CHAIN_ID } from "../chains/fake-chain.js";
+import { ANY_REQUEST, laneRules, PERMISSIVE, type RuleFiles } from "../signing.js";
+import { openTestLedger, registerTestWallets, type TestLedger } from "../services/ledger.js";
 
 /** A transaction as the lane sent it. */
 export function decodeRaw(raw: string): SignedTransaction {
@@ -45,6 +42,9 @@ export function decodeRaw(raw: string): SignedTransaction {
 
 /** One TOKEN. */
 export const TOKEN = 10n ** 18n;
+
+/** What alice has where a test names nothing else. */
+const ALICE_ATOKEN = 100n * TOKEN;
 
 /** Key of the tests' hot wallet; no other use. */
 export const WALLET_KEY = keccak256(Buffer.from("hot wallet of the withdrawal tests"));
@@ -118,6 +118,13 @@ export class House {
     return new House(chain, ledger);
   }
 
+  /** With money of alice's. */
+  static async withAlice(amountAtoken = ALICE_ATOKEN): Promise<House> {
+    const house = await House.open();
+    await house.fund("alice", amountAtoken);
+    return house;
+  }
+
   async close(): Promise<void> {
     await this.ledger.drop();
     await this.chain.stop();
@@ -133,19 +140,29 @@ export class House {
     return new Lane({ ...this.context(), ...rules }, randomUUID());
   }
 
-  context(settings: Partial<LaneSettings> = {}, timeoutMs = 30_000): LaneContext {
+  /** A lane of another wallet, which is registered; by its key. */
+  laneOf(privateKey: Uint8Array, settings: Partial<LaneSettings> = {}): Lane {
+    return new Lane(this.context(settings, 30_000, privateKey), randomUUID());
+  }
+
+  context(
+    settings: Partial<LaneSettings> = {},
+    timeoutMs = 30_000,
+    privateKey: Uint8Array = WALLET_KEY,
+  ): LaneContext {
     const merged = { ...DEFAULT_SETTINGS, ...settings };
     const rpc = createJsonRpcClient({ url: this.chain.url, timeoutMs });
     const log = createLogger({ component: "test", level: "silent" });
+    const wallet = privateKeyToAddress(privateKey);
     return {
       ledger: createLaneLedger(this.database),
-      guard: createLaneGuard({ database: this.database, wallet: WALLET, log }),
+      guard: createLaneGuard({ database: this.database, wallet, log }),
       node: createWalletNode(rpc, {
         chainId: FAKE_CHAIN_ID,
         genesisHash: this.chain.blockHash(0),
       }),
       ...laneRules({
-        privateKey: WALLET_KEY,
+        privateKey,
         chainId: FAKE_CHAIN_ID,
         limits: {
           gasPriceCapAtoken: merged.gas.priceCapAtoken,
@@ -262,6 +279,20 @@ export class House {
     );
     return rows[0]?.frozen ?? false;
   }
+}
+
+/**
+ * Gives each test a house of its own in which alice has 100 TOKEN, and closes it behind the test. Hooks of a
+ * file's own that stand behind the call find it open before a test, and closed after it.
+ */
+export function houseForEachTest(take: (house: House) => void): void {
+  let house: House | undefined;
+  beforeEach(async () => {
+    house = undefined;
+    house = await House.withAlice();
+    take(house);
+  });
+  afterEach(() => house?.close());
 }
 
 /** A fresh destination nobody else uses. */
