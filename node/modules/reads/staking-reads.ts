@@ -48,6 +48,20 @@ export function listValidators(state: JournaledState): ValidatorLine[] {
     .toSorted((one, other) => (one.operator < other.operator ? -1 : 1));
 }
 
+/** Operators of the set of consensus, in its order: most power first, ties by the key's address. */
+export function operatorsInConsensus(state: JournaledState): Address[] {
+  return new Validators(state)
+    .inConsensus()
+    .map(({ operator, consensusPower, consensusAddress }) => {
+      return { operator, power: consensusPower, consensusAddress };
+    })
+    .toSorted((one, other) => {
+      if (one.power !== other.power) return one.power > other.power ? -1 : 1;
+      return one.consensusAddress < other.consensusAddress ? -1 : 1;
+    })
+    .map(({ operator }) => operator);
+}
+
 /** A validator; undefined for an operator without one. */
 export function readValidator(state: JournaledState, operator: Address): ValidatorRead | undefined {
   const record = new Validators(state).of(operator);

@@ -208,6 +208,26 @@ describe("an unmodified CosmJS wallet", () => {
     const history = await query.staking.historicalInfo(before);
     expect(history.hist?.header?.height).toBe(BigInt(before));
     expect(history.hist?.valset.map(({ operatorAddress }) => operatorAddress)).toEqual([operator]);
+    // Of every height the set whose hash its header names, in the order of consensus.
+    const comet = await Comet38Client.connect(node.url("cometRpc"));
+    await until(async () => (await node.height()) > heights.registered + 3, {
+      timeoutMs: 60_000,
+      what: "the blocks behind the registration",
+    });
+    for (let height = heights.registered - 1; height <= heights.registered + 3; height++) {
+      const { hist } = await query.staking.historicalInfo(height);
+      const { validators } = await comet.validatorsAll(height + 1);
+      const stake = hist?.valset.map(({ tokens, consensusPubkey }) => ({
+        power: BigInt(tokens) / TOKEN,
+        key: Buffer.from(consensusPubkey?.value.subarray(2) ?? []).toString("hex"),
+      }));
+      const votes = validators.map(({ votingPower, pubkey }) => ({
+        power: votingPower,
+        key: Buffer.from(pubkey?.data ?? []).toString("hex"),
+      }));
+      expect([height, stake]).toEqual([height, votes]);
+    }
+    comet.disconnect();
     expect((await query.distribution.delegatorValidators(faucet)).validators).toHaveLength(2);
     const address = await query.distribution.delegatorWithdrawAddress(faucet);
     expect(address.withdrawAddress).toBe(faucet);

@@ -12,6 +12,7 @@ import {
   type EntryRead,
   type LeavingGroup,
   listValidators,
+  operatorsInConsensus,
   operatorsOf,
   readDelegation,
   readPool,
@@ -116,13 +117,13 @@ function validatorQueries(sources: ModuleSources): QueryHandlers {
       }
       const height = Number(wanted);
       const { header } = decidedOutline(sources, height);
-      const lines = await sources.modules.at(height).read(listValidators, signal);
-      const bonded = lines.filter(({ status }) => status === BOND_STATUS.bonded);
-      const operators = bonded.map(({ operator }) => operator);
+      // As x/staking notes it when a block begins: the set whose hash is the header's next_validators_hash.
+      const before = { height: height - 1, signal };
+      const operators = await sources.modules.at(before.height).read(operatorsInConsensus, signal);
       return {
         hist: {
           header: new EncodedMessage(encodeConsensusHeader(header)),
-          valset: await validatorsOf(sources, operators, { height, signal }),
+          valset: await validatorsOf(sources, operators, before),
         },
       };
     },
