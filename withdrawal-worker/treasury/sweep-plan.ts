@@ -15,6 +15,8 @@ export type SweepDecision =
 /** What is known of an address. */
 export interface SweepFacts {
   readonly due: DueSweep;
+  /** False for an address of another seed than the treasury's: nothing can be signed for it. */
+  readonly hasKey: boolean;
   readonly state: AddressState;
   /** Of the asset; undefined where the token does not tell. */
   readonly units: bigint | undefined;
@@ -59,6 +61,7 @@ export function decideSweep(facts: SweepFacts): SweepDecision {
   const { due, state, units, gasLimit, gasPriceAtoken, rules } = facts;
   const wait = (delayMs: number, reason: string) => ({ kind: "wait" as const, delayMs, reason });
   if (rules === undefined) return wait(DUST_DELAY_MS, "the policy does not name the asset");
+  if (!facts.hasKey) return wait(DUST_DELAY_MS, "its key is of another seed");
   if (due.isPaused) return wait(REFUSED_DELAY_MS, "the token stands still");
   if (due.failures >= MAX_SWEEP_FAILURES) return wait(REFUSED_DELAY_MS, "its sweeps fail");
   if (units === undefined) return wait(REFUSED_DELAY_MS, "the token does not tell its balance");

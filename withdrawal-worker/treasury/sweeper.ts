@@ -72,6 +72,8 @@ export class Sweeper {
   #missingSinceMs = new Map<number, number>();
   /** Of the last round. */
   #lateCount = 0;
+  /** It was told that there are addresses of another seed. */
+  #isOtherSeedTold = false;
 
   constructor(context: TreasuryContext) {
     this.#context = context;
@@ -174,6 +176,15 @@ export class Sweeper {
       this.#context.log.warn({ count: late.length, addresses }, what);
     }
     this.#lateCount = late.length;
+  }
+
+  /** Once: they are looked at for as long as anybody pays to them. */
+  #tellOtherSeed(others: readonly { readonly entry: Pick<DueSweep, "address"> }[]): void {
+    if (others.length === 0 || this.#isOtherSeedTold) return;
+    this.#isOtherSeedTold = true;
+    const addresses = others.slice(0, MAX_NAMED).map(({ entry }) => entry.address);
+    const what = "addresses of another seed than config/deposit.seed are not swept";
+    this.#context.log.warn({ count: others.length, addresses }, what);
   }
 
   async #see(sweeps: readonly Sweep[], { view, signal }: Round): Promise<SeenSweep[]> {
@@ -307,6 +318,7 @@ export class Sweeper {
     const begun = new Map<Address, NewSweep>();
     const later: (DueSweep & { readonly delayMs: number })[] = [];
     const looked = await this.#look(due, wallet, round);
+    this.#tellOtherSeed(looked.filter(({ facts: { hasKey } }) => !hasKey));
     const vanished = await this.#sendVanished(
       looked.map(({ entry: { address, nextNonce }, facts: { state } }) => {
         return { address, nextNonce, state };
@@ -382,7 +394,7 @@ export class Sweeper {
   }
 
   async #look(due: readonly DueSweep[], wallet: Address, round: Round) {
-    const { rpc, evm } = this.#context;
+    const { rpc, evm, signer } = this.#context;
     const { view, signal, rules } = round;
     const addresses = due.map(({ address }) => address);
     const states = await readAddressStates(rpc, addresses, view.height, { signal });
@@ -406,6 +418,7 @@ export class Sweeper {
           entry,
           facts: {
             due: entry,
+            hasKey: signer.addressAt(entry.index) === entry.address,
             state,
             units: isToken ? unitsOf.get(entry) : state.balanceAtoken,
             gasLimit: isToken ? gasLimits.get(entry) : TRANSFER_GAS,

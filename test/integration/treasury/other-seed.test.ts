@@ -1,0 +1,51 @@
+/** Addresses of another seed than the treasury's: those of a deposit key that was exchanged, or of another home. */
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { HDNodeWallet } from "ethers";
+import { createAddressDerivation } from "../../../chain/derivation/address-derivation.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
+import { registerAddress } from "../../helpers/services/watcher.js";
+import { callOf } from "../tokens/token-bench.js";
+import { WALLET } from "../withdrawal-worker/house.js";
+import { TreasuryBench } from "./treasury-bench.js";
+
+const former = createAddressDerivation(
+  HDNodeWallet.fromPhrase(
+    "legal winner thank year wave sausage worth useful legal winner thank yellow",
+    undefined,
+    "m/44'/60'/0'/0",
+  ).neuter().extendedKey,
+);
+
+let bench: TreasuryBench;
+
+beforeAll(async () => {
+  bench = await TreasuryBench.open();
+  await bench.bench.mine([{ to: WALLET, value: 10n ** 18n }]);
+  await bench.bench.caughtUp();
+});
+afterAll(() => bench.close());
+
+it("take no place of a sweep and no gas: nothing could be signed for them", async () => {
+  const sweeper = bench.sweeper({ settings: { ...bench.settings, sweepsAtOnce: 2 } });
+  const formerOf = async (customer: string) => {
+    const { address } = await registerAddress(bench.bench.database, parseCustomerId(customer), {
+      deriveAddress: (index) => former.addressAt(index),
+      issuedBelow: 0,
+    });
+    return address;
+  };
+  const others = [await formerOf("old-1"), await formerOf("old-2"), await formerOf("old-3")];
+  await bench.bench.mine([
+    ...others.map((to) => ({ to, value: 10n ** 16n })),
+    callOf("PlainToken", "mint", [others[2], 5n]),
+  ]);
+  await bench.mine();
+  const own = await bench.bench.register("alice");
+  await bench.bench.mine([{ to: own, value: 10n ** 16n }]);
+  await bench.mine();
+  await bench.rounds(3, sweeper);
+  expect((await bench.sweeps()).map(({ address, state }) => [address, state])).toEqual([
+    [own, "settled"],
+  ]);
+  expect(await bench.units(own)).toBe(0n);
+});
