@@ -56,6 +56,14 @@ const PLAIN_SAMPLE = 16;
 /** Addresses below are the chain's own: precompiles, and system accounts from 0x800 on. */
 const RESERVED_BELOW = 0x1000n;
 
+/** What came of requests that were to get slots. */
+interface Progress {
+  /** As in `Filled`. */
+  readonly limit: SlotLimit | undefined;
+  /** So many stand where they stood: a further look at once would find them again. */
+  readonly stayingCount: number;
+}
+
 /** What filling slots came to. */
 export interface Filled {
   /** More requests may be waiting that could get a slot now. */
@@ -89,9 +97,12 @@ export async function fillSlots(
     haveCode[index] === true || isReserved(destinations[index] ?? ZERO_ADDRESS);
   const plain = coins.filter((_, index) => !runsCode(index));
   const toCode = coins.filter((_, index) => runsCode(index));
-  const plainLimit = await fillScreened(context, round, plain, sortPlain);
-  const limit = (await fillTokenSlots(context, round, tokens)) ?? plainLimit;
-  const hasMore = queued.length === settings.batchSize && limit === undefined;
+  const ofCoins = await fillScreened(context, round, plain, sortPlain);
+  const ofTokens = await fillTokenSlots(context, round, tokens);
+  const limit = ofTokens.limit ?? ofCoins.limit;
+  const stayingCount = ofCoins.stayingCount + ofTokens.stayingCount;
+  const hasMoved = plain.length + tokens.requests.length > stayingCount;
+  const hasMore = queued.length === settings.batchSize && limit === undefined && hasMoved;
   return { hasMore, limit, toCode };
 }
 
@@ -106,8 +117,8 @@ async function fillScreened(
     requests: readonly QueuedWithdrawal[],
   ) => Promise<Sorted>,
   unansweredDelays = 1,
-): Promise<SlotLimit | undefined> {
-  if (requests.length === 0) return undefined;
+): Promise<Progress> {
+  if (requests.length === 0) return { limit: undefined, stayingCount: 0 };
   const screened = await screen(context, round, requests);
   const sorted = await sort(context, round, screened.answered);
   sorted.waiting.push(...screened.waiting);
@@ -119,7 +130,7 @@ async function fillTokenSlots(
   context: LaneContext,
   round: Round,
   { requests, tokenUnits }: TokenShare,
-): Promise<SlotLimit | undefined> {
+): Promise<Progress> {
   return fillScreened(context, { ...round, tokenUnits }, requests, sortRequests);
 }
 
@@ -175,7 +186,8 @@ function isReserved(address: Address): boolean {
 
 /**
  * Takes slots for requests to code, as many as there is time for; the others wait a moment, so that
- * they do not stand before plain ones. @returns true when some may have got a slot
+ * they do not stand before plain ones.
+ * @returns true when some may have got a slot, or others may have come up
  */
 export async function fillCodeSlots(
   context: LaneContext,
@@ -184,11 +196,12 @@ export async function fillCodeSlots(
 ): Promise<boolean> {
   if (toCode.length === 0) return false;
   const asked = toCode.slice(0, MAX_CODE_PER_ROUND);
-  await fillScreened(context, round, asked, sortRequests, UNANSWERED_CODE_DELAYS);
+  const delays = UNANSWERED_CODE_DELAYS;
+  const { stayingCount } = await fillScreened(context, round, asked, sortRequests, delays);
   const reason = "waits: payouts to contracts are estimated a few at a time";
   const later = toCode.slice(MAX_CODE_PER_ROUND).map(({ id }) => ({ id, reason }));
   await postpone(context, later);
-  return true;
+  return toCode.length > stayingCount;
 }
 
 /** Gives slots to those that can be paid, ends what cannot, and puts the others off. */
@@ -197,7 +210,7 @@ async function take(
   round: Round,
   sorted: Sorted,
   unansweredDelays = 1,
-): Promise<SlotLimit | undefined> {
+): Promise<Progress> {
   if (sorted.failing.length > 0) {
     await storeEach(context, sorted.failing, (steps) =>
       context.ledger.endBeforeSlot(round.lease, "failed", steps),
@@ -210,9 +223,9 @@ async function take(
   }
   const trusted = await withoutRejected(context, round, sorted.candidates);
   const candidates = await withoutRefused(context, round, { ...sorted, candidates: trusted });
-  const limit = await takeFor(context, round, { ...sorted, candidates });
+  const progress = await takeFor(context, round, { ...sorted, candidates });
   await postpone(context, sorted.waiting, unansweredDelays);
-  return limit;
+  return progress;
 }
 
 async function sortRequests(
@@ -357,8 +370,8 @@ async function takeFor(
   context: LaneContext,
   round: Round,
   { candidates, waiting }: Pick<Sorted, "waiting"> & { candidates: readonly Candidate[] },
-): Promise<SlotLimit | undefined> {
-  if (candidates.length === 0) return undefined;
+): Promise<Progress> {
+  if (candidates.length === 0) return { limit: undefined, stayingCount: 0 };
   const { gas, maxLiveSlots } = context.settings;
   const budget = {
     balanceAtoken: round.view.balanceAtoken,
@@ -371,7 +384,8 @@ async function takeFor(
   const policy = await context.policy.current();
   const result = await context.ledger.takeSlots(round.lease, candidates, { budget, policy });
   if (result.taken.length > 0) failpoint(WORKER_FAILPOINTS.afterSlotCommit);
-  waiting.push(...(await heldHere(context, candidates, result.held)));
+  const putOff = await heldHere(context, candidates, result.held);
+  waiting.push(...putOff);
   for (const id of result.uncovered) waiting.push({ id, reason: UNCOVERED });
   for (const id of result.behindCode) {
     waiting.push({ id, reason: "waits: other payouts to contracts are on their way" });
@@ -381,7 +395,12 @@ async function takeFor(
     const known = new Set([...result.taken, ...waiting.map(({ id }) => id)]);
     for (const { id } of candidates) if (!known.has(id)) waiting.push({ id, reason });
   }
-  return isLaneLimit(result, context, round) ? result.limit : undefined;
+  const limit = isLaneLimit(result, context, round) ? result.limit : undefined;
+  const stayingCount =
+    limit === undefined || limit === "fee-budget"
+      ? result.held.length - putOff.length
+      : candidates.length - result.taken.length;
+  return { limit, stayingCount };
 }
 
 /** Whether no request goes on; where one alone has too little, or is too dear for today, others do. */
