@@ -13,6 +13,9 @@ import {
 /** Advisory lock: shared by whoever takes new requests, alone for who sets the switch. */
 const SWITCH_LOCK = 8_083_000_009n;
 
+/** SQL: has who sets the switch wait for this transaction, or waits for who sets it now. */
+export const HOLD_SWITCH = `pg_advisory_xact_lock_shared(${SWITCH_LOCK})`;
+
 /**
  * Wait for who holds what the switch needs: commits of the kit, for some milliseconds, and a recovery.
  * Whoever else keeps a session open with it would have who stops payments wait for ever.
@@ -32,7 +35,7 @@ export async function readKillSwitch(sql: Sql): Promise<KillSwitchState> {
 
 /** The same, held: who sets the switch waits for the caller's commit, or is seen. */
 export async function lockKillSwitch(tx: Sql): Promise<KillSwitchState> {
-  await tx.query(`SELECT pg_advisory_xact_lock_shared($1::bigint)`, [SWITCH_LOCK]);
+  await tx.query(`SELECT ${HOLD_SWITCH}`);
   return readKillSwitch(tx);
 }
 

@@ -7,6 +7,7 @@ import { AppError } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
+import { HOLD_SWITCH } from "../kill-switch/kill-switch.js";
 import { acquireRow, type LeaseTerms, releaseRow, renewRow } from "../lease.js";
 import { storedAtoken, storedInteger } from "../stored-values.js";
 import { storedWalletStatus, type WalletStatus } from "./wallet.js";
@@ -100,6 +101,8 @@ export async function readHotWallet(
 /**
  * Makes the rows of a registered wallet's lane at its very first start, with the nonce that the chain
  * shows; a wallet that has rows keeps them. All in one statement: a lane that finds its row makes nothing.
+ * Whoever sets the kill switch at this moment locks the rows that there are: new ones come behind it, or are
+ * among them.
  */
 export async function createHotWallet(
   sql: Sql,
@@ -107,10 +110,14 @@ export async function createHotWallet(
 ): Promise<void> {
   // The switch exists from the start, so that signing can lock it (see lockFreeze).
   await sql.query(
-    `WITH lane AS (
-       INSERT INTO hot_wallet (wallet, next_nonce) VALUES ($1, $2::numeric)
+    `WITH held AS MATERIALIZED (
+       SELECT ${HOLD_SWITCH}
+        WHERE NOT EXISTS (SELECT 1 FROM hot_wallet JOIN signing_freeze USING (wallet)
+                           WHERE wallet = $1)
+     ), lane AS (
+       INSERT INTO hot_wallet (wallet, next_nonce) SELECT $1, $2::numeric FROM held
        ON CONFLICT (wallet) DO NOTHING)
-     INSERT INTO signing_freeze (wallet, frozen, reason) VALUES ($1, false, '')
+     INSERT INTO signing_freeze (wallet, frozen, reason) SELECT $1, false, '' FROM held
      ON CONFLICT (wallet) DO NOTHING`,
     [options.wallet, options.firstNonce.toString()],
   );

@@ -1,8 +1,15 @@
 /** The kill switch where a session of somebody keeps a lock that it needs, as any role of the database may. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { keccak256 } from "../../../chain/hashes.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
+import { lockFreeze } from "../../../ledger/requests/signing-freeze.js";
+import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { House } from "../../helpers/exchange/house.js";
-import { standing } from "../../helpers/services/ledger.js";
+import { registerTestWallets, standing } from "../../helpers/services/ledger.js";
+import { until } from "../../helpers/until.js";
+
+const SECOND = privateKeyToAddress(keccak256(Buffer.from("a wallet that is opened meanwhile")));
 
 let house: House;
 
@@ -27,4 +34,43 @@ it.each([
   expect((await readKillSwitch(house.database)).level).toBe("none");
   await setKillSwitch(house.database, wanted);
   expect((await readKillSwitch(house.database)).level).toBe("stop-sign");
+});
+
+it("is known to a wallet that is opened while it is set, once it is said to be set", async () => {
+  await house.lane().runRound(house.signal);
+  await registerTestWallets(house.database, SECOND);
+  const countWaiting = async () => {
+    const waiting = await house.ledger.owner.query(
+      `SELECT 1 FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    return waiting.length;
+  };
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const signing = standing(house.ledger.owner, async (tx) => {
+    await tx.query(`SELECT 1 FROM signing_freeze FOR SHARE`);
+    await released;
+  });
+  const wanted = { level: "stop-sign", reason: "a key has leaked", by: "ann" } as const;
+  const setting = setKillSwitch(house.database, wanted);
+  const timeoutMs = 4_000;
+  await until(async () => (await countWaiting()) === 1, { timeoutMs, what: "the setting waits" });
+
+  const seen: boolean[] = [];
+  const opening = createHotWallet(house.database, { wallet: SECOND, firstNonce: 0n });
+  const using = opening.then(() =>
+    standing(house.ledger.owner, async (tx) => {
+      seen.push((await lockFreeze(tx, SECOND)).frozen);
+      // What is committed by this look is committed behind the word that all is stopped.
+      await setting;
+    }),
+  );
+  const hasCome = async () => seen.length === 1 || (await countWaiting()) === 2;
+  await until(hasCome, { timeoutMs, what: "the wallet is opened, or waits" });
+  release();
+  await Promise.all([signing, setting, using]);
+  expect(seen).toEqual([true]);
 });
