@@ -105,11 +105,14 @@ export class Settler {
       // Frozen after its block had changed: only an operator may say what is true now.
       if (slot.status === "frozen" && slot.inclusion !== undefined) continue;
       const receipt = receiptOfSlot(slot, receipts.byHash);
+      const hasReceipt = receipt !== undefined;
+      // A node that has not come to the block can have none: from its next look on it is waited for.
+      const isLate = !hasReceipt && receipts.height < round.view.height;
       const verdict = verdictOnConsumedNonce({
-        hasReceipt: receipt !== undefined,
+        hasReceipt,
         receiptsHeight: receipts.height,
         nonceHeight: round.view.height,
-        missingMs: this.#missingMs(slot, { hasReceipt: receipt !== undefined, askedMs }),
+        missingMs: isLate ? 0 : this.#missingMs(slot, { hasReceipt, askedMs }),
         patienceMs: this.#context.settings.receiptPatienceMs,
       });
       if (receipt !== undefined) mined.push(receipt);

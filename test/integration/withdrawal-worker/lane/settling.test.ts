@@ -1,17 +1,17 @@
 /** What is mined is booked, whatever a node does not say about other payments. */
-import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Hash32 } from "../../../../chain/hex.js";
 import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
-import { House } from "../../../helpers/exchange/house.js";
+import { House, TOKEN } from "../../../helpers/exchange/house.js";
 
 let house: House;
 
-beforeAll(async () => {
+beforeEach(async () => {
   house = await House.withAlice();
 });
-afterAll(() => house.close());
+afterEach(() => house.close());
 
 /** Payments without a receipt. */
 const lost = new Set<Hash32 | undefined>();
@@ -65,4 +65,38 @@ it("is not hidden by payments whose receipts a node has lost since they were rec
   await rounds(lane, 2);
   expect(await states()).toEqual(ids.map(() => "settled"));
   expect(lane.status().blockedReason).toBeUndefined();
+});
+
+it("is waited for from the look on at which a late node has come to its block", async () => {
+  const { id } = await house.accept();
+  const context = house.context({ receiptPatienceMs: 3_000 });
+  const { node } = context;
+  let answer: "late" | "unindexed" | "whole" = "late";
+  const late: LaneContext["node"] = {
+    ...node,
+    receipts: async (hashes, options) => {
+      const { height, byHash } = await node.receipts(hashes, options);
+      if (answer === "whole") return { height, byHash };
+      return { height: answer === "late" ? height - 1 : height, byHash: new Map() };
+    },
+  };
+  const lane = house.laneWith({ ...context, node: late });
+  await lane.runRound(house.signal);
+  house.chain.mine();
+  // Another node of the same balancer, which is a block behind for a while.
+  for (let round = 0; round < 5; round += 1) {
+    await lane.runRound(house.signal);
+    house.clock.ms += 2_000;
+  }
+  answer = "unindexed";
+  await lane.runRound(house.signal);
+  expect([await house.isFrozen(), (await house.read(id)).status]).toEqual([false, "broadcast"]);
+  house.clock.ms += 2_000;
+  // What it says of a block that it has not come to takes nothing back either.
+  answer = "late";
+  await lane.runRound(house.signal);
+  house.clock.ms += 2_000;
+  answer = "unindexed";
+  await lane.runRound(house.signal);
+  expect([await house.isFrozen(), (await house.read(id)).status]).toEqual([true, "frozen"]);
 });
