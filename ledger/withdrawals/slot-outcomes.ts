@@ -416,10 +416,11 @@ async function closeSlots(
     ],
   );
   await tx.query(
+    // A commit that began before midnight may come behind one that began after it.
     `UPDATE hot_wallet h
         SET settled_height = greatest(h.settled_height, input.height),
-            fee_day = input.today,
-            fee_day_atoken = input.fees + CASE WHEN h.fee_day = input.today
+            fee_day = CASE WHEN h.fee_day = input.today + 1 THEN h.fee_day ELSE input.today END,
+            fee_day_atoken = input.fees + CASE WHEN h.fee_day IN (input.today, input.today + 1)
                                                THEN h.fee_day_atoken ELSE 0 END
        FROM (SELECT wallet, max(block_number) AS height, (now() AT TIME ZONE 'UTC')::date AS today,
                     sum(gas_used * effective_gas_price_atoken) AS fees

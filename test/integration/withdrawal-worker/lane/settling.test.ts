@@ -100,3 +100,23 @@ it("is waited for from the look on at which a late node has come to its block", 
   await lane.runRound(house.signal);
   expect([await house.isFrozen(), (await house.read(id)).status]).toEqual([true, "frozen"]);
 });
+
+it("counts its fees to the day behind midnight where another commit has begun that before", async () => {
+  const { id } = await house.accept();
+  const lane = house.lane();
+  await lane.runRound(house.signal);
+  house.chain.mine();
+  // Its transaction began behind midnight, and had the wallet first.
+  await house.ledger.owner.query(
+    `UPDATE hot_wallet SET fee_day = (now() AT TIME ZONE 'UTC')::date + 1, fee_day_atoken = 700`,
+  );
+  await lane.runRound(house.signal);
+  expect((await house.read(id)).status).toBe("settled");
+  const feeAtoken = await house.accountAtoken("expense:network_fee");
+  expect(feeAtoken).toBeGreaterThan(0n);
+  const days = await house.database.query(
+    `SELECT (fee_day - (now() AT TIME ZONE 'UTC')::date) AS ahead, fee_day_atoken::text AS fees
+       FROM hot_wallet`,
+  );
+  expect(days).toEqual([{ ahead: 1, fees: (700n + feeAtoken).toString() }]);
+});
