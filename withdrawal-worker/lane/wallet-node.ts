@@ -1,5 +1,6 @@
 /** The node as the worker needs it: consistent views, and answers that carry their height. */
 import type { Address } from "../../chain/address.js";
+import { present } from "../../chain/errors.js";
 import { type Hash32, type Height, type Hex, toQuantity } from "../../chain/hex.js";
 import { decodeUnits } from "../../chain/evm/erc20.js";
 import type { Atoken } from "../../chain/units.js";
@@ -102,7 +103,7 @@ const ESTIMATES_PER_CALL = 8;
  */
 const ESTIMATE_BUDGET_MS = 2_000;
 
-/** Asks in parts; the payments of a part that is not answered in time are asked one by one. */
+/** Asks in parts; the payments of a part that cannot be answered together are asked one by one. */
 async function estimateInParts(
   rpc: JsonRpcClient,
   calls: readonly RpcCall[],
@@ -117,7 +118,7 @@ async function estimateInParts(
   while (meanings.length < calls.length && performance.now() < deadlineMs) {
     const part = calls.slice(meanings.length, meanings.length + perCall);
     const answers = await askEstimates(rpc, part, signal);
-    if (answers !== undefined) {
+    if (!isUnanswerable(answers)) {
       meanings.push(...answers);
       continue;
     }
@@ -136,22 +137,38 @@ async function askOne(
   { signal, budgetMs }: { readonly signal: AbortSignal; readonly budgetMs: number },
 ): Promise<EstimateMeaning> {
   const limited = limitedSignal([signal], budgetMs);
-  let answers: EstimateMeaning[] | undefined;
+  let answers: EstimateMeaning[] | Unanswerable = "NODE_TIMEOUT";
   try {
     answers = await askEstimates(rpc, [call], limited);
   } catch (error) {
     signal.throwIfAborted();
     if (!limited.aborted) throw error;
   }
-  return answers?.[0] ?? { kind: "unknown", reason: "the node gave no answer in time" };
+  if (isUnanswerable(answers)) return { kind: "unknown", reason: UNANSWERABLE[answers] };
+  return present(answers[0], "an answer to each call");
 }
 
-/** One exchange; undefined when the node did not answer in time. */
+/**
+ * Faults of an exchange for which the destinations are to blame, as they choose how long their code takes and
+ * what it reverts with.
+ */
+const UNANSWERABLE = {
+  NODE_TIMEOUT: "the node gave no answer in time",
+  ANSWER_TOO_LARGE: "the node's answer is too large",
+} as const;
+
+type Unanswerable = keyof typeof UNANSWERABLE;
+
+function isUnanswerable(value: unknown): value is Unanswerable {
+  return Object.keys(UNANSWERABLE).some((code) => code === value);
+}
+
+/** One exchange; the fault when its calls have no answer together. */
 async function askEstimates(
   rpc: JsonRpcClient,
   calls: readonly RpcCall[],
   signal: AbortSignal,
-): Promise<EstimateMeaning[] | undefined> {
+): Promise<EstimateMeaning[] | Unanswerable> {
   try {
     const outcomes = await rpc.batch(calls, { signal });
     return outcomes.map((outcome) =>
@@ -160,8 +177,8 @@ async function askEstimates(
       ),
     );
   } catch (error) {
-    if (!(error instanceof NodeFault) || error.code !== "NODE_TIMEOUT") throw error;
-    return undefined;
+    if (!(error instanceof NodeFault) || !isUnanswerable(error.code)) throw error;
+    return error.code;
   }
 }
 

@@ -43,3 +43,32 @@ it("is not looked at before it has told whom nobody pays on its chain", async ()
   expect(await node.view(WALLET, { signal })).toMatchObject({ height: 7, balanceAtoken: 5n });
   expect(chainAccounts.current.burnAddress).toBe(BURN);
 });
+
+it("learns of each payment by itself where the answers about several are too large together", async () => {
+  const refusing = parseAddress(`0x${"01".repeat(20)}`);
+  const verbose = parseAddress(`0x${"02".repeat(20)}`);
+  const payable = parseAddress(`0x${"03".repeat(20)}`);
+  // Whoever is paid chooses what it reverts with.
+  const words = new Map([
+    [refusing, 3_000],
+    [verbose, 9_000],
+  ]);
+  chain = await startFakeNode({
+    eth_estimateGas: ([message]) => {
+      const bytes = words.get(Reflect.get(Object(message), "to"));
+      if (bytes === undefined) return "0xc350";
+      throw new RpcFault(3, "execution reverted", `0x${"00".repeat(bytes / 2)}`);
+    },
+  });
+  const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 5_000, maxResponseBytes: 4_096 });
+  const node = createWalletNode(rpc, IDENTITY);
+  const asked = [refusing, refusing, verbose, payable].map((to) => {
+    return { to, valueAtoken: 1n, gasPriceAtoken: 1n, gasMax: 1_000_000n };
+  });
+  expect(await node.estimate(WALLET, asked, { signal })).toEqual([
+    { kind: "refused-by-destination", reason: "execution reverted" },
+    { kind: "refused-by-destination", reason: "execution reverted" },
+    { kind: "unknown", reason: "the node's answer is too large" },
+    { kind: "payable", gas: 50_000n },
+  ]);
+});
