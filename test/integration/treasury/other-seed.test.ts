@@ -5,7 +5,7 @@ import { createAddressDerivation } from "../../../chain/derivation/address-deriv
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { registerAddress } from "../../helpers/services/watcher.js";
 import { callOf } from "../tokens/token-bench.js";
-import { WALLET } from "../withdrawal-worker/house.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { TreasuryBench } from "./treasury-bench.js";
 
 const former = createAddressDerivation(

@@ -1,18 +1,18 @@
 /** A lane that can do nothing more for what waits: it rests until its next look, and asks nobody anew before. */
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { keccak256 } from "../../../chain/hashes.js";
-import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
-import { behindReason, freezeSigning } from "../../../ledger/requests/signing-freeze.js";
-import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
-import { Lane } from "../../../withdrawal-worker/lane/lane.js";
-import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
-import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
-import { laneRules } from "../../helpers/signing.js";
-import { policyOf } from "../policy/terms.js";
-import { freshAddress, House, TOKEN } from "./house.js";
+import { keccak256 } from "../../../../chain/hashes.js";
+import { privateKeyToAddress } from "../../../../chain/signing/account-key.js";
+import { behindReason, freezeSigning } from "../../../../ledger/requests/signing-freeze.js";
+import { createHotWallet } from "../../../../ledger/wallets/wallet-lease.js";
+import { Lane } from "../../../../withdrawal-worker/lane/lane.js";
+import { createLaneGuard } from "../../../../withdrawal-worker/lane/lane-guard.js";
+import type { LaneSettings } from "../../../../withdrawal-worker/lane/lane-context.js";
+import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
+import { registerTestWallets, silentLog } from "../../../helpers/services/ledger.js";
+import { laneRules } from "../../../helpers/signing.js";
+import { policyOf } from "../../policy/terms.js";
+import { freshAddress, House, TOKEN } from "../../../helpers/exchange/house.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the lanes that rest"));
 const SECOND = privateKeyToAddress(SECOND_KEY);
