@@ -147,7 +147,9 @@ function missingVotes(state: ConsensusState, peer: RoundStatus): ConsensusMessag
     for (const [type, has] of types) {
       const best = [...bestVotes(votes.of(type, one))];
       const missing = best.filter(({ validatorIndex }) => has?.[validatorIndex] !== true);
-      const isStuck = one === peer.round && isBehind(peer, type, votes.of(type, one));
+      const isStuck =
+        (one === peer.round && isBehind(peer, type, votes.of(type, one))) ||
+        (type === VOTE_TYPE.prevote && one === proposal?.polRound && lacksPolka(state, peer));
       // As above: it has other votes of a liar than those that make the majority.
       const needed = missing.length === 0 && isStuck ? best : missing;
       for (const vote of needed) messages.push({ type: "vote", vote });
@@ -160,6 +162,15 @@ function missingVotes(state: ConsensusState, peer: RoundStatus): ConsensusMessag
 function isBehind({ step }: RoundStatus, type: VoteType, set: VoteSet): boolean {
   const reached = type === VOTE_TYPE.prevote ? STEP.precommit : STEP.commit;
   return set.majority !== undefined && step < reached;
+}
+
+/**
+ * Whether the peer has the proposal of the round with its whole block and does not go on: what it lacks
+ * is the two thirds that the proposal points to, which alone would lift another lock.
+ */
+function lacksPolka({ round }: ConsensusState, peer: RoundStatus): boolean {
+  const isWaiting = peer.round === round && peer.hasProposal && peer.step <= STEP.propose;
+  return isWaiting && peer.parts?.have.every((has) => has) === true;
 }
 
 /** One vote of each validator: the one for the majority, where there is one. */

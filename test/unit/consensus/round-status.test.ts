@@ -89,6 +89,27 @@ describe("a peer at the same height", () => {
     const moved = { ...peer, step: STEP.precommit };
     expect(repairSameHeight(scenario.state, blocks, moved)).toEqual([]);
   });
+
+  it("gets the prevotes that the proposal points to again when it waits for them", () => {
+    const scenario = new Scenario({ validators: 4, own: -1 }).start();
+    scenario.prevote(0, "A", 0, 1, 2).precommit(0, "nil", 0, 1, 2);
+    const { id, header, blocks } = wholeBlock(3);
+    const content = { height: 1, round: 1, polRound: 0, blockId: id, timeNs: 0n };
+    const proposal = { ...content, signature: new Uint8Array(64) };
+    const state = { ...scenario.state, round: 1, proposal };
+    const { earlier } = roundStatus(state, blocks);
+    const have = [true, true, true];
+    // It has a vote of each, a liar's among them, and not two thirds for the block.
+    const waiting = status({ round: 1, step: STEP.propose, hasProposal: true, earlier });
+    const whole = { ...waiting, parts: { header, have } };
+    const all = ["prevote 0/0", "prevote 0/1", "prevote 0/2"];
+    expect(brief(repairSameHeight(state, blocks, whole)).toSorted()).toEqual(all);
+    // It may go on as soon as the block is whole, or has gone on.
+    const part = { ...waiting, parts: { header, have: [true, false, true] } };
+    expect(brief(repairSameHeight(state, blocks, part))).toEqual(["part 1"]);
+    const gone = { ...whole, step: STEP.prevote };
+    expect(repairSameHeight(state, blocks, gone)).toEqual([]);
+  });
 });
 
 describe("a peer at a decided height", () => {
