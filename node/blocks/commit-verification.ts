@@ -52,6 +52,23 @@ export function verifyCommit(
  * @param known validators of an earlier height than the commit's
  */
 export function isSignedByThird(commit: Commit, chainId: string, known: ValidatorSet): boolean {
+  return isSignedBy(commit, { chainId, known, isEnough: (power) => known.isMoreThanThird(power) });
+}
+
+/** Whether more than two thirds of the validators of its own height signed a commit: it is decided. */
+export function isSignedByMost(commit: Commit, chainId: string, own: ValidatorSet): boolean {
+  return isSignedBy(commit, { chainId, known: own, isEnough: (power) => own.isQuorum(power) });
+}
+
+function isSignedBy(
+  commit: Commit,
+  by: {
+    readonly chainId: string;
+    readonly known: ValidatorSet;
+    readonly isEnough: (power: bigint) => boolean;
+  },
+): boolean {
+  const { chainId, known, isEnough } = by;
   const counted = new Set<Address>();
   let power = 0n;
   for (const index of commit.signatures.keys()) {
@@ -64,7 +81,7 @@ export function isSignedByThird(commit: Commit, chainId: string, known: Validato
     if (!verifySignature(validator.publicKey, signBytes, vote.signature)) return false;
     counted.add(vote.validatorAddress);
     power += validator.power;
-    if (power * 3n > known.totalPower) return true;
+    if (isEnough(power)) return true;
   }
   return false;
 }

@@ -26,7 +26,7 @@ import type { BlockApplication } from "../blocks/block-application.js";
 import { BlockError, blockInvalid } from "../blocks/block-error.js";
 import { executeBlock } from "../blocks/block-validity.js";
 import type { ChainTip } from "../blocks/chain-tip.js";
-import { isSignedByThird, verifyCommit } from "../blocks/commit-verification.js";
+import { isSignedByMost, isSignedByThird, verifyCommit } from "../blocks/commit-verification.js";
 import { consensusParamsOf, type Genesis } from "../settings/genesis.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import type { BlockStore } from "../store/blocks/block-store.js";
@@ -200,14 +200,15 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   }
 
   /**
-   * See `HeightWitness`. Holds the commit against the newest validators that this node knows; where
-   * nearly all of them were replaced since, a true commit is no proof.
+   * See `HeightWitness`. Of a height with known validators two thirds have to sign: a third may sign what
+   * is never decided. Else the newest known ones count; with nearly all replaced no commit is a proof.
    */
   isProof(commit: Commit): boolean {
-    const known = this.validators(this.height() + 2);
-    return (
-      known !== undefined && isSignedByThird(commit, this.options.genesis.cosmosChainId, known)
-    );
+    const { cosmosChainId } = this.options.genesis;
+    const own = this.validators(commit.height);
+    if (own !== undefined) return isSignedByMost(commit, cosmosChainId, own);
+    const newest = this.validators(this.height() + 2);
+    return newest !== undefined && isSignedByThird(commit, cosmosChainId, newest);
   }
 
   /** See `ConsensusInbox`. */

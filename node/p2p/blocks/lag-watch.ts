@@ -38,6 +38,8 @@ export interface LagLimits {
   readonly lookMs: number;
   /** A peer must be far ahead for so long: repair by single messages may be faster. */
   readonly patienceMs: number;
+  /** Without a new height for so long single messages do not help, whatever the reason: see `missing`. */
+  readonly standstillMs: number;
   /** Time for a peer to give its proof. */
   readonly proofMs: number;
   /** A peer without proof is not asked again for this long; doubles each time. */
@@ -51,6 +53,7 @@ export interface LagLimits {
 const USUAL_LIMITS: LagLimits = {
   lookMs: 250,
   patienceMs: 1_000,
+  standstillMs: 30_000,
   proofMs: 5_000,
   doubtMs: 30_000,
   maxDoubtMs: 600_000,
@@ -63,6 +66,9 @@ const USUAL_LIMITS: LagLimits = {
  * consensus, some a second, sooner than block sync has settled.
  */
 export const FAR_BEHIND_BLOCKS = 16;
+
+/** The same of a node that has stood still: those who decided the one may wait for it at the next. */
+const STANDSTILL_BLOCKS = 1;
 
 /** Peers asked at once; each may answer with the largest block there is. */
 const MAX_ASKED_AT_ONCE = 4;
@@ -86,9 +92,11 @@ export class LagWatch {
   /** By connected peer. */
   private readonly standings = new Map<NodeId, Standing>();
   private readonly limits: LagLimits;
-  /** Own height when the last proof came. */
-  private provedAt: Height | undefined;
+  /** The height that the last proof was of. */
+  private provedHeight: Height | undefined;
   private fruitless = 0;
+  /** Own height when it was looked last, and since when it has been that. */
+  private standstill: { readonly height: Height; readonly sinceMs: number } | undefined;
 
   constructor(private readonly ports: LagWatchPorts) {
     this.limits = { ...USUAL_LIMITS, ...ports.limits };
@@ -96,18 +104,22 @@ export class LagWatch {
 
   /**
    * Resolves when a peer has proved that the network has decided `FAR_BEHIND_BLOCKS` heights more
-   * than this node has, or where all of them were deleted since, still more; rejects with the signal's
-   * reason.
+   * than this node has, or where all of them were deleted since, still more; of a node that stands still
+   * one more is enough. Rejects with the signal's reason.
    */
   async proved(witness: HeightWitness, signal: AbortSignal): Promise<void> {
     await this.rest(signal);
     this.standings.clear();
+    this.standstill = undefined;
     for (;;) {
       await sleep(this.limits.lookMs, { signal });
-      const claims = this.dueClaims();
-      if (claims.length === 0 || !(await this.isProved(claims, witness, signal))) continue;
+      const wanted = this.ports.height() + this.missing();
+      const claims = this.dueClaims(wanted);
+      const isProved = claims.length > 0 && (await this.isProved(claims, wanted, witness, signal));
       const height = this.ports.height();
-      this.provedAt = height;
+      // It may have been helped on while it waited for the proof.
+      if (!isProved || height >= wanted) continue;
+      this.provedHeight = wanted;
       const peerHeight = Math.max(...claims.map((claim) => claim.height));
       this.ports.log.info({ height, peerHeight }, "fell behind the network");
       return;
@@ -117,12 +129,12 @@ export class LagWatch {
   /** Asks some at once: one that is silent must not hide one that speaks. */
   private async isProved(
     claims: readonly HeightClaim[],
+    height: Height,
     witness: HeightWitness,
     signal: AbortSignal,
   ): Promise<boolean> {
     const ending = new AbortController();
     const inner = AbortSignal.any([signal, ending.signal]);
-    const height = this.ports.height() + FAR_BEHIND_BLOCKS;
     const proofs = claims.map(async (claim) => {
       const commit = await this.ask(claim, height, inner);
       if (commit !== undefined && witness.isProof(commit)) return;
@@ -142,18 +154,30 @@ export class LagWatch {
 
   /** A node that nobody can serve must not hurry from consensus to block sync and back. */
   private async rest(signal: AbortSignal): Promise<void> {
-    if (this.provedAt === undefined) return;
-    const isFruitless = this.ports.height() - this.provedAt < FAR_BEHIND_BLOCKS;
+    if (this.provedHeight === undefined) return;
+    const isFruitless = this.ports.height() < this.provedHeight;
     this.fruitless = isFruitless ? this.fruitless + 1 : 0;
     if (!isFruitless) return;
     const { restMs, maxRestMs } = this.limits;
     await sleep(doubled(restMs, this.fruitless, maxRestMs), { signal });
   }
 
-  /** Of those who have been far ahead for a while, the ones whose last doubt is the oldest. */
-  private dueClaims(): readonly HeightClaim[] {
+  /**
+   * Heights that must be missing. A node that stands still has a decision that messages of consensus do not
+   * bring it: it was kept from too many of them, and those who decided keep no others. They may be too
+   * few to decide as many more without it.
+   */
+  private missing(): number {
     const nowMs = this.ports.clock.monotonicMs();
-    const far = this.ports.height() + FAR_BEHIND_BLOCKS;
+    const height = this.ports.height();
+    if (this.standstill?.height !== height) this.standstill = { height, sinceMs: nowMs };
+    const isStanding = nowMs - this.standstill.sinceMs >= this.limits.standstillMs;
+    return isStanding ? STANDSTILL_BLOCKS : FAR_BEHIND_BLOCKS;
+  }
+
+  /** Of those who have been beyond a height for a while, the ones whose last doubt is the oldest. */
+  private dueClaims(wanted: Height): readonly HeightClaim[] {
+    const nowMs = this.ports.clock.monotonicMs();
     const claims = this.ports.claims();
     const connected = new Set(claims.map(({ nodeId }) => nodeId));
     for (const nodeId of this.standings.keys()) {
@@ -163,7 +187,7 @@ export class LagWatch {
     for (const claim of claims) {
       const standing = this.standingOf(claim.nodeId);
       // The height in progress is decided nowhere yet.
-      if (claim.height <= far) {
+      if (claim.height <= wanted) {
         standing.sinceMs = undefined;
         continue;
       }

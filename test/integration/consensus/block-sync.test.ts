@@ -83,6 +83,24 @@ async function transfer(
   return encodeSdkTransaction(tx, recoverSender(tx));
 }
 
+describe("a commit as a proof that the network has gone on", () => {
+  it("needs two thirds where the validators of its height are known", async () => {
+    await take();
+    const { timeNs } = chain;
+    const isProof = (height: number, who: readonly number[]) => {
+      const commit = chain.commitFor(idOf(chain.makeBlock()), { height, timeNs }, who);
+      return node.consensus.isProof(commit);
+    };
+    // Two of four may have signed a block that was never decided.
+    const half = [0, 1];
+    const most = [0, 1, 2];
+    expect([2, 3].map((height) => [isProof(height, half), isProof(height, most)])).toEqual([
+      [false, true],
+      [false, true],
+    ]);
+  });
+});
+
 describe("following decided blocks", () => {
   it("takes block after block, and gives them back as they were decided", async () => {
     const taken = [await take()];

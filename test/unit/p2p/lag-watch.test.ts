@@ -56,7 +56,14 @@ function claimOf(name: string, options: { height: Height; mode?: Mode }) {
 }
 
 /** Limits that the clock of the test reaches; only looks and rests take real time. */
-const LIMITS = { lookMs: 1, patienceMs: 1_000, proofMs: 40, doubtMs: 30_000, restMs: 1_000 };
+const LIMITS = {
+  lookMs: 1,
+  patienceMs: 1_000,
+  standstillMs: 600_000,
+  proofMs: 40,
+  doubtMs: 30_000,
+  restMs: 1_000,
+};
 
 function stage(own: Height, claims: HeightClaim[]) {
   const state = { own, isProved: false, looks: 0 };
@@ -117,6 +124,42 @@ describe("the watch over the own height", () => {
     claims.push(brief.claim);
     await pass(999);
     expect([...near.asked, ...brief.asked]).toEqual([]);
+  });
+
+  it("asks for the very next height where the own one has stood still for long", async () => {
+    const { claim, asked } = claimOf("next", { height: 12 });
+    const equal = claimOf("equal", { height: 11 });
+    const { state, run, pass } = stage(9, [equal.claim, claim]);
+    const done = run();
+    done.catch(() => undefined);
+    await pass(0);
+    await pass(300_000);
+    // A height that came in between: it does not stand still.
+    state.own = 10;
+    await pass(0);
+    await pass(599_999);
+    expect(asked).toEqual([]);
+    await pass(1);
+    await pass(1_000);
+    expect([asked, equal.asked]).toEqual([[11], []]);
+    await done;
+  });
+
+  it("goes on where the next height came while its proof was awaited", async () => {
+    const { claim, asked } = claimOf("next", { height: 12 });
+    const { state, run, pass } = stage(10, [claim]);
+    run().catch(() => undefined);
+    const give = claim.source.blocks;
+    claim.source.blocks = async (request, options) => {
+      const count = await give(request, options);
+      state.own = 11;
+      return count;
+    };
+    await pass(0);
+    await pass(600_000);
+    await pass(1_000);
+    await pass(1_000);
+    expect([asked, state.isProved]).toEqual([[11], false]);
   });
 
   it("believes the oldest block of a peer that has deleted those between", async () => {
