@@ -87,6 +87,25 @@ export function acceptWithdrawals(
   return database.transaction((tx) => acceptInside(tx, requests, rules));
 }
 
+/**
+ * Answers, in order, those requests whose keys are bound; undefined for new ones. For a time in which nothing
+ * can be accepted: whoever was told of an acceptance is told so again.
+ * @throws RECOVERY
+ */
+export function answerRepeats(
+  database: Pick<SqlDatabase, "transaction">,
+  requests: readonly WithdrawalRequest[],
+): Promise<(AcceptOutcome | undefined)[]> {
+  return database.transaction(async (tx) => {
+    await refuseInRecovery(tx);
+    const { bound } = await readKnown(tx, requests);
+    const decisions = requests.map((request) => decideBound(request, bound));
+    const ids = decisions.flatMap((each) => (each?.kind === "repeat" ? [each.id] : []));
+    const stored = await findWithdrawals(tx, ids);
+    return decisions.map((decision) => decision && toOutcome(decision, stored));
+  });
+}
+
 /** The withdrawal of an identifier, if there is one. */
 export async function findWithdrawal(sql: Sql, id: WithdrawalId): Promise<Withdrawal | undefined> {
   return (await findWithdrawals(sql, [id])).get(id);
@@ -156,14 +175,19 @@ export async function acceptInside(
   // A new one is what was just written; what may have been frozen, and repeats, are read.
   const repeated = decisions.flatMap((each) => (each.kind === "repeat" ? [each.id] : []));
   const stored = new Map([...written, ...(await findWithdrawals(tx, [...repeated, ...doubtful]))]);
-  return decisions.map((decision): AcceptOutcome => {
-    if (decision.kind === "refused") {
-      return { outcome: "refused", refusal: decision.refusal, rule: decision.rule };
-    }
-    const withdrawal = stored.get(decision.id);
-    if (withdrawal === undefined) throw new Error("an accepted withdrawal cannot be read back");
-    return { outcome: decision.kind === "new" ? "accepted" : "repeated", withdrawal };
-  });
+  return decisions.map((decision) => toOutcome(decision, stored));
+}
+
+function toOutcome(
+  decision: Decision,
+  stored: ReadonlyMap<WithdrawalId, Withdrawal>,
+): AcceptOutcome {
+  if (decision.kind === "refused") {
+    return { outcome: "refused", refusal: decision.refusal, rule: decision.rule };
+  }
+  const withdrawal = stored.get(decision.id);
+  if (withdrawal === undefined) throw new Error("an accepted withdrawal cannot be read back");
+  return { outcome: decision.kind === "new" ? "accepted" : "repeated", withdrawal };
 }
 
 /** What a key is bound to: a withdrawal and the hash of the request that made it. */
@@ -273,12 +297,8 @@ function decide(
   },
 ): Decision {
   const { bound, available, rules, own, judge, mayBePaid } = known;
-  const before = bound.get(request.idempotencyKey);
-  if (before !== undefined) {
-    return isRepeat(request, before)
-      ? { kind: "repeat", id: before.id }
-      : { kind: "refused", refusal: "IDEMPOTENCY_KEY_REUSED" };
-  }
+  const before = decideBound(request, bound);
+  if (before !== undefined) return before;
   const isForbidden = request.isForbidden === true || own.has(request.destination);
   if (isForbidden) return { kind: "refused", refusal: "OWN_WALLET" };
   const key = balanceKey(request.customerId, request.asset);
@@ -300,6 +320,18 @@ function decide(
   available.set(key, availableAtoken - heldUnits);
   bound.set(request.idempotencyKey, { id, requestHash, isRecovered: false });
   return { kind: "new", id, terms, refused };
+}
+
+/** What a request comes to whose key is bound; undefined for a new one. */
+function decideBound(
+  request: WithdrawalRequest,
+  bound: ReadonlyMap<string, BoundKey>,
+): Decision | undefined {
+  const before = bound.get(request.idempotencyKey);
+  if (before === undefined) return undefined;
+  return isRepeat(request, before)
+    ? { kind: "repeat", id: before.id }
+    : { kind: "refused", refusal: "IDEMPOTENCY_KEY_REUSED" };
 }
 
 function isRepeat(request: WithdrawalRequest, { requestHash, isRecovered }: BoundKey): boolean {

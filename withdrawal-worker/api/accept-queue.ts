@@ -1,17 +1,21 @@
 /** Gathers requests that arrive while the database is busy, so that one commit serves many. */
 import { AppError } from "../../chain/errors.js";
 import type { Atoken } from "../../chain/units.js";
+import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import {
   type AcceptOutcome,
   acceptWithdrawals,
+  answerRepeats,
   type WithdrawalRequest,
 } from "../../ledger/withdrawals/withdrawals.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import type { WorkerError } from "../errors.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
 import type { PolicySource } from "../lane/lane-context.js";
+import { isPolicyFault } from "../lane/lane-faults.js";
 
 /** Requests in one commit: enough that commits do not bound the rate, small enough to stay quick. */
 const MAX_BATCH = 100;
@@ -59,7 +63,11 @@ export class AcceptQueue {
   async #commit(requests: readonly WithdrawalRequest[]): Promise<(AcceptOutcome | Error)[]> {
     try {
       const { clock, minimumAtoken, isStopped } = this.#options;
-      const policy = await this.#options.policy.current();
+      const policy = await this.#policy();
+      if (isPolicyFault(policy)) {
+        const answers = await answerRepeats(this.#database, requests);
+        return answers.map((answer) => answer ?? policy);
+      }
       const rules = { minimumAtoken, nowMs: clock.nowMs(), policy, isStopped: isStopped() };
       const outcomes = await acceptWithdrawals(this.#database, requests, rules);
       if (outcomes.some(({ outcome }) => outcome === "accepted")) {
@@ -77,6 +85,16 @@ export class AcceptQueue {
       const outcomes: (AcceptOutcome | Error)[] = [];
       for (const request of requests) outcomes.push(...(await this.#commit([request])));
       return outcomes;
+    }
+  }
+
+  /** What new requests are judged by, or why none are. */
+  async #policy(): Promise<HashedPolicy | WorkerError> {
+    try {
+      return await this.#options.policy.current();
+    } catch (error) {
+      if (isPolicyFault(error)) return error;
+      throw error;
     }
   }
 }

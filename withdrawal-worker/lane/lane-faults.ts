@@ -11,7 +11,7 @@ export function leaseLost(): LeaseLostError {
 }
 
 /** Whether this worker's policy cannot be used. */
-export function isPolicyFault(error: unknown): boolean {
+export function isPolicyFault(error: unknown): error is WorkerError {
   return error instanceof WorkerError && error.code === "POLICY_UNREADABLE";
 }
 
