@@ -2,6 +2,7 @@
  * Persons' approvals: each key once, signed ones once for each name of the policy, never by the key that
  * asked, each bound to what was approved.
  */
+import type { Address } from "../../chain/address.js";
 import { bytesToHex } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -63,12 +64,17 @@ interface Row {
  * Writes down what a person says. The last approval that is needed lets the withdrawal be paid; one
  * rejection ends it, and the hold goes back, in the same commit, or once a person has found that it was not
  * paid.
+ * @param by.shown see `readBehind`
  * @throws RECOVERY
  */
 export function decideWithdrawal(
   database: SqlDatabase,
   said: NewApproval,
-  by: { readonly policy: HashedPolicy; readonly chainId: bigint },
+  by: {
+    readonly policy: HashedPolicy;
+    readonly chainId: bigint;
+    readonly shown?: ReadonlyMap<Address, bigint> | undefined;
+  },
 ): Promise<ApprovalOutcome> {
   return database.transaction(async (tx) => {
     // Held: what changes the withdrawal at this moment is seen, or sees this.
@@ -82,7 +88,7 @@ export function decideWithdrawal(
     const refusal = await refusalOf(tx, row, said, by);
     if (refusal !== undefined) return refusal;
     const outcome = await insert(tx, said, { policy: by.policy, terms: termsOf(row, said, by) });
-    if (outcome === "done") await appendEvents(tx, await advance(tx, said));
+    if (outcome === "done") await appendEvents(tx, await advance(tx, said, by.shown));
     return outcome === "repeated" ? "done" : outcome;
   });
 }
@@ -177,11 +183,12 @@ function keysOfPerson({ policy }: HashedPolicy, publicKey: string | null): reado
 async function advance(
   tx: Sql,
   { id, keyId, decision, reason }: NewApproval,
+  shown: ReadonlyMap<Address, bigint> | undefined,
 ): Promise<readonly NewEvent[]> {
   if (decision === "reject") {
     const words = `rule approvals: ${keyId} rejected it: ${reason}`;
     const step = { id, reason: words, data: { rule: "approvals" } };
-    const { moved, events } = await endBeforeSlotInside(tx, "rejected", [step]);
+    const { moved, events } = await endBeforeSlotInside(tx, "rejected", [step], shown);
     // It froze, since it may be paid already: where it was not, others' approvals do not let it go on.
     if (!moved.has(id)) await keepWish(tx, { id, cause: "policy", reason: words });
     return events;

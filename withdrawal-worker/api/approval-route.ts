@@ -1,9 +1,10 @@
 /** `POST /v1/withdrawals/{id}/approvals`, and approvals as withdrawals show them. */
+import type { Address } from "../../chain/address.js";
+import { present } from "../../chain/errors.js";
 import { countingApprovals } from "../../ledger/policy/approval-rows.js";
 import { type ApprovalOutcome, decideWithdrawal } from "../../ledger/policy/approvals.js";
 import { toWithdrawalId } from "../../ledger/requests/withdrawal-id.js";
 import type { Withdrawal } from "../../ledger/withdrawals/withdrawals.js";
-import { present } from "../../chain/errors.js";
 import type { HttpRequest } from "../../runtime/http/http-route.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { ApiError, type ApiErrorCode } from "../errors.js";
@@ -15,6 +16,8 @@ export interface ApprovalParts {
   readonly database: SqlDatabase;
   readonly policy: PolicySource;
   readonly chainId: bigint;
+  /** Next nonces that lanes of this process were shown: behind them nothing is rejected at once. */
+  readonly shownNonces?: ReadonlyMap<Address, bigint>;
 }
 
 const REFUSALS: Readonly<
@@ -57,7 +60,7 @@ export async function decide(parts: ApprovalParts, request: HttpRequest): Promis
       reason: readReason(request.body),
       signature: isSigned ? { publicKey, signature } : undefined,
     },
-    { policy: await parts.policy.current(), chainId: parts.chainId },
+    { policy: await parts.policy.current(), chainId: parts.chainId, shown: parts.shownNonces },
   );
   if (outcome === "done") return;
   const [status, code, message] = REFUSALS[outcome];

@@ -2,9 +2,12 @@
 import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import request from "supertest";
+import type { Address } from "../../../chain/address.js";
 import { createApiKey } from "../../../ledger/access/api-keys.js";
 import { KeyRing } from "../../../ledger/access/key-ring.js";
 import type { AccessScope } from "../../../ledger/access/scopes.js";
+import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
+import { resumeUnpaid } from "../../../ledger/withdrawals/operator-decisions.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
@@ -13,12 +16,14 @@ import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js
 import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
-import { freshAddress, House } from "../../helpers/exchange/house.js";
+import { freshAddress, House, WALLET } from "../../helpers/exchange/house.js";
 import { APPROVERS, policyOf, signatureOf } from "./terms.js";
 
 let house: House;
 let server: HttpServer;
 let isStopped = false;
+/** What the lanes of the API's process were shown. */
+const shownNonces = new Map<Address, bigint>();
 const keys: Record<string, string> = {};
 
 beforeAll(async () => {
@@ -41,6 +46,7 @@ beforeAll(async () => {
       policy,
       chainId: FAKE_CHAIN_ID,
       tokens: [],
+      shownNonces,
       onCancelled: () => undefined,
     }),
     access: new KeyRing({
@@ -143,6 +149,25 @@ describe("POST /v1/withdrawals/{id}/approvals", () => {
       status: "rejected",
       reason: expect.stringMatching(/^rule approvals: [a-z0-9]{12} rejected it: unknown payee$/),
     });
+    expect(await house.balance("alice")).toEqual(before);
+  });
+
+  it("gives no hold back at a rejection while the ledger has lost nonces that may have paid it", async () => {
+    await createHotWallet(house.database, { wallet: WALLET, firstNonce: 4n });
+    const before = await house.balance("alice");
+    const { body: pending } = await ask("500");
+    const held = await house.balance("alice");
+    // A standby took over: it may lack the approvals of this one, its nonce and its payment.
+    shownNonces.set(WALLET, 5n);
+    const said = await say(pending.id, "ann", { decision: "reject", reason: "unknown payee" });
+    shownNonces.clear();
+    expect([said.status, said.body.status]).toEqual([200, "frozen"]);
+    expect(said.body.reason).toContain(WALLET);
+    expect(await house.balance("alice")).toEqual(held);
+    // A person finds that it was not paid.
+    const { id, reason = "" } = await house.read(pending.id);
+    expect(await resumeUnpaid(house.database, { id, reason })).toBe(true);
+    expect((await house.read(id)).status).toBe("rejected");
     expect(await house.balance("alice")).toEqual(before);
   });
 
