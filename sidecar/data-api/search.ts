@@ -1,12 +1,14 @@
 /** /search/transactions: all of Rosetta's conditions over the index, newest first. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { errorCode } from "../../chain/errors.js";
+import type { Height } from "../../chain/hex.js";
 import type { OperationStatus } from "../../chain/operations.js";
 import type { Network } from "../../chain/networks.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { toRoute } from "../rosetta/endpoint.js";
-import { SidecarError } from "../rosetta/errors.js";
+import type { EncodedBlock } from "../rosetta/encoded-block.js";
+import { SidecarError, toSidecarError } from "../rosetta/errors.js";
 import {
   type BlockIdentifier,
   type Currency,
@@ -223,7 +225,10 @@ function readListed(value: unknown, place: Place, listed: readonly string[]): st
   return text;
 }
 
-/** JSON of `BlockTransaction`s in the places' order; fewer than the places when they are large. */
+/**
+ * JSON of `BlockTransaction`s in the places' order; fewer than the places when they are large, or where
+ * older blocks are gone.
+ */
 async function readTransactions(
   index: Pick<IndexReader, "block">,
   places: readonly TransactionPlace[],
@@ -237,10 +242,10 @@ async function readTransactions(
   for (let at = 0; at < heights.length && readBytes <= MAX_READ_BYTES; ) {
     const some = heights.slice(at, at + atOnce);
     at += some.length;
-    const read = await Promise.all(some.map((height) => index.block(height)));
+    const read = await readBlocks(index, some, { isFirst: parts.length === 0 });
     const someBytes = read.reduce((sum, block) => sum + block.sizeBytes, 0);
     readBytes += someBytes;
-    const fitting = Math.floor((BYTES_AT_ONCE * read.length) / someBytes);
+    const fitting = Math.floor((BYTES_AT_ONCE * read.length) / Math.max(1, someBytes));
     atOnce = Math.max(1, Math.min(BLOCKS_AT_ONCE, fitting));
     const blocks = new Map(some.map((height, nth) => [height, read[nth]]));
     while (parts.length < places.length) {
@@ -257,11 +262,35 @@ async function readTransactions(
       const head = Buffer.from(`{"block_identifier":${identifier},"transaction":`);
       parts.push(Buffer.concat([head, transaction, Buffer.from("}")]));
     }
+    if (read.length < some.length) return parts;
     // Blocks that are at hand come without a turn of the event loop, so it is given one here.
     await nextTurn();
     signal.throwIfAborted();
   }
   return parts;
+}
+
+/**
+ * The blocks of some heights in order. A page ends before one that nobody has any more: what was found in
+ * newer ones would never be told, since all older ones are gone, too.
+ * @param page `isFirst` where it has nothing yet, so that the block itself is what is refused
+ */
+async function readBlocks(
+  index: Pick<IndexReader, "block">,
+  heights: readonly Height[],
+  { isFirst }: { readonly isFirst: boolean },
+): Promise<EncodedBlock[]> {
+  const read: EncodedBlock[] = [];
+  for (const outcome of await Promise.allSettled(heights.map((height) => index.block(height)))) {
+    if (outcome.status === "fulfilled") {
+      read.push(outcome.value);
+      continue;
+    }
+    const isGone = toSidecarError(outcome.reason).code === "BLOCK_PRUNED";
+    if (!isGone || (isFirst && read.length === 0)) throw outcome.reason;
+    return read;
+  }
+  return read;
 }
 
 function replyOf(
