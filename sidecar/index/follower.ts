@@ -12,7 +12,7 @@ import type { Clock } from "../../runtime/process/clock.js";
 import { LevelStoreError } from "../../runtime/files/level-store.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
-import { SidecarError, toSidecarError } from "../rosetta/errors.js";
+import { severityOf, SidecarError, toSidecarError } from "../rosetta/errors.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { HeadTicker } from "./head-ticker.js";
 import { IndexError, type IndexErrorCode, type IndexStore } from "./index-store.js";
@@ -69,6 +69,8 @@ export class IndexFollower {
   private haltReason: string | undefined;
   private isOtherChain = false;
   private faults = 0;
+  /** Codes of the faults that the log has since all was well. */
+  private readonly toldCodes = new Set<string>();
   private lastFault: string | undefined;
 
   constructor(private readonly options: FollowerOptions) {
@@ -97,6 +99,7 @@ export class IndexFollower {
       try {
         await this.look();
         this.faults = 0;
+        this.toldCodes.clear();
         this.lastFault = undefined;
         this.haltReason = undefined;
         this.isOtherChain = false;
@@ -316,21 +319,12 @@ export class IndexFollower {
     this.waiters.check();
   }
 
-  /** Tells the fault once, rejects those who wait, and pauses: longer each time, or until woken. */
+  /** Tells the fault, rejects those who wait, and pauses: longer each time, or until woken. */
   private async afterFault(error: unknown): Promise<void> {
     const { signal, store, ledger, log } = this.options;
     const isWrite = error instanceof LevelStoreError;
     const told = this.toTold(error);
-    if (this.faults === 0 && isWrite) {
-      log.error(
-        { folder: store.folder, reason: errorMessage(error) },
-        "the index cannot be written: what is indexed is served, the rest waits for disk space",
-      );
-    } else if (this.faults === 0) {
-      const level = told.code === "NODE_FAULT" ? "error" : "warn";
-      const code = error instanceof IndexError ? error.code : told.code;
-      log[level]({ reason: faultText(error), code }, "the index does not go on");
-    }
+    this.logFault(error, told);
     this.lastFault = isWrite ? told.message : faultText(error);
     this.waiters.rejectAll(told);
     this.isNodeKnown = false;
@@ -348,6 +342,27 @@ export class IndexFollower {
     } catch (next) {
       log.debug({ reason: errorMessage(next) }, "the index cannot be written yet");
     }
+  }
+
+  /**
+   * Logs the first fault, and behind it each other kind, once, that somebody has to act on: a node that is
+   * away for a moment may come back as another one.
+   */
+  private logFault(error: unknown, told: SidecarError): void {
+    const { store, log } = this.options;
+    const code = error instanceof IndexError ? error.code : told.code;
+    const isForPeople = error instanceof IndexError || severityOf(told) === "error";
+    if (this.toldCodes.has(code) || (this.toldCodes.size > 0 && !isForPeople)) return;
+    this.toldCodes.add(code);
+    if (error instanceof LevelStoreError) {
+      log.error(
+        { folder: store.folder, reason: errorMessage(error) },
+        "the index cannot be written: what is indexed is served, the rest waits for disk space",
+      );
+      return;
+    }
+    const fields = { reason: faultText(error), code };
+    log[isForPeople ? "error" : "warn"](fields, "the index does not go on");
   }
 
   /** The fault as requests are told it. */

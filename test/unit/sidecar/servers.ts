@@ -52,6 +52,8 @@ export interface OnlineOptions {
   readonly cacheBytes?: number;
   /** An index that lives on after `close`. */
   readonly folder?: string;
+  /** Lines of the log, warnings and above; none is kept otherwise. */
+  readonly logLines?: string[];
 }
 
 /** An online server that follows a node; the index is ready a moment after the first request. */
@@ -61,8 +63,10 @@ export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Onli
   const client = createEvmClient(rpc);
   const stop = new AbortController();
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "causeway-index-"));
+  const { logLines } = options;
   const common = {
     ...shared(),
+    ...(logLines === undefined ? {} : { log: keptIn(logLines) }),
     registry,
     client,
     clock: { nowMs: () => nowMs, monotonicMs: () => nowMs },
@@ -122,6 +126,11 @@ export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Onli
     },
     indexed,
   };
+}
+
+function keptIn(lines: string[]) {
+  const destination = { write: (line: string) => lines.push(line) };
+  return createLogger({ component: "test", level: "warn", destination });
 }
 
 export interface Answer {

@@ -28,6 +28,13 @@ const foreign = () =>
     blockHash: hashOf(`foreign ${String(journal["blockNumber"])}`),
   }));
 
+/** Level and code of each line of a log. */
+const told = (logLines: readonly string[]) =>
+  logLines.map((line) => {
+    const { level, code } = JSON.parse(line) as { level: string; code: string };
+    return `${level} ${code}`;
+  });
+
 describe("a node that has deleted the state before the next block", () => {
   it("halts the index with the reason on /ready, as one that has deleted the block", async () => {
     const blocks = journals();
@@ -64,6 +71,20 @@ describe("a node that lacks blocks of the index", () => {
     expect(await ask()).toEqual([103, true]);
     blocks.push(last);
     expect(await ask()).toEqual([201, false]);
+  });
+});
+
+describe("a node whose journal does not add up to what it says was minted", () => {
+  it("stops the index, and the log tells it as a fault for people", async () => {
+    const blocks = journals();
+    const logLines: string[] = [];
+    const online = start(await startNode({}, blocks), { logLines });
+    await online.indexed(2);
+    extend(blocks, 1);
+    blocks.splice(-1, 1, { ...blocks.at(-1), minted: "0x6" });
+    await until(() => online.index.follower.fault() !== undefined, { timeoutMs: 10_000 });
+    expect(told(logLines)).toEqual(["error JOURNAL_INCONSISTENT"]);
+    expect(online.index.blocks.tip()?.index).toBe(2);
   });
 });
 
@@ -292,6 +313,33 @@ describe("a node that contradicts the index", () => {
       const { body } = await call(online.server, "/block", { block_identifier });
       expect({ block_identifier, code: body.code }).toEqual({ block_identifier, code: 106 });
     }
+  });
+
+  it("is told in the log where it comes back behind an outage, once, as a fault for people", async () => {
+    const blocks = journals();
+    const node = await startNode({}, blocks);
+    const logLines: string[] = [];
+    const online = start(node, { logLines });
+    await online.indexed(2);
+    const latest = node.methods.get("eth_getBlockByNumber");
+    node.methods.set("eth_getBlockByNumber", () => {
+      throw new RpcFault(-32_005, "not yet");
+    });
+    await until(() => online.index.follower.fault() !== undefined, { timeoutMs: 10_000 });
+    blocks.splice(0, blocks.length, ...foreign());
+    node.methods.set("eth_getBlockByNumber", latest ?? (() => undefined));
+    await until(() => online.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    // It goes on looking, and finds the same.
+    const looks = () => node.calls.filter(({ method }) => method === "eth_getBlockByNumber").length;
+    const before = looks();
+    await until(
+      () => {
+        online.index.follower.wake();
+        return looks() > before + 2;
+      },
+      { timeoutMs: 20_000 },
+    );
+    expect(told(logLines)).toEqual(["warn NODE_BUSY", "error INDEX_FOREIGN"]);
   });
 
   it("is refused where it is of another genesis, with the remedy", async () => {
