@@ -28,7 +28,8 @@ const CAUSES: Readonly<Record<string, string>> = {
 
 /** The same causes as PostgreSQL's programs write them. */
 const OUTPUT_CAUSES: readonly (readonly [RegExp, string])[] = [
-  [/No space left on device/i, "ENOSPC"],
+  // A write that fits in part sets no errno: PostgreSQL tells its length in place of the cause.
+  [/No space left on device|wrote only \d+ of \d+ bytes/i, "ENOSPC"],
   [/Disk quota exceeded/i, "EDQUOT"],
   [/Read-only file system/i, "EROFS"],
   [/Permission denied/i, "EACCES"],
