@@ -1,8 +1,12 @@
 /** What the reader of a running kit may try next: addresses, key files, commands. */
 import { type Address, toChecksumAddress } from "../chain/address.js";
+import { ATOKEN_PER_TOKEN } from "../chain/units.js";
 import { readPortOffset } from "../runtime/config/config.js";
 import type { HomePaths } from "./home/home.js";
 import { KIT_CONFIG_NAMES, type KitEndpoints, shownUrl } from "./home/kit-config.js";
+
+/** Coins from the faucet by the kit's own command: nothing else has to be installed. */
+const SEND_WORDS = `tx bank send <deposit address> ${ATOKEN_PER_TOKEN}atoken --from faucet --yes`;
 
 /** A command beside the kit that runs on a home, with ports of its own where the files name others. */
 export function causewayCommand(words: string, home: string, portOffset: number): string {
@@ -38,8 +42,9 @@ export function whereToLookNext(
   const coins =
     hotWallet === undefined
       ? [
+          `  ${causewayCommand(SEND_WORDS, paths.home, portOffset)}`,
           `  cast send --legacy --rpc-url ${jsonRpcUrl} --private-key $(cat ${faucetKey}) \\`,
-          "    --value 1ether <deposit address>",
+          "    --value 1ether <deposit address>   # the same with Foundry, where it is installed",
         ]
       : [`  fund the hot wallet ${toChecksumAddress(hotWallet)}: it pays the withdrawals`];
   const { indexerUrl, explorerUrl, consoleUrl } = endpoints;

@@ -50,6 +50,12 @@ describe("the commands that a start shows", () => {
     });
     const curl = lines.find((line) => line.includes("curl")) ?? "";
     expect(words(curl)).toContain("Authorization: Bearer the-key");
+    const coins = lines.find((line) => line.includes("bank send")) ?? "";
+    expect(words(coins.replace("<deposit address>", "0x31"))).toEqual([
+      ..."npm run causeway -- tx bank send 0x31 1000000000000000000atoken --from faucet".split(" "),
+      ..."--yes --home".split(" "),
+      home,
+    ]);
     const reconcile = lines.find((line) => line.includes("reconcile")) ?? "";
     expect(words(reconcile)).toContain(home);
   });
