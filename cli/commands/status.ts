@@ -4,11 +4,14 @@
  */
 import { existsSync } from "node:fs";
 import { stallReason } from "../../chain/consensus/block-age.js";
+import { NodeFault } from "../../rpc-client/errors.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
 import { homePaths, isKitHome, isNodeHome } from "../home/home.js";
 import { loadKitConfig } from "../home/kit-config.js";
+import { foreignChain } from "../probe/home-chain.js";
 import { readKitStatus, type WalletFigures } from "../probe/kit-status.js";
 import { createNodeClient } from "../probe/node-client.js";
 import { formatStatusLine } from "../supervisor/status-line.js";
@@ -25,11 +28,11 @@ async function kitStatus(context: CommandContext): Promise<number> {
   const { evm, close } = createNodeClient(endpoints.jsonRpcUrl);
   try {
     const probe = { endpoints, evm, clock: systemClock };
-    const status = await readKitStatus(probe, context.signal);
+    const [status, reason] = await Promise.all([
+      readKitStatus(probe, context.signal),
+      foreignReason(context, evm),
+    ]);
     const areReady = status.parts.every((part) => part.ready || part.isDispensable === true);
-    const reason = existsSync(homePaths(context.home).config)
-      ? undefined
-      : `There is no home in ${context.home}; whatever answers on its ports is not of it.`;
     const ready = areReady && reason === undefined;
     if (context.json) printJson(context, { ready, reason, ...status });
     else {
@@ -44,6 +47,25 @@ async function kitStatus(context: CommandContext): Promise<number> {
     return ready ? 0 : 1;
   } finally {
     close();
+  }
+}
+
+/** Why what answers on the ports is not of this home; undefined where nothing says so. */
+async function foreignReason(
+  { home, signal }: CommandContext,
+  evm: EvmClient,
+): Promise<string | undefined> {
+  const paths = homePaths(home);
+  if (!existsSync(paths.config)) {
+    return `There is no home in ${home}; whatever answers on its ports is not of it.`;
+  }
+  try {
+    const foreign = await foreignChain(paths, evm, signal);
+    return foreign === undefined ? undefined : `${foreign.value}; ${foreign.remedy}`;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof NodeFault) return undefined; // The node's own line says that it does not answer.
+    throw error;
   }
 }
 

@@ -18,6 +18,7 @@ import type { HomePaths } from "../home/home.js";
 import { strangeVariables, strangeVariableText } from "../home/strange-variables.js";
 import { type KitConfig, loadKitConfig } from "../home/kit-config.js";
 import { shellWord } from "../where-next.js";
+import { foreignChain } from "./home-chain.js";
 import { readKitStatus, type WalletFigures } from "./kit-status.js";
 
 /** How bad a finding is. */
@@ -269,31 +270,15 @@ export async function checkChain(context: DoctorContext, evm: EvmClient): Promis
   const { paths, signal } = context;
   const origin = readChainOrigin(paths);
   const home = origin?.kind === "remote" ? origin : loadGenesis(paths.genesis);
-  const isRemote = "genesisHash" in home;
   const expected = NETWORKS[home.network].evmChainId;
   const chainId = await evm.chainId({ signal });
   if (chainId !== expected) {
-    const remedy = isRemote ? "connect a node of this home's chain" : "check --port-offset";
+    const remedy =
+      origin?.kind === "remote" ? "connect a node of this home's chain" : "check --port-offset";
     return finding("chain-id", "fail", `${chainId}, expected ${expected}`, remedy);
   }
-  if (isRemote) {
-    const genesisHash = await evm.genesisHash({ signal });
-    if (genesisHash !== home.genesisHash) {
-      const value = `genesis ${genesisHash}, expected ${home.genesisHash}`;
-      return finding("chain-id", "fail", value, "connect a node of this home's chain");
-    }
-  } else {
-    // Local chains all have one chain id: what tells them apart without building block 0 is its time.
-    const first = await evm.getBlockHeader(0, { signal });
-    const begunSeconds = Math.floor(home.genesisTimeMs / 1_000);
-    if (first !== undefined && first.timestampSeconds !== begunSeconds) {
-      const time = (seconds: number) => new Date(seconds * 1_000).toISOString();
-      const began = time(first.timestampSeconds);
-      const value = `the node's chain began ${began}, this home's ${time(begunSeconds)}`;
-      const remedy = "another home's node answers: check --home and --port-offset";
-      return finding("chain-id", "fail", value, remedy);
-    }
-  }
+  const foreign = await foreignChain(paths, evm, signal);
+  if (foreign !== undefined) return finding("chain-id", "fail", foreign.value, foreign.remedy);
   return finding("chain-id", "pass", `${chainId} (${home.network})`);
 }
 

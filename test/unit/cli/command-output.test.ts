@@ -108,6 +108,9 @@ describe("a command that is stopped", () => {
 /** A chain's newest block is this old, in the word of whoever is asked. */
 const secondsAgo = (seconds: number): number => Math.floor(Date.now() / 1_000) - seconds;
 
+/** When the chain of the answering kit began. */
+const BEGAN_SECONDS = 1_790_000_000;
+
 /** What `causeway status --json` of a home prints, and its exit code. */
 async function statusOf(home: string, env: Readonly<Record<string, string>>) {
   const printed: string[] = [];
@@ -131,11 +134,11 @@ async function answeringKit(blockAgeSeconds: number): Promise<Record<string, str
   const [block] = journals();
   const node = await startFakeNode({
     eth_syncing: () => false,
-    eth_getBlockByNumber: () => ({
+    eth_getBlockByNumber: ([at]) => ({
       number: "0x0",
       hash: block?.["blockHash"],
       parentHash: block?.["parentHash"],
-      timestamp: `0x${secondsAgo(blockAgeSeconds).toString(16)}`,
+      timestamp: `0x${(at === "0x0" ? BEGAN_SECONDS : secondsAgo(blockAgeSeconds)).toString(16)}`,
     }),
   });
   closers.push(() => node.close());
@@ -198,6 +201,33 @@ describe("causeway status", () => {
       exitCode: code,
       ready: code === 0,
       node: { part: "node", url: expect.any(String), ready: code === 0, reason },
+    });
+  });
+
+  it("is not ready where the kit of another home answers, however well that one is", async () => {
+    const home = newFolder();
+    mkdirSync(join(home, "config"));
+    writeFileSync(join(home, "config", "sidecar.toml"), "");
+    const env = await answeringKit(1);
+    const statusWhereBegan = async (seconds: number) => {
+      const genesis = JSON.stringify({ genesisTimeMs: seconds * 1_000 + 250 });
+      writeFileSync(join(home, "config", "genesis.json"), genesis);
+      return statusOf(home, env);
+    };
+    const own = await statusWhereBegan(BEGAN_SECONDS);
+    expect({ ready: own.ready, reason: own.reason, exitCode: own.exitCode }).toEqual({
+      ready: true,
+      reason: undefined,
+      exitCode: 0,
+    });
+    const other = await statusWhereBegan(BEGAN_SECONDS + 60);
+    expect(other.parts[0]).toMatchObject({ part: "node", ready: true });
+    expect({ ready: other.ready, reason: other.reason, exitCode: other.exitCode }).toEqual({
+      ready: false,
+      reason:
+        "the node's chain began 2026-09-21T14:13:20.000Z, this home's 2026-09-21T14:14:20.000Z; " +
+        "another home's node answers: check --home and --port-offset",
+      exitCode: 1,
     });
   });
 

@@ -1,0 +1,52 @@
+/** Whether the node that answers on a home's ports is of that home's chain. */
+import { readFileSync } from "node:fs";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { HomePaths } from "../home/home.js";
+import { readChainOrigin } from "../home/network/chain-origin.js";
+
+/** What tells a node's chain from the home's, and what to do. */
+export interface ForeignChain {
+  readonly value: string;
+  readonly remedy: string;
+}
+
+/**
+ * Compares the node's chain with the home's; local chains all have one chain id.
+ * @returns undefined where they are the same, or the home names none to compare with
+ * @throws the client's faults where the node does not answer; HOME_UNUSABLE, HOME_INCOMPLETE
+ */
+export async function foreignChain(
+  paths: HomePaths,
+  evm: Pick<EvmClient, "genesisHash" | "getBlockHeader">,
+  signal: AbortSignal,
+): Promise<ForeignChain | undefined> {
+  const origin = readChainOrigin(paths);
+  if (origin?.kind === "remote") {
+    const genesisHash = await evm.genesisHash({ signal });
+    if (genesisHash === origin.genesisHash) return undefined;
+    const value = `genesis ${genesisHash}, expected ${origin.genesisHash}`;
+    return { value, remedy: "connect a node of this home's chain" };
+  }
+  // What tells chains apart without building block 0 is its time.
+  const begunSeconds = genesisSeconds(paths.genesis);
+  if (begunSeconds === undefined) return undefined;
+  const first = await evm.getBlockHeader(0, { signal });
+  if (first === undefined || first.timestampSeconds === begunSeconds) return undefined;
+  const [began, ours] = [first.timestampSeconds, begunSeconds].map((seconds) =>
+    new Date(seconds * 1_000).toISOString(),
+  );
+  return {
+    value: `the node's chain began ${began}, this home's ${ours}`,
+    remedy: "another home's node answers: check --home and --port-offset",
+  };
+}
+
+/** Unix seconds of block 0; the file is read without its schema, which takes longer than a kit to answer. */
+function genesisSeconds(file: string): number | undefined {
+  try {
+    const timeMs: unknown = Reflect.get(JSON.parse(readFileSync(file, "utf8")), "genesisTimeMs");
+    return typeof timeMs === "number" ? Math.floor(timeMs / 1_000) : undefined;
+  } catch {
+    return undefined; // No genesis, or none that can be read: whoever needs it says so.
+  }
+}
