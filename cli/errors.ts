@@ -37,6 +37,10 @@ const FILE_CAUSES: Readonly<Record<string, string>> = {
   EIO: "the disk reports an input/output error",
 };
 
+/** What to do where the database knows the user or the password of a home no better than a stranger's. */
+const LOGIN_REMEDY =
+  "Another home's kit may have this port: check --home and --port-offset, or what DATABASE_URL names.";
+
 /** A fault whose message is the complete sentence for the person at the terminal. */
 export class CliError extends AppError<CliErrorCode> {}
 
@@ -64,11 +68,18 @@ export function sentenceOf(error: unknown): string {
     const { reason } = error.details;
     return `${error.message} (${String(reason)}). Start the kit, or the node that the settings name.`;
   }
-  if (error instanceof AppError) return error.message;
+  if (error instanceof AppError) {
+    return isRefusedLogin(error) ? `${error.message}. ${LOGIN_REMEDY}` : error.message;
+  }
   // A person's own doing, such as Ctrl-C.
   if (Reflect.get(Object(error), "name") === "AbortError") return `${errorMessage(error)}.`;
   if (systemCode(error) in FILE_CAUSES && error instanceof Error && "path" in error) {
     return `Cannot use ${String(error.path)}: ${fileCause(error)}.`;
   }
   return `Unexpected fault: ${errorMessage(error)}`;
+}
+
+/** Whether a database server refused user or password (SQLSTATE class 28). */
+function isRefusedLogin({ details }: AppError): boolean {
+  return typeof details["sqlState"] === "string" && details["sqlState"].startsWith("28");
 }

@@ -23,6 +23,7 @@ import { runWaitTx } from "../../../cli/queries/run-wait.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { systemClock } from "../../../runtime/process/clock.js";
+import { toSqlError } from "../../../runtime/sql/sql-errors.js";
 import { journals } from "../../helpers/chains/journal-chain.js";
 import { RpcFault, startFakeNode } from "../../helpers/chains/fake-node.js";
 import { runCommand } from "../../helpers/command-line.js";
@@ -323,5 +324,18 @@ describe("why a command failed", () => {
     expect(sentenceOf(fault)).toBe(
       "no connection to 127.0.0.1:1 (ECONNREFUSED). Start the kit, or the node that the settings name.",
     );
+  });
+
+  it("is told with what to do where the database is another home's", () => {
+    // As PostgreSQL refuses the password of another kit's cluster (SQLSTATE 28P01).
+    const refused = Object.assign(new Error('password authentication failed for user "causeway"'), {
+      code: "28P01",
+    });
+    expect(sentenceOf(toSqlError(refused))).toBe(
+      'DATABASE_FAULT: password authentication failed for user "causeway". Another home\'s kit may ' +
+        "have this port: check --home and --port-offset, or what DATABASE_URL names.",
+    );
+    const other = Object.assign(new Error("division by zero"), { code: "22012" });
+    expect(sentenceOf(toSqlError(other))).toBe("DATABASE_FAULT: division by zero");
   });
 });
