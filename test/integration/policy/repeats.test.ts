@@ -7,7 +7,7 @@ import { AcceptQueue } from "../../../withdrawal-worker/api/accept-queue.js";
 import { PolicyReader } from "../../../withdrawal-worker/policy-keeper.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { freshFile, PERMISSIVE } from "../../helpers/signing.js";
-import { House, requestOf, TOKEN } from "../withdrawal-worker/house.js";
+import { House, requestOf, TOKEN } from "../../helpers/exchange/house.js";
 
 let house: House;
 

@@ -1,6 +1,6 @@
 /** What the words of PostgreSQL's programs mean to a person. */
 import { describe, expect, it } from "@jest/globals";
-import { folderErrorFromOutput } from "../../../cli/postgres/errors.js";
+import { folderErrorFromOutput } from "../../../../cli/postgres/errors.js";
 
 describe("a full disk", () => {
   // Words of PostgreSQL 18 on a full tmpfs; a write that fits in part has no errno to tell (md.c, xlog.c).
