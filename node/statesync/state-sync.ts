@@ -8,7 +8,7 @@ import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import { limitedSignal, sleep } from "../../runtime/process/task.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
-import type { EvidenceWindow } from "./backfill.js";
+import { type EvidenceWindow, fetchBackfill } from "./backfill.js";
 import { LightClient, type LightClientOptions } from "./light/light-client.js";
 import { proveState } from "./light/light-state.js";
 import {
@@ -29,7 +29,7 @@ import {
   SnapshotOffers,
   type SnapshotPeer,
 } from "./state-sync-offers.js";
-import type { SnapshotOffer, TrustedState } from "./statesync-ports.js";
+import type { Backfill, ProvenHeight, SnapshotOffer } from "./statesync-ports.js";
 
 /** What state sync is made of. */
 export interface StateSyncParts extends OfferPorts {
@@ -73,8 +73,10 @@ export class StateSync {
   private readonly rejected = new LRUCache<Hash32, true>({ max: MAX_REMEMBERED });
   /** How often a snapshot was begun with and nobody had all of it. */
   private readonly failures = new LRUCache<Hash32, number>({ max: MAX_REMEMBERED });
-  /** The newest height that was proven: its headers are not fetched twice. */
-  private proven: TrustedState | undefined;
+  /** The newest height that was proven. */
+  private proven: ProvenHeight | undefined;
+  /** What was before a height of which all chunks came: its headers are not fetched twice. */
+  private past: { readonly height: Height; readonly backfill: Backfill } | undefined;
   private loggedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly parts: StateSyncParts) {
@@ -118,11 +120,10 @@ export class StateSync {
   }
 
   /** Repeats what fails in a way that passes. */
-  private async untilPassed(work: () => Promise<unknown>, signal: AbortSignal): Promise<void> {
+  private async untilPassed<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     for (;;) {
       try {
-        await work();
-        return;
+        return await work();
       } catch (error) {
         this.reportPassing(error, signal);
         await sleep(RETRY_MS, { signal });
@@ -161,8 +162,8 @@ export class StateSync {
         continue;
       }
       try {
-        const trusted = await this.prove(offer.height, signal);
-        await this.restore(offer, trusted, signal);
+        const proven = await this.prove(offer.height, signal);
+        await this.restore(offer, proven, signal);
         return offer.height;
       } catch (error) {
         if (errorCode(error) === "SNAPSHOT_INVALID") {
@@ -194,16 +195,34 @@ export class StateSync {
     return `the snapshot of height ${height} may need ${neededBytes} bytes of disk`;
   }
 
-  private async prove(height: Height, signal: AbortSignal): Promise<TrustedState> {
+  private async prove(height: Height, signal: AbortSignal): Promise<ProvenHeight> {
     if (this.proven?.header.height !== height) {
       this.proven = await proveState(height, { ...this.parts, light: this.light }, signal);
     }
     return this.proven;
   }
 
+  /**
+   * What was before a proven height. It may take hours, and so comes after the chunks: a snapshot that nobody
+   * has costs none of it, and one that its peers delete meanwhile is here.
+   */
+  private async lookBack({ header }: ProvenHeight, signal: AbortSignal): Promise<Backfill> {
+    const { height } = header;
+    let { past } = this;
+    if (past?.height !== height) {
+      const backfill = await this.untilPassed(
+        () => fetchBackfill(header, this.parts, signal),
+        signal,
+      );
+      past = { height, backfill };
+      this.past = past;
+    }
+    return past.backfill;
+  }
+
   private async restore(
     offer: SnapshotOffer,
-    trusted: TrustedState,
+    proven: ProvenHeight,
     signal: AbortSignal,
   ): Promise<void> {
     const { parts, offers } = this;
@@ -213,7 +232,7 @@ export class StateSync {
     await folders.keepOnlyChunks(name);
     const chunks = new ChunkFolder(folders.chunksOf(name), manifest);
     const startedAtMs = clock.monotonicMs();
-    const guard = new SnapshotGuard({ manifest, trusted });
+    const guard = new SnapshotGuard({ manifest, trusted: proven });
     const fetching = new ChunkFetch(offer, chunks, {
       offers,
       report: (nodeId, offence) => parts.report(nodeId, offence),
@@ -233,7 +252,9 @@ export class StateSync {
     await fetching.run({ from: first, to: offer.chunks }, signal);
     const fetchMs = Math.round(clock.monotonicMs() - startedAtMs);
     const { height } = offer;
-    log.info({ height, chunks: offer.chunks, fetchMs }, "state sync restores the state");
+    log.info({ height, chunks: offer.chunks, fetchMs }, "state sync has all chunks");
+    const trusted = { ...proven, backfill: await this.lookBack(proven, signal) };
+    log.info({ height, chunks: offer.chunks }, "state sync restores the state");
     let loggedAtMs = clock.monotonicMs();
     await restoreSnapshot({
       folder: folders.restoring,

@@ -9,8 +9,8 @@ import type { DuplicateVoteEvidence } from "../../chain/consensus/evidence.js";
 import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 
-/** What is proven of the height S that a state is restored at; all of it is verified. */
-export interface TrustedState {
+/** What is proven of a height S with a snapshot; all of it is verified. */
+export interface ProvenHeight {
   /** Header of S. */
   readonly header: ConsensusHeader;
   readonly blockId: BlockId;
@@ -26,6 +26,10 @@ export interface TrustedState {
   readonly validators: ValidatorSet;
   readonly nextValidators: ValidatorSet;
   readonly afterNextValidators: ValidatorSet;
+}
+
+/** The same with what was before: everything that a state is restored by. */
+export interface TrustedState extends ProvenHeight {
   readonly backfill: Backfill;
 }
 

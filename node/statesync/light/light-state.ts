@@ -1,4 +1,4 @@
-/** Everything that must be proven of a height before a state is restored there. */
+/** Everything that must be proven of a height before a snapshot of it is fetched. */
 import type { BlockId } from "../../../chain/consensus/block-id.js";
 import { type Commit, EMPTY_COMMIT, hashCommit } from "../../../chain/consensus/commit.js";
 import {
@@ -11,24 +11,23 @@ import type { ValidatorSet } from "../../../chain/consensus/validator-set.js";
 import { errorCode } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
 import { verifyCommit } from "../../blocks/commit-verification.js";
-import { type BackfillOptions, fetchBackfill } from "../backfill.js";
 import { fromAny, type LightClient } from "./light-client.js";
 import type { BlockExtras } from "./light-json.js";
 import type { LightProvider } from "./light-rpc.js";
 import { followingSet } from "./light-validators.js";
 import { StateSyncError } from "../state-sync-error.js";
-import type { TrustedState } from "../statesync-ports.js";
+import type { ProvenHeight } from "../statesync-ports.js";
 
 /**
  * What is proven of a height. The two heights above must exist: they prove what the height did, and
  * who decides next.
- * @throws as the light client and the backfill
+ * @throws as the light client; LIGHT_INVALID, SERVER_UNAVAILABLE, SERVER_ANSWER_INVALID
  */
 export async function proveState(
   height: Height,
-  parts: BackfillOptions & { readonly light: LightClient },
+  parts: { readonly providers: readonly LightProvider[]; readonly light: LightClient },
   signal: AbortSignal,
-): Promise<TrustedState> {
+): Promise<ProvenHeight> {
   const { light, providers } = parts;
   const block = await light.verify(height, signal);
   const next = await light.verify(height + 1, signal);
@@ -56,7 +55,6 @@ export async function proveState(
     validators: first,
     nextValidators: second,
     afterNextValidators: followingSet(second, afterNext.validators),
-    backfill: await fetchBackfill(block.header, parts, signal),
   };
 }
 

@@ -11,6 +11,8 @@ export type LightBlocks = ReadonlyMap<number, LightBlock>;
 /** A server that has these blocks and counts what it is asked for. */
 export class FakeLightServer implements LightProvider {
   readonly asked: number[] = [];
+  /** The highest one of each page of headers that was asked for. */
+  readonly pages: number[] = [];
   /** What a height is answered with the first time. */
   readonly early = new Map<number, LightBlock>();
   /** Replaces what a block is answered with. */
@@ -38,6 +40,7 @@ export class FakeLightServer implements LightProvider {
   }
 
   async headers({ from, to }: { readonly from: number; readonly to: number }) {
+    this.pages.push(from);
     return Array.from({ length: from - to + 1 }, (_, index) => this.need(from - index).header);
   }
 

@@ -270,14 +270,16 @@ describe("offers", () => {
 
 const START_MS = Number(START_NS / 1_000_000n);
 
+const chain = lightChain(9, { validators: 3, change: 0 });
+
 /** State sync of a chain of nine blocks, with peers that offer what they like. */
 function syncFrom(
   peers: readonly FakePeer[],
   maxSnapshotBytes: number,
   nowMs: () => number = () => START_MS + 600_000,
+  providers = [new FakeLightServer("one", chain), new FakeLightServer("two", chain)],
 ): StateSync {
   const { genesis } = validatorGenesis(1);
-  const chain = lightChain(9, { validators: 3, change: 0 });
   const trusted = chain.get(2);
   if (trusted === undefined) throw new Error("no chain");
   return new StateSync({
@@ -292,7 +294,7 @@ function syncFrom(
       maxSnapshotBytes,
     },
     folders: new StateSyncFolders(folder),
-    providers: [new FakeLightServer("one", chain), new FakeLightServer("two", chain)],
+    providers,
     verifySignature,
     chainId: LIGHT_CHAIN_ID,
     genesisBlock: createGenesisBlock(genesis),
@@ -326,6 +328,34 @@ describe("a snapshot that is larger than the operator allows", () => {
         await running;
       }
       expect(new Set(asked)).toEqual(new Set([5]));
+    }));
+});
+
+describe("a snapshot that nobody shows", () => {
+  it("costs none of the headers before it", () =>
+    inVirtualTime(async () => {
+      const tried: number[] = [];
+      // Two that agree come first, and cost nothing to him who runs both.
+      const offered = [5, 6].map((height) => ({ height, format: 1, chunks: 1, id: ZERO_HASH }));
+      const liars = ["a", "b"].map((name) => {
+        return new FakePeer(name, honest, offered, ({ height }) => {
+          tried.push(height);
+          return undefined;
+        });
+      });
+      const servers = ["one", "two"].map((name) => new FakeLightServer(name, chain));
+      const ending = new AbortController();
+      const running = syncFrom(liars, 2 ** 30, undefined, servers)
+        .run(ending.signal)
+        .catch(() => undefined);
+      try {
+        await until(() => tried.length >= 4, { timeoutMs: 20_000 });
+      } finally {
+        ending.abort(new Error("enough"));
+        await running;
+      }
+      expect(new Set(tried)).toEqual(new Set([5, 6]));
+      expect(servers.map(({ pages }) => pages)).toEqual([[], []]);
     }));
 });
 

@@ -408,7 +408,7 @@ describe("a state", () => {
       trusted: at(blocks, 2),
       nowNs: START_NS + HOUR_NS,
     });
-    return proveState(height, { light, providers, window, clock, log }, signal);
+    return proveState(height, { light, providers }, signal);
   };
 
   it("is proven with what was decided before, at and after it", async () => {
@@ -422,7 +422,9 @@ describe("a state", () => {
       expect(set).toEqual(at(chain, 7 + index).validators);
       expect(set.proposer).toEqual(at(chain, 7 + index).validators.proposer);
     }
-    expect(state.backfill.headers.map(({ height }) => height)).toEqual([6, 5, 4, 3, 2, 1]);
+    const past = { providers: twice(chain), window, clock, log };
+    const { headers } = await fetchBackfill(state.header, past, signal);
+    expect(headers.map(({ height }) => height)).toEqual([6, 5, 4, 3, 2, 1]);
   });
 
   it("has the commit that was decided, not one that was seen early", async () => {
@@ -434,7 +436,7 @@ describe("a state", () => {
     for (const server of providers) server.early.set(7, early);
     const trusted = at(four, 2);
     const light = client({ servers: providers, trusted, nowNs: START_NS + HOUR_NS });
-    const parts = { light, providers, window, clock, log };
+    const parts = { light, providers };
     expect((await proveState(7, parts, signal)).commit).toBe(seen.commit);
     const wrong = twice(new Map([...four, [7, early]]));
     const other = client({ servers: wrong, trusted, nowNs: START_NS + HOUR_NS });
@@ -470,7 +472,7 @@ describe("a state", () => {
         trusted: at(chain, 2),
         nowNs: START_NS + HOUR_NS,
       });
-      const proving = proveState(7, { light, providers, window, clock, log }, signal);
+      const proving = proveState(7, { light, providers }, signal);
       expect(await codeOf(proving)).toBe("SERVER_ANSWER_INVALID");
     }
   });
