@@ -4,7 +4,7 @@ import type { Hash32 } from "../../../../chain/hex.js";
 import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
-import { House, TOKEN } from "../../../helpers/exchange/house.js";
+import { House } from "../../../helpers/exchange/house.js";
 
 let house: House;
 
