@@ -58,6 +58,7 @@ const LASTING: ReadonlySet<SigningRefusalCode> = new Set<SigningRefusalCode>([
   "ABOVE_MAXIMUM",
   "DESTINATION_NOT_LISTED",
   "APPROVALS_MISSING",
+  "APPROVALS_USED",
 ]);
 
 const BROKEN_RULES: Readonly<Record<BrokenRule, string>> = {
@@ -134,13 +135,14 @@ export class PolicySigner implements Signer {
 
   /**
    * Refusals by rule; what may be signed is counted, on disk, before anybody is asked. Only what the day
-   * bounds waits for the lock of the totals, and is refused for now where it cannot be counted.
+   * bounds, or persons have signed for, waits for the lock of the totals, and is refused for now where it
+   * cannot be counted.
    */
   async #decide(intents: readonly SigningIntent[], signal: AbortSignal): Promise<Decisions> {
     const { totals } = this.#rules;
     const rules = this.#readRules();
     const isAnyCounted =
-      !("code" in rules) && intents.some((intent) => isPayout(intent) && isBounded(intent, rules));
+      !("code" in rules) && intents.some((intent) => isPayout(intent) && isCounted(intent, rules));
     if (!isAnyCounted) return this.#noteUnbounded(this.#judge(intents, rules));
     try {
       const judged = await totals.exclusively(
@@ -191,6 +193,7 @@ export class PolicySigner implements Signer {
       return { decided: intents.map(() => rules), policyHash: undefined, counted, noted };
     }
     const room = new DayRoom(this.#rules.totals, rules);
+    const approved = new UsedApprovals(this.#rules.totals);
     const decided = intents.map((intent): SigningOutcome | undefined => {
       if (!this.#meansWhatItSays(intent)) {
         return { kind: "wrong", reason: "a transaction is not the payment that it is meant for" };
@@ -200,12 +203,14 @@ export class PolicySigner implements Signer {
       if (!isPayout(intent)) return refusal ?? this.#strangerRefusal(intent, rules);
       if (refusal !== undefined) return refusal;
       const payment = countedPayment(this.address, intent, intent.nonce);
-      if (!isBounded(intent, rules)) {
+      if (!isCounted(intent, rules)) {
         noted.push(payment);
         return undefined;
       }
-      const full = takeRoom === undefined ? room.take(intent, payment) : takeRoom();
-      if (full === undefined) counted.push(payment);
+      const approvedId = isApproved(intent, rules) ? intent.withdrawalId : undefined;
+      const known = { ...payment, approvedId };
+      const full = approved.take(known) ?? takeRoom?.() ?? room.take(intent, payment);
+      if (full === undefined) counted.push(known);
       return full;
     });
     return { decided, policyHash: rules.hash, counted, noted };
@@ -343,6 +348,25 @@ class DayRoom {
   }
 }
 
+/** What persons have signed for is paid on one nonce, whatever a ledger asks for it again. */
+class UsedApprovals {
+  readonly #totals: SignerTotals;
+  /** Slots by withdrawals that are asked for together. */
+  readonly #taken = new Map<string, string>();
+
+  constructor(totals: SignerTotals) {
+    this.#totals = totals;
+  }
+
+  take({ approvedId, slot }: CountedPayment): SigningRefusal | undefined {
+    if (approvedId === undefined) return undefined;
+    const used = this.#totals.slotOf(approvedId) ?? this.#taken.get(approvedId) ?? slot;
+    this.#taken.set(approvedId, used);
+    if (used === slot) return undefined;
+    return refuse("APPROVALS_USED", `its signed approvals were used for another nonce (${used})`);
+  }
+}
+
 /** What a customer is paid: neither a transfer of nothing nor what the treasury moves. */
 function isPayout({ kind, customerId }: SigningIntent): boolean {
   return kind === "payment" && customerId !== TREASURY;
@@ -350,6 +374,16 @@ function isPayout({ kind, customerId }: SigningIntent): boolean {
 
 function isBounded({ asset }: PaymentTerms, { policy }: HashedPolicy): boolean {
   return rulesOf(policy, asset).signerDayMaxUnits !== undefined;
+}
+
+function isApproved(payment: PaymentTerms, { policy }: HashedPolicy): boolean {
+  const { needed, signed } = approvalsFor(policy, payment);
+  return signed && needed > 0;
+}
+
+/** Whether it has to be on disk before it is signed. */
+function isCounted(payment: PaymentTerms, rules: HashedPolicy): boolean {
+  return isBounded(payment, rules) || isApproved(payment, rules);
 }
 
 /** Faults of disk and lock; a damaged file is a person's matter, all others are faults of ours. */

@@ -47,6 +47,7 @@ export type SigningRefusalCode =
   | "ABOVE_MAXIMUM"
   | "DESTINATION_NOT_LISTED"
   | "APPROVALS_MISSING"
+  | "APPROVALS_USED"
   | "DAY_TOTAL";
 
 /** A refusal. */

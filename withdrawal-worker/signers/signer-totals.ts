@@ -1,8 +1,9 @@
 /**
- * What the signers of a home have signed within the last 24 hours, in a file of its own: a ledger that lies
- * cannot make it forget. Read, judged and written under the lock `<file>.lock`, and before a signature
- * leaves, where the policy bounds the asset; where it does not, written a little later, so that a bound
- * that comes counts what was signed before it.
+ * What the signers of a home have signed within the last 24 hours, and for which nonces persons' approvals
+ * were used, in a file of its own: a ledger that lies cannot make it forget. Read, judged and written under
+ * the lock `<file>.lock`, and before a signature leaves, where the policy bounds the asset or wants signed
+ * approvals; where it does not, written a little later, so that a bound that comes counts what was signed
+ * before it.
  */
 import { readFileSync } from "node:fs";
 import { AppError, errorCode } from "../../chain/errors.js";
@@ -19,6 +20,8 @@ export interface CountedPayment {
   readonly amountUnits: bigint;
   /** What is paid to whom, so that another payment on the nonce counts by itself. */
   readonly meaning: string;
+  /** The withdrawal, where persons have signed for it: they did so for one payment. */
+  readonly approvedId?: string | undefined;
 }
 
 /**
@@ -46,6 +49,12 @@ const MAX_HOURS = 200;
  */
 const MAX_KNOWN = 8_192;
 
+/**
+ * Withdrawals whose approvals were used, the latest: some 5 MB of the file. Persons sign for so many in
+ * years, and what they signed counts only until the policy changes.
+ */
+const MAX_APPROVED = 50_000;
+
 /** How long what no bound asks for may be in memory alone. */
 const FLUSH_MS = 5_000;
 
@@ -55,10 +64,11 @@ const PATIENCE_MS = 5_000;
 /** Units by asset and hour since 1970. */
 type Sums = Map<string, Map<number, bigint>>;
 
-/** What the file says: sums, and the latest payments. */
+/** What the file says: sums, the latest payments, and the slots of approved withdrawals. */
 interface Content {
   readonly sums: Sums;
   readonly known: Set<string>;
+  readonly approved: ReadonlyMap<string, string>;
 }
 
 /** A payment with the hour that it was signed in. */
@@ -75,7 +85,7 @@ export class SignerTotals {
   readonly #file: string;
   readonly #clock: Clock;
   /** What the file said when it was read or written last, and its bytes. */
-  #content: Content = { sums: new Map(), known: new Set() };
+  #content: Content = { sums: new Map(), known: new Set(), approved: new Map() };
   #bytes: Uint8Array | undefined;
   /** Counted in memory alone, by `keyOf`, the oldest first. */
   readonly #noted = new Map<string, Noted>();
@@ -154,14 +164,24 @@ export class SignerTotals {
     return this.#content.known.has(key) || this.#noted.has(key);
   }
 
+  /** The slot for which a withdrawal's approvals were used; undefined where they were not. */
+  slotOf(approvedId: string): string | undefined {
+    return this.#content.approved.get(approvedId);
+  }
+
   /**
    * Counts payments that are about to be signed; resolves when that is on disk. Called within
    * `exclusively`. Throws the system's fault, with nothing counted.
    */
   async count(payments: readonly CountedPayment[]): Promise<void> {
     const fresh = payments.filter((payment) => !this.isKnown(payment));
-    if (fresh.length === 0) return;
-    await this.#write(fresh);
+    const approved = payments.flatMap(({ approvedId, slot }) =>
+      approvedId === undefined || this.slotOf(approvedId) !== undefined
+        ? []
+        : [[approvedId, slot] as const],
+    );
+    if (fresh.length + approved.length === 0) return;
+    await this.#write(fresh, approved);
   }
 
   /** Counts payments of assets without a bound; on disk within `FLUSH_MS`, or with the next `count`. */
@@ -202,11 +222,17 @@ export class SignerTotals {
   }
 
   /** Under the lock, and behind `#readAnew`: what others have counted is kept. */
-  async #write(payments: readonly CountedPayment[]): Promise<void> {
+  async #write(
+    payments: readonly CountedPayment[],
+    approved: readonly (readonly [string, string])[] = [],
+  ): Promise<void> {
     const hour = this.#hour();
     const added = [...this.#noted.values(), ...payments.map((payment) => ({ payment, hour }))];
     const unnamed = entriesOf(this.#unnamed);
-    const next = grown(this.#content, added, unnamed);
+    const next = {
+      ...grown(this.#content, added, unnamed),
+      approved: this.#approvedWith(approved),
+    };
     const bytes = encode(next);
     await replaceFile(this.#file, bytes, SECRET_MODE);
     this.#content = next;
@@ -216,6 +242,11 @@ export class SignerTotals {
     for (const { asset, hour: then, units } of unnamed) {
       addUnits(this.#unnamed, { asset, hour: then, units: -units });
     }
+  }
+
+  #approvedWith(more: readonly (readonly [string, string])[]): ReadonlyMap<string, string> {
+    const { approved } = this.#content;
+    return more.length === 0 ? approved : new Map([...approved, ...more].slice(-MAX_APPROVED));
   }
 
   /** Takes over what other processes of the home have written; a file that is gone says nothing. */
@@ -266,7 +297,11 @@ export class SignerTotals {
 }
 
 /** The content with more payments, and with sums whose payments are not known any more. */
-function grown(content: Content, added: readonly Noted[], unnamed: readonly HourSum[]): Content {
+function grown(
+  content: Content,
+  added: readonly Noted[],
+  unnamed: readonly HourSum[],
+): Omit<Content, "approved"> {
   const sums: Sums = new Map(
     [...content.sums].map(([asset, hours]) => {
       return [asset, new Map([...hours].slice(-MAX_HOURS))] as const;
@@ -309,12 +344,15 @@ function keyOf({ slot, meaning }: CountedPayment): string {
   return `${slot} ${meaning}`;
 }
 
-function encode({ sums, known }: Content): Uint8Array {
+function encode({ sums, known, approved }: Content): Uint8Array {
   const plain = [...sums].map(([asset, hours]) => [
     asset,
     [...hours].map(([hour, units]) => [hour, units.toString()]),
   ]);
-  return Buffer.from(`${JSON.stringify({ format: 1, sums: plain, known: [...known] })}\n`);
+  // Left out where there are none, as in files from before.
+  const used = approved.size === 0 ? undefined : [...approved];
+  const value = { format: 1, sums: plain, known: [...known], approved: used };
+  return Buffer.from(`${JSON.stringify(value)}\n`);
 }
 
 function decode(file: string, bytes: Uint8Array): Content {
@@ -345,7 +383,12 @@ function parse(value: unknown): Content {
     });
     return [text(asset), new Map(byHour)] as const;
   });
-  return { sums: new Map(sums), known: new Set(list(read("known")).map(text)) };
+  const approved = list(read("approved") ?? []).map((entry) => {
+    const [id, slot] = list(entry);
+    return [text(id), text(slot)] as const;
+  });
+  const known = new Set(list(read("known")).map(text));
+  return { sums: new Map(sums), known, approved: new Map(approved) };
 }
 
 function unreadable(file: string, cause: unknown): SignerTotalsError {

@@ -40,9 +40,10 @@ const internalBreaks = async () => {
 
 /** Behind the database's back: as one who has taken it over would. */
 async function overwrite(sql: string, values: readonly unknown[]): Promise<void> {
-  await house.ledger.owner.query(`ALTER TABLE withdrawal DISABLE TRIGGER ALL`);
-  await house.ledger.owner.query(sql, values);
-  await house.ledger.owner.query(`ALTER TABLE withdrawal ENABLE TRIGGER ALL`);
+  await house.ledger.owner.transaction(async (tx) => {
+    await tx.query(`SET LOCAL session_replication_role = replica`);
+    await tx.query(sql, values);
+  });
 }
 
 describe("the service fee", () => {
@@ -326,6 +327,29 @@ describe("a signer before a ledger that lies", () => {
     const next = await house.accept();
     await house.pass(lane, { rounds: 3 });
     expect(await house.read(next.id)).toMatchObject({ status: "settled", nonce: 1n });
+  });
+
+  it("pays what the approver signed for once, whatever the ledger has forgotten", async () => {
+    house.files.policy = SIGNED;
+    const to = freshAddress();
+    const asked = await house.accept({ destination: to, destinationText: to });
+    const signature = signatureOf(0, asked, SIGNED);
+    const said = { id: asked.id, keyId: "ann", decision: "approve", reason: "fine" } as const;
+    const by = { policy: SIGNED, chainId: FAKE_CHAIN_ID };
+    expect(await decideWithdrawal(house.database, { ...said, signature }, by)).toBe("done");
+    const lane = house.lane();
+    await house.pass(lane, { rounds: 3 });
+    expect(await statusOf(asked)).toBe("settled");
+    await overwrite(`UPDATE nonce_slot SET outcome = 'foreign' WHERE withdrawal_id = $1`, [
+      asked.id,
+    ]);
+    await overwrite(`UPDATE withdrawal SET status = 'accepted' WHERE id = $1`, [asked.id]);
+    await lane.runRound(house.signal);
+    const again = await house.read(asked.id);
+    expect([again.status, again.nonce]).toEqual(["cancelling", 1n]);
+    expect(again.reason).toContain("APPROVALS_USED of the signer");
+    house.chain.mine();
+    expect(house.chain.balances.get(to)).toBe(TOKEN);
   });
 
   it("signs no more in a day than its own file allows, whatever the ledger has forgotten", async () => {
