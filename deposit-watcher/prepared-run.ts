@@ -38,6 +38,8 @@ export interface PrepareParts {
   readonly tokenNodes: TokenNodes;
   readonly book: AddressBook;
   readonly listed: Pick<TokenBook, "tokens">;
+  /** As of `TokenRunInput`. */
+  readonly mostListed?: number | undefined;
 }
 
 /**
@@ -49,7 +51,7 @@ export async function prepareRun(
   run: readonly DataBlock[],
   options: { readonly signal: AbortSignal },
 ): Promise<PreparedRun> {
-  const { nodes, tokenNodes, book, listed } = parts;
+  const { nodes, tokenNodes, book, listed, mostListed } = parts;
   let followed = followedBy(parts);
   let { own, fault } = await ownParts(run, book, options);
   // What is followed since the blocks were asked is not in what they told: they are asked again.
@@ -64,7 +66,7 @@ export async function prepareRun(
   // Awaited when its turn to be booked comes.
   verified.catch(() => undefined);
   const contracts = listed.tokens.map(({ contract }) => contract);
-  const input = { run: run.slice(0, own.length), sides: tokenSides, contracts };
+  const input = { run: run.slice(0, own.length), sides: tokenSides, contracts, mostListed };
   const tokens = readTokenRun(tokenNodes, book, input, options);
   tokens.catch(() => undefined);
   return { run, own, last, matched, tokens, verified, fault, ...followed };

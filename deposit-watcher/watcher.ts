@@ -4,12 +4,11 @@
  * operator resumes; a broken invariant stops the process.
  */
 import assert from "node:assert/strict";
-import { AppError, errorCode, errorMessage } from "../chain/errors.js";
+import { errorCode, errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
 import { type BlockStepResult, commitBlockStep } from "../ledger/blocks/block-step.js";
 import type { NewDeposit } from "../ledger/blocks/new-deposits.js";
-import { LedgerError } from "../ledger/errors.js";
 import { type Incident, type NewIncident, openIncident } from "../ledger/incidents.js";
 import { type WatchLease, WatchLeaseLostError } from "../ledger/watch/watch-lease.js";
 import type { LedgerGuard } from "../ledger/guard/ledger-guard.js";
@@ -27,10 +26,11 @@ import { touchTest } from "./block-parts.js";
 import { type CatchUpClient, CatchUpSource } from "./catch-up-source.js";
 import { type CheckedNode, CheckedNodes, readHead } from "./chain-check.js";
 import { paidIn } from "./deposit-match.js";
-import { IncidentFound } from "./errors.js";
 import { type PreparedRun, prepareRun } from "./prepared-run.js";
 import type { TokenBook } from "./tokens/token-book.js";
 import type { TokenNode } from "./tokens/token-run.js";
+import { RunTooLong } from "./tokens/wanted-logs.js";
+import { isCurable, toIncident } from "./watch-faults.js";
 import { WatchSeat } from "./watch-seat.js";
 import type { WatcherMetrics } from "./watcher-metrics.js";
 
@@ -91,6 +91,8 @@ export interface WatcherParts {
     readonly leaseMs: number;
     /** Name of this process, different for every one. */
     readonly owner: string;
+    /** As of `TokenRunInput`. */
+    readonly mostListed?: number;
   };
 }
 
@@ -294,13 +296,36 @@ export class Watcher {
 
   /** Matches a run and starts to verify it. */
   #prepare(run: readonly DataBlock[], signal: AbortSignal): Promise<PreparedRun> {
-    const { node, secondNode, book, tokens: listed } = this.#parts;
+    const { node, secondNode, book, tokens: listed, options } = this.#parts;
+    const { mostListed } = options;
     const tokenNodes = { first: node, second: secondNode };
-    return prepareRun({ nodes: this.#nodes, tokenNodes, book, listed }, run, { signal });
+    const parts = { nodes: this.#nodes, tokenNodes, book, listed, mostListed };
+    return prepareRun(parts, run, { signal });
+  }
+
+  /** Commits a run, in parts where it has too many transfers. */
+  async #book(
+    lease: WatchLease,
+    from: WatchCursor,
+    prepared: Promise<PreparedRun>,
+    signal: AbortSignal,
+  ): Promise<WatchCursor> {
+    const { run } = await prepared;
+    try {
+      return await this.#bookWhole(lease, from, prepared, signal);
+    } catch (error) {
+      if (!(error instanceof RunTooLong)) throw error;
+      const parts = [run.slice(0, error.blocks), run.slice(error.blocks)];
+      let booked = from;
+      for (const part of parts) {
+        booked = await this.#book(lease, booked, this.#prepare(part, signal), signal);
+      }
+      return booked;
+    }
   }
 
   /** Commits a run; matches it again if an address registered meanwhile is touched by it. */
-  async #book(
+  async #bookWhole(
     lease: WatchLease,
     from: WatchCursor,
     prepared: Promise<PreparedRun>,
@@ -442,45 +467,6 @@ function inChainOrder(deposits: readonly NewDeposit[]): NewDeposit[] {
 function previousBlock(cursor: WatchCursor) {
   const { height, blockHash } = cursor;
   return blockHash === undefined ? undefined : { height, hash: blockHash };
-}
-
-/** Incidents found by checks, and contradictions that the ledger itself refused. */
-function toIncident(error: unknown): NewIncident | undefined {
-  if (error instanceof IncidentFound) return error.incident;
-  if (!(error instanceof LedgerError) || NO_INCIDENT.has(error.code)) return undefined;
-  return {
-    kind: "LEDGER_CONFLICT",
-    height: undefined,
-    message: `the ledger refused what the chain says: ${error.message}`,
-    details: { code: error.code, ...error.details },
-  };
-}
-
-/** Faults of the ledger that say nothing about the chain. */
-const NO_INCIDENT: ReadonlySet<string> = new Set(["CORRUPT_ROW", "HOME_MARK_UNUSABLE", "RECOVERY"]);
-
-/** Codes of faults that pass by themselves, or once somebody repairs what they name. */
-const CURABLE_CODES: ReadonlySet<string> = new Set([
-  "NOT_READY",
-  "STALE_HEAD",
-  "TIMEOUT",
-  "RPC_ERROR",
-  "DATA_API_ERROR",
-  "NODE_UNREACHABLE",
-  "NODE_TIMEOUT",
-  "NODE_HTTP_STATUS",
-  "BAD_ANSWER",
-  "ANSWER_TOO_LARGE",
-  "CONFLICT",
-  "DATABASE_UNAVAILABLE",
-  "DATABASE_FULL",
-  "DATABASE_FAULT",
-  "HOME_MARK_UNUSABLE",
-  "RECOVERY",
-]);
-
-function isCurable(error: unknown): boolean {
-  return error instanceof AppError && CURABLE_CODES.has(error.code);
 }
 
 /** Waits end early by the signal; the loops look at it themselves. */

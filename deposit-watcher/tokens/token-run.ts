@@ -39,6 +39,8 @@ export interface TokenRunInput {
   readonly sides: readonly TokenSide[];
   /** Of listed tokens: what others log in a block beyond any bound is no reason to stop at it. */
   readonly contracts: readonly Address[];
+  /** Transfers of listed tokens that are held at once; see `RunTooLong`. */
+  readonly mostListed?: number | undefined;
 }
 
 /** What the tokens of a run come to. */
@@ -52,13 +54,13 @@ export interface TokenRun extends TokenVerdicts {
 
 /**
  * Reads and judges.
- * @throws IncidentFound where the logs are of other blocks, or the nodes disagree about a balance; the
- *   nodes' faults
+ * @throws IncidentFound where the logs are of other blocks, or the nodes disagree about a balance;
+ *   RunTooLong; the nodes' faults
  */
 export async function readTokenRun(
   { first: node, second }: TokenNodes,
   watched: Watched & { has(address: Address): boolean },
-  { run, sides, contracts }: TokenRunInput,
+  { run, sides, contracts, mostListed }: TokenRunInput,
   options: { readonly signal: AbortSignal },
 ): Promise<TokenRun> {
   const verdicts = noVerdicts();
@@ -67,7 +69,7 @@ export async function readTokenRun(
     return { ...verdicts, codes: [], receivers: new Set(), leftOut: 0 };
   }
   const range = { from: first.height, to: last.height };
-  const kept = new WantedLogs(watched, run);
+  const kept = new WantedLogs(watched, run, mostListed);
   const isWanted = (log: TransferLog) => kept.keep(log);
   const wanted = { ...options, lastHash: last.hash, atLeast: contracts, isWanted };
   const logs = await node.transferLogs(range, wanted);

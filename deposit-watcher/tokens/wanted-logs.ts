@@ -26,6 +26,20 @@ const MAX_OF_STRANGERS = 4_000;
 const MAX_OF_RUN = 50_000;
 const MAX_OF_STRANGERS_BEHIND = 100;
 
+/**
+ * Transfers of listed tokens at our addresses, of all blocks of a run, some tens of MB: each may be a
+ * deposit, so that none is left out. A run with more is booked in parts.
+ */
+const MAX_LISTED_OF_RUN = 50_000;
+
+/** A run has more transfers of listed tokens than are held at once: its first blocks come by themselves. */
+export class RunTooLong extends Error {
+  /** @param blocks of the run that are not too much, from its first on; at least one */
+  constructor(readonly blocks: number) {
+    super(`only the first ${blocks} blocks are booked together`);
+  }
+}
+
 /** Accounts that transfers of a run name as their receivers; others may be taken for one. */
 export interface Receivers {
   has(address: Address): boolean;
@@ -39,11 +53,13 @@ export class WantedLogs implements Receivers {
   /** Transfers of strangers that were kept, by block, and by block and contract. */
   readonly #kept = new Map<Height | string, number>();
   #keptOfRun = 0;
+  #listed = 0;
   #leftOut = 0;
 
   constructor(
     private readonly watched: Pick<Watched, "assetOf"> & { has(address: Address): boolean },
-    run: readonly { readonly height: Height; readonly hash: Hash32 }[],
+    private readonly run: readonly { readonly height: Height; readonly hash: Hash32 }[],
+    private readonly mostListed = MAX_LISTED_OF_RUN,
   ) {
     this.#hashes = new Map(run.map(({ height, hash }) => [height, hash]));
   }
@@ -64,14 +80,19 @@ export class WantedLogs implements Receivers {
     return this.#hashes.get(height);
   }
 
-  /** Whether a transfer is kept: it may concern us, or is of another block than was matched. */
+  /**
+   * Whether a transfer is kept: it may concern us, or is of another block than was matched.
+   * @throws RunTooLong behind a block with which the run has too many of listed tokens
+   */
   keep({ height, blockHash, contract, standard, from, to, value }: TransferLog): boolean {
     if (to !== undefined) this.#remember(to);
     if (this.#hashes.get(height) !== blockHash) return true;
     if (standard === "erc20" && value === 0n) return false;
     const isToUs = to !== undefined && this.watched.has(to);
     if (this.watched.assetOf(contract) !== undefined) {
-      return isToUs || (from !== undefined && this.watched.has(from));
+      const isOurs = isToUs || (from !== undefined && this.watched.has(from));
+      if (isOurs) this.#countListed(height);
+      return isOurs;
     }
     if (!isToUs) return false;
     const place = `${height} ${contract}`;
@@ -86,6 +107,13 @@ export class WantedLogs implements Receivers {
     this.#kept.set(place, ofContract + 1).set(height, ofBlock + 1);
     this.#keptOfRun += 1;
     return true;
+  }
+
+  #countListed(height: Height): void {
+    this.#listed += 1;
+    const blocks = height - (this.run[0]?.height ?? height);
+    // A single block is as large as it is.
+    if (this.#listed > this.mostListed && blocks > 0) throw new RunTooLong(blocks);
   }
 
   #remember(receiver: Address): void {

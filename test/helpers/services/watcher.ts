@@ -140,7 +140,11 @@ export class WatcherBench {
     database: SqlDatabase = this.ledger.database,
     guard = this.guard,
     leaseMs = 3_000,
-    own: Partial<Pick<WatcherParts, "node" | "metrics" | "tokens">> = {},
+    {
+      mostListed,
+      ...own
+    }: Partial<Pick<WatcherParts, "node" | "metrics" | "tokens" | "book">> &
+      Pick<WatcherParts["options"], "mostListed"> = {},
   ): RunningWatcher {
     const watcher = new Watcher({
       database,
@@ -159,6 +163,7 @@ export class WatcherBench {
         staleHeadsAllowed: 3,
         leaseMs,
         owner: randomUUID(),
+        ...(mostListed === undefined ? {} : { mostListed }),
       },
       ...own,
     });

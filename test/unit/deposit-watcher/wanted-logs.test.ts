@@ -3,7 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../../chain/hex.js";
 import { readTokenRun } from "../../../deposit-watcher/tokens/token-run.js";
-import { WantedLogs } from "../../../deposit-watcher/tokens/wanted-logs.js";
+import { RunTooLong, WantedLogs } from "../../../deposit-watcher/tokens/wanted-logs.js";
 import type { TransferLog } from "../../../rpc-client/tokens/transfer-logs.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 
@@ -88,6 +88,24 @@ describe("transfers of a run", () => {
     expect(new Set(counts.slice(13))).toEqual(new Set([100]));
     expect(logs.leftOut).toBe(20 * 4_000 - counts.reduce((sum, count) => sum + count, 0));
     expect(keeps(logs, { contract: listed, height: 24 })).toBe(true);
+  });
+
+  it("of listed tokens are all kept, of so many blocks as are not too much together", () => {
+    const heights = [5, 6, 7];
+    const logs = new WantedLogs(
+      watched,
+      heights.map((height) => ({ height, hash: hashAt(height) })),
+    );
+    const keepMany = (height: number, count: number) => {
+      for (let kept = 0; kept < count; kept += 1) keeps(logs, { contract: listed, height });
+    };
+    keepMany(5, 30_000);
+    keepMany(6, 20_000);
+    expect(() => keepMany(6, 1)).toThrow(new RunTooLong(1));
+    expect(() => keepMany(7, 1)).toThrow(new RunTooLong(2));
+    // A single block cannot be cut: it is as large as it is.
+    const one = new WantedLogs(watched, run.slice(0, 1), 1);
+    expect([1, 2, 3].map(() => keeps(one, { contract: listed }))).toEqual([true, true, true]);
   });
 
   it("tell all who received, and of too many how they begin", () => {

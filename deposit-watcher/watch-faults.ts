@@ -1,0 +1,45 @@
+/** What faults of the watcher's loops come to: incidents, what passes, and what ends the process. */
+import { AppError } from "../chain/errors.js";
+import { LedgerError } from "../ledger/errors.js";
+import type { NewIncident } from "../ledger/incidents.js";
+import { IncidentFound } from "./errors.js";
+
+/** Incidents found by checks, and contradictions that the ledger itself refused. */
+export function toIncident(error: unknown): NewIncident | undefined {
+  if (error instanceof IncidentFound) return error.incident;
+  if (!(error instanceof LedgerError) || NO_INCIDENT.has(error.code)) return undefined;
+  return {
+    kind: "LEDGER_CONFLICT",
+    height: undefined,
+    message: `the ledger refused what the chain says: ${error.message}`,
+    details: { code: error.code, ...error.details },
+  };
+}
+
+/** Faults of the ledger that say nothing about the chain. */
+const NO_INCIDENT: ReadonlySet<string> = new Set(["CORRUPT_ROW", "HOME_MARK_UNUSABLE", "RECOVERY"]);
+
+/** Codes of faults that pass by themselves, or once somebody repairs what they name. */
+const CURABLE_CODES: ReadonlySet<string> = new Set([
+  "NOT_READY",
+  "STALE_HEAD",
+  "TIMEOUT",
+  "RPC_ERROR",
+  "DATA_API_ERROR",
+  "NODE_UNREACHABLE",
+  "NODE_TIMEOUT",
+  "NODE_HTTP_STATUS",
+  "BAD_ANSWER",
+  "ANSWER_TOO_LARGE",
+  "CONFLICT",
+  "DATABASE_UNAVAILABLE",
+  "DATABASE_FULL",
+  "DATABASE_FAULT",
+  "HOME_MARK_UNUSABLE",
+  "RECOVERY",
+]);
+
+/** Whether waiting may cure a fault. */
+export function isCurable(error: unknown): boolean {
+  return error instanceof AppError && CURABLE_CODES.has(error.code);
+}
