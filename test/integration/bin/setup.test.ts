@@ -305,3 +305,23 @@ describe("the version of Node", () => {
     );
   });
 });
+
+describe("a clone that cannot be written to", () => {
+  const remedy =
+    "; packages or build are missing, or of older sources: make the clone writable, or type " +
+    "`npm run build` once as its owner";
+
+  it.each([
+    ["EACCES", `permission denied${remedy}`],
+    ["EROFS", `read-only file system${remedy}`],
+    ["ENOSPC", "disk full"],
+    ["EDQUOT", "disk quota used up"],
+  ])("is named in one sentence, with what to do about it: %s", (code, sentence) => {
+    const path = "/srv/causeway/.cache";
+    const fault = `Object.assign(new Error("mkdir"), ${JSON.stringify({ code, path })})`;
+    const script = `import(${JSON.stringify(join(ROOT, "bin", "setup-error.mjs"))}).then(({ runSetup }) =>
+      runSetup(() => { throw ${fault}; }));`;
+    const { status, stderr } = spawnSync(process.execPath, ["-e", script], { encoding: "utf8" });
+    expect({ status, stderr }).toEqual({ status: 1, stderr: `causeway: ${path}: ${sentence}\n` });
+  });
+});
