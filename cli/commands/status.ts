@@ -4,11 +4,10 @@
  */
 import { existsSync } from "node:fs";
 import { stallReason } from "../../chain/consensus/block-age.js";
-import { NodeFault } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { type CommandContext, printJson } from "../command-context.js";
-import { sentenceOf } from "../errors.js";
+import { CliError, sentenceOf } from "../errors.js";
 import { homePaths, isKitHome, isNodeHome } from "../home/home.js";
 import { loadKitConfig } from "../home/kit-config.js";
 import { foreignChain } from "../probe/home-chain.js";
@@ -64,8 +63,8 @@ async function foreignReason(
     return foreign === undefined ? undefined : `${foreign.value}; ${foreign.remedy}`;
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof NodeFault) return undefined; // The node's own line says that it does not answer.
-    throw error;
+    if (error instanceof CliError) throw error;
+    return undefined; // The node's own line says that it does not answer, or what it refuses.
   }
 }
 

@@ -232,6 +232,30 @@ describe("causeway status", () => {
     });
   });
 
+  it("tells what the node refuses where it cannot say when its chain began", async () => {
+    const home = newFolder();
+    mkdirSync(join(home, "config"));
+    writeFileSync(join(home, "config", "sidecar.toml"), "");
+    writeFileSync(join(home, "config", "genesis.json"), JSON.stringify({ genesisTimeMs: 1 }));
+    const node = await startFakeNode({
+      eth_syncing: () => false,
+      eth_getBlockByNumber: () => {
+        throw new RpcFault(-32000, "state sync is going on");
+      },
+    });
+    closers.push(() => node.close());
+    const env = {
+      ...(await answeringKit(1)),
+      CAUSEWAY_APP_JSON_RPC_ADDRESS: new URL(node.url).host,
+    };
+    const { exitCode, reason, parts } = await statusOf(home, env);
+    expect({ exitCode, reason, node: parts[0] }).toMatchObject({
+      exitCode: 1,
+      reason: undefined,
+      node: { ready: false, reason: expect.stringContaining("state sync is going on") },
+    });
+  });
+
   it.each([
     [25, 0, undefined],
     [95, 1, expect.stringMatching(/^its newest block is 9\d s old: the chain stands still/)],
