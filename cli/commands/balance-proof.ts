@@ -1,6 +1,11 @@
 /** `causeway audit balance` and `causeway verify balance`: a balance with its proof, made and checked. */
 import { resolve } from "node:path";
-import { type Address, parseAddress, toChecksumAddress } from "../../chain/address.js";
+import {
+  type Address,
+  parseAnyAddress,
+  parseStrictAddress,
+  toChecksumAddress,
+} from "../../chain/address.js";
 import { atokenToToken } from "../../chain/units.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
 import { encodeBundle, MAX_BUNDLE_BYTES, parseBundle } from "../audit/balance/bundle.js";
@@ -88,7 +93,7 @@ async function writeProof(
 
 function readAddress(text: string): Address {
   try {
-    return parseAddress(text);
+    return parseAnyAddress(text, { parseHex: parseStrictAddress });
   } catch {
     throw badOption("<address>", text);
   }
