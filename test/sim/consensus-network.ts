@@ -20,14 +20,7 @@ import { blockIdOf, identityOf } from "./sim-identities.js";
 import { SimLinks } from "./sim-links.js";
 import { SimNode } from "./sim-node.js";
 import type { Machine, Message, SimOptions, SimResult } from "./sim-options.js";
-
-const TIMEOUT_MS: Readonly<Record<TimeoutStep, number>> = {
-  [STEP.newHeight]: 50,
-  [STEP.propose]: 300,
-  [STEP.prevoteWait]: 100,
-  [STEP.precommitWait]: 100,
-};
-const TIMEOUT_STEP_MS = 60;
+import { TIMEOUT_MS, TIMEOUT_STEP_MS } from "./sim-timeouts.js";
 
 /** Everything is sent again at this pace: the reactor's gossip. */
 const GOSSIP_MS = 150;

@@ -31,14 +31,7 @@ import { HeightBlocks } from "../../node/consensus/proposals/height-blocks.js";
 import { chance, type Random } from "../helpers/random.js";
 import { EventQueue } from "./event-queue.js";
 import { identityOf } from "./sim-identities.js";
-
-const TIMEOUT_MS: Readonly<Record<TimeoutStep, number>> = {
-  [STEP.newHeight]: 50,
-  [STEP.propose]: 300,
-  [STEP.prevoteWait]: 100,
-  [STEP.precommitWait]: 100,
-};
-const TIMEOUT_STEP_MS = 60;
+import { TIMEOUT_MS, TIMEOUT_STEP_MS } from "./sim-timeouts.js";
 
 /** Pace of the statuses, and after what time the same is sent again: the reactor's. */
 const STATUS_MS = 50;
