@@ -47,7 +47,7 @@ export async function lockKillSwitch(tx: Sql): Promise<KillSwitchState> {
  * @throws SWITCH_LOWERED; DATABASE_UNAVAILABLE where somebody keeps a lock that it needs
  */
 export function setKillSwitch(
-  database: SqlDatabase,
+  database: Pick<SqlDatabase, "transaction">,
   wanted: { readonly level: KillSwitchLevel; readonly reason: string; readonly by: string },
   options: { readonly neverLower?: boolean } = {},
 ): Promise<KillSwitchState> {
