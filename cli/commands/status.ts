@@ -7,10 +7,10 @@ import { stallReason } from "../../chain/consensus/block-age.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { type CommandContext, printJson } from "../command-context.js";
-import { CliError, sentenceOf } from "../errors.js";
+import { sentenceOf } from "../errors.js";
 import { homePaths, isKitHome, isNodeHome } from "../home/home.js";
 import { loadKitConfig } from "../home/kit-config.js";
-import { foreignChain } from "../probe/home-chain.js";
+import { foreignReason } from "../probe/home-chain.js";
 import { readKitStatus, type WalletFigures } from "../probe/kit-status.js";
 import { createNodeClient } from "../probe/node-client.js";
 import { formatStatusLine } from "../supervisor/status-line.js";
@@ -29,7 +29,7 @@ async function kitStatus(context: CommandContext): Promise<number> {
     const probe = { endpoints, evm, clock: systemClock };
     const [status, reason] = await Promise.all([
       readKitStatus(probe, context.signal),
-      foreignReason(context, evm),
+      strangerReason(context, evm),
     ]);
     const areReady = status.parts.every((part) => part.ready || part.isDispensable === true);
     const ready = areReady && reason === undefined;
@@ -50,22 +50,14 @@ async function kitStatus(context: CommandContext): Promise<number> {
 }
 
 /** Why what answers on the ports is not of this home; undefined where nothing says so. */
-async function foreignReason(
+async function strangerReason(
   { home, signal }: CommandContext,
   evm: EvmClient,
 ): Promise<string | undefined> {
-  const paths = homePaths(home);
-  if (!existsSync(paths.config)) {
+  if (!existsSync(homePaths(home).config)) {
     return `There is no home in ${home}; whatever answers on its ports is not of it.`;
   }
-  try {
-    const foreign = await foreignChain(paths, evm, signal);
-    return foreign === undefined ? undefined : `${foreign.value}; ${foreign.remedy}`;
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof CliError) throw error;
-    return undefined; // The node's own line says that it does not answer, or what it refuses.
-  }
+  return foreignReason(home, evm, signal);
 }
 
 function walletLine({ address, status, inFlight, isFrozen, hasKey }: WalletFigures): string {
@@ -76,14 +68,20 @@ function walletLine({ address, status, inFlight, isFrozen, hasKey }: WalletFigur
 /** Of a node's home: 0 when it answers, has caught up and has a block of now, else 1. */
 async function nodeStatus(context: CommandContext): Promise<number> {
   // Loaded here: its parser takes longer to load than a kit to answer.
-  const { cometRpcUrl, formatNodeStatus, readNodeStatus } = await import("../probe/node-status.js");
+  const { cometRpcUrl, evmRpcUrl, formatNodeStatus, readNodeStatus } = await import(
+    "../probe/node-status.js"
+  );
   const url = cometRpcUrl(context);
-  const { signal } = context;
+  const { home, signal } = context;
+  const { evm, close } = createNodeClient(evmRpcUrl(context));
   try {
-    const status = await readNodeStatus(url, { clock: systemClock, signal });
+    const [status, foreign] = await Promise.all([
+      readNodeStatus(url, { clock: systemClock, signal }),
+      foreignReason(home, evm, signal),
+    ]);
     const still = status.catching_up ? "" : stallReason(status.blockAgeSeconds);
-    const ready = !status.catching_up && still === "";
-    const reason = still === "" ? undefined : still;
+    const reason = foreign ?? (still === "" ? undefined : still);
+    const ready = !status.catching_up && reason === undefined;
     if (context.json) printJson(context, { ready, url, reason, ...status });
     else {
       for (const line of formatNodeStatus(status)) context.print(line);
@@ -96,5 +94,7 @@ async function nodeStatus(context: CommandContext): Promise<number> {
     if (context.json) printJson(context, { ready: false, url, reason });
     else context.print(`The node at ${url} does not answer: ${reason}`);
     return 1;
+  } finally {
+    close();
   }
 }

@@ -5,6 +5,7 @@ import type { CommandContext } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
 import { type KitEndpoints, loadKitConfig } from "../home/kit-config.js";
 import { MESH_CHECK_EXIT, runMeshCheck } from "./command.js";
+import { assertOwnNode } from "../probe/own-node.js";
 import type { MeshCheckOptions } from "./words.js";
 
 /** Checks the home's own sidecar with its own node as witness, unless the words say otherwise. */
@@ -20,7 +21,9 @@ export async function runMeshCheckOfHome(
   try {
     // A server that is named needs no home.
     endpoints = options.url === undefined ? loadKitConfig(context).endpoints : undefined;
+    if (endpoints !== undefined) await assertOwnNode(context.home, endpoints.jsonRpcUrl, signal);
   } catch (error) {
+    signal.throwIfAborted();
     printProgress(`mesh-check: ${sentenceOf(error)}`);
     return MESH_CHECK_EXIT.cannotRun;
   }

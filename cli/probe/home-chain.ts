@@ -1,7 +1,8 @@
 /** Whether the node that answers on a home's ports is of that home's chain. */
 import { readFileSync } from "node:fs";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { HomePaths } from "../home/home.js";
+import { CliError } from "../errors.js";
+import { type HomePaths, homePaths } from "../home/home.js";
 import { readChainOrigin } from "../home/network/chain-origin.js";
 
 /** What tells a node's chain from the home's, and what to do. */
@@ -39,6 +40,27 @@ export async function foreignChain(
     value: `the node's chain began ${began}, this home's ${ours}`,
     remedy: "another home's node answers: check --home and --port-offset",
   };
+}
+
+/**
+ * The same in words, about the node on a home's ports.
+ * @param evm a client of that node
+ * @returns undefined where nothing says so: who asks for more is told what the node does not answer
+ * @throws HOME_UNUSABLE, HOME_INCOMPLETE
+ */
+export async function foreignReason(
+  home: string,
+  evm: Parameters<typeof foreignChain>[1],
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const foreign = await foreignChain(homePaths(home), evm, signal);
+    return foreign === undefined ? undefined : `${foreign.value}; ${foreign.remedy}`;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof CliError) throw error;
+    return undefined;
+  }
 }
 
 /** Unix seconds of block 0; the file is read without its schema, which takes longer than a kit to answer. */

@@ -1,10 +1,10 @@
 /** What one node says about itself on its consensus RPC, which every node has. */
 import { z } from "zod";
-import { CONFIG_FILE } from "../../node/settings/config.js";
+import { APP_FILE, CONFIG_FILE } from "../../node/settings/config.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { type Environment, loadConfig } from "../../runtime/config/config.js";
 import { withoutAccess } from "../../runtime/config/config-toml.js";
-import { formatListenAddress } from "../../runtime/config/config-values.js";
+import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
 import { CliError } from "../errors.js";
 import { httpRequest, routeOf } from "./http-request.js";
 import { callableHost } from "../home/kit-config.js";
@@ -45,17 +45,31 @@ const statusAnswer = z.object({
 });
 const peersAnswer = z.object({ result: z.object({ n_peers: decimal.transform(Number) }) });
 
+/** Whose settings are read. */
+interface SettingsSources {
+  readonly home: string;
+  readonly env: Environment;
+  readonly portOffset: number;
+}
+
 /**
  * Where the consensus RPC of a home answers.
  * @throws ConfigError
  */
-export function cometRpcUrl(sources: {
-  readonly home: string;
-  readonly env: Environment;
-  readonly portOffset: number;
-}): string {
-  const { laddr } = loadConfig(sources, CONFIG_FILE).rpc;
-  return formatListenAddress({ host: callableHost(laddr.host), port: laddr.port }, "http://");
+export function cometRpcUrl(sources: SettingsSources): string {
+  return callableUrl(loadConfig(sources, CONFIG_FILE).rpc.laddr);
+}
+
+/**
+ * Where the EVM's JSON-RPC of a home answers.
+ * @throws ConfigError
+ */
+export function evmRpcUrl(sources: SettingsSources): string {
+  return callableUrl(loadConfig(sources, APP_FILE)["json-rpc"].address);
+}
+
+function callableUrl({ host, port }: ListenAddress): string {
+  return formatListenAddress({ host: callableHost(host), port }, "http://");
 }
 
 /**

@@ -26,7 +26,7 @@ export async function runQueryBlock(
   flags: QueryFlags,
 ): Promise<number> {
   const isHash = isNamedByHash(given, flags["type"]);
-  const target = targetOf(context, flags);
+  const target = await targetOf(context, flags);
   const types = loadDescriptors();
   if (given === undefined) {
     print(context, flags, await queryNode(types, `${SERVICE}/GetLatestBlock`, {}, target));

@@ -26,7 +26,7 @@ export async function runQueryBlocks(context: CommandContext, flags: QueryFlags)
   const page = wholeNumber(flags, "page", 1);
   const limit = wholeNumber(flags, "limit", MAX_LIMIT);
   if (limit > MAX_LIMIT) throw new CliError("USAGE", `--limit is at most ${MAX_LIMIT}.`);
-  const target = targetOf(context, flags);
+  const target = await targetOf(context, flags);
   const params = { query, page: `${page}`, per_page: `${limit}`, ...orderOf(flags) };
   const found = await callComet("block_search", params, foundSchema, target);
   const blocks: unknown[] = [];
@@ -71,7 +71,7 @@ export async function runQueryBlockResults(
   print(
     context,
     flags,
-    await callComet("block_results", params, results, targetOf(context, flags)),
+    await callComet("block_results", params, results, await targetOf(context, flags)),
   );
   return 0;
 }

@@ -27,7 +27,7 @@ export async function runWaitTx(
 ): Promise<number> {
   const timeoutMs = timeoutOf(textFlag(flags, "timeout") ?? TIMEOUT);
   const hash = hashOf(given ?? printedHash(await read(input, context.signal)));
-  const node = new TxNode(loadDescriptors(), targetOf(context, flags));
+  const node = new TxNode(loadDescriptors(), await targetOf(context, flags));
   print(context, flags, (await node.waitFor(hash, timeoutMs)).response);
   return 0;
 }

@@ -4,7 +4,8 @@ import type { CommandContext } from "../command-context.js";
 import { CliError } from "../errors.js";
 import { readChainOrigin } from "../home/network/chain-origin.js";
 import { homePaths } from "../home/home.js";
-import { cometRpcUrl } from "../probe/node-status.js";
+import { cometRpcUrl, evmRpcUrl } from "../probe/node-status.js";
+import { assertOwnNode } from "../probe/own-node.js";
 import { accountIn } from "../transactions/values.js";
 import { showValue } from "../../runtime/config/config-toml.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
@@ -55,7 +56,11 @@ export async function runQuery(
     Object.assign(fields, pageFields(flags));
   }
   const path = isOther ? other : command.path;
-  print(context, flags, await queryNode(loadDescriptors(), path, fields, targetOf(context, flags)));
+  print(
+    context,
+    flags,
+    await queryNode(loadDescriptors(), path, fields, await targetOf(context, flags)),
+  );
   return 0;
 }
 
@@ -79,7 +84,7 @@ export async function runQueryTx(
 
 async function transactionByHash(context: CommandContext, hash: string, flags: QueryFlags) {
   const path = "/cosmos.tx.v1beta1.Service/GetTx";
-  const answer = await queryNode(loadDescriptors(), path, { hash }, targetOf(context, flags));
+  const answer = await queryNode(loadDescriptors(), path, { hash }, await targetOf(context, flags));
   return memberOf(answer, "tx_response");
 }
 
@@ -92,7 +97,7 @@ async function transactionByEvent(
 ) {
   const path = "/cosmos.tx.v1beta1.Service/GetTxsEvent";
   const fields = { query: eventOf(given, type), limit: "2" };
-  const answer = await queryNode(loadDescriptors(), path, fields, targetOf(context, flags));
+  const answer = await queryNode(loadDescriptors(), path, fields, await targetOf(context, flags));
   const found = memberOf(answer, "tx_responses");
   const list: readonly unknown[] = Array.isArray(found) ? found : [];
   if (list.length === 1) return list[0];
@@ -128,7 +133,7 @@ export async function runQueryTxs(context: CommandContext, flags: QueryFlags): P
     limit: `${limit}`,
     ...(order !== undefined && { order_by: orderOf(order) }),
   };
-  const answer = await queryNode(loadDescriptors(), path, fields, targetOf(context, flags));
+  const answer = await queryNode(loadDescriptors(), path, fields, await targetOf(context, flags));
   const txs = memberOf(answer, "tx_responses");
   const total = Number(memberOf(answer, "total"));
   print(context, flags, {
@@ -207,11 +212,12 @@ function assertPageKey(key: string): void {
 }
 
 /**
- * Which node is asked, as of which height.
+ * Which node is asked, as of which height. Without --node it is the home's own, and no other that
+ * listens where it does: local chains all have one chain id, so a transaction would be taken there.
  * @throws USAGE also without --node on a home that has no node of its own: whatever listens on the
- *   usual port of this machine is of another chain
+ *   usual port of this machine is of another chain; NODE_FOREIGN
  */
-export function targetOf(context: CommandContext, flags: QueryFlags): QueryTarget {
+export async function targetOf(context: CommandContext, flags: QueryFlags): Promise<QueryTarget> {
   const { node } = flags;
   if (node === undefined && readChainOrigin(homePaths(context.home))?.kind === "remote") {
     const message = `--node must name the node's consensus RPC: ${context.home} has no node of its own.`;
@@ -224,7 +230,9 @@ export function targetOf(context: CommandContext, flags: QueryFlags): QueryTarge
       `--node must be a URL such as tcp://127.0.0.1:26657, not ${showValue(node)}.`,
     );
   }
-  return { url, height: wholeNumber(flags, "height", 0), signal: context.signal };
+  const height = wholeNumber(flags, "height", 0);
+  if (node === undefined) await assertOwnNode(context.home, evmRpcUrl(context), context.signal);
+  return { url, height, signal: context.signal };
 }
 
 /** A flag that was given, and is not empty. */

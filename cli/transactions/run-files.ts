@@ -39,7 +39,7 @@ export async function runSign(context: TxContext, file: string, flags: Flags): P
   const draft = draftOf(types, parseTransaction(types, readText(file), file));
   const signer = findSigner(flagText(flags, "from"), keySources(context, flags));
   assertSigner(types, draft, signer.address);
-  const node = flags["offline"] === true ? undefined : nodeOf(context, flags);
+  const node = flags["offline"] === true ? undefined : await nodeOf(context, flags);
   const place = {
     chainId: await chainIdOf(flags, node),
     sequence: await sequenceOf(flags, node, signer),
@@ -61,14 +61,14 @@ export async function runBroadcast(
   file: string,
   flags: Flags,
 ): Promise<number> {
-  return broadcast(context, flags, nodeOf(context, flags), bytesOfFile(file));
+  return broadcast(context, flags, await nodeOf(context, flags), bytesOfFile(file));
 }
 
 /** `tx simulate FILE`: the gas that a transaction would use. */
 export async function runSimulate(context: TxContext, file: string, flags: Flags): Promise<number> {
   const types = loadDescriptors();
   const draft = draftOf(types, parseTransaction(types, readText(file), file));
-  const node = nodeOf(context, flags);
+  const node = await nodeOf(context, flags);
   const sequence = await sequenceOf(flags, node, { address: signerOfDraft(types, draft) });
   const gas = await estimate(node, { gasAdjustment: "1", ...flags }, draft, sequence);
   print(context, outputOf(flags), { gas_info: { gas_used: gas.toString() } });

@@ -93,13 +93,13 @@ export function keySources({ home, warn }: TxContext, flags: Flags) {
   };
 }
 
-/** The node that is asked. Throws USAGE for --offline. */
-export function nodeOf(context: TxContext, flags: Flags): TxNode {
+/** The node that is asked. Throws USAGE for --offline; NODE_FOREIGN. */
+export async function nodeOf(context: TxContext, flags: Flags): Promise<TxNode> {
   if (flags["offline"] === true) {
     throw usage("--offline asks no node: this command, or what it leaves out, needs one.");
   }
   const { node } = flags;
-  const target = targetOf(context, typeof node === "string" ? { node } : {});
+  const target = await targetOf(context, typeof node === "string" ? { node } : {});
   return new TxNode(loadDescriptors(), target);
 }
 
@@ -126,11 +126,16 @@ async function finish(
   const isGenerated = flags["generateOnly"] === true;
   const isDry = flags["dryRun"] === true;
   if (isOffline && isDry) throw usage("--dry-run asks a node, and --offline asks none.");
-  const node = isOffline ? undefined : nodeOf(context, flags);
+  const node = isOffline ? undefined : await nodeOf(context, flags);
   const gasText = flagText(flags, "gas") ?? (isOffline || isGenerated ? undefined : "auto");
   const isEstimated = gasText === "auto" || isDry;
   const gasLimit = isEstimated
-    ? await estimate(nodeOf(context, flags), flags, wanted, await sequenceOf(flags, node, signer))
+    ? await estimate(
+        await nodeOf(context, flags),
+        flags,
+        wanted,
+        await sequenceOf(flags, node, signer),
+      )
     : integerIn(gasText ?? DEFAULT_GAS.toString(), "--gas");
   if (isEstimated) context.warn(`gas estimate: ${gasLimit}`);
   if (isDry) {

@@ -14,7 +14,7 @@ export interface MessageInput {
   /** The home, whose validator key a registration may take. */
   readonly home: string;
   /** Throws USAGE for --offline. */
-  readonly node: () => TxNode;
+  readonly node: () => Promise<TxNode>;
 }
 
 /** One command. */

@@ -95,7 +95,7 @@ async function withdrawAll({ flags, signer, node }: MessageInput): Promise<reado
   const most = Number(integerIn(flagText(flags, "maxMsgs") ?? "0", "--max-msgs"));
   const delegator = toBech32(signer);
   const path = "/cosmos.distribution.v1beta1.Query/DelegatorValidators";
-  const answer = await node().ask(path, { delegator_address: delegator });
+  const answer = await (await node()).ask(path, { delegator_address: delegator });
   const validators = answer.texts("validators");
   if (validators.length === 0) throw usage(`${delegator} has no delegations.`);
   const bound = Math.min(most === 0 ? MAX_WITHDRAWALS : most, MAX_WITHDRAWALS);

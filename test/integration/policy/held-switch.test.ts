@@ -7,6 +7,7 @@ import { lockFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { House } from "../../helpers/exchange/house.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import { createGate } from "../../helpers/gate.js";
 import { registerTestWallets, standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 
@@ -23,14 +24,6 @@ function patient(database: SqlDatabase): Pick<SqlDatabase, "transaction"> {
         }),
       ),
   };
-}
-
-function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
-  let open = (): void => undefined;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open };
 }
 
 let house: House;
@@ -68,7 +61,7 @@ it("is known to a wallet that is opened while it is set, once it is said to be s
     );
     return waiting.length;
   };
-  const [held, released] = [gate(), gate()];
+  const [held, released] = [createGate(), createGate()];
   const signing = standing(house.ledger.owner, async (tx) => {
     await tx.query(`SELECT 1 FROM signing_freeze FOR SHARE`);
     held.open();

@@ -267,6 +267,19 @@ describe("causeway status", () => {
     expect(status).toMatchObject({ exitCode: code, ready: code === 0, height: 7 });
     expect(status.reason).toEqual(reason);
   });
+
+  it("of a node's home is not ready where the node of another home answers", async () => {
+    const options = { out: newFolder(), validators: 1, fullNodes: 0, clock: systemClock };
+    const { nodes } = await createTestnet({ ...options, portOffset: 15_000 });
+    const env = { ...(await answeringKit(1)), CAUSEWAY_CONFIG_RPC_LADDR: await answeringNode(1) };
+    const status = await statusOf(nodes[0]?.home ?? "", env);
+    expect(status).toMatchObject({
+      exitCode: 1,
+      ready: false,
+      reason: expect.stringContaining("another home's node answers"),
+      height: 7,
+    });
+  });
 });
 
 it("lists deposits by the ids that decisions about them take", async () => {
