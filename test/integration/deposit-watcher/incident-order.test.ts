@@ -5,7 +5,12 @@ import { type BlockStep, commitBlockStep } from "../../../ledger/blocks/block-st
 import { readCursor, type WatchCursor } from "../../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
-import { openTestLedger, silentLog, type TestLedger } from "../../helpers/services/ledger.js";
+import {
+  openTestLedger,
+  silentLog,
+  standing,
+  type TestLedger,
+} from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 
 let ledger: TestLedger;
@@ -54,7 +59,7 @@ it("waits for the block that is being booked, and lets none be booked behind it"
   let first: Promise<void> | undefined;
   let incident: Promise<void> | undefined;
   let second: Promise<void> | undefined;
-  await owner.transaction(async (tx) => {
+  await standing(owner, async (tx) => {
     // The first block waits for it in the middle of its commit.
     await tx.query(`LOCK TABLE token_state IN ACCESS EXCLUSIVE MODE`);
     first = book(start, 0).then(said("first block"));

@@ -13,6 +13,7 @@ import {
 import { ANY_REQUEST, PERMISSIVE } from "../../helpers/signing.js";
 import { until } from "../../helpers/until.js";
 import { freshAddress, House, requestOf, WALLET } from "../../helpers/exchange/house.js";
+import { standing } from "../../helpers/services/ledger.js";
 import { policyOf } from "./terms.js";
 
 let house: House;
@@ -268,7 +269,7 @@ describe("a limit that comes into force", () => {
     await activatePolicy(house.database, () => limited);
     // Held behind its limits' count, until the other one is written down.
     const { owner } = house.ledger;
-    const { second, first } = await owner.transaction(async (tx) => {
+    const { second, first } = await standing(owner, async (tx) => {
       await tx.query(`SELECT 1 FROM customer_balance WHERE customer_id = $1 FOR UPDATE`, [bob]);
       const later = ask(limited, { customerId: bob, ...to });
       const isHeld = async () => {

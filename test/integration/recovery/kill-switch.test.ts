@@ -6,6 +6,7 @@ import { readKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import { readKillSwitchFile } from "../../../ledger/kill-switch/kill-switch-file.js";
 import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
 import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
+import { standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { type CommandResult, Desk, destination, TOKEN, WALLET } from "./desk.js";
 
@@ -31,6 +32,24 @@ const waits = (count: number) =>
     { timeoutMs: 20_000, what: `${count} commands wait` },
   );
 
+/** Key of the advisory lock that changes of the switch wait for, once `standStill` has said so. */
+const STAND = 4_711;
+
+/** Changes of the switch stand still where they are written, for as long as they must: not five seconds. */
+async function standStill(): Promise<void> {
+  await desk.database.query(
+    `CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS $$
+     BEGIN
+       PERFORM pg_advisory_xact_lock(${STAND});
+       RETURN NEW;
+     END $$`,
+  );
+  await desk.database.query(
+    `CREATE TRIGGER stands_still BEFORE INSERT ON kill_switch
+       FOR EACH ROW EXECUTE FUNCTION stand_still()`,
+  );
+}
+
 describe("the kill switch", () => {
   it.each([
     { words: ["lift"], what: "lifts it" },
@@ -39,9 +58,10 @@ describe("the kill switch", () => {
     const why = ["--reason", "a drill", "--operator", "bea"];
     await desk.causeway("killswitch", "set", "stop-sign", ...why);
     const commands: Promise<CommandResult>[] = [];
-    await desk.database.transaction(async (tx) => {
-      // Whoever changes the switch waits here, one behind the other.
-      await tx.query(`SELECT pg_advisory_xact_lock(8083000009)`);
+    await standStill();
+    await standing(desk.database, async (tx) => {
+      // Whoever changes the switch first waits here with it in its hands, and the other one behind that.
+      await tx.query(`SELECT pg_advisory_xact_lock(${STAND})`);
       commands.push(desk.causeway("killswitch", ...words, ...why));
       await waits(1);
       commands.push(desk.causeway("killswitch", "set", "stop-broadcast", ...why));

@@ -7,6 +7,7 @@ import { appendEvents } from "../../../ledger/events.js";
 import { freezeDoubted } from "../../../ledger/requests/unexplained-outflows.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { Desk, destination, KEY, TOKEN } from "./desk.js";
 
@@ -159,7 +160,7 @@ describe("a second person's word", () => {
       ...database,
       query: (text, values) => database.query(text, values),
       transaction: (work) =>
-        database.transaction((tx) =>
+        standing(database, (tx) =>
           work({
             async query(text, values) {
               const rows = await tx.query(text, values);
