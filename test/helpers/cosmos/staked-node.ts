@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { pathToFileURL } from "node:url";
 import { DEFAULT_PORTS, type PortName } from "../../../chain/networks.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { parseModuleParams } from "../../../node/settings/module-params.js";
@@ -12,6 +13,11 @@ import { type NodeProcess, nodeReport, startNodeProcess } from "../node-process.
 import { until } from "../until.js";
 
 const TOKEN = 10n ** 18n;
+
+const HOUR_MS = 3_600_000;
+
+/** What puts the clock of the node's process forward. */
+const CLOCK = pathToFileURL(path.resolve("test/helpers/faults/lab/clock-steps.mjs")).href;
 
 /** What `playStake` leaves. */
 export interface StakeScene {
@@ -55,7 +61,10 @@ export class StakedNode {
     const genesis = JSON.parse(fs.readFileSync(genesisFile, "utf8")) as { alloc: object };
     Object.assign(genesis.alloc, alloc);
     fs.writeFileSync(genesisFile, JSON.stringify(genesis));
-    const node = await startNodeProcess(path.join(folder, "node0"));
+    const node = await startNodeProcess(path.join(folder, "node0"), [], {
+      NODE_OPTIONS: `--import=${CLOCK}`,
+      CAUSEWAY_TEST_CLOCK_STEPS: String(HOUR_MS),
+    });
     const started = new StakedNode(folder, portOffset, node);
     await until(async () => (await started.height()) >= 2, {
       timeoutMs: 60_000,
@@ -119,6 +128,11 @@ export class StakedNode {
     const infos = await this.get("/cosmos/slashing/v1beta1/signing_infos");
     const consensus = (infos.body as { info: { address: string }[] }).info[0]?.address ?? "";
     return { operator, consensus, voted };
+  }
+
+  /** Lets an hour pass at once, which can be done once: the next block is of that time. */
+  passHour(): void {
+    this.node.process.kill("SIGUSR2");
   }
 
   /** A GET of the REST interface. */
