@@ -115,6 +115,8 @@ export async function readBalance(kit: RunningKit, customerId: string) {
 export interface EventFollower {
   /** What came so far, in order. */
   readonly seen: readonly ApiEvent[];
+  /** Why no more comes before `stop` was called; undefined as long as it reads. */
+  readonly fault: unknown;
   /** Reads the rest and ends. Rejects when an event was missing in between. */
   stop(): Promise<readonly ApiEvent[]>;
 }
@@ -136,11 +138,17 @@ export function followEvents(kit: RunningKit): EventFollower {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   };
+  let fault: unknown;
   const running = loop();
-  // A fault is thrown by `stop`; until then nobody waits for it.
-  running.catch(() => undefined);
+  // A fault is thrown by `stop`, and by whoever waits for events; until then nobody waits for it.
+  running.catch((error: unknown) => {
+    fault = error;
+  });
   return {
     seen,
+    get fault() {
+      return fault;
+    },
     stop() {
       isStopping = true;
       return running;

@@ -301,7 +301,9 @@ async function eventsOf(
   matches: (event: ApiEvent) => boolean = ({ type }) => type === what,
 ): Promise<void> {
   const count = () => follower.seen.filter(matches).length;
-  await until(() => count() >= wanted, { timeoutMs: EVENTS_TIMEOUT_MS }).catch(() => {
-    throw new Error(`waited for ${wanted} x ${what}, found ${count()}`);
-  });
+  const isOver = () => count() >= wanted || follower.fault !== undefined;
+  await until(isOver, { timeoutMs: EVENTS_TIMEOUT_MS }).catch(() => undefined);
+  if (count() >= wanted) return;
+  const cause = follower.fault;
+  throw new Error(`waited for ${wanted} x ${what}, found ${count()}; ${String(cause)}`, { cause });
 }
