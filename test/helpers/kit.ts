@@ -5,6 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
 import { findBlockedPorts } from "../../cli/home/ports.js";
+import { PATIENT_CALLS } from "./node-process.js";
 import { MOST_WORKERS } from "./ports.js";
 import { compiledFolder } from "./services/services.js";
 import { until } from "./until.js";
@@ -96,7 +97,10 @@ export async function startKit(options: KitOptions): Promise<RunningKit> {
       ...(options.isAttached === true ? [] : ["--block-interval-ms", String(BLOCK_INTERVAL_MS)]),
       ...(options.args ?? LEAN),
     ],
-    { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...options.env } },
+    {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...PATIENT_CALLS, ...options.env },
+    },
   );
   let output = "";
   child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));

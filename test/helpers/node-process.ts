@@ -13,6 +13,9 @@ export interface NodeProcess {
   readonly ended: Promise<number | string>;
 }
 
+/** No call is too late for a node on a busy machine, whose threads may take seconds to begin. */
+export const PATIENT_CALLS = { CAUSEWAY_APP_JSON_RPC_EVM_TIMEOUT_MS: "240000" } as const;
+
 /** Starts the node of a home in this process' own group; `env` is added to its environment. */
 export async function startNodeProcess(
   home: string,
@@ -22,7 +25,7 @@ export async function startNodeProcess(
   const main = path.join(await compiledFolder(), "cli", "main.js");
   const child = spawn(process.execPath, [main, "start", "--home", home, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...PATIENT_CALLS, ...env },
   });
   let [output, errors] = ["", ""];
   child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));

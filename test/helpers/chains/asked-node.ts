@@ -111,7 +111,7 @@ export async function askNode(node: ValidatorNode, genesis: Genesis): Promise<As
     maxConnections: 10,
     maxBodyBytes: 100_000,
     requestsPerSecond: 0,
-    timeoutMs: 20_000,
+    timeoutMs: 240_000,
     memory: createClientMemory(systemClock),
     clock: systemClock,
     log,

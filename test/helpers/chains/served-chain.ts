@@ -59,7 +59,7 @@ export class ServedChain {
       params: genesis.params,
       workerCount: 1,
       gasCap: 50_000_000n,
-      timeoutMs: 20_000,
+      timeoutMs: 240_000,
       log,
       workerUrl: pathToFileURL(path.join(folder, "node", "execution", "calls", "call-worker.js")),
     });
