@@ -16,7 +16,7 @@ import { createExplorer, type Explorer } from "../../../explorer/app.js";
 import { explorerConfig } from "../../../explorer/config.js";
 import { loadConfig } from "../../../runtime/config/config.js";
 import { loadTokenFile } from "../../../runtime/config/token-file.js";
-import { systemClock } from "../../../runtime/process/clock.js";
+import { type Clock, systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { createVolume, freeOffset, initVolume } from "../mesh/mesh-container.js";
@@ -267,6 +267,7 @@ export async function openExplorer(
   offset: number,
   signal: AbortSignal,
   env: Readonly<Record<string, string>>,
+  clock: Clock = systemClock,
 ): Promise<Explorer> {
   const port = await freePort();
   const sources = {
@@ -279,7 +280,7 @@ export async function openExplorer(
     config: loadConfig(sources, explorerConfig),
     network: NETWORKS.testnet,
     tokens: loadTokenFile(home),
-    clock: systemClock,
+    clock,
     log: createLogger({ component: "explorer", level: "error" }),
     metrics: createMetrics({ processMetrics: false }),
     signal,
