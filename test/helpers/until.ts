@@ -10,14 +10,14 @@ const MAX_PAUSE_MS = 100;
 const GROWTH = 1.25;
 
 /** No deadline is shorter: on a machine that is busy otherwise slow is not broken. */
-const LEAST_PATIENCE_MS = 240_000;
+export const PATIENCE_MS = 240_000;
 
 /** Resolves when the condition holds; rejects with its description at the deadline. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   options: { readonly timeoutMs: number; readonly what?: string },
 ): Promise<void> {
-  const timeoutMs = Math.max(options.timeoutMs, LEAST_PATIENCE_MS);
+  const timeoutMs = Math.max(options.timeoutMs, PATIENCE_MS);
   const deadlineMs = performance.now() + timeoutMs;
   for (let pauseMs = FIRST_PAUSE_MS; !(await condition()); pauseMs *= GROWTH) {
     if (performance.now() > deadlineMs) {

@@ -25,6 +25,7 @@ import { createLogger } from "../../../runtime/process/logger.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { ExecutionChain } from "./execution-chain.js";
 import { compiledFolder } from "../services/services.js";
+import { PATIENCE_MS } from "../until.js";
 
 const MIN_GAS_PRICE_ATOKEN = 1n;
 
@@ -59,7 +60,7 @@ export class ServedChain {
       params: genesis.params,
       workerCount: 1,
       gasCap: 50_000_000n,
-      timeoutMs: 240_000,
+      timeoutMs: PATIENCE_MS,
       log,
       workerUrl: pathToFileURL(path.join(folder, "node", "execution", "calls", "call-worker.js")),
     });
@@ -80,7 +81,7 @@ export class ServedChain {
       retention: {},
       refusedBlocks: () => [],
       clientVersion: "causeway/test",
-      limits: DEFAULT_EVM_RPC_LIMITS,
+      limits: { ...DEFAULT_EVM_RPC_LIMITS, requestTimeoutMs: PATIENCE_MS },
       clock: systemClock,
       log,
       metrics: createMetrics({ processMetrics: false }),

@@ -30,10 +30,11 @@ import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext, LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
-import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { FakeChain, FAKE_CHAIN_ID } from "../chains/fake-chain.js";
 import { ANY_REQUEST, laneRules, PERMISSIVE, type RuleFiles } from "../signing.js";
 import { openTestLedger, registerTestWallets, type TestLedger } from "../services/ledger.js";
+import { PATIENCE_MS } from "../until.js";
+import { createPatientNode } from "./patient-node.js";
 
 /** A transaction as the lane sent it. */
 export function decodeRaw(raw: string): SignedTransaction {
@@ -131,7 +132,7 @@ export class House {
   }
 
   /** A lane with a worker's name of its own. */
-  lane(settings: Partial<LaneSettings> = {}, timeoutMs = 30_000): Lane {
+  lane(settings: Partial<LaneSettings> = {}, timeoutMs = PATIENCE_MS): Lane {
     return new Lane(this.context(settings, timeoutMs), randomUUID());
   }
 
@@ -142,12 +143,12 @@ export class House {
 
   /** A lane of another wallet, which is registered; by its key. */
   laneOf(privateKey: Uint8Array, settings: Partial<LaneSettings> = {}): Lane {
-    return new Lane(this.context(settings, 30_000, privateKey), randomUUID());
+    return new Lane(this.context(settings, PATIENCE_MS, privateKey), randomUUID());
   }
 
   context(
     settings: Partial<LaneSettings> = {},
-    timeoutMs = 30_000,
+    timeoutMs = PATIENCE_MS,
     privateKey: Uint8Array = WALLET_KEY,
   ): LaneContext {
     const merged = { ...DEFAULT_SETTINGS, ...settings };
@@ -157,7 +158,7 @@ export class House {
     return {
       ledger: createLaneLedger(this.database),
       guard: createLaneGuard({ database: this.database, wallet, log }),
-      node: createWalletNode(rpc, {
+      node: createPatientNode(rpc, {
         chainId: FAKE_CHAIN_ID,
         genesisHash: this.chain.blockHash(0),
       }),

@@ -3,15 +3,16 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { createAuditNode } from "../../../cli/audit/audit-node.js";
 import { readSettledBooks } from "../../../cli/audit/reserves/settled-books.js";
 import { type LiabilityBooks, readLiabilities } from "../../../ledger/books/liabilities.js";
-import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import type { JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { Desk, destination, TOKEN } from "../recovery/desk.js";
+import { createPatientClient } from "../../helpers/exchange/patient-node.js";
 
 let desk: Desk;
 let rpc: JsonRpcClient;
 
 beforeEach(async () => {
   desk = await Desk.openWithAlice();
-  rpc = createJsonRpcClient({ url: desk.chain.url, timeoutMs: 5_000 });
+  rpc = createPatientClient(desk.chain.url);
 });
 afterEach(async () => {
   rpc.close();

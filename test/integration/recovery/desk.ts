@@ -38,7 +38,6 @@ import {
 } from "../../../ledger/withdrawals/withdrawals.js";
 import { createDataApiClient } from "../../../rpc-client/data-api/data-api-client.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
-import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext, LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
@@ -47,7 +46,6 @@ import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js
 import type { LaneKey } from "../../../withdrawal-worker/lanes.js";
 import { signerWithoutKey } from "../../../withdrawal-worker/wallet-keys.js";
 import { ANY_REQUEST, laneRules, PERMISSIVE, type RuleFiles } from "../../helpers/signing.js";
-import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { change, FAKE_CHAIN_ID, FakeChain, testAddress } from "../../helpers/chains/fake-chain.js";
 import {
   createLedgerDatabase,
@@ -57,8 +55,9 @@ import {
 } from "../../helpers/services/ledger.js";
 import { copyTestDatabase } from "../../helpers/services/postgres.js";
 import { openTokenBook, registerAddress } from "../../helpers/services/watcher.js";
-import { until } from "../../helpers/until.js";
+import { PATIENCE_MS, until } from "../../helpers/until.js";
 import { GAS, LANE, TOKEN } from "./desk-settings.js";
+import { createPatientClient, createPatientNode } from "../../helpers/exchange/patient-node.js";
 
 export { TOKEN } from "./desk-settings.js";
 
@@ -215,11 +214,11 @@ export class Desk {
 
   /** Runs a watcher from its start, or with what it knows, until it stands at the head, or is halted. */
   async watch(given?: AddressBook): Promise<void> {
-    const rpc = createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 });
+    const rpc = createPatientClient(this.chain.url);
     const source = createDataApiClient({
       url: this.chain.url,
       network: { blockchain: "token", network: "testnet" },
-      timeoutMs: 5_000,
+      timeoutMs: PATIENCE_MS,
     });
     const guard = await this.guard();
     const node = createEvmClient(rpc);
@@ -327,7 +326,7 @@ export class Desk {
       screener,
       ledger: createLaneLedger(database),
       guard: createLaneGuard({ database, wallet, log: silentLog }),
-      node: createWalletNode(createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 }), {
+      node: createPatientNode(createPatientClient(this.chain.url), {
         chainId: FAKE_CHAIN_ID,
         genesisHash: this.chain.genesisHash,
       }),

@@ -9,10 +9,11 @@ import {
   Wallet,
 } from "ethers";
 import { type Address, parseAddress } from "../../../chain/address.js";
-import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import type { JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { tokenCalls } from "../../../rpc-client/tokens/token-balances.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
+import { createPatientClient } from "../../helpers/exchange/patient-node.js";
 import { compileFixture } from "../../helpers/contracts/solidity.js";
 
 const wallet = new Wallet(`0x${"11".repeat(32)}`);
@@ -76,7 +77,7 @@ describe("balances of many accounts", () => {
       if (mode > 0)
         await served.mine([await send(token, abi.encodeFunctionData("setMode", [mode]))]);
     }
-    const inner = createJsonRpcClient({ url: served.url });
+    const inner = createPatientClient(served.url);
     rpc = {
       ...inner,
       request: (method, params, options) => {

@@ -18,7 +18,6 @@ import {
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
-import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { readWalletTransactions } from "../../../cli/commands/wallets/wallet-transactions.js";
 import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { declareRecovery } from "../../../ledger/guard/ledger-guard.js";
@@ -38,6 +37,7 @@ import {
   WALLET_KEY,
 } from "../../helpers/exchange/house.js";
 import { callOf, contractAt, ISSUER, THIEF, TokenBench, TOKENS } from "./token-bench.js";
+import { createPatientNode } from "../../helpers/exchange/patient-node.js";
 
 const { signal } = new AbortController();
 
@@ -92,7 +92,7 @@ function openLane(): Lane {
   const context = house.context();
   const database = worker;
   const genesisHash = bench.chain.chain.view.genesis().block.hash;
-  const node = createWalletNode(bench.rpc, { chainId: 6940n, genesisHash });
+  const node = createPatientNode(bench.rpc, { chainId: 6940n, genesisHash });
   return new Lane(
     {
       ...context,

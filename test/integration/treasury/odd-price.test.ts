@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
-import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import type { JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { keepBands } from "../../../withdrawal-worker/treasury/bands.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
@@ -10,13 +10,14 @@ import { silentLog } from "../../helpers/services/ledger.js";
 import { Desk, TOKEN } from "../recovery/desk.js";
 import { LANE } from "../recovery/desk-settings.js";
 import { ANY_SWEEP } from "./treasury-bench.js";
+import { createPatientClient } from "../../helpers/exchange/patient-node.js";
 
 let desk: Desk;
 let rpc: JsonRpcClient;
 
 beforeEach(async () => {
   desk = await Desk.openWithAlice();
-  rpc = createJsonRpcClient({ url: desk.chain.url, timeoutMs: 5_000 });
+  rpc = createPatientClient(desk.chain.url);
 });
 afterEach(async () => {
   rpc.close();

@@ -17,15 +17,15 @@ import {
   retireWallet,
 } from "../../../ledger/wallets/wallet-registry.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
-import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import type { JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { systemClock } from "../../../runtime/process/clock.js";
-import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { SweepSigner } from "../../../withdrawal-worker/treasury/sweep-signer.js";
 import { FAKE_CHAIN_ID, testAddress } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { Desk, derivation, STRANGER, TOKEN, WALLET } from "../recovery/desk.js";
 import { ANY_SWEEP } from "./treasury-bench.js";
+import { createPatientClient, createPatientNode } from "../../helpers/exchange/patient-node.js";
 
 /** A hot wallet that is never retired. */
 const SECOND = testAddress(0x5ec);
@@ -42,7 +42,7 @@ let rpc: JsonRpcClient;
 
 beforeEach(async () => {
   desk = await Desk.open();
-  rpc = createJsonRpcClient({ url: desk.chain.url, timeoutMs: 5_000 });
+  rpc = createPatientClient(desk.chain.url);
 });
 afterEach(async () => {
   rpc.close();
@@ -69,7 +69,7 @@ async function sweeper(
     database: desk.workerDatabase,
     rpc,
     evm: createEvmClient(rpc),
-    node: createWalletNode(rpc, identity),
+    node: createPatientNode(rpc, identity),
     signer,
     wallets: () => wallets,
     policy: { current: async () => policy },

@@ -20,7 +20,7 @@ import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
-import { createWalletNode, type WalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
+import type { WalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { SweepSigner } from "../../../withdrawal-worker/treasury/sweep-signer.js";
 import type { Signer } from "../../../withdrawal-worker/signers/signer-port.js";
@@ -33,6 +33,7 @@ import { roleUrl, silentLog } from "../../helpers/services/ledger.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { TokenBench, TOKENS } from "../tokens/token-bench.js";
 import { House, WALLET, WALLET_KEY } from "../../helpers/exchange/house.js";
+import { createPatientNode } from "../../helpers/exchange/patient-node.js";
 
 /** Cold storage of the tests' policy. */
 export const COLD = parseAddress(`0x${"c0".repeat(20)}`);
@@ -96,7 +97,7 @@ export class TreasuryBench {
   ) {
     this.files = { policy: this.policyOf({}), killSwitch: SWITCH_UNTOUCHED };
     const genesisHash = bench.chain.chain.view.genesis().block.hash;
-    const node = createWalletNode(bench.rpc, { chainId: 6940n, genesisHash });
+    const node = createPatientNode(bench.rpc, { chainId: 6940n, genesisHash });
     this.node = {
       ...node,
       send: (raws, options) => {

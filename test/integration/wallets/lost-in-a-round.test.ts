@@ -1,18 +1,17 @@
 /** A standby without the last commits that takes over in the middle of a lane's round. */
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import type { Signer } from "../../../withdrawal-worker/signers/signer-port.js";
-import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { Desk, destination, KEY, TOKEN, WALLET } from "../recovery/desk.js";
 import { LANE } from "../recovery/desk-settings.js";
+import { createPatientClient, createPatientNode } from "../../helpers/exchange/patient-node.js";
 
 let desk: Desk;
 /** Happens once, when a round has looked at chain and wallet. */
@@ -62,7 +61,7 @@ function makeLane() {
         return guard.mayGoOn(view);
       },
     },
-    node: createWalletNode(createJsonRpcClient({ url: chain.url, timeoutMs: 5_000 }), identity),
+    node: createPatientNode(createPatientClient(chain.url), identity),
     chainId: FAKE_CHAIN_ID,
     settings: { ...LANE, leaseMs: 60_000 },
     clock: systemClock,

@@ -20,7 +20,6 @@ import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
-import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { registerTestWallets, roleUrl, silentLog } from "../../helpers/services/ledger.js";
 import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
 import { until } from "../../helpers/until.js";
@@ -32,6 +31,7 @@ import {
   WALLET,
   WALLET_KEY,
 } from "../../helpers/exchange/house.js";
+import { createPatientNode } from "../../helpers/exchange/patient-node.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the tokens"));
 const SECOND = privateKeyToAddress(SECOND_KEY);
@@ -79,7 +79,7 @@ afterAll(async () => {
 function laneOf(wallet: Address, privateKey: Uint8Array): Lane {
   const context = house.context();
   const genesisHash = bench.chain.chain.view.genesis().block.hash;
-  const node = createWalletNode(bench.rpc, { chainId: 6940n, genesisHash });
+  const node = createPatientNode(bench.rpc, { chainId: 6940n, genesisHash });
   const { priceCapAtoken: gasPriceCapAtoken, limitMax: gasLimitMax } = context.settings.gas;
   const rules = laneRules({
     privateKey,

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import request from "supertest";
 import { NETWORKS } from "../../../chain/networks.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
-import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { compileResponseCheck } from "../../../runtime/http/api-schema.js";
 import type { HttpServer } from "../../../runtime/http/http-server.js";
 import { createLogger } from "../../../runtime/process/logger.js";
@@ -15,6 +14,7 @@ import { type ChainIndex, createChainIndex } from "../../../sidecar/index/chain-
 import { createOfflineServer } from "../../../sidecar/offline-server.js";
 import { createOnlineServer } from "../../../sidecar/online-server.js";
 import type { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
+import { createPatientClient } from "../../helpers/exchange/patient-node.js";
 import { until } from "../../helpers/until.js";
 import { REGISTRY } from "../../helpers/chains/known-tokens.js";
 import type { Reply } from "./replies.js";
@@ -59,7 +59,7 @@ export interface OnlineOptions {
 /** An online server that follows a node; the index is ready a moment after the first request. */
 export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Online {
   const { nowMs = 1_790_000_005_000, registry = REGISTRY } = options;
-  const rpc = createJsonRpcClient({ url: nodeUrl, timeoutMs: 30_000 });
+  const rpc = createPatientClient(nodeUrl);
   const client = createEvmClient(rpc);
   const stop = new AbortController();
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "causeway-index-"));

@@ -20,12 +20,11 @@ import {
   type TreasuryRules,
 } from "../../../../ledger/policy/policy.js";
 import { createEvmClient } from "../../../../rpc-client/evm-client.js";
-import { createJsonRpcClient, type JsonRpcClient } from "../../../../rpc-client/json-rpc.js";
+import type { JsonRpcClient } from "../../../../rpc-client/json-rpc.js";
 import type { SqlDatabase } from "../../../../runtime/sql/sql.js";
 import { createLaneGuard } from "../../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../../withdrawal-worker/lane/lane-ledger.js";
 import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
-import { createWalletNode } from "../../../../withdrawal-worker/lane/wallet-node.js";
 import { PolicyKeeper } from "../../../../withdrawal-worker/policy-keeper.js";
 import { Sweeper } from "../../../../withdrawal-worker/treasury/sweeper.js";
 import { SweepSigner } from "../../../../withdrawal-worker/treasury/sweep-signer.js";
@@ -33,6 +32,7 @@ import { FAKE_CHAIN_ID, testAddress } from "../../../helpers/chains/fake-chain.j
 import { silentLog } from "../../../helpers/services/ledger.js";
 import { derivation, Desk, KEY, STRANGER, TOKEN } from "../desk.js";
 import { LANE } from "../desk-settings.js";
+import { createPatientClient, createPatientNode } from "../../../helpers/exchange/patient-node.js";
 
 /** The chain's token. */
 export const PLAIN = "PLAIN";
@@ -135,8 +135,8 @@ export class HouseOfWallets {
     readonly desk: Desk,
     private readonly keys: DepositKeys,
   ) {
-    this.#rpc = createJsonRpcClient({ url: desk.chain.url, timeoutMs: 5_000 });
-    this.walletNode = createWalletNode(this.#rpc, {
+    this.#rpc = createPatientClient(desk.chain.url);
+    this.walletNode = createPatientNode(this.#rpc, {
       chainId: FAKE_CHAIN_ID,
       genesisHash: desk.chain.genesisHash,
     });

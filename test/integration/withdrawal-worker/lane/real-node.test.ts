@@ -4,13 +4,13 @@ import { type Address, bytesToAddress } from "../../../../chain/address.js";
 import type { Hex } from "../../../../chain/hex.js";
 import type { Withdrawal } from "../../../../ledger/withdrawals/withdrawals.js";
 import type { Genesis, GenesisAccount } from "../../../../node/settings/genesis.js";
-import { createJsonRpcClient, type JsonRpcClient } from "../../../../rpc-client/json-rpc.js";
+import type { JsonRpcClient } from "../../../../rpc-client/json-rpc.js";
 import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
 import { Lane } from "../../../../withdrawal-worker/lane/lane.js";
-import { createWalletNode } from "../../../../withdrawal-worker/lane/wallet-node.js";
 import { testGenesis } from "../../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../../helpers/chains/served-chain.js";
 import { freshAddress, House, TOKEN, WALLET } from "../../../helpers/exchange/house.js";
+import { createPatientClient, createPatientNode } from "../../../helpers/exchange/patient-node.js";
 
 /** Counts down from a number: 26 gas for each step, then stops. */
 function countdown(steps: bigint): Hex {
@@ -51,9 +51,9 @@ beforeAll(async () => {
   ]);
   const genesis: Genesis = { ...plain, alloc: new Map([...plain.alloc, ...codes]) };
   served = await ServedChain.open(genesis);
-  rpc = createJsonRpcClient({ url: served.url });
+  rpc = createPatientClient(served.url);
   const genesisHash = served.chain.view.genesis().block.hash;
-  const node = createWalletNode(rpc, { chainId: genesis.evmChainId, genesisHash });
+  const node = createPatientNode(rpc, { chainId: genesis.evmChainId, genesisHash });
   const base = house.context({ gas: { ...house.context().settings.gas, limitMax: 40_000_000n } });
   context = {
     ...base,
