@@ -19,7 +19,7 @@ import { Web3 } from "web3";
 import { WebSocket } from "ws";
 import { kitOffset, type RunningKit, startKit } from "../helpers/kit.js";
 import { compileSolidity } from "../helpers/contracts/solidity.js";
-import { until } from "../helpers/until.js";
+import { PATIENCE_MS, until } from "../helpers/until.js";
 
 const run = promisify(execFile);
 const CAST = path.join(process.cwd(), "node_modules/@foundry-rs/cast-linux-amd64/bin/cast");
@@ -29,6 +29,9 @@ import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
 contract TestToken is ERC20 {
   constructor(uint256 supply) ERC20("Test", "TST") { _mint(msg.sender, supply); }
 }`;
+/** Viem over HTTP, which by itself gives an answer ten seconds. */
+const patient = (url?: string) => http(url, { timeout: PATIENCE_MS });
+
 const payee = (n: number): `0x${string}` => `0x${n.toString(16).padStart(40, "4")}`;
 
 describe("real clients", () => {
@@ -127,8 +130,8 @@ describe("real clients", () => {
       rpcUrls: { default: { http: [rpc], webSocket: [ws] } },
     });
     const account = privateKeyToAccount(kit.key("faucet.key") as `0x${string}`);
-    const wallet = createWalletClient({ account, chain, transport: http() });
-    const reader = createPublicClient({ chain, transport: http(), pollingInterval: 100 });
+    const wallet = createWalletClient({ account, chain, transport: patient() });
+    const reader = createPublicClient({ chain, transport: patient(), pollingInterval: 100 });
     const hash = await wallet.sendTransaction({ to: payee(4), value: 9n });
     const receipt = await reader.waitForTransactionReceipt({ hash });
     expect(receipt.status).toBe("success");
@@ -140,7 +143,10 @@ describe("real clients", () => {
     });
     expect(block.transactions.map((tx) => tx.hash)).toContain(hash);
     expect(block.baseFeePerGas).toBeNull();
-    const live = createPublicClient({ chain, transport: webSocket() });
+    const live = createPublicClient({
+      chain,
+      transport: webSocket(undefined, { timeout: PATIENCE_MS }),
+    });
     const seen: bigint[] = [];
     const stop = live.watchBlockNumber({ onBlockNumber: (height) => seen.push(height) });
     await until(() => seen.length >= 2, { timeoutMs: 10_000 });
@@ -154,7 +160,7 @@ describe("real clients", () => {
 
   it("viem simulates what is sent afterwards, and who waits for its receipt is told", async () => {
     const account = privateKeyToAccount(kit.key("faucet.key") as `0x${string}`);
-    const reader = createPublicClient({ transport: http(rpc) });
+    const reader = createPublicClient({ transport: patient(rpc) });
     const transfer = { to: payee(9), value: 10n ** 15n };
     const [block] = await reader.simulateBlocks({
       blocks: [
@@ -184,8 +190,10 @@ describe("real clients", () => {
       params: { result: [{ transactionHash: hash, gasUsed: "0x5208" }] },
     });
     socket.terminate();
-    const wallet = createWalletClient({ account, transport: http(rpc) });
-    const sync = await wallet.sendTransactionSync({ ...transfer, chain: null, type: "legacy" });
+    const wallet = createWalletClient({ account, transport: patient(rpc) });
+    // As long as the node waits at most, where viem would say five seconds.
+    const asked = { ...transfer, chain: null, type: "legacy", timeout: 25_000 } as const;
+    const sync = await wallet.sendTransactionSync(asked);
     expect(sync).toMatchObject({ status: "success", gasUsed: 21_000n });
     const header = await provider.getBlock(mined?.blockNumber ?? 0);
     expect(await provider.send("eth_coinbase", [])).toBe(header?.miner.toLowerCase());

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createPublicClient, createWalletClient, defineChain, type Hex, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { kitOffset, type RunningKit, startKit } from "../helpers/kit.js";
+import { PATIENCE_MS } from "../helpers/until.js";
 
 const run = promisify(execFile);
 const MODULES = path.join(process.cwd(), "node_modules");
@@ -103,8 +104,10 @@ describe("published contracts", () => {
       rpcUrls: { default: { http: [rpc] } },
     });
     const account = privateKeyToAccount(kit.key("faucet.key") as Hex);
-    const wallet = createWalletClient({ account, chain, transport: http() });
-    const reader = createPublicClient({ chain, transport: http(), pollingInterval: 100 });
+    // By itself it gives an answer ten seconds.
+    const patient = http(undefined, { timeout: PATIENCE_MS });
+    const wallet = createWalletClient({ account, chain, transport: patient });
+    const reader = createPublicClient({ chain, transport: patient, pollingInterval: 100 });
     const deploy = async (bytecode: Hex, gas?: bigint) => {
       const fields = { abi: [], bytecode, ...(gas === undefined ? {} : { gas }) };
       const hash = await wallet.deployContract(fields);
