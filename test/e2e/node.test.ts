@@ -14,7 +14,7 @@ import {
   toQuantity,
   Wallet,
 } from "ethers";
-import { kitOffset, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";
+import { kitOffset, readyStatus, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";
 import { compileFixture } from "../helpers/contracts/solidity.js";
 import { until } from "../helpers/until.js";
 
@@ -194,11 +194,7 @@ describe("the node in a kit", () => {
   });
 
   it("answers status, and its books agree with the chain", async () => {
-    const ask = () => runCauseway(kit, ["status", "--json"]);
-    let status = await ask();
-    // A part that a busy machine lets answer in no 3 s counts as silent.
-    const isReady = async () => status.code === 0 || (status = await ask()).code === 0;
-    await until(isReady, { timeoutMs: 60_000, what: "every part answers" });
+    const status = await readyStatus(kit);
     expect(status.stderr).toBe("");
     expect(JSON.parse(status.stdout)).toMatchObject({ ready: true });
     const reconcile = await runCauseway(kit, ["reconcile", "--json"]);

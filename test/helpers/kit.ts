@@ -207,3 +207,17 @@ export async function runCauseway(
   const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
   return { code, stdout, stderr };
 }
+
+/**
+ * What `causeway status --json` says once all is ready: a part that a busy machine lets answer in no 3 s
+ * counts as silent, and whoever is told so looks again.
+ */
+export async function readyStatus(kit: Pick<RunningKit, "home">) {
+  const ask = () => runCauseway(kit, ["status", "--json"]);
+  let status = await ask();
+  await until(async () => status.code === 0 || (status = await ask()).code === 0, {
+    timeoutMs: 60_000,
+    what: "every part answers",
+  });
+  return status;
+}

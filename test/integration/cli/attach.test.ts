@@ -6,7 +6,14 @@ import { homePaths } from "../../../cli/home/home.js";
 import { hotWalletAddress } from "../../../cli/home/init.js";
 import { readDeposits, readWithdrawals } from "../../helpers/exchange/api.js";
 import { ExchangeChain, Sender } from "../../helpers/exchange/chain.js";
-import { callApi, kitOffset, type RunningKit, runCauseway, startKit } from "../../helpers/kit.js";
+import {
+  callApi,
+  kitOffset,
+  readyStatus,
+  type RunningKit,
+  runCauseway,
+  startKit,
+} from "../../helpers/kit.js";
 import { nodeReport } from "../../helpers/node-process.js";
 import { until } from "../../helpers/until.js";
 
@@ -86,7 +93,7 @@ describe("npm start on a chain that exists", () => {
       expect(kit.output()).not.toContain("faucet key");
       await exchangeWorks(kit);
       await expect(fetch(kit.url("cometRpc"))).rejects.toThrow();
-      const status = await runCauseway(kit, ["status", "--json"]);
+      const status = await readyStatus(kit);
       const { ready, parts } = JSON.parse(status.stdout);
       expect({ ready, node: parts[0] }).toMatchObject({ ready: true, node: { url: nodeUrl } });
       expect(await runCauseway(kit, ["doctor"])).toMatchObject({ code: 0 });

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { PORT_STEP } from "../../../cli/home/ports.js";
 import { parseGenesis } from "../../../node/settings/genesis.js";
-import { kitOffset, type RunningKit, runCauseway, startKit } from "../../helpers/kit.js";
+import { kitOffset, readyStatus, type RunningKit, startKit } from "../../helpers/kit.js";
 import { nodeReport } from "../../helpers/node-process.js";
 import { until } from "../../helpers/until.js";
 
@@ -46,7 +46,7 @@ describe("npm start -- --validators N", () => {
         expect(fs.readFileSync(own, "utf8")).toBe(text);
       }
       await untilHeight(kit, 1, 2);
-      const status = JSON.parse((await runCauseway(kit, ["status", "--json"])).stdout) as {
+      const status = JSON.parse((await readyStatus(kit)).stdout) as {
         ready: boolean;
         parts: { part: string; ready: boolean }[];
       };

@@ -6,7 +6,7 @@ import { DEFAULT_PORTS } from "../../../chain/networks.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { KEY_SPACE } from "../../../node/store/database.js";
 import { systemClock } from "../../../runtime/process/clock.js";
-import { kitOffset, runCauseway } from "../../helpers/kit.js";
+import { kitOffset, readyStatus, runCauseway } from "../../helpers/kit.js";
 import { type NodeProcess, nodeReport, startNodeProcess } from "../../helpers/node-process.js";
 import { putRaw, rawRecords, withFlippedBit } from "../../helpers/raw-level.js";
 import { compiledFolder } from "../../helpers/services/services.js";
@@ -68,6 +68,11 @@ async function statusOf(home: string): Promise<Record<string, unknown> & { code:
   return { ...(JSON.parse(stdout) as Record<string, unknown>), code };
 }
 
+async function readyStatusOf(home: string): ReturnType<typeof statusOf> {
+  const { code, stdout } = await readyStatus({ home });
+  return { ...(JSON.parse(stdout) as Record<string, unknown>), code };
+}
+
 function nodeIdIn(home: string): string {
   return fs.readFileSync(path.join(home, "config", "node_key.json"), "utf8");
 }
@@ -122,13 +127,13 @@ describe("causeway start", () => {
 
       const power = (votingPower: string) => ({ address: expect.any(String), votingPower });
       const common = { ready: true, code: 0, network: "chain_6940-1", catching_up: false };
-      expect(await statusOf(homes.validator)).toMatchObject({
+      expect(await readyStatusOf(homes.validator)).toMatchObject({
         ...common,
         moniker: "node0",
         peers: 1,
         validator: power("100"),
       });
-      const follower = await statusOf(homes.full);
+      const follower = await readyStatusOf(homes.full);
       expect(follower).toMatchObject({ ...common, peers: 1, validator: power("0") });
       expect(follower["height"]).toBeGreaterThanOrEqual(3);
       expect(follower["blockAgeSeconds"]).toBeLessThan(30);
