@@ -284,7 +284,9 @@ describe("the indexer without what it needs", () => {
     });
     await stage.mine({ to: bob.address, value: 1n });
     await stage.indexed();
-    expect((await fetch(`${stage.url}/ready`)).status).toBe(200);
+    await until(async () => (await fetch(`${stage.url}/ready`)).status === 200, {
+      timeoutMs: 30_000,
+    });
     await expectWhole();
   });
 
