@@ -153,9 +153,11 @@ describe("a Web3Signer", () => {
     const signer = web3(100);
     const before = stub.signed;
     stub.lie = "silent-after-signing";
-    const [outcome] = await signer.sign([paymentOn(7n)], { signal });
-    expect(outcome?.kind).toBe("unanswered");
-    await until(() => stub.signed === before + 1, { timeoutMs: 5_000, what: "its signature" });
+    // In a tenth of a second a busy machine may not even have asked.
+    while (stub.signed === before) {
+      const [outcome] = await signer.sign([paymentOn(7n)], { signal });
+      expect(outcome?.kind).toBe("unanswered");
+    }
     stub.lie = undefined;
     const repeats: SigningOutcome[] = [];
     const isSigned = async () => {
