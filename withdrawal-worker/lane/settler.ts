@@ -39,6 +39,10 @@ export class Settler {
   readonly #changedOnce = new Set<string>();
   /** Bounded likewise: slots that the second node showed otherwise at the last look. */
   readonly #disputedOnce = new Set<string>();
+  /** Bounded likewise: since when the second node has had their blocks, and no receipts of them. */
+  readonly #unseenSinceMs = new Map<string, number>();
+  /** Since when the second node has not come to blocks that the first one has; undefined while it has. */
+  #secondLateSinceMs: number | undefined;
   #secondTrouble: string | undefined;
   /** Of the last round: recorded payments that cannot be booked for want of a receipt. */
   #lostReceipts = 0;
@@ -52,6 +56,8 @@ export class Settler {
     this.#missingSinceMs.clear();
     this.#changedOnce.clear();
     this.#disputedOnce.clear();
+    this.#unseenSinceMs.clear();
+    this.#secondLateSinceMs = undefined;
   }
 
   /**
@@ -132,15 +138,16 @@ export class Settler {
    * question: this process may have stood still since.
    */
   #missingMs(
-    { slotId }: LiveSlot,
+    { slotId }: Pick<LiveSlot, "slotId">,
     { hasReceipt, askedMs }: { readonly hasReceipt: boolean; readonly askedMs: number },
+    missingSinceMs = this.#missingSinceMs,
   ): number {
     if (hasReceipt) {
-      this.#missingSinceMs.delete(slotId);
+      missingSinceMs.delete(slotId);
       return 0;
     }
-    const sinceMs = this.#missingSinceMs.get(slotId) ?? askedMs;
-    this.#missingSinceMs.set(slotId, sinceMs);
+    const sinceMs = missingSinceMs.get(slotId) ?? askedMs;
+    missingSinceMs.set(slotId, sinceMs);
     return askedMs - sinceMs;
   }
 
@@ -201,18 +208,21 @@ export class Settler {
 
   /**
    * Of these receipts those that the second node shows, too; all where there is none. What it has not
-   * come to waits for it. What it shows otherwise at two looks freezes: one of the nodes is wrong.
+   * come to waits for it. What it shows otherwise at two looks freezes, and what it does not show for as
+   * long as receipts may be missing: one of the nodes is wrong.
    */
   async #seenByBoth(
     slots: readonly LiveSlot[],
     found: readonly SlotReceipt[],
     round: Round,
   ): Promise<readonly SlotReceipt[]> {
-    const { secondNode } = this.#context;
+    const { secondNode, settings, clock } = this.#context;
     if (secondNode === undefined || found.length === 0) return found;
     const hashes = found.map(({ hash }) => hash);
+    const askedMs = clock.monotonicMs();
     const others = await this.#askSecond(secondNode, hashes, round);
     if (others === undefined) return [];
+    this.#tellTrouble(this.#lateReason(found, others, askedMs));
     const slotsById = new Map(slots.map((slot) => [slot.slotId, slot]));
     const agreed: SlotReceipt[] = [];
     const disputed: LiveSlot[] = [];
@@ -221,13 +231,37 @@ export class Settler {
       if (slot === undefined) continue;
       const other = receiptOfSlot(slot, others.byHash);
       if (other === undefined && others.height < receipt.blockNumber) continue;
-      const isSame = other !== undefined && isSameOutcome(other, receipt);
-      if (isSame) agreed.push(receipt);
+      const hasReceipt = other !== undefined;
+      const unseenMs = this.#missingMs(slot, { hasReceipt, askedMs }, this.#unseenSinceMs);
+      if (other === undefined) {
+        if (unseenMs >= settings.receiptPatienceMs) disputed.push(slot);
+      } else if (isSameOutcome(other, receipt)) agreed.push(receipt);
       else if (this.#disputedAgain(slot)) disputed.push(slot);
     }
     for (const { slotId } of agreed) this.#disputedOnce.delete(slotId);
+    for (const { slotId } of disputed) this.#unseenSinceMs.delete(slotId);
     if (disputed.length > 0) await this.#freezeDisputed(round, disputed);
     return agreed;
+  }
+
+  /** A block is nothing; one that stands still for long would hold up what is settled, unsaid. */
+  #lateReason(
+    found: readonly SlotReceipt[],
+    { height }: ReceiptsAtHeight,
+    askedMs: number,
+  ): string | undefined {
+    const isLate = found.some(({ blockNumber }) => blockNumber > height);
+    if (!isLate) this.#secondLateSinceMs = undefined;
+    else this.#secondLateSinceMs ??= askedMs;
+    const lateMs = askedMs - (this.#secondLateSinceMs ?? askedMs);
+    if (lateMs < this.#context.settings.stall.alarmAfterMs) return undefined;
+    return "the second node has not come to blocks that the first one had long ago";
+  }
+
+  #tellTrouble(trouble: string | undefined): void {
+    const isNew = trouble !== undefined && trouble !== this.#secondTrouble;
+    if (isNew) this.#context.log.warn({ reason: trouble }, "not settled");
+    this.#secondTrouble = trouble;
   }
 
   /** A second node that cannot be asked holds up what is settled, and nothing that is sent. */
@@ -237,16 +271,11 @@ export class Settler {
     { signal }: Round,
   ): Promise<ReceiptsAtHeight | undefined> {
     try {
-      const receipts = await node.receipts(hashes, { signal });
-      this.#secondTrouble = undefined;
-      return receipts;
+      return await node.receipts(hashes, { signal });
     } catch (error) {
       if (!(error instanceof NodeFault || error instanceof RpcError)) throw error;
       signal.throwIfAborted();
-      const trouble = `the second node cannot be asked: ${errorMessage(error)}`;
-      if (trouble !== this.#secondTrouble)
-        this.#context.log.warn({ reason: trouble }, "not settled");
-      this.#secondTrouble = trouble;
+      this.#tellTrouble(`the second node cannot be asked: ${errorMessage(error)}`);
       return undefined;
     }
   }

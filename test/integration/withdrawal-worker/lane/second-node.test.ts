@@ -103,13 +103,51 @@ describe("a payment", () => {
     expect(await statusOf(disputed)).toBe("frozen");
   });
 
-  it("that the second node does not know at its height freezes", async () => {
+  it("whose receipt the second node has a little later than the block waits for it", async () => {
+    const { id } = await house.accept();
+    let isIndexed = false;
+    const lane = laneWith((truth) => (isIndexed ? truth : { ...truth, byHash: new Map() }));
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    for (let round = 0; round < 4; round += 1) {
+      await lane.runRound(house.signal);
+      house.clock.ms += 900;
+    }
+    expect(await statusOf(id)).toBe("included");
+    expect(await house.isFrozen()).toBe(false);
+    isIndexed = true;
+    await lane.runRound(house.signal);
+    expect(await statusOf(id)).toBe("settled");
+  });
+
+  it("that the second node does not know at its height freezes once its receipt is missing for long", async () => {
     const { id } = await house.accept();
     const lane = laneWith(({ height }) => ({ height, byHash: new Map() }));
     await lane.runRound(house.signal);
     house.chain.mine();
     for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
-    expect((await house.read(id)).status).toBe("frozen");
+    expect(await statusOf(id)).toBe("included");
+    house.clock.ms += 3_000;
+    await lane.runRound(house.signal);
+    expect(await statusOf(id)).toBe("frozen");
+  });
+
+  it("is said to wait for a second node that stands still", async () => {
+    const { id } = await house.accept();
+    let isBehind = true;
+    const lane = laneWith((truth) => (isBehind ? { height: 1, byHash: new Map() } : truth));
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect(lane.status().blockedReason).toBeUndefined();
+    house.clock.ms += 60_000;
+    await lane.runRound(house.signal);
+    expect(await statusOf(id)).toBe("included");
+    expect(lane.status().blockedReason).toContain("the second node has not come to blocks");
+    isBehind = false;
+    await lane.runRound(house.signal);
+    expect(await statusOf(id)).toBe("settled");
+    expect(lane.status().blockedReason).toBeUndefined();
   });
 
   it("goes out while the second node is down, and waits to be settled", async () => {
