@@ -85,8 +85,9 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     log,
     signal,
   });
+  const shown = new ShownNonces();
   const { database, policy } = await openPatiently(
-    () => openBooks(context, { url, identity, entries }),
+    () => openBooks(context, { url, identity, entries, shownNonces: shown.all }),
     context,
   );
   const tokens = entries.map(({ symbol, contractAddress: contract }) => ({ symbol, contract }));
@@ -97,7 +98,6 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const secondNode = secondRpc && createWalletNode(secondRpc, identity);
   const { chainId } = identity;
   const clock = systemClock;
-  const shown = new ShownNonces();
   const ledger = createLaneLedger(database, shown);
   const owner = `${hostname()}:${process.pid}:${randomUUID()}`;
   const rules = { policy, killSwitch, screener };
@@ -161,9 +161,10 @@ async function openBooks(
     readonly url: string;
     readonly identity: ChainIdentity;
     readonly entries: readonly TokenEntry[];
+    readonly shownNonces: ReadonlyMap<Address, bigint>;
   },
 ): Promise<{ readonly database: SqlDatabase; readonly policy: PolicyKeeper }> {
-  const { url, identity, entries } = parts;
+  const { url, identity, entries, shownNonces } = parts;
   const applicationName = "causeway-worker";
   const database = await openLedger({ url, log, signal, identity, applicationName });
   try {
@@ -173,7 +174,8 @@ async function openBooks(
     const found = readHomeWallets(home).map((wallet) => foundInHome(wallet, "withdrawal-worker"));
     await registerWallets(database, found);
     await ensureKillSwitchFile(killSwitchPath(home), database);
-    const policy = await PolicyKeeper.open({ database, home, clock: systemClock, log });
+    const clock = systemClock;
+    const policy = await PolicyKeeper.open({ database, home, clock, log, shownNonces });
     return { database, policy };
   } catch (error) {
     await database.close();

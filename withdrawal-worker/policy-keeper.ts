@@ -4,6 +4,7 @@
  * that another home's has taken the place of: what was forbidden there is not paid here.
  */
 import { existsSync } from "node:fs";
+import type { Address } from "../chain/address.js";
 import { errorCode, errorMessage } from "../chain/errors.js";
 import { LedgerError } from "../ledger/errors.js";
 import { loadPolicyFile, PolicyFile } from "../ledger/policy/policy-file.js";
@@ -75,6 +76,8 @@ export interface PolicyKeeperParts {
   readonly home: string;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Next nonces that lanes of this process were shown: behind them nothing is rejected at once. */
+  readonly shownNonces?: ReadonlyMap<Address, bigint>;
 }
 
 /** Watches the file of one home. */
@@ -242,7 +245,7 @@ export class PolicyKeeper implements PolicySource {
 
   async #rejudge(policy: HashedPolicy): Promise<void> {
     try {
-      await rejudgePending(this.#parts.database, policy);
+      await rejudgePending(this.#parts.database, policy, this.#parts.shownNonces);
       if (this.#active?.hash === policy.hash) this.#isRejudged = true;
     } catch (error) {
       // A ledger that is being recovered decides nothing; it is judged when it is open again.

@@ -107,9 +107,14 @@ const REJUDGED_AT_ONCE = 200;
 /**
  * Judges what waits for persons under another policy than this one: other approvals, none, or
  * rejection. Where another one has come into force, it is that one's to judge.
+ * @param shown see `readBehind`
  * @throws RECOVERY
  */
-export async function rejudgePending(database: SqlDatabase, policy: HashedPolicy): Promise<void> {
+export async function rejudgePending(
+  database: SqlDatabase,
+  policy: HashedPolicy,
+  shown?: ReadonlyMap<Address, bigint>,
+): Promise<void> {
   for (let after = 0; ; ) {
     const last = await database.transaction(async (tx) => {
       if (await isReplaced(tx, policy)) return undefined;
@@ -123,7 +128,7 @@ export async function rejudgePending(database: SqlDatabase, policy: HashedPolicy
       const ids = rows.map(({ id }) => toWithdrawalId(id));
       await keepApprovals(tx, policy, ids);
       const judgements = await judge(tx, policy, await readStored(tx, policy, ids));
-      await appendEvents(tx, await apply(tx, policy, "change", judgements));
+      await appendEvents(tx, await apply(tx, policy, "change", judgements, shown));
       return rows.at(-1)?.position;
     });
     if (last === undefined) return;
@@ -218,6 +223,7 @@ async function apply(
   policy: HashedPolicy,
   stage: DecisionStage,
   judgements: readonly Judgement[],
+  shown?: ReadonlyMap<Address, bigint>,
 ): Promise<readonly NewEvent[]> {
   if (judgements.length === 0) return [];
   await recordDecisions(
@@ -242,7 +248,7 @@ async function apply(
   const free = having(judgements, "pay").map(({ stored }) => ({ id: stored.id }));
   const results = [
     await stepWithdrawals(tx, "pending_approval", pending, ["accepted"]),
-    await endBeforeSlotInside(tx, "rejected", rejected),
+    await endBeforeSlotInside(tx, "rejected", rejected, shown),
     await stepWithdrawals(tx, "accepted", free, ["pending_approval"]),
   ];
   return results.flatMap(({ events }) => events);

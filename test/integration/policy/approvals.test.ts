@@ -267,6 +267,18 @@ describe("a policy that changes while persons are asked", () => {
     expect((await house.read(fourth.id)).reason).toBe("rule ABOVE_MAXIMUM of the policy");
   });
 
+  it("gives no hold back for what it forbids while the ledger has lost nonces that may have paid it", async () => {
+    await createHotWallet(house.database, { wallet: WALLET, firstNonce: 4n });
+    const asked = await pending(TWO, 200n);
+    const held = await house.balance("alice");
+    // A standby took over: it may lack the approvals of this one, its nonce and its payment.
+    await rejudgePending(house.database, policyOf({ maximumUnits: 150n }), new Map([[WALLET, 5n]]));
+    const frozen = await house.read(asked.id);
+    expect(frozen.status).toBe("frozen");
+    expect(frozen.reason).toContain(`the ledger has lost nonces of wallet ${WALLET}`);
+    expect(await house.balance("alice")).toEqual(held);
+  });
+
   it("is asked about each of them, however many wait", async () => {
     // Of numbers with two digits, three and four.
     const requests = Array.from({ length: 1_200 }, () => requestOf({ amountUnits: 100n }));
