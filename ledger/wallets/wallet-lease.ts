@@ -47,9 +47,10 @@ interface HotWalletRow {
   readonly fees_of_day: string;
 }
 
+/** Of the next day, too: whoever began before midnight may come behind one that began after it. */
 const FEES_OF_DAY = `
   SELECT coalesce(sum(every.fee_day_atoken), 0) FROM hot_wallet every
-   WHERE every.fee_day = (now() AT TIME ZONE 'UTC')::date`;
+   WHERE every.fee_day - (now() AT TIME ZONE 'UTC')::date IN (0, 1)`;
 
 const HOT_WALLET_COLUMNS = `
   (SELECT w.status FROM wallet w WHERE w.address = hot_wallet.wallet) AS status,

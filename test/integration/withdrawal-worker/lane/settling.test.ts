@@ -3,8 +3,9 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Hash32 } from "../../../../chain/hex.js";
 import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
+import { feesOfDay, readHotWallet } from "../../../../ledger/wallets/wallet-lease.js";
 import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
-import { House } from "../../../helpers/exchange/house.js";
+import { House, WALLET } from "../../../helpers/exchange/house.js";
 
 let house: House;
 
@@ -119,4 +120,16 @@ it("counts its fees to the day behind midnight where another commit has begun th
        FROM hot_wallet`,
   );
   expect(days).toEqual([{ ahead: 1, fees: (700n + feeAtoken).toString() }]);
+});
+
+it("leaves the budget what a day behind midnight has cost, whoever began before that", async () => {
+  const lane = house.lane();
+  await lane.runRound(house.signal);
+  await house.ledger.owner.query(
+    `UPDATE hot_wallet SET fee_day = (now() AT TIME ZONE 'UTC')::date + 1, fee_day_atoken = 700`,
+  );
+  expect(await feesOfDay(house.database)).toBe(700n);
+  expect((await readHotWallet(house.database, WALLET))?.feesOfDayAtoken).toBe(700n);
+  await house.ledger.owner.query(`UPDATE hot_wallet SET fee_day = fee_day - 2`);
+  expect(await feesOfDay(house.database)).toBe(0n);
 });
