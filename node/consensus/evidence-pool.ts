@@ -22,8 +22,13 @@ import type { BlockEvidence } from "../blocks/block-evidence.js";
 import type { ChainTip } from "../blocks/chain-tip.js";
 import type { Reception } from "./consensus-ports.js";
 
-/** Pieces that wait for a block; more than one liar can make in the time of a few blocks. */
-const MAX_PENDING = 1_000;
+/**
+ * Pieces of one validator that wait for a block. It can sign any number of pairs, and the first that a
+ * block takes removes it: its others must not take the places of what is true of somebody else.
+ */
+const MAX_PENDING_PER_VALIDATOR = 3;
+/** Pieces that wait for a block: those of the largest set with stake, all of it lying. */
+const MAX_PENDING = 1_500;
 /** Pairs of votes that wait for their height to be decided. */
 const MAX_REPORTED = 1_000;
 
@@ -65,8 +70,10 @@ export class EvidencePool implements BlockEvidence {
     // Not the sender's fault: this node is behind, or the sender was.
     if (evidence.voteA.height > tip.height) return "useless";
     if (this.isExpired(evidence, tip) || this.isPunished(evidence, tip)) return "useless";
+    if (!this.hasRoomFor(evidence)) return "useless";
     if (this.faultOf(evidence, tip) !== undefined) return "invalid";
-    return (await this.keep(evidence, hash)) ? "new" : "useless";
+    await this.keep(evidence, hash);
+    return "new";
   }
 
   /** What the next block may take: one piece for each validator that is to be removed. */
@@ -126,19 +133,25 @@ export class EvidencePool implements BlockEvidence {
       const hash = evidence === undefined ? undefined : hashEvidence(evidence);
       if (evidence === undefined || hash === undefined) continue;
       if (this.pending.has(hash) || this.store.isCommitted(hash)) continue;
-      if (this.faultOf(evidence, tip) !== undefined || this.isOver(evidence, tip)) continue;
-      if (await this.keep(evidence, hash)) fresh.push(evidence);
+      if (!this.hasRoomFor(evidence) || this.isOver(evidence, tip)) continue;
+      if (this.faultOf(evidence, tip) !== undefined) continue;
+      await this.keep(evidence, hash);
+      fresh.push(evidence);
     }
     return fresh;
   }
 
-  private async keep(evidence: DuplicateVoteEvidence, hash: Hash32): Promise<boolean> {
+  private hasRoomFor({ voteA: { validatorAddress } }: DuplicateVoteEvidence): boolean {
     if (this.pending.size >= MAX_PENDING) return false;
+    const own = this.waiting().filter(({ voteA }) => voteA.validatorAddress === validatorAddress);
+    return own.length < MAX_PENDING_PER_VALIDATOR;
+  }
+
+  private async keep(evidence: DuplicateVoteEvidence, hash: Hash32): Promise<void> {
     await this.store.keepEvidence(evidence, hash);
     this.pending.set(hash, evidence);
     const { height, round, validatorAddress } = evidence.voteA;
     this.log.warn({ height, round, validatorAddress }, "a validator signed twice");
-    return true;
   }
 
   private evidenceOf(voteA: Vote, voteB: Vote): DuplicateVoteEvidence | undefined {

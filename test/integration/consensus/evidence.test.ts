@@ -111,6 +111,35 @@ describe("a validator that signed twice again and again", () => {
   });
 });
 
+describe("a validator that signs any number of pairs", () => {
+  it("takes no places from what is true of others", async () => {
+    for (let name = 0; name < 1_600; name++)
+      await pool.receive(chain.doubleVote(1, 2, `${name}`), tip());
+    const other = chain.doubleVote(2, 2);
+    expect(await pool.receive(other, tip())).toBe("new");
+    const liars = pool.forBlock(tip()).map(({ voteA }) => voteA.validatorAddress);
+    expect(liars).toEqual([
+      pool.waiting()[0]?.voteA.validatorAddress,
+      other.voteA.validatorAddress,
+    ]);
+    expect(pool.waiting().length).toBeLessThan(5);
+  });
+
+  it("takes none from what this node saw itself", async () => {
+    for (let name = 0; name < 4; name++)
+      await pool.receive(chain.doubleVote(1, 2, `${name}`), tip());
+    const content = { type: VOTE_TYPE.precommit, height: 3, round: 0, timeNs: 3n } as const;
+    const [one, other] = [chain.lastBlockId, undefined].map((blockId) => ({ ...content, blockId }));
+    for (const who of [1, 3]) {
+      if (one !== undefined && other !== undefined) {
+        pool.report(chain.vote(who, one), chain.vote(who, other));
+      }
+    }
+    const fresh = await pool.afterBlock(tip(), []);
+    expect(fresh.map(({ voteA }) => voteA.validatorIndex)).toEqual([3]);
+  });
+});
+
 describe("conflicting votes", () => {
   it("become evidence when their height is decided", async () => {
     const content = { type: VOTE_TYPE.precommit, height: 4, round: 1, timeNs: 3n } as const;
