@@ -17,7 +17,7 @@ import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { HeadTicker } from "./head-ticker.js";
 import { IndexError, type IndexErrorCode, type IndexStore } from "./index-store.js";
 import type { Indexer } from "./indexer.js";
-import { ARCHIVE_NODE } from "./missing-block.js";
+import { ARCHIVE_NODE, oldestOf } from "./missing-block.js";
 import { contractsToIndexAnew, registryText, registryWrite } from "./tokens/registry-change.js";
 import type { TokenLedger } from "./tokens/token-ledger.js";
 import { Waiters } from "./waiters.js";
@@ -86,6 +86,7 @@ export class IndexFollower {
   async open(): Promise<void> {
     const { store, ledger, registry } = this.options;
     await store.open();
+    if (store.outdated() !== undefined) return;
     await ledger.load();
     if (store.tip() === undefined) await store.commit([registryWrite(registry)]);
     this.isServing = store.meta("registry") === registryText(registry);
@@ -276,10 +277,34 @@ export class IndexFollower {
       });
       if (header !== undefined) this.assertSame(header);
     }
+    await this.replaceOutdated();
     await this.meetRegistry();
     this.isNodeKnown = true;
     this.isMet = true;
     this.waiters.check();
+  }
+
+  /**
+   * Begins anew an index that an older program made.
+   * @throws INDEX_NODE_PRUNED where the node has not what it would be made of: it would be thrown away for
+   *   none, and the older program can still serve it
+   */
+  private async replaceOutdated(): Promise<void> {
+    const { store, client, log } = this.options;
+    const format = store.outdated();
+    if (format === undefined) return;
+    // Block 0 is there always; the next one has to be, with the state before it.
+    if ((await oldestOf(client, this.rpc)) > 1) {
+      throw new IndexError(
+        "INDEX_NODE_PRUNED",
+        `the index in ${store.folder} has format ${format} of an older program, and the node has deleted ` +
+          "blocks or states of which it would be made anew; nothing of it was changed: connect " +
+          `${ARCHIVE_NODE}, or start the older program`,
+        { details: { format } },
+      );
+    }
+    log.info({ format }, "the index is of an older program: it is built anew");
+    await store.startOver();
   }
 
   /** Keeps the index for another registry, or begins it anew where it would be wrong. */
@@ -337,7 +362,7 @@ export class IndexFollower {
       await this.bell.wait({ signal, timeoutMs: pauseMs });
       if (isWrite || !store.isOpen()) {
         await store.recover();
-        await ledger.load();
+        if (store.outdated() === undefined) await ledger.load();
       }
     } catch (next) {
       log.debug({ reason: errorMessage(next) }, "the index cannot be written yet");

@@ -71,12 +71,14 @@ export interface StoredBlocks {
 export class IndexStore {
   private level: LevelStore | undefined;
   private tipBlock: BlockIdentifier | undefined;
+  private olderFormat: number | undefined;
   private found: IndexError | undefined;
 
   constructor(readonly folder: string) {}
 
   /**
-   * Opens the index, a new one where there is none or where it has an older format.
+   * Opens the index, a new one where there is none. One of an older format has no tip and is not read: see
+   * `outdated`.
    * @throws INDEX_LOCKED, INDEX_UNUSABLE, INDEX_CORRUPT, INDEX_NEWER
    */
   async open(): Promise<void> {
@@ -90,6 +92,14 @@ export class IndexStore {
     }
   }
 
+  /**
+   * An older format, of which nothing but `meta` may be read; undefined where it is this program's. Such an
+   * index is still what the older program has: `startOver` once another one can be made.
+   */
+  outdated(): number | undefined {
+    return this.olderFormat;
+  }
+
   /** Throws the index away and begins an empty one; what is read meanwhile fails. */
   async startOver(): Promise<void> {
     await this.close();
@@ -97,6 +107,7 @@ export class IndexStore {
     // The rename is the one step that counts: a crash leaves either the whole index or none.
     if (existsSync(this.folder)) await rename(this.folder, this.discarded);
     this.found = undefined;
+    this.olderFormat = undefined;
     await this.openLevel();
     await this.writeFormat();
     await rm(this.discarded, { recursive: true, force: true });
@@ -115,7 +126,8 @@ export class IndexStore {
 
   /**
    * Opens level anew, as it never writes again after some faults; only once there is space.
-   * @throws INDEX_LOCKED, INDEX_UNUSABLE, INDEX_CORRUPT, the system's fault while there is no space
+   * @throws INDEX_LOCKED, INDEX_UNUSABLE, INDEX_CORRUPT, INDEX_NEWER, the system's fault while there is
+   *   no space
    */
   async recover(): Promise<void> {
     const probe = join(dirname(this.folder), "sidecar.probe");
@@ -129,8 +141,7 @@ export class IndexStore {
     await level?.close();
     await this.openLevel();
     try {
-      if (this.meta("formatVersion") === undefined) await this.writeFormat();
-      this.tipBlock = this.readTip();
+      await this.checkFormat();
     } catch (error) {
       // Not to be written to as long as it does not say what it is.
       await this.close();
@@ -289,9 +300,10 @@ export class IndexStore {
           `${INDEX_FORMAT_VERSION}: start the newer program, or delete the folder`,
       );
     }
-    if (version !== undefined && version < INDEX_FORMAT_VERSION) await this.startOver();
+    const isOlder = version !== undefined && version < INDEX_FORMAT_VERSION;
+    this.olderFormat = isOlder ? version : undefined;
     if (version === undefined) await this.writeFormat();
-    this.tipBlock = this.readTip();
+    this.tipBlock = isOlder ? undefined : this.readTip();
   }
 
   private get discarded(): string {

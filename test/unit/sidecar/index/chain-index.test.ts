@@ -1,5 +1,5 @@
 /** The index over a scripted node: linked, kept, rebuilt, bounded, waited for. */
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../../chain/address.js";
 import { heightBytes } from "../../../../chain/encoding/height-bytes.js";
@@ -7,7 +7,7 @@ import { createEvmClient } from "../../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../../rpc-client/json-rpc.js";
 import { IndexedBlocks } from "../../../../sidecar/index/indexed-blocks.js";
 import { IndexStore } from "../../../../sidecar/index/index-store.js";
-import { indexKey } from "../../../../sidecar/index/key-spaces.js";
+import { INDEX_FORMAT_VERSION, indexKey } from "../../../../sidecar/index/key-spaces.js";
 import { TokenRegistry } from "../../../../sidecar/rosetta/token-registry.js";
 import { putRaw, rawRecords, withFlippedBit } from "../../../helpers/raw-level.js";
 import { until } from "../../../helpers/until.js";
@@ -245,11 +245,34 @@ describe("the format", () => {
     });
   });
 
-  it("of an older program is begun anew", async () => {
-    const store = new IndexStore(await withFormat(0));
-    await store.open();
-    expect([store.tip(), store.hashAt(1)]).toEqual([undefined, undefined]);
-    await store.close();
+  it("of an older program waits for a node of which another index can be made", async () => {
+    const place = await withFormat(0);
+    const hasTip = async () =>
+      (await rawRecords(place)).some(({ key }) => key.equals(indexKey("tip")));
+    const folder = dirname(place);
+    const node = await startNode();
+    await node.close();
+    const away = start(node, { folder });
+    await until(() => away.index.follower.fault() !== undefined, { timeoutMs: 10_000 });
+    expect((await block(away, 1)).status).toBe(500);
+    await away.rpc.close();
+    expect(await hasTip()).toBe(true);
+
+    const pruned = await startNode({
+      eth_capabilities: () => ({ state: { oldestBlock: "0x2" }, blocks: { oldestBlock: "0x2" } }),
+    });
+    const behindPruned = start(pruned, { folder });
+    await until(() => behindPruned.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    expect(behindPruned.index.follower.halted()).toMatch(/format 0 .*start the older program/);
+    expect((await block(behindPruned, 1)).body.code).toBe(106);
+    await behindPruned.rpc.close();
+    expect(await hasTip()).toBe(true);
+
+    const whole = start(await startNode(), { folder });
+    await whole.indexed(2);
+    expect(journalReads(node)).toBe(0);
+    expect(whole.index.store.meta("formatVersion")).toBe(String(INDEX_FORMAT_VERSION));
+    expect(whole.index.follower.halted()).toBeUndefined();
   });
 
   it("lets only one process in", async () => {
