@@ -59,6 +59,9 @@ const MOST_CALLS_PER_SECOND = 1_000_000;
 
 const SECRET_MODE = 0o600;
 
+/** The line that begins a private key, locked with a passphrase or not. */
+const PRIVATE_PEM = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
+
 /**
  * `keys create`: a new key, shown once: this command exists to hand it out, and nothing can show it
  * again. With `--out` it goes into a file of mode 600 and is not shown at all.
@@ -193,16 +196,28 @@ function readVerifier({ sign, publicKey }: CreateKeyOptions): RequestVerifier | 
 /** The 32 bytes of a PEM file, as `openssl pkey -pubout` writes it. */
 function readPublicKey(file: string): Uint8Array {
   try {
-    const key = createPublicKey(readFileSync(file));
+    const pem = readFileSync(file, "utf8");
+    if (PRIVATE_PEM.test(pem)) throw privateKeyGiven(file);
+    const key = createPublicKey(pem);
     const { crv, x } = key.export({ format: "jwk" });
     if (crv !== "Ed25519" || x === undefined) throw new TypeError("another kind of key");
     const bytes = Uint8Array.from(Buffer.from(x, "base64url"));
     if (isAnybodysKey(bytes)) throw new TypeError("a key that everybody can sign for");
     return bytes;
   } catch (cause) {
+    if (cause instanceof CliError) throw cause;
     const message = `--public-key needs an Ed25519 public key in PEM, which ${file} does not hold.`;
     throw new CliError("USAGE", message, { cause });
   }
+}
+
+/** Node would take the public half of one; its owner should not hand it to whoever makes keys. */
+function privateKeyGiven(file: string): CliError {
+  return new CliError(
+    "USAGE",
+    `${file} holds a private key, which stays with who signs. Nothing of it was kept. Make the ` +
+      `public one of it there: openssl pkey -in KEY.pem -pubout -out PUBLIC.pem`,
+  );
 }
 
 function readName(text: string): string {

@@ -392,6 +392,24 @@ describe("a key that signs its requests", () => {
       ledger.owner.query(`UPDATE api_key_signature SET verifier = repeat('0', 64)`),
     ).rejects.toThrow();
   });
+
+  it("refuses a private key where the public one belongs, and makes no key of it", async () => {
+    const { privateKey } = generateKeyPairSync("ed25519");
+    const file = join(home, "private.pem");
+    const locked = { cipher: "aes-256-cbc", passphrase: "secret" };
+    for (const lock of [{}, locked]) {
+      writeFileSync(file, privateKey.export({ type: "pkcs8", format: "pem", ...lock }));
+      const asked = { name: "of a private key", sign: "ed25519", publicKey: file };
+      await expect(makeSigning(asked)).rejects.toMatchObject({
+        code: "USAGE",
+        message: expect.stringMatching(/private\.pem holds a private key.*openssl pkey .*-pubout/),
+      });
+    }
+    await runListKeys(command());
+    expect(JSON.parse(printed.at(-1) ?? "").keys).not.toContainEqual(
+      expect.objectContaining({ name: "of a private key" }),
+    );
+  });
 });
 
 describe("the record of calls", () => {
