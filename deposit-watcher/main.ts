@@ -17,7 +17,7 @@ import { createHttpServer, type HttpServer } from "../runtime/http/http-server.j
 import { type ProcessContext, runProcess, type Service } from "../runtime/process/lifecycle.js";
 import { systemClock } from "../runtime/process/clock.js";
 import { createMetrics, type Metrics } from "../runtime/process/metrics.js";
-import { readSecretFile } from "../runtime/config/secret-file.js";
+import { readApiKeyFile, readSecretFile } from "../runtime/config/secret-file.js";
 import { databaseUrl } from "../runtime/config/service-urls.js";
 import { loadExchangeTokens } from "../ledger/assets/asset-registry.js";
 import { openPatiently } from "../runtime/sql/opening.js";
@@ -55,7 +55,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const config = loadConfig({ home, env, portOffset }, watcherConfigFile);
   const derivation = createAddressDerivation(readSecretFile(join(home, "config", "deposit.xpub")));
   const wallets = readHomeWallets(home).map((wallet) => foundInHome(wallet, "deposit-watcher"));
-  const apiKey = readSecretFile(join(home, "config", "api.key"));
+  const apiKey = readApiKeyFile(join(home, "config", "api.key"));
   const entries = loadExchangeTokens(home);
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];

@@ -28,7 +28,7 @@ import { type ProcessContext, runProcess, type Service } from "../runtime/proces
 import type { Logger } from "../runtime/process/logger.js";
 import { createMetrics } from "../runtime/process/metrics.js";
 import { TaskGroup } from "../runtime/process/task.js";
-import { readSecretFile } from "../runtime/config/secret-file.js";
+import { readApiKeyFile, readSecretFile } from "../runtime/config/secret-file.js";
 import { databaseUrl, redisUrl } from "../runtime/config/service-urls.js";
 import { openPatiently } from "../runtime/sql/opening.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
@@ -63,7 +63,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const settings = toLaneSettings(config);
   for (const odd of oddSettings(config)) log.warn({ ...odd }, "settings contradict each other");
   const entries = loadExchangeTokens(home);
-  const apiKey = readSecretFile(join(home, "config", "api.key"));
+  const apiKey = readApiKeyFile(join(home, "config", "api.key"));
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];
   const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });

@@ -4,7 +4,7 @@ import { amountFields } from "../../ledger/journal/amount-fields.js";
 import { type Incident, openIncident, resumeCrediting } from "../../ledger/incidents.js";
 import { closeIfBehind } from "../../ledger/guard/ledger-guard.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
-import { readSecretFile } from "../../runtime/config/secret-file.js";
+import { readApiKeyFile } from "../../runtime/config/secret-file.js";
 import { amountText } from "../amount-text.js";
 import { CliError } from "../errors.js";
 import type { CommandContext } from "../command-context.js";
@@ -21,7 +21,7 @@ export async function runListDeposits(
   options: { readonly address: string },
 ): Promise<number> {
   const { depositUrl, withdrawalUrl } = loadKitConfig(context).endpoints;
-  const apiKey = readSecretFile(homePaths(context.home).apiKey);
+  const apiKey = readApiKeyFile(homePaths(context.home).apiKey);
   const client = createExchangeClient({ depositUrl, withdrawalUrl, apiKey });
   const deposits = await client.depositsTo(parseAddress(options.address), context.signal);
   if (context.json) {

@@ -14,7 +14,7 @@ import { keystoreFiles } from "../../ledger/wallets/home-wallets.js";
 import { loadNodeId, loadValidatorIdentity } from "../../node/consensus/signing/validator-key.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
 import { ConfigError, type ConfigFault } from "../../runtime/config/config.js";
-import { readSecretFile } from "../../runtime/config/secret-file.js";
+import { readApiKeyFile, readSecretFile } from "../../runtime/config/secret-file.js";
 import { CliError, fileCause, systemCode } from "../errors.js";
 import { homePaths, type HomePaths } from "./home.js";
 import { kitNodes } from "./network/kit-nodes.js";
@@ -29,7 +29,7 @@ export function homeFileFaults(paths: HomePaths): readonly ConfigFault[] {
       [passphrase, readSecretFile] as const,
     ]),
     [paths.depositXpub, (file) => parseAccountXpub(text(file), file)],
-    [paths.apiKey, readSecretFile],
+    [paths.apiKey, readApiKeyFile],
     [paths.postgresPassword, readSecretFile],
     [paths.killSwitch, readKillSwitchFile],
     [paths.faucetKey, (file) => parseKeyFile(text(file), file)],

@@ -16,7 +16,7 @@ import {
 } from "../../runtime/config/config.js";
 import { startGuardian } from "../../runtime/process/guardian.js";
 import { createLogger, type Logger } from "../../runtime/process/logger.js";
-import { readSecretFile } from "../../runtime/config/secret-file.js";
+import { readApiKeyFile, readSecretFile } from "../../runtime/config/secret-file.js";
 import { EMBEDDED_POSTGRES_PORT } from "../../runtime/config/service-urls.js";
 import { sleep } from "../../runtime/process/task.js";
 import { CliError, sentenceOf } from "../errors.js";
@@ -431,7 +431,7 @@ class KitRun {
   private async doMainJob(evm: EvmClient, config: KitConfig): Promise<void> {
     const { paths, ending, clock } = this;
     const { depositUrl, withdrawalUrl } = config.endpoints;
-    const apiKey = readSecretFile(paths.apiKey);
+    const apiKey = readApiKeyFile(paths.apiKey);
     const options: WalkthroughOptions = {
       evm,
       exchange: createExchangeClient({ depositUrl, withdrawalUrl, apiKey }),

@@ -37,6 +37,20 @@ export function readSecretFile(path: string): string {
 }
 
 /**
+ * The API key in a file: what a header `Authorization: Bearer <key>` can carry.
+ * @throws SECRET_FILE_UNREADABLE also for a key that no client could send, and so nobody could use
+ */
+export function readApiKeyFile(path: string): string {
+  const key = readSecretFile(path);
+  if (/^[\x21-\x7e]+$/.test(key)) return key;
+  throw new SecretFileError(
+    "SECRET_FILE_UNREADABLE",
+    `${path} holds no API key: it is one line of printable ASCII without white space`,
+    { details: { path } },
+  );
+}
+
+/**
  * Writes a new secret file durably (mode 600, newline added) and never replaces an existing one.
  * @returns false when the file was there already; its content is then untouched
  * @throws SECRET_FILE_UNWRITABLE

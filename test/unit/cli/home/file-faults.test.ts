@@ -35,4 +35,17 @@ describe("files of a home, before anything is started", () => {
       '[2].symbol "a/b"',
     ]);
   });
+
+  it("have an API key that a client can send", () => {
+    const home = mkdtempSync(join(tmpdir(), "causeway-file-faults-"));
+    homes.push(home);
+    const paths = homePaths(home);
+    mkdirSync(join(home, "config"));
+    writeFileSync(paths.apiKey, "a key\nand its secret\n");
+    expect(homeFileFaults(paths)).toMatchObject([
+      { file: paths.apiKey, value: "unusable", allowed: expect.stringContaining("one line") },
+    ]);
+    writeFileSync(paths.apiKey, "a-key\n");
+    expect(homeFileFaults(paths)).toEqual([]);
+  });
 });

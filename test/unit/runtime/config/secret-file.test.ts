@@ -2,7 +2,11 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { readSecretFile, writeNewSecretFile } from "../../../../runtime/config/secret-file.js";
+import {
+  readApiKeyFile,
+  readSecretFile,
+  writeNewSecretFile,
+} from "../../../../runtime/config/secret-file.js";
 import { databaseUrl, redisUrl } from "../../../../runtime/config/service-urls.js";
 
 describe("secret files", () => {
@@ -36,6 +40,28 @@ describe("secret files", () => {
         message: expect.not.stringContaining("S3CRET"),
       }),
     );
+  });
+
+  it("hold an API key only if a header can carry it", () => {
+    writeFileSync(path(), "k3y-of_a.home\r\n");
+    expect(readApiKeyFile(path())).toBe("k3y-of_a.home");
+    for (const wrong of [
+      "two words",
+      "key\nits-secret",
+      "tab\tin",
+      "k\u00a0y",
+      "schl\u00fcssel",
+      "k\u0000y",
+    ]) {
+      writeFileSync(path(), `${wrong}\n`);
+      expect(() => readApiKeyFile(path())).toThrow(
+        expect.objectContaining({
+          code: "SECRET_FILE_UNREADABLE",
+          message: expect.stringMatching(/api\.key holds no API key: .* one line/),
+        }),
+      );
+      expect(() => readApiKeyFile(path())).not.toThrow(wrong);
+    }
   });
 });
 
