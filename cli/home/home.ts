@@ -90,12 +90,18 @@ export function cloneFolder(): string {
 
 /**
  * The home that a command means: the flag, else `CAUSEWAY_HOME`, else `.causeway` in the clone.
- * @throws USAGE for a flag without a folder: keys would be written wherever somebody stands
+ * @throws USAGE for a flag without a folder: keys would be written wherever somebody stands; for a
+ *   path of several lines, which neither PostgreSQL nor a node can work in
  */
 export function resolveHome(flag: string | undefined, env: Environment): string {
   if (flag === "") throw new CliError("USAGE", "--home needs a folder.");
   const named = flag ?? (env["CAUSEWAY_HOME"] === "" ? undefined : env["CAUSEWAY_HOME"]);
-  return resolve(named ?? join(cloneFolder(), ".causeway"));
+  const home = resolve(named ?? join(cloneFolder(), ".causeway"));
+  if (!/[\r\n]/.test(home)) return home;
+  throw new CliError(
+    "USAGE",
+    `The path of the home, ${JSON.stringify(home)}, has a line break: choose another --home.`,
+  );
 }
 
 /**

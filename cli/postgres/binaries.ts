@@ -44,21 +44,42 @@ export function preparePostgresBinaries(options: {
   readonly copyFolder: string;
   readonly notice: (sentence: string) => void;
 }): PostgresBinaries {
-  const installed = findInstalled();
-  const { account } = options;
-  const isReadable =
-    account === undefined ||
-    (canEnter(installed.native, account) && canReadTree(installed.native, account));
-  if (isReadable && linkLibraries(installed.native)) {
-    return binariesIn(installed.native, installed.version);
+  const { installed, folder, copy } = findPrograms(options);
+  if (folder === installed.native && linkLibraries(folder)) {
+    return binariesIn(folder, installed.version);
   }
-  const folder = account === undefined ? options.copyFolder : SHARED_FOLDER;
-  const copy = join(folder, `postgres-${installed.version}`);
   if (!existsSync(copy)) {
     options.notice(`PostgreSQL's programs are copied to ${copy}, where they can be used.`);
     copyPrograms(installed.native, copy);
   }
   return binariesIn(copy, installed.version);
+}
+
+/** Where the programs of this platform are. */
+export interface PostgresPrograms {
+  readonly installed: { readonly native: string; readonly version: string };
+  /** Where they are run from: as they were installed, or a copy. */
+  readonly folder: string;
+  /** Where a copy of them lies, or would. */
+  readonly copy: string;
+}
+
+/**
+ * Finds the programs of this platform, and whether the account can read them where they are.
+ * @throws UNSUPPORTED_PLATFORM
+ */
+export function findPrograms(options: {
+  readonly account: PostgresAccount | undefined;
+  readonly copyFolder: string;
+}): PostgresPrograms {
+  const installed = findInstalled();
+  const { native, version } = installed;
+  const { account } = options;
+  const isReadable =
+    account === undefined || (canEnter(native, account) && canReadTree(native, account));
+  const copyFolder = account === undefined ? options.copyFolder : SHARED_FOLDER;
+  const copy = join(copyFolder, `postgres-${version}`);
+  return { installed, folder: isReadable ? native : copy, copy };
 }
 
 /** The package of this platform: its `native` folder and version. */

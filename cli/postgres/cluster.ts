@@ -27,6 +27,7 @@ import { type PostgresAccount, accountFor, canEnter, giveTree } from "./account.
 import { type PostgresBinaries, SHARED_FOLDER } from "./binaries.js";
 import { claimCluster, sharedPlaceOf } from "./cluster-owner.js";
 import { EmbeddedPostgresError, folderError, folderErrorFromOutput } from "./errors.js";
+import { assertInitRunsIn } from "./init-paths.js";
 
 /** Where the cluster of a home is, or is going to be. */
 export interface ClusterPlace {
@@ -77,7 +78,7 @@ export function placeCluster(home: string, notice: (sentence: string) => void): 
 /**
  * Makes the cluster with role and database `causeway`, in a draft folder that is renamed when it is
  * complete: a start that was killed in between leaves nothing that would be taken for a cluster.
- * @throws FOLDER_UNUSABLE, START_FAILED
+ * @throws BINARIES_UNUSABLE, FOLDER_UNUSABLE, START_FAILED
  */
 export async function createCluster(options: {
   readonly place: ClusterPlace;
@@ -86,6 +87,7 @@ export async function createCluster(options: {
   readonly signal: AbortSignal;
 }): Promise<void> {
   const { place, binaries, signal } = options;
+  assertInitRunsIn(dirname(binaries.initdb));
   const password = ensurePassword(options.home);
   const draft = `${place.folder}.init-${process.pid}`;
   try {

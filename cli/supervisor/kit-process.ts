@@ -29,6 +29,7 @@ import { type ChainPlan, planChain, planEnvironment } from "../home/network/atta
 import type { KitNode } from "../home/network/kit-nodes.js";
 import { blockIntervalOf, hotWalletAddress, initAttachedHome, initHome } from "../home/init.js";
 import { assertNodeOfPlan, type InspectedNode, inspectNode } from "../probe/node-inspection.js";
+import { assertClusterCanBeMade } from "../postgres/init-paths.js";
 import { createKit, type Kit, usesEmbeddedPostgres } from "./kit.js";
 import {
   KIT_FLAGS,
@@ -97,6 +98,7 @@ export async function runKitProcess(
     const plan = checkSettings(args, [...faults, ...lost], { paths, env: context.env });
     context.print(`Causeway, home ${paths.home}`);
     for (const name of strangeVariables(context.env)) context.print(strangeVariableText(name));
+    if (usesEmbeddedPostgres(context.env)) assertClusterCanBeMade(paths.home);
     await createHomeFolders(paths);
     const lock = await lockHome(paths.lock, paths.home);
     const env = withEvm(planEnvironment(plan, context.env), args.evm);

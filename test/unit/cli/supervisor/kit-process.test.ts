@@ -108,6 +108,13 @@ async function start(
 }
 
 describe("npm start, before anything is started", () => {
+  it("says of a home of two lines what to do, and makes nothing there", async () => {
+    const home = `${newHome()}\nof two lines`;
+    const { exitCode, err } = await start(["--home", home, "--no-demo"]);
+    expect([exitCode, existsSync(home)]).toEqual([1, false]);
+    expect(err).toMatch(/home\\nof two lines", has a line break: choose another --home/);
+  });
+
   it("explains itself", async () => {
     const { exitCode, out } = await start(["--help"]);
     expect(exitCode).toBe(0);
