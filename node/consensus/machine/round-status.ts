@@ -9,7 +9,10 @@ import { type ConsensusState, STEP } from "./consensus-state.js";
 import { type HeightBlocks, isSameParts } from "../proposals/height-blocks.js";
 import type { VoteSet } from "./vote-set.js";
 
-/** Rounds beside the present one whose votes are told of: the newest. */
+/**
+ * Rounds beside the present one whose votes are told of: the newest, those that nobody honest has left this
+ * one for last, because a few liars could fill all places with rounds to come.
+ */
 export const MAX_OTHER_ROUNDS = 8;
 /**
  * Votes in one answer: those of one type of the largest set with stake. Of votes that are sent once more
@@ -24,6 +27,8 @@ export function roundStatus(state: ConsensusState, blocks: HeightBlocks): RoundS
   const { height, round, step, votes, proposal, proposalBlock } = state;
   const { collecting } = blocks;
   const others = votes.knownRounds().filter((one) => one !== round);
+  const isToCome = (one: number) => one > round + 1;
+  const byWeight = [...others.filter(isToCome), ...others.filter((one) => !isToCome(one))];
   return {
     height,
     round,
@@ -39,7 +44,7 @@ export function roundStatus(state: ConsensusState, blocks: HeightBlocks): RoundS
           },
     prevotes: havesOf(state, votes.prevotes(round)),
     precommits: havesOf(state, votes.precommits(round)),
-    earlier: others.slice(-MAX_OTHER_ROUNDS).map((one) => ({
+    earlier: byWeight.slice(-MAX_OTHER_ROUNDS).map((one) => ({
       round: one,
       prevotes: havesOf(state, votes.prevotes(one)),
       precommits: havesOf(state, votes.precommits(one)),

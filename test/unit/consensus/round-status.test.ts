@@ -30,6 +30,9 @@ function brief(messages: readonly ConsensusMessage[]): string[] {
   });
 }
 
+const upTo = (to: number, from: number) =>
+  Array.from({ length: to - from + 1 }, (_, i) => from + i);
+
 /** A block of some parts, here whole. */
 function wholeBlock(count: number) {
   const { header, parts } = splitIntoParts(Buffer.alloc(count * PART_BYTES, 3));
@@ -77,6 +80,22 @@ describe("a peer at the same height", () => {
     expect(repairSameHeight(state, blocks, half)).toHaveLength(missing);
     const equal = { ...own, step: STEP.commit };
     expect(repairSameHeight(state, blocks, equal)).toEqual([]);
+  });
+
+  it("is told of the rounds that were, whatever liars vote in rounds to come", () => {
+    const scenario = new Scenario({ validators: 13, own: -1 }).start();
+    const honest = [4, 5, 6, 7, 8, 9, 10, 11, 12];
+    scenario
+      .prevote(0, "A", ...honest)
+      .precommit(0, "nil", ...honest)
+      .precommit(1, "nil", ...honest);
+    for (const liar of [0, 1, 2, 3]) {
+      for (const round of [10, 11]) scenario.prevote(round + 2 * liar, "nil", liar);
+    }
+    const { state } = scenario;
+    expect([state.round, state.votes.knownRounds()]).toEqual([1, [0, 1, ...upTo(17, 10)]]);
+    const told = roundStatus(state, new HeightBlocks()).earlier.map(({ round }) => round);
+    expect(told.toSorted((a, b) => a - b)).toEqual([0, ...upTo(17, 11)]);
   });
 
   it("gets the votes of a majority again when a liar told it another one", () => {
