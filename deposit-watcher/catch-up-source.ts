@@ -8,6 +8,7 @@ import type { Height } from "../chain/hex.js";
 import {
   BLOCK_MISSING_NUMBERS,
   type DataApiClient,
+  SERVER_STATE_NUMBERS,
 } from "../rpc-client/data-api/data-api-client.js";
 import type { DataBlock } from "../rpc-client/data-api/data-block.js";
 import { DataApiError, NodeFault } from "../rpc-client/errors.js";
@@ -98,13 +99,15 @@ export class CatchUpSource implements BlockSource {
 
   /** What passes is asked for again with the next range; all else will not get better. */
   #judge(error: unknown): void {
-    const passes =
-      error instanceof DataApiError
-        ? error.retriable || BLOCK_MISSING_NUMBERS.has(Number(error.details["rosettaCode"]))
-        : error instanceof NodeFault && error.retriable;
-    if (passes || !this.#isOffered) return;
+    if (passes(error) || !this.#isOffered) return;
     this.#isOffered = false;
     const reason = errorMessage(error);
     this.log.info({ reason }, "the Data API tells no accounts of blocks, whole blocks are read");
   }
+}
+
+function passes(error: unknown): boolean {
+  if (!(error instanceof DataApiError)) return error instanceof NodeFault && error.retriable;
+  const number = Number(error.details["rosettaCode"]);
+  return error.retriable || BLOCK_MISSING_NUMBERS.has(number) || SERVER_STATE_NUMBERS.has(number);
 }

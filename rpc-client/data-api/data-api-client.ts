@@ -59,6 +59,12 @@ export interface DataApiClientOptions {
 /** Listed error numbers that mean "this block is not there": unknown, or above the tip. */
 export const BLOCK_MISSING_NUMBERS: ReadonlySet<number> = new Set([201, 202]);
 
+/**
+ * Listed error numbers that say how the server stands and nothing of what it was asked: node and index
+ * contradict each other, or a full disk. The same question can be answered once somebody has seen to it.
+ */
+export const SERVER_STATE_NUMBERS: ReadonlySet<number> = new Set([106, 110]);
+
 const DEFAULT_TIMEOUT_MS = 10_000;
 
 /** Enough to keep a server busy; each more would only be one more to look after. */

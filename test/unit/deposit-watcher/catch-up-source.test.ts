@@ -95,6 +95,8 @@ describe("a source for catching up", () => {
   it.each<[string, () => Error]>([
     ["a block that is not there yet", () => apiError(202, false)],
     ["an index that is behind", () => apiError(104, true)],
+    ["node and index that contradict each other", () => apiError(106, false)],
+    ["an index whose disk is full", () => apiError(110, false)],
     [
       "a connection that broke",
       () => new NodeFault("NODE_UNREACHABLE", "a test", { retriable: true }),

@@ -4,7 +4,10 @@ import { describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import { SYSTEM_ADDRESSES } from "../../../../chain/networks.js";
 import { NodeFault } from "../../../../rpc-client/errors.js";
-import { BLOCK_MISSING_NUMBERS } from "../../../../rpc-client/data-api/data-api-client.js";
+import {
+  BLOCK_MISSING_NUMBERS,
+  SERVER_STATE_NUMBERS,
+} from "../../../../rpc-client/data-api/data-api-client.js";
 import {
   ERROR_TABLE,
   listedErrors,
@@ -138,6 +141,8 @@ describe("the error table", () => {
     expect(BLOCK_MISSING_NUMBERS).toEqual(
       new Set([BLOCK_NOT_FOUND.number, BLOCK_ABOVE_TIP.number]),
     );
+    const { NODE_FAULT, INDEX_WRITE_FAILED } = ERROR_TABLE;
+    expect(SERVER_STATE_NUMBERS).toEqual(new Set([NODE_FAULT.number, INDEX_WRITE_FAILED.number]));
   });
 
   it("recognises faults of the node by their code", () => {
