@@ -13,11 +13,12 @@ import {
 import type { StoredDeposit } from "../../ledger/deposits/deposit-queries.js";
 import type { DataOperation, DataTransaction } from "../../rpc-client/data-api/data-block.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../block-reader.js";
 import { isSelfPaid } from "../deposit-match.js";
 import { DepositError } from "../errors.js";
-import { type Arrivals, arrivalsOf } from "../tokens/token-verdict.js";
+import { arrivalsOf } from "../tokens/token-verdict.js";
 import { LOG_INDEX_BASE, opIndexOfLog } from "../tokens/token-side.js";
 
 /** Where evidence comes from. */
@@ -87,21 +88,20 @@ async function askChain(
   const { node, source } = parts;
   const { height } = deposit;
   const contract = parts.contractOf(deposit.asset);
-  const [header, own, balances, surplusUnits, told] = await Promise.all([
+  const [header, own, balances, surplusUnits] = await Promise.all([
     node.getBlockHeader(height, options),
     readOwn(source, deposit, options),
     readBalances(node, deposit, { contract, ...options }),
     surplusBeside(parts.database, deposit),
-    contract === undefined || deposit.opIndex < LOG_INDEX_BASE
-      ? undefined
-      : operationsOfLogs(node, deposit, { contract, ...options }),
   ]);
-  const { operation, moves } = told ?? operationsOf(own.transactions, deposit, contract);
+  const { operation, moves } = await toldOf(node, own.transactions, deposit, {
+    contract,
+    ...options,
+  });
   const { hash, parentHash, timestampSeconds } = present(header, "the deposit's block");
   const [balanceBeforeUnits, balanceAfterUnits] = balances;
   const changeUnits = balanceAfterUnits - balanceBeforeUnits;
   const sumUnits = moves.reduce((sum, { units }) => sum + units, 0n);
-  const place = moves.findIndex(({ isDeposit }) => isDeposit);
   return {
     blockHash: hash,
     parentHash,
@@ -114,23 +114,27 @@ async function askChain(
       hash === deposit.blockHash &&
       own.hash === hash &&
       (contract === undefined
-        ? moves[place]?.units === deposit.amountUnits && changeUnits === sumUnits
-        : areArrivals(arrivalsOf(moves, changeUnits), { place, deposit, surplusUnits })),
+        ? changeUnits === sumUnits &&
+          moves.some(({ units, isDeposit }) => isDeposit && units === deposit.amountUnits)
+        : areArrivals(moves, changeUnits, { deposit, surplusUnits })),
   };
 }
 
 /** Of a token only what arrived was booked, which may be less than it claims; and what came beside that. */
 function areArrivals(
-  { arrivedUnits, leftUnits }: Arrivals,
+  moves: readonly Move[],
+  changeUnits: bigint,
   booked: {
-    readonly place: number;
     readonly deposit: Pick<StoredDeposit, "amountUnits">;
     readonly surplusUnits: bigint;
   },
 ): boolean {
+  const { arrivedUnits, leftUnits } = arrivalsOf(moves, changeUnits);
   const unsaidUnits = leftUnits > 0n ? atMostWord(leftUnits) : 0n;
   return (
-    arrivedUnits[booked.place] === booked.deposit.amountUnits && unsaidUnits === booked.surplusUnits
+    moves.some(
+      ({ isDeposit }, at) => isDeposit && arrivedUnits[at] === booked.deposit.amountUnits,
+    ) && unsaidUnits === booked.surplusUnits
   );
 }
 
@@ -167,7 +171,7 @@ interface ToldOperations {
 interface Move {
   /** Signed, as it was claimed. */
   readonly units: bigint;
-  /** True for the one that the deposit was booked by. */
+  /** True for the one that the deposit was booked by; for each that may be it where that is not known. */
   readonly isDeposit: boolean;
 }
 
@@ -185,6 +189,22 @@ async function readOwn(
   }
   const { hash } = block;
   return { hash, transactions: await block.transactions((one) => one === address, options) };
+}
+
+/**
+ * By the operations of the Data API, where it has the deposit's. Of a token it may have them no more, or
+ * under other indexes: its list of tokens was changed, or the token is left out. Then the node's logs tell.
+ */
+async function toldOf(
+  node: EvidenceParts["node"],
+  transactions: readonly DataTransaction[],
+  deposit: StoredDeposit,
+  options: { readonly contract: Address | undefined; readonly signal: AbortSignal },
+): Promise<ToldOperations> {
+  const { contract, signal } = options;
+  const told = operationsOf(transactions, deposit, contract);
+  if (contract === undefined || told.moves.some(({ isDeposit }) => isDeposit)) return told;
+  return operationsOfLogs(node, deposit, { contract, signal });
 }
 
 /** What failed moved nothing, and what moved another asset is none of this deposit. */
@@ -208,14 +228,18 @@ function operationsOf(
   return { operation: transaction?.operations.find(({ index }) => index === opIndex), moves };
 }
 
+/** Of one that was booked by an operation, each transfer of its transaction to the address may be it. */
 async function operationsOfLogs(
   node: EvidenceParts["node"],
-  { address, height, opIndex }: StoredDeposit,
+  { address, height, txHash, opIndex }: StoredDeposit,
   { contract, signal }: { readonly contract: Address; readonly signal: AbortSignal },
 ): Promise<ToldOperations> {
   const range = { from: height, to: height };
   const logs = await node.transferLogs(range, { signal, contracts: [contract], account: address });
-  const own = logs.find((log) => opIndexOfLog(log) === opIndex && log.to === address);
+  const isOfLog = opIndex >= LOG_INDEX_BASE;
+  const isDeposit = (log: TransferLog) =>
+    log.to === address && (isOfLog ? opIndexOfLog(log) === opIndex : log.txHash === txHash);
+  const own = logs.find(isDeposit);
   return {
     operation: own && {
       type: "ERC20_TRANSFER",
@@ -227,7 +251,7 @@ async function operationsOfLogs(
     moves: logs.flatMap((log) => {
       const { to, from, value = 0n } = log;
       if (to === from) return [];
-      return [{ units: to === address ? value : -value, isDeposit: log === own }];
+      return [{ units: to === address ? value : -value, isDeposit: isDeposit(log) }];
     }),
   };
 }

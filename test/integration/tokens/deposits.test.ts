@@ -7,6 +7,7 @@ import { type Address, parseAddress } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { listSightings } from "../../../ledger/assets/token-sightings.js";
 import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
+import type { BlockSource } from "../../../deposit-watcher/block-reader.js";
 import { collectEvidence } from "../../../deposit-watcher/api/evidence.js";
 import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
@@ -397,16 +398,24 @@ describe("what lay at addresses before they counted", () => {
 
 describe("a deposit of a token", () => {
   /** Its evidence, as the API collects it. */
-  async function evidenceOf(hash: Hash32, balances?: typeof bench.node.tokenBalances) {
-    const [id = ""] = await depositIdsOfTransaction(bench.database, hash);
+  async function evidenceOf(
+    hash: Hash32,
+    told: {
+      readonly source?: BlockSource;
+      readonly tokenBalances?: typeof bench.node.tokenBalances;
+      readonly id?: string;
+    } = {},
+  ) {
+    const [first = ""] = await depositIdsOfTransaction(bench.database, hash);
+    const { id = first, source = bench.source, tokenBalances } = told;
     const deposit = await findDeposit(bench.database, id);
     if (deposit === undefined) throw new Error("no deposit");
-    const { database, node, source } = bench;
+    const { database } = bench;
+    const node = tokenBalances === undefined ? bench.node : { ...bench.node, tokenBalances };
     const contractOf = (asset: string) =>
       TOKENS.find(({ symbol }) => symbol === asset)?.contractAddress;
     const { signal } = new AbortController();
-    const told = balances === undefined ? node : { ...node, tokenBalances: balances };
-    return collectEvidence({ database, node: told, source, contractOf }, deposit, { signal });
+    return collectEvidence({ database, node, source, contractOf }, deposit, { signal });
   }
 
   async function explain(hash: Hash32) {
@@ -444,9 +453,50 @@ describe("a deposit of a token", () => {
     expect(await explain(leftOut)).toMatchObject({ code: "CREDITED" });
     // What the books have, and the balance never did: a claim alone is no evidence.
     for (const hash of [served, leftOut]) {
-      const still = await evidenceOf(hash, async (queries) => queries.map(() => 1_000n));
+      const still = await evidenceOf(hash, {
+        tokenBalances: async (queries) => queries.map(() => 1_000n),
+      });
       expect(still.chain).toMatchObject({ agrees: false });
     }
+  });
+
+  it("has it in the token's logs where the Data API has its operation no more, or elsewhere", async () => {
+    const [served = "0x" as Hash32, twice = "0x" as Hash32] = await bench.mine([
+      callOf("PlainToken", "transfer", [alice, 71n]),
+      callOf("PlainToken", "transferMany", [
+        [alice, alice],
+        [72n, 73n],
+      ]),
+    ]);
+    await bench.mine([]);
+    await bench.caughtUp();
+    // As behind a list of tokens without this one: its operations are gone, others have its indexes.
+    const without = {
+      block: async (...asked: Parameters<typeof bench.source.block>) => {
+        const block = await bench.source.block(...asked);
+        return (
+          block && {
+            ...block,
+            transactions: async (...wanted: Parameters<typeof block.transactions>) =>
+              (await block.transactions(...wanted)).map((each) => ({
+                ...each,
+                operations: each.operations.filter(({ isNative }) => isNative),
+              })),
+          }
+        );
+      },
+    };
+    expect((await evidenceOf(served, { source: without })).chain).toMatchObject({
+      operation: { type: "ERC20_TRANSFER", amountAtoken: 71n },
+      agrees: true,
+    });
+    for (const id of await depositIdsOfTransaction(bench.database, twice)) {
+      const { chain } = await evidenceOf(twice, { source: without, id });
+      expect([id, chain?.agrees]).toEqual([id, true]);
+    }
+    const tokenBalances: typeof bench.node.tokenBalances = async () => [0n, 70n];
+    const still = await evidenceOf(served, { source: without, tokenBalances });
+    expect(still.chain).toMatchObject({ agrees: false });
   });
 
   it("agrees, too, where more came than the token said, which is booked beside it", async () => {
@@ -462,7 +512,7 @@ describe("a deposit of a token", () => {
     await bench.caughtUp();
     expect((await evidenceOf(said)).chain).toMatchObject({ operationsUnits: 10n, agrees: true });
     for (const units of [10n, 59n, 61n]) {
-      const other = await evidenceOf(said, async () => [0n, units]);
+      const other = await evidenceOf(said, { tokenBalances: async () => [0n, units] });
       expect([units, other.chain?.agrees]).toEqual([units, false]);
     }
   });
