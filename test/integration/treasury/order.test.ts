@@ -56,7 +56,8 @@ it("is locked in one order by whoever marks where to look, so that none ends the
     await tx.query(locks(one));
     const entries = [two, one].map((address) => ({ address, asset: "TOKEN", delayMs: 1_000 }));
     marked = putOff(bench.worker, entries, { height, rewinds: 0 });
-    const waits = `SELECT 1 FROM pg_locks WHERE NOT granted`;
+    const waits = `SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid)
+                    WHERE NOT granted AND datname = current_database()`;
     await until(async () => (await owner.query(waits)).length > 0, {
       timeoutMs: 60_000,
       what: "the treasury waits for the watcher",

@@ -190,9 +190,10 @@ it("freezes again what is let go on while a transaction that may have paid it is
   await standing(owner, async (tx) => {
     await stepWithdrawals(tx, "accepted", [{ id }], ["frozen"]);
     acknowledged = acknowledge(owner, WALLET, word, [{ hash, paid }]);
+    // Asked outside: a transaction is shown for its whole time the sessions that it saw first.
     const waiting = `SELECT 1 FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    await until(async () => (await tx.query(waiting)).length > 0, {
+    await until(async () => (await owner.query(waiting)).length > 0, {
       timeoutMs: 10_000,
       what: "the acknowledgement waits for the release",
     });

@@ -295,9 +295,10 @@ describe("causeway withdrawals", () => {
     await standing(owner, async (tx) => {
       await tx.query(`UPDATE withdrawal SET status = 'included' WHERE id = $1`, [id]);
       released = releaseWithForeignNonce(owner, proof);
+      // Asked outside: a transaction is shown for its whole time the sessions that it saw first.
       const waiting = `SELECT 1 FROM pg_stat_activity
         WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-      await until(async () => (await tx.query(waiting)).length > 0, {
+      await until(async () => (await owner.query(waiting)).length > 0, {
         timeoutMs: 10_000,
         what: "the release waits for the receipt",
       });
