@@ -16,6 +16,7 @@ import {
 } from "../../../ledger/wallets/wallet-lease.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { present } from "../../../chain/errors.js";
+import { createGate } from "../../helpers/gate.js";
 import { registerTestWallets, standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { policyOf } from "../policy/terms.js";
@@ -91,14 +92,13 @@ it("spends the day's budget of fees once, by whichever of two wallets comes firs
   const { policy } = house.files;
   const requests = [await house.accept(), await house.accept()];
   // Both commits wait for the last lock that they take: each has counted what is spent by then.
-  let release: () => void = () => undefined;
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const [held, released] = [createGate(), createGate()];
   const blocked = standing(house.ledger.owner, async (tx) => {
     await tx.query(`SELECT 1 FROM event_counter FOR UPDATE`);
-    await released;
+    held.open();
+    await released.opened;
   });
+  await Promise.race([held.opened, blocked]);
   const taking = leases.map((lease, index) => {
     const { id, amountUnits } = present(requests[index], "a request");
     const candidates = [{ id, amountUnits, ...gas }];
@@ -114,7 +114,7 @@ it("spends the day's budget of fees once, by whichever of two wallets comes firs
     },
     { timeoutMs: 10_000, what: "both wait" },
   );
-  release();
+  released.open();
   await blocked;
   const results = await Promise.all(taking);
   expect(results.flatMap(({ taken }) => taken)).toHaveLength(1);
