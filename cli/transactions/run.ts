@@ -69,8 +69,9 @@ export async function runTx(
     }
   }
   const node = () => nodeOf(context, flags);
-  const { home } = context;
-  const messages = await command.messages({ args, flags, signer: signer.address, home, node });
+  const { home, warn } = context;
+  const input = { args, flags, signer: signer.address, home, node, warn };
+  const messages = await command.messages(input);
   const types = loadDescriptors();
   const draft = {
     messages: packMessages(types, messages),

@@ -15,6 +15,8 @@ export interface MessageInput {
   readonly home: string;
   /** Throws USAGE for --offline. */
   readonly node: () => Promise<TxNode>;
+  /** Tells people something beside the messages. */
+  readonly warn: (line: string) => void;
 }
 
 /** One command. */

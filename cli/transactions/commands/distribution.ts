@@ -3,6 +3,7 @@ import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import type { MessageInput, TxCommand } from "../tx-command.js";
 import { accountIn, amountIn, coin, flagText, integerIn, operatorIn, usage } from "../values.js";
 import type { TxMessage } from "../document.js";
+import type { TxNode } from "../tx-node.js";
 
 const MODULE = "cosmos.distribution.v1beta1";
 
@@ -91,13 +92,42 @@ function commission(operator: string): TxMessage {
   return { name: `${MODULE}.MsgWithdrawValidatorCommission`, fields };
 }
 
-async function withdrawAll({ flags, signer, node }: MessageInput): Promise<readonly TxMessage[]> {
+async function withdrawAll(input: MessageInput): Promise<readonly TxMessage[]> {
+  const { flags, signer, warn } = input;
   const most = Number(integerIn(flagText(flags, "maxMsgs") ?? "0", "--max-msgs"));
+  const node = await input.node();
   const delegator = toBech32(signer);
-  const path = "/cosmos.distribution.v1beta1.Query/DelegatorValidators";
-  const answer = await (await node()).ask(path, { delegator_address: delegator });
-  const validators = answer.texts("validators");
-  if (validators.length === 0) throw usage(`${delegator} has no delegations.`);
+  const path = `/${MODULE}.Query/DelegatorValidators`;
+  const answer = await node.ask(path, { delegator_address: delegator });
+  const all = answer.texts("validators");
+  if (all.length === 0) throw usage(`${delegator} has no delegations.`);
   const bound = Math.min(most === 0 ? MAX_WITHDRAWALS : most, MAX_WITHDRAWALS);
-  return validators.slice(0, bound).map((operator) => withdrawal(delegator, operator));
+  if (all.length <= bound) return all.map((operator) => withdrawal(delegator, operator));
+  warn(
+    `${all.length - bound} of ${all.length} delegations are left out: this transaction takes ${bound}. ` +
+      "Those with the most rewards come first; say the same again when it is in a block.",
+  );
+  const rewards = await rewardsByOperator(node, delegator);
+  const rewardOf = (operator: string): bigint => rewards.get(operator) ?? 0n;
+  // In an order that changes with what was withdrawn, or the same ones would be taken for ever.
+  const bySize = all.toSorted((a, b) => {
+    const [first, second] = [rewardOf(a), rewardOf(b)];
+    return first === second ? 0 : first < second ? 1 : -1;
+  });
+  return bySize.slice(0, bound).map((operator) => withdrawal(delegator, operator));
+}
+
+/** A delegator's rewards by validator, in 10^-18 atoken, as decimals travel in messages. */
+async function rewardsByOperator(
+  node: TxNode,
+  delegator: string,
+): Promise<ReadonlyMap<string, bigint>> {
+  const path = `/${MODULE}.Query/DelegationTotalRewards`;
+  const answer = await node.ask(path, { delegator_address: delegator });
+  return new Map(
+    answer.messages("rewards").map((one) => {
+      const [coins] = one.messages("reward");
+      return [one.text("validator_address"), BigInt(coins?.text("amount") ?? 0)];
+    }),
+  );
 }
