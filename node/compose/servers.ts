@@ -9,7 +9,7 @@ import type { Service } from "../../runtime/process/lifecycle.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
 import type { ChainView } from "../view/chain-view.js";
-import type { AppConfig, NodeConfig } from "../settings/config.js";
+import { type AppConfig, type NodeConfig, suggestedGasPriceAtoken } from "../settings/config.js";
 import { memoryBytes } from "../settings/memory-config.js";
 import type { ValidatorIdentity } from "../consensus/signing/validator-key.js";
 import type { EventBus } from "../view/event-bus.js";
@@ -98,7 +98,7 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
   const memory = memoryBytes(app.memory);
   const api = createEvmApi({
     ...parts,
-    suggestedGasPriceAtoken: rpc["suggested-gas-price"],
+    suggestedGasPriceAtoken: suggestedGasPriceAtoken(app),
     isCatchingUp: () => parts.comet.consensus.isCatchingUp(),
     peerCount: () => parts.comet.network.peers().length,
     coinbase: parts.identity.address,

@@ -167,7 +167,7 @@ export const APP_FILE = defineConfigFile(
         min: 1n,
         max: 10n ** 30n,
         unit: "atoken per gas",
-        help: "Answer of eth_gasPrice and eth_maxPriorityFeePerGas.",
+        help: "Answer of eth_gasPrice and eth_maxPriorityFeePerGas; minimum-gas-prices where that is more.",
       }),
       "gas-cap": field.bigint({
         default: 50_000_000n,
@@ -284,6 +284,13 @@ export function loadNodeSettings(sources: ConfigSources): {
 /** Lowest whole gas price that the pool takes, in atoken (D1). */
 export function gasPriceFloorAtoken(app: AppConfig): Atoken {
   return minimumGasPriceAtoken(parseMinimumGasPrices(app[""]["minimum-gas-prices"]));
+}
+
+/** Gas price that is told who asks for one: never one that the pool refuses. */
+export function suggestedGasPriceAtoken(app: AppConfig): Atoken {
+  const suggestedAtoken = app["json-rpc"]["suggested-gas-price"];
+  const floorAtoken = gasPriceFloorAtoken(app);
+  return suggestedAtoken > floorAtoken ? suggestedAtoken : floorAtoken;
 }
 
 /**
