@@ -8,6 +8,8 @@ import { NODE_FAILPOINTS } from "../../node/blocks/decision.js";
 import { WORKER_FAILPOINTS } from "../../withdrawal-worker/failpoints.js";
 import { type Ending, FaultBench, faultSeed } from "../helpers/faults/bench.js";
 import type { KitProcessName } from "../helpers/faults/processes.js";
+import { HttpProxy } from "../helpers/faults/proxy/http-proxy.js";
+import { replying } from "../helpers/faults/proxy/rules.js";
 import { kitOffset } from "../helpers/kit.js";
 
 /** The ways a kit ends before its next start, taken in turns: each next start has to cope. */
@@ -30,8 +32,8 @@ const HITS: Readonly<Record<KitProcessName, string>> = {
   postgres: "",
 };
 
-/** The node asks more than it suggests, so that first attempts are refused and corrected. */
-const DEARER_THAN_SUGGESTED = { CAUSEWAY_APP_MINIMUM_GAS_PRICES: "50000000atoken" };
+/** What the node takes at least, and what the worker is told, as by another node behind a balancer. */
+const [TAKEN_ATOKEN, TOLD_ATOKEN] = [50_000_000n, 25_000_000n];
 
 const steps = [
   ...NODE_FAILPOINTS.map((failpoint) => ({ process: "node", failpoint }) as const),
@@ -45,16 +47,31 @@ const steps = [
 
 describe("a process that dies by SIGKILL", () => {
   let bench: FaultBench;
+  let proxy: HttpProxy | undefined;
 
   beforeAll(async () => {
     bench = await FaultBench.open({ seed: faultSeed(), portOffset: kitOffset(2) });
   });
-  afterAll(() => bench?.close());
+  afterAll(async () => {
+    await bench?.close();
+    await proxy?.close();
+  });
+
+  /** Settings with which first attempts are refused and corrected. */
+  async function dearerThanTold(): Promise<Record<string, string>> {
+    proxy ??= await HttpProxy.start(bench.kit.url("jsonRpc"), bench.random);
+    const told = { result: `0x${TOLD_ATOKEN.toString(16)}` };
+    proxy.rules = [replying("a low price", "eth_gasPrice", () => told)];
+    return {
+      CAUSEWAY_APP_MINIMUM_GAS_PRICES: `${TAKEN_ATOKEN}atoken`,
+      CAUSEWAY_WORKER_NODE_JSON_RPC_URL: proxy.url,
+    };
+  }
 
   it.each(steps)("at $failpoint loses and doubles nothing (after $ending)", async (step) => {
     const { process, ending } = step;
     const isCorrection = step.failpoint === WORKER_FAILPOINTS.afterCorrectionCommit;
-    const env = isCorrection ? DEARER_THAN_SUGGESTED : {};
+    const env = isCorrection ? await dearerThanTold() : {};
     const failpoint = `${step.failpoint}${HITS[process]}`;
     await bench.strikeAt({ process, failpoint }, { ending, env });
     const figures = await bench.prove();
