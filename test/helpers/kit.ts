@@ -106,6 +106,7 @@ export async function startKit(options: KitOptions): Promise<RunningKit> {
   child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
   const exited = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  const isRead = new Promise((resolve) => child.once("close", resolve));
   const port = (name: PortName) => DEFAULT_PORTS[name] + options.portOffset;
   const kit: RunningKit = {
     home,
@@ -131,6 +132,8 @@ export async function startKit(options: KitOptions): Promise<RunningKit> {
   }).catch(async (error: unknown) => {
     // The next kit at this place finds its ports free.
     await kit.stop();
+    // What it said at its end may be read behind its exit.
+    await isRead;
     throw new Error(`${String(error)}\n${output}`);
   });
   return kit;

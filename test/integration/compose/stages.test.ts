@@ -83,7 +83,8 @@ describe("a node of which a late stage cannot start", () => {
       stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
     }
     const timer = setTimeout(() => child.kill("SIGKILL"), 240_000);
-    const [code, signal] = (await once(child, "exit")) as [number | null, string | null];
+    // Not its exit, behind which what it wrote may still be on the way.
+    const [code, signal] = (await once(child, "close")) as [number | null, string | null];
     clearTimeout(timer);
     const [refused, names, ended] = output.split("\n");
     expect({ output, refused, ended }).toEqual({

@@ -74,10 +74,13 @@ function run(
   child.stderr?.on("data", (chunk) => {
     errors += String(chunk);
   });
-  // Node never reports "close" once the parent has disconnected the IPC channel.
-  const ended = once(child, options.ipc === true ? "exit" : "close").then(
-    ([code, signal]) => [code, signal] as [number | null, NodeJS.Signals | null],
-  );
+  // Node never reports "close" once the parent has disconnected the IPC channel; behind "exit" alone what
+  // was written may still be on the way.
+  const streams = [child.stdout, child.stderr].flatMap((stream) => stream ?? []);
+  const ended = Promise.all([
+    once(child, "exit"),
+    ...streams.map((stream) => once(stream, "close")),
+  ]).then(([[code, signal]]) => [code, signal] as [number | null, NodeJS.Signals | null]);
   return { child, output: () => output, errors: () => errors, ended };
 }
 

@@ -99,7 +99,8 @@ async function start(script: string, ...args: readonly string[]): Promise<Proces
   child.stdout?.on("data", (chunk: Buffer) => {
     output += chunk.toString("utf8");
   });
-  const ended = once(child, "exit");
+  // Not its exit, behind which what it wrote may still be on the way.
+  const ended = once(child, "close");
   await until(() => output.includes("+"), { timeoutMs: 30_000, what: `${script} is ready` });
   return { child, output: () => output, ended };
 }
