@@ -70,7 +70,8 @@ export function feeMethods(
           `request beyond head block: requested ${requested}, head ${view.head().height}`,
         );
       }
-      const oldest = Math.max(0, newest - count + 1);
+      // Of no blocks none is the oldest: go-ethereum names block 0, and not one behind the head.
+      const oldest = count === 0 ? 0 : Math.max(0, newest - count + 1);
       if (count > 0) assertBlocks(view, { from: oldest, to: newest });
       return feeHistory(view, { from: oldest, to: newest, count }, percentiles, signal);
     }),

@@ -366,6 +366,16 @@ describe("fee history", () => {
     }
   });
 
+  // go-ethereum 1.16.7: {"oldestBlock":"0x0","gasUsedRatio":null}. Lists are never null here (D7).
+  it("names no block that is not there for a history of none", async () => {
+    expect(await node.call("eth_feeHistory", "0x0", "latest", [10])).toEqual({
+      oldestBlock: "0x0",
+      baseFeePerGas: ["0x0"],
+      gasUsedRatio: [],
+      reward: [],
+    });
+  });
+
   it("refuses percentiles out of order and blocks beyond the head", async () => {
     // eth/gasprice/feehistory.go: "%w: %f" and "%w: #%d:%f >= #%d:%f".
     const cases = [
