@@ -120,11 +120,11 @@ export function resultOf(outcome: RpcOutcome | undefined): unknown {
 }
 
 function parseBatch(answer: unknown, calls: readonly RpcCall[], firstId: number): RpcOutcome[] {
-  if (!Array.isArray(answer)) {
-    // A batch refused as a whole is answered by one error object.
-    if (isRecord(answer) && isRecord(answer["error"])) throw refusedBatch(answer);
-    throw badAnswer("a batch was not answered by a list");
-  }
+  // A batch refused as a whole is answered by one error, in a list or not.
+  const only = Array.isArray(answer) && answer.length === 1 && calls.length > 1;
+  const whole: unknown = only ? answer[0] : answer;
+  if (isRecord(whole) && isRecord(whole["error"])) throw refusedBatch(whole);
+  if (!Array.isArray(answer)) throw badAnswer("a batch was not answered by a list");
   const outcomes: (RpcOutcome | undefined)[] = calls.map(() => undefined);
   for (const entry of answer) {
     if (!isRecord(entry)) throw badAnswer("an entry of a batch is not an object");

@@ -15,7 +15,8 @@ export interface BatchTextLimits {
 /** The requests, or what is wrong with the batch. */
 export type BatchText =
   | { readonly entries: readonly unknown[] }
-  | { readonly fault: "malformed" | "too many" | "too large" };
+  | { readonly fault: "malformed" | "too large" }
+  | { readonly fault: "too many"; readonly first: unknown };
 
 /** Bytes that are looked through between two looks at the time. */
 const STEP_BYTES = 16_384;
@@ -84,6 +85,7 @@ export async function parseBatchText(body: Buffer, limits: BatchTextLimits): Pro
     } catch {
       return { fault: "malformed" };
     }
+    if (places.isCut) return { fault: "too many", first: entries[0] };
   }
   return { entries };
 }
@@ -93,12 +95,13 @@ interface Place {
   readonly to: number;
 }
 
-/** Where the values lie: between the commas of the outermost list. */
+/** Where the values lie: between the commas of the outermost list; it is cut where they are too many. */
 async function placesOf(
   body: Buffer,
   limits: BatchTextLimits,
 ): Promise<
-  { readonly list: readonly Place[] } | { readonly fault: "malformed" | "too many" | "too large" }
+  | { readonly list: readonly Place[]; readonly isCut: boolean }
+  | { readonly fault: "malformed" | "too large" }
 > {
   const start = body.indexOf(OPEN_LIST) + 1;
   const list: Place[] = [];
@@ -117,7 +120,7 @@ async function placesOf(
       depth--;
     } else if (byte === COMMA && depth === 1) {
       if (at - from > limits.entryBytes) return { fault: "too large" };
-      if (list.push({ from, to: at }) >= limits.entries) return { fault: "too many" };
+      if (list.push({ from, to: at }) >= limits.entries) return { list, isCut: true };
       from = at + 1;
     }
   }
@@ -128,7 +131,7 @@ async function placesOf(
   if (at - from > limits.entryBytes) return { fault: "too large" };
   const isEmpty = list.length === 0 && isBlank(body, from, at - 1);
   if (!isEmpty) list.push({ from, to: at - 1 });
-  return { list };
+  return { list, isCut: false };
 }
 
 /** Place of the quote that ends a text; the body's end where there is none. */

@@ -134,16 +134,14 @@ export class Dispatcher {
     const batch = await parseBatchText(body, { entries: batchEntries, entryBytes: bodyBytes });
     if (!("fault" in batch)) return this.batch(batch.entries, context);
     if (batch.fault === "malformed") return [faultText("null", "PARSE_ERROR", "parse error")];
-    const what = batch.fault === "too many" ? "batch" : "request";
-    return [faultText("null", "INVALID_REQUEST", `${what} too large`)];
+    if (batch.fault === "too many") return refusedBatch(batch.first);
+    return [faultText("null", "INVALID_REQUEST", "request too large")];
   }
 
   private batch(entries: readonly unknown[], context: RequestContext): Reply | Promise<Reply> {
     if (entries.length === 0) return [faultText("null", "INVALID_REQUEST", "empty batch")];
-    if (entries.length > this.options.limits.batchEntries) {
-      return [faultText("null", "INVALID_REQUEST", "batch too large")];
-    }
-    return this.runBatch(entries, context);
+    const isTooLarge = entries.length > this.options.limits.batchEntries;
+    return isTooLarge ? refusedBatch(entries[0]) : this.runBatch(entries, context);
   }
 
   private async runBatch(entries: readonly unknown[], context: RequestContext): Promise<Reply> {
@@ -293,6 +291,16 @@ function refusedEntry(entry: unknown, why: NoRoom): Answer {
   if (typeof call === "string") return call;
   if (call.id === undefined) return undefined;
   return faultText(call.id, why, why === "LIMIT_EXCEEDED" ? TOO_MANY_LARGE : "response too large");
+}
+
+/**
+ * Answer to a batch of too many requests, as go-ethereum's: it has the id of the first one, because
+ * clients that share a connection wait until an id of theirs comes back.
+ */
+function refusedBatch(first: unknown): Reply {
+  const call = parseCall(first);
+  const id = typeof call === "string" ? undefined : call.id;
+  return [`[${faultText(id ?? "null", "INVALID_REQUEST", "batch too large")}]`];
 }
 
 /** Waits for the batch's place in the lane; false when the request's time is over before. */

@@ -60,10 +60,10 @@ describe("the text of a batch", () => {
     );
   });
 
-  it("is refused for what is too much before any of it is read", async () => {
+  it("is refused for what is too much before more than its first request is read", async () => {
     const limits = { entries: 3, entryBytes: 10 };
     expect(await read("[1,2,3]", limits)).toEqual({ entries: [1, 2, 3] });
-    expect(await read("[1,2,3,4,}", limits)).toEqual({ fault: "too many" });
+    expect(await read("[1,2,3,4,}", limits)).toEqual({ fault: "too many", first: 1 });
     expect(await read(`["${"x".repeat(20)}",1]`, limits)).toEqual({ fault: "too large" });
     expect(await read(`[1,"${"x".repeat(20)}"]`, limits)).toEqual({ fault: "too large" });
   });
