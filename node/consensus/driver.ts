@@ -57,6 +57,8 @@ const EARLY_LIMITS = { maxPeerBytes: 4 * 1024 * 1024, maxBytes: 12 * 1024 * 1024
 const MAX_USEFUL_PEERS = 256;
 /** Longest stretch of messages before other work gets its turn. */
 const YIELD_AFTER_MS = 8;
+/** How long nobody looks at the clock while the genesis time is to come: half of the usual block interval. */
+const GENESIS_LOOK_MS = 1_000;
 /** Heights that a peer may be behind and still be helped by single messages. */
 const MAX_REPAIR_BLOCKS = 10_000;
 
@@ -258,8 +260,8 @@ export class ConsensusDriver implements ConsensusInbox {
     const { height, timeNs } = this.tip;
     const waitMs = () => (height > 0 ? 0 : nsToMs(timeNs) - clock.nowMs());
     if (waitMs() > 0) log.info({ genesisTime: formatTime(timeNs) }, "the genesis time is to come");
-    // In several turns, because no timer takes more than some weeks.
-    while (waitMs() > 0) await sleep(waitMs(), { signal });
+    // In short turns, because a clock that is wrong is set right, and others begin by theirs.
+    while (waitMs() > 0) await sleep(Math.min(waitMs(), GENESIS_LOOK_MS), { signal });
   }
 
   /**

@@ -41,6 +41,14 @@ describe("before the genesis time", () => {
     expect([await stop(), node.halts]).toEqual(["stopped", []]);
   });
 
+  it("a clock that is set right is followed at once: the others begin by theirs", async () => {
+    const { clock, stop } = await start(FAR_MS);
+    await pause(200);
+    clock.nowMs = () => systemClock.nowMs();
+    await until(() => node.height >= 1, { timeoutMs: 20_000, what: "the first block" });
+    expect([await stop(), node.halts]).toEqual(["stopped", []]);
+  });
+
   it("a node ends when it is told, however far away that time is", async () => {
     const { said, stop } = await start(FAR_MS);
     await pause(200);
