@@ -55,7 +55,13 @@ export function readTail(bytes: Buffer): { readonly tail: WalTail; readonly cont
     reading.lose(end - at);
     at = end;
   }
-  return { tail: { ...reading.result(), cutBytes }, content: reading.content() };
+  return {
+    tail: { ...reading.result(), cutBytes },
+    // As long as all records, and mostly not wanted.
+    get content() {
+      return reading.content();
+    },
+  };
 }
 
 /** Collects what belongs to the height in progress. */

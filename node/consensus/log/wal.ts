@@ -2,7 +2,7 @@
  * The write-ahead log of consensus: whatever moved the machine since the last decided height, so
  * that a restart comes to the same place.
  */
-import { type FileHandle, link, open, readFile, rm } from "node:fs/promises";
+import { type FileHandle, link, open, rm } from "node:fs/promises";
 import path from "node:path";
 import { errorCode } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
@@ -16,6 +16,11 @@ import { readTail, type WalTail } from "./tail.js";
 const FLUSH_BYTES = 1_048_576;
 /** Size at which the end of a height starts the file anew: what is before is never read again. */
 const ROTATE_BYTES = 16 * 1_048_576;
+/**
+ * Bytes that are read at once. The system gives no file of 2 GiB in one, and a height that nobody can
+ * decide for weeks has a block of each round in the log.
+ */
+const READ_BYTES = 16 * 1_048_576;
 /** Damaged files that are kept aside; with so many the last one makes room. */
 const MAX_KEPT_FILES = 10;
 
@@ -51,11 +56,12 @@ export class Wal {
       ensureFolder(folder);
       await (await open(file, "a", SECRET_MODE)).close();
       await syncFolder(folder);
-      const { tail, content } = readTail(await readFile(file));
+      const read = readTail(await readWhole(file));
+      const { tail } = read;
       const keptFile = tail.damagedBytes > 0 ? await keepAside(file) : undefined;
       // Also for a torn tail: what is appended must not follow half a record.
       const isWhole = tail.damagedBytes === 0 && tail.cutBytes === 0;
-      if (!isWhole) await replaceFile(file, content, SECRET_MODE);
+      if (!isWhole) await replaceFile(file, read.content, SECRET_MODE);
       const handle = await open(file, "a", SECRET_MODE);
       const { size: sizeBytes } = await handle.stat();
       return { wal: new Wal(file, handle, sizeBytes), tail, keptFile };
@@ -141,6 +147,24 @@ function writeFailed(file: string, cause: unknown): ConsensusError {
     details: { reason },
     cause,
   });
+}
+
+async function readWhole(file: string): Promise<Buffer> {
+  const handle = await open(file, "r");
+  try {
+    const { size: sizeBytes } = await handle.stat();
+    const bytes = Buffer.allocUnsafe(sizeBytes);
+    let at = 0;
+    while (at < sizeBytes) {
+      const length = Math.min(READ_BYTES, sizeBytes - at);
+      const { bytesRead } = await handle.read(bytes, at, length, at);
+      if (bytesRead === 0) break;
+      at += bytesRead;
+    }
+    return bytes.subarray(0, at);
+  } finally {
+    await handle.close();
+  }
 }
 
 /** Gives a file a second name beside it, which stays when the first becomes another file's. */

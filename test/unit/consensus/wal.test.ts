@@ -2,9 +2,9 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, it, jest } from "@jest/globals";
 import * as fc from "fast-check";
-import { splitIntoParts } from "../../../chain/consensus/consensus-block.js";
+import { PART_BYTES, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import { STEP } from "../../../node/consensus/machine/consensus-state.js";
 import { crc32c } from "../../../node/consensus/log/crc32c.js";
@@ -150,6 +150,35 @@ describe("the log", () => {
     head.writeUInt32BE(0xffff_ffff, 4);
     fs.writeFileSync(file(), head);
     expect(await reopen()).toMatchObject({ damagedBytes: 8, records: [] });
+  });
+
+  it("is read in pieces: the system gives no file of 2 GiB in one", async () => {
+    const part = splitIntoParts(Buffer.alloc(300 * PART_BYTES, 5));
+    const long = part.parts.map((one): WalRecord => {
+      const message: RoundMessage = {
+        type: "part",
+        height: 3,
+        round: 1,
+        header: part.header,
+        part: one,
+      };
+      return { type: "message", isOwn: false, message };
+    });
+    await write(long);
+    const handle = await fs.promises.open(file(), "r");
+    const reads = jest.spyOn(Object.getPrototypeOf(handle), "read");
+    await handle.close();
+    const { wal, tail } = await Wal.open(folder);
+    const lengths = reads.mock.calls.map(([, , length]) => Number(length));
+    reads.mockRestore();
+    await wal.close();
+    expect(tail).toMatchObject({ damagedBytes: 0, cutBytes: 0, hasGap: false });
+    expect(plain(tail.records.at(-1))).toEqual(plain(long.at(-1)));
+    expect(tail.records).toHaveLength(long.length);
+    expect(lengths.length).toBeGreaterThan(1);
+    expect(Math.max(...lengths)).toBeLessThanOrEqual(16 * 1_048_576);
+    const sizeBytes = fs.statSync(file()).size;
+    expect(lengths.reduce((sum, one) => sum + one, 0)).toBe(sizeBytes);
   });
 
   it("takes no record that it would read back as damage (WALWrite)", async () => {
