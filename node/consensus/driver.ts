@@ -333,14 +333,27 @@ export class ConsensusDriver implements ConsensusInbox {
 
   private async receiveNow(message: ConsensusMessage, peer: string): Promise<Reception> {
     if (message.type === "status") return "useless";
-    if (message.type === "evidence") {
-      return this.parts.evidence.receive(message.evidence, this.tip);
-    }
+    if (message.type === "evidence") return this.receiveEvidence(message, peer);
     if (message.type === "vote") this.noteIfLate(message.vote);
     const reception = await this.run.onMessage(message);
     if (reception === "useless" && this.isEarly(message)) this.keepEarly(message, peer);
     if (reception === "new") this.useful.set(peer, true);
     if (reception === "invalid") this.parts.log.debug({ peer, type: message.type }, "invalid");
+    return reception;
+  }
+
+  /**
+   * Evidence is told by who has decided its height, a moment before others have: routers bring them the same
+   * bytes only once in a minute.
+   */
+  private async receiveEvidence(
+    message: Extract<ConsensusMessage, { type: "evidence" }>,
+    peer: string,
+  ): Promise<Reception> {
+    const { evidence } = message;
+    const reception = await this.parts.evidence.receive(evidence, this.tip);
+    const isOfThisHeight = evidence.voteA.height === this.run.height;
+    if (reception === "useless" && isOfThisHeight) this.keepEarly(message, peer);
     return reception;
   }
 

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { encodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
+import { orderVotes } from "../../../chain/consensus/evidence.js";
 import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import type { BlockApplication } from "../../../node/blocks/block-application.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
@@ -152,6 +153,28 @@ describe("messages", () => {
     await until(() => node.height === 1, { timeoutMs: 10_000, what: "height 1" });
     expect(node.consensus.load(1)?.block).toEqual(block);
     expect(chain.height).toBe(0);
+  });
+});
+
+describe("evidence of the height in progress", () => {
+  it("is kept and taken when that is decided: who has decided it tells nobody twice", async () => {
+    const { node, tell, offer, vote, others } = await listener();
+    const [liar = 0] = others;
+    const { block, blockId, proposal, parts } = offer();
+    const type = VOTE_TYPE.precommit;
+    const [voteA, voteB] = orderVotes(
+      vote(liar, { type, round: 3, blockId }),
+      vote(liar, { type, round: 3 }),
+    );
+    const { timeNs } = block.header;
+    const evidence = { voteA, voteB, totalPower: 40n, validatorPower: 10n, timeNs };
+    expect(await tell({ type: "evidence", evidence })).toBe("useless");
+    for (const message of [proposal, ...parts]) await tell(message);
+    for (const who of others) await tell({ type: "vote", vote: vote(who, { type, blockId }) });
+    await until(() => node.height === 1, { timeoutMs: 10_000, what: "height 1" });
+    // Behind what waits for the height by then.
+    await tell({ type: "vote", vote: { ...vote(liar), height: 9 } });
+    expect(await tell({ type: "evidence", evidence })).toBe("known");
   });
 });
 
