@@ -4,14 +4,18 @@ import { createHash } from "node:crypto";
 import { basename, resolve } from "node:path";
 import { momentMsOf } from "../../../chain/encoding/calendar.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
-import { readStatement } from "../../../ledger/books/statement.js";
+import {
+  type CustomerUnits,
+  readStatement,
+  type StatementAsset,
+} from "../../../ledger/books/statement.js";
 import { linkAll } from "../../../ledger/tamper/chainer.js";
 import { amountText } from "../../amount-text.js";
 import { type CommandContext, printJson } from "../../command-context.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { CliError } from "../../errors.js";
 import { createFilesOnce, SECRET_MODE } from "../../home/home-file.js";
-import { statementCsv, statementJson } from "./formats.js";
+import { balancesJson, statementCsv, statementJson } from "./formats.js";
 
 /** Flags, as typed. */
 export interface StatementOptions {
@@ -52,7 +56,12 @@ export async function runStatement(
     if (context.json) {
       printJson(context, {
         ok: true,
+        from: statement.from,
         to: statement.to,
+        assets: statement.assets.map(({ movements, ...asset }) => ({
+          ...balancesJson(asset),
+          movements: movements.length,
+        })),
         files: files.map(({ path, sha256: sum }) => ({ path, sha256: sum })),
       });
       return AUDIT_EXIT.clean;
@@ -60,14 +69,21 @@ export async function runStatement(
     if (statement.to !== period.to.toISOString()) {
       context.print(`That time is not over: it ends at ${statement.to}.`);
     }
-    for (const { asset, opening, movements, closing } of statement.assets) {
-      const total = (units: typeof opening) =>
-        amountText(asset, units.availableUnits + units.heldUnits);
-      context.print(`${total(opening)}, ${movements.length} movements, ${total(closing)}`);
-    }
+    for (const asset of statement.assets) context.print(sumLine(asset));
     for (const { path, sha256: sum } of files) context.print(`${path}  SHA-256 ${sum}`);
     return AUDIT_EXIT.clean;
   });
+}
+
+/** "opening 1 TOKEN + 0.5 TOKEN in 2 movements = closing 1.5 TOKEN": what auditors add up first. */
+function sumLine({ asset, opening, movements, closing }: StatementAsset): string {
+  const total = ({ availableUnits, heldUnits }: CustomerUnits) => availableUnits + heldUnits;
+  const moved = movements.reduce((sum, { change }) => sum + total(change), 0n);
+  const text = (units: bigint) => amountText(asset, units);
+  return (
+    `opening ${text(total(opening))} + ${text(moved)} in ${movements.length} movements = ` +
+    `closing ${text(total(closing))}`
+  );
 }
 
 function sha256(text: string): string {

@@ -107,6 +107,11 @@ function movementJson({ change, after: then, evidence, ...movement }: StatementM
   };
 }
 
+/** Opening and closing of one asset, as the document has them. */
+export function balancesJson({ asset, opening, closing }: Omit<StatementAsset, "movements">) {
+  return { asset, opening: unitsJson(opening), closing: unitsJson(closing) };
+}
+
 function unitsJson({ availableUnits, heldUnits }: CustomerUnits) {
   return { availableUnits: availableUnits.toString(), heldUnits: heldUnits.toString() };
 }

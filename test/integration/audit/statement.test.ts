@@ -49,12 +49,16 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-async function write(name: string, customer: string, options: Partial<StatementOptions>) {
+async function write(
+  name: string,
+  customer: string,
+  { json = false, ...options }: Partial<StatementOptions> & { readonly json?: boolean },
+) {
   const printed: string[] = [];
   const context = {
     home,
     portOffset: 0,
-    json: false,
+    json,
     env: { DATABASE_URL: bench.ledger.url },
     signal: new AbortController().signal,
     print: (line: string) => void printed.push(line),
@@ -191,6 +195,22 @@ describe("a statement", () => {
     expect(again.printed.join("\n")).not.toContain("not over");
     const wrong = { from: "2099-01-01", to: "2100-01-01" };
     await expect(write("x", "bob", wrong)).rejects.toMatchObject({ code: "STATEMENT_NOT_BEGUN" });
+  });
+
+  it("names opening and closing balance where it is made, and what lies between them", async () => {
+    const { printed } = await write("named", "alice", { from: middle });
+    expect(printed).toContain(
+      "opening 0.000000000000001 TOKEN + 0.0000000000000005 TOKEN in 2 movements = " +
+        "closing 0.0000000000000015 TOKEN",
+    );
+    const { printed: forPrograms, json } = await write("programs", "alice", { json: true });
+    const [{ asset, opening, closing }] = json.assets;
+    expect(JSON.parse(forPrograms.join(""))).toMatchObject({
+      ok: true,
+      from: json.from,
+      to: json.to,
+      assets: [{ asset, opening, movements: 3, closing }],
+    });
   });
 
   it("says the same in both forms, each with its SHA-256", async () => {
