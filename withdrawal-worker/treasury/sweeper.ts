@@ -219,8 +219,10 @@ export class Sweeper {
     for (const { sweep } of used) {
       const { id, address, attempts, gas } = sweep;
       const hasReceipt = attempts.some(({ hash }) => receipts.byHash.get(hash)?.from === address);
+      // A node that has not come to the block can have none: from its next look on it is waited for.
+      const isLate = receipts.height < view.height;
       if (hasReceipt) this.#missingSinceMs.delete(id);
-      else if (!this.#missingSinceMs.has(id)) this.#missingSinceMs.set(id, askedMs);
+      else if (!isLate && !this.#missingSinceMs.has(id)) this.#missingSinceMs.set(id, askedMs);
       const verdict = verdictOnConsumedNonce({
         hasReceipt,
         receiptsHeight: receipts.height,
