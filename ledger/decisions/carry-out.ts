@@ -23,6 +23,7 @@ import {
 } from "../deposits/suspense.js";
 import { broughtBack } from "../deposits/deposit-credit.js";
 import { creditedEvent } from "../deposits/deposit-events.js";
+import { standsStill } from "../assets/token-state.js";
 import { readCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
@@ -105,6 +106,8 @@ async function assignDeposits(
   await addCustomer(tx, customerId);
   await lockSuspense(tx);
   const byId = "id" in which;
+  const chosen = [byId ? which.id : null, byId ? null : which.address, UNASSIGNED];
+  await refuseStill(tx, chosen);
   const rows = await tx.query<{
     id: string;
     address: string;
@@ -115,16 +118,12 @@ async function assignDeposits(
     tx_hash: string;
   }>(
     `WITH moved AS (
-       UPDATE deposit d SET status = 'credited', customer_id = $1
-        WHERE status = 'suspense' AND NOT ${IS_GAS} AND amount_units > ${TAKEN_BY_NAME}
-          AND CASE WHEN $2::text IS NULL
-                   THEN address = $3 AND customer_id = $4 AND NOT ${IS_OUR_PAYMENT}
-                   ELSE id = $2 END
+       UPDATE deposit d SET status = 'credited', customer_id = $4 WHERE ${IS_CHOSEN}
        RETURNING seq, id, address, asset, amount_units, height, tx_hash,
                  ${TAKEN_BY_NAME} AS taken)
      SELECT id, address, asset, amount_units::text, taken::text, height::text, tx_hash FROM moved
       ORDER BY seq`,
-    [customerId, byId ? which.id : null, byId ? null : which.address, UNASSIGNED],
+    [...chosen, customerId],
   );
   if (byId && rows.length === 0) {
     throw new LedgerError(
@@ -175,6 +174,29 @@ const IS_OUR_PAYMENT = `(
   EXISTS (SELECT 1 FROM recovered_payment r WHERE r.tx_hash = d.tx_hash AND r.withdrawal_id IS NULL)
   OR EXISTS (SELECT 1 FROM foreign_outflow f JOIN wallet w ON w.address = f.wallet
               WHERE f.tx_hash = d.tx_hash))`;
+
+/**
+ * SQL: whether a deposit `d` is one that a person gives to a customer.
+ * @param $1 its id; $2 with none of that, its address; $3 `UNASSIGNED`
+ */
+const IS_CHOSEN = `status = 'suspense' AND NOT ${IS_GAS} AND amount_units > ${TAKEN_BY_NAME}
+  AND CASE WHEN $1::text IS NULL
+           THEN address = $2 AND customer_id = $3 AND NOT ${IS_OUR_PAYMENT}
+           ELSE id = $1 END`;
+
+/** The database credits nothing of a token that stands still, whoever says whose it is. */
+async function refuseStill(tx: Sql, chosen: readonly (string | null)[]): Promise<void> {
+  const [still] = await tx.query<{ asset: string }>(
+    `SELECT d.asset FROM deposit d WHERE ${IS_CHOSEN} AND ${standsStill("d.asset")} LIMIT 1`,
+    chosen,
+  );
+  if (still === undefined) return;
+  throw new LedgerError(
+    "INVALID_DECISION",
+    `${still.asset} stands still: nobody is given any of it before its code is accepted ` +
+      "(causeway tokens state)",
+  );
+}
 
 /** Books what an unasked transaction took from our addresses against the account that explains it. */
 async function acceptOutflow(

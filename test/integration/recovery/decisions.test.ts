@@ -1,6 +1,7 @@
 /** What persons decide about the books: booked once, with reason and evidence, by two where asked. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { derivation, Desk, destination, STRANGER, TOKEN, WALLET } from "./desk.js";
 
 let desk: Desk;
@@ -86,6 +87,37 @@ describe("decisions about the books", () => {
     expect(await totals("liability:suspense")).toBe(0n);
     expect(await totals("asset:in_transit")).toBe(0n);
     expect(await desk.availableAtoken("alice")).toBe(5n * TOKEN);
+  });
+
+  it("give nobody units of a token that stands still, and say so", async () => {
+    const token = parseAddress(testAddress(0x70c3));
+    desk.chain.token = token;
+    desk.tokens = [{ contractAddress: token, symbol: "PLAIN", decimals: 18 }];
+    await desk.watch();
+    const { address } = await desk.register("alice");
+    const paid = { from: WALLET, to: address, units: TOKEN };
+    desk.chain.mine([
+      desk.chain.tokenPayment(STRANGER, { from: undefined, to: WALLET, units: TOKEN }),
+      desk.chain.tokenPayment(WALLET, paid),
+    ]);
+    await desk.watch();
+    const [deposit] = await desk.database.query<{ id: string }>(
+      `SELECT id FROM deposit WHERE status = 'suspense' AND asset = 'PLAIN'`,
+    );
+    const give = ["ledger", "assign-deposit", deposit?.id ?? "", "--customer", "alice", ...REASON];
+    const setPaused = (paused: boolean) =>
+      desk.database.query(
+        `UPDATE token_state SET paused = $1, reason = 'other code', changed_by = 'test'`,
+        [paused],
+      );
+    await setPaused(true);
+    await expect(desk.causeway(...give)).rejects.toMatchObject({
+      code: "INVALID_DECISION",
+      message: expect.stringContaining("causeway tokens state"),
+    });
+    await setPaused(false);
+    await desk.causeway(...give);
+    expect(await totals("liability:customer:alice")).toBe(-TOKEN);
   });
 
   it("release suspense to a customer, and take an opening balance", async () => {
