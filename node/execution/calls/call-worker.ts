@@ -2,7 +2,7 @@
  * Entry of a call worker's thread: does one job after the other. It holds no state of the chain
  * but the code of contracts, which never changes under its hash.
  */
-import { constants, setPriority } from "node:os";
+import { constants, getPriority, setPriority } from "node:os";
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { LRUCache } from "lru-cache";
 import { errorMessage } from "../../../chain/errors.js";
@@ -23,6 +23,13 @@ import type {
 /** Contract code that a worker keeps between jobs: some 700 contracts of the largest size. */
 const CODE_CACHE_BYTES = 16 * 1024 * 1024;
 
+/**
+ * Steps of priority that a worker stands behind the node's other threads: Linux gives it a ninth of what
+ * they get (sched(7)). The lowest priority is a seventieth, with which a worker on a busy machine did
+ * not even come up in the time of a call: no gas was estimated, and no token's balance of the past read.
+ */
+const STEPS_BEHIND = 10;
+
 stepBack();
 
 const start = workerData as WorkerStart;
@@ -33,13 +40,13 @@ const codes = new LRUCache<Hash32, Uint8Array>({
 });
 
 /**
- * Leaves the processor to whoever else wants it: what a client asks must never delay a block. On
+ * Leaves most of the processor to whoever else wants it: what a client asks must never delay a block. On
  * Linux a priority is of the thread that names it; elsewhere it would be of the whole node.
  */
 function stepBack(): void {
   if (process.platform !== "linux") return;
   try {
-    setPriority(0, constants.priority.PRIORITY_LOW);
+    setPriority(0, Math.min(getPriority(0) + STEPS_BEHIND, constants.priority.PRIORITY_LOW));
   } catch {
     // Where that is forbidden the worker runs as it is: the number of workers is a bound, too.
   }

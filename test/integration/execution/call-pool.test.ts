@@ -1,4 +1,6 @@
 /** The call workers as real threads over a real store. */
+import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
@@ -27,6 +29,17 @@ const PRICE = 25_000_000n;
 const COUNTER = "366012575f54600101805f525f5560205ff35b601256";
 const CALLS = { tracer: "callTracer", onlyTopCall: false, withLog: false } as const;
 const signal = new AbortController().signal;
+
+/** Steps behind the usual priority of each thread of this process. */
+function priorities(): Map<string, number> {
+  const folder = "/proc/self/task";
+  const threads = fs.readdirSync(folder).map((thread) => {
+    // Behind the name, which may hold spaces: proc_pid_stat(5), field 19.
+    const fields = fs.readFileSync(`${folder}/${thread}/stat`, "latin1").split(") ")[1] ?? "";
+    return [thread, Number(fields.split(" ")[16])] as const;
+  });
+  return new Map(threads);
+}
 
 describe("call pool", () => {
   let chain: ExecutionChain;
@@ -93,6 +106,16 @@ describe("call pool", () => {
     await expect(pool.call(request(), 4, { signal })).rejects.toMatchObject({
       code: "HEADER_NOT_FOUND",
     });
+  });
+
+  it("has workers behind the node's own threads, and not behind everybody for ever", async () => {
+    if (process.platform !== "linux") return; // Elsewhere a thread has no priority of its own.
+    const before = priorities();
+    await open().call(request(), 3, { signal });
+    const own = os.getPriority();
+    const behind = [...priorities()].filter(([thread]) => !before.has(thread));
+    const lowest = os.constants.priority.PRIORITY_LOW;
+    expect(behind.map(([, steps]) => steps)).toContain(Math.min(own + 10, lowest));
   });
 
   it("executes small calls of the head on the spot, and leaves all others to the workers", async () => {
