@@ -1,5 +1,6 @@
 /** The frame of every page of the console: who is logged in, the ways through it, language. */
 import { type Content, el } from "../../web/html/element.js";
+import { brand, mainNavigation, pageDocument } from "../../web/html/frame.js";
 import { languageLinks } from "../../web/html/language-links.js";
 import type { Language } from "../../web/text/languages.js";
 import type { Texts } from "../text/catalogue.js";
@@ -25,44 +26,21 @@ export interface Frame {
 /** The document. */
 export function layout(frame: Frame): ReturnType<typeof el> {
   const { title, content, language, t, network, asset, address } = frame;
-  return el(
-    "html",
-    { lang: language },
-    el(
-      "head",
-      {},
-      el("meta", { charset: "utf-8" }),
-      el("title", {}, `${title} · ${t("console")} ${network}`),
-      el("meta", { name: "viewport", content: "width=device-width, initial-scale=1" }),
-      el("meta", { name: "color-scheme", content: "light dark" }),
-      el("meta", { name: "robots", content: "noindex" }),
-      el("link", { rel: "stylesheet", href: asset("style.css") }),
-      el("link", { rel: "icon", type: "image/svg+xml", href: asset("icon.svg") }),
-    ),
-    el(
-      "body",
-      {},
-      el("a", { class: "skip", href: "#content" }, t("contents")),
-      el(
-        "header",
-        {},
-        el(
-          "a",
-          { class: "brand", href: "/" },
-          `${t("console")} `,
-          el("span", { class: "tag" }, network),
-        ),
-        whoParts(frame),
-      ),
-      el("main", { id: "content", tabindex: "-1" }, el("h1", {}, title), content),
-      el("footer", {}, languageLinks(address, language)),
-    ),
-  );
+  return pageDocument({
+    language,
+    windowTitle: `${title} · ${t("console")} ${network}`,
+    asset,
+    meta: el("meta", { name: "robots", content: "noindex" }),
+    skipText: t("contents"),
+    header: [brand(t("console"), network), whoParts(frame)],
+    title,
+    content,
+    footer: languageLinks(address, language),
+  });
 }
 
 function whoParts({ who, t, address }: Frame): Content {
   if (who === undefined) return undefined;
-  const path = address.split("?", 1)[0];
   const links = [
     ["/", t("overview")],
     ["/deposits", t("deposits")],
@@ -85,16 +63,6 @@ function whoParts({ who, t, address }: Frame): Content {
       el("a", { href: "/account" }, `${who.user} (${who.role})`),
       el("button", { type: "submit" }, t("logout")),
     ),
-    el(
-      "nav",
-      { "aria-label": t("mainNavigation") },
-      el(
-        "ul",
-        {},
-        links.map(([href, name]) =>
-          el("li", {}, el("a", { href, "aria-current": href === path ? "page" : undefined }, name)),
-        ),
-      ),
-    ),
+    mainNavigation(t("mainNavigation"), links, address.split("?", 1)[0]),
   ];
 }

@@ -1,4 +1,5 @@
 /** The frame of every page: what it is called, the ways through the explorer, search, language. */
+import { brand, mainNavigation, pageDocument } from "../../web/html/frame.js";
 import { languageLinks } from "../../web/html/language-links.js";
 import type { Language } from "../../web/text/languages.js";
 import type { Texts } from "../text/catalogue.js";
@@ -36,43 +37,21 @@ export function layout(frame: Frame): ReturnType<typeof el> {
     ["/deposit", t("whereIsMyDeposit")],
     ["/verify", t("verify")],
   ] as const;
-  return el(
-    "html",
-    { lang: language },
-    el(
-      "head",
-      {},
-      el("meta", { charset: "utf-8" }),
-      el("title", {}, `${title} · Causeway ${network}`),
-      el("meta", { name: "viewport", content: "width=device-width, initial-scale=1" }),
-      el("meta", { name: "color-scheme", content: "light dark" }),
-      el("link", { rel: "stylesheet", href: asset("style.css") }),
-      el("link", { rel: "icon", type: "image/svg+xml", href: asset("icon.svg") }),
-      scripts.map((name) => el("script", { type: "module", src: asset(name) })),
-    ),
-    el(
-      "body",
-      {},
-      el("a", { class: "skip", href: "#content" }, t("skipToContent")),
-      el(
-        "header",
-        {},
-        el("a", { class: "brand", href: "/" }, "Causeway ", el("span", { class: "tag" }, network)),
-        searchForm(t, frame.searched),
-        el(
-          "nav",
-          { "aria-label": t("mainNavigation") },
-          el(
-            "ul",
-            {},
-            links.map(([href, name]) => el("li", {}, el("a", { href }, name))),
-          ),
-        ),
-      ),
-      el("main", { id: "content", tabindex: "-1" }, el("h1", {}, title), content),
-      footer(frame),
-    ),
-  );
+  return pageDocument({
+    language,
+    windowTitle: `${title} · Causeway ${network}`,
+    asset,
+    scripts: scripts.map((name) => el("script", { type: "module", src: asset(name) })),
+    skipText: t("skipToContent"),
+    header: [
+      brand("Causeway", network),
+      searchForm(t, frame.searched),
+      mainNavigation(t("mainNavigation"), links),
+    ],
+    title,
+    content,
+    footer: [el("p", {}, t("ownNodeAdvice")), languageLinks(frame.address, language)],
+  });
 }
 
 function searchForm(t: Texts, searched: string | undefined): Content {
@@ -91,9 +70,4 @@ function searchForm(t: Texts, searched: string | undefined): Content {
     }),
     el("button", { type: "submit" }, t("search")),
   );
-}
-
-/** The languages as a form, so that choosing one works without a script. */
-function footer({ t, language, address }: Frame): Content {
-  return el("footer", {}, el("p", {}, t("ownNodeAdvice")), languageLinks(address, language));
 }
