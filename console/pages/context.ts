@@ -7,10 +7,11 @@ import { badRequest } from "../../web/errors.js";
 import { type Content, el } from "../../web/html/element.js";
 import { shortHex } from "../../web/html/format.js";
 import { note, pager } from "../../web/html/parts.js";
-import { MAX_REASON } from "../html/forms.js";
+import { choice, field, filterForm, MAX_REASON } from "../html/forms.js";
 import type { AssetDecimals } from "../html/amounts.js";
 import type { ConsolePost, ConsoleRequest } from "../server/route.js";
 import { assetList } from "../sources/answers.js";
+import type { ApiQuestion } from "../sources/exchange-api.js";
 import type { WatchedPart } from "../sources/part-lights.js";
 import type { TextKey } from "../text/english.js";
 
@@ -63,6 +64,37 @@ export function doneNote({ query, t }: ConsoleRequest): Content {
 /** A sentence that must not be overlooked. */
 export function warning(...content: Content[]): Content {
   return note("warning", ...content);
+}
+
+/** The filter of a list of customers' rows: one of its statuses, or all; whose; and what it has beside. */
+export function listFilter(
+  { query, t }: ConsoleRequest,
+  path: string,
+  statuses: readonly string[],
+  ...further: Content[]
+): Content {
+  const [status, customerId] = ["status", "customerId"].map((name) => query.get(name) ?? undefined);
+  const options = [
+    ["", t("allStatuses")],
+    ...statuses.map((known) => [known, known] as const),
+  ] as const;
+  return filterForm(
+    path,
+    t("filter"),
+    choice("filter", { name: "status", label: t("status"), value: status, options }),
+    field("filter", { name: "customerId", label: t("customerHint"), value: customerId }),
+    ...further,
+  );
+}
+
+/** A page of a list, newest first, with the decimals of the assets in it. */
+export function newestPage<Answer>(
+  request: ConsoleRequest,
+  list: Omit<ApiQuestion<Answer>, "query">,
+  filters: Readonly<Record<string, string | undefined>>,
+): Promise<[Answer, AssetDecimals]> {
+  const query = { ...filters, after: cursorOf(request), order: "newest", limit: PAGE_ROWS };
+  return Promise.all([request.api.get({ ...list, query }, request.signal), decimalsOf(request)]);
 }
 
 /** Ways through a list that is shown newest first. */

@@ -4,11 +4,25 @@ import { badRequest } from "../../web/errors.js";
 import { type Content, el } from "../../web/html/element.js";
 import { badge, code, facts, section, table } from "../../web/html/parts.js";
 import { amount, type AssetDecimals, block, moment, statusBadge } from "../html/amounts.js";
-import { choice, field, filterForm } from "../html/forms.js";
+import { field, filterForm } from "../html/forms.js";
 import type { ConsolePage, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
-import { depositPage, type DepositView, evidence, explanation } from "../sources/answers.js";
+import {
+  depositPage,
+  type DepositView,
+  type EvidenceView,
+  evidence,
+  explanation,
+} from "../sources/answers.js";
 import type { Texts } from "../text/catalogue.js";
-import { cursorOf, decimalsOf, olderPager, PAGE_ROWS, segment, short, warning } from "./context.js";
+import {
+  decimalsOf,
+  listFilter,
+  newestPage,
+  olderPager,
+  segment,
+  short,
+  warning,
+} from "./context.js";
 
 const STATUSES = ["detected", "credited", "held", "suspense", "reversed"];
 
@@ -26,35 +40,18 @@ export function depositRoutes(): ConsoleRoutes {
 }
 
 async function list(request: ConsoleRequest): Promise<ConsolePage> {
-  const { api, query, t, signal } = request;
+  const { query, t } = request;
   const [status, customerId, address] = FILTERS.map((name) => query.get(name) ?? undefined);
-  const asked = { status, customerId, address: asHex(address), after: cursorOf(request) };
-  const [{ deposits, next }, decimals] = await Promise.all([
-    api.get(
-      {
-        api: "deposit",
-        path: "/v1/deposits",
-        query: { ...asked, order: "newest", limit: PAGE_ROWS },
-        schema: depositPage,
-      },
-      signal,
-    ),
-    decimalsOf(request),
-  ]);
-  const all = [
-    ["", t("allStatuses")],
-    ...STATUSES.map((known) => [known, known] as const),
-  ] as const;
+  const [{ deposits, next }, decimals] = await newestPage(
+    request,
+    { api: "deposit", path: "/v1/deposits", schema: depositPage },
+    { status, customerId, address: asHex(address) },
+  );
+  const byAddress = field("filter", { name: "address", label: t("addressHint"), value: address });
   return {
     title: t("deposits"),
     content: [
-      filterForm(
-        "/deposits",
-        t("filter"),
-        choice("filter", { name: "status", label: t("status"), value: status, options: all }),
-        field("filter", { name: "customerId", label: t("customerHint"), value: customerId }),
-        field("filter", { name: "address", label: t("addressHint"), value: address }),
-      ),
+      listFilter(request, "/deposits", STATUSES, byAddress),
       el("p", {}, el("a", { href: "/explain" }, t("explain"))),
       depositTable(deposits, decimals, t),
       olderPager(request, "/deposits", next, FILTERS),
@@ -100,14 +97,13 @@ async function one(request: ConsoleRequest): Promise<ConsolePage> {
     api.get({ api: "deposit", path, schema: evidence }, signal),
     decimalsOf(request),
   ]);
-  const { deposit, chain, chainFault, journal, balanceProof } = found;
-  const show = (units: bigint) => amount(units, deposit.asset, decimals);
+  const { deposit, balanceProof } = found;
   return {
     title: `${t("deposit")} ${deposit.id}`,
     content: [
       facts([
         [t("status"), statusBadge(deposit.status)],
-        [t("amount"), show(deposit.amountUnits)],
+        [t("amount"), amount(deposit.amountUnits, deposit.asset, decimals)],
         [t("customer"), deposit.customerId],
         [t("address"), code(deposit.address)],
         [t("transaction"), code(deposit.txHash)],
@@ -115,56 +111,68 @@ async function one(request: ConsoleRequest): Promise<ConsolePage> {
         [t("confirmations"), deposit.confirmations],
       ]),
       el("p", {}, el("a", { href: `/explain?txHash=${segment(deposit.txHash)}` }, t("explain"))),
-      section(
-        t("evidence"),
-        chainFault === null ? undefined : warning(`${chainFault.message} (${chainFault.code})`),
-        chain === null
-          ? undefined
-          : facts([
-              [
-                t("agrees"),
-                badge(chain.agrees ? "good" : "bad", chain.agrees ? t("yes") : t("no")),
-              ],
-              [t("time"), moment(chain.timestamp)],
-              [t("block"), code(chain.blockHash)],
-              [
-                t("operation"),
-                chain.operation === null
-                  ? undefined
-                  : `${chain.operation.type} ${chain.operation.status} ` +
-                    show(chain.operation.amountUnits),
-              ],
-              [
-                t("balance"),
-                `${show(chain.balanceBeforeUnits)} → ${show(chain.balanceAfterUnits)} ` +
-                  `(${show(chain.operationsUnits)})`,
-              ],
-            ]),
-      ),
-      section(
-        t("journal"),
-        table({
-          caption: t("journal"),
-          columns: [t("time"), t("type"), t("key"), t("debit"), t("credit"), t("amount")],
-          numeric: [5],
-          empty: t("noEntries"),
-          rows: journal.flatMap((entry) =>
-            entry.postings.map((posting) => [
-              moment(entry.postedAt),
-              entry.kind,
-              entry.key,
-              posting.debit,
-              posting.credit,
-              amount(posting.amountUnits, posting.asset, decimals),
-            ]),
-          ),
-        }),
-      ),
+      chainSection(found, decimals, t),
+      journalSection(found, decimals, t),
       balanceProof === null
         ? undefined
         : section(t("balanceProof"), block(balanceProof, t("balanceProof"))),
     ],
   };
+}
+
+/** What the chain says of a deposit: its operation, and the balances around it. */
+function chainSection(
+  { deposit, chain, chainFault }: EvidenceView,
+  decimals: AssetDecimals,
+  t: Texts,
+): Content {
+  const show = (units: bigint) => amount(units, deposit.asset, decimals);
+  return section(
+    t("evidence"),
+    chainFault === null ? undefined : warning(`${chainFault.message} (${chainFault.code})`),
+    chain === null
+      ? undefined
+      : facts([
+          [t("agrees"), badge(chain.agrees ? "good" : "bad", chain.agrees ? t("yes") : t("no"))],
+          [t("time"), moment(chain.timestamp)],
+          [t("block"), code(chain.blockHash)],
+          [
+            t("operation"),
+            chain.operation === null
+              ? undefined
+              : `${chain.operation.type} ${chain.operation.status} ` +
+                show(chain.operation.amountUnits),
+          ],
+          [
+            t("balance"),
+            `${show(chain.balanceBeforeUnits)} → ${show(chain.balanceAfterUnits)} ` +
+              `(${show(chain.operationsUnits)})`,
+          ],
+        ]),
+  );
+}
+
+/** What the books say of it. */
+function journalSection({ journal }: EvidenceView, decimals: AssetDecimals, t: Texts): Content {
+  return section(
+    t("journal"),
+    table({
+      caption: t("journal"),
+      columns: [t("time"), t("type"), t("key"), t("debit"), t("credit"), t("amount")],
+      numeric: [5],
+      empty: t("noEntries"),
+      rows: journal.flatMap((entry) =>
+        entry.postings.map((posting) => [
+          moment(entry.postedAt),
+          entry.kind,
+          entry.key,
+          posting.debit,
+          posting.credit,
+          amount(posting.amountUnits, posting.asset, decimals),
+        ]),
+      ),
+    }),
+  );
 }
 
 /** A hash as the EVM writes it, or in capitals and without 0x as the Cosmos side does. */

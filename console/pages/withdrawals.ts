@@ -3,18 +3,18 @@ import type { Content } from "../../web/html/element.js";
 import { el } from "../../web/html/element.js";
 import { code, facts, section, table } from "../../web/html/parts.js";
 import { amount, type AssetDecimals, moment, statusBadge } from "../html/amounts.js";
-import { actionForm, choice, field, filterForm, reasonField, submit } from "../html/forms.js";
+import { actionForm, reasonField, submit } from "../html/forms.js";
 import type { ConsolePage, ConsolePost, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
 import { withdrawalAnswer, withdrawalPage, type WithdrawalView } from "../sources/answers.js";
 import type { Texts } from "../text/catalogue.js";
 import { isAble } from "../users/roles.js";
 import {
-  cursorOf,
   decimalsOf,
   DONE_QUERY,
   doneNote,
+  listFilter,
+  newestPage,
   olderPager,
-  PAGE_ROWS,
   reasonOf,
   segment,
   short,
@@ -59,34 +59,17 @@ export function withdrawalRoutes(): ConsoleRoutes {
 }
 
 async function list(request: ConsoleRequest): Promise<ConsolePage> {
-  const { api, query, t, signal } = request;
+  const { query, t } = request;
   const [status, customerId] = FILTERS.map((name) => query.get(name) ?? undefined);
-  const asked = { status, customerId, after: cursorOf(request) };
-  const [{ withdrawals, next }, decimals] = await Promise.all([
-    api.get(
-      {
-        api: "withdrawal",
-        path: "/v1/withdrawals",
-        query: { ...asked, order: "newest", limit: PAGE_ROWS },
-        schema: withdrawalPage,
-      },
-      signal,
-    ),
-    decimalsOf(request),
-  ]);
-  const all = [
-    ["", t("allStatuses")],
-    ...STATUSES.map((known) => [known, known] as const),
-  ] as const;
+  const [{ withdrawals, next }, decimals] = await newestPage(
+    request,
+    { api: "withdrawal", path: "/v1/withdrawals", schema: withdrawalPage },
+    { status, customerId },
+  );
   return {
     title: t("withdrawals"),
     content: [
-      filterForm(
-        "/withdrawals",
-        t("filter"),
-        choice("filter", { name: "status", label: t("status"), value: status, options: all }),
-        field("filter", { name: "customerId", label: t("customerHint"), value: customerId }),
-      ),
+      listFilter(request, "/withdrawals", STATUSES),
       withdrawalTable(withdrawals, { decimals, t, path: "/withdrawals" }),
       olderPager(request, "/withdrawals", next, FILTERS),
     ],

@@ -67,6 +67,9 @@ export const evidence = z.object({
   balanceProof: z.string().nullable(),
 });
 
+/** What stands behind a deposit. */
+export type EvidenceView = z.output<typeof evidence>;
+
 const withdrawal = z.object({
   id: z.string(),
   customerId: z.string(),
