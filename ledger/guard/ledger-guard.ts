@@ -68,7 +68,7 @@ export async function readLedgerState(
 }
 
 /** Pure: why a ledger is not the one that a home remembers, or behind it; undefined when it is. */
-export function lossOf(mark: LedgerMark, state: LedgerState): string | undefined {
+function lossOf(mark: LedgerMark, state: LedgerState): string | undefined {
   if (mark.ledgerId !== state.ledgerId && !state.recoveredIds.includes(mark.ledgerId)) {
     return `this is another ledger (${state.ledgerId}) than the one that answered (${mark.ledgerId})`;
   }

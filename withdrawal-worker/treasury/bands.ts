@@ -47,7 +47,7 @@ export type BandDecision =
  * the fullest holds goes at once.
  * @param wantedUnits what customers wait for and no wallet has reserved yet
  */
-export function decideBand(
+function decideBand(
   holdings: readonly Pick<Holding, "freeUnits">[],
   wantedUnits: bigint,
   { lowUnits, targetUnits, highUnits }: TreasuryBand,

@@ -38,7 +38,7 @@ interface SenderCount {
 }
 
 /** All transactions of one price, counted by sender. */
-export class PriceLevel {
+class PriceLevel {
   /** The run that the level is in. */
   run: Run;
   count = 0;
