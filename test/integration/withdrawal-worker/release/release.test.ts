@@ -1,103 +1,35 @@
 /** `causeway withdrawals`: what an operator sees, freezes and releases, with the chain's proof. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import type { Address } from "../../../../chain/address.js";
-import { bytesToHex, parseHash32 } from "../../../../chain/hex.js";
-import { signLegacy } from "../../../../chain/transaction.js";
-import type { LedgerCommand } from "../../../../cli/ledger/ledger-tools.js";
+import { describe, expect, it } from "@jest/globals";
+import { parseHash32 } from "../../../../chain/hex.js";
 import {
-  runCancelWithdrawal,
   runFreezeWithdrawals,
   runListWithdrawals,
   runShowWithdrawal,
 } from "../../../../cli/commands/withdrawals/withdrawals.js";
-import {
-  type ReleaseOptions,
-  runReleaseWithdrawals,
-} from "../../../../cli/commands/withdrawals/release.js";
 import { setKillSwitch } from "../../../../ledger/kill-switch/kill-switch.js";
 import { cancelWithdrawal } from "../../../../ledger/withdrawals/cancellation.js";
 import { releaseWithdrawal } from "../../../../ledger/withdrawals/release/release.js";
 import { freezeWithdrawals } from "../../../../ledger/withdrawals/slot-outcomes.js";
 import { releaseWithForeignNonce } from "../../../../ledger/withdrawals/foreign-transactions.js";
-import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
-import { roleUrl, standing } from "../../../helpers/services/ledger.js";
+import { standing } from "../../../helpers/services/ledger.js";
 import { until } from "../../../helpers/until.js";
 import { policyOf } from "../../policy/terms.js";
+import { looked, operatorBeside } from "../../../helpers/exchange/operator.js";
 import {
   freshAddress,
   House,
   houseForEachTest,
   TOKEN,
   WALLET,
-  WALLET_KEY,
 } from "../../../helpers/exchange/house.js";
 
 let house: House;
-let home: string;
 
 houseForEachTest((opened) => {
   house = opened;
 });
 
-beforeEach(async () => {
-  home = mkdtempSync(join(tmpdir(), "causeway-release-"));
-  mkdirSync(join(home, "config"));
-  writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: WALLET }));
-});
-
-afterEach(async () => {
-  rmSync(home, { recursive: true, force: true });
-});
-
-const printed: string[] = [];
-
-function command(json = false): LedgerCommand {
-  printed.length = 0;
-  return {
-    home,
-    portOffset: 0,
-    json,
-    env: {
-      DATABASE_URL: roleUrl(house.ledger.owner.url, "operator"),
-      CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: house.chain.url,
-    },
-    signal: house.signal,
-    print: (text) => void printed.push(text),
-  };
-}
-
-const release = (options: ReleaseOptions = {}) => runReleaseWithdrawals(command(), options);
-
-/** An operator's word about transactions nobody asked for. */
-const looked = (...acknowledge: string[]) => ({ acknowledge, reason: "the key is rotated" });
-
-/** Someone else uses the hot wallet's key. */
-async function sendForeign(fields: { nonce: bigint; to?: Address; valueAtoken?: bigint }) {
-  const raw = signLegacy(
-    {
-      chainId: FAKE_CHAIN_ID,
-      nonce: fields.nonce,
-      gasPriceAtoken: 30_000_000n,
-      gasLimit: 21_000n,
-      to: fields.to ?? freshAddress(),
-      valueAtoken: fields.valueAtoken ?? 5n,
-      data: new Uint8Array(0),
-    },
-    WALLET_KEY,
-  );
-  const call = {
-    jsonrpc: "2.0",
-    id: 1,
-    method: "eth_sendRawTransaction",
-    params: [bytesToHex(raw)],
-  };
-  const answer = await fetch(house.chain.url, { method: "POST", body: JSON.stringify(call) });
-  const { result } = (await answer.json()) as { result: string };
-  return result;
-}
+const { printed, command, release, sendForeign } = operatorBeside(() => house);
 
 /** A withdrawal whose nonce a foreign transaction consumed. */
 async function frozenByForeign(foreign: { sameAs?: boolean } = {}) {
@@ -402,102 +334,5 @@ describe("causeway withdrawals", () => {
     expect(await release(looked(...hashes))).toBe(1);
     expect((await house.read(id)).reason).toBe(reason);
     expect(await release({ id, notPaid: true })).toBe(0);
-  });
-});
-
-describe("a theft", () => {
-  const theft = `0x${"e".repeat(64)}`;
-
-  /** What the watcher writes when coins left the hot wallet and nobody had asked for it. */
-  async function steal(hash = theft): Promise<void> {
-    await house.ledger.owner.query(
-      `INSERT INTO foreign_outflow (wallet, tx_hash, amount_units, fee_atoken, height)
-       VALUES ($1, $2, 123, 4, 1)`,
-      [WALLET, hash],
-    );
-    await house.database.query(
-      `UPDATE signing_freeze SET frozen = true, reason = 'theft' WHERE wallet = $1`,
-      [WALLET],
-    );
-  }
-
-  it("keeps signing frozen until each of its transactions is acknowledged by its hash", async () => {
-    await house.lane().runRound(house.signal);
-    const second = `0x${"d".repeat(64)}`;
-    await steal();
-    await steal(second);
-    expect(await release()).toBe(1);
-    expect(printed.join("\n")).toContain(`${theft} (block 1) took 123 atoken`);
-    expect(await house.isFrozen()).toBe(true);
-    await expect(release({ acknowledge: [theft] })).rejects.toThrow("--reason");
-    await expect(release(looked(`0x${"c".repeat(64)}`))).rejects.toMatchObject({
-      code: "NO_WALLET_TRANSACTION",
-    });
-    expect(await release(looked(theft))).toBe(1);
-    expect(printed.join("\n")).toContain(second);
-    expect(printed.join("\n")).not.toContain(theft);
-    expect(await house.isFrozen()).toBe(true);
-    expect(await release(looked(second))).toBe(0);
-    expect(await house.isFrozen()).toBe(false);
-    const word = await house.database.query<{ reason: string; by: string }>(
-      `SELECT tx_hash, reason, acknowledged_by <> '' AS named, at IS NOT NULL AS dated
-         FROM foreign_transaction_acknowledged ORDER BY tx_hash`,
-    );
-    const common = { reason: "the key is rotated", named: true, dated: true };
-    expect(word).toEqual([
-      { tx_hash: second, ...common },
-      { tx_hash: theft, ...common },
-    ]);
-  });
-
-  it("that was acknowledged once does not stand in the way of the next release", async () => {
-    await house.lane().runRound(house.signal);
-    await steal();
-    expect(await release(looked(theft))).toBe(0);
-    expect(await runFreezeWithdrawals(command(), { reason: "looking" })).toBe(0);
-    expect(await release()).toBe(0);
-  });
-});
-
-describe("causeway withdrawals cancel", () => {
-  it("cancels at once, repeats, and says when it is too late", async () => {
-    const { id } = await house.accept();
-    const options = { id, reason: "a mistake" };
-    await expect(runCancelWithdrawal(command(), { id, reason: " " })).rejects.toThrow("--reason");
-    expect(await runCancelWithdrawal(command(), options)).toBe(0);
-    expect(printed.join("\n")).toContain(`${id} cancelled alice 1 TOKEN`);
-    expect(await runCancelWithdrawal(command(true), options)).toBe(0);
-    expect(JSON.parse(printed.join(""))).toMatchObject({ outcome: "done" });
-    expect(await runCancelWithdrawal(command(), { id: "wd_none", reason: "x" })).toBe(1);
-    const paid = await house.accept();
-    const lane = house.lane();
-    await lane.runRound(house.signal);
-    house.chain.mine();
-    await lane.runRound(house.signal);
-    expect(await runCancelWithdrawal(command(), { id: paid.id, reason: "too late" })).toBe(1);
-    expect(printed.join("\n")).toContain("its payment is mined");
-  });
-
-  it("of a payment whose nonce a foreign transaction took ends it without paying", async () => {
-    const to = freshAddress();
-    const { id } = await house.accept({ destination: to, destinationText: to });
-    const lane = house.lane();
-    house.chain.wireFault = (methods) =>
-      methods.includes("eth_sendRawTransaction") ? "reset-before" : undefined;
-    await expect(lane.runRound(house.signal)).rejects.toThrow();
-    house.chain.wireFault = () => undefined;
-    expect(await runCancelWithdrawal(command(), { id, reason: "unwanted" })).toBe(0);
-    await sendForeign({ nonce: 0n });
-    house.chain.mine();
-    for (let round = 0; round < 3; round++) {
-      await lane.runRound(house.signal);
-      house.clock.ms += 5_000;
-    }
-    expect((await house.read(id)).status).toBe("frozen");
-    expect(await release()).toBe(0);
-    expect((await house.read(id)).status).toBe("cancelled");
-    expect(await house.balance("alice")).toEqual({ available: 100n * TOKEN, held: 0n });
-    await lane.runRound(house.signal);
-    expect(house.chain.balances.get(to) ?? 0n).toBe(0n);
   });
 });
