@@ -366,12 +366,18 @@ async function takeNamed(tx: Sql, { depositId: id, amountAtoken, asset }: Terms<
 }
 
 /**
- * A correction counts from a block that is booked: a number with a digit too many would take it out of the
- * books of every block that is reconciled, for ever.
+ * A correction is in an asset of the ledger, and counts from a block that is booked: a number with a digit
+ * too many would take it out of the books of every block that is reconciled, for ever.
  * @throws INVALID_DECISION
  */
 export async function assertBooked(tx: Sql, terms: DecisionTerms): Promise<void> {
-  if (terms.action !== "adjust" || terms.height === undefined) return;
+  if (terms.action !== "adjust") return;
+  const { asset = NATIVE_ASSET } = terms;
+  const known = await tx.query(`SELECT 1 FROM asset WHERE symbol = $1`, [asset]);
+  if (known.length === 0) {
+    throw new LedgerError("INVALID_DECISION", `no asset of this ledger is called ${asset}`);
+  }
+  if (terms.height === undefined) return;
   const { height } = await readCursor(tx);
   if (terms.height <= height) return;
   throw new LedgerError(

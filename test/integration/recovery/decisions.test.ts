@@ -213,6 +213,23 @@ describe("decisions about the books", () => {
     ).rejects.toMatchObject({ details: { sqlState: "23001" } });
   });
 
+  it.each(["false", "true"])(
+    "correct the books of assets that there are, with two persons: %s",
+    async (twoPersons) => {
+      desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = twoPersons;
+      await desk.watch();
+      await desk.register("alice");
+      const sides = ["--debit", "expense:write_off", "--credit", "liability:customer:alice"];
+      const mistyped = ["--key", "k", "--asset", "TOKNE", "--amount-atoken", "5"];
+      const adjust = desk.causeway("ledger", "adjust", ...mistyped, ...sides, ...REASON);
+      await expect(adjust).rejects.toMatchObject({
+        code: "INVALID_DECISION",
+        message: expect.stringContaining("TOKNE"),
+      });
+      expect((await desk.causeway("ledger", "decisions")).text).toBe("Nobody decided anything.");
+    },
+  );
+
   it("are shown to the second person as they are, whatever is in their reasons", async () => {
     desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
     await desk.watch();
