@@ -5,7 +5,9 @@
 import { existsSync } from "node:fs";
 import { readdir, rename, rm, stat, statfs } from "node:fs/promises";
 import path from "node:path";
+import { readHeight } from "../../chain/encoding/height-bytes.js";
 import { syncFolder } from "../../runtime/files/folder.js";
+import { openDatabase, StoreError, storeKey } from "../store/database.js";
 import { restoredHeight } from "./snapshot/snapshot-restore.js";
 
 /** Names in the node's `data` folder. */
@@ -64,18 +66,19 @@ export class StateSyncFolders {
   }
 
   /**
-   * With no store open: a complete restored store takes the place of the chain, a part of one is
-   * deleted.
-   * @returns whether there was a complete one
+   * With no store open: a complete restored store takes the place of a chain without blocks, a part of
+   * one is deleted. A chain with blocks was put there since, and is nothing to be thrown away.
+   * @returns whether one took its place
    */
   async adopt(): Promise<boolean> {
     const isComplete = (await restoredHeight(this.restoring)) !== undefined;
-    if (isComplete) await this.replaceChain();
+    const isWanted = isComplete && !(await hasBlocks(this.at("chain")));
+    if (isWanted) await this.replaceChain();
     else await rm(this.restoring, { recursive: true, force: true });
     if (existsSync(this.at("chain"))) {
       await rm(this.at("replaced"), { recursive: true, force: true });
     }
-    return isComplete;
+    return isWanted;
   }
 
   private async replaceChain(): Promise<void> {
@@ -90,5 +93,22 @@ export class StateSyncFolders {
 
   private at(name: keyof typeof NAMES): string {
     return path.join(this.data, NAMES[name]);
+  }
+}
+
+/** Whether a store is further than block 0; false where there is none that can be read. */
+async function hasBlocks(folder: string): Promise<boolean> {
+  if (!existsSync(path.join(folder, "CURRENT"))) return false;
+  try {
+    const database = await openDatabase(folder);
+    try {
+      const tip = database.get(storeKey("tip"));
+      return tip !== undefined && readHeight(tip, 0) > 0;
+    } finally {
+      await database.close();
+    }
+  } catch (error) {
+    if (error instanceof StoreError && error.code === "STORE_CORRUPT") return false;
+    throw error;
   }
 }

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { heightBytes } from "../../../chain/encoding/height-bytes.js";
 import { openDatabase, storeKey } from "../../../node/store/database.js";
 import { StateSyncFolders } from "../../../node/statesync/state-sync-folders.js";
 
@@ -64,6 +65,20 @@ describe("a start", () => {
     expect(isIn("chain", "restored")).toBe(true);
     expect(await folders.adopt()).toBe(false);
     expect(isIn("chain", "restored")).toBe(true);
+  });
+
+  it.each([
+    ["has blocks, as a backup that was put there since", 5, false],
+    ["has the genesis alone", 0, true],
+  ])("looks whether the chain that is there %s", async (_name, height, isAdopted) => {
+    put("chain", "old");
+    const database = await openDatabase(path.join(data, "chain"));
+    await database.write([{ key: storeKey("tip"), value: heightBytes(height) }], { durable: true });
+    await database.close();
+    await putRestored();
+    expect(await folders.adopt()).toBe(isAdopted);
+    expect(names()).toEqual(["chain"]);
+    expect([isIn("chain", "old"), isIn("chain", "restored")]).toEqual([!isAdopted, isAdopted]);
   });
 
   it("goes on after a crash between the two renames", async () => {
