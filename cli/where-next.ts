@@ -73,5 +73,6 @@ export function whereToLookNext(
     `  curl -H "Authorization: Bearer $(cat ${apiKey})" ${depositUrl}/v1/deposits`,
     `  ${causewayCommand("reconcile", paths.home, portOffset)}`,
     `  ${causewayCommand("doctor", paths.home, portOffset)}`,
+    "Ctrl-C stops everything within 10 s; the next start goes on with the same chain and ledger.",
   ];
 }

@@ -53,6 +53,10 @@ export async function runStart(options: StartOptions): Promise<never> {
         "`npm start` starts everything.",
     );
   }
+  options.warn(
+    "The node runs here until Ctrl-C or SIGTERM, and ends within 10 s of it; the next start goes on with " +
+      "the same chain.",
+  );
   // Loaded here: no other command needs the node's code, and it takes long to load.
   const { NODE_PROCESS } = await import("../../node/compose/process.js");
   const { portOffset } = options;

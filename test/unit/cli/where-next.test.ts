@@ -56,6 +56,7 @@ describe("the commands that a start shows", () => {
       ..."--yes --home".split(" "),
       home,
     ]);
+    expect(lines.at(-1)).toMatch(/^Ctrl-C stops everything.* next start goes on/);
     const reconcile = lines.find((line) => line.includes("reconcile")) ?? "";
     expect(words(reconcile)).toContain(home);
   });
