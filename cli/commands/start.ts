@@ -2,6 +2,8 @@
  * `causeway start`: one node in the foreground, in this very process, so that the signals that a
  * supervisor or a test sends (SIGTERM, SIGKILL, SIGSTOP) reach the node and nobody in between.
  */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { type Environment, environmentName } from "../../runtime/config/config.js";
 import type {
   ProcessContext,
@@ -30,11 +32,13 @@ export interface StartOptions {
 
 /**
  * Hands the process over to the node: the promise never settles, the node ends the process.
- * @throws HOME_INCOMPLETE where there is no node's home, USAGE where there are several
+ * @throws HOME_INCOMPLETE where there is no node's home, USAGE where there are some in it
  */
 export async function runStart(options: StartOptions): Promise<never> {
   const paths = homePaths(options.home);
   if (!isNodeHome(paths)) {
+    const homes = nodeHomesIn(paths.home);
+    if (homes.length > 0) throw severalNodes(paths.home, homes);
     throw new CliError(
       "HOME_INCOMPLETE",
       `${paths.home} is no node's home (${paths.genesis} is missing): make one with ` +
@@ -44,25 +48,37 @@ export async function runStart(options: StartOptions): Promise<never> {
   if (isKitHome(paths)) {
     const nodes = kitNodes(paths.home);
     if (nodes.length > 1) {
-      const homes = nodes.map(({ home }) => home).join(", ");
-      const message = `${paths.home} is a kit with several nodes; name one of them: ${homes}.`;
-      throw new CliError("USAGE", message);
+      throw severalNodes(
+        paths.home,
+        nodes.map(({ home }) => home),
+      );
     }
     options.warn(
       `${paths.home} is a kit's home: this starts its node alone, without the exchange side; ` +
         "`npm start` starts everything.",
     );
   }
-  options.warn(
-    "The node runs here until Ctrl-C or SIGTERM, and ends within 10 s of it; the next start goes on with " +
-      "the same chain.",
-  );
   // Loaded here: no other command needs the node's code, and it takes long to load.
   const { NODE_PROCESS } = await import("../../node/compose/process.js");
   const { portOffset } = options;
   const ports = portOffset === undefined ? [] : ["--port-offset", portOffset];
   runProcess(nodeOf(paths, NODE_PROCESS, options), ["--home", paths.home, ...ports]);
   return new Promise<never>(() => undefined);
+}
+
+/** Homes of nodes right in a folder, as `causeway testnet` writes them; none where it cannot be read. */
+function nodeHomesIn(folder: string): readonly string[] {
+  try {
+    const inside = readdirSync(folder).map((name) => join(folder, name));
+    return inside.filter((home) => isNodeHome(homePaths(home))).toSorted();
+  } catch {
+    return [];
+  }
+}
+
+function severalNodes(folder: string, homes: readonly string[]): CliError {
+  const named = homes.join(", ");
+  return new CliError("USAGE", `${folder} has homes of nodes in it; name one of them: ${named}.`);
 }
 
 /** A flag goes before everything else. */
