@@ -12,7 +12,7 @@ import { testGenesis } from "../chains/execution-chain.js";
 import { ServedChain } from "../chains/served-chain.js";
 import { createTestDatabase, type TestDatabase } from "../services/postgres.js";
 import { compiledFolder } from "../services/services.js";
-import { until } from "../until.js";
+import { PATIENCE_MS, until } from "../until.js";
 
 /** Whatever JSON came. */
 export type Json = ReturnType<typeof JSON.parse>;
@@ -185,7 +185,7 @@ export class IndexerStage {
   commandOptions(nodeUrl = this.served.url) {
     const { databaseUrl } = this;
     const { signal } = new AbortController();
-    const bounds = { timeoutMs: 30_000, batchBytes: 2 ** 20, signal };
+    const bounds = { timeoutMs: PATIENCE_MS, batchBytes: 2 ** 20, signal };
     return { databaseUrl, nodeUrl, evmChainId: 6940n, ...bounds };
   }
 

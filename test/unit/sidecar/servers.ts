@@ -5,6 +5,11 @@ import { join } from "node:path";
 import request from "supertest";
 import { NETWORKS } from "../../../chain/networks.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import {
+  createJsonRpcClient,
+  type JsonRpcClient,
+  type RpcOptions,
+} from "../../../rpc-client/json-rpc.js";
 import { compileResponseCheck } from "../../../runtime/http/api-schema.js";
 import type { HttpServer } from "../../../runtime/http/http-server.js";
 import { createLogger } from "../../../runtime/process/logger.js";
@@ -14,8 +19,7 @@ import { type ChainIndex, createChainIndex } from "../../../sidecar/index/chain-
 import { createOfflineServer } from "../../../sidecar/offline-server.js";
 import { createOnlineServer } from "../../../sidecar/online-server.js";
 import type { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
-import { createPatientClient } from "../../helpers/exchange/patient-node.js";
-import { until } from "../../helpers/until.js";
+import { PATIENCE_MS, until } from "../../helpers/until.js";
 import { REGISTRY } from "../../helpers/chains/known-tokens.js";
 import type { Reply } from "./replies.js";
 
@@ -56,10 +60,24 @@ export interface OnlineOptions {
   readonly logLines?: string[];
 }
 
+/**
+ * Gives every call all the time that there is, also those for which the sidecar has less: on a busy machine a
+ * node of the tests that is slow is not one that hangs.
+ */
+function patientClient(url: string): JsonRpcClient {
+  const client = createJsonRpcClient({ url, timeoutMs: PATIENCE_MS });
+  const patient = (chosen: RpcOptions) => ({ ...chosen, timeoutMs: PATIENCE_MS });
+  return {
+    ...client,
+    request: (method, params, chosen) => client.request(method, params, patient(chosen)),
+    batch: (calls, chosen) => client.batch(calls, patient(chosen)),
+  };
+}
+
 /** An online server that follows a node; the index is ready a moment after the first request. */
 export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Online {
   const { nowMs = 1_790_000_005_000, registry = REGISTRY } = options;
-  const rpc = createPatientClient(nodeUrl);
+  const rpc = patientClient(nodeUrl);
   const client = createEvmClient(rpc);
   const stop = new AbortController();
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "causeway-index-"));

@@ -20,6 +20,7 @@ import { StakingSource } from "../../../../explorer/sources/modules/staking-sour
 import { NodeFault } from "../../../../rpc-client/errors.js";
 import { pageRequest, shownContent } from "../../../helpers/pages/explorer-page.js";
 import { all } from "../../../helpers/pages/html.js";
+import { PATIENCE_MS } from "../../../helpers/until.js";
 
 interface Recorded {
   readonly path: string;
@@ -64,7 +65,7 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  rest = new RestClient({ url, timeoutMs: 10_000, maxBytes: 100_000 });
+  rest = new RestClient({ url, timeoutMs: PATIENCE_MS, maxBytes: 100_000 });
   const sources = { staking: new StakingSource(rest), governance: new GovernanceSource(rest) };
   // These pages ask the modules alone.
   context = sources as PageContext;
