@@ -41,7 +41,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 39,
     name: "somebody else uses the hot wallet's key",
-    files: [`${WORKER}/lane/lane`, `${WORKER}/release/release`, `${WATCHER}/crediting`],
+    files: [`${WORKER}/lane/lane`, `${WORKER}/release/theft`, `${WATCHER}/crediting`],
     tests: [
       "freeze signing when the chain knows a nonce that the ledger never gave",
       "freeze a payment whose nonce a foreign transaction took, and never pay it again",
