@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach } from "@jest/globals";
+import { afterEach, beforeEach, expect } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { bytesToHex } from "../../../chain/hex.js";
 import { signLegacy } from "../../../chain/transaction.js";
@@ -53,11 +53,24 @@ export function operatorBeside(houseOf: () => House) {
     command,
     release: (options: ReleaseOptions = {}) => runReleaseWithdrawals(command(), options),
     sendForeign: (fields: ForeignFields) => sendForeign(houseOf(), fields),
+    signUnsent: () => signUnsent(houseOf()),
   };
 }
 
 /** An operator's word about transactions nobody asked for. */
 export const looked = (...acknowledge: string[]) => ({ acknowledge, reason: "the key is rotated" });
+
+/** A withdrawal whose payment has its nonce and signature, and never came to the node. */
+async function signUnsent(house: House) {
+  const to = freshAddress();
+  const { id } = await house.accept({ destination: to, destinationText: to });
+  const lane = house.lane();
+  house.chain.wireFault = (methods) =>
+    methods.includes("eth_sendRawTransaction") ? "reset-before" : undefined;
+  await expect(lane.runRound(house.signal)).rejects.toThrow();
+  house.chain.wireFault = () => undefined;
+  return { id, lane, to };
+}
 
 /** Someone else uses the hot wallet's key. */
 async function sendForeign(house: House, fields: ForeignFields): Promise<string> {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { runCancelWithdrawal } from "../../../../cli/commands/withdrawals/withdrawals.js";
 import { operatorBeside } from "../../../helpers/exchange/operator.js";
-import { freshAddress, House, houseForEachTest, TOKEN } from "../../../helpers/exchange/house.js";
+import { House, houseForEachTest, TOKEN } from "../../../helpers/exchange/house.js";
 
 let house: House;
 
@@ -10,7 +10,7 @@ houseForEachTest((opened) => {
   house = opened;
 });
 
-const { printed, command, release, sendForeign } = operatorBeside(() => house);
+const { printed, command, release, sendForeign, signUnsent } = operatorBeside(() => house);
 
 describe("causeway withdrawals cancel", () => {
   it("cancels at once, repeats, and says when it is too late", async () => {
@@ -32,13 +32,7 @@ describe("causeway withdrawals cancel", () => {
   });
 
   it("of a payment whose nonce a foreign transaction took ends it without paying", async () => {
-    const to = freshAddress();
-    const { id } = await house.accept({ destination: to, destinationText: to });
-    const lane = house.lane();
-    house.chain.wireFault = (methods) =>
-      methods.includes("eth_sendRawTransaction") ? "reset-before" : undefined;
-    await expect(lane.runRound(house.signal)).rejects.toThrow();
-    house.chain.wireFault = () => undefined;
+    const { id, lane, to } = await signUnsent();
     expect(await runCancelWithdrawal(command(), { id, reason: "unwanted" })).toBe(0);
     await sendForeign({ nonce: 0n });
     house.chain.mine();

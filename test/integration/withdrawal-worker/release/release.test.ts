@@ -29,17 +29,11 @@ houseForEachTest((opened) => {
   house = opened;
 });
 
-const { printed, command, release, sendForeign } = operatorBeside(() => house);
+const { printed, command, release, sendForeign, signUnsent } = operatorBeside(() => house);
 
 /** A withdrawal whose nonce a foreign transaction consumed. */
 async function frozenByForeign(foreign: { sameAs?: boolean } = {}) {
-  const to = freshAddress();
-  const { id } = await house.accept({ destination: to, destinationText: to });
-  const lane = house.lane();
-  house.chain.wireFault = (methods) =>
-    methods.includes("eth_sendRawTransaction") ? "reset-before" : undefined;
-  await expect(lane.runRound(house.signal)).rejects.toThrow();
-  house.chain.wireFault = () => undefined;
+  const { id, lane, to } = await signUnsent();
   const target = foreign.sameAs === true ? { to, valueAtoken: TOKEN } : {};
   const hash = await sendForeign({ nonce: 0n, ...target });
   house.chain.mine();
