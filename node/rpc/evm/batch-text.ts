@@ -10,13 +10,15 @@ export interface BatchTextLimits {
   readonly entries: number;
   /** Largest request of a batch: as large as one that comes alone. */
   readonly entryBytes: number;
+  /** Whether a value is one of which the client waits for an answer. */
+  isCall(entry: unknown): boolean;
 }
 
 /** The requests, or what is wrong with the batch. */
 export type BatchText =
   | { readonly entries: readonly unknown[] }
   | { readonly fault: "malformed" | "too large" }
-  | { readonly fault: "too many"; readonly first: unknown };
+  | { readonly fault: "too many"; readonly firstCall: unknown };
 
 /** Bytes that are looked through between two looks at the time. */
 const STEP_BYTES = 16_384;
@@ -68,8 +70,8 @@ function idTextOf(body: Buffer): string {
 }
 
 /**
- * Reads a JSON array of any values. What it takes and refuses is what `JSON.parse` takes and
- * refuses, and each value is read by `parseRequestText`.
+ * Reads a JSON array of any values; where there are too many, up to the first call. What it takes and
+ * refuses is what `JSON.parse` takes and refuses, and each value is read by `parseRequestText`.
  * @param body begins with "[", but for white space
  */
 export async function parseBatchText(body: Buffer, limits: BatchTextLimits): Promise<BatchText> {
@@ -80,14 +82,16 @@ export async function parseBatchText(body: Buffer, limits: BatchTextLimits): Pro
     await breathe();
     const entry = body.subarray(from, to);
     if (hasTooManyValues(entry)) return { fault: "too large" };
+    let request: unknown;
     try {
-      entries.push(parseRequestText(entry));
+      request = parseRequestText(entry);
     } catch {
       return { fault: "malformed" };
     }
-    if (places.isCut) return { fault: "too many", first: entries[0] };
+    if (!places.isCut) entries.push(request);
+    else if (limits.isCall(request)) return { fault: "too many", firstCall: request };
   }
-  return { entries };
+  return places.isCut ? { fault: "too many", firstCall: undefined } : { entries };
 }
 
 interface Place {

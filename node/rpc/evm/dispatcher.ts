@@ -130,18 +130,19 @@ export class Dispatcher {
   }
 
   private async slicedBatch(body: Buffer, context: RequestContext): Promise<Reply> {
-    const { batchEntries, bodyBytes } = this.options.limits;
-    const batch = await parseBatchText(body, { entries: batchEntries, entryBytes: bodyBytes });
+    const { batchEntries: entries, bodyBytes: entryBytes } = this.options.limits;
+    const isCall = (entry: unknown) => callId(entry) !== undefined;
+    const batch = await parseBatchText(body, { entries, entryBytes, isCall });
     if (!("fault" in batch)) return this.batch(batch.entries, context);
     if (batch.fault === "malformed") return [faultText("null", "PARSE_ERROR", "parse error")];
-    if (batch.fault === "too many") return refusedBatch(batch.first);
+    if (batch.fault === "too many") return refusedBatch([batch.firstCall]);
     return [faultText("null", "INVALID_REQUEST", "request too large")];
   }
 
   private batch(entries: readonly unknown[], context: RequestContext): Reply | Promise<Reply> {
     if (entries.length === 0) return [faultText("null", "INVALID_REQUEST", "empty batch")];
     const isTooLarge = entries.length > this.options.limits.batchEntries;
-    return isTooLarge ? refusedBatch(entries[0]) : this.runBatch(entries, context);
+    return isTooLarge ? refusedBatch(entries) : this.runBatch(entries, context);
   }
 
   private async runBatch(entries: readonly unknown[], context: RequestContext): Promise<Reply> {
@@ -260,9 +261,8 @@ function parseCall(message: unknown): Call | string {
     return faultText("null", "INVALID_REQUEST", "invalid request");
   }
   const { text, valid } = idText(message);
-  const isVersion2 = "jsonrpc" in message && message.jsonrpc === "2.0";
-  const name = "method" in message ? message.method : undefined;
-  if (!valid || !isVersion2 || typeof name !== "string") {
+  const name = methodOf(message);
+  if (!valid || name === undefined) {
     return faultText(text ?? "null", "INVALID_REQUEST", "invalid request");
   }
   const params = "params" in message ? message.params : undefined;
@@ -272,6 +272,20 @@ function parseCall(message: unknown): Call | string {
   const isEmpty = typeof params === "object" && Object.keys(params).length === 0;
   if (isEmpty) return { id: text, name, params: [] };
   return faultText(text ?? "null", "INVALID_PARAMS", "non-array args");
+}
+
+/** The method that a message of JSON-RPC 2.0 names. */
+function methodOf(message: object): string | undefined {
+  const isVersion2 = "jsonrpc" in message && message.jsonrpc === "2.0";
+  const name = "method" in message ? message.method : undefined;
+  return isVersion2 && typeof name === "string" ? name : undefined;
+}
+
+/** The id of what is a call to go-ethereum, whatever its parameters; undefined for anything else. */
+function callId(entry: unknown): string | undefined {
+  if (typeof entry !== "object" || entry === null) return undefined;
+  const { text, valid } = idText(entry);
+  return valid && methodOf(entry) ? text : undefined;
 }
 
 function isCallOf(entry: unknown, method: string): boolean {
@@ -294,13 +308,15 @@ function refusedEntry(entry: unknown, why: NoRoom): Answer {
 }
 
 /**
- * Answer to a batch of too many requests, as go-ethereum's: it has the id of the first one, because
+ * Answer to a batch of too many requests, as go-ethereum's: it has the id of the first call, because
  * clients that share a connection wait until an id of theirs comes back.
  */
-function refusedBatch(first: unknown): Reply {
-  const call = parseCall(first);
-  const id = typeof call === "string" ? undefined : call.id;
-  return [`[${faultText(id ?? "null", "INVALID_REQUEST", "batch too large")}]`];
+function refusedBatch(entries: readonly unknown[]): Reply {
+  for (const entry of entries) {
+    const id = callId(entry);
+    if (id !== undefined) return [`[${faultText(id, "INVALID_REQUEST", "batch too large")}]`];
+  }
+  return [`[${faultText("null", "INVALID_REQUEST", "batch too large")}]`];
 }
 
 /** Waits for the batch's place in the lane; false when the request's time is over before. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import * as fc from "fast-check";
 import { parseBatchText } from "../../../../node/rpc/evm/batch-text.js";
 
-const LIMITS = { entries: 1_000, entryBytes: 1_000_000 };
+const LIMITS = { entries: 1_000, entryBytes: 1_000_000, isCall: (entry: unknown) => entry !== 0 };
 
 const read = (text: string, limits = LIMITS) => parseBatchText(Buffer.from(text), limits);
 
@@ -60,10 +60,12 @@ describe("the text of a batch", () => {
     );
   });
 
-  it("is refused for what is too much before more than its first request is read", async () => {
-    const limits = { entries: 3, entryBytes: 10 };
+  it("is refused for what is too much before more than its first call is read", async () => {
+    const limits = { ...LIMITS, entries: 3, entryBytes: 10 };
     expect(await read("[1,2,3]", limits)).toEqual({ entries: [1, 2, 3] });
-    expect(await read("[1,2,3,4,}", limits)).toEqual({ fault: "too many", first: 1 });
+    expect(await read("[1,2,3,4,}", limits)).toEqual({ fault: "too many", firstCall: 1 });
+    expect(await read("[0,2,x,4]", limits)).toEqual({ fault: "too many", firstCall: 2 });
+    expect(await read("[0,0,0,4]", limits)).toEqual({ fault: "too many", firstCall: undefined });
     expect(await read(`["${"x".repeat(20)}",1]`, limits)).toEqual({ fault: "too large" });
     expect(await read(`[1,"${"x".repeat(20)}"]`, limits)).toEqual({ fault: "too large" });
   });

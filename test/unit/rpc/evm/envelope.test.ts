@@ -78,15 +78,22 @@ describe("requests", () => {
 
   // go-ethereum 1.16.7: [{"jsonrpc":"2.0","id":7,"error":{...}}]. Over WebSocket its client waits for
   // ever for an answer that has none of the batch's ids.
-  it("refuses a batch of too many requests with the id of the first", async () => {
+  it("refuses a batch of too many requests with the id of the first call", async () => {
     const batch = Array.from({ length: 6 }, (_, index) => call(7 + index));
     const refused = (id: number | null) => [
       { jsonrpc: "2.0", id, error: { code: -32600, message: "batch too large" } },
     ];
     expect(await node.post(batch)).toEqual(refused(7));
-    expect(await node.post([5, ...batch])).toEqual(refused(null));
+    // What gets no answer, or is no call, has no id that a client waits for.
     const notification = { jsonrpc: "2.0", method: "eth_chainId" };
-    expect(await node.post([notification, ...batch])).toEqual(refused(null));
+    const blank = { jsonrpc: "2.0", id: 3, method: "eth_chainId", params: [" ".repeat(130_000)] };
+    for (const first of [5, notification, { id: 3 }, call({}), call(3, "")]) {
+      expect(await node.post([first, ...batch])).toEqual(refused(7));
+      expect(await node.post([first, ...batch, blank])).toEqual(refused(7));
+    }
+    expect(await node.post(batch.map(() => notification))).toEqual(refused(null));
+    expect(await node.post(Array(6).fill(5))).toEqual(refused(null));
+    expect(await node.post([call(3, "eth_chainId", { a: 1 }), ...batch])).toEqual(refused(3));
     const written = `[${'{"jsonrpc":"2.0","id":9007199254740993,"method":"eth_chainId"},'.repeat(5)}1]`;
     expect(await node.text(written)).toBe(
       '[{"jsonrpc":"2.0","id":9007199254740993,"error":{"code":-32600,"message":"batch too large"}}]',
