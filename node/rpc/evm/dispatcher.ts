@@ -66,6 +66,12 @@ function faultText(id: string, code: keyof typeof RPC_ERROR_NUMBERS, message: st
   return errorText(id, { code: RPC_ERROR_NUMBERS[code], message });
 }
 
+/**
+ * Answer to a request that is not read, because it is too large. It has no id: where several requests are
+ * under way at once, nobody takes it for theirs.
+ */
+export const TOO_LARGE_REPLY: Reply = [faultText("null", "INVALID_REQUEST", "request too large")];
+
 /** JSON text of a usable id; undefined for none, "invalid" for objects and the like. */
 function idText(message: object): { readonly text: string | undefined; readonly valid: boolean } {
   if (!("id" in message) || message.id === undefined) return { text: undefined, valid: true };
@@ -111,9 +117,7 @@ export class Dispatcher {
     if (body.length > SLICED_BYTES && firstCharacter(body) === "[") {
       return this.slicedBatch(body, context);
     }
-    if (hasTooManyValues(body)) {
-      return [faultText("null", "INVALID_REQUEST", "request too large")];
-    }
+    if (hasTooManyValues(body)) return TOO_LARGE_REPLY;
     let message: unknown;
     try {
       message = parseRequestText(body);
@@ -136,7 +140,7 @@ export class Dispatcher {
     if (!("fault" in batch)) return this.batch(batch.entries, context);
     if (batch.fault === "malformed") return [faultText("null", "PARSE_ERROR", "parse error")];
     if (batch.fault === "too many") return refusedBatch([batch.firstCall]);
-    return [faultText("null", "INVALID_REQUEST", "request too large")];
+    return TOO_LARGE_REPLY;
   }
 
   private batch(entries: readonly unknown[], context: RequestContext): Reply | Promise<Reply> {

@@ -303,6 +303,30 @@ describe("clients that begin large requests and do not end them", () => {
   });
 });
 
+describe("requests that are too large", () => {
+  // go-ethereum ends the connection with 1009; an answer without an id is one that nobody waits for.
+  it("end their connection over WebSocket, so that no client waits for an answer", async () => {
+    const { memory, socketPort } = await startNode(64_000_000);
+    const method = (name: string) => `{"jsonrpc":"2.0","id":1,"method":"${name}"}`;
+    const values = `{"jsonrpc":"2.0","id":1,"method":"web3_sha3","params":[0${",0".repeat(250_000)}]}`;
+    const tooLarge = {
+      "a call of more than 5 MB": method("x".repeat(6_000_000)),
+      "a call of more than 25 MB": method("x".repeat(26_000_000)),
+      "a call of too many values": values,
+      "a batch with such a call": `[${SMALL_CALL},${method("x".repeat(6_000_000))}]`,
+      "a batch with such values": `[${SMALL_CALL},${values}]`,
+    };
+    for (const [what, text] of Object.entries(tooLarge)) {
+      const socket = await openSocket(socketPort);
+      const answered = once(socket, "message").then(([answer]) => String(answer));
+      const closed = once(socket, "close").then(([status]) => status);
+      socket.send(text);
+      expect([what, await Promise.race([answered, closed])]).toEqual([what, 1009]);
+    }
+    await until(() => memory.unread.totalBytes === 0, WAIT);
+  });
+});
+
 describe("large batches", () => {
   it("come over WebSocket in fragments of a kilobyte, as clients of Go send them", async () => {
     const { socketPort } = await startNode(64_000_000);

@@ -4,7 +4,7 @@ import type { Holding } from "../../../../runtime/http/held-bytes.js";
 import { type ClientMemory, holdMessage } from "../../client-memory.js";
 import type { EvmApi } from "../api.js";
 import type { Reply } from "../batch-reply.js";
-import { RPC_ERROR_NUMBERS } from "../errors.js";
+import { TOO_LARGE_REPLY } from "../dispatcher.js";
 import type { Subscriber } from "../method.js";
 import { RequestContext } from "../request-context.js";
 
@@ -19,6 +19,12 @@ const TOO_SLOW = 1013;
  * wait for ever for what does not come, and subscribes again as after any lost connection.
  */
 const FAILED = 1011;
+
+/**
+ * WebSocket status "message too big", as at go-ethereum and for what the library does not read: the request
+ * has no answer with its id, so that its client would wait for ever.
+ */
+const TOO_BIG = 1009;
 
 /** What a close frame holds of a reason (RFC 6455, 5.5). */
 const REASON_BYTES = 123;
@@ -113,14 +119,15 @@ export class SocketConnection implements Subscriber {
   };
 
   private onMessage(data: RawData): void {
+    // Behind a close frame nothing is answered any more.
+    if (!this.isOpen) return;
     const body = asBuffer(data);
     const done = holdMessage(this.memory.unread, body.length, () => this.socket.terminate());
     if (done === undefined) return;
     const context = new RequestContext(this.api.limits.requestTimeoutMs, this);
     context.afterReply(done);
     if (body.length > this.api.dispatcher.bodyLimitBytes(body)) {
-      const error = { code: RPC_ERROR_NUMBERS.INVALID_REQUEST, message: "request too large" };
-      this.reply([JSON.stringify({ jsonrpc: "2.0", id: null, error })], context);
+      this.reply(TOO_LARGE_REPLY, context);
       return;
     }
     const reply = this.api.dispatcher.handle(body, context);
@@ -140,7 +147,9 @@ export class SocketConnection implements Subscriber {
   }
 
   private reply(reply: Reply, context: RequestContext): void {
-    if (this.isOpen && reply !== undefined) {
+    if (this.isOpen && reply === TOO_LARGE_REPLY) {
+      this.close(TOO_BIG, "request too large");
+    } else if (this.isOpen && reply !== undefined) {
       const [only] = reply;
       const message =
         reply.length === 1 && only !== undefined
@@ -155,6 +164,7 @@ export class SocketConnection implements Subscriber {
 
   /** Requests are read only as fast as they are answered and their answers are taken. */
   private updateReading(): void {
+    if (!this.isOpen) return;
     const isBusy =
       this.requests.size >= MAX_IN_FLIGHT ||
       this.socket.bufferedAmount > this.api.limits.backlogBytes;
