@@ -49,13 +49,19 @@ interface KeptSnapshot {
   readonly id: Hash32;
 }
 
+interface SnapshotFile {
+  readonly name: string;
+  readonly maxBytes: number;
+  isRight(bytes: Uint8Array): boolean;
+}
+
 /** What peers may ask for. */
 export interface SnapshotLibrary {
   /** The newest snapshots, newest first; at most 10. */
   list(): readonly SnapshotOffer[];
-  /** Undefined for a snapshot that is not here. */
+  /** Undefined for a snapshot that is not here, or damaged on disk. */
   manifest(height: Height, id: Hash32): Promise<Uint8Array | undefined>;
-  /** Undefined also for a chunk that is damaged on disk. */
+  /** The same of a chunk. */
   chunk(height: Height, id: Hash32, index: number): Promise<Uint8Array | undefined>;
 }
 
@@ -111,23 +117,45 @@ export class SnapshotFolder implements SnapshotLibrary {
   }
 
   async manifest(height: Height, id: Hash32): Promise<Uint8Array | undefined> {
-    if (this.kept.get(height)?.id !== id) return undefined;
-    const bytes = await this.readNow(path.join(`${height}`, MANIFEST_FILE), MAX_MANIFEST_BYTES);
-    return bytes !== undefined && snapshotIdOf(bytes) === id ? bytes : undefined;
+    const isRight = (bytes: Uint8Array) => snapshotIdOf(bytes) === id;
+    const file = { name: MANIFEST_FILE, maxBytes: MAX_MANIFEST_BYTES, isRight };
+    const snapshot = this.kept.get(height);
+    return snapshot?.id === id ? this.fileOf(snapshot, file) : undefined;
   }
 
   async chunk(height: Height, id: Hash32, index: number): Promise<Uint8Array | undefined> {
     const snapshot = this.kept.get(height);
     const expected = snapshot?.manifest.chunkHashes[index];
     if (snapshot?.id !== id || expected === undefined) return undefined;
-    const bytes = await this.readNow(path.join(`${height}`, chunkFileName(index)), MAX_CHUNK_BYTES);
-    if (bytes === undefined) return undefined;
-    // Whoever hands out a false chunk is taken for an attacker.
-    if (sha256Hex(bytes) === expected) return bytes;
-    const folder = path.join(this.folder, `${height}`);
+    const isRight = (bytes: Uint8Array) => sha256Hex(bytes) === expected;
+    const file = { name: chunkFileName(index), maxBytes: MAX_CHUNK_BYTES, isRight };
+    return this.fileOf(snapshot, file);
+  }
+
+  /**
+   * A file for a peer; undefined where it cannot be read now. One that is lost or not what it should be ends
+   * the offer: whoever hands out a false one is taken for an attacker, and who has none is asked again and
+   * again by peers that cannot do without it.
+   */
+  private async fileOf(
+    snapshot: KeptSnapshot,
+    file: SnapshotFile,
+  ): Promise<Uint8Array | undefined> {
+    const { height } = snapshot.manifest;
+    const { name } = file;
+    let bytes: Uint8Array | undefined;
+    try {
+      bytes = await this.read(path.join(`${height}`, name), file.maxBytes);
+    } catch (err) {
+      this.options.log.debug({ height, name, err }, "a file of a snapshot cannot be read now");
+      return undefined;
+    }
+    if (bytes !== undefined && file.isRight(bytes)) return bytes;
+    // Deleted meanwhile, as an old one.
+    if (this.kept.get(height) !== snapshot) return undefined;
     this.options.log.error(
-      { folder, index },
-      "a snapshot's chunk is damaged on disk: the snapshot is offered no more; delete its folder",
+      { folder: path.join(this.folder, `${height}`), name },
+      "a snapshot's file is lost or damaged: the snapshot is offered no more; delete its folder",
     );
     this.kept.delete(height);
     return undefined;
@@ -185,8 +213,10 @@ export class SnapshotFolder implements SnapshotLibrary {
   private async load(height: Height): Promise<void> {
     const { genesisHash, log } = this.options;
     let bytes: Uint8Array | undefined;
+    let names: ReadonlySet<string>;
     try {
       bytes = await this.read(path.join(`${height}`, MANIFEST_FILE), MAX_MANIFEST_BYTES);
+      names = new Set(await namesIn(path.join(this.folder, `${height}`)));
     } catch (err) {
       log.warn({ height, err }, "a snapshot cannot be read now: it stays, and is not offered");
       return;
@@ -194,7 +224,8 @@ export class SnapshotFolder implements SnapshotLibrary {
     try {
       const manifest = bytes === undefined ? undefined : decodeManifest(bytes);
       const isOurs = manifest?.height === height && manifest.genesisHash === genesisHash;
-      if (isOurs && bytes !== undefined) {
+      const isWhole = manifest?.chunkHashes.every((_, index) => names.has(chunkFileName(index)));
+      if (isOurs && isWhole === true && bytes !== undefined) {
         this.kept.set(height, { manifest, id: snapshotIdOf(bytes) });
         return;
       }
@@ -211,16 +242,6 @@ export class SnapshotFolder implements SnapshotLibrary {
 
   private heights(): Height[] {
     return [...this.kept.keys()].toSorted((left, right) => left - right);
-  }
-
-  /** The same for a peer: what the system does not let be read now is not here. */
-  private async readNow(name: string, maxBytes: number): Promise<Uint8Array | undefined> {
-    try {
-      return await this.read(name, maxBytes);
-    } catch (err) {
-      this.options.log.debug({ name, err }, "a file of a snapshot cannot be read now");
-      return undefined;
-    }
   }
 
   /**

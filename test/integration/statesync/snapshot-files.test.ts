@@ -236,6 +236,37 @@ describe("the folder", () => {
     expect(fs.readdirSync(folder)).toEqual([]);
   });
 
+  const spoilers: [string, (folder: string) => void][] = [
+    ["a chunk is lost", (of) => fs.rmSync(path.join(of, "chunk-0"))],
+    ["a chunk is another", (of) => fs.writeFileSync(path.join(of, "chunk-0"), "no chunk")],
+    ["a chunk is too long", (of) => fs.truncateSync(path.join(of, "chunk-0"), 100_000_000)],
+    ["the manifest is lost", (of) => fs.rmSync(path.join(of, "manifest"))],
+    ["the manifest is another", (of) => fs.writeFileSync(path.join(of, "manifest"), "none")],
+  ];
+  // A peer that joins would come back for it again and again, and wait for minutes each time.
+  it.each(spoilers)(
+    "offers a snapshot no more once it was asked for and %s",
+    async (_what, spoil) => {
+      const files = await open();
+      await chain.addTo(files);
+      const [offer] = files.list();
+      if (offer === undefined) throw new Error("no snapshot");
+      const { height, id } = offer;
+      spoil(path.join(folder, `${height}`));
+      const asked = [await files.manifest(height, id), await files.chunk(height, id, 0)];
+      expect(asked).toContain(undefined);
+      expect(files.list()).toEqual([]);
+      expect(await files.manifest(height, id)).toBeUndefined();
+    },
+  );
+
+  it("offers none of which a chunk is not there when it is opened", async () => {
+    await chain.addTo(await open());
+    fs.rmSync(path.join(folder, `${chain.node.height}`, "chunk-0"));
+    expect((await open()).list()).toEqual([]);
+    expect(fs.readdirSync(folder)).toEqual([]);
+  });
+
   it("keeps a snapshot that cannot be read now, and offers it when it can", async () => {
     const files = await open();
     await chain.addTo(files);
