@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { isAlive, startTicks } from "./lock.mjs";
+import { SetupError } from "./setup-error.mjs";
 
 /** npm answers SIGTERM with a rollback of minutes; all has to be gone within 10 s. */
 const GRACE_MS = 3_000;
@@ -15,11 +16,12 @@ const SIGNAL_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
  * survived a killed command is named in the record and ended first: two would spoil one folder.
  * Call it with the clone's lock held.
  * @param {{
- *   command: string, args: string[], cwd: string, recordPath: string,
+ *   what: string, command: string, args: string[], cwd: string, recordPath: string,
  *   timeoutMs?: number, onOutput: (text: string) => void,
  * }} run
- * @returns {Promise<number>} 1 where the program was ended by a signal
- * @throws the error of a spawn that failed
+ * @returns {Promise<number>}
+ * @throws {SetupError} where the program was ended: it says nothing of what it worked on; and the error
+ * of a spawn that failed
  */
 export async function runChild(run) {
   endFormer(run.recordPath);
@@ -63,7 +65,10 @@ export async function runChild(run) {
     }
     return await new Promise((resolve, reject) => {
       child.once("error", reject);
-      child.once("close", (code) => resolve(code ?? 1));
+      child.once("close", (code, signal) => {
+        if (code === null) reject(endedError(run, child.killed, signal));
+        else resolve(code);
+      });
     });
   } catch (error) {
     signalGroup("SIGKILL"); // A record that cannot be written must not leave the program behind.
@@ -73,6 +78,14 @@ export async function runChild(run) {
     process.removeListener("exit", onExit);
     rmSync(run.recordPath, { force: true });
   }
+}
+
+function endedError({ what, timeoutMs }, isOverdue, signal) {
+  return new SetupError(
+    isOverdue
+      ? `${what} did not come to its end in ${timeoutMs / 1_000} s: try again when the machine has less to do`
+      : `${what} was ended by ${signal}: the system may have had too little memory`,
+  );
 }
 
 /** Ends the group of a command that was killed, if its program still is the recorded one. */

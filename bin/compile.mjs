@@ -149,6 +149,7 @@ async function compile(project, outFolder) {
   const program = JSON.parse(readFileSync(manifestPath, "utf8")).bin.tsc;
   let output = "";
   const code = await runChild({
+    what: "the compiler",
     command: process.execPath,
     args: [
       join(dirname(manifestPath), program),

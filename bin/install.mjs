@@ -114,6 +114,7 @@ async function runNpm(isDevWanted, say) {
   }, REPORT_MS);
   try {
     const code = await runChild({
+      what: "npm ci",
       command,
       args: [...args, "ci", "--no-audit", "--no-fund", ...(isDevWanted ? ["--include=dev"] : [])],
       cwd: ROOT,

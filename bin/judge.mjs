@@ -101,6 +101,7 @@ async function buildProgram(name, say) {
   const code = await withLock(join(FOLDER, "build.lock"), { say }, () => {
     say(`building ${name} ${version}`);
     return runChild({
+      what: `the build of ${name}`,
       command: "go",
       // -mod=readonly: nothing but what go.sum names.
       args: ["build", "-buildvcs=false", "-mod=readonly", "-o", program, path],

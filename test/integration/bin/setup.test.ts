@@ -54,6 +54,7 @@ import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 appendFileSync("tsc-calls", "x");
 const out = process.argv[process.argv.indexOf("--outDir") + 1];
 mkdirSync(out + "/cli", { recursive: true });
+if (process.env.FAKE_TSC_KILLED) process.kill(process.pid, "SIGKILL");
 if (process.env.FAKE_TSC_FAULT) {
   console.log("chain/units.ts(1,1): error TS1005: broken");
   process.exit(2);
@@ -264,6 +265,34 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     expect(run.code).toBe(1);
     expect(run.errors).toContain("chain/units.ts(1,1): error TS1005");
     expect(existsSync(join(clone, "dist", "cli", "main.js"))).toBe(true);
+  });
+
+  it("does not call the sources broken where the compiler was ended", async () => {
+    const refused = await runCommand({ FAKE_TSC_KILLED: "1" });
+    expect(refused.errors).toContain("the compiler was ended by SIGKILL");
+    expect(refused.errors).not.toContain("do not compile");
+    expect(refused.code).toBe(1);
+  });
+
+  it("says so where a helper program needs too long, and leaves nothing of it", async () => {
+    const slow = {
+      what: "the helper",
+      command: process.execPath,
+      args: ["-e", "setInterval(() => 0, 9999)"],
+      cwd: clone,
+      recordPath: join(clone, "child.json"),
+      timeoutMs: 1_500,
+    };
+    writeFileSync(
+      join(clone, "bin", "slow.mjs"),
+      `import { runChild } from "./child.mjs";
+import { runSetup } from "./setup-error.mjs";
+await runSetup(() => runChild({ ...${JSON.stringify(slow)}, onOutput() {} }));`,
+    );
+    const { code, errors } = await runScript(["slow.mjs"]);
+    expect(errors).toContain("the helper did not come to its end in 1.5 s");
+    expect(code).toBe(1);
+    expect(existsSync(slow.recordPath)).toBe(false);
   });
 
   it("needs nothing and writes nothing when all is in place", async () => {
