@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { shareOut } from "../deposits/mined-again.js";
 import { inSuspense } from "../deposits/suspense.js";
 import { readCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
@@ -60,7 +61,7 @@ export function readLiabilities(
 ): Promise<LiabilityBooks> {
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
-    const { height: last, blockHash } = await readCursor(tx);
+    const { height: last, blockHash, rewinds } = await readCursor(tx);
     if (blockHash === undefined) {
       throw new LedgerError("HEIGHT_NOT_BOOKED", "no block is booked yet");
     }
@@ -76,7 +77,7 @@ export function readLiabilities(
       ledgerId: identity?.ledger_id ?? "",
       height,
       booked: { height: last, blockHash },
-      liabilities: await readOwed(tx, height),
+      liabilities: await readOwed(tx, { height, rewinds }),
       addresses: await readOwnAddresses(tx, height),
       openPayments: await readOpenPayments(tx),
     };
@@ -144,7 +145,34 @@ const PLACED_CORRECTIONS = `
      WHERE e.id <= (SELECT max(e.id) FROM journal_entry e WHERE ${IS_UNPLACED})) AS entry
    WHERE is_unplaced`;
 
-async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> {
+/** Deposits that are on the chain and not posted yet: owed all the same. @param 1 height */
+const WAITING = `FROM deposit WHERE status IN ('detected', 'held') AND height <= $1`;
+
+/**
+ * What such deposits will not give to whom they belong, as their chain has mined them again: it went to
+ * somebody, or was withdrawn, before.
+ */
+async function readNotGiven(tx: Sql, height: Height): Promise<readonly Liability[]> {
+  const rows = await tx.query<Record<"id" | "asset" | "customer_id" | "units", string>>(
+    `SELECT id, asset, customer_id, amount_units::text AS units ${WAITING} ORDER BY seq`,
+    [height],
+  );
+  const waiting = rows.map(({ units, ...row }) => ({ ...row, amountUnits: storedAtoken(units) }));
+  const shares = await shareOut(tx, waiting);
+  return waiting.flatMap(({ id, asset, customer_id: customerId, amountUnits }) => {
+    const { givenUnits = amountUnits, takenUnits = 0n } = shares.get(id) ?? {};
+    return [
+      { asset, customerId, units: givenUnits - amountUnits },
+      { asset, customerId: SUSPENSE_HOLDER, units: takenUnits },
+    ].filter(({ units }) => units !== 0n);
+  });
+}
+
+async function readOwed(
+  tx: Sql,
+  { height, rewinds }: { readonly height: Height; readonly rewinds: number },
+): Promise<readonly Liability[]> {
+  const notGiven = rewinds === 0 ? [] : await readNotGiven(tx, height);
   const rows = await tx.query<{ asset: string; holder: string; units: string }>(
     `WITH correction AS MATERIALIZED (${PLACED_CORRECTIONS})
      SELECT asset, holder, sum(units)::text AS units FROM (
@@ -164,16 +192,24 @@ async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> 
               AND side.account <> ALL ($4::text[])
             GROUP BY p.asset, side.account) AS booked
        UNION ALL
-       -- On the chain and not posted yet: owed all the same.
-       SELECT asset, customer_id, amount_units FROM deposit
-        WHERE status IN ('detected', 'held') AND height <= $1) AS owed
+       SELECT asset, customer_id, amount_units ${WAITING}
+       UNION ALL
+       SELECT * FROM unnest($5::text[], $6::text[], $7::numeric[])) AS owed
       GROUP BY asset, holder HAVING sum(units) <> 0
         -- What a person took out of suspense before others' coins came in its place was owed to no one there;
         -- where none have come to this day, more was given than there is.
         AND NOT (holder = $3 AND sum(units) < 0 AND ${inSuspense("asset")} >= 0)
       ORDER BY asset, holder`,
     // Whole account codes are compared: a customer may be called "suspense".
-    [height, SUSPENSE, SUSPENSE_HOLDER, [customerAccount(TREASURY), heldAccount(TREASURY)]],
+    [
+      height,
+      SUSPENSE,
+      SUSPENSE_HOLDER,
+      [customerAccount(TREASURY), heldAccount(TREASURY)],
+      notGiven.map(({ asset }) => asset),
+      notGiven.map(({ customerId }) => customerId),
+      notGiven.map(({ units }) => units.toString()),
+    ],
   );
   return rows.map(({ asset, holder: customerId, units }) => {
     const owed = storedAtoken(units);

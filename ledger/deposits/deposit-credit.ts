@@ -13,10 +13,11 @@ import {
   SUSPENSE,
 } from "../journal/accounts.js";
 import { type JournalEntry, postJournal, postJournals } from "../journal/journal.js";
-import { lockSuspense, takenByNames } from "./suspense.js";
+import { lockSuspense } from "./suspense.js";
 import type { NewEvent } from "../events.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { creditedEvent, type DueDeposit, reversedEvent } from "./deposit-events.js";
+import { bookingKeys, least, lockShort, readShort, reversalKeys, shareOut } from "./mined-again.js";
 import { paymentKey, samePayments } from "./same-payment.js";
 import { type FilledBy, fillUndone, numberedKeys } from "./undone-decisions.js";
 
@@ -47,17 +48,13 @@ export async function depositEntries(
   ];
   const deposits = all.map(({ deposit }) => deposit);
   const isAgain = rewinds > 0 && deposits.length > 0;
-  const shorts = isAgain ? await readShort(tx, idsOf(deposits)) : undefined;
-  const namedUnits = isAgain ? await takenByNames(tx, idsOf(deposits)) : undefined;
+  if (isAgain) await lockShort(tx, idsOf(deposits));
+  const shares = isAgain ? await shareOut(tx, deposits) : undefined;
   const givenUnits = new Map<string, bigint>();
   const entries = all.map(({ deposit, kind, to }): JournalEntry => {
     const { id, asset, amountUnits, height, txHash } = deposit;
-    // What persons had taken of it went to somebody already, out of suspense.
-    const takenUnits = least(namedUnits?.get(id) ?? 0n, amountUnits);
-    const short = shorts?.get(id);
-    const backUnits = least(short?.units ?? 0n, amountUnits - takenUnits);
-    if (short !== undefined) short.units -= backUnits;
-    const restUnits = amountUnits - takenUnits - backUnits;
+    const whole = { givenUnits: amountUnits, takenUnits: 0n, backUnits: 0n };
+    const { givenUnits: restUnits, takenUnits, backUnits } = shares?.get(id) ?? whole;
     givenUnits.set(id, restUnits);
     const parts = [
       { credit: to, amountUnits: restUnits },
@@ -134,67 +131,11 @@ export async function broughtBack(sql: Sql, id: string): Promise<bigint> {
   return storedAtoken(row?.units ?? "0");
 }
 
-const bookingKeys = (id: string) => numberedKeys(`'deposit:' || ${id}`);
-const reversalKeys = (id: string) => numberedKeys(`'reversal:deposit:' || ${id}`);
-
-/**
- * SQL: keys of the entries of a deposit: its booking, with what it gives since holds came back that it had
- * covered; its reversal, with what holds gave that came back later.
- * @param id an expression
- */
-export function keysOfDeposit(id: string): string {
-  return `SELECT key FROM (${bookingKeys(id)}) AS booked
-           UNION ALL SELECT key FROM (${reversalKeys(id)}) AS undone`;
-}
-
 /** SQL: see `broughtBack`, of a deposit `d`. */
 const BROUGHT_BACK = `(
   SELECT coalesce(sum(CASE WHEN p.credit = '${BREAK}' THEN p.amount_units ELSE -p.amount_units END), 0)
     FROM journal_entry e JOIN posting p ON p.journal_id = e.id AND '${BREAK}' IN (p.debit, p.credit)
    WHERE e.idem_key IN (${bookingKeys("d.id")}))`;
-
-/** What is missing of one payment; those that are the same one have this object in common. */
-interface Short {
-  units: bigint;
-}
-
-/**
- * What reversals of the same payments found withdrawn, less what came back of it since.
- * @param ids of deposits that are stored @returns by these
- */
-async function readShort(tx: Sql, ids: readonly string[]): Promise<ReadonlyMap<string, Short>> {
-  // A hold that comes back at this moment fills it, too: its own entry holds the balance.
-  await tx.query(
-    `SELECT 1 FROM customer_balance b
-      WHERE (b.customer_id, b.asset) IN (
-        SELECT d.customer_id, d.asset
-          FROM deposit paid CROSS JOIN LATERAL (${samePayments("paid")}) AS d
-         WHERE paid.id = ANY ($1::text[]) AND d.status = 'reversed')
-      ORDER BY b.customer_id, b.asset FOR UPDATE`,
-    [ids],
-  );
-  const rows = await tx.query<{ ids: readonly string[]; units: string }>(
-    `SELECT paid.ids,
-            sum(CASE WHEN p.debit = $2 THEN p.amount_units ELSE -p.amount_units END)::text AS units
-       FROM (SELECT min(id) AS id, array_agg(id) AS ids FROM deposit asked
-              WHERE id = ANY ($1::text[]) GROUP BY ${paymentKey("asked")}) AS paid
-       JOIN deposit one ON one.id = paid.id
-       -- One that is mined again as well: what it brought back is not missing any more.
-      CROSS JOIN LATERAL (${samePayments("one")}) AS d
-      CROSS JOIN LATERAL (${keysOfDeposit("d.id")}) AS entries
-       JOIN journal_entry e ON e.idem_key = entries.key
-       JOIN posting p ON p.journal_id = e.id AND $2 IN (p.debit, p.credit)
-      GROUP BY paid.ids`,
-    [ids, BREAK],
-  );
-  return new Map(
-    rows.flatMap(({ ids: same, units }) => {
-      // Below zero where a former release had taken what was brought back already.
-      const short = { units: storedAtoken(units) < 0n ? 0n : storedAtoken(units) };
-      return same.map((id) => [id, short] as const);
-    }),
-  );
-}
 
 /** A withdrawal that ended without payment. */
 export interface ReturnedHold {
@@ -271,6 +212,7 @@ async function fillDeposits(
     count: row.count,
   }));
   const counts = new Map(lost.map(({ id, count }) => [id, count]));
+  await lockShort(tx, idsOf(lost));
   const shorts = await readShort(tx, idsOf(lost));
   const entries: JournalEntry[] = [];
   const events: NewEvent[] = [];
@@ -454,10 +396,6 @@ export async function emptyFilled(
     });
   }
   return wantedUnits - leftUnits;
-}
-
-function least(one: bigint, other: bigint): bigint {
-  return one < other ? one : other;
 }
 
 function idsOf(deposits: readonly { readonly id: string }[]): readonly string[] {

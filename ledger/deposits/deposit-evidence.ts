@@ -1,5 +1,5 @@
 /** What the ledger itself has on a deposit: the rows of a transaction, and the entries of a deposit. */
-import { keysOfDeposit } from "./deposit-credit.js";
+import { keysOfDeposit } from "./mined-again.js";
 import type { StoredDeposit } from "./deposit-queries.js";
 import { surplusKey } from "./suspense.js";
 import type { Hash32, Height } from "../../chain/hex.js";

@@ -10,7 +10,7 @@ import {
 } from "../../../ledger/journal/accounts.js";
 import { postJournal } from "../../../ledger/journal/journal.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
-import { Desk, derivation, destination, TOKEN, WALLET } from "./desk.js";
+import { Desk, derivation, destination, STRANGER, TOKEN, WALLET } from "./desk.js";
 
 let desk: Desk;
 
@@ -260,4 +260,28 @@ it("owes nothing of a deposit that vanished, nor less of a recovered payment tha
     { alice: 10n * TOKEN },
     { alice: 9n * TOKEN },
   ]);
+});
+
+it("owes of a deposit that is mined again what its customer gets of it, before it is credited, too", async () => {
+  const address = await paidTo("bob");
+  await desk.watch();
+  const kept = desk.chain.head;
+  const payment = desk.chain.payment(STRANGER, address, 5n * TOKEN);
+  desk.chain.mine([payment]);
+  desk.chain.mine();
+  await desk.watch();
+  const withdrawn = { customer: "bob", to: destination(1), amountAtoken: 4n * TOKEN };
+  await desk.request({ key: "spent", ...withdrawn });
+  await desk.work();
+  await desk.watch();
+  await desk.loseAbove(kept);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  desk.chain.mine([payment]);
+  await desk.watch();
+  const { head } = desk.chain;
+  const [row] = await desk.database.query(`SELECT status FROM deposit WHERE height = $1`, [head]);
+  expect([row, await owedAt(head)]).toEqual([{ status: "detected" }, { bob: TOKEN }]);
+  desk.chain.mine();
+  await desk.watch();
+  expect([await owedAt(head - 1), await owedAt(head)]).toEqual([{}, { bob: TOKEN }]);
 });
