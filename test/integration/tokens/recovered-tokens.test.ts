@@ -103,6 +103,36 @@ it("books tokens from the first block on where the watcher met the closed ledger
   await expectWhole();
 });
 
+it("gives nobody an address with deposits of a token that stands still, nor half of that", async () => {
+  await recover(() => bench.watch());
+  await bench.caughtUp();
+  const sql = bench.ledger.owner;
+  const setPaused = (paused: boolean) =>
+    sql.query(
+      `UPDATE token_state SET paused = $1, reason = 'other code', changed_by = 'test'
+        WHERE asset = 'PLAIN'`,
+      [paused],
+    );
+  const customerId = parseCustomerId("alice");
+  const assign = () => {
+    const terms = { action: "assign-address", address: ALICE, withDeposits: true } as const;
+    return bench.decide(sql, { ...terms, customerId }, "her records");
+  };
+  await setPaused(true);
+  await expect(assign()).rejects.toMatchObject({
+    code: "INVALID_DECISION",
+    message: expect.stringContaining("PLAIN stands still"),
+  });
+  expect(await customerBalances(bench.database, customerId)).toBeUndefined();
+  expect(await sql.query(`SELECT 1 FROM address_assignment`)).toEqual([]);
+  await setPaused(false);
+  await assign();
+  const balances = await customerBalances(bench.database, customerId);
+  expect(balances?.find(({ asset }) => asset === "PLAIN")).toMatchObject({
+    availableUnits: 1_000n,
+  });
+});
+
 it("books no more of a token than there can be, whatever its contract says that a wallet gave", async () => {
   // The issuer's next contract stands behind a listed token's proxy, and the wallet calls it.
   await bench.mine([{ data: claimant(WALLET, 20) }]);
