@@ -28,6 +28,7 @@ import { checkSigned, type SigningLimits } from "./check-signed.js";
 import type {
   KeyHolder,
   PaymentTerms,
+  ReviewedPayment,
   Signer,
   SigningIntent,
   SigningOutcome,
@@ -86,20 +87,24 @@ export class PolicySigner implements Signer {
     return this.#trouble;
   }
 
-  review(
-    payments: readonly (PaymentTerms & { readonly nonce?: bigint })[],
-  ): readonly (SigningRefusal | undefined)[] {
+  review(payments: readonly ReviewedPayment[]): readonly (SigningRefusal | undefined)[] {
     const rules = this.#readRules();
     if ("code" in rules) return payments.map(() => rules);
     const { totals } = this.#rules;
-    if (payments.some((payment) => isBounded(payment, rules))) totals.look();
+    if (payments.some((payment) => isCounted(payment, rules))) totals.look();
     const room = new DayRoom(totals, rules);
-    return payments.map(({ nonce, ...payment }) => {
+    const approved = new UsedApprovals(totals);
+    return payments.map(({ nonce, fromNonce, ...payment }) => {
       const refusal = this.#refusalOf(payment, rules);
       if (refusal !== undefined || payment.customerId === TREASURY) return refusal;
+      const { withdrawalId } = payment;
+      const used =
+        fromNonce !== undefined && isApproved(payment, rules)
+          ? approved.refusalFrom({ wallet: this.address, fromNonce, withdrawalId })
+          : undefined;
       const counted =
         nonce === undefined ? undefined : countedPayment(this.address, payment, nonce);
-      return room.take(payment, counted);
+      return used ?? room.take(payment, counted);
     });
   }
 
@@ -362,9 +367,26 @@ class UsedApprovals {
     if (approvedId === undefined) return undefined;
     const used = this.#totals.slotOf(approvedId) ?? this.#taken.get(approvedId) ?? slot;
     this.#taken.set(approvedId, used);
-    if (used === slot) return undefined;
-    return refuse("APPROVALS_USED", `its signed approvals were used for another nonce (${used})`);
+    return used === slot ? undefined : usedFor(used);
   }
+
+  /** Of a payment that will get a nonce of the wallet, this one or a higher one. */
+  refusalFrom(place: {
+    readonly wallet: Address;
+    readonly fromNonce: bigint;
+    readonly withdrawalId: string;
+  }): SigningRefusal | undefined {
+    const used = this.#totals.slotOf(place.withdrawalId);
+    if (used === undefined) return undefined;
+    const [wallet, nonce = ""] = used.split(" ");
+    // A ledger that was put back may give it the very same one.
+    const isToCome = wallet === place.wallet && BigInt(nonce) >= place.fromNonce;
+    return isToCome ? undefined : usedFor(used);
+  }
+}
+
+function usedFor(slot: string): SigningRefusal {
+  return refuse("APPROVALS_USED", `its signed approvals were used for another nonce (${slot})`);
 }
 
 /** What a customer is paid: neither a transfer of nothing nor what the treasury moves. */

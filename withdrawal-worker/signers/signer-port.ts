@@ -77,6 +77,14 @@ export type SigningOutcome =
   | SigningRefusal
   | { readonly kind: "unanswered" | "wrong"; readonly reason: string };
 
+/** A payment that is to be signed. */
+export interface ReviewedPayment extends PaymentTerms {
+  /** Of one that has it: it may be counted already. */
+  readonly nonce?: bigint;
+  /** Of one that has none: no lower one will be its. */
+  readonly fromNonce?: bigint;
+}
+
 /** Signs for one wallet, within rules of its own. */
 export interface Signer {
   readonly address: Address;
@@ -88,13 +96,8 @@ export interface Signer {
     intents: readonly SigningIntent[],
     options: { readonly signal: AbortSignal },
   ): Promise<readonly SigningOutcome[]>;
-  /**
-   * What `sign` would refuse by rules now; undefined for each that it would not. One that has its nonce
-   * may be counted already.
-   */
-  review(
-    payments: readonly (PaymentTerms & { readonly nonce?: bigint })[],
-  ): readonly (SigningRefusal | undefined)[];
+  /** What `sign` would refuse by rules now; undefined for each that it would not. */
+  review(payments: readonly ReviewedPayment[]): readonly (SigningRefusal | undefined)[];
   /** Why nothing is signed at present; undefined after a signature. */
   trouble(): string | undefined;
 }

@@ -23,7 +23,8 @@ import {
   WALLET,
   WALLET_KEY,
 } from "../../helpers/exchange/house.js";
-import { APPROVERS, policyOf, signatureOf } from "./terms.js";
+import { askSigned, SIGNED } from "./signed-requests.js";
+import { policyOf } from "./terms.js";
 
 let house: House;
 
@@ -298,18 +299,9 @@ describe("the kill switch", () => {
 });
 
 describe("a signer before a ledger that lies", () => {
-  const SIGNED = policyOf(
-    { approvals: [{ aboveUnits: 0n, needed: 1, signed: true }] },
-    { approvers: APPROVERS.map(({ name, publicKey }) => ({ name, publicKey })) },
-  );
-
   it("pays nobody whom the approver did not sign for", async () => {
     house.files.policy = SIGNED;
-    const asked = await house.accept();
-    const signature = signatureOf(0, asked, SIGNED);
-    const said = { id: asked.id, keyId: "ann", decision: "approve", reason: "fine" } as const;
-    const by = { policy: SIGNED, chainId: FAKE_CHAIN_ID };
-    expect(await decideWithdrawal(house.database, { ...said, signature }, by)).toBe("done");
+    const asked = await askSigned(house);
     const thief = freshAddress();
     await overwrite(`UPDATE withdrawal SET destination = $2, destination_text = $2 WHERE id = $1`, [
       asked.id,
@@ -332,12 +324,16 @@ describe("a signer before a ledger that lies", () => {
   it("pays what the approver signed for once, whatever the ledger has forgotten", async () => {
     house.files.policy = SIGNED;
     const to = freshAddress();
-    const asked = await house.accept({ destination: to, destinationText: to });
-    const signature = signatureOf(0, asked, SIGNED);
-    const said = { id: asked.id, keyId: "ann", decision: "approve", reason: "fine" } as const;
-    const by = { policy: SIGNED, chainId: FAKE_CHAIN_ID };
-    expect(await decideWithdrawal(house.database, { ...said, signature }, by)).toBe("done");
-    const lane = house.lane();
+    const asked = await askSigned(house, { destination: to, destinationText: to });
+    // Nothing is known before it is to sign: a nonce is taken for what it will refuse.
+    const { signer } = house.context();
+    const late: typeof signer = {
+      address: signer.address,
+      review: (payments) => payments.map(() => undefined),
+      trouble: () => signer.trouble(),
+      sign: (intents, options) => signer.sign(intents, options),
+    };
+    const lane = house.laneWith({ signer: late });
     await house.pass(lane, { rounds: 3 });
     expect(await statusOf(asked)).toBe("settled");
     await overwrite(`UPDATE nonce_slot SET outcome = 'foreign' WHERE withdrawal_id = $1`, [

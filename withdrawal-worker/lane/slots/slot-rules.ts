@@ -3,6 +3,7 @@ import { screeningOf } from "../../../ledger/policy/policy.js";
 import type { QueuedWithdrawal } from "../../../ledger/withdrawals/nonce-slots.js";
 import type { SlotCandidate } from "../../../ledger/withdrawals/slot-choice.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import type { SigningRefusalCode } from "../../signers/signer-port.js";
 import { approvalsOf } from "../attempts/attempts.js";
 import type { LaneContext, Round } from "../lane-context.js";
 import { storeEach, type Waiting } from "./put-off.js";
@@ -59,13 +60,20 @@ export async function screen(
   };
 }
 
+/** Refusals of the signer that end a request without a nonce: the ledger can decide nothing about them. */
+const ENDING: ReadonlySet<SigningRefusalCode> = new Set<SigningRefusalCode>([
+  "FORBIDDEN_DESTINATION",
+  "APPROVALS_USED",
+]);
+
 /**
- * Spares a nonce where the signer would refuse it: what nobody is ever paid is rejected, what its day
- * does not cover waits. What persons or the policy decide is the ledger's to judge.
+ * Spares a nonce where the signer would refuse it: what nobody is ever paid, and what persons have signed
+ * for another nonce of, is rejected; what its day does not cover waits. What persons or the policy decide is
+ * the ledger's to judge.
  */
 export async function withoutRefused(
   context: LaneContext,
-  { lease }: Round,
+  { lease, view }: Round,
   {
     candidates,
     waiting,
@@ -83,6 +91,7 @@ export async function withoutRefused(
       amountUnits,
       destination,
       approvals: approvals.get(id) ?? [],
+      fromNonce: view.nonce,
     })),
   );
   const forbidden: { id: WithdrawalId; reason: string; data: { rule: string } }[] = [];
@@ -90,18 +99,18 @@ export async function withoutRefused(
     const refusal = refusals[index];
     if (refusal === undefined) return true;
     const { code, reason, isLasting } = refusal;
-    if (code === "FORBIDDEN_DESTINATION") {
+    if (ENDING.has(code)) {
       forbidden.push({ id, reason: `rule ${code}: ${reason}`, data: { rule: code } });
     } else if (!isLasting) waiting.push({ id, reason: `waits: the signer refuses (${reason})` });
-    return isLasting && code !== "FORBIDDEN_DESTINATION";
+    return isLasting && !ENDING.has(code);
   });
   if (forbidden.length > 0) {
     await storeEach(context, forbidden, (some) =>
       context.ledger.endBeforeSlot(lease, "rejected", some),
     );
     context.log.warn(
-      { count: forbidden.length },
-      "withdrawals to forbidden addresses are rejected",
+      { withdrawals: forbidden.map(({ id, data: { rule } }) => `${id} ${rule}`) },
+      "withdrawals are rejected that the signer would never sign for",
     );
   }
   return kept;

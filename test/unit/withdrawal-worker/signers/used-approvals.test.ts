@@ -36,6 +36,10 @@ function start() {
   );
   return {
     totals,
+    /** What it says before a nonce is taken. */
+    reviewFrom(fromNonce: bigint, { nonce: _nonce, ...payment }: SigningIntent) {
+      return signer.review([{ ...payment, fromNonce }])[0]?.code;
+    },
     async sign(...intents: readonly SigningIntent[]): Promise<readonly string[]> {
       const outcomes = await signer.sign(intents, { signal });
       return outcomes.map((outcome) => (outcome.kind === "refused" ? outcome.code : outcome.kind));
@@ -86,4 +90,17 @@ it("signs nothing that it cannot write down, and the rest all the same", async (
   expect(await worker.sign(approved(1n, "wd_1"), cancelOn(2n))).toEqual(["STOPPED", "signed"]);
   await lock.release();
   expect(await worker.sign(approved(1n, "wd_1"))).toEqual(["signed"]);
+});
+
+it("says so before a nonce is taken, as far as it cannot be the very same one", async () => {
+  const [worker, other] = [start(), start()];
+  const asked = approved(3n, "wd_1");
+  expect(other.reviewFrom(3n, asked)).toBeUndefined();
+  expect(await worker.sign(asked)).toEqual(["signed"]);
+  // A ledger that was put back gives it its nonce again.
+  expect([3n, 0n].map((nonce) => other.reviewFrom(nonce, asked))).toEqual([undefined, undefined]);
+  expect(other.reviewFrom(4n, asked)).toBe("APPROVALS_USED");
+  expect(other.reviewFrom(4n, approved(4n, "wd_2"))).toBeUndefined();
+  files.policy = PERMISSIVE;
+  expect(other.reviewFrom(4n, asked)).toBeUndefined();
 });

@@ -1,0 +1,63 @@
+/** Payments that persons have signed for, and that are to be signed more than once. */
+import { expect, it } from "@jest/globals";
+import { freshAddress, type House, houseForEachTest, TOKEN } from "../../helpers/exchange/house.js";
+import { operatorBeside } from "../../helpers/exchange/operator.js";
+import { askSigned, SIGNED, signedWith } from "./signed-requests.js";
+
+let house: House;
+
+houseForEachTest((opened) => {
+  house = opened;
+});
+
+const { release, sendForeign } = operatorBeside(() => house);
+
+it("end without a second nonce where somebody else used the first: that one is for others", async () => {
+  house.files.policy = SIGNED;
+  const asked = await askSigned(house);
+  const lane = house.lane();
+  house.chain.wireFault = (methods) =>
+    methods.includes("eth_sendRawTransaction") ? "reset-before" : undefined;
+  await expect(lane.runRound(house.signal)).rejects.toThrow();
+  house.chain.wireFault = () => undefined;
+  await sendForeign({ nonce: 0n });
+  house.chain.mine();
+  await house.pass(lane, { stepMs: 5_000 });
+  expect((await house.read(asked.id)).status).toBe("frozen");
+  expect(await release()).toBe(0);
+  await lane.runRound(house.signal);
+  const ended = await house.read(asked.id);
+  expect(ended.status).toBe("rejected");
+  expect(ended.reason).toContain("rule APPROVALS_USED");
+  expect(await house.balance("alice")).toEqual({ available: 100n * TOKEN, held: 0n });
+  const slots = await house.database.query(`SELECT nonce::integer FROM nonce_slot`);
+  expect(slots).toEqual([{ nonce: 0 }]);
+  const next = await askSigned(house);
+  await house.pass(lane);
+  expect(await house.read(next.id)).toMatchObject({ status: "settled", nonce: 1n });
+});
+
+it("are paid and counted once where the pool refuses the price that was signed first", async () => {
+  house.files.policy = signedWith({ signerDayMaxUnits: 3n * TOKEN });
+  const to = freshAddress();
+  const terms = { destination: to, destinationText: to };
+  const asked = await askSigned(house, { ...terms, amountUnits: 2n * TOKEN });
+  house.chain.minimumPriceAtoken = 40_000_000n;
+  const lane = house.lane();
+  await house.pass(lane, { rounds: 3 });
+  const paid = await house.read(asked.id);
+  expect(paid).toMatchObject({ status: "settled", nonce: 0n, txHash: paid.hashes[1] });
+  expect(house.chain.balances.get(to)).toBe(2n * TOKEN);
+  // What the day has left is a third TOKEN, and no more.
+  const last = await askSigned(house, { ...terms, amountUnits: TOKEN });
+  await house.pass(lane, { rounds: 3 });
+  const beyond = await askSigned(house, { ...terms, amountUnits: 1n });
+  await house.pass(lane, { rounds: 3 });
+  expect((await house.read(last.id)).status).toBe("settled");
+  const waiting = await house.read(beyond.id);
+  expect([waiting.status, waiting.reason]).toEqual([
+    "accepted",
+    expect.stringContaining("within 24 hours"),
+  ]);
+  expect(house.chain.balances.get(to)).toBe(3n * TOKEN);
+});
