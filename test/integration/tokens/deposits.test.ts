@@ -7,16 +7,8 @@ import { type Address, parseAddress } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { listSightings } from "../../../ledger/assets/token-sightings.js";
 import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
-import type { BlockSource } from "../../../deposit-watcher/block-reader.js";
-import { collectEvidence } from "../../../deposit-watcher/api/evidence.js";
-import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
-import { depositIdsOfTransaction } from "../../../ledger/deposits/deposit-evidence.js";
-import {
-  customerBalances,
-  findDeposit,
-  listDeposits,
-} from "../../../ledger/deposits/deposit-queries.js";
+import { customerBalances, listDeposits } from "../../../ledger/deposits/deposit-queries.js";
 import { listEvents } from "../../../ledger/events.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { silentLog } from "../../helpers/services/ledger.js";
@@ -189,7 +181,6 @@ beforeAll(async () => {
 
 afterAll(() => bench.close());
 
-/** "customer asset units" of the deposits of a transaction in a state. */
 /** The lease of the watcher that books. */
 async function leaseNow(): Promise<{ readonly epoch: bigint }> {
   const [row] = await bench.database.query<{ epoch: string }>(
@@ -198,6 +189,7 @@ async function leaseNow(): Promise<{ readonly epoch: bigint }> {
   return { epoch: BigInt(row?.epoch ?? "0") };
 }
 
+/** "customer asset units" of the deposits of a transaction in a state. */
 async function depositsOf(hash: Hash32, state = "credited"): Promise<string[]> {
   const rows = await listDeposits(bench.database, { afterSeq: 0, limit: 1_000 });
   return rows
@@ -393,138 +385,5 @@ describe("what lay at addresses before they counted", () => {
          VALUES (1, 9, 'NOBODY', 'asset:hot_wallet', 'liability:suspense', 1)`,
       ),
     ).rejects.toThrow("no asset is called NOBODY");
-  });
-});
-
-describe("a deposit of a token", () => {
-  /** Its evidence, as the API collects it. */
-  async function evidenceOf(
-    hash: Hash32,
-    told: {
-      readonly source?: BlockSource;
-      readonly tokenBalances?: typeof bench.node.tokenBalances;
-      readonly id?: string;
-    } = {},
-  ) {
-    const [first = ""] = await depositIdsOfTransaction(bench.database, hash);
-    const { id = first, source = bench.source, tokenBalances } = told;
-    const deposit = await findDeposit(bench.database, id);
-    if (deposit === undefined) throw new Error("no deposit");
-    const { database } = bench;
-    const node = tokenBalances === undefined ? bench.node : { ...bench.node, tokenBalances };
-    const contractOf = (asset: string) =>
-      TOKENS.find(({ symbol }) => symbol === asset)?.contractAddress;
-    const { signal } = new AbortController();
-    return collectEvidence({ database, node, source, contractOf }, deposit, { signal });
-  }
-
-  async function explain(hash: Hash32) {
-    const { database, node, source } = bench;
-    const known = {
-      walletFrom: (address: Address) => (address === WALLET ? 0 : undefined),
-      assetOf: () => undefined,
-      customerOf: (address: Address) => (address === alice ? parseCustomerId("alice") : undefined),
-    };
-    const { signal } = new AbortController();
-    const transactionStatus = async () => {
-      const receipt = await node.getTransactionReceipt(hash, { signal });
-      if (receipt === undefined) throw new Error("not mined");
-      const { height, transactionIndex: index } = receipt;
-      return { status: "included" as const, height, index };
-    };
-    const parts = { database, source, watched: known, node: { ...node, transactionStatus } };
-    return explainTransaction(parts, hash, { signal });
-  }
-
-  it("has its evidence in the token's own balances, operation or log", async () => {
-    const [served = "0x" as Hash32, leftOut = "0x" as Hash32] = await bench.mine([
-      callOf("PlainToken", "transfer", [alice, 61n]),
-      callOf("FeeToken", "transfer", [alice, 200n]),
-    ]);
-    await bench.mine([]);
-    await bench.caughtUp();
-    const one = await evidenceOf(served);
-    expect(one.chainFault).toBeUndefined();
-    expect(one.chain).toMatchObject({ operationsUnits: 61n, agrees: true });
-    const two = await evidenceOf(leftOut);
-    expect(two.chain).toMatchObject({ operationsUnits: 200n, agrees: true });
-    const chain = two.chain;
-    expect((chain?.balanceAfterUnits ?? 0n) - (chain?.balanceBeforeUnits ?? 0n)).toBe(198n);
-    expect(await explain(leftOut)).toMatchObject({ code: "CREDITED" });
-    // What the books have, and the balance never did: a claim alone is no evidence.
-    for (const hash of [served, leftOut]) {
-      const still = await evidenceOf(hash, {
-        tokenBalances: async (queries) => queries.map(() => 1_000n),
-      });
-      expect(still.chain).toMatchObject({ agrees: false });
-    }
-  });
-
-  it("has it in the token's logs where the Data API has its operation no more, or elsewhere", async () => {
-    const [served = "0x" as Hash32, twice = "0x" as Hash32] = await bench.mine([
-      callOf("PlainToken", "transfer", [alice, 71n]),
-      callOf("PlainToken", "transferMany", [
-        [alice, alice],
-        [72n, 73n],
-      ]),
-    ]);
-    await bench.mine([]);
-    await bench.caughtUp();
-    // As behind a list of tokens without this one: its operations are gone, others have its indexes.
-    const without = {
-      block: async (...asked: Parameters<typeof bench.source.block>) => {
-        const block = await bench.source.block(...asked);
-        return (
-          block && {
-            ...block,
-            transactions: async (...wanted: Parameters<typeof block.transactions>) =>
-              (await block.transactions(...wanted)).map((each) => ({
-                ...each,
-                operations: each.operations.filter(({ isNative }) => isNative),
-              })),
-          }
-        );
-      },
-    };
-    expect((await evidenceOf(served, { source: without })).chain).toMatchObject({
-      operation: { type: "ERC20_TRANSFER", amountAtoken: 71n },
-      agrees: true,
-    });
-    for (const id of await depositIdsOfTransaction(bench.database, twice)) {
-      const { chain } = await evidenceOf(twice, { source: without, id });
-      expect([id, chain?.agrees]).toEqual([id, true]);
-    }
-    const tokenBalances: typeof bench.node.tokenBalances = async () => [0n, 70n];
-    const still = await evidenceOf(served, { source: without, tokenBalances });
-    expect(still.chain).toMatchObject({ agrees: false });
-  });
-
-  it("agrees, too, where more came than the token said, which is booked beside it", async () => {
-    const mood = (one: bigint) => callOf("MoodyToken", "setMood", [one]);
-    const [said = "0x" as Hash32] = await bench.mine([
-      callOf("MoodyToken", "mint", [alice, 10n]),
-      callOf("MoodyToken", "mint", [ISSUER.address, 50n]),
-      mood(4n),
-      callOf("MoodyToken", "transfer", [alice, 50n]),
-      mood(3n),
-    ]);
-    await bench.mine([]);
-    await bench.caughtUp();
-    expect((await evidenceOf(said)).chain).toMatchObject({ operationsUnits: 10n, agrees: true });
-    for (const units of [10n, 59n, 61n]) {
-      const other = await evidenceOf(said, { tokenBalances: async () => [0n, units] });
-      expect([units, other.chain?.agrees]).toEqual([units, false]);
-    }
-  });
-
-  it("is explained where there is none", async () => {
-    const [unknown = "0x" as Hash32, lie = "0x" as Hash32] = await bench.mine([
-      callOf("Forger", "fungible", [ISSUER.address, alice, 1n]),
-      callOf("MoodyToken", "transfer", [alice, 1n]),
-    ]);
-    await bench.mine([]);
-    await bench.caughtUp();
-    expect(await explain(unknown)).toMatchObject({ code: "TOKEN_NOT_CREDITED" });
-    expect(await explain(lie)).toMatchObject({ code: "TOKEN_NOT_ARRIVED" });
   });
 });
