@@ -60,10 +60,12 @@ export interface DataApiClientOptions {
 export const BLOCK_MISSING_NUMBERS: ReadonlySet<number> = new Set([201, 202]);
 
 /**
- * Listed error numbers that say how the server stands and nothing of what it was asked: node and index
- * contradict each other, or a full disk. The same question can be answered once somebody has seen to it.
+ * Listed error numbers that say how the server stands and nothing of what it was asked: its node is of
+ * another chain, contradicts the index, refuses, has deleted a block that the index needs or keeps a
+ * journal that does not add up, or the disk is full. The same question can be answered once somebody has
+ * seen to it.
  */
-export const SERVER_STATE_NUMBERS: ReadonlySet<number> = new Set([106, 110]);
+export const SERVER_STATE_NUMBERS: ReadonlySet<number> = new Set([105, 106, 107, 110, 204, 209]);
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 

@@ -97,6 +97,10 @@ describe("a source for catching up", () => {
     ["an index that is behind", () => apiError(104, true)],
     ["node and index that contradict each other", () => apiError(106, false)],
     ["an index whose disk is full", () => apiError(110, false)],
+    ["an index that needs a block which its node has deleted", () => apiError(204, false)],
+    ["a node of another chain behind the index", () => apiError(105, false)],
+    ["a node that refuses what the index asks", () => apiError(107, false)],
+    ["a node whose journal does not add up", () => apiError(209, false)],
     [
       "a connection that broke",
       () => new NodeFault("NODE_UNREACHABLE", "a test", { retriable: true }),

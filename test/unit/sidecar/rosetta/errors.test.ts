@@ -141,8 +141,18 @@ describe("the error table", () => {
     expect(BLOCK_MISSING_NUMBERS).toEqual(
       new Set([BLOCK_NOT_FOUND.number, BLOCK_ABOVE_TIP.number]),
     );
-    const { NODE_FAULT, INDEX_WRITE_FAILED } = ERROR_TABLE;
-    expect(SERVER_STATE_NUMBERS).toEqual(new Set([NODE_FAULT.number, INDEX_WRITE_FAILED.number]));
+    const { NODE_WRONG_CHAIN, NODE_FAULT, NODE_REFUSED, INDEX_WRITE_FAILED } = ERROR_TABLE;
+    const { BLOCK_PRUNED, JOURNAL_INCONSISTENT } = ERROR_TABLE;
+    expect(SERVER_STATE_NUMBERS).toEqual(
+      new Set([
+        NODE_WRONG_CHAIN.number,
+        NODE_FAULT.number,
+        NODE_REFUSED.number,
+        INDEX_WRITE_FAILED.number,
+        BLOCK_PRUNED.number,
+        JOURNAL_INCONSISTENT.number,
+      ]),
+    );
   });
 
   it("recognises faults of the node by their code", () => {
