@@ -12,7 +12,7 @@ import type { Log, Receipt } from "./receipt.js";
 import type { AbciEvent } from "./consensus/abci-types.js";
 import { sdkTransactionHash } from "./consensus/sdk-transaction.js";
 import { bytesToHex, type Hash32 } from "./hex.js";
-import { allAtOnce, eachInSteps, mapInSteps, type Steps } from "./steps/steps.js";
+import { eachInSteps, mapInSteps, type Steps } from "./steps/steps.js";
 import { BASE_DENOM, type Atoken } from "./units.js";
 
 /** What events follow from: a block with everything that was stored with it. */
@@ -144,12 +144,10 @@ export function amountText(amountAtoken: Atoken): string {
   return `${amountAtoken}${BASE_DENOM}`;
 }
 
-/** Events of one transaction, in order. Those of a Cosmos transaction were made as it ran. */
-export function transactionEvents(executed: ExecutedTransaction): readonly AbciEvent[] {
-  return allAtOnce(transactionEventSteps(executed));
-}
-
-/** The same in steps: it may have tens of thousands of logs. */
+/**
+ * Events of one transaction, in order; in steps, because it may have tens of thousands of logs. Those of a
+ * Cosmos transaction were made as it ran.
+ */
 export function* transactionEventSteps(executed: ExecutedTransaction): Steps<readonly AbciEvent[]> {
   return isEvmExecuted(executed) ? yield* evmEventSteps(executed) : executed.result.events;
 }

@@ -69,11 +69,6 @@ export interface ProvenRoot {
   readonly proofs: readonly MerkleProof[];
 }
 
-/** Proofs of all leaves, in order. */
-export function merkleProofs(leaves: readonly Uint8Array[]): readonly MerkleProof[] {
-  return allAtOnce(provenRootSteps(leaves)).proofs;
-}
-
 /** Root and proofs together, in steps of a leaf each. */
 export function* provenRootSteps(leaves: readonly Uint8Array[]): Steps<ProvenRoot> {
   const hashes = yield* mapInSteps(leaves, leafHash);

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
-import { transactionEvents } from "../../../chain/abci-event.js";
+import { transactionEventSteps } from "../../../chain/abci-event.js";
 import { sha256 } from "../../../chain/hashes.js";
 import { bytesToHash32, parseHexBytes } from "../../../chain/hex.js";
 import { SYSTEM_ADDRESSES } from "../../../chain/networks.js";
@@ -13,6 +13,7 @@ import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
 import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { until } from "../../helpers/until.js";
+import { allAtOnce } from "../../../chain/steps/steps.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";
 const faucet = Wallet.fromPhrase(MNEMONIC);
@@ -146,7 +147,9 @@ describe("four validators and a follower", () => {
   it("emit the bank's events with the message's index last", () => {
     const [first] = mined(node(3));
     if (first === undefined) throw new Error("nothing was mined");
-    const transfers = transactionEvents(first).filter(({ type }) => type === "transfer");
+    const transfers = allAtOnce(transactionEventSteps(first)).filter(
+      ({ type }) => type === "transfer",
+    );
     const payer = toBech32(from);
     expect(transfers.map(({ attributes }) => attributes.map(({ value }) => value))).toEqual([
       [payer, toBech32(parseAddress(SYSTEM_ADDRESSES.feeCollector)), `${FEE}atoken`],

@@ -12,13 +12,14 @@ import { decodeTransaction, recoverSender } from "../../../chain/transaction.js"
 import {
   searchBlocks,
   searchTransactions,
-  transactionValues,
+  transactionValueSteps,
 } from "../../../node/rpc/comet/search/event-search.js";
 import { parseQuery } from "../../../node/rpc/comet/search/query.js";
 import { eventValues, matchesQuery } from "../../../node/rpc/comet/search/query-match.js";
 import { CometTestChain, VALIDATOR_KEYS } from "../../helpers/chains/comet-chain.js";
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { until } from "../../helpers/until.js";
+import { allAtOnce } from "../../../chain/steps/steps.js";
 
 const faucet = new Wallet(`0x${"31".repeat(32)}`);
 const poor = new Wallet(`0x${"33".repeat(32)}`);
@@ -346,8 +347,10 @@ describe("searches", () => {
       const committed = chain.chain.view.block(height);
       for (const index of committed?.block.transactions.keys() ?? []) {
         if (committed === undefined) continue;
-        if (matchesQuery(query, transactionValues(height, executedTransaction(committed, index))))
+        const executed = executedTransaction(committed, index);
+        if (matchesQuery(query, allAtOnce(transactionValueSteps(height, executed)))) {
           found.push(`${height}/${index}`);
+        }
       }
     }
     return found;

@@ -6,7 +6,7 @@ import {
   event,
   executedTransaction,
   searchTermSteps,
-  transactionEvents,
+  transactionEventSteps,
 } from "../../../chain/abci-event.js";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import type { BalanceChange, BlockJournal } from "../../../chain/balance-change.js";
@@ -92,12 +92,14 @@ function source(
   return { block, receipts: [receipt], journal };
 }
 
-const plain = (list: ReturnType<typeof transactionEvents>) =>
+const eventsOf = (executed: ReturnType<typeof executedTransaction>) =>
+  allAtOnce(transactionEventSteps(executed));
+const plain = (list: ReturnType<typeof eventsOf>) =>
   list.map(({ type, attributes }) => [type, attributes.map(({ key, value }) => `${key}=${value}`)]);
 
 describe("events of a transaction", () => {
   it("tell fee, message, movement and result, the specification's attributes first", () => {
-    expect(plain(transactionEvents(executedTransaction(source([FEE, CALL]), 0)))).toEqual([
+    expect(plain(eventsOf(executedTransaction(source([FEE, CALL]), 0)))).toEqual([
       ["coin_spent", [`spender=${payer}`, "amount=210000atoken"]],
       ["coin_received", [`receiver=${collector}`, "amount=210000atoken"]],
       ["transfer", [`sender=${payer}`, `recipient=${collector}`, "amount=210000atoken"]],
@@ -152,7 +154,7 @@ describe("events of a transaction", () => {
     const journal = { ...one.journal, transactions: journals };
     const all = { block, receipts: fees.map(() => receipt), journal };
     const burned = fees.map((_, index) => {
-      const events = transactionEvents(executedTransaction(all, index));
+      const events = eventsOf(executedTransaction(all, index));
       const found = events.find(({ type }) => type === "fee_burn")?.attributes;
       return BigInt(found?.[1]?.value.replace("atoken", "") ?? 0);
     });
@@ -166,25 +168,19 @@ describe("events of a transaction", () => {
 
   it("do not tell of coins that did not move, and say that execution failed", () => {
     const reverted = { ...CALL, effective: false, error: "out of gas" };
-    const events = transactionEvents(
-      executedTransaction(source([FEE, reverted], { status: 0 }), 0),
-    );
+    const events = eventsOf(executedTransaction(source([FEE, reverted], { status: 0 }), 0));
     expect(plain(events).filter(([type]) => type === "transfer")).toHaveLength(1);
     const result = events.findLast(({ type }) => type === "ethereum_tx");
     const failed = result?.attributes.find(({ key }) => key === "ethereumTxFailed");
     expect(failed?.value).toBe("out of gas");
-    const empty = transactionEvents(
-      executedTransaction(source([FEE, { ...CALL, amountAtoken: 0n }]), 0),
-    );
+    const empty = eventsOf(executedTransaction(source([FEE, { ...CALL, amountAtoken: 0n }]), 0));
     expect(plain(empty).filter(([type]) => type === "transfer")).toHaveLength(1);
   });
 
   it("tell of internal movements and of coins that are destroyed", () => {
     const inner = change({ reason: "CALL", from: SHOP, to: PAYER, amountAtoken: 2n });
     const burnt = change({ reason: "DESTRUCT", from: SHOP, amountAtoken: 1n });
-    const events = plain(
-      transactionEvents(executedTransaction(source([FEE, CALL, inner, burnt]), 0)),
-    );
+    const events = plain(eventsOf(executedTransaction(source([FEE, CALL, inner, burnt]), 0)));
     expect(events).toContainEqual([
       "transfer",
       [`sender=${shop}`, `recipient=${payer}`, "amount=2atoken", "msg_index=0"],
@@ -195,7 +191,7 @@ describe("events of a transaction", () => {
   it("carry logs as JSON that no index holds", () => {
     const topic = parseHash32(`0x${"aa".repeat(32)}`);
     const logs = [{ address: SHOP, topics: [topic], data: Uint8Array.of(1) }];
-    const events = transactionEvents(executedTransaction(source([FEE], { logs }), 0));
+    const events = eventsOf(executedTransaction(source([FEE], { logs }), 0));
     const [attribute] = events.find(({ type }) => type === "tx_log")?.attributes ?? [];
     expect([attribute?.key, attribute?.index]).toEqual(["txLog", false]);
     expect(JSON.parse(attribute?.value ?? "")).toEqual({
@@ -256,10 +252,7 @@ describe("events of a block", () => {
     expect(allAtOnce(searchTermSteps(slashed)).amounts.has(7n)).toBe(true);
     for (const block of [full, source([FEE, CALL]), moved, slashed]) {
       const { types, amounts } = allAtOnce(searchTermSteps(block));
-      const events = [
-        ...transactionEvents(executedTransaction(block, 0)),
-        ...blockEvents(block.journal),
-      ];
+      const events = [...eventsOf(executedTransaction(block, 0)), ...blockEvents(block.journal)];
       expect([...types].toSorted()).toEqual(
         [...new Set(events.map(({ type }) => type))].toSorted(),
       );

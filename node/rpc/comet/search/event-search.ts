@@ -16,7 +16,7 @@ import { BASE_DENOM } from "../../../../chain/units.js";
 import type { BlockHeader } from "../../../../chain/block.js";
 import { dataIndexOf } from "../../../../chain/cosmos/cosmos-result.js";
 import type { ChainView } from "../../../view/chain-view.js";
-import { allAtOnce, type Steps } from "../../../../chain/steps/steps.js";
+import type { Steps } from "../../../../chain/steps/steps.js";
 import { breathe, doBreathing } from "../../../../runtime/process/main-thread.js";
 import {
   assertResults,
@@ -108,12 +108,7 @@ export async function searchBlocks(
   return found;
 }
 
-/** Values that a transaction is found and announced by. */
-export function transactionValues(height: Height, executed: ExecutedTransaction): EventValues {
-  return allAtOnce(transactionValueSteps(height, executed));
-}
-
-/** The same in steps. */
+/** Values that a transaction is found and announced by, in steps. */
 export function* transactionValueSteps(
   height: Height,
   executed: ExecutedTransaction,

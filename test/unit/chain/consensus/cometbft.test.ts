@@ -16,7 +16,7 @@ import { hashEvidence, hashEvidenceList } from "../../../../chain/consensus/evid
 import {
   decodeMerkleProof,
   encodeMerkleProof,
-  merkleProofs,
+  provenRootSteps,
   merkleRootOf,
   verifyMerkleProof,
 } from "../../../../chain/consensus/merkle.js";
@@ -30,6 +30,7 @@ import {
   voteSignBytes,
 } from "../../../../chain/consensus/vote.js";
 import { bytesToHex, hexToBytes } from "../../../../chain/hex.js";
+import { allAtOnce } from "../../../../chain/steps/steps.js";
 
 interface BlockIdVector {
   readonly hash: string;
@@ -149,7 +150,7 @@ describe("Merkle trees", () => {
     for (const { leaves, root, proofs } of vectors.trees) {
       const bytes = (leaves ?? []).map(hexToBytes);
       expect(bytesToHex(merkleRootOf(bytes))).toBe(root);
-      const ours = merkleProofs(bytes);
+      const ours = allAtOnce(provenRootSteps(bytes)).proofs;
       expect(ours.map((proof) => bytesToHex(encodeMerkleProof(proof)))).toEqual(
         (proofs ?? []).map((proof) => proof.bytes),
       );

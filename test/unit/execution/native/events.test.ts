@@ -11,7 +11,7 @@ import { searchTransactions } from "../../../../node/rpc/comet/search/event-sear
 import { parseQuery } from "../../../../node/rpc/comet/search/query.js";
 import type { CometChain } from "../../../../node/rpc/comet/ports.js";
 import { executedAt, executedPages } from "../../../../node/rpc/comet/chain-reads.js";
-import { transactionEvents } from "../../../../chain/abci-event.js";
+import { transactionEventSteps } from "../../../../chain/abci-event.js";
 import { EventStore } from "../../../../node/store/blocks/event-store.js";
 import { ExecutionChain } from "../../../helpers/chains/execution-chain.js";
 import {
@@ -22,6 +22,7 @@ import {
   type Sent,
 } from "../../../helpers/chains/native-chain.js";
 import { compileFixture } from "../../../helpers/contracts/solidity.js";
+import { allAtOnce } from "../../../../chain/steps/steps.js";
 
 const TOKEN = 10n ** 18n;
 const staking = published("IStaking");
@@ -147,7 +148,10 @@ describe("events of modules that code called", () => {
       const pages = [...executedPages(chain.view, height)].flatMap((page) => page ?? []);
       for (const executed of pages) {
         const one = await executedAt(comet(), { height, index: executed.index });
-        expect([height, transactionEvents(one)]).toEqual([height, transactionEvents(executed)]);
+        expect([height, allAtOnce(transactionEventSteps(one))]).toEqual([
+          height,
+          allAtOnce(transactionEventSteps(executed)),
+        ]);
       }
     }
   });

@@ -14,7 +14,7 @@ import type { CometChain } from "../../../../node/rpc/comet/ports.js";
 import {
   searchBlocks,
   searchTransactions,
-  transactionValues,
+  transactionValueSteps,
 } from "../../../../node/rpc/comet/search/event-search.js";
 import { type EventValues, eventValues } from "../../../../node/rpc/comet/search/query-match.js";
 import { parseQuery } from "../../../../node/rpc/comet/search/query.js";
@@ -30,6 +30,7 @@ import {
 } from "../../../helpers/chains/native-chain.js";
 import { createRandom } from "../../../helpers/random.js";
 import { CONTRACTS, MoneyPrograms } from "../../execution/native/money-programs.js";
+import { allAtOnce } from "../../../../chain/steps/steps.js";
 
 const SEED = Number(process.env["CAUSEWAY_TEST_SEED"] ?? 20_261_128);
 const BLOCKS = Number(process.env["CAUSEWAY_SEARCH_BLOCKS"] ?? 14);
@@ -158,7 +159,7 @@ function everything(): { readonly transactions: Findable[]; readonly blocks: Fin
   for (let height = 1; height <= BLOCKS; height++) {
     for (const page of executedPages(chain.view, height)) {
       for (const executed of page ?? []) {
-        const values = transactionValues(height, executed);
+        const values = allAtOnce(transactionValueSteps(height, executed));
         transactions?.push({ place: `${height}/${executed.index}`, values });
       }
     }

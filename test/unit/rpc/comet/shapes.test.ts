@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { ZERO_ADDRESS } from "../../../../chain/address.js";
 import { type DuplicateVoteEvidence, hashEvidence } from "../../../../chain/consensus/evidence.js";
-import { merkleProofs, merkleRootOf } from "../../../../chain/consensus/merkle.js";
+import { merkleRootOf, provenRootSteps } from "../../../../chain/consensus/merkle.js";
 import { ValidatorSet } from "../../../../chain/consensus/validator-set.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import type { Hash32 } from "../../../../chain/hex.js";
@@ -19,6 +19,7 @@ import { parseEvidence } from "../../../../node/rpc/comet/json/evidence-json.js"
 import type { CometChain } from "../../../../node/rpc/comet/ports.js";
 import { emptyProgress } from "../../../helpers/chains/height-progress.js";
 import { readScenarios } from "../../consensus/cometbft-scenarios.js";
+import { allAtOnce } from "../../../../chain/steps/steps.js";
 
 const { shapes } = readScenarios();
 const keyOf = (index: number) => signingKeyOf(Buffer.alloc(32, index + 1)).publicKey;
@@ -109,7 +110,7 @@ describe("values", () => {
     ];
     const leaves = transactions.map((bytes) => sha256(bytes));
     const root = merkleRootOf(leaves);
-    for (const [index, proof] of merkleProofs(leaves).entries()) {
+    for (const [index, proof] of allAtOnce(provenRootSteps(leaves)).proofs.entries()) {
       const bytes = transactions[index] ?? Buffer.alloc(0);
       const text = JSON.stringify(transactionProofJson(root, bytes, proof));
       expect(text).toBe(shape(`proof${index}`));

@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { AbiCoder, Wallet } from "ethers";
-import { transactionEvents } from "../../../../chain/abci-event.js";
+import { transactionEventSteps } from "../../../../chain/abci-event.js";
 import {
   encodeSdkTransaction,
   sdkTransactionHash,
@@ -19,6 +19,7 @@ import type { QuerySources } from "../../../../node/rpc/cosmos/sources.js";
 import { CometTestChain } from "../../../helpers/chains/comet-chain.js";
 import { turnsOf } from "../../../helpers/turns.js";
 import { ALICE, signLegacy } from "../evm/fixture.js";
+import { allAtOnce } from "../../../../chain/steps/steps.js";
 
 const COUNT = 150;
 const SIGNAL = new AbortController().signal;
@@ -51,7 +52,9 @@ it("the fees of a block are added up once, for all that are asked for one by one
   const pages = jest.spyOn(view, "pages");
   const burned: string[] = [];
   for (let index = 0; index < COUNT; index++) {
-    const events = transactionEvents(await executedAt({ view }, { height: 1, index }));
+    const events = allAtOnce(
+      transactionEventSteps(await executedAt({ view }, { height: 1, index })),
+    );
     const split = events.find(({ type }) => type === "fee_burn")?.attributes;
     burned.push(split?.map(({ key, value }) => `${key} ${value}`).join() ?? "");
   }
