@@ -6,7 +6,7 @@ import path from "node:path";
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
 import { findBlockedPorts } from "../../cli/home/ports.js";
 import { PATIENT_CALLS } from "./node-process.js";
-import { MOST_WORKERS } from "./ports.js";
+import { MOST_WORKERS, RUNS } from "./ports.js";
 import { compiledFolder } from "./services/services.js";
 import { until } from "./until.js";
 
@@ -53,9 +53,6 @@ export interface RunningKit {
 /** Kits that one test file may have at once. */
 const SLOTS_PER_WORKER = 5;
 
-/** Runs of the tests on one machine that have places of their own. */
-const RUNS = 7;
-
 const PLACES = RUNS * MOST_WORKERS * SLOTS_PER_WORKER;
 
 /** Places that would give a part a port to which `fetch` does not connect: others stand behind the last. */
@@ -65,13 +62,14 @@ const BLOCKED_PLACES = Array.from({ length: PLACES }, (_, place) => place).filte
 });
 
 /**
- * Offsets for the kits of a test file: never the same for two files of one run at the same time,
- * rarely for two runs. Steps of 20 never make two parts of two kits meet, and all ports stay below
+ * Offsets for the kits of a test file: never the same for two files at the same time, of one run or of up
+ * to seven. Steps of 20 never make two parts of two kits meet, and all ports stay below
  * those that systems hand out.
  */
 export function kitOffset(slot: number): number {
   const worker = Number(process.env["JEST_WORKER_ID"] ?? 1) % MOST_WORKERS;
-  const place = ((process.ppid % RUNS) * MOST_WORKERS + worker) * SLOTS_PER_WORKER + slot;
+  const run = Number(process.env["CAUSEWAY_TEST_RUN"]);
+  const place = (run * MOST_WORKERS + worker) * SLOTS_PER_WORKER + slot;
   const blocked = BLOCKED_PLACES.indexOf(place);
   return offsetOf(blocked === -1 ? place : PLACES + blocked);
 }

@@ -5,6 +5,7 @@ import { pathToFileURL } from "node:url";
 interface TestPorts {
   readonly freePort: () => Promise<number>;
   readonly MOST_WORKERS: number;
+  readonly RUNS: number;
 }
 
 // From the clone's folder: benchmarks are compiled to another one. Both in one import: of two at a time
@@ -17,3 +18,6 @@ export const { freePort } = ports;
 
 /** Test files that run at once, at most. */
 export const { MOST_WORKERS } = ports;
+
+/** Runs of the tests on one machine that have places of their own. */
+export const { RUNS } = ports;

@@ -1,11 +1,13 @@
-/** Starts the helper process that gives tests a PostgreSQL and a compiled tree when they ask. */
+/** Takes the run's place on the machine, and starts the helper process that gives tests a PostgreSQL and a compiled tree when they ask. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { claimRun } from "../../../bin/test-ports.mjs";
 
 const SCRIPT = fileURLToPath(new URL("./test-services.mjs", import.meta.url));
 
 export default async function globalSetup() {
+  process.env.CAUSEWAY_TEST_RUN = String(await claimRun());
   // Its stdin is the leash: when this process ends for any reason, the helper cleans up.
   const helper = spawn(process.execPath, [SCRIPT], {
     detached: true,
