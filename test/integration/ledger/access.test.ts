@@ -3,10 +3,8 @@
  * behind. Keys are made and ended by the operator's commands; the API runs in the watcher's role.
  */
 import { createHash, createHmac, generateKeyPairSync, sign } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import supertest from "supertest";
 import {
@@ -16,29 +14,13 @@ import {
   runListKeys,
   runRevokeKey,
 } from "../../../cli/commands/keys.js";
-import type { LedgerCommand } from "../../../cli/ledger/ledger-tools.js";
-import { AddressBook } from "../../../deposit-watcher/address-book.js";
-import { createDepositRoutes } from "../../../deposit-watcher/api/routes.js";
-import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
-import { KEY_LIFE_MS, KeyRing } from "../../../ledger/access/key-ring.js";
-import { LedgerGuard } from "../../../ledger/guard/ledger-guard.js";
+import { KEY_LIFE_MS } from "../../../ledger/access/key-ring.js";
 import { ACCESS_SCOPES } from "../../../ledger/access/scopes.js";
-import { createDataApiClient } from "../../../rpc-client/data-api/data-api-client.js";
-import { createEvmClient } from "../../../rpc-client/evm-client.js";
-import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
-import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
-import { createMetrics } from "../../../runtime/process/metrics.js";
+import type { HttpServer } from "../../../runtime/http/http-server.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
-import {
-  openTestLedger,
-  roleUrl,
-  silentLog,
-  type TestLedger,
-} from "../../helpers/services/ledger.js";
-import { derivation } from "../../helpers/services/watcher.js";
-import { HOT } from "../../helpers/services/watcher.js";
+import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
+import { commandOver, createKeyedApi, FILE_KEY, makeHome } from "./keyed-api.js";
 
-const FILE_KEY = "the-key-of-the-home";
 const START_MS = Date.UTC(2026, 10, 20);
 
 let ledger: TestLedger;
@@ -51,9 +33,7 @@ let statements: string[] = [];
 
 beforeAll(async () => {
   ledger = await openTestLedger(undefined, "watcher");
-  home = mkdtempSync(join(tmpdir(), "causeway-keys-"));
-  mkdirSync(join(home, "config"));
-  writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: HOT.slice(2) }));
+  home = makeHome();
   const counted: SqlDatabase = Object.create(ledger.database, {
     query: {
       value: (text: string, values?: readonly unknown[]) => {
@@ -62,31 +42,7 @@ beforeAll(async () => {
       },
     },
   });
-  // Asked by endpoints that this test does not call.
-  const url = "http://127.0.0.1:1";
-  const node = createEvmClient(createJsonRpcClient({ url }));
-  const source = createDataApiClient({ url, network: { blockchain: "token", network: "x" } });
-  const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs };
-  server = createHttpServer({
-    name: "deposit-api",
-    apiSpecPath: fileURLToPath(new URL("../../../openapi/deposit.yaml", import.meta.url)),
-    listen: { host: "127.0.0.1", port: 0 },
-    routes: createDepositRoutes({
-      database: ledger.database,
-      derivation,
-      guard: await LedgerGuard.open({ database: ledger.database, home, reporter: "test" }),
-      tokens: [],
-      chain: { node, source, watched: new AddressBook() },
-      headHeight: () => 7,
-      onRegistered: () => undefined,
-    }),
-    access: new KeyRing({ database: counted, fileKey: FILE_KEY, service: "deposit-api", clock }),
-    mapError: mapDepositError,
-    readiness: () => ({ ready: true }),
-    log: silentLog,
-    metrics: createMetrics({ processMetrics: false }),
-    bodyLimitBytes: 1_024,
-  });
+  server = await createKeyedApi({ ledger, home, asked: counted, nowMs: () => nowMs });
 });
 afterAll(async () => {
   await ledger.drop();
@@ -97,14 +53,7 @@ beforeEach(() => {
   statements = [];
 });
 
-const command = (json = true): LedgerCommand => ({
-  home,
-  portOffset: 0,
-  json,
-  env: { DATABASE_URL: roleUrl(ledger.url, "operator") },
-  signal: new AbortController().signal,
-  print: (text) => void printed.push(text),
-});
+const command = (json = true) => commandOver({ ledger, home, json, printed });
 
 interface Made {
   readonly id: string;
