@@ -8,7 +8,6 @@ import { identify } from "@libp2p/identify";
 import type { Connection, Libp2p, MultiaddrConnection } from "@libp2p/interface";
 import { noise } from "@libp2p/noise";
 import { tcp } from "@libp2p/tcp";
-import { yamux } from "@libp2p/yamux";
 import { multiaddr } from "@multiformats/multiaddr";
 import { createLibp2p } from "libp2p";
 import { errorMessage } from "../../chain/errors.js";
@@ -20,6 +19,7 @@ import { Channel } from "./channel.js";
 import { AddressStrikes } from "./peers/address-strikes.js";
 import { ConnectionGate, nodeIdOfPeer } from "./peers/connection-gate.js";
 import { gossipService } from "./gossip/gossip-service.js";
+import { boundedMuxer } from "./muxer.js";
 import { type NodeId, type NodeKey } from "./node-key.js";
 import { P2pError } from "./p2p-error.js";
 import { multiaddrTextOf, type PeerAddress } from "./peers/peer-address.js";
@@ -72,12 +72,6 @@ const INBOUND_PER_SECOND = 20;
 
 /** Handshakes and replaced connections for a moment exist beside the peers. */
 const CONNECTION_SLACK = 32;
-
-/** Streams that one peer may have open in all, as many as honest ones come near. */
-const MAX_STREAMS_PER_PEER = 64;
-
-/** Bytes that a stream lets through before they are read; libp2p's default is 16 MiB. */
-const MAX_STREAM_WINDOW_BYTES = 4 * 1024 * 1024;
 
 /** What a stream costs that a peer opens: it is negotiated. */
 const STREAM_MS = 0.3;
@@ -248,13 +242,7 @@ export class Host {
       addresses: { listen: listenAddresses, announceFilter: () => [] },
       transports: [tcp()],
       connectionEncrypters: [noise()],
-      streamMuxers: [
-        yamux({
-          maxInboundStreams: MAX_STREAMS_PER_PEER,
-          maxOutboundStreams: MAX_STREAMS_PER_PEER,
-          streamOptions: { maxStreamWindowSize: MAX_STREAM_WINDOW_BYTES },
-        }),
-      ],
+      streamMuxers: [boundedMuxer()],
       connectionGater: this.gate,
       connectionManager: {
         maxConnections: maxPeers + CONNECTION_SLACK,
