@@ -324,7 +324,8 @@ export class Host {
     const send = connection.send.bind(connection);
     connection.send = (data) => {
       meter.sent(data.byteLength);
-      return send(data);
+      // In one piece: what waits for a peer is moved by the piece, and may be thousands of small ones.
+      return send(data instanceof Uint8Array ? data : data.subarray());
     };
     this.fresh.set(nodeId, { meter, transport: connection });
   }

@@ -1,6 +1,6 @@
 /**
- * yamux with a bound that it lacks: a frame is kept until the last byte of the length that it announces, four
- * gigabytes at most.
+ * yamux with bounds that it lacks: a frame is kept until the last byte of the length that it announces,
+ * four gigabytes at most, and what answers a peer's frames waits without end for one that does not read.
  */
 import type { MessageStream, StreamMuxer, StreamMuxerFactory } from "@libp2p/interface";
 import { yamux } from "@libp2p/yamux";
@@ -13,6 +13,13 @@ const MAX_STREAMS_PER_PEER = 64;
  * peer sends no more than it was let.
  */
 const MAX_STREAM_WINDOW_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Frames that wait for a peer at once. Streams wait by themselves; answers do not, and each frame that
+ * comes, of twelve bytes at least, may need one. Honest peers read within seconds, and send a thousand frames
+ * in one.
+ */
+const MAX_UNSENT_FRAMES = 16_384;
 
 /** Version, type, flags, stream, length (yamux specification, "Framing"). */
 const HEADER_BYTES = 12;
@@ -30,6 +37,7 @@ export function boundedMuxer(): () => StreamMuxerFactory {
   const createStreamMuxer = (connection: MessageStream): StreamMuxer => {
     // Before the multiplexer listens: it is told of nothing that is too long.
     boundFrames(connection);
+    boundAnswers(connection);
     return factory.createStreamMuxer(connection);
   };
   return () => ({ protocol: factory.protocol, createStreamMuxer });
@@ -59,4 +67,16 @@ function boundFrames(connection: MessageStream): void {
         return connection.abort(new Error("too long a frame"));
     }
   });
+}
+
+/** Ends a connection on which too much waits for a peer that does not read. */
+function boundAnswers(connection: MessageStream): void {
+  const send = connection.send.bind(connection);
+  let unsentFrames = 0;
+  connection.send = (data) => {
+    const hasRoom = send(data);
+    unsentFrames = connection.writeBufferLength === 0 ? 0 : unsentFrames + 1;
+    if (unsentFrames > MAX_UNSENT_FRAMES) connection.abort(new Error("does not read"));
+    return hasRoom;
+  };
 }

@@ -11,10 +11,16 @@ import { until } from "../../helpers/until.js";
 import { startHost, stopHosts, type TestHost } from "./support.js";
 
 /** Types and flags of yamux's specification. */
-const TYPE = { data: 0 } as const;
+const TYPE = { data: 0, ping: 2 } as const;
 const SYN = 1;
 
+const PING_BATCH = 2_000;
+const MAX_BATCHES = 1_500;
 const TIMEOUT_MS = 10_000;
+
+/** The peer's work is not what is tested. */
+const WITHOUT_END = { heardMsPerSecond: 1e6, heardBurstMs: 1e9, strangersMsPerSecond: 1e6 };
+const PATIENT = { ...WITHOUT_END, strangersBurstMs: 1e9 };
 
 const peers = new Set<Libp2p>();
 
@@ -65,12 +71,30 @@ function header(type: number, flags: number, streamId: number, length: number): 
   return bytes;
 }
 
+const isGone = ({ host }: TestHost) => host.peers().length === 0;
+
 describe("a peer that", () => {
   it("announces a frame of four gigabytes is let go before it has sent it", async () => {
     const victim = await startHost();
     const { stream, goneWith } = await rawPeer(victim);
     stream.send(header(TYPE.data, SYN, 9_001, 0xffff_ffff));
     expect(await goneWith).toBe("too long a frame");
+  });
+
+  it("does not read the answers that it causes is let go", async () => {
+    const victim = await startHost({ loadLimits: PATIENT });
+    const { stream, goneWith } = await rawPeer(victim);
+    stream.pause();
+    const pings = Buffer.concat(
+      Array.from({ length: PING_BATCH }, (_, id) => header(TYPE.ping, SYN, 0, id)),
+    );
+    for (let count = 0; count < MAX_BATCHES && !isGone(victim); count++) {
+      await until(() => stream.writeBufferLength === 0 || isGone(victim), {
+        timeoutMs: TIMEOUT_MS,
+      });
+      if (!isGone(victim)) stream.send(pings);
+    }
+    expect(await goneWith).toBe("does not read");
   });
 
   it("sends its frames byte by byte is heard", async () => {
